@@ -1,0 +1,142 @@
+/*
+ * What Global Arrays programs feel: the matrix product of
+ * examples/c/ga_matmul.c, and 200 arrays made and freed.
+ *
+ *   mpiexec -n 2 ga_bench [--quick] [--only CASE,...] [--skip CASE,...] [--n N] [--block B]
+ *
+ * Prints `name<TAB>microseconds`:
+ *   ga_matmul          one product, all of it
+ *   ga_matmul_compute  the part of it in dgemm, on the rank with most of it: a floor
+ *   ga_200_arrays      200 arrays made, all alive at once, and freed
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <mpi.h>
+#include <ga.h>
+#include <macdecls.h>
+
+#include "bench.h"
+
+#define ARRAYS 200
+
+extern void dgemm_(const char *ta, const char *tb, const int *m, const int *n, const int *k,
+                   const double *alpha, const double *a, const int *lda, const double *b,
+                   const int *ldb, const double *beta, double *c, const int *ldc);
+
+static int me;
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+/* Returns the seconds that this rank spent in dgemm. */
+static double multiply(int a, int b, int c, int counter, int n, int block, double *buf)
+{
+    int zero_sub[1] = {0};
+    long nb = (n + block - 1) / block, tasks = nb * nb * nb;
+    double *ba = buf, *bb = ba + block * block, *bc = bb + block * block;
+    double one = 1.0, zero = 0.0, computing = 0.0;
+    for (long t; (t = NGA_Read_inc(counter, zero_sub, 1)) < tasks;) {
+        int i = (int)(t / nb % nb) * block, j = (int)(t % nb) * block;
+        int k = (int)(t / (nb * nb)) * block;
+        int ih = least(i + block, n) - 1, jh = least(j + block, n) - 1, kh = least(k + block, n) - 1;
+        int rows = ih - i + 1, cols = jh - j + 1, inner = kh - k + 1;
+        int alo[2] = {i, k}, ahi[2] = {ih, kh}, blo[2] = {k, j}, bhi[2] = {kh, jh};
+        int clo[2] = {i, j}, chi[2] = {ih, jh};
+        NGA_Get(a, alo, ahi, ba, &inner);
+        NGA_Get(b, blo, bhi, bb, &cols);
+        double start = now();
+        dgemm_("N", "N", &cols, &rows, &inner, &one, bb, &cols, ba, &inner, &zero, bc, &cols);
+        computing += now() - start;
+        NGA_Acc(c, clo, chi, bc, &cols, &one);
+    }
+    GA_Sync();
+    return computing;
+}
+
+static int matrix(char *name, int n)
+{
+    int dims[2] = {n, n}, g = NGA_Create(C_DBL, 2, dims, name, NULL);
+    if (!g)
+        GA_Error("cannot create an array", n);
+    return g;
+}
+
+static void matmul(int n, int block)
+{
+    int reps = bench_quick ? 3 : 5, one_dim[1] = {1}, corner[2] = {n - 1, n - 1}, ld = 1;
+    double whole[MAX_REPS], compute[MAX_REPS], half = 0.5, two = 2.0, got = 0;
+    double *buf = malloc(3 * sizeof(double) * (size_t)block * (size_t)block);
+    int a = matrix("A", n), b = matrix("B", n), c = matrix("C", n);
+    int counter = NGA_Create(C_LONG, 1, one_dim, "tasks", NULL);
+    if (!counter || !buf)
+        GA_Error("cannot create the counter", 1);
+    GA_Fill(a, &half);
+    GA_Fill(b, &two);
+    for (int r = -1; r < reps; r++) {       /* the first one warms up */
+        GA_Zero(c);
+        GA_Zero(counter);
+        GA_Sync();
+        double start = now();
+        double computing = multiply(a, b, c, counter, n, block, buf);
+        double seconds = now() - start;
+        GA_Dgop(&computing, 1, "max");
+        if (r >= 0) {
+            whole[r] = seconds * 1e6;
+            compute[r] = computing * 1e6;
+        }
+    }
+    if (me == 0) {
+        report("ga_matmul", median(whole, reps));
+        report("ga_matmul_compute", median(compute, reps));
+    }
+    NGA_Get(c, corner, corner, &got, &ld);
+    if (got != n)
+        GA_Error("ga_bench: the product is wrong", 1);
+    GA_Sync();
+    GA_Destroy(counter);
+    GA_Destroy(c);
+    GA_Destroy(b);
+    GA_Destroy(a);
+    free(buf);
+}
+
+static void arrays(void)
+{
+    int g[ARRAYS], reps = bench_quick ? 1 : 3;
+    double took[MAX_REPS];
+    for (int r = 0; r < reps; r++) {
+        GA_Sync();
+        double start = now();
+        for (int i = 0; i < ARRAYS; i++)
+            g[i] = matrix("brief", 100);
+        for (int i = 0; i < ARRAYS; i++)
+            GA_Destroy(g[i]);
+        GA_Sync();
+        took[r] = (now() - start) * 1e6;
+    }
+    if (me == 0)
+        report("ga_200_arrays", median(took, reps));
+}
+
+int main(int argc, char **argv)
+{
+    const char *other;
+    int at = 1, n = 1024, block = 32;
+    while ((other = bench_argument(argv, &at)) != NULL) {
+        int *value = strcmp(other, "--n") == 0 ? &n : strcmp(other, "--block") == 0 ? &block : NULL;
+        if (!value || !argv[at] || (*value = atoi(argv[at++])) < 1) {
+            fprintf(stderr, "ga_bench: cannot use argument %s\n", other);
+            return 2;
+        }
+    }
+    MPI_Init(&argc, &argv);
+    GA_Initialize();
+    me = GA_Nodeid();
+    if (!MA_init(C_DBL, 1 << 20, 1 << 20))
+        GA_Error("MA_init failed", 1);
+    if (wanted("ga_matmul"))
+        matmul(n, block);
+    if (wanted("ga_200_arrays"))
+        arrays();
+    GA_Terminate();
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# Usage: scripts/install.sh --mpi mpich|openmpi --prefix DIR [--debug]
+#
+# Builds Portolan for one MPI and installs into DIR:
+#   lib/libportolan.so.*, lib/libportolan.a   the library
+#   lib/libarmci.so, lib/libarmci-MPI.a, ...  the names that programs link it by
+#   lib/pkgconfig/*.pc, lib/cmake/Portolan    for pkg-config and CMake
+#   include/, bin/                            headers and programs
+#
+#   --debug   keep the debug information
+#
+# Each MPI needs a DIR of its own.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+prefix='' debug='' mpi=''
+while (($#)); do
+  case $1 in
+    --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --prefix) needs_value "$@" && prefix=$2 && shift 2 ;;
+    --debug) debug=1 && shift ;;
+    -h | --help) usage && exit ;;
+    *) die "unknown argument '$1', see --help" ;;
+  esac
+done
+[[ -n $mpi && -n $prefix ]] || die "--mpi and --prefix are needed, see --help"
+use_mpi "$mpi"
+
+# One line for each interface: its pkg-config and CMake name, then its link names.
+FACES=(
+  "armci armci armci-$MPI"
+)
+PROGRAMS=(portolan-info)
+
+mkdir -p "$prefix"
+prefix=$(cd "$prefix" && pwd)
+lib=$prefix/lib
+mkdir -p "$lib/pkgconfig" "$lib/cmake/Portolan" "$prefix/include" "$prefix/bin"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+cd "$ROOT"
+touch "$tmp/start" # an edit after this is not in what is installed
+cargo build --release --lib --bins
+built=$CARGO_TARGET_DIR/release
+version=$(cargo pkgid) && version=${version##*[#@]}
+soname=$(objdump -p "$built/libportolan.so" | awk '$1 == "SONAME" { print $2 }')
+[[ -n $soname ]] || die "libportolan.so has no soname"
+
+# Rust cannot define weak symbols, and the static library needs some: ARMCI_X
+# beside each PARMCI_X, for profilers that define ARMCI_X themselves, and the
+# MPI calls that we wrap, which the program or a tool may wrap as well.
+weak_symbols() {
+  nm -g --defined-only -P "$1" 2>/dev/null | awk '
+    /^[Pp]armci_|^PARMCI_/ { twin[substr($1, 2)] }
+    /^armci_msg_(group_)?barrier |^MPI_|^mpi_(init|init_thread|finalize)_* / { print $1 }
+    END { for (name in twin) print name }' | sort -u
+}
+
+install_libraries() {
+  local file=libportolan.so.$version name
+  install -m 644 "$built/libportolan.so" "$tmp/$file"
+  weak_symbols "$built/libportolan.a" >"$tmp/weak"
+  objcopy --weaken-symbols="$tmp/weak" "$built/libportolan.a" "$tmp/libportolan.a"
+  if [[ -z $debug ]]; then
+    strip --strip-unneeded "$tmp/$file"
+    strip --strip-debug "$tmp/libportolan.a"
+  fi
+  for name in "$file" libportolan.a; do # by rename, as programs may be starting
+    install -m 644 "$tmp/$name" "$lib/.$name"
+    mv -f "$lib/.$name" "$lib/$name"
+  done
+  ln -sf "$file" "$lib/$soname"
+  for name in portolan $(printf '%s\n' "${FACES[@]}" | cut -d ' ' -f 2-); do
+    ln -sf "$soname" "$lib/lib$name.so"
+    [[ $name == portolan ]] || ln -sf libportolan.a "$lib/lib$name.a"
+  done
+}
+
+install_programs() {
+  local name
+  for name in "${PROGRAMS[@]}"; do
+    install -m 755 "$built/$name" "$tmp/$name"
+    [[ -n $debug ]] || strip "$tmp/$name"
+    install -m 755 "$tmp/$name" "$prefix/bin/"
+  done
+}
+
+# The flags, of kind compile or link, that the MPI's compiler wrapper adds.
+mpi_flags() {
+  if [[ $MPI == openmpi ]]; then
+    "$MPICC" "--showme:$1"
+  elif [[ $1 == compile ]]; then
+    "$MPICC" -show | tr ' ' '\n' | grep -E '^-(I|D)' | xargs
+  else
+    "$MPICC" -show | tr ' ' '\n' | grep -E '^-(L|l|Wl)' | xargs
+  fi
+}
+
+# What a static Rust library needs from the system.
+native_libs() {
+  rustc --crate-type staticlib --print native-static-libs -o "$tmp/empty.a" - </dev/null 2>&1 |
+    sed -n 's/.*native-static-libs: //p'
+}
+
+write_pc() { # name, link name
+  cat >"$lib/pkgconfig/$1.pc" <<PC
+prefix=$prefix
+libdir=\${prefix}/lib
+includedir=\${prefix}/include
+
+Name: $1
+Description: Portolan, one-sided communication for MPI programs, built for $MPI
+Version: $version
+Cflags: -I\${includedir} $(mpi_flags compile)
+Libs: -L\${libdir} -l$2 $(mpi_flags link)
+Libs.private: $(native_libs)
+PC
+}
+
+write_cmake() {
+  local dir=$lib/cmake/Portolan face
+  {
+    cat <<CMAKE
+# Portolan for $MPI. Portolan::portolan is the shared library,
+# Portolan::portolan_static the archive; the other targets are the first by another name.
+if(NOT MPI_C_COMPILER)
+  set(MPI_C_COMPILER "$(command -v "$MPICC")")
+endif()
+include(CMakeFindDependencyMacro)
+find_dependency(MPI COMPONENTS C)
+
+get_filename_component(_portolan "\${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+if(NOT TARGET Portolan::portolan)
+  add_library(Portolan::portolan SHARED IMPORTED)
+  set_target_properties(Portolan::portolan PROPERTIES
+    IMPORTED_LOCATION "\${_portolan}/lib/libportolan.so.$version"
+    IMPORTED_SONAME "$soname"
+    INTERFACE_INCLUDE_DIRECTORIES "\${_portolan}/include"
+    INTERFACE_LINK_LIBRARIES MPI::MPI_C)
+  add_library(Portolan::portolan_static STATIC IMPORTED)
+  set_target_properties(Portolan::portolan_static PROPERTIES
+    IMPORTED_LOCATION "\${_portolan}/lib/libportolan.a"
+    INTERFACE_INCLUDE_DIRECTORIES "\${_portolan}/include"
+    INTERFACE_LINK_LIBRARIES "MPI::MPI_C;$(native_libs | xargs | tr ' ' ';')")
+CMAKE
+    for face in "${FACES[@]}"; do
+      face=${face%% *}
+      echo "  add_library(Portolan::$face INTERFACE IMPORTED)"
+      echo "  set_target_properties(Portolan::$face PROPERTIES INTERFACE_LINK_LIBRARIES Portolan::portolan)"
+    done
+    echo "endif()"
+  } >"$dir/PortolanConfig.cmake"
+  cat >"$dir/PortolanConfigVersion.cmake" <<CMAKE
+# Before 1.0 a minor version may break its users, after it a major one.
+set(PACKAGE_VERSION "$version")
+set(_kept "^([1-9][0-9]*|0\\\\.[0-9]+)")
+string(REGEX MATCH "\${_kept}" _have "\${PACKAGE_VERSION}")
+string(REGEX MATCH "\${_kept}" _want "\${PACKAGE_FIND_VERSION}")
+if(PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
+if(_have STREQUAL _want AND NOT PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+CMAKE
+}
+
+install_libraries
+install_programs
+cp -R include/. "$prefix/include/"
+write_cmake
+for face in "${FACES[@]}"; do
+  read -r name link _ <<<"$face"
+  write_pc "$name" "$link"
+done
+write_pc portolan portolan
+touch -r "$tmp/start" "$lib/pkgconfig/portolan.pc" # mpirun.sh tells by it what is stale
+echo "install: Portolan $version for $MPI is in $prefix"

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick] [FILTER]
+#
+# Checks everything, with each MPI by default: format, lints, documentation,
+# installation, unit and documentation tests, the tests on several ranks, and
+# the first example. Each check counts as one test. The output of each is kept
+# in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is
+# 0 only when none failed.
+#
+#   --mpi M   only the MPI M
+#   --quick   tests only, and those on several ranks with fewer rank counts
+#   FILTER    only tests whose name contains FILTER, and no other checks
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+mpi=all quick='' filter=''
+while (($#)); do
+  case $1 in
+    --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --quick) quick=1 && shift ;;
+    -h | --help) usage && exit ;;
+    -*) die "unknown option '$1', see --help" ;;
+    *) filter=$1 && shift ;;
+  esac
+done
+choose_mpis "$mpi"
+
+export CARGO_TERM_COLOR=never
+if [[ -n $quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
+passed=0 failed=0
+
+# Runs a command with its output in a log; leaves its exit code in $code.
+logged() { # name, command ...
+  local start=$SECONDS
+  log=$CARGO_TARGET_DIR/logs/$1.log code=0
+  mkdir -p "${log%/*}"
+  printf '%-8s %-12s ' "$MPI" "$1"
+  "${@:2}" >"$log" 2>&1 </dev/null || code=$?
+  printf '%4d s  ' $((SECONDS - start))
+}
+
+show_log() {
+  tail -n 40 "$log" | sed 's/^/    /'
+  echo "    (all of it: ${log#"$ROOT"/})"
+}
+
+# A check is one test: it passes when its command does.
+check() { # name, command ...
+  logged "$@"
+  if ((code == 0)); then
+    echo ok
+    passed=$((passed + 1))
+  else
+    echo "FAILED with exit code $code"
+    failed=$((failed + 1))
+    show_log
+    return 1
+  fi
+}
+
+# Adds what the test programs counted. libtest ends each with `test result: ok. 5 passed; 0
+# failed; ...`, the tests on several ranks with `5 passed, 0 failed`.
+count_tests() {
+  local p f ranks
+  read -r p f ranks < <(awk '
+    /^test result: / { p += $4; f += $6 }
+    /^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3; ranks++ }
+    END { print p + 0, f + 0, ranks + 0 }' "$log")
+  # A program that did not build, or died, counts nothing.
+  if ((f == 0)) && { ((code != 0)) || { [[ -z $filter ]] && ((ranks == 0)); }; }; then f=1; fi
+  echo "$p passed, $f failed"
+  passed=$((passed + p)) failed=$((failed + f))
+  ((f == 0)) || show_log
+}
+
+test_with() { # MPI
+  use_mpi "$1"
+  export PORTOLAN_MPIEXEC="${LAUNCH[*]}" PORTOLAN_PREFIX=$PREFIX
+  check install scripts/install.sh --mpi "$MPI" --prefix "$PREFIX" || return 0
+  if [[ -z $quick$filter ]]; then
+    check clippy cargo clippy --release --all-targets -- -D warnings || true
+    RUSTDOCFLAGS=-Dwarnings check doc cargo doc --release --no-deps || true
+    # docs/environment.md is what the program prints.
+    check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
+  fi
+  logged tests cargo test --release --no-fail-fast -- ${filter:+"$filter"}
+  count_tests
+  if [[ -z $quick$filter ]]; then
+    check example timeout 600 ./mpirun.sh --mpi "$MPI" -n 4 --example ga_matmul || true
+  fi
+}
+
+cd "$ROOT"
+scripts/setup.sh --mpi "$mpi"
+if [[ -z $quick$filter ]]; then
+  use_mpi "${mpis[0]}"
+  check fmt cargo fmt --check || true
+fi
+for m in "${mpis[@]}"; do
+  test_with "$m"
+done
+echo "$passed passed, $failed failed"
+((failed == 0))

@@ -1,0 +1,155 @@
+//! Groups of ranks and their collectives.
+
+use super::{Element, InCall, Operator, Reducible, Runtime};
+use crate::collective;
+use crate::error::{Result, fail};
+use crate::group;
+use crate::runtime::Engine;
+use std::sync::Arc;
+
+/// An ordered set of ranks that communicate collectively.
+///
+/// Ranks that a group's functions take and return, and those of the segments and
+/// mutexes made by it, are numbers in the group, from 0. A clone is the same
+/// group. A group that is dropped and not freed keeps its communicator until the
+/// runtime ends.
+#[derive(Debug, Clone)]
+pub struct Group<'rt> {
+    rt: &'rt Runtime,
+    inner: Arc<group::Group>,
+}
+
+impl<'rt> Group<'rt> {
+    pub(super) fn wrap(rt: &'rt Runtime, inner: Arc<group::Group>) -> Group<'rt> {
+        Group { rt, inner }
+    }
+
+    #[inline]
+    pub(super) fn engine(&self) -> &'rt Engine {
+        self.rt.engine()
+    }
+
+    #[inline]
+    pub(super) fn inner(&self) -> &Arc<group::Group> {
+        &self.inner
+    }
+
+    /// The runtime.
+    pub fn runtime(&self) -> &'rt Runtime {
+        self.rt
+    }
+
+    /// The calling rank's number in the group.
+    pub fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    /// The number of ranks.
+    pub fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    /// The ranks of the world that are members, in the group's order.
+    pub fn members(&self) -> &[usize] {
+        self.inner.members()
+    }
+
+    /// The number in the group of a rank of the world.
+    pub fn rank_of(&self, world: usize) -> Option<usize> {
+        self.inner.rank_of(world)
+    }
+
+    /// Makes the group of `ranks` of this group, in this order. Collective over
+    /// those ranks, which must all give the same list; a caller that is not among
+    /// them gets `None` and waits for nobody.
+    ///
+    /// # Errors
+    /// `Rank` for one outside this group or named twice.
+    pub fn subgroup(&self, ranks: &[usize]) -> Result<Option<Group<'rt>>> {
+        if ranks.is_empty() {
+            return Ok(None);
+        }
+        let made = self.engine().create_group(&self.inner, ranks).in_call("Group::subgroup")?;
+        Ok(made.map(|inner| Group { rt: self.rt, inner }))
+    }
+
+    /// Frees the group. Collective. Its segments stay until they are freed.
+    ///
+    /// # Errors
+    /// `Argument` for the world, `State` where a clone was freed already.
+    pub fn free(self) -> Result<()> {
+        self.engine().free_group(&self.inner).in_call("Group::free")
+    }
+
+    /// Completes what every rank has issued, to any rank, and waits until all
+    /// ranks of the group are here. Collective.
+    ///
+    /// # Errors
+    /// `State` after the group was freed, `Mpi`.
+    pub fn barrier(&self) -> Result<()> {
+        self.engine().barrier_of(&self.inner).in_call("Group::barrier")
+    }
+
+    /// Copies `data` of rank `root` to all ranks. Collective; all ranks give as
+    /// many elements and the same root.
+    ///
+    /// # Errors
+    /// `Rank` for a root outside the group, `Mpi`.
+    pub fn broadcast<T: Element>(&self, root: usize, data: &mut [T]) -> Result<()> {
+        const CALL: &str = "Group::broadcast";
+        self.check_root(root).in_call(CALL)?;
+        let comm = self.inner.comm().in_call(CALL)?;
+        let bytes = bytemuck::cast_slice_mut(data);
+        collective::broadcast(&*comm, self.engine(), bytes, root).in_call(CALL)
+    }
+
+    /// Combines `data` element by element over all ranks; the result is at
+    /// `root`, and the others' data stays as it was. Collective; all ranks give
+    /// as many elements, the same operator and the same root.
+    ///
+    /// # Errors
+    /// `Rank` for a root outside the group, `Mpi`.
+    pub fn reduce<T: Reducible>(&self, root: usize, data: &mut [T], op: Operator) -> Result<()> {
+        const CALL: &str = "Group::reduce";
+        self.check_root(root).in_call(CALL)?;
+        let comm = self.inner.comm().in_call(CALL)?;
+        collective::reduce(&*comm, self.engine(), data, op, Some(root)).in_call(CALL)
+    }
+
+    /// [`Group::reduce`] with the result on all ranks. Collective.
+    ///
+    /// # Errors
+    /// `Mpi`, `State` after the group was freed.
+    pub fn all_reduce<T: Reducible>(&self, data: &mut [T], op: Operator) -> Result<()> {
+        const CALL: &str = "Group::all_reduce";
+        let comm = self.inner.comm().in_call(CALL)?;
+        collective::reduce(&*comm, self.engine(), data, op, None).in_call(CALL)
+    }
+
+    /// Combines one value of each rank; all get the result. Collective.
+    ///
+    /// # Errors
+    /// As for [`Group::all_reduce`].
+    pub fn all_reduce_value<T: Reducible>(&self, value: T, op: Operator) -> Result<T> {
+        let mut data = [value];
+        self.all_reduce(&mut data, op).in_call("Group::all_reduce_value")?;
+        Ok(data[0])
+    }
+
+    /// One value of each rank, in the order of ranks. Collective.
+    ///
+    /// # Errors
+    /// As for [`Group::all_reduce`].
+    pub fn all_gather<T: Element>(&self, value: T) -> Result<Vec<T>> {
+        const CALL: &str = "Group::all_gather";
+        let comm = self.inner.comm().in_call(CALL)?;
+        collective::allgather(&*comm, self.engine(), &value).in_call(CALL)
+    }
+
+    fn check_root(&self, root: usize) -> Result<()> {
+        if root >= self.size() {
+            fail!(Rank, "root {root} is outside the group of {} ranks", self.size());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! A panic on one rank ends the job.
+//!
+//! A rank that unwinds leaves the others waiting in the next collective call,
+//! and finalising while unwinding would wait for them in turn. So the first
+//! runtime of the process installs a panic hook that prints the rank and the
+//! message, runs the hook that was there before, and aborts all ranks. The hook
+//! stays installed for the life of the process, and acts only while armed.
+
+use std::panic::PanicHookInfo;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The exit code of a job that a panic ended, as of a Rust process that panics.
+const CODE: i32 = 101;
+
+static INSTALLED: Once = Once::new();
+static ARMED: AtomicBool = AtomicBool::new(false);
+
+/// From now on a panic ends the job.
+pub(super) fn arm() {
+    INSTALLED.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let armed = ARMED.load(Ordering::Relaxed);
+            if armed {
+                announce(info);
+            }
+            before(info);
+            if armed {
+                crate::mpi::init::abort(CODE);
+            }
+        }));
+    });
+    ARMED.store(true, Ordering::Relaxed);
+}
+
+/// From now on panics are the program's own business.
+pub(super) fn disarm() {
+    ARMED.store(false, Ordering::Relaxed);
+}
+
+fn announce(info: &PanicHookInfo<'_>) {
+    let payload = info.payload();
+    let message = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a message");
+    match crate::runtime::world_rank() {
+        Some(rank) => eprintln!("[{rank}] panic on rank {rank} ends the job: {message}"),
+        None => eprintln!("a panic ends the job: {message}"),
+    }
+}

@@ -1,0 +1,141 @@
+//! Slices of a rank's part, with their bounds known.
+
+use super::{Accumulate, Element, InCall, Segment};
+use crate::error::{Result, fail};
+use std::ops::{Bound, RangeBounds};
+
+/// A range of elements in one rank's part of a segment; made by [`Segment::at`].
+///
+/// ```no_run
+/// # fn neighbours(segment: &portolan::Segment<'_, f64>) -> portolan::Result<()> {
+/// let part = segment.at(1)?;
+/// part.slice(10..13)?.put(&[1.0, 2.0, 3.0])?;
+/// let tail = part.slice(90..)?.to_vec()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Remote<'a, 'rt, T: Element> {
+    segment: &'a Segment<'rt, T>,
+    rank: usize,
+    start: usize,
+    len: usize,
+}
+
+impl<T: Element> Clone for Remote<'_, '_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Element> Copy for Remote<'_, '_, T> {}
+
+impl<'a, 'rt, T: Element> Remote<'a, 'rt, T> {
+    /// The range must lie in the part.
+    pub(super) fn new(segment: &'a Segment<'rt, T>, rank: usize, start: usize, len: usize) -> Self {
+        Remote { segment, rank, start, len }
+    }
+
+    /// The rank that owns the elements.
+    pub fn rank(self) -> usize {
+        self.rank
+    }
+
+    /// Offset of the first element in the part.
+    pub fn offset(self) -> usize {
+        self.start
+    }
+
+    /// The number of elements.
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// A range of these elements.
+    ///
+    /// # Errors
+    /// `Address` where it does not lie inside.
+    pub fn slice(self, range: impl RangeBounds<usize>) -> Result<Remote<'a, 'rt, T>> {
+        self.slice_inner(range).in_call("Remote::slice")
+    }
+
+    fn slice_inner(self, range: impl RangeBounds<usize>) -> Result<Remote<'a, 'rt, T>> {
+        let start = match range.start_bound() {
+            Bound::Included(&n) => Some(n),
+            Bound::Excluded(&n) => n.checked_add(1),
+            Bound::Unbounded => Some(0),
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&n) => n.checked_add(1),
+            Bound::Excluded(&n) => Some(n),
+            Bound::Unbounded => Some(self.len),
+        };
+        match (start, end) {
+            (Some(start), Some(end)) if start <= end && end <= self.len => {
+                Ok(Remote { start: self.start + start, len: end - start, ..self })
+            }
+            _ => fail!(
+                Address,
+                "the range {:?} to {:?} leaves {} elements of rank {}",
+                range.start_bound(),
+                range.end_bound(),
+                self.len,
+                self.rank
+            ),
+        }
+    }
+
+    fn same_len(self, len: usize) -> Result<()> {
+        if len != self.len {
+            fail!(Argument, "{len} elements here, {} at rank {}", self.len, self.rank);
+        }
+        Ok(())
+    }
+
+    /// Puts as many elements as there are; see [`Segment::put`].
+    ///
+    /// # Errors
+    /// `Argument` where the lengths differ, `Mpi`.
+    pub fn put(self, source: &[T]) -> Result<()> {
+        const CALL: &str = "Remote::put";
+        self.same_len(source.len()).in_call(CALL)?;
+        self.segment.put_inner(self.rank, self.start, source).in_call(CALL)
+    }
+
+    /// Gets all elements; see [`Segment::get`].
+    ///
+    /// # Errors
+    /// `Argument` where the lengths differ, `Mpi`.
+    pub fn get(self, target: &mut [T]) -> Result<()> {
+        const CALL: &str = "Remote::get";
+        self.same_len(target.len()).in_call(CALL)?;
+        self.segment.get_inner(self.rank, self.start, target).in_call(CALL)
+    }
+
+    /// Gets all elements.
+    ///
+    /// # Errors
+    /// `Mpi`.
+    pub fn to_vec(self) -> Result<Vec<T>> {
+        let mut copy = vec![T::zeroed(); self.len];
+        self.segment.get_inner(self.rank, self.start, &mut copy).in_call("Remote::to_vec")?;
+        Ok(copy)
+    }
+}
+
+impl<T: Accumulate> Remote<'_, '_, T> {
+    /// Adds `scale * source` to the elements; see [`Segment::accumulate`].
+    ///
+    /// # Errors
+    /// `Argument` where the lengths differ, `Mpi`.
+    pub fn accumulate(self, scale: T, source: &[T]) -> Result<()> {
+        const CALL: &str = "Remote::accumulate";
+        self.same_len(source.len()).in_call(CALL)?;
+        self.segment.accumulate_inner(self.rank, self.start, scale, source).in_call(CALL)
+    }
+}

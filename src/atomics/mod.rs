@@ -1,0 +1,21 @@
+//! Atomic operations: what makes them atomic, read-modify-write, mutexes, flags.
+//!
+//! Every slab has one atomicity domain ([`crate::memory::slab::Domain`]), and
+//! all accumulates and read-modify-writes on it go through it, whoever issues
+//! them:
+//!
+//! * *native*: the owner's slice begins with [`stripe`] locks. Ranks on the
+//!   owner's node take them themselves; for other ranks the owner's progress
+//!   engine takes them.
+//! * *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on
+//!   the slab's window, also on a node.
+//!
+//! A rank holds at most one stripe at a time and never waits for anything else
+//! while it does.
+
+pub mod mutex;
+pub mod notify;
+pub mod rmw;
+pub mod stripe;
+
+pub use rmw::Rmw;

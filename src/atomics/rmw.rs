@@ -1,0 +1,76 @@
+//! Read-modify-write of an `int` or a `long`.
+
+use crate::error::{Result, fail};
+use crate::path::{self, Path, direct, rma};
+use crate::runtime::Engine;
+
+/// An operation and its operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rmw {
+    /// Add to a 32-bit integer; it wraps.
+    AddInt(i32),
+    /// Add to a 64-bit integer; it wraps.
+    AddLong(i64),
+    /// Replace a 32-bit integer.
+    SwapInt(i32),
+    /// Replace a 64-bit integer.
+    SwapLong(i64),
+}
+
+impl Rmw {
+    /// Bytes of the number.
+    #[inline]
+    pub fn size(self) -> usize {
+        match self {
+            Rmw::AddInt(_) | Rmw::SwapInt(_) => 4,
+            Rmw::AddLong(_) | Rmw::SwapLong(_) => 8,
+        }
+    }
+}
+
+impl Engine {
+    /// Combines the number at `remote` of `target` and returns what was there.
+    /// Blocking and complete on return, whatever the path.
+    ///
+    /// # Errors
+    /// `Rank`, `Address`, or `Type` where the number is not aligned.
+    #[inline]
+    pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
+        self.check_rank(target)?;
+        let hit = self.memory.registry.find(target, remote, op.size())?;
+        if !remote.is_multiple_of(op.size()) {
+            fail!(
+                Type,
+                "read-modify-write of {} bytes at {remote:#x} of rank {target}, which is not a \
+                 multiple of {}",
+                op.size(),
+                op.size()
+            );
+        }
+        let slice = hit.slice();
+        match path::for_atomics(hit.slab(), slice) {
+            Path::Direct => {
+                self.settle(target, Path::Direct)?;
+                // SAFETY: the registry says that the number lies in the slice,
+                // which stays mapped while `hit` is held.
+                Ok(unsafe { direct::rmw(slice, hit.offset, op) })
+            }
+            Path::Message => {
+                drop(hit);
+                self.settle(target, Path::Message)?;
+                self.messenger()?.rmw(self, target, remote, op)
+            }
+            Path::Rma => {
+                let place = rma::Target {
+                    slab: hit.slab().clone(),
+                    world: target,
+                    rank: hit.group_rank(),
+                    offset: hit.offset,
+                };
+                drop(hit);
+                self.settle(target, Path::Rma)?;
+                rma::rmw(self, &place, op)
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Initialisation, termination, errors.
+//!
+//! Calls of `ARMCI_Init` nest: as many calls of `ARMCI_Finalize` end the
+//! runtime. It can be initialised again afterwards.
+
+use super::{groups, handles, twin, types};
+use crate::capi::boundary::{self, guard, reported};
+use crate::error::{Result, fail};
+use crate::mpi::CommHandle;
+use crate::runtime::{self, Engine};
+use parking_lot::Mutex;
+use std::os::raw::{c_char, c_int};
+
+/// How many initialisations have not been finalised.
+static DEPTH: Mutex<usize> = Mutex::new(0);
+
+/// # Safety
+/// `comm`, where given, must be a live communicator.
+unsafe fn init(call: &'static str, comm: Option<CommHandle>) -> c_int {
+    guard(call, reported, || {
+        let mut depth = DEPTH.lock();
+        if !runtime::is_running() {
+            *depth = 0; // MPI_Finalize has closed an earlier one
+        }
+        if *depth == 0 {
+            if !types::matches_flavour() {
+                fail!(Internal, "the layout of ARMCI_Group is not that of this MPI");
+            }
+            // SAFETY: passed on from the caller.
+            unsafe { Engine::start(comm) }?;
+            groups::start()?;
+        }
+        *depth += 1;
+        Ok(0)
+    })
+}
+
+fn finalize() -> Result<c_int> {
+    let mut depth = DEPTH.lock();
+    if *depth == 0 {
+        fail!(State, "there is no initialisation to finalise");
+    }
+    *depth -= 1;
+    if *depth > 0 {
+        return Ok(0);
+    }
+    handles::clear();
+    if runtime::is_running() {
+        groups::stop()?;
+        Engine::stop()?;
+    } else {
+        groups::forget();
+    }
+    Ok(0)
+}
+
+twin! {
+    /// Starts the runtime over all ranks; MPI too, unless the program has.
+    ARMCI_Init / PARMCI_Init() -> c_int {
+        // SAFETY: no communicator is given.
+        unsafe { init("ARMCI_Init", None) }
+    }
+}
+
+twin! {
+    /// As `ARMCI_Init`; the arguments are not needed.
+    ARMCI_Init_args / PARMCI_Init_args(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
+        // SAFETY: no communicator is given.
+        unsafe { init("ARMCI_Init_args", None) }
+    }
+}
+
+twin! {
+    /// As `ARMCI_Init`, at a thread level of MPI's. Where MPI runs at a lower
+    /// level already, that is an error.
+    ARMCI_Init_thread / PARMCI_Init_thread(armci_requested: c_int) -> c_int {
+        // SAFETY: no communicator is given.
+        unsafe { init_thread("ARMCI_Init_thread", armci_requested, None) }
+    }
+}
+
+twin! {
+    /// As `ARMCI_Init_thread`, over the ranks of a communicator.
+    ARMCI_Init_thread_comm / PARMCI_Init_thread_comm(
+        armci_requested: c_int, comm: CommHandle,
+    ) -> c_int {
+        // SAFETY: the caller vouches for the communicator.
+        unsafe { init_thread("ARMCI_Init_thread_comm", armci_requested, Some(comm)) }
+    }
+}
+
+/// # Safety
+/// `comm`, where given, must be a live communicator.
+unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHandle>) -> c_int {
+    // SAFETY: passed on from the caller.
+    let code = unsafe { init(call, comm) };
+    if code != 0 {
+        return code;
+    }
+    boundary::code(call, |engine| {
+        let level = engine.thread_level().raw();
+        if level < requested {
+            fail!(State, "thread level {requested} is asked, but MPI was initialised at {level}");
+        }
+        Ok(())
+    })
+}
+
+twin! {
+    /// How many initialisations have not been finalised; 0 is none.
+    ARMCI_Initialized / PARMCI_Initialized() -> c_int {
+        if runtime::is_running() { c_int::try_from(*DEPTH.lock()).unwrap_or(c_int::MAX) } else { 0 }
+    }
+}
+
+twin! {
+    /// Ends the runtime: completes everything and frees all memory. MPI goes on
+    /// unless `ARMCI_Init` started it.
+    ARMCI_Finalize / PARMCI_Finalize() -> c_int {
+        guard("ARMCI_Finalize", reported, finalize)
+    }
+}
+
+/// Releases system resources before the program ends itself by `MPI_Abort`. The
+/// files behind shared memory have no names, so that there is nothing that could
+/// stay behind; what the program has printed is written out.
+#[unsafe(no_mangle)]
+pub extern "C" fn ARMCI_Cleanup() {
+    use std::io::Write;
+    let _ = std::io::stdout().flush();
+    // SAFETY: a null stream means all streams of the C library.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+}
+
+/// Prints a message with the rank and ends all ranks; the exit code is `code`,
+/// or 1 where that is 0, since an error is never a success.
+///
+/// # Safety
+/// `msg` must be null or a terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ARMCI_Error(msg: *const c_char, code: c_int) {
+    ARMCI_Cleanup();
+    // SAFETY: the caller vouches for the string.
+    let text = unsafe { boundary::text(msg) };
+    let rank = runtime::current().map_or_else(|_| "?".into(), |e| e.rank().to_string());
+    boundary::abort(&format!("[{rank}] ARMCI error: {text}"), code)
+}

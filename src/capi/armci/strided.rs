@@ -1,0 +1,184 @@
+//! Strided transfers, and the local packing of strided memory.
+
+use super::types::{self, ArmciHandle};
+use super::{handles, twin};
+use crate::capi::boundary::{abort, code};
+use crate::error::Result;
+use crate::layout::Shape;
+use crate::path::kernel;
+use crate::transfer::Kind;
+use std::os::raw::{c_char, c_int, c_void};
+
+twin! {
+    /// Puts along strides; on return the source may be reused.
+    ARMCI_PutS / PARMCI_PutS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
+    ) -> c_int {
+        code("ARMCI_PutS", |engine| {
+            // SAFETY: the caller vouches for the arrays and the local bytes.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                engine.put_shape(types::rank(proc)?, dst_ptr as usize, src_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Gets along strides; on return the bytes are here.
+    ARMCI_GetS / PARMCI_GetS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
+    ) -> c_int {
+        code("ARMCI_GetS", |engine| {
+            // SAFETY: the caller vouches for the arrays and the local bytes.
+            unsafe {
+                let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
+                let target = types::rank(proc)?;
+                engine.blocking(Kind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Accumulates along strides.
+    ARMCI_AccS / PARMCI_AccS(
+        datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
+        dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
+        proc: c_int,
+    ) -> c_int {
+        code("ARMCI_AccS", |engine| {
+            // SAFETY: the caller vouches for the arrays, the scale and the bytes.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                let kind = Kind::Accumulate(types::scale(datatype, scale)?);
+                engine.blocking(kind, types::rank(proc)?, dst_ptr as usize, src_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Puts along strides and then sets the target's `*flag` to `value`.
+    ARMCI_PutS_flag / PARMCI_PutS_flag(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, flag: *mut c_int,
+        value: c_int, proc: c_int,
+    ) -> c_int {
+        code("ARMCI_PutS_flag", |engine| {
+            // SAFETY: the caller vouches for the arrays and the local bytes.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                let (target, remote) = (types::rank(proc)?, dst_ptr as usize);
+                engine.put_flag(target, remote, src_ptr.cast(), &shape, flag as usize, value)
+            }
+        })
+    }
+}
+
+twin! {
+    /// As `ARMCI_PutS`; the source may be reused when the handle is done.
+    ARMCI_NbPutS / PARMCI_NbPutS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
+        hdl: *mut ArmciHandle,
+    ) -> c_int {
+        code("ARMCI_NbPutS", |engine| {
+            // SAFETY: the caller vouches for the arrays, the bytes and the handle.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                let target = types::rank(proc)?;
+                handles::issue(engine, hdl, Kind::Put, target, dst_ptr as usize, src_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// As `ARMCI_GetS`; the bytes are here when the handle is done.
+    ARMCI_NbGetS / PARMCI_NbGetS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
+        hdl: *mut ArmciHandle,
+    ) -> c_int {
+        code("ARMCI_NbGetS", |engine| {
+            // SAFETY: the caller vouches for the arrays, the bytes and the handle.
+            unsafe {
+                let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
+                let target = types::rank(proc)?;
+                handles::issue(engine, hdl, Kind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// As `ARMCI_AccS`; the source may be reused when the handle is done.
+    ARMCI_NbAccS / PARMCI_NbAccS(
+        datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
+        dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
+        proc: c_int, hdl: *mut ArmciHandle,
+    ) -> c_int {
+        code("ARMCI_NbAccS", |engine| {
+            // SAFETY: the caller vouches for the arrays, the scale, the bytes and
+            // the handle.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                let kind = Kind::Accumulate(types::scale(datatype, scale)?);
+                let target = types::rank(proc)?;
+                handles::issue(engine, hdl, kind, target, dst_ptr as usize, src_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+/// Strided memory on one side, packed bytes on the other; both are local.
+///
+/// # Safety
+/// The arrays must have the lengths that `levels` says.
+unsafe fn packing(stride_arr: *const c_int, count: *const c_int, levels: c_int) -> Result<Shape> {
+    // SAFETY: passed on from the caller.
+    Ok(unsafe { types::shape(stride_arr, stride_arr, count, levels) }?.packed_remote())
+}
+
+/// Spreads the packed bytes of `buf` over strided memory at `ptr`.
+///
+/// # Safety
+/// The pointers must be valid for the shape that the arrays describe.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn armci_write_strided(
+    ptr: *mut c_void,
+    stride_levels: c_int,
+    stride_arr: *mut c_int,
+    count: *mut c_int,
+    buf: *mut c_char,
+) {
+    // SAFETY: passed on from the caller.
+    match unsafe { packing(stride_arr, count, stride_levels) } {
+        // SAFETY: the caller vouches for both sides.
+        Ok(shape) => unsafe { kernel::copy(buf.cast(), ptr.cast(), &shape, false) },
+        Err(error) => abort(&error.in_call("armci_write_strided").to_string(), 1),
+    }
+}
+
+/// Packs strided memory at `ptr` into `buf`.
+///
+/// # Safety
+/// The pointers must be valid for the shape that the arrays describe.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn armci_read_strided(
+    ptr: *mut c_void,
+    stride_levels: c_int,
+    stride_arr: *mut c_int,
+    count: *mut c_int,
+    buf: *mut c_char,
+) {
+    // SAFETY: passed on from the caller.
+    match unsafe { packing(stride_arr, count, stride_levels) } {
+        // SAFETY: the caller vouches for both sides.
+        Ok(shape) => unsafe { kernel::copy(ptr.cast(), buf.cast(), &shape, true) },
+        Err(error) => abort(&error.in_call("armci_read_strided").to_string(), 1),
+    }
+}

@@ -1,0 +1,239 @@
+//! Fences, barrier, read-modify-write, mutexes.
+
+use super::groups;
+use super::twin;
+use super::types::{self, ArmciGroup, ArmcixMutexes};
+use crate::atomics::Rmw;
+use crate::atomics::mutex::MutexSet;
+use crate::capi::boundary::{code, guard, or_abort, reported, value};
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::runtime::{Engine, current};
+use crate::wait::Progress;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+twin! {
+    /// Returns when everything issued to a rank is done and visible there.
+    ARMCI_Fence / PARMCI_Fence(proc: c_int) {
+        or_abort("ARMCI_Fence", |engine| engine.fence(types::rank(proc)?))
+    }
+}
+
+twin! {
+    /// As `ARMCI_Fence`, for all ranks.
+    ARMCI_AllFence / PARMCI_AllFence() {
+        or_abort("ARMCI_AllFence", Engine::fence_all)
+    }
+}
+
+twin! {
+    /// Fences everything and waits for all ranks.
+    ARMCI_Barrier / PARMCI_Barrier() {
+        or_abort("ARMCI_Barrier", |engine| engine.barrier_of(engine.world()))
+    }
+}
+
+/// Serves other ranks for a moment.
+#[unsafe(no_mangle)]
+pub extern "C" fn ARMCIX_Progress() {
+    or_abort("ARMCIX_Progress", |engine| engine.poll().map(drop))
+}
+
+twin! {
+    /// Combines a number at `prem` with `value` and stores what was there in
+    /// `*ploc`: `ARMCI_FETCH_AND_ADD`, `ARMCI_SWAP` (the value swapped in is
+    /// `*ploc`) and their `_LONG` forms.
+    ARMCI_Rmw / PARMCI_Rmw(
+        op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int,
+    ) -> c_int {
+        code("ARMCI_Rmw", |engine| {
+            if ploc.is_null() {
+                fail!(Argument, "the local address is null");
+            }
+            // SAFETY: the caller vouches for the local number of the
+            // operation's type; it may be unaligned.
+            unsafe {
+                let op = match op {
+                    0 => Rmw::AddInt(value),
+                    1 => Rmw::AddLong(value.into()),
+                    2 => Rmw::SwapInt(ploc.cast::<i32>().read_unaligned()),
+                    3 => Rmw::SwapLong(ploc.cast::<i64>().read_unaligned()),
+                    _ => fail!(Type, "operation {op} is none of ARMCI_FETCH_AND_ADD to ARMCI_SWAP_LONG"),
+                };
+                let old = engine.rmw(types::rank(proc)?, prem as usize, op)?;
+                match op.size() {
+                    4 => ploc.cast::<i32>().write_unaligned(old as i32),
+                    _ => ploc.cast::<i64>().write_unaligned(old),
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The set that `ARMCI_Create_mutexes` made.
+static SET: Mutex<Option<Arc<MutexSet>>> = Mutex::new(None);
+/// The sets of `ARMCIX_` handles, by the handle's address.
+static HANDLES: Mutex<Option<HashMap<usize, Arc<MutexSet>>>> = Mutex::new(None);
+
+/// Forgets mutexes; for the end of the runtime.
+pub(super) fn clear() {
+    SET.lock().take();
+    HANDLES.lock().take();
+}
+
+fn set() -> Result<Arc<MutexSet>> {
+    SET.lock().clone().ok_or_else(|| {
+        Error::new(ErrorKind::State, "there are no mutexes; ARMCI_Create_mutexes makes them")
+    })
+}
+
+fn index(mutex: c_int) -> Result<usize> {
+    match usize::try_from(mutex) {
+        Ok(index) => Ok(index),
+        Err(_) => fail!(Argument, "mutex {mutex} is negative"),
+    }
+}
+
+twin! {
+    /// Makes `count` mutexes on this rank. Collective.
+    ARMCI_Create_mutexes / PARMCI_Create_mutexes(count: c_int) -> c_int {
+        code("ARMCI_Create_mutexes", |engine| {
+            if SET.lock().is_some() {
+                fail!(State, "there are mutexes already; destroy them first");
+            }
+            let count = match usize::try_from(count) {
+                Ok(count) => count,
+                Err(_) => fail!(Argument, "a count of {count} mutexes is negative"),
+            };
+            let made = engine.create_mutexes(engine.world(), count)?;
+            *SET.lock() = Some(made);
+            Ok(())
+        })
+    }
+}
+
+twin! {
+    /// Unmakes them. Collective.
+    ARMCI_Destroy_mutexes / PARMCI_Destroy_mutexes() -> c_int {
+        code("ARMCI_Destroy_mutexes", |engine| {
+            let set = set()?;
+            SET.lock().take();
+            engine.destroy_mutexes(&set)
+        })
+    }
+}
+
+twin! {
+    /// Takes a mutex of a rank; waits in turn while it is held.
+    ARMCI_Lock / PARMCI_Lock(mutex: c_int, proc: c_int) {
+        or_abort("ARMCI_Lock", |engine| engine.lock(&*set()?, index(mutex)?, types::rank(proc)?))
+    }
+}
+
+twin! {
+    /// Releases it; everything issued before is complete first.
+    ARMCI_Unlock / PARMCI_Unlock(mutex: c_int, proc: c_int) {
+        or_abort("ARMCI_Unlock", |engine| engine.unlock(&*set()?, index(mutex)?, types::rank(proc)?))
+    }
+}
+
+fn by_handle(hdl: *mut ArmcixMutexes) -> Result<Arc<MutexSet>> {
+    let found = HANDLES.lock().as_ref().and_then(|h| h.get(&(hdl as usize)).cloned());
+    found.ok_or_else(|| {
+        Error::new(ErrorKind::Handle, format!("{hdl:p} is no live handle of mutexes"))
+    })
+}
+
+/// Makes a set of mutexes over a group, `count` on this rank. Collective; null
+/// where it failed.
+///
+/// # Safety
+/// `pgroup` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
+    count: c_int,
+    pgroup: *mut ArmciGroup,
+) -> *mut ArmcixMutexes {
+    let failed = |error: &Error| {
+        reported(error);
+        std::ptr::null_mut()
+    };
+    guard("ARMCIX_Create_mutexes_hdl", failed, || {
+        let engine = current()?;
+        // SAFETY: the caller vouches for the group.
+        let (group, grp) = unsafe { (groups::find(engine, pgroup)?, *pgroup) };
+        let count = match usize::try_from(count) {
+            Ok(count) => count,
+            Err(_) => fail!(Argument, "a count of {count} mutexes is negative"),
+        };
+        let set = engine.create_mutexes(&group, count)?;
+        let most = set.counts().iter().max().copied().unwrap_or(0);
+        let hdl = Box::into_raw(Box::new(ArmcixMutexes {
+            my_count: count as c_int,
+            max_count: most as c_int,
+            grp,
+            windows: std::ptr::null_mut(),
+            bases: std::ptr::null_mut(),
+        }));
+        HANDLES.lock().get_or_insert_default().insert(hdl as usize, set);
+        Ok(hdl)
+    })
+}
+
+/// Unmakes a set. Collective over its group.
+///
+/// # Safety
+/// `hdl` must be one that `ARMCIX_Create_mutexes_hdl` gave.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> c_int {
+    code("ARMCIX_Destroy_mutexes_hdl", |engine| {
+        let set = by_handle(hdl)?;
+        if let Some(handles) = HANDLES.lock().as_mut() {
+            handles.remove(&(hdl as usize));
+        }
+        // SAFETY: the handle was in the table, so it is a box of ours, and it has
+        // just been taken out.
+        drop(unsafe { Box::from_raw(hdl) });
+        engine.destroy_mutexes(&set)
+    })
+}
+
+/// Takes a mutex of a set; `proc` is a rank of its group.
+#[unsafe(no_mangle)]
+pub extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
+    or_abort("ARMCIX_Lock_hdl", |engine| {
+        engine.lock(&*by_handle(hdl)?, index(mutex)?, types::rank(proc)?)
+    })
+}
+
+/// 0 when the mutex was free and is now held, 1 when it is held by another;
+/// never waits. An error is its code below zero.
+#[unsafe(no_mangle)]
+pub extern "C" fn ARMCIX_Trylock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) -> c_int {
+    guard("ARMCIX_Trylock_hdl", |error| -reported(error), || {
+        let engine = current()?;
+        let got = engine.try_lock(&*by_handle(hdl)?, index(mutex)?, types::rank(proc)?)?;
+        Ok(if got { 0 } else { 1 })
+    })
+}
+
+/// Releases a mutex of a set.
+#[unsafe(no_mangle)]
+pub extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
+    or_abort("ARMCIX_Unlock_hdl", |engine| {
+        engine.unlock(&*by_handle(hdl)?, index(mutex)?, types::rank(proc)?)
+    })
+}
+
+/// Whether a rank shares memory with the caller.
+#[unsafe(no_mangle)]
+pub extern "C" fn ARMCI_Same_node(proc: c_int) -> c_int {
+    value("ARMCI_Same_node", |engine| {
+        let rank = types::rank(proc)?;
+        engine.check_rank(rank)?;
+        Ok(c_int::from(engine.topology.same_node(engine.rank(), rank)))
+    })
+}

@@ -1,0 +1,202 @@
+//! Layouts of the C structures, and the checks of arguments that all calls share.
+
+use crate::error::{Result, fail};
+use crate::layout::{MAX_LEVELS, Shape};
+use crate::mpi::{CommHandle, Flavour};
+use crate::path::kernel::Scale;
+use num_complex::Complex;
+use std::os::raw::{c_int, c_long, c_void};
+
+/// `armci_hdl_t`: two ints that callers treat as opaque.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct ArmciHandle {
+    /// Our token.
+    pub target: c_int,
+    /// Our mark: see [`super::handles`].
+    pub aggregate: c_int,
+}
+
+/// `ARMCI_Group`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct ArmciGroup {
+    /// The group's communicator.
+    pub comm: CommHandle,
+    /// Unused by us: `MPI_COMM_NULL`.
+    pub noncoll_pgroup_comm: CommHandle,
+    /// World rank of each member.
+    pub grp_to_abs: *mut c_int,
+    /// Group rank of each world rank, -1 outside.
+    pub abs_to_grp: *mut c_int,
+    /// The caller's rank, -1 outside.
+    pub rank: c_int,
+    /// Number of members.
+    pub size: c_int,
+}
+
+/// `armci_giov_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct ArmciGiov {
+    /// Source addresses.
+    pub src_ptr_array: *mut *mut c_void,
+    /// Destination addresses.
+    pub dst_ptr_array: *mut *mut c_void,
+    /// Bytes of each block.
+    pub bytes: c_int,
+    /// Number of blocks.
+    pub ptr_array_len: c_int,
+}
+
+/// `armci_size_t`.
+pub type ArmciSize = c_long;
+
+/// `struct armcix_mutex_hdl_s`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ArmcixMutexes {
+    /// Mutexes on this rank.
+    pub my_count: c_int,
+    /// The most on any rank.
+    pub max_count: c_int,
+    /// The group.
+    pub grp: ArmciGroup,
+    /// Unused by us: null.
+    pub windows: *mut c_void,
+    /// Unused by us: null.
+    pub bases: *mut *mut u8,
+}
+
+mod layout {
+    use super::*;
+    use memoffset::offset_of;
+    use static_assertions::{const_assert, const_assert_eq};
+    use std::mem::size_of;
+
+    const COMM: usize = size_of::<CommHandle>();
+    // MPICH's handles are ints, Open MPI's are pointers.
+    const GROUP: usize = if COMM == 4 { 32 } else { 40 };
+
+    const_assert_eq!(size_of::<c_int>(), 4);
+    const_assert_eq!(size_of::<ArmciSize>(), 8);
+    const_assert_eq!(size_of::<ArmciHandle>(), 8);
+    const_assert_eq!(offset_of!(ArmciHandle, target), 0);
+    const_assert_eq!(offset_of!(ArmciHandle, aggregate), 4);
+    const_assert_eq!(size_of::<ArmciGiov>(), 24);
+    const_assert_eq!(offset_of!(ArmciGiov, dst_ptr_array), 8);
+    const_assert_eq!(offset_of!(ArmciGiov, bytes), 16);
+    const_assert_eq!(offset_of!(ArmciGiov, ptr_array_len), 20);
+    const_assert_eq!(size_of::<ArmciGroup>(), GROUP);
+    const_assert_eq!(offset_of!(ArmciGroup, noncoll_pgroup_comm), COMM);
+    const_assert_eq!(offset_of!(ArmciGroup, grp_to_abs), 2 * COMM);
+    const_assert_eq!(offset_of!(ArmciGroup, abs_to_grp), 2 * COMM + 8);
+    const_assert_eq!(offset_of!(ArmciGroup, rank), 2 * COMM + 16);
+    const_assert_eq!(offset_of!(ArmciGroup, size), 2 * COMM + 20);
+    const_assert_eq!(size_of::<ArmcixMutexes>(), 8 + GROUP + 16);
+    const_assert_eq!(offset_of!(ArmcixMutexes, grp), 8);
+    const_assert!(COMM == 4 || COMM == 8);
+}
+
+/// Whether the sizes above are those of the MPI in use; asked at start, since
+/// the assertions cannot know which MPI that is.
+pub fn matches_flavour() -> bool {
+    match Flavour::built() {
+        Flavour::Mpich => std::mem::size_of::<ArmciGroup>() == 32,
+        Flavour::OpenMpi => std::mem::size_of::<ArmciGroup>() == 40,
+        Flavour::Other => true,
+    }
+}
+
+/// A rank that C gives as an int.
+#[inline]
+pub fn rank(proc: c_int) -> Result<usize> {
+    match usize::try_from(proc) {
+        Ok(rank) => Ok(rank),
+        Err(_) => fail!(Rank, "rank {proc} is negative"),
+    }
+}
+
+/// A length that C gives as an int.
+#[inline]
+pub fn length(bytes: c_int) -> Result<usize> {
+    match usize::try_from(bytes) {
+        Ok(bytes) => Ok(bytes),
+        Err(_) => fail!(Argument, "a length of {bytes} bytes is negative"),
+    }
+}
+
+/// An array of C, which may be null when it has no elements.
+///
+/// # Safety
+/// `data` must be valid for reads of `n` elements, if it is not null.
+pub unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
+    if n == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() {
+        fail!(Argument, "{what} is null, but {n} elements are to be read");
+    }
+    // SAFETY: the caller vouches for the array.
+    Ok(unsafe { std::slice::from_raw_parts(data, n) })
+}
+
+/// The shape of a strided call. `local` and `remote` are the stride arrays.
+///
+/// # Safety
+/// The arrays must have the lengths that `levels` says.
+pub unsafe fn shape(
+    local: *const c_int,
+    remote: *const c_int,
+    count: *const c_int,
+    levels: c_int,
+) -> Result<Shape> {
+    let levels = match usize::try_from(levels) {
+        Ok(levels) if levels <= MAX_LEVELS => levels,
+        _ => fail!(Argument, "{levels} stride levels, but 0 to {MAX_LEVELS} are possible"),
+    };
+    // SAFETY: the caller vouches for the arrays.
+    let (counts, local, remote) = unsafe {
+        (
+            array(count, levels + 1, "the count array")?,
+            array(local, levels, "the local stride array")?,
+            array(remote, levels, "the remote stride array")?,
+        )
+    };
+    let mut sizes = [0usize; MAX_LEVELS + 1];
+    for (i, &c) in counts.iter().enumerate() {
+        sizes[i] = match usize::try_from(c) {
+            Ok(c) => c,
+            Err(_) => fail!(Argument, "count[{i}] is {c}"),
+        };
+    }
+    let (mut l, mut r) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
+    for i in 0..levels {
+        (l[i], r[i]) = (local[i] as isize, remote[i] as isize);
+    }
+    Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
+}
+
+/// The element type and scale of an accumulate.
+///
+/// # Safety
+/// `scale` must be valid for one element of the type.
+pub unsafe fn scale(datatype: c_int, scale: *const c_void) -> Result<Scale> {
+    if !(0..=5).contains(&datatype) {
+        fail!(Type, "datatype {datatype} is none of ARMCI_ACC_INT to ARMCI_ACC_DCP");
+    }
+    if scale.is_null() {
+        fail!(Argument, "the scale is null");
+    }
+    // SAFETY: the caller vouches for the element; it may be unaligned.
+    unsafe {
+        Ok(match datatype {
+            0 => Scale::Int(scale.cast::<i32>().read_unaligned()),
+            1 => Scale::Long(scale.cast::<i64>().read_unaligned()),
+            2 => Scale::Float(scale.cast::<f32>().read_unaligned()),
+            3 => Scale::Double(scale.cast::<f64>().read_unaligned()),
+            4 => Scale::FloatComplex(scale.cast::<Complex<f32>>().read_unaligned()),
+            _ => Scale::DoubleComplex(scale.cast::<Complex<f64>>().read_unaligned()),
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Where C calls Rust: panics stop here, errors become codes or an abort.
+//!
+//! An error is written to standard error by the face that decides about it, and
+//! kept as the thread's last error for `portolan_last_error`.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::{self, Engine};
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::os::raw::{c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
+}
+
+/// Runs a face's body: an error or a panic goes to `failed`, which decides what
+/// the C caller sees.
+#[inline]
+pub fn guard<R>(
+    call: &'static str,
+    failed: impl FnOnce(&Error) -> R,
+    body: impl FnOnce() -> Result<R>,
+) -> R {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => value,
+        Ok(Err(error)) => fail_with(error.in_call(call), failed),
+        Err(panic) => fail_with(panicked(&*panic).in_call(call), failed),
+    }
+}
+
+#[cold]
+fn fail_with<R>(error: Error, failed: impl FnOnce(&Error) -> R) -> R {
+    let text = error.to_string().replace('\0', " ");
+    LAST.with(|last| *last.borrow_mut() = CString::new(text).ok());
+    failed(&error)
+}
+
+#[cold]
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_string())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".into());
+    Error::new(ErrorKind::Internal, format!("internal fault: {text}"))
+}
+
+/// A call that returns an error code: zero is success.
+#[inline]
+pub fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
+    value(call, |engine| body(engine).map(|()| 0))
+}
+
+/// A call that returns a number on success and an error code otherwise.
+#[inline]
+pub fn value(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<c_int>) -> c_int {
+    guard(call, reported, || body(runtime::current()?))
+}
+
+/// The code of an error, after it was written to standard error.
+#[cold]
+pub fn reported(error: &Error) -> c_int {
+    if log::log_enabled!(log::Level::Error) {
+        log::error!("{error}");
+    } else if !runtime::is_running() {
+        // Before start and after stop there may be no logger.
+        eprintln!("{error}");
+    }
+    error.kind().code()
+}
+
+/// A call that returns nothing: an error ends the job.
+#[inline]
+pub fn or_abort<R>(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<R>) -> R {
+    guard(call, |error| abort(&error.to_string(), error.kind().code()), || body(runtime::current()?))
+}
+
+/// Writes a message and ends the job with a code that is not zero.
+#[cold]
+pub fn abort(message: &str, code: c_int) -> ! {
+    use std::io::Write;
+    // To both, as ARMCI does: launchers show one or the other.
+    println!("{message} (error code {code})");
+    eprintln!("{message} (error code {code})");
+    let _ = std::io::stdout().flush();
+    crate::mpi::init::abort(if code == 0 { 1 } else { code })
+}
+
+/// The text of this thread's last error; empty where there was none.
+pub fn last_error() -> *const c_char {
+    LAST.with(|last| last.borrow().as_ref().map_or(c"".as_ptr(), |text| text.as_ptr()))
+}
+
+/// A C string, for messages.
+///
+/// # Safety
+/// `text` must be null or a terminated string.
+pub unsafe fn text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller vouches for the string.
+    unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}

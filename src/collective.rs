@@ -1,0 +1,144 @@
+//! Collectives over a communicator: barrier, broadcast, allgather, reductions.
+//!
+//! Each starts MPI's non-blocking form and waits in the engine's loop
+//! ([`crate::wait`]), so that a rank inside a collective serves the others, and
+//! gives up its core when it has to wait long. Lengths beyond what one MPI call
+//! takes are cut into pieces.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::mpi::{Comm, Datatype, ReduceOp, Request};
+use crate::wait::{self, Progress};
+use bytemuck::Pod;
+
+mod reduce;
+pub use reduce::{Element, Operator};
+
+/// The longest piece of one MPI call, in bytes.
+const PIECE: usize = 1 << 30;
+
+fn finish<P: Progress + ?Sized>(progress: &P, what: &'static str, mut request: Request) -> Result<()> {
+    wait::until(progress, &|| what.to_string(), || request.test())
+}
+
+/// Waits until all ranks have called.
+pub fn barrier<P: Progress + ?Sized>(comm: &Comm, progress: &P) -> Result<()> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    finish(progress, "barrier", comm.ibarrier()?)
+}
+
+/// Copies `data` of `root` to all ranks.
+pub fn broadcast<P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    data: &mut [u8],
+    root: usize,
+) -> Result<()> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    for piece in data.chunks_mut(PIECE) {
+        // SAFETY: `piece` is borrowed until the request has completed; an error
+        // that ends the wait early leaves MPI unusable and the job aborts.
+        let request = unsafe { comm.ibcast(piece.as_mut_ptr(), piece.len(), root) }?;
+        finish(progress, "broadcast", request)?;
+    }
+    Ok(())
+}
+
+/// Every rank's `item`, in the order of ranks.
+pub fn allgather<T: Pod, P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    item: &T,
+) -> Result<Vec<T>> {
+    let mut all = vec![T::zeroed(); comm.size()];
+    if comm.size() == 1 {
+        all[0] = *item;
+        return Ok(all);
+    }
+    // SAFETY: both buffers live until the request has completed, see above.
+    let request = unsafe {
+        comm.iallgather(
+            bytemuck::bytes_of(item).as_ptr(),
+            all.as_mut_ptr().cast(),
+            std::mem::size_of::<T>(),
+        )
+    }?;
+    finish(progress, "allgather", request)?;
+    Ok(all)
+}
+
+/// Combines `data` element by element over all ranks; the result is everywhere,
+/// or only at `root` (elsewhere `data` is then left as it was).
+pub fn reduce<T: Element, P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    data: &mut [T],
+    operator: Operator,
+    root: Option<usize>,
+) -> Result<()> {
+    if operator == Operator::Abs {
+        for x in data.iter_mut() {
+            *x = x.absolute();
+        }
+        return Ok(());
+    }
+    if comm.size() == 1 || data.is_empty() {
+        if comm.size() == 1 {
+            for x in data.iter_mut() {
+                *x = x.alone(operator);
+            }
+        }
+        return Ok(());
+    }
+    let op: ReduceOp = T::reduce_op(operator)?;
+    for piece in data.chunks_mut(PIECE / std::mem::size_of::<T>()) {
+        // SAFETY: as for broadcast.
+        let request = unsafe {
+            comm.ireduce(piece.as_mut_ptr().cast(), piece.len(), T::DATATYPE, &op, root)
+        }?;
+        finish(progress, "reduction", request)?;
+    }
+    Ok(())
+}
+
+/// An agreement: every rank says whether its part of a collective step went
+/// well; all succeed, or all get the error of the lowest rank that failed.
+pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) -> Result<()> {
+    /// A rank's verdict, as it travels.
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    #[repr(C)]
+    struct Verdict {
+        kind: u32,
+        text: [u8; 252],
+    }
+    let mut verdict = Verdict { kind: 0, text: [0; 252] };
+    if let Err(error) = &mine {
+        verdict.kind = error.kind().code() as u32;
+        let text = error.detail().as_bytes();
+        let n = text.len().min(verdict.text.len());
+        verdict.text[..n].copy_from_slice(&text[..n]);
+    }
+    let all = allgather(comm, progress, &verdict)?;
+    mine?;
+    for (rank, v) in all.iter().enumerate() {
+        if v.kind != 0 {
+            let len = v.text.iter().position(|&b| b == 0).unwrap_or(v.text.len());
+            let text = String::from_utf8_lossy(&v.text[..len]).into_owned();
+            let kind = match v.kind {
+                1 => ErrorKind::Argument,
+                4 => ErrorKind::Memory,
+                5 => ErrorKind::State,
+                8 => ErrorKind::Mpi,
+                _ => ErrorKind::Internal,
+            };
+            return Err(Error::new(kind, format!("rank {rank} of the group failed: {text}")));
+        }
+    }
+    Ok(())
+}
+
+/// The datatypes that [`Element`] maps to, for faces that name them.
+pub type ElementType = Datatype;

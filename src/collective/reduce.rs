@@ -1,0 +1,195 @@
+//! Reduction operators, their meaning on each element type, and the MPI
+//! operations that carry them out.
+
+use crate::error::Result;
+use crate::mpi::{Datatype, ReduceOp};
+use bytemuck::Pod;
+use std::os::raw::{c_int, c_void};
+
+/// How elements are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// Sum; integers wrap.
+    Sum,
+    /// Product; integers wrap.
+    Product,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The smallest absolute value.
+    AbsMin,
+    /// The largest absolute value.
+    AbsMax,
+    /// The absolute value of each rank's own elements; nothing is combined.
+    Abs,
+    /// Bitwise or of integers; of floats 1 where any is not zero, else 0.
+    Or,
+}
+
+impl Operator {
+    /// The operator that ARMCI names so: `+ * min max absmin absmax abs or`.
+    pub fn from_name(name: &str) -> Option<Operator> {
+        Some(match name {
+            "+" => Operator::Sum,
+            "*" => Operator::Product,
+            "min" => Operator::Min,
+            "max" => Operator::Max,
+            "absmin" => Operator::AbsMin,
+            "absmax" => Operator::AbsMax,
+            "abs" => Operator::Abs,
+            "or" => Operator::Or,
+            _ => return None,
+        })
+    }
+}
+
+/// A type whose values can be reduced: `i32`, `i64`, `f32`, `f64`.
+pub trait Element: Pod + sealed::Sealed {
+    /// The MPI datatype.
+    const DATATYPE: Datatype;
+    /// `a` combined with `b`.
+    fn combine(self, b: Self, operator: Operator) -> Self;
+    /// The absolute value.
+    fn absolute(self) -> Self;
+    /// The result where there is only one rank.
+    fn alone(self, operator: Operator) -> Self {
+        match operator {
+            Operator::AbsMin | Operator::AbsMax | Operator::Abs => self.absolute(),
+            Operator::Or => self.combine(self, operator),
+            _ => self,
+        }
+    }
+    #[doc(hidden)]
+    fn reduce_op(operator: Operator) -> Result<ReduceOp>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for i32 {}
+    impl Sealed for i64 {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// One function for MPI for each operator, over the element type.
+macro_rules! reduce_functions {
+    ($ty:ty: $($name:ident = $operator:ident),+) => {
+        $(
+            unsafe extern "C" fn $name(
+                input: *mut c_void,
+                inout: *mut c_void,
+                len: *mut c_int,
+                _: *mut crate::mpi::RawDatatype,
+            ) {
+                // SAFETY: MPI passes two arrays of `*len` elements, aligned for
+                // their type, that do not overlap.
+                let (a, b) = unsafe {
+                    let n = usize::try_from(*len).unwrap_or(0);
+                    (
+                        std::slice::from_raw_parts(input.cast::<$ty>(), n),
+                        std::slice::from_raw_parts_mut(inout.cast::<$ty>(), n),
+                    )
+                };
+                for (x, y) in a.iter().zip(b) {
+                    *y = x.combine(*y, Operator::$operator);
+                }
+            }
+        )+
+        fn reduce_op(operator: Operator) -> Result<ReduceOp> {
+            let function: crate::mpi::ReduceFn = match operator {
+                $(Operator::$operator => $name,)+
+            };
+            // SAFETY: the function is for this type and does not unwind:
+            // nothing in `combine` panics.
+            unsafe { ReduceOp::new(function) }
+        }
+    };
+}
+
+macro_rules! element {
+    ($ty:ty, $datatype:ident, $add:expr, $mul:expr, $abs:expr, $or:expr) => {
+        impl Element for $ty {
+            const DATATYPE: Datatype = Datatype::$datatype;
+            #[inline]
+            fn combine(self, b: Self, operator: Operator) -> Self {
+                match operator {
+                    Operator::Sum => $add(self, b),
+                    Operator::Product => $mul(self, b),
+                    Operator::Min => if b < self { b } else { self },
+                    Operator::Max => if b > self { b } else { self },
+                    Operator::AbsMin => {
+                        let (x, y) = (self.absolute(), b.absolute());
+                        if y < x { y } else { x }
+                    }
+                    Operator::AbsMax => {
+                        let (x, y) = (self.absolute(), b.absolute());
+                        if y > x { y } else { x }
+                    }
+                    Operator::Abs => b.absolute(),
+                    Operator::Or => $or(self, b),
+                }
+            }
+            fn absolute(self) -> Self {
+                $abs(self)
+            }
+            fn reduce_op(operator: Operator) -> Result<ReduceOp> {
+                functions::<$ty>(operator)
+            }
+        }
+    };
+}
+
+/// Picks the functions of a type.
+fn functions<T: Functions>(operator: Operator) -> Result<ReduceOp> {
+    T::reduce_op(operator)
+}
+
+trait Functions {
+    fn reduce_op(operator: Operator) -> Result<ReduceOp>;
+}
+
+macro_rules! functions_for {
+    ($module:ident, $ty:ty) => {
+        mod $module {
+            use super::*;
+            reduce_functions!($ty: sum = Sum, product = Product, min = Min, max = Max,
+                abs_min = AbsMin, abs_max = AbsMax, abs = Abs, or = Or);
+            impl Functions for $ty {
+                fn reduce_op(operator: Operator) -> Result<ReduceOp> {
+                    reduce_op(operator)
+                }
+            }
+        }
+    };
+}
+
+functions_for!(int, i32);
+functions_for!(long, i64);
+functions_for!(float, f32);
+functions_for!(double, f64);
+
+element!(i32, Int, i32::wrapping_add, i32::wrapping_mul, i32::wrapping_abs, |a, b| a | b);
+element!(i64, Long, i64::wrapping_add, i64::wrapping_mul, i64::wrapping_abs, |a, b| a | b);
+element!(f32, Float, |a, b| a + b, |a, b| a * b, f32::abs, |a: f32, b: f32| {
+    if a != 0.0 || b != 0.0 { 1.0 } else { 0.0 }
+});
+element!(f64, Double, |a, b| a + b, |a, b| a * b, f64::abs, |a: f64, b: f64| {
+    if a != 0.0 || b != 0.0 { 1.0 } else { 0.0 }
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_combine() {
+        assert_eq!((-5i32).combine(3, Operator::AbsMax), 5);
+        assert_eq!((-5i64).combine(3, Operator::AbsMin), 3);
+        assert_eq!(4i32.combine(1, Operator::Or), 5);
+        assert_eq!(0.0f64.combine(2.0, Operator::Or), 1.0);
+        assert_eq!(i32::MAX.combine(1, Operator::Sum), i32::MIN);
+        assert_eq!(Operator::from_name("absmax"), Some(Operator::AbsMax));
+        assert_eq!(Operator::from_name("avg"), None);
+    }
+}

@@ -1,0 +1,367 @@
+//! Every environment variable, in one table: name, default, meaning, parser.
+//!
+//! The table is read once, at initialisation, into [`Config`]; nothing else in
+//! the crate reads the environment. `portolan-info` prints the table, and
+//! `portolan-info --markdown` writes `docs/environment.md` from it, so a
+//! variable is described in one place only. A value that does not parse is an
+//! error at start, not a silent default.
+
+use crate::error::{Result, fail};
+use std::time::Duration;
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Variable {
+    /// The name in the environment.
+    pub name: &'static str,
+    /// A name of ARMCI-MPI that means the same and is read when ours is unset.
+    pub alias: Option<&'static str>,
+    /// The default, as it would be written in the environment.
+    pub default: &'static str,
+    /// What it does, in one line.
+    pub meaning: &'static str,
+    set: fn(&mut Config, &str) -> std::result::Result<(), String>,
+}
+
+/// Which transfer path to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathChoice {
+    /// Direct on a node; between nodes MPI windows where they work, else messages.
+    Auto,
+    /// Load and store only; an error where ranks share no node.
+    Direct,
+    /// MPI windows, also on a node.
+    Rma,
+    /// Two-sided messages, also on a node.
+    Message,
+}
+
+/// Which mechanism makes accumulate and read-modify-write atomic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtomicsChoice {
+    /// `Mpi` where the path is forced to `rma`, else `Native`.
+    Auto,
+    /// Locks in shared memory; other nodes ask the owner by message.
+    Native,
+    /// MPI's accumulate operations for every rank.
+    Mpi,
+}
+
+/// Whether a progress thread serves other ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadChoice {
+    /// When some pair of ranks needs it and MPI's thread level allows.
+    Auto,
+    /// Always, when MPI's thread level allows.
+    On,
+    /// Never: progress happens inside calls only.
+    Off,
+}
+
+/// The values of all variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// `PORTOLAN_PATH`
+    pub path: PathChoice,
+    /// `PORTOLAN_ATOMICS`
+    pub atomics: AtomicsChoice,
+    /// `PORTOLAN_NODE_SIZE`; 0 is no cut.
+    pub node_size: usize,
+    /// `PORTOLAN_PROGRESS_THREAD`
+    pub progress_thread: ThreadChoice,
+    /// `PORTOLAN_IDLE_POLL_US`
+    pub idle_poll: Duration,
+    /// `PORTOLAN_SPIN`
+    pub spin: u32,
+    /// `PORTOLAN_SLAB_BYTES`
+    pub slab_bytes: usize,
+    /// `PORTOLAN_SHM_DIR`
+    pub shm_dir: String,
+    /// `PORTOLAN_EAGER_BYTES`
+    pub eager_bytes: usize,
+    /// `PORTOLAN_CHUNK_BYTES`
+    pub chunk_bytes: usize,
+    /// `PORTOLAN_FLIGHT_BYTES`
+    pub flight_bytes: usize,
+    /// `PORTOLAN_RAISE_THREAD_LEVEL`
+    pub raise_thread_level: bool,
+    /// `PORTOLAN_WATCHDOG`; zero is off.
+    pub watchdog: Duration,
+    /// `PORTOLAN_LOG`
+    pub log: String,
+}
+
+fn parse<T: std::str::FromStr>(text: &str, what: &str) -> std::result::Result<T, String> {
+    text.trim().parse().map_err(|_| format!("expected {what}"))
+}
+
+fn parse_bytes(text: &str) -> std::result::Result<usize, String> {
+    let text = text.trim();
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let value: usize = parse(digits, "a number of bytes, with K, M or G behind it if wanted")?;
+    value
+        .checked_mul(1 << shift)
+        .ok_or_else(|| "the number of bytes is too large".to_string())
+}
+
+fn parse_bool(text: &str) -> std::result::Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "on" | "yes" | "true" | "y" | "t" => Ok(true),
+        "0" | "off" | "no" | "false" | "n" | "f" => Ok(false),
+        _ => Err("expected 1 or 0".to_string()),
+    }
+}
+
+/// The table.
+pub static VARIABLES: &[Variable] = &[
+    Variable {
+        name: "PORTOLAN_PATH",
+        alias: None,
+        default: "auto",
+        meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows work, else message), direct, rma or message",
+        set: |c, v| {
+            c.path = match v {
+                "auto" => PathChoice::Auto,
+                "direct" => PathChoice::Direct,
+                "rma" => PathChoice::Rma,
+                "message" => PathChoice::Message,
+                _ => return Err("expected auto, direct, rma or message".into()),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_ATOMICS",
+        alias: None,
+        default: "auto",
+        meaning: "what makes accumulate and read-modify-write atomic: native (locks on the owner's node; other nodes ask the owner by message), mpi (MPI's accumulate operations for every rank), auto (mpi when PORTOLAN_PATH=rma, else native)",
+        set: |c, v| {
+            c.atomics = match v {
+                "auto" => AtomicsChoice::Auto,
+                "native" => AtomicsChoice::Native,
+                "mpi" => AtomicsChoice::Mpi,
+                _ => return Err("expected auto, native or mpi".into()),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_NODE_SIZE",
+        alias: None,
+        default: "0",
+        meaning: "cut every real node into virtual nodes of this many ranks, which share no memory with each other; 0 cuts nothing",
+        set: |c, v| {
+            c.node_size = parse(v, "a number of ranks")?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_PROGRESS_THREAD",
+        alias: Some("ARMCI_PROGRESS_THREAD"),
+        default: "auto",
+        meaning: "a thread that serves other ranks while this one computes: auto (when some ranks are not reached directly), 1 or 0; needs MPI_THREAD_MULTIPLE",
+        set: |c, v| {
+            c.progress_thread = match v {
+                "auto" => ThreadChoice::Auto,
+                _ if parse_bool(v)? => ThreadChoice::On,
+                _ => ThreadChoice::Off,
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_IDLE_POLL_US",
+        alias: None,
+        default: "1000",
+        meaning: "longest nap of an idle progress thread in microseconds, and so the longest delay of a request to a computing rank",
+        set: |c, v| {
+            let us: u64 = parse(v, "a number of microseconds")?;
+            c.idle_poll = Duration::from_micros(us.max(10));
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_SPIN",
+        alias: None,
+        default: "200",
+        meaning: "polls of a waiting rank before it begins to yield its core",
+        set: |c, v| {
+            c.spin = parse(v, "a number of polls")?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_SLAB_BYTES",
+        alias: None,
+        default: "4M",
+        meaning: "smallest slab, in bytes a rank, from which segments are cut; larger segments and later slabs get more",
+        set: |c, v| {
+            c.slab_bytes = parse_bytes(v)?.clamp(64 << 10, 1 << 40);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_SHM_DIR",
+        alias: None,
+        default: "/dev/shm",
+        meaning: "directory, on a memory file system, that holds the shared memory of a node",
+        set: |c, v| {
+            c.shm_dir = v.to_string();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_EAGER_BYTES",
+        alias: None,
+        default: "3968",
+        meaning: "largest message, headers included, that carries its data with the request on the message path",
+        set: |c, v| {
+            c.eager_bytes = parse_bytes(v)?.clamp(512, 1 << 20);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_CHUNK_BYTES",
+        alias: None,
+        default: "256K",
+        meaning: "length of the pieces into which the message path cuts long transfers",
+        set: |c, v| {
+            c.chunk_bytes = parse_bytes(v)?.clamp(4 << 10, 64 << 20);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_FLIGHT_BYTES",
+        alias: None,
+        default: "2M",
+        meaning: "bytes that one rank may have sent to another on the message path before the other has handled them",
+        set: |c, v| {
+            c.flight_bytes = parse_bytes(v)?.clamp(64 << 10, 1 << 34);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_RAISE_THREAD_LEVEL",
+        alias: None,
+        default: "1",
+        meaning: "MPI_Init and MPI_Init_thread of a program linked with the C library ask for MPI_THREAD_MULTIPLE, which the progress thread needs; 0 leaves the level alone",
+        set: |c, v| {
+            c.raise_thread_level = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_WATCHDOG",
+        alias: None,
+        default: "0",
+        meaning: "seconds after which a waiting call reports where it stands, and every as many seconds again; 0 is off",
+        set: |c, v| {
+            let s: f64 = parse(v, "a number of seconds")?;
+            if !(0.0..1e9).contains(&s) {
+                return Err("expected a number of seconds".into());
+            }
+            c.watchdog = Duration::from_secs_f64(s);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_LOG",
+        alias: None,
+        default: "warn",
+        meaning: "what is written to standard error: error, warn, info, debug or trace, or a filter by module as env_logger reads it",
+        set: |c, v| {
+            c.log = v.to_string();
+            Ok(())
+        },
+    },
+];
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut config = Config {
+            path: PathChoice::Auto,
+            atomics: AtomicsChoice::Auto,
+            node_size: 0,
+            progress_thread: ThreadChoice::Auto,
+            idle_poll: Duration::ZERO,
+            spin: 0,
+            slab_bytes: 0,
+            shm_dir: String::new(),
+            eager_bytes: 0,
+            chunk_bytes: 0,
+            flight_bytes: 0,
+            raise_thread_level: true,
+            watchdog: Duration::ZERO,
+            log: String::new(),
+        };
+        for variable in VARIABLES {
+            (variable.set)(&mut config, variable.default).expect("the table's defaults parse");
+        }
+        config
+    }
+}
+
+impl Variable {
+    /// The value now in the environment, by our name or by the alias.
+    pub fn current(&self) -> Option<String> {
+        let read = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        read(self.name).or_else(|| self.alias.and_then(read))
+    }
+}
+
+impl Config {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// `Argument`, naming the variable and its value, where one does not parse.
+    pub fn from_env() -> Result<Config> {
+        Self::from_lookup(Variable::current)
+    }
+
+    fn from_lookup(lookup: impl Fn(&Variable) -> Option<String>) -> Result<Config> {
+        let mut config = Config::default();
+        for variable in VARIABLES {
+            if let Some(value) = lookup(variable)
+                && let Err(why) = (variable.set)(&mut config, &value)
+            {
+                fail!(Argument, "{}={value}: {why}", variable.name);
+            }
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_parse_and_names_are_unique() {
+        let config = Config::default();
+        assert_eq!(config.slab_bytes, 4 << 20);
+        let mut names: Vec<_> = VARIABLES.iter().map(|v| v.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), VARIABLES.len());
+    }
+
+    #[test]
+    fn a_bad_value_names_the_variable() {
+        let error = Config::from_lookup(|v| (v.name == "PORTOLAN_PATH").then(|| "tcp".to_string()))
+            .unwrap_err();
+        assert!(error.detail().contains("PORTOLAN_PATH=tcp"), "{error}");
+    }
+
+    #[test]
+    fn sizes_take_suffixes() {
+        assert_eq!(parse_bytes("64K"), Ok(65536));
+        assert_eq!(parse_bytes("3"), Ok(3));
+        assert!(parse_bytes("x").is_err());
+        assert!(parse_bytes("99999999999999G").is_err());
+    }
+}

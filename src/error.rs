@@ -1,0 +1,104 @@
+//! One error type for every layer.
+//!
+//! The layer that finds a fault states what is wrong and with which numbers;
+//! the face that was called adds its own name ([`Error::in_call`]); only the
+//! face decides whether to log, return a code or abort. Outputs of a call are
+//! written only on success.
+
+use std::fmt;
+
+/// What went wrong, in the classes that the C interfaces return as codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum ErrorKind {
+    /// An argument is malformed: a negative count, a null pointer with bytes.
+    Argument = 1,
+    /// A rank outside the group.
+    Rank = 2,
+    /// An address outside every segment, or an extent that leaves its segment.
+    Address = 3,
+    /// Memory that cannot be had.
+    Memory = 4,
+    /// The runtime is not initialised, is finalised, or the object was freed.
+    State = 5,
+    /// A handle that was freed, damaged, or used for mixed kinds of operation.
+    Handle = 6,
+    /// An unknown datatype or operation, or an unaligned location.
+    Type = 7,
+    /// The MPI library reported a failure.
+    Mpi = 8,
+    /// A fault of this library.
+    Internal = 9,
+}
+
+impl ErrorKind {
+    /// The code that the C interfaces return (`PORTOLAN_ERR_*`).
+    pub fn code(self) -> i32 {
+        self as i32
+    }
+}
+
+/// A failed call: what class, in which call, on which rank, and the details.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    call: Option<&'static str>,
+    rank: Option<usize>,
+    detail: String,
+}
+
+/// The result of every fallible call of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of class `kind`; `detail` says what, with which values, and
+    /// what to do about it.
+    #[cold]
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
+        Error {
+            kind,
+            call: None,
+            rank: crate::runtime::world_rank(),
+            detail: detail.into(),
+        }
+    }
+
+    /// Names the public call in which the error surfaced (the outermost wins).
+    #[cold]
+    pub fn in_call(mut self, call: &'static str) -> Self {
+        self.call = Some(call);
+        self
+    }
+
+    /// The class of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What is wrong, without the call and the rank.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(rank) = self.rank {
+            write!(f, "[{rank}] ")?;
+        }
+        if let Some(call) = self.call {
+            write!(f, "{call}: ")?;
+        }
+        f.write_str(&self.detail)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Returns early with an [`Error`] of a class and a formatted detail.
+macro_rules! fail {
+    ($kind:ident, $($arg:tt)+) => {
+        return Err($crate::error::Error::new($crate::error::ErrorKind::$kind, format!($($arg)+)))
+    };
+}
+pub(crate) use fail;

@@ -1,0 +1,45 @@
+//! Vector shapes: blocks of one length at any addresses.
+
+/// One descriptor of a vector transfer: `block` bytes at each pair of addresses.
+#[derive(Debug, Clone, Copy)]
+pub struct Vector<'a> {
+    /// Bytes of each block.
+    pub block: usize,
+    /// Addresses on the calling rank.
+    pub local: &'a [usize],
+    /// Addresses on the target, as many.
+    pub remote: &'a [usize],
+}
+
+impl<'a> Vector<'a> {
+    /// The address pairs, with neighbours that continue each other on both sides
+    /// joined: `(local, remote, bytes)`.
+    pub fn joined(self) -> impl Iterator<Item = (usize, usize, usize)> + 'a {
+        let mut pairs = self.local.iter().copied().zip(self.remote.iter().copied()).peekable();
+        let block = self.block;
+        std::iter::from_fn(move || {
+            let (local, remote) = pairs.next()?;
+            let mut bytes = block;
+            while let Some(&(l, r)) = pairs.peek() {
+                if local.checked_add(bytes) != Some(l) || remote.checked_add(bytes) != Some(r) {
+                    break;
+                }
+                bytes += block;
+                pairs.next();
+            }
+            Some((local, remote, bytes))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_join() {
+        let v = Vector { block: 8, local: &[0, 8, 24, 100], remote: &[64, 72, 80, 0] };
+        let all: Vec<_> = v.joined().collect();
+        assert_eq!(all, vec![(0, 64, 16), (24, 80, 8), (100, 0, 8)]);
+    }
+}

@@ -1,0 +1,27 @@
+//! Portolan: one-sided communication between MPI ranks.
+//!
+//! A rank puts bytes into, gets bytes from, and combines numbers with the memory
+//! of other ranks, without those taking part. On a node this is load and store in
+//! shared memory; between nodes MPI's one-sided calls or messages that the
+//! owner's progress engine serves. The same engine carries a drop-in `libarmci`
+//! for C and Fortran programs and the typed interface that this crate exports.
+#![warn(missing_docs)]
+
+pub mod atomics;
+pub mod capi;
+pub mod collective;
+pub mod config;
+pub mod error;
+pub mod group;
+pub mod layout;
+pub mod memory;
+pub mod mpi;
+pub mod path;
+pub mod peer;
+pub mod progress;
+pub mod runtime;
+pub mod topology;
+pub mod transfer;
+pub mod wait;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,98 @@
+//! Which parts of one rank's slice are free.
+//!
+//! First fit at the lowest offset: freed pieces are used again before memory
+//! that was never touched. Neighbouring free parts are always joined.
+
+use std::collections::BTreeMap;
+
+/// The free parts of a slice.
+#[derive(Debug, Clone)]
+pub struct FreeList {
+    /// Offset to length, disjoint and never adjacent.
+    free: BTreeMap<usize, usize>,
+    end: usize,
+}
+
+impl FreeList {
+    /// A slice that is free from `start` to `end`.
+    pub fn new(start: usize, end: usize) -> FreeList {
+        let mut free = BTreeMap::new();
+        if end > start {
+            free.insert(start, end - start);
+        }
+        FreeList { free, end }
+    }
+
+    /// Takes `len` bytes; `None` where no free part is long enough.
+    pub fn take(&mut self, len: usize) -> Option<usize> {
+        let (&offset, &room) = self.free.iter().find(|&(_, &room)| room >= len)?;
+        self.free.remove(&offset);
+        if room > len {
+            self.free.insert(offset + len, room - len);
+        }
+        Some(offset)
+    }
+
+    /// Gives `len` bytes at `offset` back.
+    ///
+    /// # Panics
+    /// If any of them is free already: a fault of the caller.
+    pub fn give(&mut self, offset: usize, len: usize) {
+        let (mut start, mut end) = (offset, offset + len);
+        assert!(end <= self.end, "piece outside its slice");
+        if let Some((&before, &before_len)) = self.free.range(..=offset).next_back() {
+            assert!(before + before_len <= offset, "piece given back twice");
+            if before + before_len == offset {
+                start = before;
+                self.free.remove(&before);
+            }
+        }
+        if let Some((&after, &after_len)) = self.free.range(offset..).next() {
+            assert!(after >= offset + len, "piece given back twice");
+            if after == end {
+                end = after + after_len;
+                self.free.remove(&after);
+            }
+        }
+        self.free.insert(start, end - start);
+    }
+
+    /// Where the free part that reaches the slice's end begins.
+    pub fn tail(&self) -> usize {
+        match self.free.last_key_value() {
+            Some((&offset, &len)) if offset + len == self.end => offset,
+            _ => self.end,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_join_when_given_back() {
+        let mut list = FreeList::new(64, 1024);
+        let a = list.take(64).unwrap();
+        let b = list.take(128).unwrap();
+        let c = list.take(64).unwrap();
+        assert_eq!((a, b, c), (64, 128, 256));
+        assert_eq!(list.tail(), 320);
+        list.give(a, 64);
+        list.give(c, 64);
+        assert_eq!(list.tail(), 256);
+        list.give(b, 128);
+        assert_eq!(list.take(960), Some(64));
+        assert_eq!(list.take(1), None);
+        assert_eq!(list.tail(), 1024);
+    }
+
+    #[test]
+    #[should_panic(expected = "given back twice")]
+    fn giving_twice_is_a_fault() {
+        let mut list = FreeList::new(0, 256);
+        let a = list.take(64).unwrap();
+        list.give(a, 64);
+        list.give(a, 64);
+    }
+}

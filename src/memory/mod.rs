@@ -1,0 +1,38 @@
+//! Memory that ranks reach: from files in shared memory up to segments.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`shm`] | a file in shared memory, mapped by the ranks of a node; room checks |
+//! | [`cut`] | which parts of one rank's slice of a slab are free |
+//! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
+//! | [`index`] | the pieces of segments in one slice, found by offset |
+//! | [`registry`] | (rank, address) to slab, offset and path |
+//! | [`segment`] | collective allocation and freeing |
+//! | [`local`] | memory that only its rank uses |
+//!
+//! **Slabs and segments.** Windows and mappings are dear and few, segments are
+//! cheap and many. A *slab* belongs to a group and gives each of its ranks a
+//! *slice*. A *segment* is one *piece* of each rank's slice, possibly in
+//! different slabs on different ranks. Each rank cuts its own pieces; one
+//! allgather of (slab, offset, length) makes the segment known.
+//!
+//! **Growth.** A slab's slice has at least `PORTOLAN_SLAB_BYTES` and at least an
+//! eighth of what the group already holds, so the number of slabs grows with
+//! the logarithm of the memory, not with the number of segments. Address space
+//! is taken when a slab is made, memory when a piece is cut.
+//!
+//! **Giving back.** A slab in which no segment lives any more is kept for the
+//! next one, up to [`slab::KEEP_EMPTY_BYTES`] a group; beyond that it is
+//! unmapped. Slabs are made and unmade by all ranks of the group together.
+//!
+//! **Rounding.** Every piece starts at a multiple of [`slab::ALIGN`] bytes and
+//! takes a whole number of them; the length that was asked for is kept for the
+//! bounds check.
+
+pub mod cut;
+pub mod index;
+pub mod local;
+pub mod registry;
+pub mod segment;
+pub mod shm;
+pub mod slab;

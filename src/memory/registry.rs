@@ -1,0 +1,236 @@
+//! From (rank, address in that rank's space) to slab, offset and local address.
+//!
+//! For each rank there is a short sorted table of slices, with the last hit
+//! tried first, and for each slice an index of the pieces in it. A look-up
+//! costs the same however many segments live. The whole extent of a transfer
+//! must lie in one piece: the length that was asked for, not the rounded one.
+
+use super::index::{Piece, PieceIndex};
+use super::slab::Slab;
+use crate::error::{Error, ErrorKind, Result};
+use parking_lot::{RwLock, RwLockReadGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One rank's slice of one slab, as the look-up sees it.
+#[derive(Debug)]
+pub struct Extent {
+    base: usize,
+    end: usize,
+    local: *mut u8,
+    group_rank: usize,
+    group_key: u64,
+    slab: Arc<Slab>,
+    pieces: PieceIndex,
+}
+
+#[derive(Debug, Default)]
+struct RankTable {
+    extents: Vec<Extent>,
+    last: AtomicUsize,
+}
+
+/// The tables of all ranks.
+#[derive(Debug)]
+pub struct Registry {
+    tables: RwLock<Vec<RankTable>>,
+}
+
+// SAFETY: the raw pointers are addresses in mappings that the slabs own.
+unsafe impl Send for Registry {}
+// SAFETY: as above.
+unsafe impl Sync for Registry {}
+
+/// Where an address lies. Holds the registry open for reading, so it is to be
+/// dropped before anything that waits.
+#[derive(Debug)]
+pub struct Hit<'a> {
+    guard: RwLockReadGuard<'a, Vec<RankTable>>,
+    rank: usize,
+    extent: usize,
+    /// Offset in the slice.
+    pub offset: usize,
+}
+
+impl Hit<'_> {
+    #[inline]
+    fn extent(&self) -> &Extent {
+        &self.guard[self.rank].extents[self.extent]
+    }
+
+    /// The slab.
+    #[inline]
+    pub fn slab(&self) -> &Arc<Slab> {
+        &self.extent().slab
+    }
+
+    /// The rank's number in the slab's group.
+    #[inline]
+    pub fn group_rank(&self) -> usize {
+        self.extent().group_rank
+    }
+
+    /// The slice as memory here, null where it is not mapped.
+    #[inline]
+    pub fn slice(&self) -> *mut u8 {
+        self.extent().local
+    }
+}
+
+/// Which segment an address begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SegmentId {
+    /// Key of the group.
+    pub group: u64,
+    /// Number in the group.
+    pub number: u64,
+}
+
+impl RankTable {
+    #[inline]
+    fn position(&self, address: usize) -> Option<usize> {
+        let inside = |e: &Extent| e.base <= address && address <= e.end;
+        let last = self.last.load(Ordering::Relaxed);
+        if self.extents.get(last).is_some_and(inside) {
+            return Some(last);
+        }
+        let at = self.extents.partition_point(|e| e.base <= address).checked_sub(1)?;
+        if !inside(&self.extents[at]) {
+            return None;
+        }
+        self.last.store(at, Ordering::Relaxed);
+        Some(at)
+    }
+}
+
+impl Registry {
+    /// Empty tables for `ranks` ranks.
+    pub fn new(ranks: usize) -> Registry {
+        Registry { tables: RwLock::new((0..ranks).map(|_| RankTable::default()).collect()) }
+    }
+
+    /// Makes a slab's slices known. `members` are the group's world ranks.
+    pub(super) fn add_slab(&self, slab: &Arc<Slab>, group_key: u64, members: &[usize]) {
+        let mut tables = self.tables.write();
+        for (group_rank, (&world, slice)) in members.iter().zip(slab.slices()).enumerate() {
+            let table = &mut tables[world].extents;
+            let at = table.partition_point(|e| e.base < slice.base);
+            table.insert(
+                at,
+                Extent {
+                    base: slice.base,
+                    end: slice.base + slice.len,
+                    local: slice.local,
+                    group_rank,
+                    group_key,
+                    slab: slab.clone(),
+                    pieces: PieceIndex::new(slice.len),
+                },
+            );
+        }
+    }
+
+    /// Forgets a slab.
+    pub(super) fn remove_slab(&self, slab: &Arc<Slab>, members: &[usize]) {
+        let mut tables = self.tables.write();
+        for &world in members {
+            tables[world].extents.retain(|e| !Arc::ptr_eq(&e.slab, slab));
+        }
+    }
+
+    /// Makes the pieces of a segment known: (world rank, slab, piece).
+    pub(super) fn add_pieces<'a>(
+        &self,
+        pieces: impl Iterator<Item = (usize, &'a Slice, Piece)>,
+    ) {
+        let mut tables = self.tables.write();
+        for (world, slice, piece) in pieces {
+            if let Some(extent) = exact(&mut tables[world], slice.base) {
+                extent.pieces.insert(piece);
+            }
+        }
+    }
+
+    /// Forgets them.
+    pub(super) fn remove_pieces<'a>(&self, pieces: impl Iterator<Item = (usize, &'a Slice, usize)>) {
+        let mut tables = self.tables.write();
+        for (world, slice, start) in pieces {
+            if let Some(extent) = exact(&mut tables[world], slice.base) {
+                extent.pieces.remove(start);
+            }
+        }
+    }
+
+    /// Finds `len` bytes at `address` of `rank`.
+    ///
+    /// # Errors
+    /// `Address` where they do not all lie in one segment.
+    #[inline]
+    pub fn find(&self, rank: usize, address: usize, len: usize) -> Result<Hit<'_>> {
+        let guard = self.tables.read();
+        let table = &guard[rank];
+        if let Some(extent) = table.position(address) {
+            let e = &table.extents[extent];
+            let offset = address - e.base;
+            if let Some(piece) = e.pieces.find(offset)
+                && len <= piece.start + piece.len - offset
+            {
+                return Ok(Hit { guard, rank, extent, offset });
+            }
+        }
+        Err(self.explain(&guard, rank, address, len))
+    }
+
+    #[cold]
+    fn explain(&self, tables: &[RankTable], rank: usize, address: usize, len: usize) -> Error {
+        let table = &tables[rank];
+        let piece = table.position(address).and_then(|at| {
+            let e = &table.extents[at];
+            e.pieces.find(address - e.base).map(|p| (e.base + p.start, p.len))
+        });
+        let detail = match piece {
+            Some((base, held)) => format!(
+                "{len} bytes at {address:#x} of rank {rank} leave their segment, which has {held} \
+                 bytes at {base:#x}"
+            ),
+            None => format!(
+                "{address:#x} of rank {rank} lies in no segment; remote addresses are those that \
+                 the owner got when the segment was allocated"
+            ),
+        };
+        Error::new(ErrorKind::Address, detail)
+    }
+
+    /// The segment whose piece on `rank` begins exactly at `address`.
+    pub fn segment_at(&self, rank: usize, address: usize) -> Option<SegmentId> {
+        let tables = self.tables.read();
+        let table = &tables[rank];
+        let e = &table.extents[table.position(address)?];
+        let piece = e.pieces.find(address - e.base)?;
+        (e.base + piece.start == address)
+            .then_some(SegmentId { group: e.group_key, number: piece.segment })
+    }
+
+    /// Whether `len` bytes at `address` lie in one of `rank`'s slices. What a
+    /// target checks before it touches memory on behalf of another rank: the
+    /// origin has checked the segment's own bounds, and the slice is known at
+    /// the target before any origin can name it, which the segment is not.
+    pub fn in_slice(&self, rank: usize, address: usize, len: usize) -> Result<(Arc<Slab>, usize)> {
+        let tables = self.tables.read();
+        let table = &tables[rank];
+        if let Some(at) = table.position(address) {
+            let e = &table.extents[at];
+            if e.end - address >= len {
+                return Ok((e.slab.clone(), address - e.base));
+            }
+        }
+        Err(self.explain(&tables, rank, address, len))
+    }
+}
+
+use super::slab::Slice;
+
+fn exact(table: &mut RankTable, base: usize) -> Option<&mut Extent> {
+    let at = table.extents.binary_search_by_key(&base, |e| e.base).ok()?;
+    Some(&mut table.extents[at])
+}

@@ -1,0 +1,503 @@
+//! Collective allocation and freeing of segments.
+//!
+//! Allocation: every rank cuts its piece from a slab of the group that has room
+//! and tells the others (one allgather). Where some rank has no room, all make a
+//! new slab together and the ranks without a piece cut it there (a second
+//! allgather). Freeing: operations on the segment are complete (the caller
+//! fences), one allgather agrees on which segment it is, and the pieces return.
+//!
+//! A failure on one rank is a failure on all, with nothing changed on any.
+
+use super::index::Piece;
+use super::local::LocalMemory;
+use super::registry::{Registry, SegmentId};
+use super::shm;
+use super::slab::{ALIGN, KEEP_EMPTY_BYTES, Policy, Slab, Slice};
+use crate::collective::allgather;
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::group::Group;
+use crate::topology::Topology;
+use crate::wait::Progress;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One rank's piece of a segment.
+#[derive(Debug, Clone)]
+pub struct Part {
+    slab: Option<Arc<Slab>>,
+    offset: usize,
+    len: usize,
+    address: usize,
+    local: *mut u8,
+}
+
+// SAFETY: the pointer is an address in the slab's mapping, which `slab` keeps.
+unsafe impl Send for Part {}
+// SAFETY: as above.
+unsafe impl Sync for Part {}
+
+impl Part {
+    /// Address in the owner's space; 0 where the rank has no bytes.
+    pub fn address(&self) -> usize {
+        self.address
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the rank has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Address here, null where the rank shares no memory with us.
+    pub fn local(&self) -> *mut u8 {
+        self.local
+    }
+}
+
+/// A collectively allocated piece of memory on every rank of a group.
+#[derive(Debug)]
+pub struct Segment {
+    id: SegmentId,
+    group: Arc<Group>,
+    parts: Vec<Part>,
+}
+
+impl Segment {
+    /// The group.
+    pub fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+
+    /// The pieces, by rank of the group.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// This rank's own memory.
+    pub fn my_base(&self) -> *mut u8 {
+        let part = &self.parts[self.group.rank()];
+        match &part.slab {
+            Some(slab) => slab.my_base().wrapping_add(part.offset),
+            None => std::ptr::null_mut(),
+        }
+    }
+
+    /// The segment's name.
+    pub fn id(&self) -> SegmentId {
+        self.id
+    }
+}
+
+/// All memory of the runtime.
+#[derive(Debug)]
+pub struct Memory {
+    /// Addresses of all ranks.
+    pub registry: Registry,
+    /// Memory of this rank alone.
+    pub local: LocalMemory,
+    policy: Policy,
+    topology: Arc<Topology>,
+    segments: Mutex<HashMap<SegmentId, Arc<Segment>>>,
+    /// Bytes of this rank's pieces.
+    held: AtomicUsize,
+}
+
+/// What a rank tells the others about its piece.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Cut {
+    asked: u64,
+    /// Slab number in the group, [`NEED`] or [`FAILED`].
+    slab: u64,
+    offset: u64,
+    /// Bytes free, where the cut failed or there may be too few.
+    free: u64,
+}
+
+/// Most bytes of segments on this rank, 0 where there is no limit. A setting of
+/// the program, which outlives stop and start.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Limits the bytes of all segments on this rank; 0 lifts the limit.
+pub fn set_limit(bytes: usize) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+const NEED: u64 = u64::MAX;
+const FAILED: u64 = u64::MAX - 1;
+
+fn rounded(len: usize) -> usize {
+    len.next_multiple_of(ALIGN)
+}
+
+impl Memory {
+    /// No segments yet.
+    pub fn new(policy: Policy, topology: Arc<Topology>) -> Memory {
+        Memory {
+            registry: Registry::new(topology.size()),
+            local: LocalMemory::default(),
+            policy,
+            topology,
+            segments: Mutex::new(HashMap::new()),
+            held: AtomicUsize::new(0),
+        }
+    }
+
+    /// How slabs are made.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The number of live segments.
+    pub fn live_segments(&self) -> usize {
+        self.segments.lock().len()
+    }
+
+    /// Allocates `bytes` on this rank, and what the others ask for on theirs.
+    /// Collective over the group.
+    ///
+    /// # Errors
+    /// `Memory` on all ranks where it cannot be had on one: the error names the
+    /// rank, what it asked and what was free.
+    pub fn allocate(
+        &self,
+        group: &Arc<Group>,
+        bytes: usize,
+        progress: &impl Progress,
+    ) -> Result<Arc<Segment>> {
+        let comm = group.comm()?;
+        if group.is_freed() {
+            fail!(State, "the group was freed");
+        }
+        let mut mine = self.cut_existing(group, bytes);
+        let mut all = allgather(&*comm, progress, &mine)?;
+        let result = if all.iter().any(|c| c.slab == NEED) {
+            self.check_room(group, &all)
+                .and_then(|()| self.cut_new(group, bytes, &mut mine, &mut all, progress))
+        } else {
+            Ok(())
+        };
+        if let Err(error) = result.and_then(|()| first_failure(group, &all)) {
+            self.uncut(group, &mine);
+            return Err(error);
+        }
+        let number = group.next_segment.fetch_add(1, Ordering::Relaxed);
+        let segment = Arc::new(self.publish(group, number, &all));
+        self.segments.lock().insert(segment.id, segment.clone());
+        group.live_segments.fetch_add(1, Ordering::Relaxed);
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        Ok(segment)
+    }
+
+    fn cut_existing(&self, group: &Group, bytes: usize) -> Cut {
+        let mut cut = Cut { asked: bytes as u64, slab: NEED, offset: 0, free: 0 };
+        if bytes == 0 {
+            cut.slab = 0;
+            return cut;
+        }
+        let limit = LIMIT.load(Ordering::Relaxed);
+        let held = self.held.load(Ordering::Relaxed);
+        if limit != 0 && held.saturating_add(bytes) > limit {
+            cut.slab = FAILED;
+            cut.free = limit.saturating_sub(held) as u64;
+            return cut;
+        }
+        if bytes > isize::MAX as usize / 2 {
+            cut.slab = FAILED;
+            cut.free = shm::room_in(&self.policy.shm_dir).unwrap_or(0) as u64;
+            return cut;
+        }
+        for slab in group.slabs.lock().iter() {
+            match slab.cut(rounded(bytes)) {
+                Ok(Some(offset)) => {
+                    cut.slab = u64::from(slab.number());
+                    cut.offset = offset as u64;
+                    return cut;
+                }
+                Ok(None) => {}
+                Err(_) => {
+                    cut.slab = FAILED;
+                    break;
+                }
+            }
+        }
+        cut.free = shm::room_in(&self.policy.shm_dir).unwrap_or(usize::MAX) as u64;
+        cut
+    }
+
+    /// Before anything is made: is there room on every node for what its ranks
+    /// still need? Every rank computes the same answer.
+    fn check_room(&self, group: &Group, all: &[Cut]) -> Result<()> {
+        for node in 0..self.topology.nodes() {
+            let waiting = || {
+                group.members().iter().enumerate().filter(|&(rank, &world)| {
+                    all[rank].slab == NEED && self.topology.node_of(world) == node
+                })
+            };
+            let needed = waiting().fold(0u64, |n, (r, _)| n.saturating_add(all[r].asked));
+            if let Some((rank, &world)) = waiting().find(|&(r, _)| all[r].free < needed) {
+                return Err(no_memory(world, &all[rank], needed));
+            }
+        }
+        Ok(())
+    }
+
+    fn cut_new(
+        &self,
+        group: &Arc<Group>,
+        bytes: usize,
+        mine: &mut Cut,
+        all: &mut Vec<Cut>,
+        progress: &impl Progress,
+    ) -> Result<()> {
+        first_failure(group, all)?;
+        let need = if mine.slab == NEED { rounded(bytes) } else { 0 };
+        let held = group.slabs.lock().iter().map(|s| s.my_len()).sum();
+        let slab =
+            Slab::create(group, &self.topology, &self.policy, progress, need, held)?;
+        self.registry.add_slab(&slab, group.key(), group.members());
+        group.slabs.lock().push(slab.clone());
+        if mine.slab == NEED {
+            match slab.cut(rounded(bytes)) {
+                Ok(Some(offset)) => {
+                    mine.slab = u64::from(slab.number());
+                    mine.offset = offset as u64;
+                }
+                _ => {
+                    mine.slab = FAILED;
+                    mine.free = shm::room_in(&self.policy.shm_dir).unwrap_or(0) as u64;
+                }
+            }
+        }
+        drop(slab);
+        *all = allgather(&*group.comm()?, progress, mine)?;
+        if let Err(error) = first_failure(group, all) {
+            // The slab that could not be filled goes back at once.
+            self.uncut(group, mine);
+            mine.slab = NEED;
+            self.trim(group)?;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn uncut(&self, group: &Group, cut: &Cut) {
+        if cut.asked == 0 || cut.slab == NEED || cut.slab == FAILED {
+            return;
+        }
+        if let Some(slab) = slab_numbered(group, cut.slab) {
+            slab.give_back(cut.offset as usize, rounded(cut.asked as usize));
+        }
+    }
+
+    fn publish(&self, group: &Arc<Group>, number: u64, all: &[Cut]) -> Segment {
+        let parts: Vec<Part> = all
+            .iter()
+            .enumerate()
+            .map(|(rank, cut)| {
+                if cut.asked == 0 {
+                    return Part {
+                        slab: None,
+                        offset: 0,
+                        len: 0,
+                        address: 0,
+                        local: std::ptr::null_mut(),
+                    };
+                }
+                let slab = slab_numbered(group, cut.slab).expect("all ranks hold the same slabs");
+                let slice = slab.slices()[rank];
+                let offset = cut.offset as usize;
+                Part {
+                    offset,
+                    len: cut.asked as usize,
+                    address: slice.base + offset,
+                    local: if slice.local.is_null() {
+                        slice.local
+                    } else {
+                        slice.local.wrapping_add(offset)
+                    },
+                    slab: Some(slab),
+                }
+            })
+            .collect();
+        for slab in distinct_slabs(&parts) {
+            slab.live.fetch_add(1, Ordering::Relaxed);
+        }
+        let segment =
+            Segment { id: SegmentId { group: group.key(), number }, group: group.clone(), parts };
+        self.registry.add_pieces(pieces(&segment).map(|(world, slice, part)| {
+            (world, slice, Piece { start: part.offset, len: part.len, segment: number })
+        }));
+        segment
+    }
+
+    /// The live segment that begins at `address` on this rank.
+    pub fn segment_at(&self, address: usize) -> Option<Arc<Segment>> {
+        let id = self.registry.segment_at(self.topology.me(), address)?;
+        self.segments.lock().get(&id).cloned()
+    }
+
+    /// Which segment the ranks of `group` mean to free: the one that they all
+    /// name, where ranks without a piece name none. Collective, and a barrier.
+    ///
+    /// # Errors
+    /// `Address`, on all ranks, where one named an address that begins no
+    /// segment of the group, or two named different segments.
+    pub fn agree_on(
+        &self,
+        group: &Arc<Group>,
+        mine: Option<usize>,
+        progress: &impl Progress,
+    ) -> Result<Option<Arc<Segment>>> {
+        const NONE: u64 = u64::MAX;
+        const BAD: u64 = u64::MAX - 1;
+        let number = match mine {
+            None => NONE,
+            Some(address) => match self.registry.segment_at(self.topology.me(), address) {
+                Some(id) if id.group == group.key() => id.number,
+                _ => BAD,
+            },
+        };
+        let all = allgather(&*group.comm()?, progress, &number)?;
+        if let Some(rank) = all.iter().position(|&n| n == BAD) {
+            let of = if rank == group.rank() {
+                format!("{:#x}", mine.unwrap_or(0))
+            } else {
+                "the address given".into()
+            };
+            fail!(
+                Address,
+                "{of} on rank {} begins no live segment of the group; nothing was freed",
+                group.members()[rank]
+            );
+        }
+        let Some(&number) = all.iter().find(|&&n| n != NONE) else {
+            return Ok(None);
+        };
+        if let Some(rank) = all.iter().position(|&n| n != NONE && n != number) {
+            fail!(
+                Address,
+                "rank {} frees another segment than the ranks before it; nothing was freed",
+                group.members()[rank]
+            );
+        }
+        Ok(self.segments.lock().get(&SegmentId { group: group.key(), number }).cloned())
+    }
+
+    /// Frees a segment that all ranks of its group have agreed on and fenced.
+    /// Collective in effect: all ranks must do it, in the same order.
+    pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
+        let group = segment.group.clone();
+        if self.segments.lock().remove(&segment.id).is_none() {
+            fail!(State, "the segment was freed already");
+        }
+        self.registry.remove_pieces(pieces(&segment).map(|(w, slice, part)| (w, slice, part.offset)));
+        let mine = &segment.parts[group.rank()];
+        if let Some(slab) = &mine.slab {
+            slab.give_back(mine.offset, rounded(mine.len));
+        }
+        self.held.fetch_sub(mine.len, Ordering::Relaxed);
+        for slab in distinct_slabs(&segment.parts) {
+            slab.live.fetch_sub(1, Ordering::Relaxed);
+        }
+        drop(segment);
+        group.live_segments.fetch_sub(1, Ordering::Relaxed);
+        self.trim(&group)
+    }
+
+    /// Unmakes empty slabs beyond what the group keeps. Every rank decides the
+    /// same: it depends on capacities and counts that all know.
+    fn trim(&self, group: &Arc<Group>) -> Result<()> {
+        let keep_all = !group.is_freed() || group.live_segments.load(Ordering::Relaxed) > 0;
+        let mut kept = 0;
+        let mut gone = Vec::new();
+        group.slabs.lock().retain(|slab| {
+            if slab.live.load(Ordering::Relaxed) > 0 {
+                return true;
+            }
+            let widest = slab.slices().iter().map(|s| s.len).max().unwrap_or(0);
+            if keep_all && kept + widest <= KEEP_EMPTY_BYTES {
+                kept += widest;
+                return true;
+            }
+            gone.push(slab.clone());
+            false
+        });
+        for slab in gone {
+            self.registry.remove_slab(&slab, group.members());
+            slab.close()?;
+        }
+        Ok(())
+    }
+
+    /// Unmakes all slabs of a group in which nothing lives. Collective.
+    pub fn close_group(&self, group: &Arc<Group>) -> Result<()> {
+        let slabs = std::mem::take(&mut *group.slabs.lock());
+        for slab in slabs {
+            self.registry.remove_slab(&slab, group.members());
+            slab.close()?;
+        }
+        Ok(())
+    }
+
+    /// Takes every segment of a group out, for closing down.
+    pub fn segments_of(&self, group: &Group) -> Vec<Arc<Segment>> {
+        let mut list: Vec<_> = self
+            .segments
+            .lock()
+            .values()
+            .filter(|s| s.id.group == group.key())
+            .cloned()
+            .collect();
+        list.sort_by_key(|s| s.id.number);
+        list
+    }
+
+    /// Bytes that this rank's slices of a group hold.
+    pub fn committed(&self, group: &Group) -> usize {
+        group.slabs.lock().iter().map(|s| s.committed()).sum()
+    }
+}
+
+fn pieces(segment: &Segment) -> impl Iterator<Item = (usize, &Slice, &Part)> {
+    let members = segment.group.members();
+    segment.parts.iter().enumerate().filter_map(move |(rank, part)| {
+        let slab = part.slab.as_ref()?;
+        Some((members[rank], &slab.slices()[rank], part))
+    })
+}
+
+fn slab_numbered(group: &Group, number: u64) -> Option<Arc<Slab>> {
+    group.slabs.lock().iter().find(|s| u64::from(s.number()) == number).cloned()
+}
+
+fn distinct_slabs(parts: &[Part]) -> Vec<&Arc<Slab>> {
+    let mut slabs: Vec<&Arc<Slab>> = parts.iter().filter_map(|p| p.slab.as_ref()).collect();
+    slabs.sort_by_key(|s| s.number());
+    slabs.dedup_by_key(|s| s.number());
+    slabs
+}
+
+fn no_memory(world: usize, cut: &Cut, needed: u64) -> Error {
+    Error::new(
+        ErrorKind::Memory,
+        format!(
+            "rank {world} asked for {} bytes ({needed} on its node), but only {} are free in \
+             shared memory; nothing was allocated",
+            cut.asked, cut.free
+        ),
+    )
+}
+
+fn first_failure(group: &Group, all: &[Cut]) -> Result<()> {
+    match all.iter().position(|c| c.slab == FAILED) {
+        Some(rank) => Err(no_memory(group.members()[rank], &all[rank], all[rank].asked)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,289 @@
+//! Owned communicators and their collectives.
+//!
+//! All collectives are started non-blocking and return a [`Request`]: the
+//! engine waits for them in its own loop, which makes progress for other ranks
+//! and gives up the core when nothing happens, as MPI's blocking calls do not.
+
+use super::{Datatype, ReduceOp, Request, check, count, portolan_shim_in_place, portolan_shim_type};
+use crate::error::Result;
+use mpi::ffi;
+use std::mem::MaybeUninit;
+use std::os::raw::{c_int, c_void};
+
+/// The MPI handle of a communicator, in the layout of C's `MPI_Comm`.
+pub type CommHandle = ffi::MPI_Comm;
+
+/// A communicator that this crate made and frees by [`Comm::free`]. Dropping
+/// it frees nothing, because freeing is collective.
+#[derive(Debug)]
+pub struct Comm {
+    pub(super) raw: ffi::MPI_Comm,
+    rank: usize,
+    size: usize,
+}
+
+// SAFETY: communicators are process-wide; see the module's note on threads.
+unsafe impl Send for Comm {}
+// SAFETY: as above.
+unsafe impl Sync for Comm {}
+
+fn byte() -> ffi::MPI_Datatype {
+    // SAFETY: the shim returns a constant.
+    unsafe { portolan_shim_type(0) }
+}
+
+impl Comm {
+    /// Takes a handle that this crate made, and has its errors returned.
+    fn adopt(raw: ffi::MPI_Comm) -> Result<Comm> {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: `raw` is a live communicator.
+        unsafe {
+            check(ffi::MPI_Comm_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN), "MPI_Comm_set_errhandler")?;
+            check(ffi::MPI_Comm_rank(raw, &mut rank), "MPI_Comm_rank")?;
+            check(ffi::MPI_Comm_size(raw, &mut size), "MPI_Comm_size")?;
+        }
+        Ok(Comm { raw, rank: rank as usize, size: size as usize })
+    }
+
+    /// `MPI_COMM_WORLD`'s handle.
+    pub fn world_handle() -> CommHandle {
+        // SAFETY: a constant of the bindings.
+        unsafe { ffi::RSMPI_COMM_WORLD }
+    }
+
+    /// `MPI_COMM_NULL`.
+    pub fn null_handle() -> CommHandle {
+        // SAFETY: the shim returns a constant.
+        unsafe { super::portolan_shim_comm_null() }
+    }
+
+    /// A duplicate of a communicator of the host program. Collective.
+    ///
+    /// # Safety
+    /// `parent` must be a live communicator.
+    pub unsafe fn dup_of(parent: CommHandle) -> Result<Comm> {
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: the caller vouches for `parent`.
+        unsafe {
+            check(ffi::MPI_Comm_dup(parent, raw.as_mut_ptr()), "MPI_Comm_dup")?;
+            Comm::adopt(raw.assume_init())
+        }
+    }
+
+    /// A duplicate. Collective.
+    pub fn dup(&self) -> Result<Comm> {
+        // SAFETY: `self.raw` is live.
+        unsafe { Comm::dup_of(self.raw) }
+    }
+
+    /// A communicator of the ranks `members` (ranks of `self`, in this order).
+    /// Collective over the members only. `tag` keeps concurrent creations apart.
+    pub fn create_group(&self, members: &[usize], tag: i32) -> Result<Comm> {
+        let ranks: Vec<c_int> = members.iter().map(|&r| r as c_int).collect();
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: all handles are live; the group is freed before returning.
+        unsafe {
+            let mut all = MaybeUninit::uninit();
+            check(ffi::MPI_Comm_group(self.raw, all.as_mut_ptr()), "MPI_Comm_group")?;
+            let mut all = all.assume_init();
+            let mut part = MaybeUninit::uninit();
+            let incl = check(
+                ffi::MPI_Group_incl(all, count(ranks.len())?, ranks.as_ptr(), part.as_mut_ptr()),
+                "MPI_Group_incl",
+            );
+            ffi::MPI_Group_free(&mut all);
+            incl?;
+            let mut part = part.assume_init();
+            let made = check(
+                ffi::MPI_Comm_create_group(self.raw, part, tag, raw.as_mut_ptr()),
+                "MPI_Comm_create_group",
+            );
+            ffi::MPI_Group_free(&mut part);
+            made?;
+            Comm::adopt(raw.assume_init())
+        }
+    }
+
+    /// The ranks of `self` that share memory with the caller, as a communicator
+    /// that the caller frees. Collective.
+    pub fn split_by_node(&self) -> Result<Comm> {
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: `self.raw` is live.
+        unsafe {
+            check(
+                ffi::MPI_Comm_split_type(
+                    self.raw,
+                    ffi::RSMPI_COMM_TYPE_SHARED,
+                    self.rank as c_int,
+                    ffi::RSMPI_INFO_NULL,
+                    raw.as_mut_ptr(),
+                ),
+                "MPI_Comm_split_type",
+            )?;
+            Comm::adopt(raw.assume_init())
+        }
+    }
+
+    /// Frees the communicator. Collective, once; pending requests on it must be
+    /// done, and nothing may use it afterwards.
+    pub fn free(&self) -> Result<()> {
+        let mut raw = self.raw;
+        // SAFETY: the caller frees once and uses the communicator no more.
+        check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")
+    }
+
+    /// The caller's rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The number of ranks.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The MPI handle.
+    pub fn handle(&self) -> CommHandle {
+        self.raw
+    }
+
+    /// The rank in `other` of each rank of `self` (`None` where not a member).
+    ///
+    /// # Safety
+    /// `other` must be a live communicator.
+    pub unsafe fn ranks_in(&self, other: CommHandle) -> Result<Vec<Option<usize>>> {
+        let mine: Vec<c_int> = (0..self.size as c_int).collect();
+        let mut theirs: Vec<c_int> = vec![0; self.size];
+        // SAFETY: both communicators are live; the groups are freed.
+        unsafe {
+            let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+            check(ffi::MPI_Comm_group(self.raw, a.as_mut_ptr()), "MPI_Comm_group")?;
+            let mut a = a.assume_init();
+            check(ffi::MPI_Comm_group(other, b.as_mut_ptr()), "MPI_Comm_group")?;
+            let mut b = b.assume_init();
+            let rc = ffi::MPI_Group_translate_ranks(
+                a,
+                self.size as c_int,
+                mine.as_ptr(),
+                b,
+                theirs.as_mut_ptr(),
+            );
+            ffi::MPI_Group_free(&mut a);
+            ffi::MPI_Group_free(&mut b);
+            check(rc, "MPI_Group_translate_ranks")?;
+        }
+        Ok(theirs.into_iter().map(|r| usize::try_from(r).ok()).collect())
+    }
+
+    /// Starts a barrier.
+    pub fn ibarrier(&self) -> Result<Request> {
+        let mut request = Request::null();
+        // SAFETY: `self.raw` is live.
+        check(unsafe { ffi::MPI_Ibarrier(self.raw, &mut request.raw) }, "MPI_Ibarrier")?;
+        Ok(request)
+    }
+
+    /// Starts a broadcast of bytes.
+    ///
+    /// # Safety
+    /// `data` must stay valid for `len` bytes, and not be touched, until the
+    /// request has completed.
+    pub unsafe fn ibcast(&self, data: *mut u8, len: usize, root: usize) -> Result<Request> {
+        let mut request = Request::null();
+        // SAFETY: the caller keeps `data` valid.
+        check(
+            unsafe {
+                ffi::MPI_Ibcast(
+                    data.cast(),
+                    count(len)?,
+                    byte(),
+                    root as c_int,
+                    self.raw,
+                    &mut request.raw,
+                )
+            },
+            "MPI_Ibcast",
+        )?;
+        Ok(request)
+    }
+
+    /// Starts an allgather of `len` bytes from each rank.
+    ///
+    /// # Safety
+    /// `send` (`len` bytes) and `recv` (`len` times the size) must stay valid
+    /// until the request has completed, and not overlap.
+    pub unsafe fn iallgather(&self, send: *const u8, recv: *mut u8, len: usize) -> Result<Request> {
+        let mut request = Request::null();
+        let n = count(len)?;
+        // SAFETY: the caller keeps both buffers valid.
+        check(
+            unsafe {
+                ffi::MPI_Iallgather(
+                    send.cast(),
+                    n,
+                    byte(),
+                    recv.cast(),
+                    n,
+                    byte(),
+                    self.raw,
+                    &mut request.raw,
+                )
+            },
+            "MPI_Iallgather",
+        )?;
+        Ok(request)
+    }
+
+    /// Starts a reduction in place; the result is everywhere, or only at `root`.
+    ///
+    /// # Safety
+    /// `data` must stay valid for `n` elements of `datatype`, and not be
+    /// touched, until the request has completed.
+    pub unsafe fn ireduce(
+        &self,
+        data: *mut c_void,
+        n: usize,
+        datatype: Datatype,
+        op: &ReduceOp,
+        root: Option<usize>,
+    ) -> Result<Request> {
+        let mut request = Request::null();
+        let n = count(n)?;
+        // SAFETY: the caller keeps `data` valid; MPI_IN_PLACE is passed where
+        // the standard allows it (at the root of a reduce).
+        unsafe {
+            match root {
+                None => check(
+                    ffi::MPI_Iallreduce(
+                        portolan_shim_in_place(),
+                        data,
+                        n,
+                        datatype.raw(),
+                        op.raw(),
+                        self.raw,
+                        &mut request.raw,
+                    ),
+                    "MPI_Iallreduce",
+                )?,
+                Some(root) => {
+                    let send =
+                        if root == self.rank { portolan_shim_in_place() } else { data };
+                    check(
+                        ffi::MPI_Ireduce(
+                            send,
+                            data,
+                            n,
+                            datatype.raw(),
+                            op.raw(),
+                            root as c_int,
+                            self.raw,
+                            &mut request.raw,
+                        ),
+                        "MPI_Ireduce",
+                    )?;
+                }
+            }
+        }
+        Ok(request)
+    }
+}

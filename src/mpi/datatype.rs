@@ -1,0 +1,218 @@
+//! Predefined and derived datatypes, and operations.
+
+use super::{check, count, portolan_shim_op, portolan_shim_type};
+use crate::error::Result;
+use mpi::ffi;
+use std::mem::MaybeUninit;
+use std::os::raw::{c_int, c_void};
+
+/// The predefined datatypes that the engine uses (C's names).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum Datatype {
+    /// `MPI_BYTE`
+    Byte = 0,
+    /// `MPI_INT`
+    Int = 1,
+    /// `MPI_LONG`
+    Long = 2,
+    /// `MPI_FLOAT`
+    Float = 3,
+    /// `MPI_DOUBLE`
+    Double = 4,
+    /// `MPI_C_FLOAT_COMPLEX`
+    FloatComplex = 5,
+    /// `MPI_C_DOUBLE_COMPLEX`
+    DoubleComplex = 6,
+    /// `MPI_LONG_LONG`
+    LongLong = 7,
+}
+
+impl Datatype {
+    pub(super) fn raw(self) -> ffi::MPI_Datatype {
+        // SAFETY: the shim returns a constant.
+        unsafe { portolan_shim_type(self as c_int) }
+    }
+
+    /// Bytes of one element.
+    pub fn size(self) -> usize {
+        match self {
+            Datatype::Byte => 1,
+            Datatype::Int | Datatype::Float => 4,
+            Datatype::Long | Datatype::Double | Datatype::FloatComplex | Datatype::LongLong => 8,
+            Datatype::DoubleComplex => 16,
+        }
+    }
+}
+
+/// The predefined operations of MPI's accumulate calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Op {
+    /// `MPI_SUM`
+    Sum = 0,
+    /// `MPI_REPLACE`
+    Replace = 1,
+    /// `MPI_NO_OP`
+    NoOp = 2,
+}
+
+impl Op {
+    pub(super) fn raw(self) -> ffi::MPI_Op {
+        // SAFETY: the shim returns a constant.
+        unsafe { portolan_shim_op(self as c_int) }
+    }
+}
+
+/// MPI's handle of a datatype, as reduction functions see it.
+pub type RawDatatype = ffi::MPI_Datatype;
+
+/// The type of a user-defined reduction, as MPI calls it.
+pub type ReduceFn =
+    unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut ffi::MPI_Datatype);
+
+/// A reduction operation made from a function; freed on drop.
+#[derive(Debug)]
+pub struct ReduceOp {
+    raw: ffi::MPI_Op,
+}
+
+// SAFETY: an MPI_Op is an immutable process-wide object.
+unsafe impl Send for ReduceOp {}
+// SAFETY: as above.
+unsafe impl Sync for ReduceOp {}
+
+impl ReduceOp {
+    /// Makes a commutative operation.
+    ///
+    /// # Safety
+    /// `function` must combine `*len` elements of the type that the reductions
+    /// with this operation use, and must not unwind.
+    pub unsafe fn new(function: ReduceFn) -> Result<ReduceOp> {
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: the caller vouches for the function.
+        unsafe {
+            check(ffi::MPI_Op_create(Some(function), 1, raw.as_mut_ptr()), "MPI_Op_create")?;
+            Ok(ReduceOp { raw: raw.assume_init() })
+        }
+    }
+
+    pub(super) fn raw(&self) -> ffi::MPI_Op {
+        self.raw
+    }
+}
+
+impl Drop for ReduceOp {
+    fn drop(&mut self) {
+        if super::init::is_running() {
+            // SAFETY: the operation was made by `new` and is freed once.
+            unsafe { ffi::MPI_Op_free(&mut self.raw) };
+        }
+    }
+}
+
+/// A committed derived datatype; freed on drop.
+#[derive(Debug)]
+pub struct DerivedType {
+    raw: ffi::MPI_Datatype,
+}
+
+// SAFETY: a committed datatype is an immutable process-wide object.
+unsafe impl Send for DerivedType {}
+// SAFETY: as above.
+unsafe impl Sync for DerivedType {}
+
+/// A datatype under construction, freed unless committed.
+struct Building(ffi::MPI_Datatype);
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        // SAFETY: made by an MPI_Type_ constructor and freed once.
+        unsafe { ffi::MPI_Type_free(&mut self.0) };
+    }
+}
+
+impl Building {
+    fn commit(mut self) -> Result<DerivedType> {
+        // SAFETY: `self.0` is a live datatype.
+        check(unsafe { ffi::MPI_Type_commit(&mut self.0) }, "MPI_Type_commit")?;
+        let raw = self.0;
+        std::mem::forget(self);
+        Ok(DerivedType { raw })
+    }
+}
+
+impl DerivedType {
+    /// `elements` of `base` in a row, repeated `counts[i]` times at a distance of
+    /// `strides[i]` bytes, for each level from the innermost out.
+    pub fn strided(
+        base: Datatype,
+        elements: usize,
+        counts: &[usize],
+        strides: &[isize],
+    ) -> Result<DerivedType> {
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: `base` is predefined.
+        check(
+            unsafe { ffi::MPI_Type_contiguous(count(elements)?, base.raw(), raw.as_mut_ptr()) },
+            "MPI_Type_contiguous",
+        )?;
+        // SAFETY: MPI filled it.
+        let mut inner = Building(unsafe { raw.assume_init() });
+        for (&n, &stride) in counts.iter().zip(strides) {
+            let mut raw = MaybeUninit::uninit();
+            // SAFETY: `inner` is a live datatype; the new one keeps its own
+            // reference to it.
+            check(
+                unsafe {
+                    ffi::MPI_Type_create_hvector(
+                        count(n)?,
+                        1,
+                        stride as ffi::MPI_Aint,
+                        inner.0,
+                        raw.as_mut_ptr(),
+                    )
+                },
+                "MPI_Type_create_hvector",
+            )?;
+            // SAFETY: MPI filled it.
+            inner = Building(unsafe { raw.assume_init() });
+        }
+        inner.commit()
+    }
+
+    /// Blocks of `elements` of `base` at byte displacements.
+    pub fn blocks(base: Datatype, elements: usize, at: &[isize]) -> Result<DerivedType> {
+        let at: Vec<ffi::MPI_Aint> = at.iter().map(|&d| d as ffi::MPI_Aint).collect();
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: the displacement array has as many elements as stated.
+        check(
+            unsafe {
+                ffi::MPI_Type_create_hindexed_block(
+                    count(at.len())?,
+                    count(elements)?,
+                    at.as_ptr(),
+                    base.raw(),
+                    raw.as_mut_ptr(),
+                )
+            },
+            "MPI_Type_create_hindexed_block",
+        )?;
+        // SAFETY: MPI filled it.
+        Building(unsafe { raw.assume_init() }).commit()
+    }
+
+    pub(super) fn raw(&self) -> ffi::MPI_Datatype {
+        self.raw
+    }
+}
+
+impl Drop for DerivedType {
+    fn drop(&mut self) {
+        if super::init::is_running() {
+            // SAFETY: the datatype is ours and is freed once; MPI keeps it
+            // alive for operations that still use it.
+            unsafe { ffi::MPI_Type_free(&mut self.raw) };
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Starting, adopting and stopping MPI, and the guard against the wrong MPI.
+//!
+//! A host program may have called `MPI_Init` itself (Global Arrays programs do)
+//! or leave it to us; whoever initialised finalises. Where the host calls
+//! `MPI_Finalize` before it finalises us, a delete callback on `MPI_COMM_SELF`
+//! runs first and closes the engine while MPI still works.
+
+use super::{Flavour, check};
+use crate::error::{Result, fail};
+use mpi::ffi;
+use std::os::raw::{c_int, c_void};
+use std::ptr;
+use std::sync::Mutex;
+
+/// MPI's thread levels, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThreadLevel {
+    /// One thread in the process.
+    Single,
+    /// Only the initialising thread calls MPI.
+    Funneled,
+    /// One thread at a time calls MPI.
+    Serialized,
+    /// Any thread at any time.
+    Multiple,
+}
+
+impl ThreadLevel {
+    fn from_raw(raw: c_int) -> ThreadLevel {
+        // SAFETY: the RSMPI_ names are constants of the bindings.
+        unsafe {
+            if raw == ffi::RSMPI_THREAD_MULTIPLE {
+                ThreadLevel::Multiple
+            } else if raw == ffi::RSMPI_THREAD_SERIALIZED {
+                ThreadLevel::Serialized
+            } else if raw == ffi::RSMPI_THREAD_FUNNELED {
+                ThreadLevel::Funneled
+            } else {
+                ThreadLevel::Single
+            }
+        }
+    }
+
+    /// The level as MPI numbers it.
+    pub fn raw(self) -> i32 {
+        // SAFETY: constants of the bindings.
+        unsafe {
+            match self {
+                ThreadLevel::Single => ffi::RSMPI_THREAD_SINGLE,
+                ThreadLevel::Funneled => ffi::RSMPI_THREAD_FUNNELED,
+                ThreadLevel::Serialized => ffi::RSMPI_THREAD_SERIALIZED,
+                ThreadLevel::Multiple => ffi::RSMPI_THREAD_MULTIPLE,
+            }
+        }
+    }
+}
+
+/// What [`start`] found.
+#[derive(Debug, Clone, Copy)]
+pub struct Started {
+    /// Whether this call initialised MPI, and so [`finalize`] is ours to call.
+    pub ours: bool,
+    /// The thread level in force.
+    pub level: ThreadLevel,
+}
+
+/// Whether MPI is initialised and not yet finalised.
+pub fn is_running() -> bool {
+    let (mut init, mut fini) = (0, 0);
+    // SAFETY: both calls are legal at any time.
+    unsafe {
+        ffi::MPI_Initialized(&mut init);
+        ffi::MPI_Finalized(&mut fini);
+    }
+    init != 0 && fini == 0
+}
+
+/// Initialises MPI at the highest thread level, or adopts the running one.
+///
+/// # Errors
+/// `State` where MPI was finalised or is not the MPI this crate was built for.
+pub fn start() -> Result<Started> {
+    guard_library()?;
+    let (mut init, mut fini) = (0, 0);
+    // SAFETY: both calls are legal at any time.
+    unsafe {
+        ffi::MPI_Initialized(&mut init);
+        ffi::MPI_Finalized(&mut fini);
+    }
+    if fini != 0 {
+        fail!(State, "MPI is already finalised and cannot be initialised again");
+    }
+    let mut provided = 0;
+    let ours = init == 0;
+    if ours {
+        // SAFETY: null argc and argv are legal since MPI-2.
+        check(
+            unsafe {
+                ffi::MPI_Init_thread(
+                    ptr::null_mut(),
+                    ptr::null_mut(),
+                    ffi::RSMPI_THREAD_MULTIPLE,
+                    &mut provided,
+                )
+            },
+            "MPI_Init_thread",
+        )?;
+    } else {
+        // SAFETY: MPI is initialised.
+        check(unsafe { ffi::MPI_Query_thread(&mut provided) }, "MPI_Query_thread")?;
+    }
+    let started = Started {
+        ours,
+        level: ThreadLevel::from_raw(provided),
+    };
+    guard_launcher()?;
+    Ok(started)
+}
+
+/// Finalises MPI, unless the host has done so.
+pub fn finalize() -> Result<()> {
+    if !is_running() {
+        return Ok(());
+    }
+    // SAFETY: MPI is running, and the engine has freed what it made.
+    check(unsafe { ffi::MPI_Finalize() }, "MPI_Finalize")
+}
+
+/// Ends all ranks; does not return.
+pub fn abort(code: i32) -> ! {
+    if is_running() {
+        // SAFETY: MPI is running.
+        unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
+    }
+    std::process::exit(if code == 0 { 1 } else { code })
+}
+
+/// What the MPI library in this process calls itself.
+pub fn library_version() -> String {
+    let mut text = vec![0u8; 16384];
+    let mut len = 0;
+    // SAFETY: the buffer is longer than MPI_MAX_LIBRARY_VERSION_STRING of both
+    // MPIs (8192 and 256); the call is legal before MPI_Init.
+    let rc = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &mut len) };
+    if rc != 0 {
+        return "unknown".into();
+    }
+    text.truncate(usize::try_from(len).unwrap_or(0));
+    String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_string()
+}
+
+fn running_flavour(version: &str) -> Flavour {
+    if version.contains("Open MPI") {
+        Flavour::OpenMpi
+    } else if version.contains("MPICH") || version.contains("MVAPICH") || version.contains("Intel") {
+        Flavour::Mpich
+    } else {
+        Flavour::Other
+    }
+}
+
+fn guard_library() -> Result<()> {
+    let version = library_version();
+    let (built, running) = (Flavour::built(), running_flavour(&version));
+    if built != running {
+        fail!(
+            State,
+            "this library was built for {} but the program runs on {} ({}); \
+             link the program with the libarmci of its own MPI",
+            built.name(),
+            running.name(),
+            version.lines().next().unwrap_or("")
+        );
+    }
+    Ok(())
+}
+
+/// A program of one MPI under the other's `mpiexec` becomes N jobs of one rank.
+fn guard_launcher() -> Result<()> {
+    let mut size = 0;
+    // SAFETY: MPI is running.
+    check(
+        unsafe { ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) },
+        "MPI_Comm_size",
+    )?;
+    let number = |name| std::env::var(name).ok().and_then(|v: String| v.parse::<i64>().ok());
+    if size != 1 {
+        return Ok(());
+    }
+    let (variable, launcher) = match Flavour::built() {
+        Flavour::Mpich => ("OMPI_COMM_WORLD_SIZE", "Open MPI"),
+        Flavour::OpenMpi => ("PMI_SIZE", "MPICH"),
+        Flavour::Other => return Ok(()),
+    };
+    // A rank of ours that itself starts a program leaves its own launcher's
+    // variables behind; only the other launcher's alone are a proof.
+    let own = match Flavour::built() {
+        Flavour::Mpich => number("PMI_SIZE"),
+        _ => number("OMPI_COMM_WORLD_SIZE"),
+    };
+    if let (Some(n), None) = (number(variable).filter(|&n| n > 1), own) {
+        fail!(
+            State,
+            "a program for {} was started by the mpiexec of {launcher}, which made {n} jobs of \
+             one rank; start it with the mpiexec of {}",
+            Flavour::built().name(),
+            Flavour::built().name()
+        );
+    }
+    Ok(())
+}
+
+static HOOK: Mutex<Option<(fn(), c_int)>> = Mutex::new(None);
+
+unsafe extern "C" fn run_hook(
+    _comm: ffi::MPI_Comm,
+    _key: c_int,
+    _value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    let hook = HOOK.lock().unwrap_or_else(|e| e.into_inner()).map(|(f, _)| f);
+    if let Some(hook) = hook
+        && std::panic::catch_unwind(hook).is_err()
+    {
+        return ffi::MPI_ERR_OTHER as c_int;
+    }
+    ffi::MPI_SUCCESS as c_int
+}
+
+/// Has `hook` run when the host calls `MPI_Finalize`, while MPI still works.
+pub fn at_finalize(hook: fn()) -> Result<()> {
+    let mut key = 0;
+    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((hook, 0));
+    // SAFETY: MPI is running; `run_hook` has the type that MPI asks for and
+    // never unwinds.
+    check(
+        unsafe { super::portolan_shim_at_finalize(Some(run_hook), &mut key) },
+        "MPI_Comm_set_attr",
+    )?;
+    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((hook, key));
+    Ok(())
+}
+
+/// Takes the hook of [`at_finalize`] back; it will not run.
+pub fn forget_at_finalize() -> Result<()> {
+    let taken = HOOK.lock().unwrap_or_else(|e| e.into_inner()).take();
+    match taken {
+        // SAFETY: MPI is running, and `key` is the one that at_finalize made.
+        Some((_, mut key)) => check(
+            unsafe { super::portolan_shim_forget_finalize(&mut key) },
+            "MPI_Comm_delete_attr",
+        ),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_name_their_flavour() {
+        assert_eq!(running_flavour("Open MPI v4.1.4, package"), Flavour::OpenMpi);
+        assert_eq!(running_flavour("MPICH Version:\t4.0.2"), Flavour::Mpich);
+        assert_eq!(running_flavour("Fujitsu"), Flavour::Other);
+    }
+}

@@ -1,0 +1,173 @@
+//! Two-sided messages of bytes.
+
+use super::{Comm, Request, check, count, portolan_shim_type};
+use crate::error::Result;
+use mpi::ffi;
+use std::mem::MaybeUninit;
+use std::os::raw::{c_int, c_void};
+
+fn byte() -> ffi::MPI_Datatype {
+    // SAFETY: the shim returns a constant.
+    unsafe { portolan_shim_type(0) }
+}
+
+pub(super) fn received_bytes(status: &ffi::MPI_Status) -> usize {
+    let mut n: c_int = 0;
+    // SAFETY: `status` was filled by MPI for a request of bytes; for a send the
+    // count is meaningless and is not looked at.
+    unsafe { ffi::MPI_Get_count(status, byte(), &mut n) };
+    usize::try_from(n).unwrap_or(0)
+}
+
+/// Starts a send.
+///
+/// # Safety
+/// `data` must stay valid and unchanged for `len` bytes until the request has
+/// completed.
+pub unsafe fn isend(
+    comm: &Comm,
+    data: *const u8,
+    len: usize,
+    to: usize,
+    tag: i32,
+) -> Result<Request> {
+    let mut request = Request::null();
+    // SAFETY: the caller keeps `data` valid.
+    check(
+        unsafe {
+            ffi::MPI_Isend(
+                data.cast::<c_void>(),
+                count(len)?,
+                byte(),
+                to as c_int,
+                tag,
+                comm.raw,
+                &mut request.raw,
+            )
+        },
+        "MPI_Isend",
+    )?;
+    Ok(request)
+}
+
+/// Posts a receive.
+///
+/// # Safety
+/// `data` must stay valid for writes of `len` bytes, and not be read, until the
+/// request has completed.
+pub unsafe fn irecv(
+    comm: &Comm,
+    data: *mut u8,
+    len: usize,
+    from: Option<usize>,
+    tag: i32,
+) -> Result<Request> {
+    let mut request = Request::null();
+    // SAFETY: the caller keeps `data` valid; RSMPI_ANY_SOURCE is a constant.
+    check(
+        unsafe {
+            let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
+            ffi::MPI_Irecv(
+                data.cast::<c_void>(),
+                count(len)?,
+                byte(),
+                source,
+                tag,
+                comm.raw,
+                &mut request.raw,
+            )
+        },
+        "MPI_Irecv",
+    )?;
+    Ok(request)
+}
+
+/// A message that a matched probe has taken off the queue.
+#[derive(Debug)]
+pub struct Matched {
+    message: ffi::MPI_Message,
+    /// The sender.
+    pub source: usize,
+    /// The tag that it was sent with.
+    pub tag: i32,
+    /// Its length.
+    pub bytes: usize,
+}
+
+/// Takes one waiting message, if there is one.
+pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Option<Matched>> {
+    let mut flag: c_int = 0;
+    let mut message = MaybeUninit::uninit();
+    let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
+    // SAFETY: the out-parameters are valid; MPI fills them when `flag` is set.
+    unsafe {
+        let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
+        let tag = tag.unwrap_or(ffi::RSMPI_ANY_TAG);
+        check(
+            ffi::MPI_Improbe(
+                source,
+                tag,
+                comm.raw,
+                &mut flag,
+                message.as_mut_ptr(),
+                status.as_mut_ptr(),
+            ),
+            "MPI_Improbe",
+        )?;
+        if flag == 0 {
+            return Ok(None);
+        }
+        let status = status.assume_init();
+        Ok(Some(Matched {
+            message: message.assume_init(),
+            source: status.MPI_SOURCE as usize,
+            tag: status.MPI_TAG,
+            bytes: received_bytes(&status),
+        }))
+    }
+}
+
+impl Matched {
+    /// Receives the message into `data`, which must have at least
+    /// [`Matched::bytes`] bytes. The message is already here or on its way, so
+    /// this waits at most for the wire.
+    pub fn receive(mut self, data: &mut [u8]) -> Result<()> {
+        assert!(data.len() >= self.bytes, "receive buffer shorter than the message");
+        // SAFETY: the buffer is long enough, and the message is consumed once.
+        check(
+            unsafe {
+                ffi::MPI_Mrecv(
+                    data.as_mut_ptr().cast(),
+                    count(self.bytes)?,
+                    byte(),
+                    &mut self.message,
+                    ffi::RSMPI_STATUS_IGNORE,
+                )
+            },
+            "MPI_Mrecv",
+        )
+    }
+
+    /// Starts the receive of the message.
+    ///
+    /// # Safety
+    /// `data` must stay valid for writes of [`Matched::bytes`] bytes, and not
+    /// be read, until the request has completed.
+    pub unsafe fn start(mut self, data: *mut u8) -> Result<Request> {
+        let mut request = Request::null();
+        // SAFETY: the caller keeps `data` valid; the message is consumed once.
+        check(
+            unsafe {
+                ffi::MPI_Imrecv(
+                    data.cast(),
+                    count(self.bytes)?,
+                    byte(),
+                    &mut self.message,
+                    &mut request.raw,
+                )
+            },
+            "MPI_Imrecv",
+        )?;
+        Ok(request)
+    }
+}

@@ -1,0 +1,130 @@
+//! Outstanding MPI requests: one, or a set polled together.
+
+use super::{check, portolan_shim_request_null};
+use crate::error::Result;
+use mpi::ffi;
+use std::mem::MaybeUninit;
+use std::os::raw::c_int;
+
+/// One outstanding request. The memory it names must outlive it: see the
+/// constructors, which are `unsafe` or tie the memory to the caller's wait.
+#[derive(Debug)]
+pub struct Request {
+    pub(super) raw: ffi::MPI_Request,
+}
+
+// SAFETY: an MPI request may be completed by any thread; the engine moves
+// requests between threads only at MPI_THREAD_MULTIPLE.
+unsafe impl Send for Request {}
+
+impl Request {
+    pub(super) fn null() -> Request {
+        // SAFETY: the shim returns a constant.
+        Request { raw: unsafe { portolan_shim_request_null() } }
+    }
+
+    /// Whether the request has completed; true again ever after.
+    pub fn test(&mut self) -> Result<bool> {
+        let mut flag: c_int = 0;
+        // SAFETY: `raw` is a live or null request.
+        check(
+            unsafe { ffi::MPI_Test(&mut self.raw, &mut flag, ffi::RSMPI_STATUS_IGNORE) },
+            "MPI_Test",
+        )?;
+        Ok(flag != 0)
+    }
+}
+
+/// What a completed request of a [`Requests`] set brought.
+#[derive(Debug)]
+pub struct Completed<T> {
+    /// What the caller attached to the request.
+    pub tag: T,
+    /// Bytes received (for a receive).
+    pub bytes: usize,
+}
+
+/// A set of outstanding requests, each with something attached, polled by one
+/// `MPI_Testsome`.
+#[derive(Debug)]
+pub struct Requests<T> {
+    raw: Vec<ffi::MPI_Request>,
+    tags: Vec<T>,
+    indices: Vec<c_int>,
+    statuses: Vec<ffi::MPI_Status>,
+}
+
+// SAFETY: as for Request; the attached values are moved with the set.
+unsafe impl<T: Send> Send for Requests<T> {}
+
+impl<T> Default for Requests<T> {
+    fn default() -> Self {
+        Requests { raw: Vec::new(), tags: Vec::new(), indices: Vec::new(), statuses: Vec::new() }
+    }
+}
+
+impl<T> Requests<T> {
+    /// How many are outstanding.
+    pub fn len(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// Whether none is outstanding.
+    pub fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// Adds a request.
+    pub fn push(&mut self, request: Request, tag: T) {
+        self.raw.push(request.raw);
+        self.tags.push(tag);
+    }
+
+    /// Takes out the requests that have completed and appends them to `done`.
+    ///
+    /// # Errors
+    /// `Mpi` where a request failed; the set is then not to be used further.
+    pub fn poll(&mut self, done: &mut Vec<Completed<T>>) -> Result<()> {
+        let n = self.raw.len();
+        if n == 0 {
+            return Ok(());
+        }
+        self.indices.resize(n, 0);
+        if self.statuses.len() < n {
+            // SAFETY: MPI_Status is plain old data; MPI writes each status
+            // that it reports before it is read.
+            self.statuses.resize(n, unsafe { MaybeUninit::zeroed().assume_init() });
+        }
+        let mut outcount: c_int = 0;
+        // SAFETY: the arrays have `n` elements each.
+        check(
+            unsafe {
+                ffi::MPI_Testsome(
+                    super::count(n)?,
+                    self.raw.as_mut_ptr(),
+                    &mut outcount,
+                    self.indices.as_mut_ptr(),
+                    self.statuses.as_mut_ptr(),
+                )
+            },
+            "MPI_Testsome",
+        )?;
+        if outcount <= 0 {
+            return Ok(()); // also MPI_UNDEFINED, which is negative
+        }
+        let outcount = outcount as usize;
+        let mut finished: Vec<(usize, usize)> = Vec::with_capacity(outcount);
+        for (index, status) in self.indices[..outcount].iter().zip(&self.statuses) {
+            finished.push((*index as usize, super::p2p::received_bytes(status)));
+        }
+        // From the highest index down, so that swap_remove moves only live ones.
+        finished.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        let first = done.len();
+        for (index, bytes) in finished {
+            self.raw.swap_remove(index);
+            done.push(Completed { tag: self.tags.swap_remove(index), bytes });
+        }
+        done[first..].reverse();
+        Ok(())
+    }
+}

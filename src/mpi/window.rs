@@ -1,0 +1,250 @@
+//! RMA windows over memory that the caller owns.
+//!
+//! A window is created over existing memory (`MPI_Win_create`), locked for all
+//! targets at once and unlocked only when it is freed, so that operations need
+//! no epoch of their own.
+
+use super::{Comm, Datatype, DerivedType, Op, Request, check, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
+use crate::error::Result;
+use mpi::ffi;
+use std::os::raw::{c_int, c_void};
+
+/// An RMA window in a permanent shared lock.
+#[derive(Debug)]
+pub struct Window {
+    raw: ffi::MPI_Win,
+}
+
+// SAFETY: windows are process-wide; see the module's note on threads.
+unsafe impl Send for Window {}
+// SAFETY: as above.
+unsafe impl Sync for Window {}
+
+/// How the bytes of one side of an operation lie.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape<'a> {
+    /// So many elements of a predefined type in a row.
+    Row(usize, Datatype),
+    /// One element of a derived type.
+    Derived(&'a DerivedType),
+}
+
+impl Shape<'_> {
+    fn raw(&self) -> Result<(c_int, ffi::MPI_Datatype)> {
+        Ok(match self {
+            Shape::Row(n, t) => (count(*n)?, t.raw()),
+            Shape::Derived(t) => (1, t.raw()),
+        })
+    }
+}
+
+/// One side at the origin, the other at the target.
+#[derive(Debug, Clone, Copy)]
+pub struct Transfer<'a> {
+    /// Memory of the calling rank.
+    pub origin: *mut u8,
+    /// How it lies there.
+    pub origin_shape: Shape<'a>,
+    /// Rank in the window's group.
+    pub target: usize,
+    /// Byte offset in the target's window.
+    pub offset: usize,
+    /// How it lies there.
+    pub target_shape: Shape<'a>,
+}
+
+impl Window {
+    /// Makes a window of each rank's `len` bytes at `base`. Collective.
+    ///
+    /// # Safety
+    /// The memory must stay mapped until [`Window::free`].
+    pub unsafe fn create(comm: &Comm, base: *mut u8, len: usize) -> Result<Window> {
+        // SAFETY: the shim returns a constant.
+        let mut raw = unsafe { portolan_shim_win_null() };
+        // SAFETY: the caller keeps the memory mapped. Errors at creation are
+        // those of the communicator, which returns them.
+        unsafe {
+            check(
+                ffi::MPI_Win_create(
+                    base.cast::<c_void>(),
+                    len as ffi::MPI_Aint,
+                    1,
+                    ffi::RSMPI_INFO_NULL,
+                    comm.raw,
+                    &mut raw,
+                ),
+                "MPI_Win_create",
+            )?;
+            check(ffi::MPI_Win_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN), "MPI_Win_set_errhandler")?;
+            check(ffi::MPI_Win_lock_all(portolan_shim_mode_nocheck(), raw), "MPI_Win_lock_all")?;
+        }
+        Ok(Window { raw })
+    }
+
+    /// Unlocks and frees. Collective, once; no operation may follow.
+    pub fn free(&self) -> Result<()> {
+        let mut raw = self.raw;
+        // SAFETY: the caller frees once and uses the window no more.
+        unsafe {
+            check(ffi::MPI_Win_unlock_all(raw), "MPI_Win_unlock_all")?;
+            check(ffi::MPI_Win_free(&mut raw), "MPI_Win_free")
+        }
+    }
+
+    /// Puts; with `request`, as an operation that can be tested.
+    ///
+    /// # Safety
+    /// The origin's memory must stay valid and unchanged until the operation
+    /// has completed locally; the target's must lie in its window.
+    pub unsafe fn put(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
+        let (on, ot) = t.origin_shape.raw()?;
+        let (tn, tt) = t.target_shape.raw()?;
+        let (target, disp) = (t.target as c_int, t.offset as ffi::MPI_Aint);
+        let mut r = Request::null();
+        // SAFETY: the caller vouches for both sides.
+        unsafe {
+            if request {
+                let rc = ffi::MPI_Rput(t.origin.cast(), on, ot, target, disp, tn, tt, self.raw, &mut r.raw);
+                check(rc, "MPI_Rput")?;
+                return Ok(Some(r));
+            }
+            let rc = ffi::MPI_Put(t.origin.cast(), on, ot, target, disp, tn, tt, self.raw);
+            check(rc, "MPI_Put")?;
+        }
+        Ok(None)
+    }
+
+    /// Gets; with `request`, as an operation that can be tested.
+    ///
+    /// # Safety
+    /// The origin's memory must stay valid, and not be read, until the
+    /// operation has completed; the target's must lie in its window.
+    pub unsafe fn get(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
+        let (on, ot) = t.origin_shape.raw()?;
+        let (tn, tt) = t.target_shape.raw()?;
+        let (target, disp) = (t.target as c_int, t.offset as ffi::MPI_Aint);
+        let mut r = Request::null();
+        // SAFETY: the caller vouches for both sides.
+        unsafe {
+            if request {
+                let rc = ffi::MPI_Rget(t.origin.cast(), on, ot, target, disp, tn, tt, self.raw, &mut r.raw);
+                check(rc, "MPI_Rget")?;
+                return Ok(Some(r));
+            }
+            let rc = ffi::MPI_Get(t.origin.cast(), on, ot, target, disp, tn, tt, self.raw);
+            check(rc, "MPI_Get")?;
+        }
+        Ok(None)
+    }
+
+    /// Accumulates with `MPI_SUM`; with `request`, as an operation that can be
+    /// tested.
+    ///
+    /// # Safety
+    /// As for [`Window::put`]; both shapes must be of one predefined type.
+    pub unsafe fn accumulate(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
+        let (on, ot) = t.origin_shape.raw()?;
+        let (tn, tt) = t.target_shape.raw()?;
+        let (target, disp) = (t.target as c_int, t.offset as ffi::MPI_Aint);
+        let op = Op::Sum.raw();
+        let mut r = Request::null();
+        // SAFETY: the caller vouches for both sides.
+        unsafe {
+            if request {
+                let rc = ffi::MPI_Raccumulate(t.origin.cast(), on, ot, target, disp, tn, tt, op, self.raw, &mut r.raw);
+                check(rc, "MPI_Raccumulate")?;
+                return Ok(Some(r));
+            }
+            let rc = ffi::MPI_Accumulate(t.origin.cast(), on, ot, target, disp, tn, tt, op, self.raw);
+            check(rc, "MPI_Accumulate")?;
+        }
+        Ok(None)
+    }
+
+    /// Fetches the element at `offset` and combines it with `value`; returns
+    /// when the old value is here.
+    ///
+    /// # Safety
+    /// `value` and `result` must hold one element of `datatype`, and the
+    /// target's element must lie in its window.
+    pub unsafe fn fetch_and_op(
+        &self,
+        value: *const u8,
+        result: *mut u8,
+        datatype: Datatype,
+        target: usize,
+        offset: usize,
+        op: Op,
+    ) -> Result<()> {
+        // SAFETY: the caller vouches for the memory.
+        unsafe {
+            check(
+                ffi::MPI_Fetch_and_op(
+                    value.cast(),
+                    result.cast(),
+                    datatype.raw(),
+                    target as c_int,
+                    offset as ffi::MPI_Aint,
+                    op.raw(),
+                    self.raw,
+                ),
+                "MPI_Fetch_and_op",
+            )?;
+        }
+        self.flush(target)
+    }
+
+    /// Puts `new` where `expected` stands; returns what stood there.
+    ///
+    /// # Safety
+    /// The target's `long` must lie in its window.
+    pub unsafe fn compare_and_swap(
+        &self,
+        expected: i64,
+        new: i64,
+        target: usize,
+        offset: usize,
+    ) -> Result<i64> {
+        let mut found = 0i64;
+        // SAFETY: the three values outlive the flush below.
+        unsafe {
+            check(
+                ffi::MPI_Compare_and_swap(
+                    (&raw const new).cast(),
+                    (&raw const expected).cast(),
+                    (&raw mut found).cast(),
+                    Datatype::Long.raw(),
+                    target as c_int,
+                    offset as ffi::MPI_Aint,
+                    self.raw,
+                ),
+                "MPI_Compare_and_swap",
+            )?;
+        }
+        self.flush(target)?;
+        Ok(found)
+    }
+
+    /// Waits until everything issued to `target` is done there.
+    pub fn flush(&self, target: usize) -> Result<()> {
+        // SAFETY: the window is live and locked.
+        check(unsafe { ffi::MPI_Win_flush(target as c_int, self.raw) }, "MPI_Win_flush")
+    }
+
+    /// Waits until the origin's buffers of everything issued to `target` may be
+    /// used again.
+    pub fn flush_local(&self, target: usize) -> Result<()> {
+        // SAFETY: the window is live and locked.
+        check(
+            unsafe { ffi::MPI_Win_flush_local(target as c_int, self.raw) },
+            "MPI_Win_flush_local",
+        )
+    }
+
+    /// Makes the window's public and private copies agree (they are one memory
+    /// on the machines that have a unified model).
+    pub fn sync(&self) -> Result<()> {
+        // SAFETY: the window is live.
+        check(unsafe { ffi::MPI_Win_sync(self.raw) }, "MPI_Win_sync")
+    }
+}

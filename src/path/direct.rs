@@ -1,0 +1,89 @@
+//! Load and store through the node's shared mapping.
+//!
+//! An operation is complete, at the target too, when it returns: x86 and the
+//! release ordering of the locks make its stores visible in program order, and a
+//! fence drains them. Nothing of the target is needed.
+
+use super::kernel::{self, Scale};
+use crate::atomics::{Rmw, stripe};
+use crate::layout::Shape;
+
+/// `slice[offset..] += scale * local` along `shape`, atomically for each
+/// element.
+///
+/// # Safety
+/// `slice` must be a mapped slice in which the shape's remote extent at `offset`
+/// lies, and `local` valid for reads of its local extent.
+pub unsafe fn accumulate(
+    slice: *mut u8,
+    offset: usize,
+    local: *const u8,
+    shape: &Shape,
+    scale: Scale,
+) {
+    let block = shape.block();
+    let element = scale.element();
+    let mut held: Option<(usize, stripe::Held)> = None;
+    shape.for_each(&mut |l, r| {
+        let mut at = offset.wrapping_add_signed(r);
+        let mut source = local.wrapping_offset(l);
+        let end = at + block;
+        while at < end {
+            let mine = stripe::of(at);
+            if held.as_ref().is_none_or(|(s, _)| *s != mine) {
+                held = None; // never two at a time
+                // SAFETY: the caller vouches for the slice.
+                held = Some((mine, unsafe { stripe::take(slice, mine) }));
+            }
+            // To the end of the stripe, in whole elements: one that crosses
+            // belongs to the stripe of its first byte.
+            let room = (at / stripe::SPAN + 1) * stripe::SPAN - at;
+            let n = room.next_multiple_of(element).min(end - at);
+            // SAFETY: the caller vouches for both extents.
+            unsafe { kernel::accumulate(source, slice.add(at), n, scale) };
+            at += n;
+            source = source.wrapping_add(n);
+        }
+    });
+}
+
+/// Combines the number at `slice[offset..]` and returns what was there.
+///
+/// # Safety
+/// `slice` must be a mapped slice that holds the aligned number at `offset`.
+#[inline]
+pub unsafe fn rmw(slice: *mut u8, offset: usize, op: Rmw) -> i64 {
+    let at = slice.wrapping_add(offset);
+    // SAFETY: the caller vouches for the slice; the stripe lock makes the
+    // read and write one step for everyone in the domain. Volatile, because
+    // other processes change the number.
+    unsafe {
+        let _held = stripe::take(slice, stripe::of(offset));
+        match op {
+            Rmw::AddInt(v) => {
+                let p = at.cast::<i32>();
+                let old = p.read_volatile();
+                p.write_volatile(old.wrapping_add(v));
+                i64::from(old)
+            }
+            Rmw::AddLong(v) => {
+                let p = at.cast::<i64>();
+                let old = p.read_volatile();
+                p.write_volatile(old.wrapping_add(v));
+                old
+            }
+            Rmw::SwapInt(v) => {
+                let p = at.cast::<i32>();
+                let old = p.read_volatile();
+                p.write_volatile(v);
+                i64::from(old)
+            }
+            Rmw::SwapLong(v) => {
+                let p = at.cast::<i64>();
+                let old = p.read_volatile();
+                p.write_volatile(v);
+                old
+            }
+        }
+    }
+}

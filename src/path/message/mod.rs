@@ -1,0 +1,308 @@
+//! Two-sided messages, served by the target's progress engine.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`wire`] | the form of a request |
+//! | [`send`] | the origin: requests, flow control, answers |
+//! | [`serve`] | the target: carrying requests out, in order |
+//!
+//! Requests travel on one communicator with one tag and are taken by a matched
+//! probe, so the requests of one origin are handled in the order in which they
+//! were sent. Answers and bytes that go straight into place travel on a second
+//! communicator, each with a tag (*slot*) that the origin chose.
+//!
+//! **Bounds.** An origin has at most `PORTOLAN_FLIGHT_BYTES` and
+//! [`MOST_IN_FLIGHT`] requests unconfirmed at a target; beyond that it waits,
+//! and serves others while it does. The target confirms every [`CONFIRM_EVERY`]
+//! requests or quarter of the bytes, and when asked. So a flood of puts holds a
+//! bounded amount of memory at the target.
+//!
+//! **No deadlock.** Serving never waits: answers are started and polled, and a
+//! request whose bytes are still on their way holds back only the later
+//! requests of the same origin.
+
+pub mod send;
+pub mod serve;
+pub mod wire;
+
+use crate::error::Result;
+use crate::layout::Shape;
+use crate::memory::slab::Slab;
+use crate::mpi::p2p::{self, Matched};
+use crate::mpi::{Comm, Request, Requests};
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
+/// Most unconfirmed requests from one origin to one target.
+pub const MOST_IN_FLIGHT: u64 = 512;
+/// The target confirms at least every so many requests.
+pub const CONFIRM_EVERY: u64 = 32;
+/// Messages up to this length are received at once, longer ones in the background.
+const AT_ONCE: usize = 16 << 10;
+/// Messages taken in one poll.
+const PER_POLL: usize = 32;
+
+/// An address that an outstanding request names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Address(pub *mut u8);
+
+// SAFETY: an address is a number; those who dereference it answer for that.
+unsafe impl Send for Address {}
+
+/// A number that an answer will bring.
+#[derive(Debug, Default)]
+pub(crate) struct Number {
+    pub tally: Tally,
+    pub value: AtomicI64,
+}
+
+/// What to do when a request completes.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// A message of ours has left: its buffer is free.
+    Sent(Vec<u8>),
+    /// A message from memory that others own has left.
+    Left { tally: Option<Arc<Tally>>, _keep: Option<Arc<Slab>> },
+    /// An answer has come into its place.
+    Answer { tally: Arc<Tally>, bytes: usize },
+    /// An answer has come and is to be spread along a shape.
+    Spread { tally: Arc<Tally>, buffer: Vec<u8>, to: Address, shape: Shape },
+    /// A number has come.
+    Value { number: Arc<Number>, buffer: Vec<u8> },
+    /// A long request has come.
+    Inbound { source: usize, ticket: u64, buffer: Vec<u8>, bytes: usize },
+    /// Bytes of a put have come into place.
+    Landed { source: usize, ticket: u64, _slab: Arc<Slab>, cost: u64 },
+    /// A window operation is done.
+    Rma { tally: Arc<Tally>, _buffer: Vec<u8> },
+}
+
+/// A request of an origin that cannot be handled yet.
+#[derive(Debug)]
+struct Waiting {
+    ticket: u64,
+    /// The request, once it is here; `None` while its own bytes or those that
+    /// it announced are on their way.
+    ready: Option<(Vec<u8>, usize)>,
+}
+
+/// What an origin has asked of this rank.
+#[derive(Debug, Default)]
+struct Origin {
+    waiting: VecDeque<Waiting>,
+    handled: u64,
+    handled_bytes: u64,
+    confirmed: u64,
+    confirmed_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Core {
+    requests: Requests<Action>,
+    origins: HashMap<usize, Origin>,
+    next_ticket: u64,
+    scratch: Vec<u8>,
+}
+
+/// The message path of this rank.
+#[derive(Debug)]
+pub struct Messenger {
+    requests: Comm,
+    data: Comm,
+    core: Mutex<Core>,
+    /// Requests that were started since the last poll.
+    fresh: Mutex<Vec<(Request, Action)>>,
+    buffers: Mutex<Vec<Vec<u8>>>,
+    next_slot: AtomicU32,
+}
+
+/// Buffers kept for reuse.
+const KEEP_BUFFERS: usize = 64;
+
+impl Messenger {
+    /// Makes the two communicators. Collective.
+    pub fn new(world: &Comm) -> Result<Messenger> {
+        Ok(Messenger {
+            requests: world.dup()?,
+            data: world.dup()?,
+            core: Mutex::new(Core::default()),
+            fresh: Mutex::new(Vec::new()),
+            buffers: Mutex::new(Vec::new()),
+            next_slot: AtomicU32::new(0),
+        })
+    }
+
+    /// Frees the communicators. Collective; nothing may be outstanding.
+    pub fn free(&self) -> Result<()> {
+        self.requests.free()?;
+        self.data.free()
+    }
+
+    /// An empty buffer with room for `bytes`.
+    fn buffer(&self, bytes: usize) -> Vec<u8> {
+        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        buffer.clear();
+        buffer.reserve(bytes);
+        buffer
+    }
+
+    fn recycle(&self, buffer: Vec<u8>) {
+        let mut buffers = self.buffers.lock();
+        if buffers.len() < KEEP_BUFFERS && buffer.capacity() <= 1 << 20 {
+            buffers.push(buffer);
+        }
+    }
+
+    /// A tag for an answer (`even`) and for bytes that follow (`even + 1`).
+    /// Should a tag come round while its last use is outstanding, MPI's order of
+    /// matching still pairs them rightly.
+    fn slot(&self) -> u32 {
+        self.next_slot.fetch_add(1, Ordering::Relaxed) % 16_000 * 2
+    }
+
+    /// Hands a started request over to the next poll, unless it is done already.
+    pub(crate) fn started(&self, mut request: Request, action: Action) -> Result<()> {
+        if let Action::Sent(buffer) = action {
+            if request.test()? {
+                self.recycle(buffer);
+            } else {
+                self.fresh.lock().push((request, Action::Sent(buffer)));
+            }
+            return Ok(());
+        }
+        self.fresh.lock().push((request, action));
+        Ok(())
+    }
+
+    /// How many requests are outstanding, for reports.
+    pub fn outstanding(&self) -> usize {
+        self.fresh.lock().len() + self.core.try_lock().map_or(0, |c| c.requests.len())
+    }
+
+    /// Completes own requests and serves others; true when anything happened.
+    /// Where another thread is at it, returns at once.
+    pub fn poll(&self, engine: &Engine) -> Result<bool> {
+        let Some(mut core) = self.core.try_lock() else {
+            return Ok(false);
+        };
+        let core = &mut *core;
+        let mut busy = false;
+        for (request, action) in self.fresh.lock().drain(..) {
+            core.requests.push(request, action);
+        }
+        if !core.requests.is_empty() {
+            let mut done = Vec::new();
+            core.requests.poll(&mut done)?;
+            busy |= !done.is_empty();
+            for completed in done {
+                self.complete(engine, core, completed.tag, completed.bytes)?;
+            }
+        }
+        for _ in 0..PER_POLL {
+            let Some(matched) = p2p::improbe(&self.requests, None, None)? else {
+                break;
+            };
+            busy = true;
+            self.accept(engine, core, matched)?;
+        }
+        Ok(busy)
+    }
+
+    fn complete(&self, engine: &Engine, core: &mut Core, action: Action, got: usize) -> Result<()> {
+        match action {
+            Action::Sent(buffer) => self.recycle(buffer),
+            Action::Left { tally, .. } => {
+                if let Some(tally) = tally {
+                    tally.end();
+                }
+            }
+            Action::Answer { tally, bytes } => send::answered(&tally, got, bytes),
+            Action::Spread { tally, buffer, to, shape } => {
+                let bytes = shape.bytes();
+                if got == bytes {
+                    // SAFETY: the get that posted this keeps its destination
+                    // valid until the tally says that it is done.
+                    unsafe { send::spread(&buffer, to, &shape) };
+                }
+                self.recycle(buffer);
+                send::answered(&tally, got, bytes);
+            }
+            Action::Value { number, buffer } => {
+                send::number_arrived(&number, &buffer, got);
+                self.recycle(buffer);
+            }
+            Action::Inbound { source, ticket, buffer, bytes } => {
+                let origin = core.origins.entry(source).or_default();
+                if let Some(w) = origin.waiting.iter_mut().find(|w| w.ticket == ticket) {
+                    w.ready = Some((buffer, bytes));
+                }
+                self.drain(engine, core, source)?;
+            }
+            Action::Landed { source, ticket, cost, .. } => {
+                let origin = core.origins.entry(source).or_default();
+                debug_assert_eq!(origin.waiting.front().map(|w| w.ticket), Some(ticket));
+                origin.waiting.pop_front();
+                self.handled(engine, core, source, cost, false)?;
+                self.drain(engine, core, source)?;
+            }
+            Action::Rma { tally, .. } => tally.end(),
+        }
+        Ok(())
+    }
+
+    /// Takes a message off the wire and handles it, or queues it behind what the
+    /// same origin sent before.
+    fn accept(&self, engine: &Engine, core: &mut Core, matched: Matched) -> Result<()> {
+        let (source, bytes) = (matched.source, matched.bytes);
+        let idle = core.origins.entry(source).or_default().waiting.is_empty();
+        if bytes <= AT_ONCE {
+            let mut scratch = std::mem::take(&mut core.scratch);
+            if scratch.len() < AT_ONCE {
+                scratch.resize(AT_ONCE, 0);
+            }
+            matched.receive(&mut scratch[..bytes])?;
+            if idle {
+                let result = self.serve(engine, core, source, &scratch[..bytes]);
+                core.scratch = scratch;
+                return result;
+            }
+            let ticket = core.next_ticket;
+            core.next_ticket += 1;
+            let origin = core.origins.entry(source).or_default();
+            origin.waiting.push_back(Waiting { ticket, ready: Some((scratch[..bytes].to_vec(), bytes)) });
+            core.scratch = scratch;
+            return Ok(());
+        }
+        let ticket = core.next_ticket;
+        core.next_ticket += 1;
+        let mut buffer = self.buffer(bytes);
+        buffer.resize(bytes, 0);
+        // SAFETY: the buffer travels with the action and is not touched until
+        // the receive has completed; moving a Vec does not move its bytes.
+        let request = unsafe { matched.start(buffer.as_mut_ptr()) }?;
+        let origin = core.origins.entry(source).or_default();
+        origin.waiting.push_back(Waiting { ticket, ready: None });
+        core.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
+        Ok(())
+    }
+
+    /// Handles queued requests of an origin as far as they are here.
+    fn drain(&self, engine: &Engine, core: &mut Core, source: usize) -> Result<()> {
+        loop {
+            let origin = core.origins.entry(source).or_default();
+            let Some(first) = origin.waiting.front_mut() else {
+                return Ok(());
+            };
+            let Some((buffer, bytes)) = first.ready.take() else {
+                return Ok(());
+            };
+            origin.waiting.pop_front();
+            self.serve(engine, core, source, &buffer[..bytes])?;
+            self.recycle(buffer);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The origin's side: requests, flow control and answers.
+
+use super::wire::{self, Header, Kind};
+use super::{Action, Address, MOST_IN_FLIGHT, Messenger, Number};
+use crate::atomics::Rmw;
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Shape, Side};
+use crate::mpi::p2p;
+use crate::path::kernel::{self, Scale};
+use crate::peer::{DIRTY_MESSAGE, Tally};
+use crate::runtime::Engine;
+use crate::wait;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Contiguous bytes from this length on travel straight from memory to memory.
+const IN_PLACE: usize = 32 << 10;
+/// Longest single MPI message.
+const LONGEST: usize = 1 << 30;
+/// Pieces of one get that may be outstanding.
+const GET_PIECES: usize = 16;
+
+/// An answer has come: it must be as long as was asked for.
+pub(super) fn answered(tally: &Tally, got: usize, expected: usize) {
+    if got == expected {
+        tally.end();
+    } else {
+        tally.fail(Error::new(
+            ErrorKind::Address,
+            "the owner refused the request: the memory it names is not of a live segment",
+        ));
+    }
+}
+
+pub(super) fn number_arrived(number: &Number, buffer: &[u8], got: usize) {
+    if let Some(bytes) = buffer.first_chunk::<8>() {
+        number.value.store(i64::from_ne_bytes(*bytes), Ordering::Relaxed);
+    }
+    answered(&number.tally, got, 8);
+}
+
+/// Spreads packed bytes along the local side of a shape.
+///
+/// # Safety
+/// `to` must be valid for writes of the shape's local extent.
+pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
+    let packed = shape.packed_remote();
+    // SAFETY: the buffer has the shape's bytes; the caller vouches for `to`.
+    unsafe { kernel::copy(buffer.as_ptr(), to.0, &packed, false) };
+}
+
+impl Messenger {
+    /// Sends a counted request when flow control allows.
+    fn request(&self, engine: &Engine, target: usize, buffer: Vec<u8>) -> Result<u64> {
+        let peer = engine.peer(target);
+        let cost = buffer.len() as u64;
+        let flight = engine.config.flight_bytes as u64;
+        loop {
+            {
+                let mut sent = peer.sent.lock();
+                let in_flight = peer.in_flight(&sent);
+                let count = sent.count.saturating_sub(peer.confirmed());
+                if in_flight == 0 || (in_flight + cost <= flight && count < MOST_IN_FLIGHT) {
+                    sent.count += 1;
+                    sent.bytes += cost;
+                    engine.mark_dirty(target, DIRTY_MESSAGE);
+                    self.send(target, buffer)?;
+                    return Ok(sent.count);
+                }
+            }
+            wait::until(
+                engine,
+                &|| format!("room for a request to rank {target}, which is behind in handling them"),
+                || {
+                    let sent = *peer.sent.lock();
+                    let in_flight = peer.in_flight(&sent);
+                    let count = sent.count.saturating_sub(peer.confirmed());
+                    Ok(in_flight == 0 || (in_flight + cost <= flight && count < MOST_IN_FLIGHT))
+                },
+            )?;
+        }
+    }
+
+    /// Sends without counting: for answers and notices, which are bounded by the
+    /// requests that cause them. Never waits.
+    fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
+        // SAFETY: the buffer travels with the action until the send is done.
+        let request =
+            unsafe { p2p::isend(&self.requests, buffer.as_ptr(), buffer.len(), target, 0) }?;
+        self.started(request, Action::Sent(buffer))
+    }
+
+    /// Sends a notice that nobody counts.
+    pub(crate) fn notice(&self, target: usize, header: Header) -> Result<()> {
+        let mut buffer = self.buffer(wire::MAX_HEAD);
+        wire::encode(header, &Shape::contiguous(0), &mut buffer);
+        self.send(target, buffer)
+    }
+
+    /// Sends a counted request that is all header.
+    pub(crate) fn command(&self, engine: &Engine, target: usize, header: Header) -> Result<u64> {
+        let mut buffer = self.buffer(wire::MAX_HEAD);
+        wire::encode(header, &Shape::contiguous(0), &mut buffer);
+        self.request(engine, target, buffer)
+    }
+
+    /// Puts along a shape. The source may be used again when `tally` is done.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of the shape's local extent until then,
+    /// and the remote extent must lie in a segment of the target.
+    pub unsafe fn put(
+        &self,
+        engine: &Engine,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        shape: &Shape,
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
+        let max = if in_place { LONGEST } else { engine.config.chunk_bytes };
+        shape.split(max, 1, &mut |l, r, piece| {
+            let from = local.wrapping_offset(l);
+            let to = remote.wrapping_add_signed(r);
+            if in_place {
+                // SAFETY: passed on from the caller.
+                unsafe { self.put_in_place(engine, target, to, from, piece.bytes(), tally) }
+            } else {
+                // SAFETY: passed on from the caller.
+                unsafe {
+                    self.send_packed(engine, target, Header::new(Kind::Put, to), from, piece)
+                }
+            }
+        })
+    }
+
+    /// # Safety
+    /// As for [`Messenger::put`].
+    unsafe fn put_in_place(
+        &self,
+        engine: &Engine,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        let mut header = Header::new(Kind::PutLater, remote);
+        header.slot = self.slot() + 1;
+        header.operand[0] = bytes as u64;
+        self.command(engine, target, header)?;
+        tally.begin();
+        // SAFETY: the caller keeps the source valid until the tally is done.
+        let request =
+            unsafe { p2p::isend(&self.data, local, bytes, target, header.slot as i32) }?;
+        self.started(request, Action::Left { tally: Some(tally.clone()), _keep: None })
+    }
+
+    /// Accumulates along a shape; the source may be used again on return.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of the shape's local extent.
+    pub unsafe fn accumulate(
+        &self,
+        engine: &Engine,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        shape: &Shape,
+        scale: Scale,
+    ) -> Result<()> {
+        shape.split(engine.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
+            let header = Header::new(Kind::Accumulate, remote.wrapping_add_signed(r));
+            let from = local.wrapping_offset(l);
+            // SAFETY: passed on from the caller.
+            unsafe { self.send_packed(engine, target, header.with_scale(scale), from, piece) }
+        })
+    }
+
+    /// # Safety
+    /// `local` must be valid for reads of the shape's local extent.
+    unsafe fn send_packed(
+        &self,
+        engine: &Engine,
+        target: usize,
+        header: Header,
+        local: *const u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        let bytes = shape.bytes();
+        let mut buffer = self.buffer(wire::head_len(shape) + bytes);
+        wire::encode(header, shape, &mut buffer);
+        let head = buffer.len();
+        // SAFETY: the buffer has room for `bytes` behind the header, all of which
+        // the copy writes; the caller vouches for the source.
+        unsafe {
+            kernel::copy(local, buffer.as_mut_ptr().add(head), &shape.packed_remote(), true);
+            buffer.set_len(head + bytes);
+        }
+        self.request(engine, target, buffer)?;
+        Ok(())
+    }
+
+    /// Gets along a shape: the bytes are there when `tally` is done.
+    ///
+    /// # Safety
+    /// `local` must be valid for writes of the shape's local extent, and not be
+    /// read, until then.
+    pub unsafe fn get(
+        &self,
+        engine: &Engine,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        let max = if shape.is_contiguous() { LONGEST } else { engine.config.chunk_bytes };
+        shape.split(max, 1, &mut |l, r, piece| {
+            if tally.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
+                wait::until(engine, &|| format!("pieces of a get from rank {target}"), || {
+                    Ok(tally.outstanding() < GET_PIECES)
+                })?;
+            }
+            let bytes = piece.bytes();
+            let to = local.wrapping_offset(l);
+            let mut header = Header::new(Kind::Get, remote.wrapping_add_signed(r));
+            header.slot = self.slot();
+            let tag = header.slot as i32;
+            tally.begin();
+            // SAFETY: the destination, or the buffer that travels with the
+            // action, stays valid until the tally is done.
+            unsafe {
+                if piece.is_contiguous_on(Side::Local) {
+                    let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;
+                    self.started(request, Action::Answer { tally: tally.clone(), bytes })?;
+                } else {
+                    let mut buffer = self.buffer(bytes);
+                    buffer.resize(bytes, 0);
+                    let request =
+                        p2p::irecv(&self.data, buffer.as_mut_ptr(), bytes, Some(target), tag)?;
+                    let action = Action::Spread {
+                        tally: tally.clone(),
+                        buffer,
+                        to: Address(to),
+                        shape: piece.clone(),
+                    };
+                    self.started(request, action)?;
+                }
+            }
+            let mut buffer = self.buffer(wire::MAX_HEAD);
+            wire::encode(header, piece, &mut buffer);
+            self.request(engine, target, buffer)?;
+            Ok(())
+        })
+    }
+
+    /// Asks for a number and waits for it.
+    pub(crate) fn ask(&self, engine: &Engine, target: usize, mut header: Header) -> Result<i64> {
+        let number = Arc::new(Number::default());
+        header.slot = self.slot();
+        let mut buffer = self.buffer(8);
+        buffer.resize(8, 0);
+        number.tally.begin();
+        // SAFETY: the buffer travels with the action until the answer is here.
+        let request = unsafe {
+            p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.slot as i32)
+        }?;
+        self.started(request, Action::Value { number: number.clone(), buffer })?;
+        self.command(engine, target, header)?;
+        wait::until(engine, &|| format!("an answer of rank {target}"), || number.tally.check())?;
+        Ok(number.value.load(Ordering::Relaxed))
+    }
+
+    /// Combines a number at the target and returns what was there.
+    pub fn rmw(&self, engine: &Engine, target: usize, remote: usize, op: Rmw) -> Result<i64> {
+        self.ask(engine, target, Header::new(Kind::Rmw, remote).with_rmw(op))
+    }
+
+    /// Asks `target` to confirm everything sent so far; returns the count to
+    /// wait for with [`Messenger::confirmed`].
+    pub fn ask_confirmation(&self, engine: &Engine, target: usize) -> Result<u64> {
+        let peer = engine.peer(target);
+        let sent = peer.sent.lock().count;
+        if peer.confirmed() >= sent {
+            return Ok(sent);
+        }
+        self.command(engine, target, Header::new(Kind::Fence, 0))
+    }
+
+    /// Waits until `target` has confirmed `count` requests.
+    pub fn confirmed(&self, engine: &Engine, target: usize, count: u64) -> Result<()> {
+        let peer = engine.peer(target);
+        wait::until(
+            engine,
+            &|| {
+                format!("rank {target} to confirm {count} requests ({} so far)", peer.confirmed())
+            },
+            || Ok(peer.confirmed() >= count),
+        )
+    }
+}

@@ -1,0 +1,252 @@
+//! The form of a request on the wire.
+//!
+//! A message is a [`Header`], then one [`WireDim`] for each dimension of the
+//! shape, then, for vector requests, the addresses, then the payload. All ranks
+//! of a job run the same build on the same architecture, so numbers travel as
+//! they lie in memory; the sizes are checked all the same.
+
+use crate::atomics::Rmw;
+use crate::error::{Result, fail};
+use crate::layout::{Dim, Shape};
+use crate::path::kernel::Scale;
+use num_complex::Complex;
+use std::mem::size_of;
+
+/// What a message asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Store the payload along the shape.
+    Put = 1,
+    /// Store bytes that follow in a message of their own, straight in place.
+    PutLater = 2,
+    /// Accumulate the payload along the shape.
+    Accumulate = 3,
+    /// Send the bytes of the shape back.
+    Get = 4,
+    /// Combine a number and send back what was there.
+    Rmw = 5,
+    /// Confirm what has been handled.
+    Fence = 6,
+    /// A confirmation.
+    Confirm = 7,
+    /// Take a mutex on behalf of the sender.
+    Lock = 8,
+    /// Try to.
+    TryLock = 9,
+    /// Release it.
+    Unlock = 10,
+    /// The sender's lock request was granted, or its predecessor has released.
+    Grant = 11,
+    /// The sender waits behind the receiver for a mutex.
+    Next = 12,
+}
+
+impl Kind {
+    fn from_raw(raw: u8) -> Option<Kind> {
+        use Kind::*;
+        [Put, PutLater, Accumulate, Get, Rmw, Fence, Confirm, Lock, TryLock, Unlock, Grant, Next]
+            .into_iter()
+            .find(|&k| k as u8 == raw)
+    }
+
+    /// Whether the target counts it, so that a fence waits for it.
+    pub fn is_counted(self) -> bool {
+        !matches!(self, Kind::Confirm | Kind::Grant | Kind::Next)
+    }
+}
+
+/// The fixed part of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct Header {
+    kind: u8,
+    /// Element type of an accumulate, operation of a read-modify-write.
+    element: u8,
+    levels: u8,
+    _pad: u8,
+    /// Tag of the answer, or of the bytes that follow.
+    pub slot: u32,
+    /// Address in the target's space.
+    pub address: u64,
+    /// Bytes of the shape's block, or of the whole where there is no shape.
+    pub block: u64,
+    /// Operands: scale, number, counts, or a mutex's name.
+    pub operand: [u64; 3],
+}
+
+/// A dimension on the wire; the other side is packed.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct WireDim {
+    n: u64,
+    stride: i64,
+}
+
+/// Longest header with its shape.
+pub const MAX_HEAD: usize = size_of::<Header>() + crate::layout::MAX_LEVELS * size_of::<WireDim>();
+
+impl Header {
+    /// A header without shape and operands.
+    pub fn new(kind: Kind, address: usize) -> Header {
+        Header {
+            kind: kind as u8,
+            element: 0,
+            levels: 0,
+            _pad: 0,
+            slot: 0,
+            address: address as u64,
+            block: 0,
+            operand: [0; 3],
+        }
+    }
+
+    /// What the message asks for.
+    pub fn kind(&self) -> Result<Kind> {
+        match Kind::from_raw(self.kind) {
+            Some(kind) => Ok(kind),
+            None => fail!(Internal, "a message of unknown kind {}", self.kind),
+        }
+    }
+
+    /// Adds an accumulate's type and scale.
+    pub fn with_scale(mut self, scale: Scale) -> Header {
+        let (element, operand) = match scale {
+            Scale::Int(s) => (0, [s as u32 as u64, 0]),
+            Scale::Long(s) => (1, [s as u64, 0]),
+            Scale::Float(s) => (2, [u64::from(s.to_bits()), 0]),
+            Scale::Double(s) => (3, [s.to_bits(), 0]),
+            Scale::FloatComplex(s) => (4, [s.re.to_bits().into(), s.im.to_bits().into()]),
+            Scale::DoubleComplex(s) => (5, [s.re.to_bits(), s.im.to_bits()]),
+        };
+        self.element = element;
+        self.operand[..2].copy_from_slice(&operand);
+        self
+    }
+
+    /// An accumulate's type and scale.
+    pub fn scale(&self) -> Result<Scale> {
+        let [a, b, _] = self.operand;
+        Ok(match self.element {
+            0 => Scale::Int(a as u32 as i32),
+            1 => Scale::Long(a as i64),
+            2 => Scale::Float(f32::from_bits(a as u32)),
+            3 => Scale::Double(f64::from_bits(a)),
+            4 => Scale::FloatComplex(Complex::new(f32::from_bits(a as u32), f32::from_bits(b as u32))),
+            5 => Scale::DoubleComplex(Complex::new(f64::from_bits(a), f64::from_bits(b))),
+            e => fail!(Internal, "an accumulate of unknown type {e}"),
+        })
+    }
+
+    /// Adds a read-modify-write's operation and operand.
+    pub fn with_rmw(mut self, op: Rmw) -> Header {
+        let (element, value) = match op {
+            Rmw::AddInt(v) => (0, i64::from(v)),
+            Rmw::AddLong(v) => (1, v),
+            Rmw::SwapInt(v) => (2, i64::from(v)),
+            Rmw::SwapLong(v) => (3, v),
+        };
+        self.element = element;
+        self.operand[0] = value as u64;
+        self
+    }
+
+    /// A read-modify-write's operation and operand.
+    pub fn rmw(&self) -> Result<Rmw> {
+        let v = self.operand[0] as i64;
+        Ok(match self.element {
+            0 => Rmw::AddInt(v as i32),
+            1 => Rmw::AddLong(v),
+            2 => Rmw::SwapInt(v as i32),
+            3 => Rmw::SwapLong(v),
+            e => fail!(Internal, "a read-modify-write of unknown kind {e}"),
+        })
+    }
+}
+
+/// Appends a header and the remote side of a shape to `out`.
+pub fn encode(mut header: Header, shape: &Shape, out: &mut Vec<u8>) {
+    header.levels = shape.dims().len() as u8;
+    header.block = shape.block() as u64;
+    out.extend_from_slice(bytemuck::bytes_of(&header));
+    for d in shape.dims() {
+        let dim = WireDim { n: d.n as u64, stride: d.remote as i64 };
+        out.extend_from_slice(bytemuck::bytes_of(&dim));
+    }
+}
+
+/// Bytes that [`encode`] appends.
+pub fn head_len(shape: &Shape) -> usize {
+    size_of::<Header>() + std::mem::size_of_val(shape.dims()) / size_of::<Dim>() * size_of::<WireDim>()
+}
+
+/// Reads a message: the header, the shape with its local side packed, and the
+/// payload.
+///
+/// # Errors
+/// `Internal` for a message that is too short or makes no sense.
+pub fn decode(message: &[u8]) -> Result<(Header, Shape, &[u8])> {
+    let Some((head, mut rest)) = message.split_at_checked(size_of::<Header>()) else {
+        fail!(Internal, "a message of {} bytes is shorter than its header", message.len());
+    };
+    let header: Header = bytemuck::pod_read_unaligned(head);
+    let mut counts = vec![header.block as usize];
+    let (mut local, mut remote) = (Vec::new(), Vec::new());
+    let mut row = header.block as isize;
+    for _ in 0..header.levels {
+        let Some((dim, after)) = rest.split_at_checked(size_of::<WireDim>()) else {
+            fail!(Internal, "a message ends inside its shape");
+        };
+        let dim: WireDim = bytemuck::pod_read_unaligned(dim);
+        counts.push(dim.n as usize);
+        local.push(row);
+        remote.push(dim.stride as isize);
+        row = row.saturating_mul(dim.n as isize);
+        rest = after;
+    }
+    let shape = Shape::strided(&counts, &local, &remote)?;
+    Ok((header, shape, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_survive_the_wire() {
+        let shape = Shape::strided(&[8, 3, 5], &[16, 100], &[24, -200]).unwrap();
+        let mut out = Vec::new();
+        let header = Header::new(Kind::Put, 0x1234).with_scale(Scale::Float(1.5));
+        encode(header, &shape, &mut out);
+        assert_eq!(out.len(), head_len(&shape));
+        out.extend_from_slice(b"payload");
+        let (h, s, payload) = decode(&out).unwrap();
+        assert_eq!(h.kind().unwrap(), Kind::Put);
+        assert_eq!(h.scale().unwrap(), Scale::Float(1.5));
+        assert_eq!(h.address, 0x1234);
+        assert_eq!(s, shape.packed_local());
+        assert_eq!(payload, b"payload");
+    }
+
+    #[test]
+    fn operands_survive_the_wire() {
+        for op in [Rmw::AddInt(-3), Rmw::AddLong(i64::MIN), Rmw::SwapInt(7), Rmw::SwapLong(-1)] {
+            assert_eq!(Header::new(Kind::Rmw, 0).with_rmw(op).rmw().unwrap(), op);
+        }
+        let scale = Scale::DoubleComplex(Complex::new(-0.5, 2.0));
+        assert_eq!(Header::new(Kind::Accumulate, 0).with_scale(scale).scale().unwrap(), scale);
+        let scale = Scale::Int(-9);
+        assert_eq!(Header::new(Kind::Accumulate, 0).with_scale(scale).scale().unwrap(), scale);
+    }
+
+    #[test]
+    fn damaged_messages_are_refused() {
+        assert!(decode(&[1, 2, 3]).is_err());
+        let mut header = Header::new(Kind::Put, 0);
+        header.levels = 3;
+        header.block = 8;
+        assert!(decode(bytemuck::bytes_of(&header)).is_err());
+        header.kind = 99;
+        assert!(header.kind().is_err());
+    }
+}

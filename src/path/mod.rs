@@ -1,0 +1,70 @@
+//! The three ways to a target's memory, and the choice between them.
+//!
+//! * [`direct`]: load and store through the node's shared mapping. Complete when
+//!   it returns; needs nothing of the target.
+//! * [`rma`]: MPI's one-sided calls on the slab's window.
+//! * [`message`]: a request to the target, whose progress engine carries it out.
+//!
+//! The choice is made for each operation from what the slab offers: a slice
+//! that is mapped here goes direct, else through the window where there is one,
+//! else by message. Which slabs are mapped and windowed follows
+//! `PORTOLAN_PATH` ([`crate::memory::slab::Policy`]). Atomic operations go where
+//! the slab's atomicity domain says, so that all ranks use one mechanism:
+//! direct or message in the native domain, the window in MPI's.
+//!
+//! **Order** (invariant 1). Direct operations are done when they return.
+//! Messages to one target are handled in order. Window operations that overlap
+//! unfinished ones of another kind flush first. Before an operation takes
+//! another path to a target than unfinished ones did, those are completed
+//! ([`crate::peer`]).
+
+pub mod direct;
+pub mod kernel;
+pub mod message;
+pub mod rma;
+
+use crate::memory::slab::{Domain, Slab};
+
+/// A transfer path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    /// Load and store in shared memory.
+    Direct,
+    /// MPI windows.
+    Rma,
+    /// Messages to the owner.
+    Message,
+}
+
+impl Path {
+    /// The name, as `PORTOLAN_PATH` spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::Direct => "direct",
+            Path::Rma => "rma",
+            Path::Message => "message",
+        }
+    }
+}
+
+/// The path of puts and gets to a slice that is mapped at `slice` here.
+#[inline]
+pub fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
+    if !slice.is_null() {
+        Path::Direct
+    } else if slab.window().is_some() {
+        Path::Rma
+    } else {
+        Path::Message
+    }
+}
+
+/// The path of accumulates and read-modify-writes.
+#[inline]
+pub fn for_atomics(slab: &Slab, slice: *mut u8) -> Path {
+    match slab.domain() {
+        Domain::Mpi => Path::Rma,
+        Domain::Native if !slice.is_null() => Path::Direct,
+        Domain::Native => Path::Message,
+    }
+}

@@ -1,0 +1,212 @@
+//! What this rank has outstanding towards one target.
+//!
+//! A fence looks at this and at nothing else: its cost does not grow with the
+//! number of segments. Message traffic is counted: the target confirms how many
+//! requests and bytes it has handled, in order. Window traffic is a short list of
+//! windows with unfinished operations and the address ranges they touch.
+//!
+//! The [`Peer::dirty`] bits are a summary that the fast path reads with one
+//! load.
+
+use crate::error::{Error, Result};
+use crate::memory::slab::Slab;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+/// Window operations are unfinished.
+pub const DIRTY_RMA: u8 = 1;
+/// Messages are unconfirmed.
+pub const DIRTY_MESSAGE: u8 = 2;
+
+/// Counts operations that have not completed locally.
+#[derive(Debug, Default)]
+pub struct Tally {
+    outstanding: AtomicUsize,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Tally {
+    /// Notes an operation that begins.
+    pub fn begin(&self) {
+        self.outstanding.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes one that ended.
+    pub fn end(&self) {
+        self.outstanding.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Notes one that failed; the next [`Tally::check`] returns the error.
+    pub fn fail(&self, error: Error) {
+        self.failure.lock().get_or_insert(error);
+        self.end();
+    }
+
+    /// Whether all have completed.
+    ///
+    /// # Errors
+    /// The first failure, once.
+    pub fn check(&self) -> Result<bool> {
+        if self.outstanding.load(Ordering::Acquire) != 0 {
+            return Ok(false);
+        }
+        match self.failure.lock().take() {
+            Some(error) => Err(error),
+            None => Ok(true),
+        }
+    }
+
+    /// How many are outstanding.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.load(Ordering::Acquire)
+    }
+}
+
+/// The kinds of window operation, as far as their order matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RmaKind {
+    /// Put.
+    Put,
+    /// Get that has not been waited for.
+    Get,
+    /// Accumulate: ordered among themselves by MPI.
+    Accumulate,
+}
+
+/// An unfinished window operation: what it does to which addresses.
+#[derive(Debug, Clone, Copy)]
+struct Touch {
+    kind: RmaKind,
+    from: usize,
+    to: usize,
+}
+
+/// Window operations to one target.
+#[derive(Debug, Default)]
+pub struct RmaPending {
+    windows: SmallVec<[(Arc<Slab>, usize); 2]>,
+    touched: SmallVec<[Touch; 8]>,
+}
+
+/// How many unfinished window operations are told apart before a flush.
+const MOST_TOUCHED: usize = 16;
+
+impl RmaPending {
+    /// Whether an operation on `from..to` must wait for unfinished ones.
+    pub fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
+        self.touched.len() >= MOST_TOUCHED
+            || self.touched.iter().any(|t| {
+                t.from < to
+                    && from < t.to
+                    && !(kind == RmaKind::Accumulate && t.kind == RmaKind::Accumulate)
+                    && !(kind == RmaKind::Get && t.kind == RmaKind::Get)
+            })
+    }
+
+    /// Notes an operation.
+    pub fn note(&mut self, slab: &Arc<Slab>, group_rank: usize, kind: RmaKind, from: usize, to: usize) {
+        if !self.windows.iter().any(|(s, _)| Arc::ptr_eq(s, slab)) {
+            self.windows.push((slab.clone(), group_rank));
+        }
+        self.touched.push(Touch { kind, from, to });
+    }
+
+    /// Completes everything at the target.
+    pub fn flush(&mut self) -> Result<()> {
+        for (slab, rank) in &self.windows {
+            if let Some(window) = slab.window() {
+                window.flush(*rank)?;
+            }
+        }
+        self.windows.clear();
+        self.touched.clear();
+        Ok(())
+    }
+}
+
+/// What was sent to a target by message.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Sent {
+    /// Requests.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Everything outstanding towards one target.
+#[derive(Debug, Default)]
+pub struct Peer {
+    dirty: AtomicU8,
+    /// Held while a request is counted and sent, so that the two agree.
+    pub(crate) sent: Mutex<Sent>,
+    confirmed_count: AtomicU64,
+    confirmed_bytes: AtomicU64,
+    /// Window operations.
+    pub(crate) rma: Mutex<RmaPending>,
+    /// Operations without a handle.
+    pub implicit: Arc<Tally>,
+}
+
+impl Peer {
+    /// The summary: [`DIRTY_RMA`] and [`DIRTY_MESSAGE`].
+    #[inline]
+    pub fn dirty(&self) -> u8 {
+        self.dirty.load(Ordering::Relaxed)
+    }
+
+    /// Sets a bit of the summary.
+    pub fn mark(&self, bit: u8) {
+        self.dirty.fetch_or(bit, Ordering::Relaxed);
+    }
+
+    /// Clears a bit.
+    pub fn clear(&self, bit: u8) {
+        self.dirty.fetch_and(!bit, Ordering::Relaxed);
+    }
+
+    /// Notes that the target has handled so many requests and bytes in all.
+    pub fn confirm(&self, count: u64, bytes: u64) {
+        self.confirmed_bytes.fetch_max(bytes, Ordering::Relaxed);
+        self.confirmed_count.fetch_max(count, Ordering::Release);
+    }
+
+    /// Requests that the target has confirmed.
+    pub fn confirmed(&self) -> u64 {
+        self.confirmed_count.load(Ordering::Acquire)
+    }
+
+    /// Bytes that are sent and not confirmed.
+    pub fn in_flight(&self, sent: &Sent) -> u64 {
+        sent.bytes.saturating_sub(self.confirmed_bytes.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_window_operations_conflict() {
+        let mut pending = RmaPending::default();
+        pending.touched.push(Touch { kind: RmaKind::Put, from: 100, to: 200 });
+        assert!(pending.conflicts(RmaKind::Get, 150, 160));
+        assert!(pending.conflicts(RmaKind::Put, 199, 300));
+        assert!(!pending.conflicts(RmaKind::Get, 200, 300));
+        pending.touched.clear();
+        pending.touched.push(Touch { kind: RmaKind::Accumulate, from: 0, to: 8 });
+        assert!(!pending.conflicts(RmaKind::Accumulate, 0, 8));
+        assert!(pending.conflicts(RmaKind::Put, 0, 8));
+    }
+
+    #[test]
+    fn a_tally_reports_failure_once() {
+        let tally = Tally::default();
+        tally.begin();
+        assert!(!tally.check().unwrap());
+        tally.fail(Error::new(crate::error::ErrorKind::Internal, "x"));
+        assert!(tally.check().is_err());
+        assert!(tally.check().unwrap());
+    }
+}

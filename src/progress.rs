@@ -1,0 +1,97 @@
+//! The progress thread: serving other ranks while this one computes.
+//!
+//! There is one poll function ([`crate::path::message::Messenger::poll`]); who
+//! waits in a call polls it, and this thread polls it when nobody else does. It
+//! never spins: it yields for a moment after something happened, then naps, longer
+//! and longer, up to `PORTOLAN_IDLE_POLL_US`. While a caller waits, and so
+//! polls, the thread stands back.
+//!
+//! Invariants: an idle thread uses under 1 % of a core; a request to a rank that
+//! computes waits no longer than the longest nap.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::Engine;
+use crate::wait::Progress;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the thread stays awake, yielding, after something happened.
+const AWAKE: Duration = Duration::from_micros(50);
+const FIRST_NAP: Duration = Duration::from_micros(20);
+
+/// The running thread.
+#[derive(Debug)]
+pub struct ProgressThread {
+    handle: JoinHandle<()>,
+    stop: Arc<AtomicBool>,
+}
+
+impl ProgressThread {
+    /// Starts it. The thread holds the engine weakly, so that the engine's last
+    /// owner decides when it goes.
+    pub fn start(engine: &Arc<Engine>) -> Result<ProgressThread> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (seen, weak) = (stop.clone(), Arc::downgrade(engine));
+        let handle = std::thread::Builder::new()
+            .name("portolan-progress".into())
+            .spawn(move || {
+                quiet_signals();
+                if let Some(engine) = weak.upgrade() {
+                    run(&engine, &seen);
+                }
+            })
+            .map_err(|e| {
+                Error::new(ErrorKind::Memory, format!("cannot start the progress thread: {e}"))
+            })?;
+        Ok(ProgressThread { handle, stop })
+    }
+
+    /// Ends it and waits until it has ended.
+    pub fn stop(self) {
+        self.stop.store(true, Ordering::Release);
+        self.handle.thread().unpark();
+        let _ = self.handle.join();
+    }
+}
+
+/// Signals are the host program's: none is to be handled on this thread. Naps
+/// are to end when they are asked to.
+fn quiet_signals() {
+    // SAFETY: both calls change this thread only; the set is initialised by
+    // sigfillset.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1000usize);
+    }
+}
+
+fn run(engine: &Engine, stop: &AtomicBool) {
+    let longest = engine.config.idle_poll;
+    let mut nap = FIRST_NAP;
+    let mut last_busy = Instant::now();
+    while !stop.load(Ordering::Acquire) {
+        if engine.waiters() > 0 {
+            std::thread::park_timeout(longest);
+            continue;
+        }
+        match engine.poll() {
+            Ok(true) => {
+                last_busy = Instant::now();
+                nap = FIRST_NAP;
+            }
+            Ok(false) if last_busy.elapsed() < AWAKE => std::thread::yield_now(),
+            Ok(false) => {
+                std::thread::park_timeout(nap);
+                nap = (nap * 2).min(longest);
+            }
+            Err(error) => {
+                log::error!("the progress engine failed: {error}");
+                crate::mpi::init::abort(error.kind().code());
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Who shares memory with whom.
+//!
+//! A *node* is a set of ranks that map each other's segments. Real nodes come
+//! from MPI; `PORTOLAN_NODE_SIZE=k` cuts each into *virtual nodes* of `k` ranks
+//! that behave as if they shared nothing, so that every path runs on one
+//! machine. Everything above this module sees nodes only.
+//!
+//! Invariant: all ranks hold the same table.
+
+use crate::error::Result;
+use crate::mpi::Comm;
+
+/// The nodes of the world and their ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topology {
+    node_of: Vec<usize>,
+    nodes: Vec<Vec<usize>>,
+    me: usize,
+    real_nodes: usize,
+}
+
+impl Topology {
+    /// Builds the table from the real node of each rank (any label that ranks
+    /// of one node share), cut into nodes of `cut` ranks unless that is 0.
+    pub fn from_labels(me: usize, labels: &[usize], cut: usize) -> Topology {
+        let mut node_of = vec![usize::MAX; labels.len()];
+        let mut nodes: Vec<Vec<usize>> = Vec::new();
+        let mut open: std::collections::HashMap<usize, usize> = Default::default();
+        for (rank, &label) in labels.iter().enumerate() {
+            let node = match open.get(&label) {
+                Some(&node) if cut == 0 || nodes[node].len() < cut => node,
+                _ => {
+                    nodes.push(Vec::new());
+                    open.insert(label, nodes.len() - 1);
+                    nodes.len() - 1
+                }
+            };
+            node_of[rank] = node;
+            nodes[node].push(rank);
+        }
+        let mut real: Vec<usize> = labels.to_vec();
+        real.sort_unstable();
+        real.dedup();
+        Topology { node_of, nodes, me, real_nodes: real.len() }
+    }
+
+    /// Asks MPI which ranks share memory. Collective over `world`.
+    pub fn discover(
+        world: &Comm,
+        cut: usize,
+        allgather: impl Fn(&Comm, u64) -> Result<Vec<u64>>,
+    ) -> Result<Topology> {
+        let node = world.split_by_node()?;
+        // SAFETY: `world` is live.
+        let in_world = unsafe { node.ranks_in(world.handle()) }?;
+        let label = in_world.into_iter().flatten().min().unwrap_or(world.rank());
+        node.free()?;
+        let labels: Vec<usize> =
+            allgather(world, label as u64)?.into_iter().map(|l| l as usize).collect();
+        Ok(Topology::from_labels(world.rank(), &labels, cut))
+    }
+
+    /// The calling rank.
+    pub fn me(&self) -> usize {
+        self.me
+    }
+
+    /// The number of ranks.
+    pub fn size(&self) -> usize {
+        self.node_of.len()
+    }
+
+    /// The number of nodes, virtual ones counted.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The number of real nodes.
+    pub fn real_nodes(&self) -> usize {
+        self.real_nodes
+    }
+
+    /// The node of a rank.
+    pub fn node_of(&self, rank: usize) -> usize {
+        self.node_of[rank]
+    }
+
+    /// The ranks of a node, ascending.
+    pub fn ranks_of(&self, node: usize) -> &[usize] {
+        &self.nodes[node]
+    }
+
+    /// The calling rank's node.
+    pub fn my_node(&self) -> usize {
+        self.node_of[self.me]
+    }
+
+    /// Whether two ranks share memory.
+    pub fn same_node(&self, a: usize, b: usize) -> bool {
+        self.node_of[a] == self.node_of[b]
+    }
+
+    /// The lowest rank of each node.
+    pub fn masters(&self) -> Vec<usize> {
+        self.nodes.iter().map(|ranks| ranks[0]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_nodes_cut_real_ones() {
+        let t = Topology::from_labels(0, &[0, 0, 0, 3, 3], 2);
+        assert_eq!(t.nodes(), 3);
+        assert_eq!(t.real_nodes(), 2);
+        assert_eq!(t.ranks_of(0), &[0, 1]);
+        assert_eq!(t.ranks_of(1), &[2]);
+        assert_eq!(t.ranks_of(2), &[3, 4]);
+        assert!(!t.same_node(0, 2));
+        assert_eq!(t.masters(), vec![0, 2, 3]);
+    }
+
+    #[test]
+    fn interleaved_ranks_stay_with_their_node() {
+        let t = Topology::from_labels(1, &[0, 1, 0, 1], 0);
+        assert_eq!(t.ranks_of(t.my_node()), &[1, 3]);
+    }
+}

@@ -1,0 +1,265 @@
+//! Handles of non-blocking transfers.
+//!
+//! A handle may carry any number of transfers; waiting for it waits for all. It
+//! can be used again afterwards, and one that was never used is done at once.
+//!
+//! An *aggregate* handle collects contiguous puts, or gets, of any sizes to any
+//! targets, and issues them when it is waited for: neighbours on both sides are
+//! joined first, and what goes to one target by message travels together. What
+//! goes direct is cheaper done than collected, and is done at once.
+
+use super::Kind;
+use crate::error::{Result, fail};
+use crate::layout::Shape;
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use crate::wait;
+use std::sync::Arc;
+
+/// A handle of non-blocking transfers.
+#[derive(Debug, Default)]
+pub struct Handle {
+    tally: Option<Arc<Tally>>,
+    aggregate: Option<Aggregate>,
+    /// Sources that the handle keeps for the caller.
+    values: Vec<Box<[u8]>>,
+}
+
+/// One transfer that waits on an aggregate handle.
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    target: usize,
+    remote: usize,
+    local: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the addresses are not dereferenced without the caller's promise that
+// they stay valid until the handle is waited for.
+unsafe impl Send for Item {}
+
+/// What an aggregate handle has collected.
+#[derive(Debug, Default)]
+pub struct Aggregate {
+    items: Vec<Item>,
+    put: Option<bool>,
+}
+
+impl Aggregate {
+    /// An aggregate handle issues what it holds when it holds this many.
+    pub const MOST: usize = 4096;
+}
+
+impl Handle {
+    /// Whether the handle collects transfers instead of issuing them.
+    pub fn is_aggregate(&self) -> bool {
+        self.aggregate.is_some()
+    }
+
+    /// Makes the handle collect.
+    ///
+    /// # Errors
+    /// `Handle` while transfers of it are unfinished.
+    pub fn set_aggregate(&mut self) -> Result<()> {
+        if self.tally.as_ref().is_some_and(|t| t.outstanding() > 0) {
+            fail!(Handle, "a handle with unfinished transfers cannot become aggregate; wait for it first");
+        }
+        self.aggregate.get_or_insert_default();
+        Ok(())
+    }
+
+    /// Issues what was collected and makes the handle an ordinary one.
+    pub fn unset_aggregate(&mut self, engine: &Engine) -> Result<()> {
+        self.flush(engine)?;
+        self.aggregate = None;
+        Ok(())
+    }
+
+    /// Issues a transfer on the handle.
+    ///
+    /// # Errors
+    /// As for the blocking forms; `Handle` for a mix of puts and gets on an
+    /// aggregate handle.
+    ///
+    /// # Safety
+    /// `local` must stay valid for the shape's local extent until the handle was
+    /// waited for; a get's must not be read before, a put's not be changed.
+    pub unsafe fn issue(
+        &mut self,
+        engine: &Engine,
+        kind: Kind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        if self.aggregate.is_some() && shape.is_contiguous() && !matches!(kind, Kind::Accumulate(_)) {
+            let bytes = shape.block();
+            // SAFETY: passed on from the caller.
+            if unsafe { engine.direct(kind, target, remote, local, bytes) }? {
+                return Ok(());
+            }
+            return self.collect(engine, kind, target, remote, local, bytes);
+        }
+        if self.aggregate.is_some() {
+            // What cannot be merged is issued in its order.
+            self.flush(engine)?;
+        }
+        let tally = self.tally.get_or_insert_default();
+        // SAFETY: passed on from the caller.
+        unsafe { engine.issue(kind, target, remote, local, shape, Some(tally)) }?;
+        Ok(())
+    }
+
+    fn collect(
+        &mut self,
+        engine: &Engine,
+        kind: Kind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
+        engine.check_rank(target)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        super::check_local(local)?;
+        drop(engine.memory.registry.find(target, remote, bytes)?);
+        let aggregate = self.aggregate.as_mut().expect("the caller checked");
+        let put = kind == Kind::Put;
+        if *aggregate.put.get_or_insert(put) != put {
+            fail!(Handle, "puts and gets are mixed on one aggregate handle; wait for it in between");
+        }
+        match aggregate.items.last_mut() {
+            Some(last)
+                if last.target == target
+                    && last.remote + last.bytes == remote
+                    && last.local.wrapping_add(last.bytes) == local =>
+            {
+                last.bytes += bytes;
+            }
+            _ => aggregate.items.push(Item { target, remote, local, bytes }),
+        }
+        if aggregate.items.len() >= Aggregate::MOST {
+            self.flush(engine)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a value that the handle keeps until it was waited for.
+    pub fn put_value(
+        &mut self,
+        engine: &Engine,
+        target: usize,
+        remote: usize,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let kept: Box<[u8]> = bytes.into();
+        let (local, shape) = (kept.as_ptr().cast_mut(), Shape::contiguous(kept.len()));
+        // SAFETY: the boxed bytes do not move and stay until `wait` or `test` has
+        // seen the put done. (A handle that is dropped unfinished: see `drop`.)
+        unsafe { self.issue(engine, Kind::Put, target, remote, local, &shape) }?;
+        if self.is_pending() {
+            self.values.push(kept);
+        }
+        Ok(())
+    }
+
+    /// Issues vector transfers on the handle.
+    ///
+    /// # Safety
+    /// The local blocks must stay valid until the handle was waited for.
+    pub unsafe fn issue_vectors(
+        &mut self,
+        engine: &Engine,
+        kind: Kind,
+        target: usize,
+        list: &[crate::layout::Vector<'_>],
+    ) -> Result<()> {
+        self.flush(engine)?;
+        let tally = self.tally.get_or_insert_default();
+        // SAFETY: passed on from the caller.
+        unsafe { engine.vector_counted(kind, target, list, tally) }
+    }
+
+    /// Issues what an aggregate handle has collected.
+    pub fn flush(&mut self, engine: &Engine) -> Result<()> {
+        let Some(aggregate) = &mut self.aggregate else {
+            return Ok(());
+        };
+        let items = std::mem::take(&mut aggregate.items);
+        let Some(put) = aggregate.put.take() else {
+            return Ok(());
+        };
+        let kind = if put { Kind::Put } else { Kind::Get };
+        let tally = self.tally.get_or_insert_default().clone();
+        let mut rest = &items[..];
+        while let Some(first) = rest.first() {
+            // Runs of equal length to one target make one vector transfer.
+            let run = rest
+                .iter()
+                .take_while(|i| i.target == first.target && i.bytes == first.bytes)
+                .count();
+            let local: Vec<usize> = rest[..run].iter().map(|i| i.local as usize).collect();
+            let remote: Vec<usize> = rest[..run].iter().map(|i| i.remote).collect();
+            let vector = crate::layout::Vector { block: first.bytes, local: &local, remote: &remote };
+            // SAFETY: `issue` promised for each item that its memory stays valid
+            // until the handle is waited for.
+            unsafe { engine.issue_vector(kind, first.target, vector, &tally) }?;
+            rest = &rest[run..];
+        }
+        Ok(())
+    }
+
+    /// Waits for all transfers of the handle.
+    pub fn wait(&mut self, engine: &Engine) -> Result<()> {
+        self.flush(engine)?;
+        let Some(tally) = &self.tally else {
+            return Ok(());
+        };
+        let what = || format!("{} transfers of a handle", tally.outstanding());
+        let done = wait::until(engine, &what, || tally.check());
+        self.forget_values();
+        done
+    }
+
+    /// Lets go of kept sources once nothing uses them.
+    fn forget_values(&mut self) {
+        if !self.is_pending() {
+            self.values.clear();
+        }
+    }
+
+    /// Whether all transfers of the handle are done. Makes progress.
+    pub fn test(&mut self, engine: &Engine) -> Result<bool> {
+        use crate::wait::Progress;
+        self.flush(engine)?;
+        let Some(tally) = &self.tally else {
+            return Ok(true);
+        };
+        let mut done = tally.check()?;
+        if !done {
+            engine.poll()?;
+            done = tally.check()?;
+        }
+        self.forget_values();
+        Ok(done)
+    }
+
+    /// Whether transfers are unfinished or collected.
+    pub fn is_pending(&self) -> bool {
+        self.tally.as_ref().is_some_and(|t| t.outstanding() > 0)
+            || self.aggregate.as_ref().is_some_and(|a| !a.items.is_empty())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // MPI may still read the sources of a handle that nobody waited for:
+        // they stay for good.
+        if self.is_pending() {
+            std::mem::forget(std::mem::take(&mut self.values));
+        }
+    }
+}

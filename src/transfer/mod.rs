@@ -1,0 +1,349 @@
+//! Put, get and accumulate: blocking, with handles, without; contiguous,
+//! strided, vector.
+//!
+//! A call goes: check the rank; find the remote extent in the registry (or get
+//! an error, before any byte moves); choose the path; issue; complete. Blocking
+//! puts and accumulates return when their source may be reused, blocking gets
+//! when the bytes are here. Non-blocking ones complete in a [`Handle`] or, for
+//! none, in the target's implicit tally.
+//!
+//! A transfer of no bytes is legal whatever its addresses are, and does nothing.
+
+mod handle;
+mod vector;
+
+pub use handle::{Aggregate, Handle};
+
+use crate::error::{Result, fail};
+use crate::layout::{Shape, Side};
+use crate::path::kernel::{self, Scale};
+use crate::path::rma::Completion;
+use crate::path::{self, Path, direct, rma};
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use crate::wait;
+use std::sync::Arc;
+
+/// What a transfer does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Store local bytes at the target.
+    Put,
+    /// Load bytes of the target.
+    Get,
+    /// Add scaled local elements to the target's.
+    Accumulate(Scale),
+}
+
+impl Kind {
+    /// What lengths must be multiples of.
+    fn unit(self) -> usize {
+        match self {
+            Kind::Put | Kind::Get => 1,
+            Kind::Accumulate(scale) => scale.element(),
+        }
+    }
+}
+
+fn check_local(local: *const u8) -> Result<()> {
+    if local.is_null() {
+        fail!(Argument, "the local address is null, but there are bytes to move");
+    }
+    Ok(())
+}
+
+impl Engine {
+    /// Puts `bytes` contiguous bytes. On return the source may be reused.
+    ///
+    /// # Errors
+    /// `Rank`, `Address` (the remote bytes are not all in one segment),
+    /// `Argument` (null source); nothing has moved then.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of `bytes` bytes.
+    #[inline]
+    pub unsafe fn put(&self, target: usize, remote: usize, local: *const u8, bytes: usize) -> Result<()> {
+        self.check_rank(target)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        check_local(local)?;
+        let hit = self.memory.registry.find(target, remote, bytes)?;
+        let slice = hit.slice();
+        if !slice.is_null() {
+            self.settle(target, Path::Direct)?;
+            // SAFETY: the registry says that the bytes lie in the slice, which
+            // stays mapped while `hit` is held; the caller vouches for `local`.
+            unsafe { kernel::copy_block(local, slice.add(hit.offset), bytes) };
+            return Ok(());
+        }
+        drop(hit);
+        // SAFETY: passed on from the caller.
+        unsafe { self.blocking(Kind::Put, target, remote, local.cast_mut(), &Shape::contiguous(bytes)) }
+    }
+
+    /// Gets `bytes` contiguous bytes. On return they are here.
+    ///
+    /// # Errors
+    /// As for [`Engine::put`].
+    ///
+    /// # Safety
+    /// `local` must be valid for writes of `bytes` bytes.
+    #[inline]
+    pub unsafe fn get(&self, target: usize, remote: usize, local: *mut u8, bytes: usize) -> Result<()> {
+        self.check_rank(target)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        check_local(local)?;
+        let hit = self.memory.registry.find(target, remote, bytes)?;
+        let slice = hit.slice();
+        if !slice.is_null() {
+            self.settle(target, Path::Direct)?;
+            // SAFETY: as in `put`, the other way round.
+            unsafe { kernel::copy_block(slice.add(hit.offset), local, bytes) };
+            return Ok(());
+        }
+        drop(hit);
+        // SAFETY: passed on from the caller.
+        unsafe { self.blocking(Kind::Get, target, remote, local, &Shape::contiguous(bytes)) }
+    }
+
+    /// Moves contiguous bytes if their path is direct; false if it is not, and
+    /// nothing has moved.
+    ///
+    /// # Errors
+    /// As for [`Engine::put`].
+    ///
+    /// # Safety
+    /// `local` must be valid for `bytes` bytes.
+    #[inline]
+    pub unsafe fn direct(
+        &self,
+        kind: Kind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<bool> {
+        self.check_rank(target)?;
+        if bytes == 0 {
+            return Ok(true);
+        }
+        check_local(local)?;
+        if matches!(kind, Kind::Accumulate(_)) {
+            return Ok(false);
+        }
+        let hit = self.memory.registry.find(target, remote, bytes)?;
+        let slice = hit.slice();
+        if slice.is_null() {
+            return Ok(false);
+        }
+        self.settle(target, Path::Direct)?;
+        let at = slice.wrapping_add(hit.offset);
+        // SAFETY: the registry says that the bytes lie in the slice, which stays
+        // mapped while `hit` is held; the caller vouches for `local`.
+        unsafe {
+            if kind == Kind::Put {
+                kernel::copy_block(local, at, bytes);
+            } else {
+                kernel::copy_block(at, local, bytes);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Issues a transfer without a handle: [`Engine::wait_implicit_to`] waits for
+    /// it.
+    ///
+    /// # Safety
+    /// As for [`Engine::blocking`], until it was waited for.
+    pub unsafe fn implicit(
+        &self,
+        kind: Kind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        self.check_rank(target)?;
+        let tally = &self.peer(target).implicit;
+        // SAFETY: passed on from the caller.
+        unsafe { self.issue(kind, target, remote, local, shape, Some(tally)) }?;
+        Ok(())
+    }
+
+    /// Vector transfers without a handle.
+    ///
+    /// # Safety
+    /// As for [`Engine::implicit`].
+    pub unsafe fn implicit_vectors(
+        &self,
+        kind: Kind,
+        target: usize,
+        list: &[crate::layout::Vector<'_>],
+    ) -> Result<()> {
+        self.check_rank(target)?;
+        // SAFETY: passed on from the caller.
+        unsafe { self.vector_counted(kind, target, list, &self.peer(target).implicit) }
+    }
+
+    /// Puts along a shape. On return the source may be reused.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of the shape's local extent.
+    pub unsafe fn put_shape(&self, target: usize, remote: usize, local: *const u8, shape: &Shape) -> Result<()> {
+        // SAFETY: passed on; a put only reads.
+        unsafe { self.blocking(Kind::Put, target, remote, local.cast_mut(), shape) }
+    }
+
+    /// Issues a transfer and completes it on this side.
+    ///
+    /// # Errors
+    /// As for [`Engine::put`]; `Type` for an accumulate whose block is no whole
+    /// number of elements.
+    ///
+    /// # Safety
+    /// `local` must be valid for the shape's local extent: for writes in a get,
+    /// else for reads.
+    pub unsafe fn blocking(
+        &self,
+        kind: Kind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        // SAFETY: passed on; the wait below lasts until `local` is free.
+        let tally = unsafe { self.issue(kind, target, remote, local, shape, None) }?;
+        if let Some(tally) = tally {
+            let done = wait::until(self, &|| format!("{kind:?} with rank {target}"), || tally.check());
+            if done.is_err() && tally.outstanding() > 0 {
+                // MPI may still touch the caller's memory: there is no way to
+                // return from this that is safe.
+                log::error!("{kind:?} with rank {target} cannot be completed: {done:?}");
+                crate::mpi::init::abort(crate::error::ErrorKind::Mpi.code());
+            }
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Issues a transfer. What is not complete on return is counted by `tally`,
+    /// or by a fresh tally that is returned where none is given and one is
+    /// needed.
+    ///
+    /// # Safety
+    /// As for [`Engine::blocking`], until the tally is done.
+    pub(crate) unsafe fn issue(
+        &self,
+        kind: Kind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        tally: Option<&Arc<Tally>>,
+    ) -> Result<Option<Arc<Tally>>> {
+        self.check_rank(target)?;
+        if shape.is_empty() {
+            return Ok(None);
+        }
+        check_local(local)?;
+        let unit = kind.unit();
+        if unit > 1 && !shape.block().is_multiple_of(unit) {
+            fail!(Type, "{} contiguous bytes are no whole number of {unit}-byte elements", shape.block());
+        }
+        let (lo, hi) = shape.extent(Side::Remote);
+        let first = remote.wrapping_add_signed(lo);
+        let hit = self.memory.registry.find(target, first, hi.wrapping_sub(lo) as usize)?;
+        let slice = hit.slice();
+        let offset = hit.offset.wrapping_sub(lo as usize);
+        let path = match kind {
+            Kind::Put | Kind::Get => path::for_transfer(hit.slab(), slice),
+            Kind::Accumulate(_) => path::for_atomics(hit.slab(), slice),
+        };
+        if path == Path::Direct {
+            self.settle(target, Path::Direct)?;
+            // SAFETY: the registry says that the remote extent lies in the
+            // slice, which stays mapped while `hit` is held; the caller vouches
+            // for the local one.
+            unsafe {
+                match kind {
+                    Kind::Put => kernel::copy(local, slice.wrapping_add(offset), shape, true),
+                    Kind::Get => kernel::copy(slice.wrapping_add(offset), local, shape, false),
+                    Kind::Accumulate(s) => direct::accumulate(slice, offset, local, shape, s),
+                }
+            }
+            return Ok(None);
+        }
+        let place = rma::Target {
+            slab: hit.slab().clone(),
+            world: target,
+            rank: hit.group_rank(),
+            offset,
+        };
+        drop(hit);
+        self.settle(target, path)?;
+        // SAFETY: passed on from the caller.
+        unsafe {
+            if path == Path::Rma {
+                self.issue_rma(kind, &place, local, shape, tally)
+            } else {
+                self.issue_message(kind, target, remote, local, shape, tally)
+            }
+        }
+    }
+
+    unsafe fn issue_rma(
+        &self,
+        kind: Kind,
+        place: &rma::Target,
+        local: *mut u8,
+        shape: &Shape,
+        tally: Option<&Arc<Tally>>,
+    ) -> Result<Option<Arc<Tally>>> {
+        let completion = match tally {
+            Some(tally) => Completion::Counted(tally),
+            None => Completion::Local,
+        };
+        // SAFETY: passed on from `issue`.
+        unsafe {
+            match kind {
+                Kind::Put => rma::put(self, place, local, shape, completion)?,
+                Kind::Get => rma::get(self, place, local, shape, completion)?,
+                Kind::Accumulate(scale) => {
+                    rma::accumulate(self, place, local, shape, scale, completion)?
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    unsafe fn issue_message(
+        &self,
+        kind: Kind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        tally: Option<&Arc<Tally>>,
+    ) -> Result<Option<Arc<Tally>>> {
+        let messenger = self.messenger()?;
+        let fresh = match tally {
+            Some(_) => None,
+            None => Some(Arc::new(Tally::default())),
+        };
+        let counted = tally.or(fresh.as_ref()).expect("one of the two is there");
+        // SAFETY: passed on from `issue`.
+        unsafe {
+            match kind {
+                Kind::Put => messenger.put(self, target, remote, local, shape, counted)?,
+                Kind::Get => messenger.get(self, target, remote, local, shape, counted)?,
+                Kind::Accumulate(scale) => {
+                    messenger.accumulate(self, target, remote, local, shape, scale)?
+                }
+            }
+        }
+        Ok(fresh)
+    }
+}

@@ -1,0 +1,155 @@
+//! Vector transfers: blocks of one length at any pairs of addresses.
+//!
+//! All addresses are checked before any byte moves. Neighbours that continue
+//! each other on both sides are joined. Blocks may lie in different segments of
+//! the target, and so take different paths.
+
+use super::{Kind, check_local};
+use crate::error::{Result, fail};
+use crate::layout::{Shape, Vector};
+use crate::path::kernel;
+use crate::path::{self, Path, direct};
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use crate::wait;
+use std::sync::Arc;
+
+impl Engine {
+    /// Checks a vector transfer: lengths, local and remote addresses.
+    pub(crate) fn check_vector(&self, kind: Kind, target: usize, vector: &Vector<'_>) -> Result<()> {
+        self.check_rank(target)?;
+        if vector.local.len() != vector.remote.len() {
+            fail!(Argument, "{} local and {} remote addresses", vector.local.len(), vector.remote.len());
+        }
+        if vector.block == 0 {
+            return Ok(());
+        }
+        if !vector.block.is_multiple_of(kind.unit()) {
+            fail!(Type, "blocks of {} bytes are no whole number of {}-byte elements", vector.block, kind.unit());
+        }
+        for &local in vector.local {
+            check_local(local as *const u8)?;
+        }
+        for &remote in vector.remote {
+            drop(self.memory.registry.find(target, remote, vector.block)?);
+        }
+        Ok(())
+    }
+
+    /// Issues a vector transfer that [`Engine::check_vector`] accepted; what is
+    /// not complete on return is counted by `tally`.
+    ///
+    /// # Safety
+    /// The local blocks must stay valid until the tally is done: for writes in a
+    /// get, else for reads.
+    pub(crate) unsafe fn issue_vector(
+        &self,
+        kind: Kind,
+        target: usize,
+        vector: Vector<'_>,
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        if vector.block == 0 {
+            return Ok(());
+        }
+        for (local, remote, bytes) in vector.joined() {
+            // SAFETY: passed on from the caller.
+            let direct = unsafe { self.block_direct(kind, target, local, remote, bytes) }?;
+            if !direct {
+                let shape = Shape::contiguous(bytes);
+                // SAFETY: passed on from the caller.
+                unsafe {
+                    self.issue(kind, target, remote, local as *mut u8, &shape, Some(tally))
+                }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves one block if its path is direct; false if it is not.
+    ///
+    /// # Safety
+    /// `local` must be valid for `bytes` bytes.
+    #[inline]
+    unsafe fn block_direct(
+        &self,
+        kind: Kind,
+        target: usize,
+        local: usize,
+        remote: usize,
+        bytes: usize,
+    ) -> Result<bool> {
+        let hit = match self.memory.registry.find(target, remote, bytes) {
+            Ok(hit) => hit,
+            // Joined neighbours may lie in two segments that touch.
+            Err(_) => return Ok(false),
+        };
+        let slice = hit.slice();
+        let local = local as *mut u8;
+        if slice.is_null() {
+            return Ok(false);
+        }
+        let at = slice.wrapping_add(hit.offset);
+        match kind {
+            // SAFETY: the registry vouches for the remote bytes while `hit` is
+            // held, the caller for the local ones.
+            Kind::Put => unsafe { kernel::copy_block(local, at, bytes) },
+            // SAFETY: as above.
+            Kind::Get => unsafe { kernel::copy_block(at, local, bytes) },
+            Kind::Accumulate(scale) => {
+                if path::for_atomics(hit.slab(), slice) != Path::Direct {
+                    return Ok(false);
+                }
+                let shape = Shape::contiguous(bytes);
+                // SAFETY: as above.
+                unsafe { direct::accumulate(slice, hit.offset, local, &shape, scale) };
+            }
+        }
+        Ok(true)
+    }
+
+    /// Carries a list of vector transfers out and completes them on this side.
+    ///
+    /// # Errors
+    /// As for the contiguous forms; where one descriptor is bad, nothing of any
+    /// has moved.
+    ///
+    /// # Safety
+    /// The local blocks must be valid: for writes in a get, else for reads.
+    pub unsafe fn vector(&self, kind: Kind, target: usize, vectors: &[Vector<'_>]) -> Result<()> {
+        let tally = Arc::new(Tally::default());
+        // SAFETY: passed on; the wait below lasts until the blocks are free.
+        unsafe { self.vector_counted(kind, target, vectors, &tally) }?;
+        wait::until(self, &|| format!("vector {kind:?} with rank {target}"), || tally.check())
+    }
+
+    /// As [`Engine::vector`], completed by a tally.
+    ///
+    /// # Safety
+    /// As for [`Engine::vector`], until the tally is done.
+    pub(crate) unsafe fn vector_counted(
+        &self,
+        kind: Kind,
+        target: usize,
+        vectors: &[Vector<'_>],
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        for vector in vectors {
+            self.check_vector(kind, target, vector)?;
+        }
+        self.settle_all(target)?;
+        for &vector in vectors {
+            // SAFETY: passed on from the caller.
+            unsafe { self.issue_vector(kind, target, vector, tally) }?;
+        }
+        Ok(())
+    }
+
+    /// Completes what would have to be settled block by block.
+    fn settle_all(&self, target: usize) -> Result<()> {
+        if self.reaches_directly(target, self.rank()) {
+            self.settle(target, Path::Direct)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! Waiting without hurting others.
+//!
+//! Ranks and progress threads share cores, so a waiting call polls for a short
+//! while, then yields its core between polls, and at last naps between polls,
+//! longer and longer. Every poll makes progress for other ranks too: a rank that
+//! waits is a rank that serves.
+//!
+//! Invariant: nothing in the crate blocks inside MPI while another rank may need
+//! this one, and no wait is silent: with `PORTOLAN_WATCHDOG` set, it reports
+//! what it waits for.
+
+use crate::error::Result;
+use std::time::{Duration, Instant};
+
+/// What a waiting call polls.
+pub trait Progress {
+    /// Serves other ranks and completes own operations; true when anything
+    /// happened. Never blocks.
+    fn poll(&self) -> Result<bool>;
+
+    /// Sleeps for up to `nap`; returns early when another rank rings.
+    fn nap(&self, nap: Duration) {
+        std::thread::sleep(nap);
+    }
+
+    /// How long to poll before yielding, in polls.
+    fn spin(&self) -> u32 {
+        50
+    }
+
+    /// After how long a wait reports itself; zero never.
+    fn watchdog(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Called when a wait begins and ends, so that a progress thread can stand
+    /// back meanwhile.
+    fn waiting(&self, _begins: bool) {}
+
+    /// Reports a wait that has lasted for `waited`.
+    fn report(&self, what: &str, waited: Duration) {
+        log::error!("waiting for {waited:.1?}: {what}");
+    }
+}
+
+/// Progress before the engine stands: there is nothing to serve.
+#[derive(Debug)]
+pub struct Boot;
+
+impl Progress for Boot {
+    fn poll(&self) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Yields this long, since the wait began or something last happened, before
+/// the first nap.
+const YIELD_FOR: Duration = Duration::from_micros(500);
+const FIRST_NAP: Duration = Duration::from_micros(20);
+const LONGEST_NAP: Duration = Duration::from_micros(300);
+
+struct Waiting<'a, P: Progress + ?Sized>(&'a P);
+
+impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
+    fn drop(&mut self) {
+        self.0.waiting(false);
+    }
+}
+
+/// Waits until `done` says so, making progress meanwhile. `what` describes the
+/// wait for the watchdog.
+///
+/// # Errors
+/// The first error of `done` or of the progress engine.
+pub fn until<P: Progress + ?Sized>(
+    progress: &P,
+    what: &dyn Fn() -> String,
+    mut done: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    if done()? {
+        return Ok(());
+    }
+    progress.waiting(true);
+    let _guard = Waiting(progress);
+    let spin = progress.spin();
+    let mut polls = 0u32;
+    let mut idle_since: Option<Instant> = None;
+    let mut nap = FIRST_NAP;
+    let watchdog = progress.watchdog();
+    let begun = (!watchdog.is_zero()).then(Instant::now);
+    let mut reports = 1u32;
+    loop {
+        let busy = progress.poll()?;
+        if done()? {
+            return Ok(());
+        }
+        if busy {
+            polls = 0;
+            idle_since = None;
+            nap = FIRST_NAP;
+            continue;
+        }
+        polls += 1;
+        if polls <= spin {
+            std::hint::spin_loop();
+            continue;
+        }
+        let since = *idle_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < YIELD_FOR {
+            std::thread::yield_now();
+        } else {
+            progress.nap(nap);
+            nap = (nap * 2).min(LONGEST_NAP);
+        }
+        if let Some(begun) = begun
+            && begun.elapsed() >= watchdog * reports
+        {
+            progress.report(&what(), begun.elapsed());
+            reports += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn waits_until_done_and_stops_on_errors() {
+        let n = Cell::new(0);
+        until(&Boot, &|| "a count".into(), || {
+            n.set(n.get() + 1);
+            Ok(n.get() == 100)
+        })
+        .unwrap();
+        assert_eq!(n.get(), 100);
+        let failed = until(&Boot, &String::new, || {
+            Err(crate::error::Error::new(crate::error::ErrorKind::Internal, "x"))
+        });
+        assert!(failed.is_err());
+    }
+}

@@ -1,0 +1,229 @@
+/* Non-blocking operations: explicit, implicit and aggregate handles, handles
+ * that were never used, and handles used again. */
+#include "check.h"
+
+enum { SLOTS = 32, LEN = 1000, ROOM = SLOTS * LEN };
+
+static void **base;
+static unsigned char *local, *want;
+
+/* Many explicit puts, then their waits in another order; then gets. */
+static void explicit_handles(void)
+{
+  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
+  armci_hdl_t handle[SLOTS];
+
+  for (int round = 0; round < 3; round++) {
+    check_fill(local, 10 * round + me, ROOM);
+    ARMCI_Barrier();
+    for (int i = 0; i < SLOTS; i++) {
+      ARMCI_INIT_HANDLE(&handle[i]);
+      CHECK_OK(ARMCI_NbPut(local + i * LEN, check_at(base, right, i * LEN), LEN, right, &handle[i]));
+    }
+    for (int i = SLOTS - 1; i >= 0; i--)
+      CHECK_OK(ARMCI_Wait(&handle[i]));
+    ARMCI_Barrier();
+    check_fill(want, 10 * round + left, ROOM);
+    CHECK_BYTES(base[me], want, ROOM, "explicit puts, round %d", round);
+    ARMCI_Barrier();
+
+    memset(local, 0, ROOM);
+    for (int i = 0; i < SLOTS; i++)
+      CHECK_OK(ARMCI_NbGet(check_at(base, right, i * LEN), local + i * LEN, LEN, right, &handle[i]));
+    for (int i = 0; i < SLOTS; i++) {
+      int rc;
+      while ((rc = ARMCI_Test(&handle[i])) == 1)
+        check_pause();
+      CHECK_EQ(rc, 0);
+      CHECK_OK(ARMCI_Wait(&handle[i]));               /* after its completion */
+      CHECK_EQ(ARMCI_Test(&handle[i]), 0);
+    }
+    check_fill(want, 10 * round + me, ROOM);
+    CHECK_BYTES(local, want, ROOM, "explicit gets, round %d", round);
+  }
+}
+
+/* Implicit handles: to one rank, to all ranks; a wait with nothing to wait for. */
+static void implicit_handles(void)
+{
+  CHECK_OK(ARMCI_WaitAll());
+  for (int p = 0; p < nproc; p++)
+    CHECK_OK(ARMCI_WaitProc(p));
+  for (int all = 0; all < 2; all++) {
+    check_fill(local, 70 + all + me, ROOM);
+    ARMCI_Barrier();
+    for (int p = 0; p < nproc; p++)
+      CHECK_OK(ARMCI_NbPut(local + p * LEN, check_at(base, p, me * LEN), LEN, p, NULL));
+    if (all)
+      CHECK_OK(ARMCI_WaitAll());
+    for (int p = 0; p < nproc && !all; p++)
+      CHECK_OK(ARMCI_WaitProc(p));
+    memset(local, 0xee, ROOM);      /* the sources are free after the wait */
+    ARMCI_Barrier();
+    for (int p = 0; p < nproc; p++) {
+      check_fill(want, 70 + all + p, ROOM);
+      CHECK_BYTES(check_at(base, me, p * LEN), want + me * LEN, LEN, "implicit put from %d", p);
+    }
+    ARMCI_Barrier();
+    for (int p = 0; p < nproc; p++)
+      CHECK_OK(ARMCI_NbGet(check_at(base, p, me * LEN), local + p * LEN, LEN, p, NULL));
+    if (all)
+      CHECK_OK(ARMCI_WaitAll());
+    for (int p = nproc - 1; p >= 0 && !all; p--)
+      CHECK_OK(ARMCI_WaitProc(p));
+    check_fill(want, 70 + all + me, ROOM);
+    CHECK_BYTES(local, want, (long)nproc * LEN, "implicit gets");
+    ARMCI_Barrier();
+  }
+}
+
+/* An aggregate takes many puts to many ranks, or many gets, and one wait. */
+static void aggregate_handles(void)
+{
+  armci_hdl_t handle;
+  double one = 1.0;
+  const int pieces = 16, piece = 8;
+
+  ARMCI_INIT_HANDLE(&handle);
+  for (int round = 0; round < 3; round++) {
+    check_fill(local, 20 + round + me, ROOM);
+    ARMCI_Barrier();
+    ARMCI_SET_AGGREGATE_HANDLE(&handle);
+    for (int i = 0; i < pieces; i++)
+      for (int p = 0; p < nproc; p++)
+        CHECK_OK(ARMCI_NbPut(local + p * LEN + i * piece,
+                             check_at(base, p, (long)me * LEN + i * piece), piece, p, &handle));
+    CHECK_OK(ARMCI_Wait(&handle));
+    memset(local, 0xdd, ROOM);
+    ARMCI_Barrier();
+    for (int p = 0; p < nproc; p++) {
+      check_fill(want, 20 + round + p, ROOM);
+      CHECK_BYTES(check_at(base, me, (long)p * LEN), want + me * LEN, pieces * piece,
+                  "aggregate of puts from %d", p);
+    }
+    ARMCI_Barrier();
+    for (int i = 0; i < pieces; i++)                  /* the same handle, now for gets */
+      for (int p = 0; p < nproc; p++)
+        CHECK_OK(ARMCI_NbGet(check_at(base, p, (long)me * LEN + i * piece),
+                             local + p * LEN + i * piece, piece, p, &handle));
+    CHECK_OK(ARMCI_Wait(&handle));
+    ARMCI_UNSET_AGGREGATE_HANDLE(&handle);
+    check_fill(want, 20 + round + me, ROOM);
+    for (int p = 0; p < nproc; p++)
+      CHECK_BYTES(local + p * LEN, want + p * LEN, pieces * piece, "aggregate of gets from %d", p);
+    ARMCI_Barrier();
+  }
+
+  memset(base[me], 0, 8);
+  ARMCI_Barrier();
+  ARMCI_SET_AGGREGATE_HANDLE(&handle);
+  for (int i = 0; i < 10; i++)
+    CHECK_OK(ARMCI_NbAcc(ARMCI_ACC_DBL, &one, &one, base[0], 8, 0, &handle));
+  CHECK_OK(ARMCI_Wait(&handle));
+  ARMCI_UNSET_AGGREGATE_HANDLE(&handle);
+  ARMCI_Barrier();
+  if (me == 0)
+    CHECK(*(double *)base[0] == 10.0 * nproc, "aggregate of accumulates: %g", *(double *)base[0]);
+
+  ARMCI_SET_AGGREGATE_HANDLE(&handle);                /* set, unused, waited for */
+  CHECK_OK(ARMCI_Wait(&handle));
+  CHECK_EQ(ARMCI_Test(&handle), 0);
+  ARMCI_UNSET_AGGREGATE_HANDLE(&handle);
+  ARMCI_Barrier();
+}
+
+/* A handle no operation uses is complete at once, whatever bytes it holds. */
+static void unused_handles(void)
+{
+  static const int bytes[] = { 0x00, 0xff, 0x01, 0x7f, 0x80, 0xa5, 0x5a };
+  const double start = check_seconds();
+  const int target = nproc - 1 - me;
+  armci_hdl_t handle;
+
+  for (int i = 0; i < (int)sizeof bytes / (int)sizeof bytes[0]; i++) {
+    memset(&handle, bytes[i], sizeof handle);
+    CHECK_OK(ARMCI_Wait(&handle));
+    memset(&handle, bytes[i], sizeof handle);
+    CHECK_EQ(ARMCI_Test(&handle), 0);
+    memset(&handle, bytes[i], sizeof handle);
+    ARMCI_INIT_HANDLE(&handle);
+    CHECK_OK(ARMCI_Wait(&handle));
+    CHECK_EQ(ARMCI_Test(&handle), 0);
+  }
+  check_state += (unsigned long long)me;
+  for (int i = 0; i < 2000; i++) {
+    for (unsigned j = 0; j < sizeof handle; j++)
+      ((unsigned char *)&handle)[j] = (unsigned char)check_random(256);
+    CHECK_OK(ARMCI_Wait(&handle));
+  }
+  CHECK(check_seconds() - start < 10, "waits for nothing took %g s", check_seconds() - start);
+
+  for (int i = 0; i < (int)sizeof bytes / (int)sizeof bytes[0]; i++) {
+    long out = 100 * i + me, in = -1;                 /* straight into an operation */
+    memset(&handle, bytes[i], sizeof handle);
+    CHECK_OK(ARMCI_NbPut(&out, check_at(base, target, 8L * me), 8, target, &handle));
+    CHECK_OK(ARMCI_Wait(&handle));
+    memset(&handle, bytes[i], sizeof handle);
+    CHECK_OK(ARMCI_NbGet(check_at(base, target, 8L * me), &in, 8, target, &handle));
+    CHECK_OK(ARMCI_Wait(&handle));
+    CHECK_EQ(in, out);
+  }
+  ARMCI_Barrier();
+}
+
+/* A handle given to the next operation without a wait completes the first. */
+static void reused_handles(void)
+{
+  armci_hdl_t handle;
+  long in[SLOTS];
+
+  for (int i = 0; i < SLOTS; i++)
+    ((long *)base[me])[i] = 1000 * me + i;
+  ARMCI_Barrier();
+  ARMCI_INIT_HANDLE(&handle);
+  memset(in, 0, sizeof in);
+  for (int i = 0; i < SLOTS; i++)
+    CHECK_OK(ARMCI_NbGet(check_at(base, i % nproc, 8L * i), &in[i], 8, i % nproc, &handle));
+  CHECK_OK(ARMCI_Wait(&handle));
+  for (int i = 0; i < SLOTS; i++)
+    CHECK_EQ(in[i], 1000 * (i % nproc) + i);
+  ARMCI_Barrier();
+
+  for (int i = 0; i < 2000; i++) {                    /* no handle is used up */
+    long value = i;
+    CHECK_OK(ARMCI_NbPut(&value, check_at(base, i % nproc, 8L * me), 8, i % nproc, &handle));
+    CHECK_OK(ARMCI_Wait(&handle));
+  }
+  ARMCI_Barrier();
+}
+
+/* An operation on nothing has a handle that is complete. */
+static void empty_operations(void)
+{
+  armci_hdl_t handle;
+  for (int p = 0; p < nproc; p++) {
+    ARMCI_INIT_HANDLE(&handle);
+    CHECK_OK(ARMCI_NbPut(NULL, NULL, 0, p, &handle));
+    CHECK_EQ(ARMCI_Test(&handle), 0);
+    CHECK_OK(ARMCI_NbGet(NULL, NULL, 0, p, &handle));
+    CHECK_OK(ARMCI_Wait(&handle));
+  }
+}
+
+int main(int argc, char **argv)
+{
+  check_start("handles", &argc, &argv);
+  base = check_segment(ROOM);
+  local = check_calloc(ROOM);
+  want = check_calloc(ROOM);
+  explicit_handles();
+  implicit_handles();
+  aggregate_handles();
+  unused_handles();
+  reused_handles();
+  empty_operations();
+  free(local);
+  free(want);
+  check_free_segment(base);
+  return check_end();
+}

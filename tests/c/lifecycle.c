@@ -1,0 +1,105 @@
+/* Start and end: before MPI, nested, again, over part of the ranks, with things
+ * left behind. The argument says when the last ARMCI_Finalize comes: "before"
+ * MPI_Finalize (the default) or "after" it. */
+#include "check.h"
+
+/* Enough use to see that the library works, among the ranks of the world group. */
+static void use(int rank, int size)
+{
+  void **base = check_calloc(size * (long)sizeof(void *));
+  const int right = (rank + 1) % size;
+  long value = 100 + rank, seen = 0;
+
+  CHECK_EQ(armci_msg_me(), rank);
+  CHECK_EQ(armci_msg_nproc(), size);
+  CHECK(ARMCI_Initialized(), "running, but not initialised");
+  CHECK_OK(ARMCI_Malloc(base, 64));
+  CHECK_OK(ARMCI_Put(&value, base[right], 8, right));
+  ARMCI_Barrier();
+  CHECK_EQ(*(long *)base[rank], 100 + (rank + size - 1) % size);
+  CHECK_OK(ARMCI_Get(base[right], &seen, 8, right));
+  CHECK_EQ(seen, value);
+  ARMCI_Barrier();
+  value = 1;
+  armci_msg_lgop(&value, 1, (char[]){ "+" });
+  CHECK_EQ(value, size);
+  CHECK_OK(ARMCI_Free(base[rank]));
+  free(base);
+}
+
+/* Leave segments, mutexes, groups and an operation under way. */
+static void litter(void)
+{
+  ARMCI_Group world;
+  ARMCI_Group copy;
+  void **base = check_calloc(nproc * (long)sizeof(void *));
+  static long value = 7;
+
+  for (int i = 0; i < 5; i++)
+    CHECK_OK(ARMCI_Malloc(base, 1000 * i + 8));
+  ARMCI_Group_get_world(&world);
+  CHECK_OK(ARMCIX_Group_dup(&world, &copy));
+  CHECK_OK(ARMCI_Create_mutexes(2));
+  CHECK_OK(ARMCI_NbPut(&value, base[nproc - 1 - me], 8, nproc - 1 - me, NULL));
+  free(base);
+}
+
+int main(int argc, char **argv)
+{
+  const int before_mpi = ARMCI_Initialized(), too_early = ARMCI_Init();
+  int provided;
+
+  check_start_mpi("lifecycle", &argc, &argv);
+  const int after = argc > 1 && strcmp(argv[1], "after") == 0;
+  CHECK_EQ(before_mpi, 0);
+  CHECK_EQ(too_early, PORTOLAN_ERR_STATE);
+  CHECK_EQ(ARMCI_Initialized(), 0);
+  CHECK_OK(ARMCI_Finalize());       /* one too many does nothing */
+  CHECK_EQ(ARMCI_Initialized(), 0);
+
+  CHECK_OK(ARMCI_Init_args(&argc, &argv));
+  use(me, nproc);
+  CHECK_OK(ARMCI_Init());           /* nested, as Global Arrays does */
+  CHECK_OK(ARMCI_Init_args(NULL, NULL));
+  use(me, nproc);
+  CHECK_OK(ARMCI_Finalize());
+  use(me, nproc);
+  CHECK_OK(ARMCI_Finalize());
+  use(me, nproc);
+  CHECK_OK(ARMCI_Finalize());
+  CHECK_EQ(ARMCI_Initialized(), 0);
+  CHECK_OK(ARMCI_Finalize());
+
+  MPI_Query_thread(&provided);
+  for (int life = 0; life < 3; life++) {
+    CHECK_OK(ARMCI_Init_thread(life == 1 ? provided : MPI_THREAD_SINGLE));
+    use(me, nproc);
+    litter();
+    CHECK_OK(ARMCI_Finalize());
+    CHECK_EQ(ARMCI_Initialized(), 0);
+  }
+
+  MPI_Comm part;                    /* two worlds side by side, ranks reversed */
+  int rank, size;
+  MPI_Comm_split(MPI_COMM_WORLD, me % 2, -me, &part);
+  MPI_Comm_rank(part, &rank);
+  MPI_Comm_size(part, &size);
+  CHECK_OK(ARMCI_Init_thread_comm(MPI_THREAD_SINGLE, part));
+  use(rank, size);
+  CHECK_OK(ARMCI_Finalize());
+  MPI_Comm_free(&part);
+
+  CHECK_OK(ARMCI_Init());
+  use(me, nproc);
+  litter();
+  if (!after) {
+    CHECK_OK(ARMCI_Finalize());
+    return check_end_mpi();
+  }
+  MPI_Finalize();
+  CHECK_OK(ARMCI_Finalize());
+  CHECK_OK(ARMCI_Finalize());
+  if (me == 0)
+    printf("PASS lifecycle\n");
+  return 0;
+}

@@ -1,0 +1,45 @@
+//! Tests on several ranks.
+//!
+//! The test program starts the MPI launcher on itself: the parent
+//! ([`driver`]) is no MPI program, the ranks ([`child`]) run *checks* against
+//! the engine. Many checks share one launch, because a launch costs more than
+//! most checks do.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`driver`] | arguments, the matrix of launches, what is printed |
+//! | [`job`] | one launch: its deadline, its end, where its ranks stood |
+//! | [`cases`] | the tables: configurations, checks, launches of a single check |
+//! | [`child`] | a rank: start, the checks, failure |
+//! | the others | the checks, by subject |
+//!
+//! A failed random check prints its seed; `PORTOLAN_TEST_SEED` runs it again.
+
+mod atomics;
+mod cases;
+mod child;
+mod collectives;
+mod consistency;
+mod driver;
+mod errors;
+mod fences;
+mod flood;
+mod groups;
+mod job;
+mod large;
+mod lifecycle;
+mod limits;
+mod model;
+mod mutexes;
+mod progress;
+mod random;
+mod rng;
+mod segments;
+mod threads;
+
+fn main() -> std::process::ExitCode {
+    match std::env::var(job::SPEC) {
+        Ok(spec) => child::main(&spec),
+        Err(_) => driver::main(),
+    }
+}
