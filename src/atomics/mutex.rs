@@ -315,7 +315,7 @@ impl Engine {
     fn claim(&self, name: Name, wait: bool) -> Result<bool> {
         let me = std::thread::current().id();
         let mut tried = false;
-        let mut claim = || {
+        let claim = || {
             let mut held = self.mutexes.held.lock();
             match held.get(&name) {
                 None => {

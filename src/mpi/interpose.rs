@@ -71,7 +71,7 @@ pub unsafe extern "C" fn MPI_Init_thread(
 }
 
 /// The Fortran `pmpi_init_thread_`: (required, provided, ierror).
-type FortranInitThread = unsafe extern "C" fn(*mut ffi::MPI_Fint, *mut ffi::MPI_Fint, *mut ffi::MPI_Fint);
+type FortranInitThread = unsafe extern "C" fn(*mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint);
 
 fn fortran(name: &CStr) -> Option<FortranInitThread> {
     // SAFETY: dlsym is given a valid name; the symbol, where it exists, is
@@ -85,9 +85,9 @@ fn fortran(name: &CStr) -> Option<FortranInitThread> {
 /// # Safety
 /// `provided` and `ierror` must be valid or null.
 unsafe fn init_fortran(
-    required: ffi::MPI_Fint,
-    provided: *mut ffi::MPI_Fint,
-    ierror: *mut ffi::MPI_Fint,
+    required: ffi::RSMPI_Fint,
+    provided: *mut ffi::RSMPI_Fint,
+    ierror: *mut ffi::RSMPI_Fint,
 ) {
     let (mut required, mut got, mut rc) = (wanted(required), 0, 0);
     // SAFETY: all pointers are to locals; the C call takes null arguments.
@@ -112,7 +112,7 @@ unsafe fn init_fortran(
 /// # Safety
 /// `ierror` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mpi_init_(ierror: *mut ffi::MPI_Fint) {
+pub unsafe extern "C" fn mpi_init_(ierror: *mut ffi::RSMPI_Fint) {
     // SAFETY: passed on; RSMPI_THREAD_SINGLE is a constant.
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
@@ -123,9 +123,9 @@ pub unsafe extern "C" fn mpi_init_(ierror: *mut ffi::MPI_Fint) {
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mpi_init_thread_(
-    required: *mut ffi::MPI_Fint,
-    provided: *mut ffi::MPI_Fint,
-    ierror: *mut ffi::MPI_Fint,
+    required: *mut ffi::RSMPI_Fint,
+    provided: *mut ffi::RSMPI_Fint,
+    ierror: *mut ffi::RSMPI_Fint,
 ) {
     // SAFETY: the caller's pointers are valid.
     unsafe { init_fortran(*required, provided, ierror) }

@@ -34,26 +34,31 @@ int main(int argc, char **argv)
     const int strided = round % 2, empty = round > ROUNDS - 2;
     const int len = round % 3 == 0 ? 8 : LEN - round;
 
-    check_fill(out, 10 * round + me, LEN);
     memset(mine->data, 0, LEN);
-    armci_msg_barrier();
-    if (strided)
-      CHECK_OK(ARMCI_PutS_flag(out, src_stride, theirs->data, dst_stride, empty ? none : count, 1,
-                               &theirs->flag, round, right));
-    else
-      CHECK_OK(ARMCI_Put_flag(out, theirs->data, empty ? 0 : len, &theirs->flag, round, right));
-    memset(out, 0, LEN);            /* the source is free on return */
-
-    await(&mine->flag, round, "flag");
-    check_fill(out, 10 * round + left, LEN);
     memset(want, 0, LEN);
+    check_fill(out, 10 * round + left, LEN);
     if (strided && !empty)
       for (int i = 0; i < ROWS; i++)
         memcpy(want + i * STRIDE, out + i * ROW, ROW);
     else if (!empty)
       memcpy(want, out, (size_t)len);
-    CHECK_BYTES(mine->data, want, LEN, "data behind the flag, round %d", round);
+    check_fill(out, 10 * round + me, LEN);
+    armci_msg_barrier();
 
+    /* round the ring: everyone is waiting already when its flag comes */
+    for (int turn = 0; turn < 2; turn++) {
+      if (turn == (me == 0)) {
+        await(&mine->flag, round, "flag");
+        CHECK_BYTES(mine->data, want, LEN, "data behind the flag, round %d", round);
+        continue;
+      }
+      if (strided)
+        CHECK_OK(ARMCI_PutS_flag(out, src_stride, theirs->data, dst_stride, empty ? none : count, 1,
+                                 &theirs->flag, round, right));
+      else
+        CHECK_OK(ARMCI_Put_flag(out, theirs->data, empty ? 0 : len, &theirs->flag, round, right));
+      memset(out, 0, LEN);          /* the source is free on return */
+    }
     CHECK_OK(ARMCI_Put_flag(NULL, NULL, 0, &source->back, round, left));
     await(&mine->back, round, "acknowledgement");
   }

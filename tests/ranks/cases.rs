@@ -1,0 +1,391 @@
+//! The tables: configurations, checks, and launches of a single check.
+
+use crate::child::Ctx;
+use crate::{
+    atomics, collectives, consistency, driver, errors, fences, flood, groups, large, lifecycle,
+    limits, mutexes, progress, random, segments, threads,
+};
+
+/// One way to run the engine.
+#[derive(Debug)]
+pub struct Config {
+    /// What is printed.
+    pub label: &'static str,
+    /// The environment.
+    pub env: &'static [(&'static str, &'static str)],
+    /// Rank counts.
+    pub ranks: &'static [usize],
+    /// Rank counts of a quick run.
+    pub quick: &'static [usize],
+    /// Whether a rank is served while it computes.
+    pub served: bool,
+    /// Whether MPI allows calls of several threads.
+    pub threads: bool,
+}
+
+const BASE: Config =
+    Config { label: "", env: &[], ranks: &[], quick: &[], served: true, threads: true };
+
+/// All configurations.
+pub const CONFIGS: &[Config] = &[
+    Config { label: "default", ranks: &[1, 2, 3, 4], quick: &[2], ..BASE },
+    Config {
+        label: "path=message",
+        env: &[("PORTOLAN_PATH", "message")],
+        ranks: &[1, 2, 3],
+        quick: &[2],
+        ..BASE
+    },
+    Config {
+        label: "path=rma",
+        env: &[("PORTOLAN_PATH", "rma")],
+        ranks: &[1, 2, 3],
+        quick: &[2],
+        ..BASE
+    },
+    Config {
+        label: "path=rma atomics=native",
+        env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_ATOMICS", "native")],
+        ranks: &[2],
+        ..BASE
+    },
+    Config {
+        label: "node_size=1",
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        ranks: &[2, 4],
+        ..BASE
+    },
+    Config {
+        label: "node_size=2",
+        env: &[("PORTOLAN_NODE_SIZE", "2")],
+        ranks: &[3, 4],
+        quick: &[3],
+        ..BASE
+    },
+    Config {
+        label: "node_size=2 atomics=mpi",
+        env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_ATOMICS", "mpi")],
+        ranks: &[3],
+        ..BASE
+    },
+    Config {
+        label: "path=message small pieces",
+        env: &[
+            ("PORTOLAN_PATH", "message"),
+            ("PORTOLAN_CHUNK_BYTES", "4K"),
+            ("PORTOLAN_EAGER_BYTES", "512"),
+            ("PORTOLAN_FLIGHT_BYTES", "64K"),
+            ("PORTOLAN_SLAB_BYTES", "64K"),
+        ],
+        ranks: &[2, 3],
+        quick: &[2],
+        ..BASE
+    },
+    Config {
+        label: "path=message thread=0",
+        env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_PROGRESS_THREAD", "0")],
+        ranks: &[3],
+        served: false,
+        ..BASE
+    },
+    Config {
+        label: "path=rma thread=0",
+        env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_PROGRESS_THREAD", "0")],
+        ranks: &[2],
+        served: false,
+        ..BASE
+    },
+    Config {
+        label: "path=message host=single",
+        env: &[
+            ("PORTOLAN_PATH", "message"),
+            ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
+            ("PORTOLAN_TEST_HOST", "single"),
+        ],
+        ranks: &[2],
+        served: false,
+        threads: false,
+        ..BASE
+    },
+    Config {
+        label: "node_size=1 host=single",
+        env: &[
+            ("PORTOLAN_NODE_SIZE", "1"),
+            ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
+            ("PORTOLAN_TEST_HOST", "single"),
+        ],
+        ranks: &[3],
+        quick: &[2],
+        served: false,
+        threads: false,
+    },
+];
+
+/// One check: runs in a started engine, together with others.
+#[derive(Debug)]
+pub struct Check {
+    /// Its name.
+    pub name: &'static str,
+    /// Deadline in seconds.
+    pub seconds: u64,
+    /// Where it runs.
+    pub on: fn(&Config, usize) -> bool,
+    /// The check.
+    pub run: fn(&Ctx),
+}
+
+fn always(_: &Config, _: usize) -> bool {
+    true
+}
+
+fn several(_: &Config, n: usize) -> bool {
+    n > 1
+}
+
+fn two_served(c: &Config, n: usize) -> bool {
+    n == 2 && c.served
+}
+
+fn two(_: &Config, n: usize) -> bool {
+    n == 2
+}
+
+fn threaded(c: &Config, n: usize) -> bool {
+    n < 4 && c.threads
+}
+
+/// All checks, in the order in which they run.
+pub const CHECKS: &[Check] = &[
+    Check { name: "odd_sizes", seconds: 60, on: always, run: segments::odd_sizes },
+    Check { name: "random", seconds: 90, on: always, run: random::random },
+    Check { name: "neighbours", seconds: 60, on: always, run: segments::neighbours },
+    Check { name: "consistency", seconds: 60, on: always, run: consistency::consistency },
+    Check { name: "stripes", seconds: 60, on: always, run: atomics::stripes },
+    Check { name: "totals", seconds: 60, on: always, run: atomics::totals },
+    Check { name: "swaps", seconds: 60, on: always, run: atomics::swaps },
+    Check { name: "fences", seconds: 60, on: several, run: fences::fences },
+    Check { name: "flags", seconds: 60, on: several, run: fences::flags },
+    Check { name: "progress", seconds: 60, on: two_served, run: progress::progress },
+    Check { name: "mutexes", seconds: 60, on: always, run: mutexes::mutexes },
+    Check { name: "mutex_errors", seconds: 60, on: always, run: mutexes::errors },
+    Check { name: "threads", seconds: 60, on: threaded, run: threads::threads },
+    Check { name: "flood", seconds: 90, on: several, run: flood::flood },
+    Check { name: "errors", seconds: 60, on: always, run: errors::errors },
+    Check { name: "shape_errors", seconds: 60, on: always, run: errors::shapes },
+    Check { name: "groups", seconds: 60, on: always, run: groups::groups },
+    Check { name: "group_orders", seconds: 60, on: several, run: groups::orders },
+    Check { name: "collectives", seconds: 60, on: always, run: collectives::collectives },
+    Check { name: "reductions", seconds: 60, on: always, run: collectives::reductions },
+    Check { name: "huge_ask", seconds: 60, on: always, run: limits::huge_ask },
+    Check { name: "many_segments", seconds: 120, on: two, run: segments::many },
+    Check { name: "no_leaks", seconds: 90, on: always, run: limits::no_leaks },
+];
+
+/// How a launch has to end.
+#[derive(Debug)]
+pub enum End {
+    /// With success.
+    Well,
+    /// With failure, and these texts in the output.
+    Fails(&'static [&'static str]),
+    /// Not at all before its deadline, with these texts in the output.
+    Hangs(&'static [&'static str]),
+}
+
+/// A launch of its own: the check starts the engine, or expects that it cannot.
+#[derive(Debug)]
+pub struct Alone {
+    /// Its name.
+    pub name: &'static str,
+    /// What is printed about its configuration.
+    pub label: &'static str,
+    /// The number of ranks.
+    pub ranks: usize,
+    /// The environment.
+    pub env: &'static [(&'static str, &'static str)],
+    /// Deadline in seconds.
+    pub seconds: u64,
+    /// Whether it belongs to a quick run.
+    pub quick: bool,
+    /// Whether the other MPI's launcher is used.
+    pub other_mpi: bool,
+    /// A shell line around the launcher.
+    pub wrap: Option<&'static str>,
+    /// Why it cannot run here.
+    pub skip: fn() -> Option<String>,
+    /// How it has to end.
+    pub end: End,
+    /// What each rank does.
+    pub run: fn(),
+}
+
+fn never() -> Option<String> {
+    None
+}
+
+fn no_other_mpi() -> Option<String> {
+    driver::other_launcher().is_none().then(|| "only one MPI is installed".into())
+}
+
+const ALONE_BASE: Alone = Alone {
+    name: "",
+    label: "",
+    ranks: 2,
+    env: &[],
+    seconds: 60,
+    quick: true,
+    other_mpi: false,
+    wrap: None,
+    skip: never,
+    end: End::Well,
+    run: lifecycle::start_and_stop,
+};
+
+const RMA: &[(&str, &str)] = &[("PORTOLAN_PATH", "rma")];
+const MESSAGE: &[(&str, &str)] = &[("PORTOLAN_PATH", "message")];
+
+/// All launches of a single check. Names are unique.
+pub const ALONE: &[Alone] = &[
+    Alone { name: "own_mpi", label: "default", run: lifecycle::own_mpi, ..ALONE_BASE },
+    Alone { name: "restart", label: "default", run: lifecycle::restart, ..ALONE_BASE },
+    Alone {
+        name: "restart_message",
+        label: "path=message",
+        env: MESSAGE,
+        run: lifecycle::restart,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "restart_rma",
+        label: "path=rma",
+        env: RMA,
+        quick: false,
+        run: lifecycle::restart,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "host_finalizes",
+        label: "default",
+        run: lifecycle::host_finalizes,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "host_finalizes_message",
+        label: "path=message",
+        env: MESSAGE,
+        quick: false,
+        run: lifecycle::host_finalizes,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "host_finalizes_rma",
+        label: "path=rma",
+        env: RMA,
+        quick: false,
+        run: lifecycle::host_finalizes,
+        ..ALONE_BASE
+    },
+    Alone { name: "raised_level", label: "host asks for single", run: lifecycle::raised, ..ALONE_BASE },
+    Alone { name: "part_of_world", label: "default", ranks: 3, run: lifecycle::part_of_world, ..ALONE_BASE },
+    Alone {
+        name: "bad_variable",
+        label: "path=tcp",
+        env: &[("PORTOLAN_PATH", "tcp")],
+        end: End::Fails(&["PORTOLAN_PATH=tcp", "expected auto, direct, rma or message"]),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "direct_between_nodes",
+        label: "path=direct node_size=1",
+        env: &[("PORTOLAN_PATH", "direct"), ("PORTOLAN_NODE_SIZE", "1")],
+        end: End::Fails(&["PORTOLAN_PATH=direct", "2 nodes"]),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "atomics_without_windows",
+        label: "path=message atomics=mpi",
+        env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_ATOMICS", "mpi")],
+        end: End::Fails(&["PORTOLAN_ATOMICS=mpi", "PORTOLAN_PATH=message"]),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "wrong_launcher",
+        label: "launcher of the other MPI",
+        other_mpi: true,
+        skip: no_other_mpi,
+        end: End::Fails(&["was started by the mpiexec of", "2 jobs of"]),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "a_failed_rank_ends_all",
+        label: "default",
+        end: End::Fails(&["rank 1 FAILED in step 'on purpose'"]),
+        run: lifecycle::fail_on_purpose,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog",
+        label: "a rank that never comes",
+        env: &[("PORTOLAN_WATCHDOG", "1"), ("PORTOLAN_PATH", "message")],
+        seconds: 5,
+        end: End::Hangs(&["has waited", "barrier"]),
+        run: lifecycle::hang_on_purpose,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "no_shm_dir",
+        label: "shm_dir is missing",
+        env: &[("PORTOLAN_SHM_DIR", "/nonexistent/directory")],
+        run: limits::no_directory,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "small_shm",
+        label: "shm_dir of 16 MiB",
+        env: &[("PORTOLAN_SHM_DIR", limits::SMALL_DIR)],
+        wrap: Some(limits::WITH_SMALL_DIR),
+        skip: limits::cannot_mount,
+        run: limits::small_directory,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "small_shm_nodes",
+        label: "shm_dir of 16 MiB node_size=1",
+        ranks: 3,
+        env: &[("PORTOLAN_SHM_DIR", limits::SMALL_DIR), ("PORTOLAN_NODE_SIZE", "1")],
+        wrap: Some(limits::WITH_SMALL_DIR),
+        skip: limits::cannot_mount,
+        quick: false,
+        run: limits::small_directory,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "large_direct",
+        label: "default",
+        seconds: 120,
+        quick: false,
+        skip: large::no_room,
+        run: large::large,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "large_message",
+        label: "path=message",
+        env: MESSAGE,
+        seconds: 120,
+        quick: false,
+        skip: large::no_room,
+        run: large::large,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "large_rma",
+        label: "path=rma",
+        env: RMA,
+        seconds: 120,
+        quick: false,
+        skip: large::no_room,
+        run: large::large,
+        ..ALONE_BASE
+    },
+];
