@@ -50,7 +50,7 @@ build_c_example() { # source, program
   if grep -qE '^ *# *include *[<"]ga\.h[>"]' "$1"; then
     # Our directory comes first, so that its libarmci-MPI serves Global Arrays.
     read -ra before <<<"$("$GA_CONFIG" --cppflags)"
-    read -ra after <<<"$("$GA_CONFIG" --ldflags) $("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
+    read -ra after <<<"$("$GA_CONFIG" --ldflags --libs --flibs)"
   fi
   mkdir -p "$(dirname "$2")"
   "$MPICC" -O2 -Wall "-I$PREFIX/include" "${before[@]}" "$1" -o "$2" \

@@ -58,8 +58,8 @@ check() { # name, command ...
   fi
 }
 
-# Adds what the test programs counted. libtest ends each with `test result: ok. 5 passed; 0
-# failed; ...`, the tests on several ranks with `5 passed, 0 failed`.
+# Adds what the test programs counted. Those of Rust's own harness end with
+# `test result: ok. 5 passed; 0 failed; ...`, the others with `5 passed, 0 failed`.
 count_tests() {
   local p f ranks
   read -r p f ranks < <(awk '
@@ -70,7 +70,10 @@ count_tests() {
   if ((f == 0)) && { ((code != 0)) || { [[ -z $filter ]] && ((ranks == 0)); }; }; then f=1; fi
   echo "$p passed, $f failed"
   passed=$((passed + p)) failed=$((failed + f))
-  ((f == 0)) || show_log
+  if ((f > 0)); then
+    grep -E '^FAIL |^test .* FAILED$' "$log" | sed 's/^/    /' || true
+    show_log
+  fi
 }
 
 test_with() { # MPI

@@ -80,6 +80,9 @@ pub fn reduce<T: Element, P: Progress + ?Sized>(
     root: Option<usize>,
 ) -> Result<()> {
     if operator == Operator::Abs {
+        if root.is_some_and(|root| root != comm.rank()) {
+            return Ok(());
+        }
         for x in data.iter_mut() {
             *x = x.absolute();
         }

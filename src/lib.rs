@@ -7,6 +7,7 @@
 //! for C and Fortran programs and the typed interface that this crate exports.
 #![warn(missing_docs)]
 
+pub mod api;
 pub mod atomics;
 pub mod capi;
 pub mod collective;
@@ -24,4 +25,9 @@ pub mod topology;
 pub mod transfer;
 pub mod wait;
 
+pub use api::{
+    Accumulate, Atomic, Block, Builder, Complex, Element, Group, Local, MutexGuard, MutexSet,
+    Operator, Path, Pending, PendingGet, PendingVec, Pod, Reducible, Remote, Runtime, Scope,
+    Segment, run,
+};
 pub use error::{Error, ErrorKind, Result};

@@ -66,9 +66,6 @@ impl<'rt> Group<'rt> {
     /// # Errors
     /// `Rank` for one outside this group or named twice.
     pub fn subgroup(&self, ranks: &[usize]) -> Result<Option<Group<'rt>>> {
-        if ranks.is_empty() {
-            return Ok(None);
-        }
         let made = self.engine().create_group(&self.inner, ranks).in_call("Group::subgroup")?;
         Ok(made.map(|inner| Group { rt: self.rt, inner }))
     }

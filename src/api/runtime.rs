@@ -65,9 +65,8 @@ impl Builder {
         Ok(self.guard(engine))
     }
 
-    /// Starts the runtime over the ranks of an MPI communicator. Collective over
-    /// it. Ranks outside must not start a runtime of their own meanwhile that
-    /// shares ranks with this one.
+    /// Starts the runtime over the ranks of an MPI communicator, which are the
+    /// world then. Collective over it.
     ///
     /// # Errors
     /// As for [`Runtime::init`].

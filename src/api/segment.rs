@@ -4,7 +4,6 @@ use super::{Element, Group, InCall, Local, Remote};
 use crate::error::{Result, fail};
 use crate::memory::{segment, slab};
 use crate::runtime::Engine;
-use bytemuck::Zeroable;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -144,8 +143,14 @@ impl<'rt, T: Element> Segment<'rt, T> {
         }
         Ok(Place {
             world: self.group.members()[rank],
-            address: self.inner.parts()[rank].address() + offset * size_of::<T>(),
+            address: self.part_address(rank) + offset * size_of::<T>(),
         })
+    }
+
+    /// Where the part of a rank of the group begins; 0 where it has none.
+    #[inline]
+    pub(super) fn part_address(&self, rank: usize) -> usize {
+        self.inner.parts()[rank].address()
     }
 
     /// Puts `source` to `offset` of `rank`. On return the source may be reused;

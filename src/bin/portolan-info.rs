@@ -1,1 +1,220 @@
-fn main(){}
+//! Prints what the library is, what it decided on this job, and its settings.
+
+use portolan::config::{self, VARIABLES};
+use portolan::mpi::{Flavour, init};
+use portolan::{Path, Result, Runtime};
+use std::fmt::Write;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: portolan-info [--markdown | --help]
+       mpiexec -n N portolan-info
+
+Prints the version, the MPI, the nodes, the path between each pair of ranks and
+why, and every environment variable with its present value. Runs on any number
+of ranks, also without mpiexec; rank 0 prints.
+
+  --markdown   print the table of environment variables as a Markdown page,
+               without starting MPI
+  -h, --help   print this text
+";
+
+/// Up to so many ranks the paths are printed as a matrix.
+const MATRIX: usize = 16;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => portolan::run(|rt| -> Result<()> {
+            let report = report(rt)?;
+            if rt.rank() == 0 {
+                print!("{report}");
+            }
+            Ok(())
+        }),
+        ["--markdown"] => {
+            print!("{}", markdown());
+            ExitCode::SUCCESS
+        }
+        ["-h" | "--help"] => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("portolan-info: unknown arguments {}\n\n{USAGE}", arguments.join(" "));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn report(rt: &Runtime) -> Result<String> {
+    let mut text = String::new();
+    let mut line = |what: &str, is: String| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{what:<18}{is}");
+    };
+    line("portolan", env!("CARGO_PKG_VERSION").into());
+    line("built for", Flavour::built().name().into());
+    line("MPI", library());
+    line("thread level", thread_level(rt).into());
+    let thread = if rt.has_progress_thread() {
+        "yes".to_string()
+    } else if rt.size() == 1 || !rt.engine().has_messages() {
+        "no, none is needed: every rank is reached directly".into()
+    } else {
+        "no: a rank serves others only inside calls".into()
+    };
+    line("progress thread", thread);
+    line("ranks", rt.size().to_string());
+    nodes(rt, &mut line)?;
+    paths(rt, &mut line);
+    line("atomics", atomics(rt).into());
+    text.push('\n');
+    variables(&mut text);
+    Ok(text)
+}
+
+fn library() -> String {
+    let version = init::library_version();
+    let first = version.lines().next().unwrap_or_default();
+    first.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn thread_level(rt: &Runtime) -> &'static str {
+    match rt.thread_level() {
+        init::ThreadLevel::Single => "MPI_THREAD_SINGLE",
+        init::ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
+        init::ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
+        init::ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
+    }
+}
+
+/// The name of this host, cut to what is sent round.
+fn host() -> [u8; 64] {
+    let mut name = [0u8; 64];
+    // SAFETY: the buffer has one byte more than is announced, so that the name
+    // ends with a zero also where it was cut.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    name
+}
+
+fn nodes(rt: &Runtime, line: &mut dyn FnMut(&str, String)) -> Result<()> {
+    let hosts = rt.world().all_gather(host())?;
+    let topology = &rt.engine().topology;
+    let real = topology.real_nodes();
+    line(
+        "nodes",
+        if real == rt.nodes() {
+            real.to_string()
+        } else {
+            format!("{}, cut from {real} by PORTOLAN_NODE_SIZE", rt.nodes())
+        },
+    );
+    for node in 0..rt.nodes() {
+        let ranks = topology.ranks_of(node);
+        let name = &hosts[ranks[0]];
+        let len = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+        let name = String::from_utf8_lossy(&name[..len]);
+        line(&format!("  node {node}"), format!("ranks {} on {name}", spans(ranks)));
+    }
+    Ok(())
+}
+
+/// Ascending ranks as `0-3,6`.
+fn spans(ranks: &[usize]) -> String {
+    ranks
+        .chunk_by(|a, b| a + 1 == *b)
+        .map(|run| match run {
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        })
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
+    let engine = rt.engine();
+    let path = |from, to| engine.path_between(from, to);
+    let on_node = path(0, 0);
+    let why = if on_node == Path::Direct { "they share memory" } else { &engine.remote_reason };
+    line("path on a node", format!("{} ({why})", on_node.name()));
+    let elsewhere = (0..rt.size()).find(|&r| !engine.topology.same_node(0, r));
+    if let Some(rank) = elsewhere {
+        let name = path(0, rank).name();
+        line("path between nodes", format!(" {name} ({})", engine.remote_reason));
+    }
+    if rt.size() > MATRIX {
+        return;
+    }
+    let row = |from: usize| {
+        (0..rt.size()).map(|to| format!("{:<9}", path(from, to).name())).collect::<String>()
+    };
+    let head: String = (0..rt.size()).map(|to| format!("{:<9}", format!("to {to}"))).collect();
+    line("paths", head.trim_end().into());
+    for from in 0..rt.size() {
+        line(&format!("  from {from}"), row(from).trim_end().into());
+    }
+}
+
+fn atomics(rt: &Runtime) -> &'static str {
+    if rt.engine().memory.policy().mpi_atomics {
+        "mpi (MPI's accumulate operations, for every rank)"
+    } else if rt.engine().has_messages() {
+        "native (locks on the owner's node; other nodes ask the owner by message)"
+    } else {
+        "native (locks on the owner's node)"
+    }
+}
+
+fn variables(text: &mut String) {
+    let values = VARIABLES.iter().map(config::Variable::current);
+    for (variable, value) in VARIABLES.iter().zip(values) {
+        let name = match variable.alias {
+            Some(alias) => format!("{} (or {alias})", variable.name),
+            None => variable.name.into(),
+        };
+        let value = match value {
+            Some(value) => format!("{value}, default {}", variable.default),
+            None => variable.default.into(),
+        };
+        let _ = writeln!(text, "{name} = {value}");
+        for part in wrapped(variable.meaning, 76) {
+            let _ = writeln!(text, "    {part}");
+        }
+    }
+}
+
+/// The text in lines of up to `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is one from the start");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.len() + 1 + word.len() <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_string());
+        }
+    }
+    lines
+}
+
+fn markdown() -> String {
+    let mut page = String::from(
+        "# Environment variables\n\n\
+         All are read once, when the library is initialised, and must be the same on all\n\
+         ranks. A value that does not parse is an error then. Numbers of bytes may end in K,\n\
+         M or G. `portolan-info` prints the present values; this page is what\n\
+         `portolan-info --markdown` prints.\n\n\
+         | variable | default | meaning |\n|---|---|---|\n",
+    );
+    for v in VARIABLES {
+        let alias = v.alias.map(|a| format!("; `{a}` means the same")).unwrap_or_default();
+        let meaning = v.meaning.replace('|', "\\|");
+        let _ = writeln!(page, "| `{}` | `{}` | {meaning}{alias} |", v.name, v.default);
+    }
+    page
+}

@@ -5,7 +5,7 @@ use crate::runtime;
 use std::os::raw::{c_char, c_int};
 
 /// The path from this rank to ordinary memory of `target`: `"direct"`, `"rma"`
-/// or `"message"`; `"unknown"` for a rank outside the job or before start.
+/// or `"message"`; null for a rank outside the job or before start.
 #[unsafe(no_mangle)]
 pub extern "C" fn portolan_path_name(target: c_int) -> *const c_char {
     let name = || {
@@ -17,7 +17,7 @@ pub extern "C" fn portolan_path_name(target: c_int) -> *const c_char {
             _ => c"message",
         })
     };
-    name().unwrap_or(c"unknown").as_ptr()
+    name().map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
 /// The library's version, as `MAJOR.MINOR.PATCH`.

@@ -23,12 +23,19 @@ pub enum Operator {
     AbsMax,
     /// The absolute value of each rank's own elements; nothing is combined.
     Abs,
-    /// Bitwise or of integers; of floats 1 where any is not zero, else 0.
+    /// Bitwise or of integers; of floats as [`Operator::LogicalOr`].
     Or,
+    /// 1 where all are not zero, else 0.
+    LogicalAnd,
+    /// 1 where any is not zero, else 0.
+    LogicalOr,
+    /// Bitwise and; of floats as [`Operator::LogicalAnd`].
+    And,
 }
 
 impl Operator {
-    /// The operator that ARMCI names so: `+ * min max absmin absmax abs or`.
+    /// The operator that ARMCI names so: `+ * min max absmin absmax abs or`, and
+    /// `&& land || lor & band | bor`.
     pub fn from_name(name: &str) -> Option<Operator> {
         Some(match name {
             "+" => Operator::Sum,
@@ -38,7 +45,10 @@ impl Operator {
             "absmin" => Operator::AbsMin,
             "absmax" => Operator::AbsMax,
             "abs" => Operator::Abs,
-            "or" => Operator::Or,
+            "or" | "|" | "bor" => Operator::Or,
+            "&&" | "land" => Operator::LogicalAnd,
+            "||" | "lor" => Operator::LogicalOr,
+            "&" | "band" => Operator::And,
             _ => return None,
         })
     }
@@ -56,7 +66,9 @@ pub trait Element: Pod + sealed::Sealed {
     fn alone(self, operator: Operator) -> Self {
         match operator {
             Operator::AbsMin | Operator::AbsMax | Operator::Abs => self.absolute(),
-            Operator::Or => self.combine(self, operator),
+            Operator::Or | Operator::And | Operator::LogicalAnd | Operator::LogicalOr => {
+                self.combine(self, operator)
+            }
             _ => self,
         }
     }
@@ -108,7 +120,7 @@ macro_rules! reduce_functions {
 }
 
 macro_rules! element {
-    ($ty:ty, $datatype:ident, $add:expr, $mul:expr, $abs:expr, $or:expr) => {
+    ($ty:ty, $datatype:ident, $add:expr, $mul:expr, $abs:expr, $or:expr, $and:expr) => {
         impl Element for $ty {
             const DATATYPE: Datatype = Datatype::$datatype;
             #[inline]
@@ -128,6 +140,9 @@ macro_rules! element {
                     }
                     Operator::Abs => b.absolute(),
                     Operator::Or => $or(self, b),
+                    Operator::And => $and(self, b),
+                    Operator::LogicalAnd => truth(self != zero() && b != zero()),
+                    Operator::LogicalOr => truth(self != zero() || b != zero()),
                 }
             }
             fn absolute(self) -> Self {
@@ -154,7 +169,8 @@ macro_rules! functions_for {
         mod $module {
             use super::*;
             reduce_functions!($ty: sum = Sum, product = Product, min = Min, max = Max,
-                abs_min = AbsMin, abs_max = AbsMax, abs = Abs, or = Or);
+                abs_min = AbsMin, abs_max = AbsMax, abs = Abs, or = Or,
+                logical_and = LogicalAnd, logical_or = LogicalOr, and = And);
             impl Functions for $ty {
                 fn reduce_op(operator: Operator) -> Result<ReduceOp> {
                     reduce_op(operator)
@@ -169,14 +185,26 @@ functions_for!(long, i64);
 functions_for!(float, f32);
 functions_for!(double, f64);
 
-element!(i32, Int, i32::wrapping_add, i32::wrapping_mul, i32::wrapping_abs, |a, b| a | b);
-element!(i64, Long, i64::wrapping_add, i64::wrapping_mul, i64::wrapping_abs, |a, b| a | b);
-element!(f32, Float, |a, b| a + b, |a, b| a * b, f32::abs, |a: f32, b: f32| {
-    if a != 0.0 || b != 0.0 { 1.0 } else { 0.0 }
-});
-element!(f64, Double, |a, b| a + b, |a, b| a * b, f64::abs, |a: f64, b: f64| {
-    if a != 0.0 || b != 0.0 { 1.0 } else { 0.0 }
-});
+fn zero<T: Pod>() -> T {
+    T::zeroed()
+}
+
+fn truth<T: From<bool>>(value: bool) -> T {
+    T::from(value)
+}
+
+fn float_or<T: Pod + PartialEq + From<bool>>(a: T, b: T) -> T {
+    truth(a != zero() || b != zero())
+}
+
+fn float_and<T: Pod + PartialEq + From<bool>>(a: T, b: T) -> T {
+    truth(a != zero() && b != zero())
+}
+
+element!(i32, Int, i32::wrapping_add, i32::wrapping_mul, i32::wrapping_abs, |a, b| a | b, |a, b| a & b);
+element!(i64, Long, i64::wrapping_add, i64::wrapping_mul, i64::wrapping_abs, |a, b| a | b, |a, b| a & b);
+element!(f32, Float, |a, b| a + b, |a, b| a * b, f32::abs, float_or, float_and);
+element!(f64, Double, |a, b| a + b, |a, b| a * b, f64::abs, float_or, float_and);
 
 #[cfg(test)]
 mod tests {
@@ -189,6 +217,9 @@ mod tests {
         assert_eq!(4i32.combine(1, Operator::Or), 5);
         assert_eq!(0.0f64.combine(2.0, Operator::Or), 1.0);
         assert_eq!(i32::MAX.combine(1, Operator::Sum), i32::MIN);
+        assert_eq!(6i32.combine(3, Operator::And), 2);
+        assert_eq!(6i64.combine(0, Operator::LogicalAnd), 0);
+        assert_eq!(6.5f32.combine(0.0, Operator::LogicalOr), 1.0);
         assert_eq!(Operator::from_name("absmax"), Some(Operator::AbsMax));
         assert_eq!(Operator::from_name("avg"), None);
     }

@@ -21,7 +21,7 @@ use crate::wait::Progress;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// One rank's piece of a segment.
 #[derive(Debug, Clone)]
@@ -104,8 +104,6 @@ pub struct Memory {
     policy: Policy,
     topology: Arc<Topology>,
     segments: Mutex<HashMap<SegmentId, Arc<Segment>>>,
-    /// Bytes of this rank's pieces.
-    held: AtomicUsize,
 }
 
 /// What a rank tells the others about its piece.
@@ -118,15 +116,6 @@ struct Cut {
     offset: u64,
     /// Bytes free, where the cut failed or there may be too few.
     free: u64,
-}
-
-/// Most bytes of segments on this rank, 0 where there is no limit. A setting of
-/// the program, which outlives stop and start.
-static LIMIT: AtomicUsize = AtomicUsize::new(0);
-
-/// Limits the bytes of all segments on this rank; 0 lifts the limit.
-pub fn set_limit(bytes: usize) {
-    LIMIT.store(bytes, Ordering::Relaxed);
 }
 
 const NEED: u64 = u64::MAX;
@@ -145,7 +134,6 @@ impl Memory {
             policy,
             topology,
             segments: Mutex::new(HashMap::new()),
-            held: AtomicUsize::new(0),
         }
     }
 
@@ -191,7 +179,6 @@ impl Memory {
         let segment = Arc::new(self.publish(group, number, &all));
         self.segments.lock().insert(segment.id, segment.clone());
         group.live_segments.fetch_add(1, Ordering::Relaxed);
-        self.held.fetch_add(bytes, Ordering::Relaxed);
         Ok(segment)
     }
 
@@ -199,13 +186,6 @@ impl Memory {
         let mut cut = Cut { asked: bytes as u64, slab: NEED, offset: 0, free: 0 };
         if bytes == 0 {
             cut.slab = 0;
-            return cut;
-        }
-        let limit = LIMIT.load(Ordering::Relaxed);
-        let held = self.held.load(Ordering::Relaxed);
-        if limit != 0 && held.saturating_add(bytes) > limit {
-            cut.slab = FAILED;
-            cut.free = limit.saturating_sub(held) as u64;
             return cut;
         }
         if bytes > isize::MAX as usize / 2 {
@@ -402,7 +382,6 @@ impl Memory {
         if let Some(slab) = &mine.slab {
             slab.give_back(mine.offset, rounded(mine.len));
         }
-        self.held.fetch_sub(mine.len, Ordering::Relaxed);
         for slab in distinct_slabs(&segment.parts) {
             slab.live.fetch_sub(1, Ordering::Relaxed);
         }

@@ -104,9 +104,9 @@ pub unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_int {
     })
 }
 
-/// Limits the shared memory, in bytes, that this rank's segments may take; 0
-/// lifts the limit. An allocation beyond it is an error on all ranks.
+/// Accepted for the sake of programs that call it, and written to the log:
+/// segments are limited by the memory that there is, not by a setting.
 #[unsafe(no_mangle)]
 pub extern "C" fn ARMCI_Set_shm_limit(shmemlimit: c_ulong) {
-    crate::memory::segment::set_limit(usize::try_from(shmemlimit).unwrap_or(usize::MAX));
+    log::info!("ARMCI_Set_shm_limit({shmemlimit}): segments are limited by the machine's memory only");
 }

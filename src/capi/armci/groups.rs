@@ -5,11 +5,11 @@
 
 use super::sync;
 use super::types::{self, ArmciGroup};
-use crate::capi::boundary::{code, or_abort};
+use crate::capi::boundary::{code, guard, or_abort};
 use crate::collective;
 use crate::error::{Result, fail};
 use crate::group::Group;
-use crate::mpi::{Comm, CommHandle};
+use crate::mpi::{Comm, CommHandle, Request, p2p};
 use crate::runtime::{Engine, current, current_arc};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -23,6 +23,8 @@ struct Groups {
     default: ArmciGroup,
     scoped: HashMap<(u64, Scope), Option<Arc<Group>>>,
     messages: Arc<Comm>,
+    /// Messages of this rank to itself that were not received yet.
+    to_self: Vec<(Request, Box<[u8]>)>,
 }
 
 // SAFETY: the raw pointers in an ArmciGroup are arrays that this module
@@ -99,6 +101,7 @@ pub(super) fn start() -> Result<()> {
         default: described,
         scoped: HashMap::new(),
         messages,
+        to_self: Vec::new(),
     });
     Ok(())
 }
@@ -131,6 +134,19 @@ pub(super) fn message_comm() -> Result<Arc<Comm>> {
         Some(groups) => Ok(groups.messages.clone()),
         None => not_started(),
     }
+}
+
+/// Sends a copy of `data` to this rank itself; done when it is received.
+pub(super) fn send_to_self(comm: &Comm, tag: i32, data: &[u8]) -> Result<()> {
+    let Some(groups) = &mut *GROUPS.lock() else {
+        return not_started();
+    };
+    groups.to_self.retain_mut(|(request, _)| !request.test().unwrap_or(true));
+    let copy: Box<[u8]> = data.into();
+    // SAFETY: the copy is kept, at its place, until the request has completed.
+    let request = unsafe { p2p::isend(comm, copy.as_ptr(), copy.len(), comm.rank(), tag) }?;
+    groups.to_self.push((request, copy));
+    Ok(())
 }
 
 /// The group behind a caller's structure.
@@ -271,19 +287,27 @@ pub unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
     })
 }
 
-/// The caller's rank in a group, -1 outside. Returns 0, or 1 outside.
+/// The caller's rank in a group; outside it -1, and the call returns the code of
+/// a rank error.
 ///
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ARMCI_Group_rank(group: *mut ArmciGroup, rank: *mut c_int) -> c_int {
-    code("ARMCI_Group_rank", |_| {
+    let quiet = |error: &crate::error::Error| error.kind().code();
+    guard("ARMCI_Group_rank", quiet, || {
         if group.is_null() || rank.is_null() {
             fail!(Argument, "a null pointer");
         }
         // SAFETY: the caller vouches for both.
-        unsafe { *rank = (*group).rank };
-        Ok(())
+        let found = unsafe {
+            *rank = (*group).rank;
+            *rank
+        };
+        if found < 0 {
+            fail!(Rank, "the caller is not a member of the group");
+        }
+        Ok(0)
     })
 }
 
@@ -362,7 +386,7 @@ pub unsafe extern "C" fn ARMCI_Absolute_id(group: *mut ArmciGroup, group_rank: c
         let group = unsafe { find(current()?, group) }?;
         Ok(group.world_rank(types::rank(group_rank)?)? as c_int)
     };
-    crate::capi::boundary::guard("ARMCI_Absolute_id", |_| -1, world)
+    guard("ARMCI_Absolute_id", |_| -1, world)
 }
 
 /// Splits a group by colour, in the order of keys; a negative colour joins none.

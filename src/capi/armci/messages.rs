@@ -64,6 +64,10 @@ fn tag_of(tag: c_int) -> Result<i32> {
 fn send(engine: &Engine, tag: i32, data: &[u8], to: usize) -> Result<()> {
     engine.check_rank(to)?;
     let comm = groups::message_comm()?;
+    if to == engine.rank() {
+        // Nobody else can receive it while we wait: it is kept for the receive.
+        return groups::send_to_self(&comm, tag, data);
+    }
     // SAFETY: `data` is borrowed until the request has completed.
     let mut request = unsafe { p2p::isend(&comm, data.as_ptr(), data.len(), to, tag) }?;
     wait::until(engine, &|| format!("rank {to} to receive a message"), || request.test())
@@ -200,8 +204,7 @@ fn broadcast(engine: &Engine, group: &Arc<Group>, scope: Scope, data: &mut [u8],
     let Some(part) = groups::scoped(engine, group, scope)? else {
         return Ok(());
     };
-    let world = group.world_rank(root)?;
-    let Some(root) = part.rank_of(world) else {
+    let Some(root) = part.rank_of(root) else {
         fail!(Rank, "the root {root} of the broadcast is not in the scope");
     };
     collective::broadcast(&*part.comm()?, engine, data, root)
@@ -240,7 +243,7 @@ pub unsafe extern "C" fn armci_msg_bcast_scope(scope: c_int, buffer: *mut c_void
     })
 }
 
-/// As `armci_msg_bcast_scope` over a group; the root is a rank of the group.
+/// As `armci_msg_bcast_scope` over a group; the root is a rank of the world.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -274,7 +277,7 @@ pub unsafe extern "C" fn armci_msg_clus_brdcst(buf: *mut c_void, len: c_int) {
 }
 
 /// Copies the buffer of rank `grp_master` of the group to the `grp_clus_nproc`
-/// ranks that begin with it; those call.
+/// ranks of the group that begin with it; those call.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -336,7 +339,7 @@ unsafe fn operator(op: *const c_char) -> Result<Operator> {
     let name = unsafe { boundary::text(op) };
     match Operator::from_name(name.trim_end()) {
         Some(operator) => Ok(operator),
-        None => fail!(Type, "operator {name:?} is none of + * min max absmin absmax abs or"),
+        None => fail!(Type, "operator {name:?} is none of + * min max absmin absmax abs or && land || lor & band | bor"),
     }
 }
 
@@ -374,6 +377,10 @@ unsafe fn reduce(
     let (n, ty) = (types::length(n)?, Type::from_c(ty)?);
     // SAFETY: the caller vouches for the string.
     let operator = unsafe { operator(op) }?;
+    let bits = matches!(operator, Operator::And);
+    if bits && matches!(ty, Type::Float | Type::Double) {
+        fail!(Type, "a bitwise operation on floating-point numbers");
+    }
     let Some(part) = groups::scoped(engine, group, Scope::from_c(scope)?)? else {
         return Ok(());
     };

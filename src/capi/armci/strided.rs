@@ -143,7 +143,7 @@ unsafe fn packing(stride_arr: *const c_int, count: *const c_int, levels: c_int) 
     Ok(unsafe { types::shape(stride_arr, stride_arr, count, levels) }?.packed_remote())
 }
 
-/// Spreads the packed bytes of `buf` over strided memory at `ptr`.
+/// Writes strided memory at `ptr` into `buf`, packed.
 ///
 /// # Safety
 /// The pointers must be valid for the shape that the arrays describe.
@@ -158,12 +158,12 @@ pub unsafe extern "C" fn armci_write_strided(
     // SAFETY: passed on from the caller.
     match unsafe { packing(stride_arr, count, stride_levels) } {
         // SAFETY: the caller vouches for both sides.
-        Ok(shape) => unsafe { kernel::copy(buf.cast(), ptr.cast(), &shape, false) },
+        Ok(shape) => unsafe { kernel::copy(ptr.cast(), buf.cast(), &shape, true) },
         Err(error) => abort(&error.in_call("armci_write_strided").to_string(), 1),
     }
 }
 
-/// Packs strided memory at `ptr` into `buf`.
+/// Reads the packed bytes of `buf` into strided memory at `ptr`.
 ///
 /// # Safety
 /// The pointers must be valid for the shape that the arrays describe.
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn armci_read_strided(
     // SAFETY: passed on from the caller.
     match unsafe { packing(stride_arr, count, stride_levels) } {
         // SAFETY: the caller vouches for both sides.
-        Ok(shape) => unsafe { kernel::copy(ptr.cast(), buf.cast(), &shape, true) },
+        Ok(shape) => unsafe { kernel::copy(buf.cast(), ptr.cast(), &shape, false) },
         Err(error) => abort(&error.in_call("armci_read_strided").to_string(), 1),
     }
 }

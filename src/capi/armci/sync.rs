@@ -201,21 +201,31 @@ pub unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> 
     })
 }
 
-/// Takes a mutex of a set; `proc` is a rank of its group.
+/// The number in the set's group of a world rank.
+fn member(set: &MutexSet, proc: c_int) -> Result<usize> {
+    match set.group().rank_of(types::rank(proc)?) {
+        Some(rank) => Ok(rank),
+        None => fail!(Rank, "rank {proc} is not in the group of the mutexes"),
+    }
+}
+
+/// Takes a mutex of a set; `proc` is a rank of the world.
 #[unsafe(no_mangle)]
 pub extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
     or_abort("ARMCIX_Lock_hdl", |engine| {
-        engine.lock(&*by_handle(hdl)?, index(mutex)?, types::rank(proc)?)
+        let set = by_handle(hdl)?;
+        engine.lock(&set, index(mutex)?, member(&set, proc)?)
     })
 }
 
 /// 0 when the mutex was free and is now held, 1 when it is held by another;
-/// never waits. An error is its code below zero.
+/// never waits. `proc` is a rank of the world. An error is its code below zero.
 #[unsafe(no_mangle)]
 pub extern "C" fn ARMCIX_Trylock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) -> c_int {
     guard("ARMCIX_Trylock_hdl", |error| -reported(error), || {
         let engine = current()?;
-        let got = engine.try_lock(&*by_handle(hdl)?, index(mutex)?, types::rank(proc)?)?;
+        let set = by_handle(hdl)?;
+        let got = engine.try_lock(&set, index(mutex)?, member(&set, proc)?)?;
         Ok(if got { 0 } else { 1 })
     })
 }
@@ -224,7 +234,8 @@ pub extern "C" fn ARMCIX_Trylock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc
 #[unsafe(no_mangle)]
 pub extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
     or_abort("ARMCIX_Unlock_hdl", |engine| {
-        engine.unlock(&*by_handle(hdl)?, index(mutex)?, types::rank(proc)?)
+        let set = by_handle(hdl)?;
+        engine.unlock(&set, index(mutex)?, member(&set, proc)?)
     })
 }
 

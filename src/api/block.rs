@@ -1,0 +1,322 @@
+//! Blocks of multi-dimensional arrays, counted in elements.
+//!
+//! A [`Block`] says which elements of a slice, or of a rank's part, a transfer
+//! takes: a start, and along each axis how many elements at which stride, the
+//! outermost axis first. The module is pure: it checks, and turns a pair of
+//! blocks into the engine's [`Shape`] in bytes.
+
+use crate::error::{Result, fail};
+use crate::layout::{MAX_LEVELS, Shape};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Axis {
+    n: usize,
+    stride: isize,
+}
+
+/// A block of a multi-dimensional array that lies in a slice of elements.
+///
+/// ```
+/// use portolan::Block;
+/// // Rows 1 and 2, columns 3 to 5, of a 4 by 10 array.
+/// let block = Block::of(&[4, 10], &[1..3, 3..6])?;
+/// assert_eq!(block.len(), 6);
+/// assert_eq!(block.indices().collect::<Vec<_>>(), [13, 14, 15, 23, 24, 25]);
+/// // The same, said by strides.
+/// assert_eq!(block, Block::strided(13, &[2, 3], &[10, 1])?);
+/// # Ok::<(), portolan::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    start: usize,
+    len: usize,
+    axes: SmallVec<[Axis; 4]>,
+}
+
+impl Block {
+    /// Elements that follow each other.
+    pub fn contiguous(range: Range<usize>) -> Block {
+        let len = range.end.saturating_sub(range.start);
+        Block { start: range.start, len, axes: [Axis { n: len, stride: 1 }].into_iter().collect() }
+    }
+
+    /// The part of an array that has `shape` and lies in row-major order, the
+    /// last index running fastest, from the slice's first element on.
+    ///
+    /// # Errors
+    /// `Argument` where a range leaves its axis, the numbers of axes differ, or
+    /// there are more axes than a transfer can have.
+    pub fn of(shape: &[usize], part: &[Range<usize>]) -> Result<Block> {
+        if shape.len() != part.len() {
+            fail!(Argument, "{} ranges for an array of {} axes", part.len(), shape.len());
+        }
+        let mut strides = vec![1isize; shape.len()];
+        let mut row = Some(1usize);
+        for (stride, &n) in strides.iter_mut().zip(shape).rev() {
+            match row.and_then(|r| isize::try_from(r).ok()) {
+                Some(r) => *stride = r,
+                None => fail!(Argument, "an array of {shape:?} has more elements than an address space"),
+            }
+            row = row.and_then(|r| r.checked_mul(n.max(1)));
+        }
+        let mut start = 0;
+        let mut counts = Vec::with_capacity(part.len());
+        for (axis, (range, (&n, &stride))) in part.iter().zip(shape.iter().zip(&strides)).enumerate() {
+            if range.start > range.end || range.end > n {
+                fail!(Argument, "{range:?} leaves axis {axis}, which has {n} elements");
+            }
+            counts.push(range.len());
+            // Inside an array whose size was checked, so it cannot overflow.
+            start += range.start * stride.unsigned_abs();
+        }
+        Block::strided(start, &counts, &strides)
+    }
+
+    /// `counts[i]` elements at a distance of `strides[i]` along each axis, the
+    /// outermost first, from `start` on. Strides may be anything, also negative.
+    /// Where positions of a transfer's target coincide, an accumulate adds to
+    /// them repeatedly; which element a put or get leaves there is not specified.
+    ///
+    /// # Errors
+    /// `Argument` where the numbers of axes differ, or there are more axes or
+    /// elements than a transfer can have.
+    pub fn strided(start: usize, counts: &[usize], strides: &[isize]) -> Result<Block> {
+        if counts.len() != strides.len() {
+            fail!(Argument, "{} strides for {} axes", strides.len(), counts.len());
+        }
+        let len = if counts.contains(&0) {
+            Some(0)
+        } else {
+            counts.iter().try_fold(1usize, |len, &n| len.checked_mul(n))
+        };
+        let Some(len) = len else {
+            fail!(Argument, "a block of {counts:?} has more elements than an address space");
+        };
+        let axes: SmallVec<[Axis; 4]> =
+            counts.iter().zip(strides).map(|(&n, &stride)| Axis { n, stride }).collect();
+        // A contiguous innermost axis is no stride level of the transfer.
+        let levels = axes.iter().filter(|a| a.n != 1).count();
+        if levels > MAX_LEVELS + 1 {
+            fail!(Argument, "a block of {levels} axes, where {} strides are possible", MAX_LEVELS);
+        }
+        Ok(Block { start, len, axes })
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The position of the first element in the slice.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The numbers of elements along the axes, the outermost first.
+    pub fn counts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.axes.iter().map(|a| a.n)
+    }
+
+    /// The positions of the elements in the slice, in the order in which a
+    /// transfer takes them.
+    pub fn indices(&self) -> impl Iterator<Item = isize> + '_ {
+        (0..self.len).map(|i| {
+            let (mut i, mut at) = (i, self.start as isize);
+            for axis in self.axes.iter().rev() {
+                at += (i % axis.n) as isize * axis.stride;
+                i /= axis.n;
+            }
+            at
+        })
+    }
+
+    /// Checks that all elements lie in a slice of `len`; `whose` names it.
+    pub(super) fn check(&self, len: usize, whose: &dyn Fn() -> String) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        // n and stride have 64 bits, so their product fits; the sum of several
+        // is cut off, far outside any slice.
+        let (mut lo, mut hi) = (self.start as i128, self.start as i128);
+        for axis in &self.axes {
+            let far = (axis.n as i128 - 1) * axis.stride as i128;
+            if far < 0 {
+                lo = lo.saturating_add(far);
+            } else {
+                hi = hi.saturating_add(far);
+            }
+        }
+        if lo < 0 || hi >= len as i128 {
+            fail!(Address, "a block from element {lo} to {hi} leaves {}, which has {len}", whose());
+        }
+        Ok(())
+    }
+
+    /// Axes with more than one element.
+    fn wide(&self) -> SmallVec<[Axis; 4]> {
+        self.axes.iter().copied().filter(|a| a.n != 1).collect()
+    }
+}
+
+impl From<Range<usize>> for Block {
+    fn from(range: Range<usize>) -> Block {
+        Block::contiguous(range)
+    }
+}
+
+/// The axes of a row of elements that is taken as an array like `other`.
+fn packed_as(other: &[Axis]) -> SmallVec<[Axis; 4]> {
+    let mut row = 1isize;
+    let mut axes: SmallVec<[Axis; 4]> = other.into();
+    for axis in axes.iter_mut().rev() {
+        axis.stride = row;
+        // The number of elements is known to fit.
+        row = row.saturating_mul(axis.n as isize);
+    }
+    axes
+}
+
+fn is_row(axes: &[Axis]) -> bool {
+    packed_as(axes).as_slice() == axes
+}
+
+/// The shape, in bytes, of a transfer of `size`-byte elements between two blocks
+/// that were checked against their slices. Both have the same counts, axes of
+/// one element aside, or one of them is contiguous and takes the other's.
+pub(super) fn pair(local: &Block, remote: &Block, size: usize) -> Result<Shape> {
+    if local.len != remote.len {
+        fail!(Argument, "{} elements here, {} at the target", local.len, remote.len);
+    }
+    if local.is_empty() {
+        return Ok(Shape::contiguous(0));
+    }
+    let (mut here, mut there) = (local.wide(), remote.wide());
+    if !here.iter().map(|a| a.n).eq(there.iter().map(|a| a.n)) {
+        if is_row(&here) {
+            here = packed_as(&there);
+        } else if is_row(&there) {
+            there = packed_as(&here);
+        } else {
+            let counts = |axes: &[Axis]| axes.iter().map(|a| a.n).collect::<Vec<_>>();
+            fail!(
+                Argument,
+                "a block of {:?} here, of {:?} at the target; their counts must agree, unless one \
+                 is contiguous",
+                counts(&here),
+                counts(&there)
+            );
+        }
+    }
+    let bytes = |stride: isize| match stride.checked_mul(size as isize) {
+        Some(bytes) => Ok(bytes),
+        None => fail!(Argument, "a stride of {stride} elements is more than an address space"),
+    };
+    let mut counts = vec![size];
+    let (mut l, mut r) = (Vec::new(), Vec::new());
+    for (a, b) in here.iter().zip(&there).rev() {
+        if counts.len() == 1 && counts[0] == size && l.is_empty() && (a.stride, b.stride) == (1, 1) {
+            // Inside a slice, so its bytes can be counted.
+            counts[0] = size * a.n;
+            continue;
+        }
+        counts.push(a.n);
+        l.push(bytes(a.stride)?);
+        r.push(bytes(b.stride)?);
+    }
+    Shape::strided(&counts, &l, &r)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(shape: &Shape) -> Vec<(isize, isize)> {
+        let mut all = Vec::new();
+        shape.for_each(&mut |l, r| {
+            for i in 0..shape.block() as isize {
+                all.push((l + i, r + i));
+            }
+        });
+        all
+    }
+
+    fn expected(local: &Block, remote: &Block, size: isize) -> Vec<(isize, isize)> {
+        let (l0, r0) = (local.start as isize, remote.start as isize);
+        let each = |(l, r): (isize, isize)| {
+            (0..size).map(move |i| ((l - l0) * size + i, (r - r0) * size + i))
+        };
+        local.indices().zip(remote.indices()).flat_map(each).collect()
+    }
+
+    #[test]
+    fn parts_of_arrays() {
+        let b = Block::of(&[3, 4, 5], &[1..3, 0..2, 2..5]).unwrap();
+        assert_eq!(b.indices().collect::<Vec<_>>(), [22, 23, 24, 27, 28, 29, 42, 43, 44, 47, 48, 49]);
+        assert!(b.check(50, &String::new).is_ok());
+        assert!(b.check(49, &String::new).is_err());
+        assert!(Block::of(&[3], &[2..4]).is_err());
+        assert!(Block::of(&[3, 3], &[0..1]).is_err());
+        assert!(Block::of(&[usize::MAX, usize::MAX], &[0..1, 0..1]).is_err());
+        assert!(Block::of(&[0, 7], &[0..0, 0..7]).unwrap().is_empty());
+        assert_eq!(Block::of(&[], &[]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn pairs_of_blocks_move_what_they_name() {
+        let column = Block::of(&[6, 10], &[1..5, 3..4]).unwrap();
+        let row = Block::contiguous(20..24);
+        let back = Block::strided(9, &[4], &[-2]).unwrap();
+        let square = Block::of(&[5, 5], &[1..3, 2..4]).unwrap();
+        let cube = Block::strided(0, &[2, 1, 2], &[100, 7, 1]).unwrap();
+        for (l, r) in [
+            (&column, &row),
+            (&row, &column),
+            (&back, &column),
+            (&square, &cube),
+            (&row, &cube),
+            (&square, &row),
+            (&row, &row),
+        ] {
+            for size in [1, 4, 16] {
+                let shape = pair(l, r, size).unwrap();
+                assert_eq!(pairs(&shape), expected(l, r, size as isize), "{l:?} {r:?}");
+            }
+        }
+        assert!(pair(&row, &row, 8).unwrap().is_contiguous());
+        assert!(pair(&column, &square, 8).is_err());
+        assert!(pair(&row, &Block::contiguous(0..5), 8).is_err());
+    }
+
+    #[test]
+    fn bounds_hold_for_any_stride() {
+        let whose = || "the slice".to_string();
+        assert!(Block::strided(6, &[4], &[-2]).unwrap().check(7, &whose).is_ok());
+        assert!(Block::strided(5, &[4], &[-2]).unwrap().check(7, &whose).is_err());
+        assert!(Block::strided(0, &[2; 7], &[isize::MAX; 7]).unwrap().check(7, &whose).is_err());
+        assert!(Block::strided(0, &[2; 7], &[isize::MIN; 7]).unwrap().check(7, &whose).is_err());
+        assert!(Block::strided(usize::MAX, &[1], &[1]).unwrap().check(7, &whose).is_err());
+        assert!(Block::strided(9, &[0], &[1]).unwrap().check(7, &whose).is_ok());
+        assert!(Block::strided(0, &[usize::MAX, 2], &[0, 0]).is_err());
+    }
+
+    #[test]
+    fn eight_axes_need_a_contiguous_one() {
+        let wide = |inner| {
+            let mut strides = [0isize; 8];
+            for (i, s) in strides.iter_mut().rev().enumerate() {
+                *s = inner * 3isize.pow(i as u32);
+            }
+            Block::strided(0, &[2; 8], &strides).unwrap()
+        };
+        assert!(pair(&wide(1), &wide(1), 8).is_ok());
+        assert!(pair(&wide(2), &wide(2), 8).is_err());
+        assert!(Block::strided(0, &[2; 9], &[1; 9]).is_err());
+    }
+}

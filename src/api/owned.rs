@@ -1,0 +1,135 @@
+//! Non-blocking transfers on buffers that they own.
+//!
+//! The buffer moves in and comes back by `wait`. Dropping an unfinished transfer
+//! waits; forgetting one forgets the buffer too, which then stays allocated, so
+//! that whatever still arrives has a place to go to.
+
+use super::pending::{self, Order};
+use super::{Accumulate, Element, InCall, Segment, scope};
+use crate::error::Result;
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use crate::transfer::Kind;
+use std::sync::Arc;
+
+/// A transfer that may be under way and owns its buffer; made by
+/// [`Segment::get_owned`], [`Segment::put_owned`] and
+/// [`Segment::accumulate_owned`].
+///
+/// ```no_run
+/// # fn ahead(segment: &portolan::Segment<'_, f64>) -> portolan::Result<()> {
+/// let mut next = segment.get_owned(1, 0, vec![0.0; 1000])?;
+/// for piece in 1..10 {
+///     let current = next.wait()?;
+///     next = segment.get_owned(1, piece * 1000, vec![0.0; 1000])?;
+///     // compute on `current` while the next piece comes
+///     # drop(current);
+/// }
+/// # next.wait().map(drop)
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "dropping a transfer waits for it"]
+pub struct PendingVec<'a, T: Element> {
+    segment: &'a Segment<'a, T>,
+    tally: Arc<Tally>,
+    buffer: Vec<T>,
+}
+
+impl<T: Element> PendingVec<'_, T> {
+    /// Waits until the transfer is done on this side and gives the buffer back: a
+    /// get's holds the elements, a put's may be reused.
+    ///
+    /// # Errors
+    /// `Address` or `Mpi` where the transfer failed; the buffer is then lost.
+    pub fn wait(mut self) -> Result<Vec<T>> {
+        pending::wait_for(self.engine(), &self.tally).in_call("PendingVec::wait")?;
+        Ok(std::mem::take(&mut self.buffer))
+    }
+
+    /// Whether [`PendingVec::wait`] would return at once. Makes progress.
+    ///
+    /// # Errors
+    /// `Mpi`.
+    pub fn is_done(&self) -> Result<bool> {
+        pending::is_done(self.engine(), &self.tally).in_call("PendingVec::is_done")
+    }
+
+    fn engine(&self) -> &Engine {
+        self.segment.engine()
+    }
+}
+
+impl<T: Element> Drop for PendingVec<'_, T> {
+    fn drop(&mut self) {
+        if let Err(error) = pending::wait_for(self.engine(), &self.tally) {
+            log::error!("a non-blocking transfer failed: {error}");
+        }
+    }
+}
+
+impl<'rt, T: Element> Segment<'rt, T> {
+    /// Starts to get elements at `offset` of `rank`, as many as `buffer` has.
+    ///
+    /// The buffer cannot be reached until [`PendingVec::wait`] returns it:
+    ///
+    /// ```compile_fail,E0382
+    /// fn early(segment: &portolan::Segment<'_, f64>) -> portolan::Result<f64> {
+    ///     let buffer = vec![0.0; 10];
+    ///     let pending = segment.get_owned(0, 0, buffer)?;
+    ///     let first = buffer[0];
+    ///     pending.wait()?;
+    ///     Ok(first)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Segment::get`].
+    pub fn get_owned(&self, rank: usize, offset: usize, buffer: Vec<T>) -> Result<PendingVec<'_, T>> {
+        self.start(Kind::Get, rank, offset, buffer).in_call("Segment::get_owned")
+    }
+
+    /// Starts to put `buffer` to `offset` of `rank`.
+    ///
+    /// # Errors
+    /// As for [`Segment::put`].
+    pub fn put_owned(&self, rank: usize, offset: usize, buffer: Vec<T>) -> Result<PendingVec<'_, T>> {
+        self.start(Kind::Put, rank, offset, buffer).in_call("Segment::put_owned")
+    }
+
+    fn start(
+        &self,
+        kind: Kind,
+        rank: usize,
+        offset: usize,
+        buffer: Vec<T>,
+    ) -> Result<PendingVec<'_, T>> {
+        let order = scope::contiguous(kind, self, rank, offset, buffer.len())?;
+        // Made first: where issuing fails half-way, its destructor waits.
+        let mut pending = PendingVec { segment: self, tally: Arc::default(), buffer };
+        let local = pending.buffer.as_mut_ptr().cast();
+        let Order { kind, world, address, shape } = &order;
+        // SAFETY: the buffer has the order's bytes. It is not touched until the
+        // tally is done, and moving the vector does not move them; if `pending`
+        // is forgotten they stay allocated for ever.
+        unsafe { self.engine().issue(*kind, *world, *address, local, shape, Some(&pending.tally)) }?;
+        Ok(pending)
+    }
+}
+
+impl<T: Accumulate> Segment<'_, T> {
+    /// Starts to add `scale * buffer` to the elements at `offset` of `rank`.
+    ///
+    /// # Errors
+    /// As for [`Segment::accumulate`].
+    pub fn accumulate_owned(
+        &self,
+        rank: usize,
+        offset: usize,
+        scale: T,
+        buffer: Vec<T>,
+    ) -> Result<PendingVec<'_, T>> {
+        let kind = Kind::Accumulate(scale.scale());
+        self.start(kind, rank, offset, buffer).in_call("Segment::accumulate_owned")
+    }
+}

@@ -1,0 +1,407 @@
+//! Random transfers of all ranks at once, checked against the model.
+//!
+//! The run has phases with a barrier between them. In a phase every piece of
+//! every segment is cut into regions, each of which belongs to one rank, to
+//! nobody (all may read it) or to all (all may accumulate into it), so the
+//! outcome is the same whatever the timing. All ranks draw the plans of all
+//! ranks from the seed; each carries its own plan out for real, and all of them
+//! on its model.
+
+use crate::child::{Ctx, own, step};
+use crate::model::{self, Form, Item, Model};
+use crate::rng::Rng;
+use portolan::group::Group;
+use portolan::layout::{Shape, Vector};
+use portolan::memory::segment::Segment;
+use portolan::path::kernel::Scale;
+use portolan::transfer::{Handle, Kind};
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Owner {
+    Rank(usize),
+    Nobody,
+    All(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Region {
+    segment: usize,
+    target: usize,
+    from: usize,
+    to: usize,
+    owner: Owner,
+}
+
+/// How a rank issues and completes some items, which touch disjoint bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mode {
+    Blocking,
+    Handle,
+    Implicit,
+    Aggregate,
+}
+
+#[derive(Debug)]
+struct Step {
+    mode: Mode,
+    items: Vec<Item>,
+}
+
+/// Members of the groups, in the groups' order; the first is the world.
+fn memberships(n: usize) -> Vec<Vec<usize>> {
+    let world: Vec<usize> = (0..n).collect();
+    let mut all = vec![world.clone(), world.iter().rev().copied().collect()];
+    if n > 2 {
+        all.push(world.iter().copied().filter(|r| r % 2 == 0).collect());
+        all.push(vec![n - 1, 0]);
+    }
+    all
+}
+
+struct World {
+    groups: Vec<(Vec<usize>, Option<Arc<Group>>)>,
+    /// Group and, for its members, the segment.
+    segments: Vec<(usize, Option<Arc<Segment>>)>,
+    model: Model,
+}
+
+fn lengths(rng: &mut Rng, n: usize) -> Vec<usize> {
+    let list = [0, 1, 24, 100, 1000, 4104, 9000, 20_011, 70_001, 300_040];
+    (0..n).map(|_| *rng.pick(&list)).collect()
+}
+
+impl World {
+    fn new(ctx: &Ctx) -> World {
+        let groups = memberships(ctx.n)
+            .into_iter()
+            .enumerate()
+            .map(|(i, members)| {
+                let group = if i == 0 {
+                    Some(ctx.engine.world().clone())
+                } else {
+                    ctx.engine.create_group(ctx.engine.world(), &members).expect("create a group")
+                };
+                (members, group)
+            })
+            .collect();
+        World { groups, segments: Vec::new(), model: Model::default() }
+    }
+
+    /// Allocates segment `s` anew, and fills every piece with random bytes.
+    fn allocate(&mut self, ctx: &Ctx, rng: &mut Rng, s: usize) {
+        let group = if s < 2 { 0 } else { s % self.groups.len() };
+        let mut lengths = lengths(rng, ctx.n);
+        let contents = rng.next();
+        let (members, live) = &self.groups[group];
+        for (rank, len) in lengths.iter_mut().enumerate() {
+            *len = if members.contains(&rank) { *len } else { 0 };
+        }
+        let segment =
+            live.as_ref().map(|g| ctx.engine.allocate(g, lengths[ctx.me]).expect("allocate"));
+        let pieces: Vec<Vec<u8>> = (0..ctx.n)
+            .map(|r| Rng::new(contents, &[r as u64]).bytes(lengths[r]))
+            .collect();
+        if let Some(segment) = &segment {
+            own(segment).copy_from_slice(&pieces[ctx.me]);
+        }
+        let at = (group, segment);
+        if s < self.segments.len() {
+            self.segments[s] = at;
+            self.model.pieces[s] = pieces;
+        } else {
+            self.segments.push(at);
+            self.model.pieces.push(pieces);
+        }
+    }
+
+    fn free(&mut self, ctx: &Ctx, s: usize) {
+        if let Some(segment) = self.segments[s].1.take() {
+            ctx.free(segment);
+        }
+    }
+
+    /// Address of an item's start at its target.
+    fn address(&self, item: &Item) -> usize {
+        let (group, segment) = &self.segments[item.segment];
+        let group = self.groups[*group].1.as_ref().expect("a member plans the item");
+        let rank = group.rank_of(item.target).expect("the target is a member");
+        segment.as_ref().expect("allocated").parts()[rank].address() + item.at
+    }
+
+    /// Every member reads every piece, and its own as plain memory.
+    fn verify(&self, ctx: &Ctx, phase: usize) {
+        for (s, (group, segment)) in self.segments.iter().enumerate() {
+            let Some(segment) = segment else { continue };
+            for (i, &world) in self.groups[*group].0.iter().enumerate() {
+                let want = &self.model.pieces[s][world];
+                let got = ctx.get(world, segment.parts()[i].address(), want.len());
+                compare(want, &got, &format!("phase {phase}: segment {s} at rank {world}"));
+            }
+            let want = &self.model.pieces[s][ctx.me];
+            compare(want, own(segment), &format!("phase {phase}: own memory of segment {s}"));
+        }
+    }
+}
+
+fn compare(want: &[u8], got: &[u8], what: &str) {
+    assert_eq!(want.len(), got.len(), "{what}: length");
+    if let Some(at) = want.iter().zip(got).position(|(a, b)| a != b) {
+        let wrong = want.iter().zip(got).filter(|(a, b)| a != b).count();
+        let end = (at + 8).min(want.len());
+        panic!(
+            "{what}: {wrong} of {} bytes are wrong, the first at {at}: {:x?} instead of {:x?}",
+            want.len(),
+            &got[at..end],
+            &want[at..end]
+        );
+    }
+}
+
+fn regions(world: &World, rng: &mut Rng) -> Vec<Region> {
+    let mut all = Vec::new();
+    for (segment, pieces) in world.model.pieces.iter().enumerate() {
+        let members = &world.groups[world.segments[segment].0].0;
+        for &target in members {
+            let len = pieces[target].len();
+            let parts = if len < 200 { 1 } else { members.len() + 2 };
+            let mut cuts: Vec<usize> = (1..parts).map(|_| rng.below(len) / 16 * 16).collect();
+            cuts.extend([0, len]);
+            cuts.sort_unstable();
+            for pair in cuts.windows(2).filter(|p| p[0] < p[1]) {
+                let owner = match rng.below(8) {
+                    0 => Owner::Nobody,
+                    1 => Owner::All(rng.below(6)),
+                    _ => Owner::Rank(*rng.pick(members)),
+                };
+                all.push(Region { segment, target, from: pair[0], to: pair[1], owner });
+            }
+        }
+    }
+    all
+}
+
+/// Elements of the type that all ranks will add to, everywhere in a region.
+fn prepare(ctx: &Ctx, world: &mut World, regions: &[Region], rng: &mut Rng) {
+    for r in regions {
+        let Owner::All(which) = r.owner else { continue };
+        let seed = rng.next();
+        let scale = model::scale(&mut Rng::new(seed, &[]), which);
+        let piece = &mut world.model.pieces[r.segment][r.target][r.from..r.to];
+        model::fill_elements(&mut Rng::new(seed, &[1]), scale, piece);
+        if r.target == ctx.me {
+            let segment = world.segments[r.segment].1.as_ref().expect("own segment");
+            own(segment)[r.from..r.to].copy_from_slice(piece);
+        }
+    }
+}
+
+/// A part of a region, on the grid of 16 bytes, disjoint from earlier ones.
+fn part(rng: &mut Rng, r: &Region, cursor: &mut usize) -> Option<(usize, usize)> {
+    let room = r.to.saturating_sub(*cursor);
+    if room == 0 {
+        return None;
+    }
+    let len = if rng.one_in(4) { room } else { rng.range(1, room.min(6000)) };
+    let from = *cursor;
+    *cursor = (from + len).next_multiple_of(16);
+    Some((from, from + len))
+}
+
+/// What one rank does in a phase.
+fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: usize) -> Vec<Step> {
+    let member = |r: &&Region| world.groups[world.segments[r.segment].0].0.contains(&rank);
+    let usable: Vec<Region> = regions
+        .iter()
+        .filter(member)
+        .filter(|r| r.owner == Owner::Rank(rank) || !matches!(r.owner, Owner::Rank(_)))
+        .copied()
+        .collect();
+    let mut plan = Vec::new();
+    if usable.is_empty() {
+        return plan;
+    }
+    while plan.len() < steps {
+        let mode =
+            *rng.pick(&[Mode::Blocking, Mode::Blocking, Mode::Handle, Mode::Implicit, Mode::Aggregate]);
+        let most = match mode {
+            Mode::Blocking => 1,
+            Mode::Aggregate => 60,
+            _ => 12,
+        };
+        let mut cursors: Vec<usize> = usable.iter().map(|r| r.from).collect();
+        let mut items = Vec::new();
+        let gets = rng.one_in(2);
+        let mut chosen = rng.below(usable.len());
+        for _ in 0..rng.range(1, most) {
+            if mode != Mode::Aggregate || rng.one_in(10) {
+                chosen = rng.below(usable.len());
+            }
+            let r = &usable[chosen];
+            let Some(bounds) = part(rng, r, &mut cursors[chosen]) else { continue };
+            let place = (r.segment, r.target);
+            let kind = match r.owner {
+                Owner::Nobody => Kind::Get,
+                Owner::All(which) => Kind::Accumulate(model::scale(rng, which)),
+                Owner::Rank(_) => match rng.below(3) {
+                    0 => Kind::Put,
+                    1 => Kind::Get,
+                    _ => {
+                        let which = rng.below(6);
+                        Kind::Accumulate(model::scale(rng, which))
+                    }
+                },
+            };
+            if mode == Mode::Aggregate {
+                let kind = if gets { Kind::Get } else { Kind::Put };
+                let allowed = matches!(r.owner, Owner::Rank(_)) || (gets && r.owner == Owner::Nobody);
+                if allowed {
+                    items.push(whole(rng, kind, place, bounds, None));
+                }
+                continue;
+            }
+            if let (Kind::Accumulate(scale), Owner::Rank(_)) = (kind, r.owner) {
+                let typed = whole(rng, Kind::Put, place, bounds, Some(scale));
+                plan.push(Step { mode: Mode::Blocking, items: vec![typed] });
+            }
+            let vectors = rng.one_in(4);
+            items.extend(model::item(rng, kind, place, bounds, vectors));
+        }
+        plan.push(Step { mode, items });
+    }
+    plan
+}
+
+/// A contiguous item over all of `from..to`; the source of a put holds elements
+/// where a type is given.
+fn whole(
+    rng: &mut Rng,
+    kind: Kind,
+    (segment, target): (usize, usize),
+    (from, to): (usize, usize),
+    elements: Option<Scale>,
+) -> Item {
+    let form = Form::Strided { counts: vec![to - from], local: vec![], remote: vec![] };
+    let local_len = to - from + 16;
+    Item { kind, segment, target, at: from, local_at: 8, local_len, form, seed: rng.next(), elements }
+}
+
+/// Issues one item. The buffer stays where it is until the item is complete.
+fn issue(ctx: &Ctx, address: usize, item: &Item, buffer: &mut [u8], mode: Mode, handle: &mut Handle) {
+    let engine = &*ctx.engine;
+    let local = buffer.as_mut_ptr().wrapping_add(item.local_at);
+    let (kind, target) = (item.kind, item.target);
+    // SAFETY: the buffer has all bytes that the form names, and lives until the
+    // transfers were waited for.
+    let done = unsafe {
+        match &item.form {
+            Form::Strided { counts, local: l, remote: r } => {
+                let shape = Shape::strided(counts, l, r).expect("a shape");
+                let plain = shape.is_contiguous() && !shape.is_empty();
+                match mode {
+                    Mode::Blocking if plain && kind == Kind::Put => {
+                        engine.put(target, address, local, shape.bytes())
+                    }
+                    Mode::Blocking if plain && kind == Kind::Get => {
+                        engine.get(target, address, local, shape.bytes())
+                    }
+                    Mode::Blocking => engine.blocking(kind, target, address, local, &shape),
+                    Mode::Implicit => engine.implicit(kind, target, address, local, &shape),
+                    _ => handle.issue(engine, kind, target, address, local, &shape),
+                }
+            }
+            Form::Vector { block, local: l, remote: r } => {
+                let l: Vec<usize> = l.iter().map(|o| local as usize + o).collect();
+                let r: Vec<usize> = r.iter().map(|o| address + o).collect();
+                let list = [Vector { block: *block, local: &l, remote: &r }];
+                match mode {
+                    Mode::Blocking => engine.vector(kind, target, &list),
+                    Mode::Implicit => engine.implicit_vectors(kind, target, &list),
+                    _ => handle.issue_vectors(engine, kind, target, &list),
+                }
+            }
+        }
+    };
+    done.unwrap_or_else(|e| panic!("{item:?}: {e}"));
+}
+
+fn carry_out(ctx: &Ctx, world: &mut World, at: &str, plan: &Step, rng: &mut Rng) {
+    let engine = &*ctx.engine;
+    let mut handle = Handle::default();
+    if plan.mode == Mode::Aggregate {
+        handle.set_aggregate().expect("a fresh handle");
+    }
+    let mut buffers: Vec<Vec<u8>> = plan.items.iter().map(Item::local).collect();
+    for (item, buffer) in plan.items.iter().zip(&mut buffers) {
+        let address = world.address(item);
+        issue(ctx, address, item, buffer, plan.mode, &mut handle);
+    }
+    match plan.mode {
+        Mode::Blocking => {}
+        Mode::Implicit => {
+            if rng.one_in(2) {
+                for item in &plan.items {
+                    engine.wait_implicit_to(item.target).expect("wait for a target");
+                }
+            }
+            engine.wait_implicit().expect("wait for all targets");
+        }
+        _ => {
+            if rng.one_in(3) {
+                while !handle.test(engine).expect("test") {}
+            }
+            handle.wait(engine).expect("wait");
+            assert!(!handle.is_pending());
+        }
+    }
+    for (i, (item, buffer)) in plan.items.iter().zip(&buffers).enumerate() {
+        let want = item.apply(&mut world.model);
+        compare(&want, buffer, &format!("{at}, item {i} ({:?}): local buffer of {item:?}", plan.mode));
+    }
+}
+
+/// The check.
+pub fn random(ctx: &Ctx) {
+    let mut rng = Rng::new(ctx.seed, &[ctx.n as u64]);
+    let mut world = World::new(ctx);
+    let (phases, steps) = if ctx.quick { (4, 20) } else { (6, 25) };
+    for s in 0..5 {
+        world.allocate(ctx, &mut rng, s);
+    }
+    for phase in 0..phases {
+        step(format!("random: phase {phase}, preparing"));
+        if phase > 0 {
+            let s = rng.below(world.segments.len());
+            world.free(ctx, s);
+            world.allocate(ctx, &mut rng, s);
+        }
+        let regions = regions(&world, &mut rng);
+        prepare(ctx, &mut world, &regions, &mut rng);
+        ctx.barrier();
+        let seed = rng.next();
+        for rank in 0..ctx.n {
+            let mut rng = Rng::new(seed, &[rank as u64]);
+            for (i, plan) in plan(&world, &regions, rank, &mut rng, steps).iter().enumerate() {
+                if rank == ctx.me {
+                    let at = format!("phase {phase}, step {i}");
+                    step(format!("random: {at}: {:?}", plan.mode));
+                    carry_out(ctx, &mut world, &at, plan, &mut rng);
+                } else {
+                    plan.items.iter().for_each(|item| drop(item.apply(&mut world.model)));
+                }
+            }
+        }
+        step(format!("random: phase {phase}, verifying"));
+        ctx.barrier();
+        world.verify(ctx, phase);
+        ctx.barrier();
+    }
+    for s in 0..world.segments.len() {
+        world.free(ctx, s);
+    }
+    for (_, group) in world.groups.drain(..).skip(1) {
+        if let Some(group) = group {
+            ctx.engine.free_group(&group).expect("free a group");
+        }
+    }
+}
