@@ -68,7 +68,7 @@ typedef long armci_size_t;
 #ifndef PORTOLAN_ERR_HANDLE         /* handle NULL, freed, damaged, or mixing kinds of operation */
 #define PORTOLAN_ERR_HANDLE 6
 #endif
-#ifndef PORTOLAN_ERR_TYPE           /* unknown datatype or operation, location not aligned to it */
+#ifndef PORTOLAN_ERR_TYPE           /* unknown datatype or operation; place or length does not suit it */
 #define PORTOLAN_ERR_TYPE 7
 #endif
 #ifndef PORTOLAN_ERR_MPI            /* the MPI library failed */
@@ -255,7 +255,8 @@ int   ARMCI_AccV(int datatype, void *scale, armci_giov_t *iov, int iov_len, int 
  * Names one non-blocking operation, or an aggregate of several. Its content
  * belongs to the library. A handle that no operation uses is complete,
  * whatever bytes it holds. A handle given to a second operation before its
- * wait first completes the earlier one, unless it is an aggregate.
+ * wait first completes the earlier one, unless it is an aggregate. A call that
+ * fails leaves nothing to wait for.
  */
 typedef struct armci_hdl_s {
   int target;

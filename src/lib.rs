@@ -13,6 +13,7 @@ pub mod capi;
 pub mod collective;
 pub mod config;
 pub mod error;
+pub mod futex;
 pub mod group;
 pub mod layout;
 pub mod memory;

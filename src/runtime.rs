@@ -633,6 +633,39 @@ impl Progress for Engine {
     }
 }
 
+/// The engine's progress, for a wait on a word of shared memory: where a plain
+/// wait would nap, it sleeps on the word.
+pub(crate) struct OnWord<'a> {
+    pub engine: &'a Engine,
+    pub word: &'a AtomicU32,
+    /// The value that means "still waiting".
+    pub value: u32,
+}
+
+impl Progress for OnWord<'_> {
+    fn poll(&self) -> Result<bool> {
+        self.engine.poll()
+    }
+    fn nap(&self, nap: Duration) {
+        // Without messages nothing else needs this rank: it sleeps until it is
+        // woken, but looks round now and then for the watchdog's sake.
+        let nap = if self.engine.has_messages() { nap } else { Duration::from_millis(100) };
+        crate::futex::wait(self.word, self.value, nap);
+    }
+    fn spin(&self) -> u32 {
+        self.engine.spin()
+    }
+    fn watchdog(&self) -> Duration {
+        self.engine.watchdog()
+    }
+    fn waiting(&self, begins: bool) {
+        self.engine.waiting(begins);
+    }
+    fn report(&self, what: &str, waited: Duration) {
+        self.engine.report(what, waited);
+    }
+}
+
 /// The host calls MPI_Finalize while the engine runs: close it, quietly usable
 /// for a later `stop`.
 fn host_finalizes() {

@@ -20,14 +20,12 @@ use crate::group::Group;
 use crate::memory::segment::Segment;
 use crate::path::message::wire::{Header, Kind};
 use crate::path::{self, Path, rma};
-use crate::runtime::Engine;
-use crate::wait::{self, Progress};
+use crate::runtime::{Engine, OnWord};
+use crate::{futex, wait};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread::ThreadId;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::stripe;
 
@@ -36,6 +34,8 @@ use super::stripe;
 pub struct MutexSet {
     segment: Arc<Segment>,
     counts: Vec<usize>,
+    places: Vec<Place>,
+    held: Vec<AtomicU64>,
     live: AtomicBool,
 }
 
@@ -62,7 +62,6 @@ impl Name {
 /// What this rank knows of mutexes beyond their state in memory.
 #[derive(Debug, Default)]
 pub struct Mutexes {
-    held: Mutex<HashMap<Name, ThreadId>>,
     grants: Mutex<HashMap<Name, u32>>,
     successors: Mutex<HashMap<Name, usize>>,
 }
@@ -168,57 +167,64 @@ impl State {
     }
 }
 
-fn futex(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>) {
-    let time = timeout.map(|t| libc::timespec {
-        tv_sec: t.as_secs() as libc::time_t,
-        tv_nsec: libc::c_long::from(t.subsec_nanos()),
-    });
-    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word is mapped and aligned, the time is valid or null. The
-    // word is shared between processes, so the private flag is not set.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time) };
+/// Where the mutexes of one rank of a set are.
+#[derive(Debug)]
+struct Place {
+    /// World rank of the owner.
+    world: usize,
+    /// Address of the first in the owner's space.
+    address: usize,
+    /// The owner's slice here, null where it is not mapped, and the first
+    /// mutex's offset in it.
+    slice: *mut u8,
+    offset: usize,
+    path: Path,
+    /// Number of mutexes on the ranks before.
+    before: usize,
 }
 
-/// Sleeps on a word of shared memory where a plain wait would nap.
-struct OnWord<'a> {
-    engine: &'a Engine,
-    word: &'a AtomicU32,
-}
-
-impl Progress for OnWord<'_> {
-    fn poll(&self) -> Result<bool> {
-        self.engine.poll()
-    }
-    fn nap(&self, nap: Duration) {
-        // Without messages nothing else needs this rank: sleep until woken, but
-        // look round now and then for the watchdog's sake.
-        let nap = if self.engine.has_messages() { nap } else { Duration::from_millis(100) };
-        futex(self.word, libc::FUTEX_WAIT, 0, Some(nap));
-    }
-    fn spin(&self) -> u32 {
-        self.engine.spin()
-    }
-    fn watchdog(&self) -> Duration {
-        self.engine.watchdog()
-    }
-    fn waiting(&self, begins: bool) {
-        self.engine.waiting(begins);
-    }
-    fn report(&self, what: &str, waited: Duration) {
-        self.engine.report(what, waited);
-    }
-}
+// SAFETY: the pointer names the mapping of a slab that the set's segment keeps.
+unsafe impl Send for Place {}
+// SAFETY: as above.
+unsafe impl Sync for Place {}
 
 /// A mutex that was found and checked.
-struct Found {
+struct Found<'a> {
+    place: &'a Place,
     name: Name,
-    world: usize,
-    address: usize,
-    state: *mut u8,
-    path: Path,
-    slice: *mut u8,
-    stripe: usize,
-    place: rma::Target,
+    /// Which thread of this rank holds it: see [`thread_number`]; 0 is none.
+    held: &'a AtomicU64,
+    at: usize,
+}
+
+impl Found<'_> {
+    fn address(&self) -> usize {
+        self.place.address + self.at
+    }
+
+    fn offset(&self) -> usize {
+        self.place.offset + self.at
+    }
+
+    /// The state and the lock over it, on the direct path.
+    fn state(&self) -> (State, stripe::Held) {
+        let slice = self.place.slice;
+        // SAFETY: the set keeps its segment, and so the slice and the state in
+        // it, mapped.
+        unsafe {
+            let state = State::at(slice.wrapping_add(self.offset()));
+            (state, stripe::take(slice, stripe::of(self.offset())))
+        }
+    }
+}
+
+/// A number for the calling thread, above zero.
+fn thread_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static MINE: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    MINE.with(|n| *n)
 }
 
 impl MutexSet {
@@ -231,13 +237,35 @@ impl MutexSet {
     pub fn group(&self) -> &Arc<Group> {
         self.segment.group()
     }
+
+    #[inline]
+    fn find(&self, index: usize, rank: usize, ranks: usize) -> Result<Found<'_>> {
+        if !self.live.load(Ordering::Acquire) {
+            fail!(State, "the mutexes were destroyed");
+        }
+        let Some(place) = self.places.get(rank) else {
+            fail!(Rank, "rank {rank} is outside the group of {} ranks", self.places.len());
+        };
+        if index >= self.counts[rank] {
+            fail!(Argument, "mutex {index} of rank {rank}, which has {} mutexes", self.counts[rank]);
+        }
+        let id = self.segment.id();
+        let owner = place.world as u32;
+        Ok(Found {
+            place,
+            name: Name { group: id.group, set: id.number, owner, index: index as u32 },
+            held: &self.held[place.before + index],
+            at: index * state_bytes(ranks),
+        })
+    }
 }
 
 impl Engine {
     /// Makes `count` mutexes on this rank, and as many as the others ask on
     /// theirs. Collective over the group.
     pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
-        let bytes = match state_bytes(self.size()).checked_mul(count) {
+        let each = state_bytes(self.size());
+        let bytes = match each.checked_mul(count) {
             Some(bytes) if count <= u32::MAX as usize => bytes,
             _ => fail!(Argument, "{count} mutexes on one rank are too many"),
         };
@@ -248,9 +276,28 @@ impl Engine {
             unsafe { std::ptr::write_bytes(base, 0, bytes) };
         }
         self.barrier_of(group)?;
-        let counts =
-            segment.parts().iter().map(|p| p.len() / state_bytes(self.size())).collect();
-        Ok(Arc::new(MutexSet { segment, counts, live: AtomicBool::new(true) }))
+        let counts: Vec<usize> = segment.parts().iter().map(|p| p.len() / each).collect();
+        let mut before = 0;
+        let mut places = Vec::new();
+        for (rank, part) in segment.parts().iter().enumerate() {
+            let mut place = Place {
+                world: group.members()[rank],
+                address: part.address(),
+                slice: std::ptr::null_mut(),
+                offset: 0,
+                path: Path::Direct,
+                before,
+            };
+            if !part.is_empty() {
+                let hit = self.memory.registry.find(place.world, part.address(), part.len())?;
+                (place.slice, place.offset) = (hit.slice(), hit.offset);
+                place.path = path::for_atomics(hit.slab(), hit.slice());
+            }
+            places.push(place);
+            before += counts[rank];
+        }
+        let held = (0..before).map(|_| AtomicU64::new(0)).collect();
+        Ok(Arc::new(MutexSet { segment, counts, places, held, live: AtomicBool::new(true) }))
     }
 
     /// Unmakes a set. Collective over its group.
@@ -262,13 +309,7 @@ impl Engine {
         if !set.live.swap(false, Ordering::AcqRel) {
             fail!(State, "the mutexes were destroyed already");
         }
-        let id = set.segment.id();
-        let mut held = 0;
-        self.mutexes.held.lock().retain(|n, _| {
-            let mine = (n.group, n.set) == (id.group, id.number);
-            held += usize::from(mine);
-            !mine
-        });
+        let held = set.held.iter().filter(|h| h.load(Ordering::Relaxed) != 0).count();
         self.barrier_of(set.group())?;
         self.release(set.segment.clone())?;
         if held > 0 {
@@ -277,68 +318,31 @@ impl Engine {
         Ok(())
     }
 
-    fn find_mutex(&self, set: &MutexSet, index: usize, rank: usize) -> Result<Found> {
-        if !set.live.load(Ordering::Acquire) {
-            fail!(State, "the mutexes were destroyed");
-        }
-        let world = set.group().world_rank(rank)?;
-        if index >= set.counts[rank] {
-            fail!(
-                Argument,
-                "mutex {index} of rank {rank}, which has {} mutexes",
-                set.counts[rank]
-            );
-        }
-        let part = &set.segment.parts()[rank];
-        let address = part.address() + index * state_bytes(self.size());
-        let hit = self.memory.registry.find(world, address, state_bytes(self.size()))?;
-        let id = set.segment.id();
-        Ok(Found {
-            name: Name { group: id.group, set: id.number, owner: world as u32, index: index as u32 },
-            world,
-            address,
-            state: hit.slice().wrapping_add(hit.offset),
-            path: path::for_atomics(hit.slab(), hit.slice()),
-            slice: hit.slice(),
-            stripe: stripe::of(hit.offset),
-            place: rma::Target {
-                slab: hit.slab().clone(),
-                world,
-                rank: hit.group_rank(),
-                offset: hit.offset,
-            },
-        })
-    }
-
     /// Notes that this thread is about to hold the mutex; another thread of this
     /// rank is waited for.
-    fn claim(&self, name: Name, wait: bool) -> Result<bool> {
-        let me = std::thread::current().id();
-        let mut tried = false;
-        let claim = || {
-            let mut held = self.mutexes.held.lock();
-            match held.get(&name) {
-                None => {
-                    held.insert(name, me);
-                    Ok(true)
-                }
-                Some(&thread) if thread == me && wait => fail!(
-                    State,
-                    "mutex {} of rank {} is held by the caller already: waiting for it would \
-                     never end",
-                    name.index,
-                    name.owner
-                ),
-                Some(_) => Ok(false),
-            }
+    fn claim(&self, found: &Found<'_>, wait: bool) -> Result<bool> {
+        let me = thread_number();
+        let claim = || match found.held.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Ok(true),
+            Err(holder) if holder == me && wait => fail!(
+                State,
+                "mutex {} of rank {} is held by the caller already: waiting for it would never end",
+                found.name.index,
+                found.name.owner
+            ),
+            Err(_) => Ok(false),
         };
-        let what = || format!("another thread to release mutex {} of rank {}", name.index, name.owner);
-        wait::until(self, &what, || {
-            let got = claim()?;
-            tried = got;
-            Ok(got || !wait)
-        })?;
-        Ok(tried)
+        let mut got = claim()?;
+        if !got && wait {
+            let name = found.name;
+            let what =
+                || format!("another thread to release mutex {} of rank {}", name.index, name.owner);
+            wait::until(self, &what, || {
+                got = claim()?;
+                Ok(got)
+            })?;
+        }
+        Ok(got)
     }
 
     /// Takes a mutex; waits in turn while another rank holds it.
@@ -347,46 +351,53 @@ impl Engine {
     /// `Rank`, `Argument` (no such mutex), `State` (destroyed, or held by the
     /// caller already).
     pub fn lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
-        let found = self.find_mutex(set, index, rank)?;
-        self.claim(found.name, true)?;
+        let found = set.find(index, rank, self.size())?;
+        self.claim(&found, true)?;
         let taken = self.acquire(&found);
         if taken.is_err() {
-            self.mutexes.held.lock().remove(&found.name);
+            found.held.store(0, Ordering::Release);
         }
         taken
     }
 
-    fn acquire(&self, found: &Found) -> Result<()> {
+    /// Where the window path finds the state.
+    fn window_place(&self, found: &Found<'_>) -> Result<rma::Target> {
+        let world = found.place.world;
+        let hit = self.memory.registry.find(world, found.address(), 8)?;
+        Ok(rma::Target {
+            slab: hit.slab().clone(),
+            world,
+            rank: hit.group_rank(),
+            offset: hit.offset,
+        })
+    }
+
+    fn acquire(&self, found: &Found<'_>) -> Result<()> {
         let name = found.name;
         let what = || format!("mutex {} of rank {}", name.index, name.owner);
         let granted = || wait::until(self, &what, || Ok(self.mutexes.take_grant(name)));
-        match found.path {
+        match found.place.path {
             Path::Direct => {
-                // SAFETY: the slice and the state in it stay mapped while the
-                // set lives, which `place` guarantees.
-                let state = unsafe { State::at(found.state) };
                 let me = self.rank();
-                {
-                    // SAFETY: as above.
-                    let _held = unsafe { stripe::take(found.slice, found.stripe) };
-                    if state.acquire(me, true) {
-                        return Ok(());
-                    }
+                let (state, lock) = found.state();
+                if state.acquire(me, true) {
+                    return Ok(());
                 }
+                drop(lock);
                 let word = state.granted(me);
-                wait::until(&OnWord { engine: self, word }, &what, || {
+                wait::until(&OnWord { engine: self, word, value: 0 }, &what, || {
                     Ok(word.load(Ordering::Acquire) == 1)
                 })
             }
             Path::Message => {
-                let mut header = Header::new(Kind::Lock, found.address);
+                let mut header = Header::new(Kind::Lock, found.address());
                 header.operand = name.operand();
-                self.messenger()?.command(self, found.world, header)?;
+                self.messenger()?.command(self, found.place.world, header)?;
                 granted()
             }
             Path::Rma => {
                 let me = self.rank() as i64 + 1;
-                let last = rma::rmw(self, &found.place, super::Rmw::SwapLong(me))?;
+                let last = rma::rmw(self, &self.window_place(found)?, super::Rmw::SwapLong(me))?;
                 if last == 0 {
                     return Ok(());
                 }
@@ -400,41 +411,38 @@ impl Engine {
 
     /// Takes a mutex if it is free; never waits for another rank.
     pub fn try_lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<bool> {
-        let found = self.find_mutex(set, index, rank)?;
-        if !self.claim(found.name, false)? {
+        let found = set.find(index, rank, self.size())?;
+        if !self.claim(&found, false)? {
             return Ok(false);
         }
         let got = self.try_acquire(&found);
         if !matches!(got, Ok(true)) {
-            self.mutexes.held.lock().remove(&found.name);
+            found.held.store(0, Ordering::Release);
         }
         got
     }
 
-    fn try_acquire(&self, found: &Found) -> Result<bool> {
-        match found.path {
+    fn try_acquire(&self, found: &Found<'_>) -> Result<bool> {
+        match found.place.path {
             Path::Direct => {
-                // SAFETY: as in `acquire`.
-                unsafe {
-                    let _held = stripe::take(found.slice, found.stripe);
-                    Ok(State::at(found.state).acquire(self.rank(), false))
-                }
+                let (state, _lock) = found.state();
+                Ok(state.acquire(self.rank(), false))
             }
             Path::Message => {
-                let mut header = Header::new(Kind::TryLock, found.address);
+                let mut header = Header::new(Kind::TryLock, found.address());
                 header.operand = found.name.operand();
-                Ok(self.messenger()?.ask(self, found.world, header)? == 1)
+                Ok(self.messenger()?.ask(self, found.place.world, header)? == 1)
             }
-            Path::Rma => {
-                let window = found.place.slab.window().expect("the path needs a window");
-                let me = self.rank() as i64 + 1;
-                // SAFETY: the state's first word lies in the owner's slice.
-                let found = unsafe {
-                    window.compare_and_swap(0, me, found.place.rank, found.place.offset)
-                }?;
-                Ok(found == 0)
-            }
+            Path::Rma => Ok(self.swap_if(found, 0, self.rank() as i64 + 1)? == 0),
         }
+    }
+
+    /// Compare-and-swap of a mutex's word in a window.
+    fn swap_if(&self, found: &Found<'_>, expected: i64, new: i64) -> Result<i64> {
+        let place = self.window_place(found)?;
+        let window = place.slab.window().expect("the path was chosen because there is a window");
+        // SAFETY: the state's first word lies in the owner's slice.
+        unsafe { window.compare_and_swap(expected, new, place.rank, place.offset) }
     }
 
     /// Releases a mutex. Everything that this rank has issued is complete before
@@ -443,43 +451,37 @@ impl Engine {
     /// # Errors
     /// `Rank`, `Argument`, or `State` where this rank does not hold the mutex.
     pub fn unlock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
-        let found = self.find_mutex(set, index, rank)?;
-        if !self.mutexes.held.lock().contains_key(&found.name) {
+        let found = set.find(index, rank, self.size())?;
+        if found.held.load(Ordering::Relaxed) == 0 {
             fail!(State, "mutex {index} of rank {rank} is not held by this rank");
         }
         self.fence_all()?;
         let released = self.release_mutex(&found);
-        self.mutexes.held.lock().remove(&found.name);
+        found.held.store(0, Ordering::Release);
         released
     }
 
-    fn release_mutex(&self, found: &Found) -> Result<()> {
+    fn release_mutex(&self, found: &Found<'_>) -> Result<()> {
         let name = found.name;
-        match found.path {
+        match found.place.path {
             Path::Direct => {
-                // SAFETY: as in `acquire`.
-                let state = unsafe { State::at(found.state) };
-                let next = {
-                    // SAFETY: as above.
-                    let _held = unsafe { stripe::take(found.slice, found.stripe) };
-                    state.release(self.rank())
-                };
-                hand_over(self, state, name, next, found.world)
+                let (state, lock) = found.state();
+                let next = state.release(self.rank());
+                drop(lock);
+                match next {
+                    Ok(None) => Ok(()),
+                    next => hand_over(self, state, name, next, found.place.world),
+                }
             }
             Path::Message => {
-                let mut header = Header::new(Kind::Unlock, found.address);
+                let mut header = Header::new(Kind::Unlock, found.address());
                 header.operand = name.operand();
-                self.messenger()?.command(self, found.world, header)?;
+                self.messenger()?.command(self, found.place.world, header)?;
                 Ok(())
             }
             Path::Rma => {
-                let window = found.place.slab.window().expect("the path needs a window");
                 let me = self.rank() as i64 + 1;
-                // SAFETY: the state's first word lies in the owner's slice.
-                let last = unsafe {
-                    window.compare_and_swap(me, 0, found.place.rank, found.place.offset)
-                }?;
-                if last == me {
+                if self.swap_if(found, me, 0)? == me {
                     return Ok(());
                 }
                 let mut next = None;
@@ -520,7 +522,7 @@ fn hand_over(
     if engine.reaches_directly(owner, next) {
         let word = state.granted(next);
         word.store(1, Ordering::Release);
-        futex(word, libc::FUTEX_WAKE, 1, None);
+        futex::wake_all(word);
         return Ok(());
     }
     let mut header = Header::new(Kind::Grant, 0);

@@ -21,30 +21,59 @@ pub unsafe fn accumulate(
     shape: &Shape,
     scale: Scale,
 ) {
-    let block = shape.block();
-    let element = scale.element();
-    let mut held: Option<(usize, stripe::Held)> = None;
+    let mut held = None;
     shape.for_each(&mut |l, r| {
-        let mut at = offset.wrapping_add_signed(r);
-        let mut source = local.wrapping_offset(l);
-        let end = at + block;
-        while at < end {
-            let mine = stripe::of(at);
-            if held.as_ref().is_none_or(|(s, _)| *s != mine) {
-                held = None; // never two at a time
-                // SAFETY: the caller vouches for the slice.
-                held = Some((mine, unsafe { stripe::take(slice, mine) }));
-            }
-            // To the end of the stripe, in whole elements: one that crosses
-            // belongs to the stripe of its first byte.
-            let room = (at / stripe::SPAN + 1) * stripe::SPAN - at;
-            let n = room.next_multiple_of(element).min(end - at);
-            // SAFETY: the caller vouches for both extents.
-            unsafe { kernel::accumulate(source, slice.add(at), n, scale) };
-            at += n;
-            source = source.wrapping_add(n);
-        }
+        let at = offset.wrapping_add_signed(r);
+        // SAFETY: passed on from the caller.
+        unsafe { row(slice, at, local.wrapping_offset(l), shape.block(), scale, &mut held) };
     });
+}
+
+/// As [`accumulate`], for contiguous bytes.
+///
+/// # Safety
+/// As for [`accumulate`].
+#[inline]
+pub unsafe fn accumulate_row(
+    slice: *mut u8,
+    offset: usize,
+    local: *const u8,
+    bytes: usize,
+    scale: Scale,
+) {
+    // SAFETY: passed on from the caller.
+    unsafe { row(slice, offset, local, bytes, scale, &mut None) };
+}
+
+/// Accumulates one row, taking the stripes that it lies in one after the other;
+/// `held` is the stripe held from the row before, if any.
+#[inline]
+unsafe fn row(
+    slice: *mut u8,
+    mut at: usize,
+    mut source: *const u8,
+    bytes: usize,
+    scale: Scale,
+    held: &mut Option<(usize, stripe::Held)>,
+) {
+    let element = scale.element();
+    let end = at + bytes;
+    while at < end {
+        let mine = stripe::of(at);
+        if held.as_ref().is_none_or(|(s, _)| *s != mine) {
+            *held = None; // never two at a time
+            // SAFETY: the caller vouches for the slice.
+            *held = Some((mine, unsafe { stripe::take(slice, mine) }));
+        }
+        // To the end of the stripe, in whole elements: one that crosses belongs
+        // to the stripe of its first byte.
+        let room = (at / stripe::SPAN + 1) * stripe::SPAN - at;
+        let n = room.next_multiple_of(element).min(end - at);
+        // SAFETY: the caller vouches for both extents.
+        unsafe { kernel::accumulate(source, slice.add(at), n, scale) };
+        at += n;
+        source = source.wrapping_add(n);
+    }
 }
 
 /// Combines the number at `slice[offset..]` and returns what was there.

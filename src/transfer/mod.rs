@@ -109,6 +109,40 @@ impl Engine {
         unsafe { self.blocking(Kind::Get, target, remote, local, &Shape::contiguous(bytes)) }
     }
 
+    /// Accumulates contiguous elements. On return the source may be reused.
+    ///
+    /// # Errors
+    /// As for [`Engine::put`]; `Type` where the bytes are no whole number of
+    /// elements.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of `bytes` bytes.
+    #[inline]
+    pub unsafe fn accumulate(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+        scale: Scale,
+    ) -> Result<()> {
+        self.check_rank(target)?;
+        let kind = Kind::Accumulate(scale);
+        if bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit()) {
+            let hit = self.memory.registry.find(target, remote, bytes)?;
+            let slice = hit.slice();
+            if path::for_atomics(hit.slab(), slice) == Path::Direct {
+                self.settle(target, Path::Direct)?;
+                // SAFETY: the registry vouches for the remote bytes while `hit`
+                // is held, the caller for the local ones.
+                unsafe { direct::accumulate_row(slice, hit.offset, local, bytes, scale) };
+                return Ok(());
+            }
+        }
+        // SAFETY: passed on from the caller.
+        unsafe { self.blocking(kind, target, remote, local.cast_mut(), &Shape::contiguous(bytes)) }
+    }
+
     /// Moves contiguous bytes if their path is direct; false if it is not, and
     /// nothing has moved.
     ///

@@ -99,6 +99,11 @@ static void selection(void)
   free(ranks);
 }
 
+static unsigned long address_of(int i)    /* entry i of the table; the top bit is set */
+{
+  return 0xf000000000000001UL + 4096UL * (unsigned long)i;
+}
+
 static void addresses(void)
 {
   ARMCI_Group world;
@@ -106,15 +111,14 @@ static void addresses(void)
   ARMCI_Group_get_world(&world);
   for (int group = 0; group < 2; group++) {
     memset(table, 0, 3 * (size_t)nproc * sizeof(void *));
-    for (int i = 0; i < 3; i++)     /* the top bit, too */
-      table[3 * me + i] = (void *)(0xf000000000000001UL + 4096UL * (unsigned long)me + (unsigned long)i);
+    for (int i = 3 * me; i < 3 * me + 3; i++)
+      table[i] = (void *)address_of(i);
     if (group)
       armci_exchange_address_grp(table, 3 * nproc, &world);
     else
       armci_exchange_address(table, 3 * nproc);
     for (int i = 0; i < 3 * nproc; i++)
-      CHECK((unsigned long)table[i] == 0xf000000000000001UL + 4096UL * (unsigned long)(i / 3) + (unsigned long)(i % 3),
-            "entry %d is %p", i, table[i]);
+      CHECK((unsigned long)table[i] == address_of(i), "entry %d is %p", i, table[i]);
   }
   free(table);
 }

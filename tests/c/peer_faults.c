@@ -3,6 +3,9 @@
 #include "check.h"
 
 #include <sys/statvfs.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 /* A fence to a rank outside a live group's segment. */
 static void fence_outside_group(void)
@@ -26,10 +29,10 @@ static void fence_outside_group(void)
 /* An outer stride that is no multiple of the inner one. */
 static void uneven_strides(void)
 {
-  void **base = check_segment(1000);
+  void **base = check_segment(1024);
   const int target = (me + 1) % nproc;
   int far[2] = { 24, 100 }, near[2] = { 16, 64 }, count[3] = { 16, 4, 5 };
-  unsigned char source[320], want[1000];
+  unsigned char source[320], want[1024];
 
   check_fill(source, 1, sizeof source);
   CHECK_OK(ARMCI_PutS(source, near, base[target], far, count, 2, target));
@@ -38,41 +41,52 @@ static void uneven_strides(void)
   for (int i = 0; i < 5; i++)
     for (int j = 0; j < 4; j++)
       memcpy(want + 100 * i + 24 * j, source + 64 * i + 16 * j, 16);
-  CHECK_BYTES(base[me], want, 1000, "strides 24 and 100");
+  CHECK_BYTES(base[me], want, 1024, "strides 24 and 100");
   check_free_segment(base);
 }
 
-/* A scaled non-blocking accumulate of a vector: no use of freed memory. */
+/* A scaled non-blocking accumulate of a vector uses no memory it has freed;
+ * small blocks and blocks too large to be sent at once. */
 static void scaled_nbaccv(void)
 {
-  enum { BLOCKS = 500, ROUNDS = 20 };
-  void **base = check_segment(BLOCKS * 8);
+  enum { BLOCKS = 16, ROUNDS = 5 };
+  static const int items[] = { 1, 8192 };
   const int target = (me + 1) % nproc;
-  double scale = 3.0, *source = check_calloc(BLOCKS * 8);
-  void *from[BLOCKS], *to[BLOCKS];
-  armci_giov_t iov = { .src_ptr_array = from, .dst_ptr_array = to, .bytes = 8, .ptr_array_len = BLOCKS };
+  double scale = 3.0;
   armci_hdl_t handle;
 
-  for (int i = 0; i < BLOCKS; i++) {
-    source[i] = i;
-    from[i] = &source[i];
-    to[i] = check_at(base, target, 8L * (BLOCKS - 1 - i));
+#ifdef __GLIBC__
+  mallopt(M_PERTURB, 0xa5);         /* freed memory loses its content */
+#endif
+  for (int size = 0; size < 2; size++) {
+    const int n = items[size];
+    void **base = check_segment(8L * n * BLOCKS), *from[BLOCKS], *to[BLOCKS];
+    double *source = check_calloc(8L * n * BLOCKS), *mine = base[me];
+    armci_giov_t iov = { .src_ptr_array = from, .dst_ptr_array = to, .bytes = 8 * n,
+                         .ptr_array_len = BLOCKS };
+    for (int i = 0; i < BLOCKS; i++) {
+      from[i] = &source[i * n];
+      to[i] = check_at(base, target, 8L * n * (BLOCKS - 1 - i));
+      for (int j = 0; j < n; j++)
+        source[i * n + j] = i + 0.5 * j;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+      ARMCI_INIT_HANDLE(&handle);
+      CHECK_OK(ARMCI_NbAccV(ARMCI_ACC_DBL, &scale, &iov, 1, target, &handle));
+      CHECK_OK(ARMCI_Wait(&handle));
+    }
+    ARMCI_Barrier();
+    for (int i = 0; i < BLOCKS; i++)
+      for (int j = 0; j < n; j++) {
+        const double got = mine[(BLOCKS - 1 - i) * n + j], want = ROUNDS * 3.0 * (i + 0.5 * j);
+        CHECK(got == want, "block %d of %d items, item %d: %g, expected %g", i, n, j, got, want);
+      }
+    free(source);
+    check_free_segment(base);
   }
-  for (int round = 0; round < ROUNDS; round++) {
-    void *noise;
-    ARMCI_INIT_HANDLE(&handle);
-    CHECK_OK(ARMCI_NbAccV(ARMCI_ACC_DBL, &scale, &iov, 1, target, &handle));
-    noise = check_calloc(BLOCKS * 8);                 /* takes what was just freed */
-    memset(noise, 0x55, BLOCKS * 8);
-    CHECK_OK(ARMCI_Wait(&handle));
-    free(noise);
-  }
-  ARMCI_Barrier();
-  for (int i = 0; i < BLOCKS; i++)
-    CHECK(((double *)base[me])[BLOCKS - 1 - i] == 3.0 * i * ROUNDS, "item %d is %g, expected %g", i,
-          ((double *)base[me])[BLOCKS - 1 - i], 3.0 * i * ROUNDS);
-  free(source);
-  check_free_segment(base);
+#ifdef __GLIBC__
+  mallopt(M_PERTURB, 0);
+#endif
 }
 
 /* Test after an operation on oneself ends. */

@@ -342,7 +342,6 @@ pub const ALONE: &[Alone] = &[
     Alone {
         name: "small_shm",
         label: "shm_dir of 16 MiB",
-        env: &[("PORTOLAN_SHM_DIR", limits::SMALL_DIR)],
         wrap: Some(limits::WITH_SMALL_DIR),
         skip: limits::cannot_mount,
         run: limits::small_directory,
@@ -352,7 +351,7 @@ pub const ALONE: &[Alone] = &[
         name: "small_shm_nodes",
         label: "shm_dir of 16 MiB node_size=1",
         ranks: 3,
-        env: &[("PORTOLAN_SHM_DIR", limits::SMALL_DIR), ("PORTOLAN_NODE_SIZE", "1")],
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
         wrap: Some(limits::WITH_SMALL_DIR),
         skip: limits::cannot_mount,
         quick: false,

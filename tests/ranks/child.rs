@@ -180,6 +180,12 @@ impl Ctx {
         self.put(target, at, bytemuck::bytes_of(&value));
     }
 
+    /// Gets so many numbers.
+    pub fn loads<T: Pod>(&self, target: usize, at: usize, count: usize) -> Vec<T> {
+        let bytes = self.get(target, at, count * std::mem::size_of::<T>());
+        bytes.chunks_exact(std::mem::size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
+    }
+
     /// Gets a number.
     pub fn load<T: Pod>(&self, target: usize, at: usize) -> T {
         bytemuck::pod_read_unaligned(&self.get(target, at, std::mem::size_of::<T>()))
@@ -187,6 +193,7 @@ impl Ctx {
 }
 
 /// This rank's own memory of a segment.
+#[expect(clippy::mut_from_ref, reason = "the memory is not the segment's own")]
 pub fn own(segment: &Segment) -> &mut [u8] {
     let base = segment.my_base();
     if base.is_null() {

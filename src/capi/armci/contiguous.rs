@@ -39,8 +39,8 @@ twin! {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
             // SAFETY: the caller vouches for the scale and the local bytes.
             unsafe {
-                let kind = Kind::Accumulate(types::scale(datatype, scale)?);
-                engine.blocking(kind, target, dst as usize, src.cast(), &Shape::contiguous(bytes))
+                let scale = types::scale(datatype, scale)?;
+                engine.accumulate(target, dst as usize, src.cast(), bytes, scale)
             }
         })
     }

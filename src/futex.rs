@@ -1,0 +1,47 @@
+//! Sleeping on a word of memory, shared between processes or not.
+
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+fn call(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>) {
+    let time = timeout.map(|t| libc::timespec {
+        tv_sec: t.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(t.subsec_nanos()),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the word is mapped and aligned, the time is valid or null. Words
+    // may be shared between processes, so the private flag is not set.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time) };
+}
+
+/// Sleeps until somebody wakes the word, or the time is over; returns at once
+/// where the word is not `value`. May return early: look again.
+pub fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
+    call(word, libc::FUTEX_WAIT, value, Some(timeout));
+}
+
+/// Wakes all who sleep on the word.
+pub fn wake_all(word: &AtomicU32) {
+    call(word, libc::FUTEX_WAKE, i32::MAX as u32, None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_sleeper_wakes() {
+        let word = AtomicU32::new(0);
+        wait(&word, 1, Duration::from_secs(10)); // another value: at once
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while word.load(Ordering::Acquire) == 0 {
+                    wait(&word, 0, Duration::from_secs(10));
+                }
+            });
+            word.store(1, Ordering::Release);
+            wake_all(&word);
+        });
+    }
+}

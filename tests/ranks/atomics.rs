@@ -1,0 +1,129 @@
+//! All ranks at one location: nothing is lost, whatever mixes with what.
+
+use crate::child::{Ctx, own, step};
+use portolan::atomics::Rmw;
+use portolan::layout::{Shape, Vector};
+use portolan::path::kernel::Scale;
+use portolan::transfer::{Handle, Kind};
+
+/// Accumulate and fetch-and-add on the same numbers, from all ranks at once:
+/// they are one atomicity domain.
+pub fn totals(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(64);
+    own(&segment).fill(0);
+    ctx.barrier();
+    let rounds: i32 = if ctx.quick { 200 } else { 600 };
+    let shape = Shape::contiguous(4);
+    let (mut one, mut big) = (1i32, 1i64);
+    let add = Kind::Accumulate(Scale::Int(3));
+    let (mut seen, mut handle) = (vec![i64::MIN; ctx.n], Handle::default());
+    for i in 0..rounds {
+        step(format!("totals: round {i} of {rounds}"));
+        for turn in 0..ctx.n {
+            let target = (ctx.me + turn) % ctx.n;
+            let at = segment.parts()[target].address();
+            // SAFETY: the sources live until the waits below.
+            unsafe {
+                engine.blocking(add, target, at, (&raw mut one).cast(), &shape).expect("acc");
+                let long = Kind::Accumulate(Scale::Long(1));
+                let shape = Shape::contiguous(8);
+                handle.issue(engine, long, target, at + 16, (&raw mut big).cast(), &shape).expect("acc");
+            }
+            let old = engine.rmw(target, at, Rmw::AddInt(5)).expect("rmw");
+            assert!(old > seen[target], "a counter that only grows went from {} to {old}", seen[target]);
+            seen[target] = old;
+            engine.rmw(target, at + 16, Rmw::AddLong(1 << 32)).expect("rmw");
+        }
+    }
+    handle.wait(engine).expect("wait");
+    ctx.barrier();
+    let all = ctx.n as i64 * i64::from(rounds);
+    for target in 0..ctx.n {
+        let at = segment.parts()[target].address();
+        assert_eq!(i64::from(ctx.load::<i32>(target, at)), 8 * all, "acc and fetch-and-add of ints");
+        assert_eq!(ctx.load::<i64>(target, at + 16), all + (all << 32), "of longs");
+    }
+    ctx.free(segment);
+}
+
+/// Swaps pass tokens on: each is in exactly one place at the end.
+pub fn swaps(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(16);
+    own(&segment)[..8].copy_from_slice(&(1000 + ctx.me as i64).to_ne_bytes());
+    own(&segment)[8..12].copy_from_slice(&(2000 + ctx.me as i32).to_ne_bytes());
+    let tallies = ctx.allocate(32 * ctx.n);
+    own(&tallies).fill(0);
+    ctx.barrier();
+    let (mut long, mut int) = (ctx.me as i64, ctx.me as i64);
+    for i in 0..if ctx.quick { 200 } else { 500 } {
+        step(format!("swaps: round {i}"));
+        let target = (ctx.me + i) % ctx.n;
+        let at = segment.parts()[target].address();
+        long = engine.rmw(target, at, Rmw::SwapLong(long)).expect("swap");
+        int = engine.rmw(target, at + 8, Rmw::SwapInt(int as i32)).expect("swap");
+    }
+    ctx.barrier();
+    let count = |token: i64| if token >= 1000 { token as usize % 1000 } else { ctx.n + token as usize };
+    let mut hold = vec![count(long), count(ctx.load::<i64>(ctx.me, segment.parts()[ctx.me].address()))];
+    hold.push(2 * ctx.n + count(int));
+    hold.push(
+        2 * ctx.n + count(i64::from(ctx.load::<i32>(ctx.me, segment.parts()[ctx.me].address() + 8))),
+    );
+    let at = tallies.parts()[0].address();
+    for token in hold {
+        engine.rmw(0, at + 8 * token, Rmw::AddLong(1)).expect("rmw");
+    }
+    ctx.barrier();
+    let found: Vec<i64> = ctx.loads(0, at, 4 * ctx.n);
+    assert_eq!(found, vec![1; 4 * ctx.n], "how often each token is somewhere");
+    ctx.free(tallies);
+    ctx.free(segment);
+}
+
+/// Long and strided accumulates of all ranks over the same elements, which span
+/// several of the locks that make them atomic.
+pub fn stripes(ctx: &Ctx) {
+    const ELEMENTS: usize = 10_000;
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(8 * ELEMENTS + 8);
+    own(&segment).fill(0);
+    ctx.barrier();
+    let ones = vec![1.0f64; ELEMENTS];
+    let source = ones.as_ptr().cast::<u8>().cast_mut();
+    let rounds = if ctx.quick { 4 } else { 10 };
+    let odd = Shape::strided(&[8, ELEMENTS / 2], &[16], &[16]).expect("a shape");
+    let rows = Shape::strided(&[800, ELEMENTS / 100], &[800], &[800]).expect("a shape");
+    let remote_offsets: Vec<usize> = (0..ELEMENTS / 10).rev().map(|i| 80 * i + 24).collect();
+    let local: Vec<usize> = (0..ELEMENTS / 10).map(|i| source as usize + 8 * i).collect();
+    for round in 0..rounds {
+        for turn in 0..ctx.n {
+            step(format!("stripes: round {round}, turn {turn}"));
+            let target = (ctx.me + turn) % ctx.n;
+            let at = segment.parts()[target].address();
+            let acc = |by: f64| Kind::Accumulate(Scale::Double(by));
+            let remote: Vec<usize> = remote_offsets.iter().map(|o| at + o).collect();
+            // SAFETY: the source has all elements and lives until the end.
+            unsafe {
+                engine.blocking(acc(1.0), target, at, source, &rows).expect("acc");
+                engine.implicit(acc(2.0), target, at + 8, source, &odd).expect("acc");
+                let list = [Vector { block: 8, local: &local, remote: &remote }];
+                engine.vector(acc(4.0), target, &list).expect("acc");
+            }
+        }
+    }
+    engine.wait_implicit().expect("wait");
+    ctx.barrier();
+    let times = (ctx.n * rounds) as f64;
+    let mut want = vec![1.0; ELEMENTS];
+    want.iter_mut().skip(1).step_by(2).for_each(|w| *w += 2.0);
+    want.iter_mut().skip(3).step_by(10).for_each(|w| *w += 4.0);
+    for target in 0..ctx.n {
+        let got: Vec<f64> = ctx.loads(target, segment.parts()[target].address(), ELEMENTS);
+        for (i, (g, w)) in got.iter().zip(&want).enumerate() {
+            assert_eq!(*g, w * times, "element {i} at rank {target}");
+        }
+    }
+    ctx.free(segment);
+}

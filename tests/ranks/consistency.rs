@@ -1,0 +1,121 @@
+//! Location consistency: what one rank does to one location, in its order.
+
+use crate::child::{Ctx, step};
+use crate::rng::Rng;
+use portolan::atomics::Rmw;
+use portolan::layout::Shape;
+use portolan::path::kernel::Scale;
+use portolan::transfer::{Handle, Kind};
+
+/// Every rank has a slot of this many bytes at every rank.
+const SLOT: usize = 320 << 10;
+
+/// Blocking operations of every pair of kinds, in tight loops.
+pub fn consistency(ctx: &Ctx) {
+    let segment = ctx.allocate(SLOT * ctx.n);
+    let mut rng = Rng::new(ctx.seed, &[ctx.me as u64, 77]);
+    for turn in 0..ctx.n {
+        let target = (ctx.me + turn) % ctx.n;
+        let at = segment.parts()[target].address() + SLOT * ctx.me;
+        step(format!("consistency: bytes at rank {target}"));
+        for (bytes, times) in [(1, 100), (8, 200), (100, 100), (5000, 40), (40_000, 10), (300_000, 3)] {
+            for _ in 0..if ctx.quick { times / 3 + 1 } else { times } {
+                bytes_in_order(ctx, target, at, bytes, &mut rng);
+            }
+        }
+        step(format!("consistency: numbers at rank {target}"));
+        for i in 0..if ctx.quick { 50 } else { 200 } {
+            numbers_in_order(ctx, target, at, i);
+        }
+    }
+    step("consistency: free");
+    ctx.free(segment);
+}
+
+fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut Rng) {
+    let engine = &*ctx.engine;
+    let (first, second) = (rng.bytes(bytes), rng.bytes(bytes));
+    ctx.put(target, at, &first);
+    assert!(ctx.get(target, at, bytes) == first, "put; get of {bytes} bytes");
+    ctx.put(target, at, &second);
+    ctx.put(target, at, &first);
+    assert!(ctx.get(target, at, bytes) == first, "put; put; get of {bytes} bytes");
+
+    // Pieces of what a put wrote, by a strided put and a strided get.
+    if bytes >= 8 {
+        let (rows, row) = (bytes / 8, 3);
+        let shape = Shape::strided(&[row, rows], &[row as isize], &[8]).expect("a shape");
+        let mut want = first.clone();
+        for i in 0..rows {
+            want[8 * i..8 * i + row].copy_from_slice(&second[row * i..row * i + row]);
+        }
+        // SAFETY: the source has more than `rows * row` bytes.
+        unsafe { engine.put_shape(target, at, second.as_ptr(), &shape) }.expect("strided put");
+        assert!(ctx.get(target, at, bytes) == want, "put; strided put; get of {bytes} bytes");
+        let mut packed = vec![0u8; rows * row];
+        // SAFETY: the buffer has as many bytes as the shape.
+        unsafe { engine.blocking(Kind::Get, target, at, packed.as_mut_ptr(), &shape) }.expect("strided get");
+        assert!(packed == second[..rows * row], "put; strided get of {bytes} bytes");
+    }
+
+    // Not blocking, ordered by a wait or a fence.
+    let shape = Shape::contiguous(bytes);
+    let mut handle = Handle::default();
+    // SAFETY: the source lives and stays as it is until the wait or fence.
+    unsafe {
+        handle.issue(engine, Kind::Put, target, at, second.as_ptr().cast_mut(), &shape).expect("put");
+        handle.wait(engine).expect("wait");
+        assert!(ctx.get(target, at, bytes) == second, "handle put; wait; get of {bytes} bytes");
+        engine.implicit(Kind::Put, target, at, first.as_ptr().cast_mut(), &shape).expect("put");
+        engine.fence(target).expect("fence");
+        assert!(ctx.get(target, at, bytes) == first, "implicit put; fence; get of {bytes} bytes");
+        engine.wait_implicit().expect("wait");
+    }
+}
+
+fn accumulate<T: bytemuck::Pod>(ctx: &Ctx, target: usize, at: usize, values: &[T], scale: Scale) {
+    let source = bytemuck::cast_slice::<T, u8>(values);
+    let shape = Shape::contiguous(source.len());
+    // SAFETY: an accumulate reads its source only, which has the shape's bytes.
+    unsafe {
+        ctx.engine.blocking(Kind::Accumulate(scale), target, at, source.as_ptr().cast_mut(), &shape)
+    }
+    .expect("accumulate");
+}
+
+fn numbers_in_order(ctx: &Ctx, target: usize, at: usize, i: i32) {
+    let engine = &*ctx.engine;
+    let rmw = |op| engine.rmw(target, at, op).expect("rmw");
+    // put; acc; get
+    ctx.store(target, at, 10 * i);
+    accumulate(ctx, target, at, &[3i32], Scale::Int(2));
+    assert_eq!(ctx.load::<i32>(target, at), 10 * i + 6, "put; acc; get");
+    // acc; rmw; get
+    accumulate(ctx, target, at, &[1i32], Scale::Int(1));
+    assert_eq!(rmw(Rmw::AddInt(5)), i64::from(10 * i + 7), "acc; rmw");
+    assert_eq!(ctx.load::<i32>(target, at), 10 * i + 12, "acc; rmw; get");
+    // rmw; put; rmw; acc; rmw
+    assert_eq!(rmw(Rmw::SwapInt(-1)), i64::from(10 * i + 12), "get; swap");
+    ctx.store(target, at, -9i32);
+    assert_eq!(rmw(Rmw::AddInt(1)), -9, "swap; put; rmw");
+    accumulate(ctx, target, at, &[100i32], Scale::Int(1));
+    assert_eq!(rmw(Rmw::SwapInt(0)), 92, "rmw; acc; rmw");
+    // The same with longs and doubles, and a source that is changed at once.
+    let mut value = [1i64 << 40];
+    ctx.store(target, at, 5i64);
+    accumulate(ctx, target, at, &value, Scale::Long(3));
+    value[0] = -77;
+    assert_eq!(rmw(Rmw::AddLong(1)), (3 << 40) + 5, "put; acc of a long; rmw");
+    assert_eq!(rmw(Rmw::SwapLong(value[0])), (3 << 40) + 6, "rmw; swap of a long");
+    assert_eq!(ctx.load::<i64>(target, at), -77, "swap; get of a long");
+    let mut many = vec![0.5f64; 300];
+    ctx.put(target, at, bytemuck::cast_slice(&many));
+    for _ in 0..3 {
+        accumulate(ctx, target, at, &many, Scale::Double(2.0));
+        accumulate(ctx, target, at, &many, Scale::Double(1.0));
+        many[299] += 1.0;
+    }
+    let got: Vec<f64> = ctx.loads(target, at, 300);
+    assert_eq!(got[..299], [5.0; 299], "put; six accs; get of doubles");
+    assert_eq!(got[299], 14.0, "accs of a source that changes between them");
+}

@@ -1,0 +1,130 @@
+//! Fences and flags: who is told that data is there, finds it.
+
+use crate::child::{Ctx, own, step};
+use crate::rng::Rng;
+use mpi::ffi;
+use portolan::layout::Shape;
+use portolan::path::kernel::Scale;
+use portolan::transfer::Kind;
+use portolan::wait::Progress;
+
+const TAG: i32 = 77;
+
+fn int_type() -> ffi::MPI_Datatype {
+    // SAFETY: a constant of the bindings.
+    unsafe { ffi::RSMPI_INT32_T }
+}
+
+/// Sends a number by MPI itself, past the engine.
+fn tell(to: usize, value: i32) {
+    // SAFETY: one int, on the stack until the call returns.
+    unsafe {
+        let world = ffi::RSMPI_COMM_WORLD;
+        let rc = ffi::MPI_Send((&raw const value).cast(), 1, int_type(), to as i32, TAG, world);
+        assert_eq!(rc, 0, "MPI_Send");
+    }
+}
+
+/// Receives it. Where this rank is served by a thread it blocks inside MPI, so
+/// that nothing but the fence can have brought the data.
+fn told(ctx: &Ctx, from: usize) -> i32 {
+    let engine = &*ctx.engine;
+    let (mut value, mut flag) = (0i32, 0);
+    // SAFETY: one int and one flag on the stack.
+    unsafe {
+        let (world, ignore) = (ffi::RSMPI_COMM_WORLD, ffi::RSMPI_STATUS_IGNORE);
+        while engine.has_messages() && !engine.has_thread() && flag == 0 {
+            ffi::MPI_Iprobe(from as i32, TAG, world, &mut flag, ignore);
+            engine.poll().expect("poll");
+        }
+        let rc = ffi::MPI_Recv((&raw mut value).cast(), 1, int_type(), from as i32, TAG, world, ignore);
+        assert_eq!(rc, 0, "MPI_Recv");
+    }
+    value
+}
+
+/// Put or accumulate, fence, then a message: the target looks at its own memory.
+pub fn fences(ctx: &Ctx) {
+    const BYTES: usize = 300_000;
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(BYTES);
+    let (right, left) = ((ctx.me + 1) % ctx.n, (ctx.me + ctx.n - 1) % ctx.n);
+    let at = segment.parts()[right].address();
+    for round in 0..if ctx.quick { 10 } else { 40 } {
+        for bytes in [8, 104, 5000, 50_000, BYTES] {
+            step(format!("fences: round {round}, {bytes} bytes"));
+            own(&segment).fill(0);
+            ctx.barrier();
+            let content = |rank: usize| {
+                let mut rng = Rng::new(ctx.seed, &[rank as u64, round, bytes as u64]);
+                (0..bytes / 8).map(|_| rng.below(1000) as f64).collect::<Vec<f64>>()
+            };
+            let mine = content(ctx.me);
+            let source = mine.as_ptr().cast::<u8>().cast_mut();
+            let whole = Shape::contiguous(bytes);
+            let rows = Shape::strided(&[4, bytes / 4], &[4], &[4]).expect("a shape");
+            // SAFETY: the source has all bytes and lives until the wait below.
+            unsafe {
+                match round % 4 {
+                    0 => engine.put(right, at, source, bytes).expect("put"),
+                    1 => engine.implicit(Kind::Put, right, at, source, &whole).expect("put"),
+                    2 => engine.put_shape(right, at, source, &rows).expect("put"),
+                    _ => {
+                        let add = Kind::Accumulate(Scale::Double(1.0));
+                        engine.implicit(add, right, at, source, &whole).expect("acc");
+                    }
+                }
+            }
+            if round % 3 == 0 {
+                engine.fence_all().expect("fence");
+            } else {
+                engine.fence(right).expect("fence");
+            }
+            tell(right, bytes as i32);
+            assert_eq!(told(ctx, left), bytes as i32);
+            let want = content(left);
+            let found = &own(&segment)[..bytes];
+            if let Some(i) = found.iter().zip(bytemuck::cast_slice(&want)).position(|(a, b): (_, &u8)| a != b) {
+                panic!("round {round}: byte {i} of {bytes} is not there after the fence");
+            }
+            engine.wait_implicit().expect("wait");
+            ctx.barrier();
+        }
+    }
+    ctx.free(segment);
+}
+
+/// Data with a flag, passed round a ring.
+pub fn flags(ctx: &Ctx) {
+    const MOST: usize = 40_000;
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(MOST + 64);
+    own(&segment).fill(0);
+    ctx.barrier();
+    let right = (ctx.me + 1) % ctx.n;
+    let at = segment.parts()[right].address();
+    let flag = own(&segment)[MOST..].as_ptr().cast::<i32>();
+    for round in 1..if ctx.quick { 20 } else { 60 } {
+        let bytes = [8, 200, 6000, MOST][round % 4];
+        let pass_on = |data: &[u8]| {
+            let shape = Shape::strided(&[2, bytes / 2], &[2], &[2]).expect("a shape");
+            // SAFETY: the data has the shape's bytes.
+            unsafe { engine.put_flag(right, at, data.as_ptr(), &shape, at + MOST, round as i32) }
+                .expect("put with flag");
+        };
+        step(format!("flags: round {round}"));
+        if ctx.me == 0 {
+            pass_on(&Rng::new(ctx.seed, &[round as u64]).bytes(bytes));
+        }
+        // SAFETY: the flag is aligned and lives as long as the segment.
+        unsafe { engine.wait_flag(flag, round as i32) }.expect("wait for the flag");
+        let got = own(&segment)[..bytes].to_vec();
+        assert!(got == Rng::new(ctx.seed, &[round as u64]).bytes(bytes), "round {round}: data behind its flag");
+        if ctx.me != 0 {
+            pass_on(&got);
+        }
+        // The memory is written again in the next round only after all have looked.
+        ctx.barrier();
+    }
+    ctx.free(segment);
+}

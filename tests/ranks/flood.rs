@@ -1,0 +1,74 @@
+//! A flood of small puts holds a bounded amount of memory at the target.
+
+use crate::child::{Ctx, own, step};
+use portolan::layout::Shape;
+use portolan::path::Path;
+use portolan::path::kernel::Scale;
+use portolan::transfer::Kind;
+use std::time::Duration;
+
+/// Beyond what flow control allows: buffers of the MPI library itself.
+const SLACK: usize = 48 << 20;
+
+/// A line of `/proc/self/status`, in bytes.
+pub fn status(line: &str) -> usize {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let found = text.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(':'));
+    let kib = found.and_then(|l| l.split_whitespace().next()?.parse::<usize>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+/// All ranks but 0 put and accumulate small numbers at rank 0, which for a
+/// while does nothing at all.
+pub fn flood(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(4096);
+    own(&segment).fill(0);
+    ctx.barrier();
+    let slow = ctx.me != 0 && engine.path_between(ctx.me, 0) == Path::Rma;
+    let total = match (slow, ctx.quick) {
+        (true, _) => 10_000,
+        (false, true) => 50_000,
+        (false, false) => 200_000,
+    };
+    let each = total / (ctx.n - 1);
+    // The high-water mark starts anew from what is in use now.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    let before = status("VmHWM");
+    if ctx.me == 0 {
+        step("flood: rank 0 is away");
+        std::thread::sleep(Duration::from_millis(300));
+    } else {
+        let at = segment.parts()[0].address();
+        let value = ctx.me as i64;
+        let (source, shape) = ((&raw const value).cast::<u8>().cast_mut(), Shape::contiguous(8));
+        for i in 0..each {
+            if i % 1000 == 0 {
+                step(format!("flood: put {i} of {each}"));
+            }
+            let to = at + 8 * (i % 256);
+            // SAFETY: eight bytes that live until the wait below.
+            unsafe {
+                match i % 4 {
+                    0 => engine.put(0, to, source, 8),
+                    1 => engine.blocking(Kind::Accumulate(Scale::Long(1)), 0, at + 2048, source, &shape),
+                    _ => engine.implicit(Kind::Put, 0, to, source, &shape),
+                }
+            }
+            .expect("put");
+        }
+        step("flood: wait");
+        engine.wait_implicit().expect("wait");
+    }
+    step("flood: barrier");
+    ctx.barrier();
+    if ctx.me == 0 {
+        let adds = (each as i64 + 2) / 4;
+        let want: i64 = (1..ctx.n as i64).map(|r| r * adds).sum();
+        assert_eq!(ctx.load::<i64>(0, segment.parts()[0].address() + 2048), want, "accumulates");
+        let grown = status("VmHWM").saturating_sub(before);
+        let bound = 2 * engine.config.flight_bytes * (ctx.n - 1) + SLACK;
+        assert!(grown < bound, "{total} small puts took {grown} bytes at the target, more than {bound}");
+    }
+    ctx.free(segment);
+}

@@ -1,0 +1,144 @@
+//! Starting and stopping, with MPI begun by the engine or by the host program.
+
+use crate::child::{self, Ctx, own, refused, step};
+use mpi::ffi;
+use portolan::error::ErrorKind;
+use portolan::mpi::init::{self, ThreadLevel};
+use portolan::runtime::{self, Engine};
+
+/// Allocates, puts and accumulates a little; leaves a segment behind on demand.
+fn use_engine(leave: bool) {
+    let engine = runtime::current_arc().expect("a running engine");
+    child::check_size(engine.size());
+    let ctx = Ctx::new(engine);
+    let segment = ctx.allocate(64);
+    own(&segment).fill(0);
+    ctx.barrier();
+    let right = (ctx.me + 1) % ctx.n;
+    ctx.put(right, segment.parts()[right].address(), &[7; 16]);
+    ctx.barrier();
+    assert_eq!(own(&segment)[..16], [7; 16]);
+    ctx.barrier();
+    if !leave {
+        ctx.free(segment);
+    }
+}
+
+/// The shortest life.
+pub fn start_and_stop() {
+    child::start();
+    Engine::stop().expect("stop");
+}
+
+/// MPI is the engine's: it comes and goes with it, and comes only once.
+pub fn own_mpi() {
+    refused(ErrorKind::State, "before start", runtime::current());
+    refused(ErrorKind::State, "stop before start", Engine::stop());
+    assert!(!init::is_running());
+    drop(child::start());
+    assert!(init::is_running() && runtime::is_running());
+    // SAFETY: no communicator is given.
+    refused(ErrorKind::State, "starting twice", unsafe { Engine::start(None) });
+    use_engine(true);
+    step("stop");
+    Engine::stop().expect("stop");
+    assert!(!init::is_running() && !runtime::is_running());
+    refused(ErrorKind::State, "after stop", runtime::current());
+    refused(ErrorKind::State, "stopping twice", Engine::stop());
+    // SAFETY: as above.
+    refused(ErrorKind::State, "MPI cannot come again", unsafe { Engine::start(None) });
+}
+
+/// MPI is the host's: the engine may start again and again.
+pub fn restart() {
+    let level = child::host_init(ThreadLevel::Multiple);
+    for i in 0..4 {
+        step(format!("restart: {i}"));
+        let engine = child::start();
+        assert_eq!(engine.thread_level(), level);
+        use_engine(i % 2 == 1);
+        // A reference that outlives the engine's life does no harm.
+        Engine::stop().expect("stop");
+        refused(ErrorKind::State, "after stop", runtime::current());
+        assert!(init::is_running(), "MPI is the host's to finalise");
+        drop(engine);
+    }
+    step("MPI_Finalize");
+    child::host_finalize();
+}
+
+/// The host finalises MPI under the running engine, and stops it afterwards.
+pub fn host_finalizes() {
+    child::host_init(ThreadLevel::Multiple);
+    drop(child::start());
+    use_engine(true);
+    step("MPI_Finalize");
+    child::host_finalize();
+    step("stop after MPI_Finalize");
+    assert!(!runtime::is_running(), "the engine was closed by MPI_Finalize");
+    refused(ErrorKind::State, "after MPI_Finalize", Engine::stop());
+    // SAFETY: no communicator is given.
+    refused(ErrorKind::State, "MPI cannot come again", unsafe { Engine::start(None) });
+}
+
+/// A host that asks for the lowest level gets the one that the progress thread
+/// needs, unless the environment says otherwise.
+pub fn raised() {
+    let level = child::host_init(ThreadLevel::Single);
+    assert_eq!(level, ThreadLevel::Multiple, "the level that MPI_Init_thread gave");
+    let engine = child::start();
+    assert_eq!(engine.thread_level(), ThreadLevel::Multiple);
+    drop(engine);
+    use_engine(false);
+    Engine::stop().expect("stop");
+    child::host_finalize();
+}
+
+/// The engine over the first two of three ranks, in reverse order.
+pub fn part_of_world() {
+    child::host_init(ThreadLevel::Multiple);
+    let (mut rank, mut part) = (0, portolan::mpi::Comm::null_handle());
+    // SAFETY: MPI runs; the communicator is freed below.
+    unsafe {
+        ffi::MPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank);
+        let color = i32::from(rank == 2);
+        let rc = ffi::MPI_Comm_split(ffi::RSMPI_COMM_WORLD, color, -rank, &mut part);
+        assert_eq!(rc, 0, "MPI_Comm_split");
+    }
+    // SAFETY: `part` is live.
+    let engine = unsafe { Engine::start(Some(part)) }.expect("start");
+    let expected = if rank == 2 { (0, 1) } else { (1 - rank as usize, 2) };
+    assert_eq!((engine.rank(), engine.size()), expected);
+    let ctx = Ctx::new(engine);
+    let segment = ctx.allocate(8);
+    let other = (ctx.me + 1) % ctx.n;
+    ctx.store(other, segment.parts()[other].address(), 40 + ctx.me as i64);
+    ctx.barrier();
+    assert_eq!(own(&segment), (40 + other as i64).to_ne_bytes());
+    ctx.free(segment);
+    drop(ctx);
+    Engine::stop().expect("stop");
+    // SAFETY: the communicator is ours and is freed once.
+    unsafe { ffi::MPI_Comm_free(&mut part) };
+    child::host_finalize();
+}
+
+/// For the driver's own sake: one rank fails while the other waits for it.
+pub fn fail_on_purpose() {
+    let ctx = Ctx::new(child::start());
+    step("on purpose");
+    assert!(ctx.me == 0, "a check that fails");
+    ctx.barrier();
+}
+
+/// For the driver's and the watchdog's sake: one rank never comes.
+pub fn hang_on_purpose() {
+    let ctx = Ctx::new(child::start());
+    step("hanging");
+    if ctx.me == 1 {
+        loop {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        }
+    }
+    ctx.barrier();
+}

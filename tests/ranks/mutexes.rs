@@ -1,0 +1,137 @@
+//! Mutexes: exclusion, turns, misuse.
+
+use crate::child::{Ctx, own, refused, step};
+use portolan::error::ErrorKind;
+use std::time::{Duration, Instant};
+
+/// Read, change and write back under a lock, from all ranks.
+pub fn mutexes(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(24);
+    for again in 0..2 {
+        own(&segment).fill(0);
+        // As many on each rank as its number plus one.
+        let set = engine.create_mutexes(engine.world(), ctx.me + 1).expect("mutexes");
+        assert_eq!(set.counts(), (1..=ctx.n).collect::<Vec<_>>());
+        ctx.barrier();
+        let rounds = if ctx.quick { 50 } else { 150 };
+        for i in 0..rounds {
+            step(format!("mutexes: set {again}, round {i} of {rounds}"));
+            for turn in 0..ctx.n {
+                let owner = (ctx.me + turn) % ctx.n;
+                let at = segment.parts()[owner].address();
+                // Another mutex of the same rank protects another number.
+                let index = if i % 3 == 0 { owner } else { 0 };
+                let at = if index == 0 { at } else { at + 8 };
+                if i % 5 == 4 {
+                    while !engine.try_lock(&set, index, owner).expect("try") {}
+                } else {
+                    engine.lock(&set, index, owner).expect("lock");
+                }
+                let value: i64 = ctx.load(owner, at);
+                ctx.store(owner, at, value + 1);
+                engine.unlock(&set, index, owner).expect("unlock");
+            }
+        }
+        ctx.barrier();
+        for owner in 0..ctx.n {
+            let at = segment.parts()[owner].address();
+            let sum = ctx.load::<i64>(owner, at) + ctx.load::<i64>(owner, at + 8);
+            assert_eq!(sum, (ctx.n * rounds) as i64, "updates under the mutex of rank {owner}");
+        }
+        turns(ctx, again);
+        step("mutexes: destroy");
+        engine.destroy_mutexes(&set).expect("destroy");
+        refused(ErrorKind::State, "a destroyed mutex", engine.lock(&set, 0, 0));
+        refused(ErrorKind::State, "destroying again", engine.destroy_mutexes(&set));
+    }
+    ctx.free(segment);
+}
+
+/// First come, first served: nobody starves while others lock and unlock.
+fn turns(ctx: &Ctx, again: usize) {
+    let engine = &*ctx.engine;
+    let set = engine.create_mutexes(engine.world(), usize::from(ctx.me == 0)).expect("mutexes");
+    let counts = ctx.allocate(if ctx.me == 0 { 8 * ctx.n } else { 0 });
+    own(&counts).fill(0);
+    ctx.barrier();
+    let begun = Instant::now();
+    let mut mine = 0i64;
+    while begun.elapsed() < Duration::from_millis(100) {
+        step(format!("turns {again}: lock {mine}"));
+        engine.lock(&set, 0, 0).expect("lock");
+        mine += 1;
+        ctx.store(0, counts.parts()[0].address() + 8 * ctx.me, mine);
+        engine.unlock(&set, 0, 0).expect("unlock");
+    }
+    ctx.barrier();
+    let all: Vec<i64> = ctx.loads(0, counts.parts()[0].address(), ctx.n);
+    // Ranks that ask in turn differ by one; those that lose their core by more.
+    assert!(all.iter().all(|&c| c > 0), "some rank never had the mutex: {all:?}");
+    engine.destroy_mutexes(&set).expect("destroy");
+    ctx.free(counts);
+}
+
+/// What must not work, and what it leaves behind: nothing.
+pub fn errors(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let set = engine.create_mutexes(engine.world(), 2).expect("mutexes");
+    step("mutex_errors: arguments");
+    refused(ErrorKind::Rank, "rank outside", engine.lock(&set, 0, ctx.n));
+    refused(ErrorKind::Argument, "number outside", engine.lock(&set, 2, 0));
+    refused(ErrorKind::Argument, "number outside", engine.try_lock(&set, usize::MAX, 0));
+    refused(ErrorKind::State, "not held", engine.unlock(&set, 0, 0));
+    ctx.barrier();
+    for owner in 0..ctx.n {
+        for holder in 0..ctx.n {
+            step(format!("mutex_errors: held by {holder} at {owner}"));
+            if ctx.me == holder {
+                engine.lock(&set, 1, owner).expect("lock");
+                refused(ErrorKind::State, "locking twice", engine.lock(&set, 1, owner));
+                assert!(!engine.try_lock(&set, 1, owner).expect("try"), "try of the holder");
+            }
+            ctx.barrier();
+            if ctx.me != holder {
+                let begun = Instant::now();
+                assert!(!engine.try_lock(&set, 1, owner).expect("try"), "try of a held mutex");
+                assert!(begun.elapsed() < Duration::from_secs(5), "try waits for the holder");
+                refused(ErrorKind::State, "held by another", engine.unlock(&set, 1, owner));
+            }
+            ctx.barrier();
+            if ctx.me == holder {
+                engine.unlock(&set, 1, owner).expect("unlock");
+                refused(ErrorKind::State, "unlocking twice", engine.unlock(&set, 1, owner));
+            }
+            ctx.barrier();
+        }
+    }
+    // A held mutex is destroyed with its set; its holder is told.
+    step("mutex_errors: destroy while held");
+    if ctx.me == 0 {
+        engine.lock(&set, 0, ctx.n - 1).expect("lock");
+    }
+    ctx.barrier();
+    let destroyed = engine.destroy_mutexes(&set);
+    if ctx.me == 0 {
+        refused(ErrorKind::State, "destroying what one holds", destroyed);
+    } else {
+        destroyed.expect("destroy");
+    }
+    // The next set starts free, though it may lie where the last one lay.
+    let set = engine.create_mutexes(engine.world(), 2).expect("mutexes");
+    for owner in 0..ctx.n {
+        for index in 0..2 {
+            engine.lock(&set, index, owner).expect("lock");
+            engine.unlock(&set, index, owner).expect("unlock");
+        }
+    }
+    engine.destroy_mutexes(&set).expect("destroy");
+    refused(
+        ErrorKind::Argument,
+        "more mutexes than memory",
+        engine.create_mutexes(engine.world(), usize::MAX / 4),
+    );
+    let none = engine.create_mutexes(engine.world(), 0).expect("no mutexes");
+    refused(ErrorKind::Argument, "a mutex of none", engine.lock(&none, 0, 0));
+    engine.destroy_mutexes(&none).expect("destroy");
+}

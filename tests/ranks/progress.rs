@@ -1,0 +1,74 @@
+//! Progress without the target's help.
+
+use crate::child::{Ctx, own, step};
+use portolan::atomics::Rmw;
+use portolan::layout::Shape;
+use portolan::path::kernel::Scale;
+use portolan::transfer::Kind;
+use std::time::{Duration, Instant};
+
+/// How long the target computes.
+const COMPUTES: Duration = Duration::from_millis(1000);
+/// The origin must be done long before that.
+const BOUND: Duration = Duration::from_millis(700);
+
+/// Rank 1 computes and calls nothing; rank 0 does one of each kind of operation
+/// with it. The machine may be busy with other work, so one of three attempts
+/// has to be in time.
+pub fn progress(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(200_000);
+    own(&segment).fill(1);
+    let set = engine.create_mutexes(engine.world(), 1).expect("mutexes");
+    let at = segment.parts()[1].address();
+    let mut times = Vec::new();
+    for attempt in 0..3 {
+        ctx.barrier();
+        step(format!("progress: attempt {attempt}"));
+        let begun = Instant::now();
+        if ctx.me == 1 {
+            while begun.elapsed() < COMPUTES {
+                std::hint::spin_loop();
+            }
+        } else {
+            // The target is to be computing by now.
+            std::thread::sleep(Duration::from_millis(50));
+            let mut took = Vec::new();
+            let mut note = |what: &'static str, since: Instant| took.push((what, since.elapsed()));
+            let t = Instant::now();
+            assert_eq!(ctx.get(1, at, 100), vec![1; 100]);
+            note("get", t);
+            let t = Instant::now();
+            assert_eq!(ctx.get(1, at + 1000, 150_000).len(), 150_000);
+            note("long get", t);
+            let t = Instant::now();
+            ctx.put(1, at + 1000, &[1; 150_000]);
+            engine.fence(1).expect("fence");
+            note("long put and fence", t);
+            let (t, one) = (Instant::now(), 1i32);
+            let (source, shape) = ((&raw const one).cast::<u8>().cast_mut(), Shape::contiguous(4));
+            // SAFETY: an accumulate only reads its source, four bytes.
+            unsafe { engine.blocking(Kind::Accumulate(Scale::Int(1)), 1, at + 400, source, &shape) }
+                .expect("acc");
+            engine.fence(1).expect("fence");
+            note("acc and fence", t);
+            let t = Instant::now();
+            engine.rmw(1, at + 400, Rmw::AddInt(1)).expect("rmw");
+            note("rmw", t);
+            let t = Instant::now();
+            engine.lock(&set, 0, 1).expect("lock");
+            engine.unlock(&set, 0, 1).expect("unlock");
+            assert!(engine.try_lock(&set, 0, 1).expect("try"));
+            engine.unlock(&set, 0, 1).expect("unlock");
+            note("lock", t);
+            times.push((begun.elapsed(), took));
+        }
+        ctx.barrier();
+    }
+    if ctx.me == 0 {
+        let best = times.iter().min_by_key(|t| t.0).expect("three attempts");
+        assert!(best.0 < BOUND, "a computing target delays its peer: {best:?}");
+    }
+    engine.destroy_mutexes(&set).expect("destroy");
+    ctx.free(segment);
+}

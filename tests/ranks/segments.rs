@@ -1,0 +1,135 @@
+//! Segments: odd sizes, neighbours, very many.
+
+use crate::child::{Ctx, own, refused, step};
+use crate::rng::Rng;
+use portolan::error::ErrorKind;
+use portolan::layout::{Shape, Vector};
+use portolan::memory::segment::Segment;
+use portolan::transfer::{Handle, Kind};
+use std::sync::Arc;
+
+/// Some MPIs confuse windows of odd sizes: what the owner sees and what others
+/// see must be one memory.
+pub fn odd_sizes(ctx: &Ctx) {
+    for bytes in [1, 8, 12, 24, 40, 100, 4104] {
+        step(format!("odd_sizes: {bytes} bytes"));
+        let segment = ctx.allocate(bytes);
+        let content = |of: usize, by: u64| Rng::new(ctx.seed, &[of as u64, by, bytes as u64]).bytes(bytes);
+        own(&segment).copy_from_slice(&content(ctx.me, 0));
+        ctx.barrier();
+        for rank in 0..ctx.n {
+            let got = ctx.get(rank, segment.parts()[rank].address(), bytes);
+            assert!(got == content(rank, 0), "rank {rank}'s own {bytes} bytes, read from here");
+        }
+        ctx.barrier();
+        let right = (ctx.me + 1) % ctx.n;
+        ctx.put(right, segment.parts()[right].address(), &content(right, 1));
+        ctx.barrier();
+        assert!(own(&segment) == content(ctx.me, 1), "own {bytes} bytes, written from elsewhere");
+        for rank in 0..ctx.n {
+            let part = &segment.parts()[rank];
+            if !part.local().is_null() {
+                // SAFETY: the piece is mapped here and nobody writes before the
+                // barrier.
+                let here = unsafe { std::slice::from_raw_parts(part.local(), bytes) };
+                assert!(here == content(rank, 1), "rank {rank}'s {bytes} bytes, mapped here");
+            }
+        }
+        ctx.barrier();
+        ctx.free(segment);
+    }
+}
+
+/// Segments that touch are segments all the same: what is joined because it
+/// lies in a row must still arrive, and what spans both is refused.
+pub fn neighbours(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let segments: Vec<Arc<Segment>> = (0..6).map(|_| ctx.allocate(64)).collect();
+    for target in 0..ctx.n {
+        let mut at: Vec<usize> = segments.iter().map(|s| s.parts()[target].address()).collect();
+        at.sort_unstable();
+        let touching = at.windows(2).position(|p| p[0] + 64 == p[1]).expect("two segments in a row");
+        let (a, b) = (at[touching], at[touching + 1]);
+        ctx.barrier();
+        if ctx.me == (target + 1) % ctx.n {
+            step(format!("neighbours: at rank {target}"));
+            for kind in ["vector", "handle", "implicit", "aggregate"] {
+                let mut data = Rng::new(ctx.seed, &[target as u64, kind.len() as u64]).bytes(128);
+                let mut back = vec![0u8; 128];
+                for (kind_of, buffer) in [(Kind::Put, &mut data), (Kind::Get, &mut back)] {
+                    let local = buffer.as_mut_ptr();
+                    let lists = [local as usize, local as usize + 64];
+                    let list = [Vector { block: 64, local: &lists, remote: &[a, b] }];
+                    let mut handle = Handle::default();
+                    // SAFETY: the buffer has both blocks and lives until the wait.
+                    unsafe {
+                        match kind {
+                            "vector" => engine.vector(kind_of, target, &list),
+                            "handle" => handle.issue_vectors(engine, kind_of, target, &list),
+                            "implicit" => engine.implicit_vectors(kind_of, target, &list),
+                            _ => {
+                                handle.set_aggregate().expect("a fresh handle");
+                                let half = Shape::contiguous(64);
+                                [(a, local), (b, local.add(64))].into_iter().try_for_each(|(at, l)| {
+                                    handle.issue(engine, kind_of, target, at, l, &half)
+                                })
+                            }
+                        }
+                    }
+                    .unwrap_or_else(|e| panic!("{kind} {kind_of:?} of two segments in a row: {e}"));
+                    handle.wait(engine).expect("wait");
+                    engine.wait_implicit().expect("wait");
+                }
+                assert!(data == back, "{kind}: two segments in a row");
+            }
+            // SAFETY: the vector has as many bytes; nothing is to move.
+            let across = unsafe { engine.put(target, a, vec![0u8; 128].as_ptr(), 128) };
+            refused(ErrorKind::Address, "a put over two segments", across);
+        }
+        ctx.barrier();
+    }
+    segments.into_iter().for_each(|s| ctx.free(s));
+}
+
+/// Ten thousand segments live at once.
+pub fn many(ctx: &Ctx) {
+    let count = if ctx.quick { 2000 } else { 10_000 };
+    let mut rng = Rng::new(ctx.seed, &[5]);
+    let sizes: Vec<usize> = (0..count).map(|_| rng.range(64, 1024)).collect();
+    let mut segments = Vec::with_capacity(count);
+    for (i, &bytes) in sizes.iter().enumerate() {
+        if i % 100 == 0 {
+            step(format!("many_segments: allocating {i}"));
+        }
+        segments.push(ctx.allocate(bytes));
+    }
+    assert_eq!(ctx.engine.memory.live_segments(), count);
+    let peer = (ctx.me + 1) % ctx.n;
+    let content = |i: usize, of: usize| Rng::new(ctx.seed, &[i as u64, of as u64]).bytes(sizes[i]);
+    for (i, segment) in segments.iter().enumerate() {
+        if i % 100 == 0 {
+            step(format!("many_segments: writing {i}"));
+        }
+        ctx.put(peer, segment.parts()[peer].address(), &content(i, peer));
+    }
+    ctx.barrier();
+    for (i, segment) in segments.iter().enumerate() {
+        if i % 100 == 0 {
+            step(format!("many_segments: reading {i}"));
+        }
+        assert!(own(segment) == content(i, ctx.me), "own piece of segment {i}");
+        let got = ctx.get(peer, segment.parts()[peer].address(), sizes[i]);
+        assert!(got == content(i, peer), "the peer's piece of segment {i}");
+    }
+    ctx.barrier();
+    rng.shuffle(&mut segments);
+    for (i, segment) in segments.drain(..).enumerate() {
+        if i % 100 == 0 {
+            step(format!("many_segments: freeing {i}"));
+        }
+        ctx.free(segment);
+    }
+    // What was given back is used again: room for as many once more.
+    let again: Vec<_> = (0..100).map(|_| ctx.allocate(1024)).collect();
+    again.into_iter().for_each(|s| ctx.free(s));
+}

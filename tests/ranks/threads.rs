@@ -1,0 +1,84 @@
+//! Several threads of a rank at once.
+
+use crate::child::{Ctx, own, step};
+use crate::rng::Rng;
+use portolan::atomics::Rmw;
+use portolan::layout::Shape;
+use portolan::memory::segment::Segment;
+use portolan::path::kernel::Scale;
+use portolan::transfer::{Handle, Kind};
+
+const THREADS: usize = 3;
+const SLOT: usize = 50_000;
+
+/// Threads share counters and mutexes, and each has bytes of its own.
+pub fn threads(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(64 + SLOT * THREADS * ctx.n);
+    own(&segment).fill(0);
+    let set = engine.create_mutexes(engine.world(), 1).expect("mutexes");
+    ctx.barrier();
+    let rounds = if ctx.quick { 30 } else { 100 };
+    step("threads: all at once");
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (segment, set) = (&segment, &set);
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let target = (ctx.me + round + thread) % ctx.n;
+                    let at = segment.parts()[target].address();
+                    engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw");
+                    add_one(ctx, target, at);
+                    engine.lock(set, 0, target).expect("lock");
+                    let value: i64 = ctx.load(target, at + 8);
+                    ctx.store(target, at + 8, value + 1);
+                    engine.unlock(set, 0, target).expect("unlock");
+                    bytes_of_ones_own(ctx, segment, thread, round, target);
+                    if round % 8 == 0 {
+                        engine.fence_all().expect("fence");
+                    }
+                }
+            });
+        }
+    });
+    step("threads: totals");
+    ctx.barrier();
+    let (mut adds, mut locked) = (0, 0);
+    for target in 0..ctx.n {
+        let at = segment.parts()[target].address();
+        adds += ctx.load::<i64>(target, at);
+        locked += ctx.load::<i64>(target, at + 8);
+    }
+    let all = (ctx.n * THREADS * rounds) as i64;
+    assert_eq!(adds, 2 * all, "fetch-and-adds and accumulates of threads");
+    assert_eq!(locked, all, "updates of threads under mutexes");
+    engine.destroy_mutexes(&set).expect("destroy");
+    ctx.free(segment);
+}
+
+fn add_one(ctx: &Ctx, target: usize, at: usize) {
+    let one = 1i64;
+    let source = (&raw const one).cast::<u8>().cast_mut();
+    // SAFETY: an accumulate only reads its source, eight bytes.
+    unsafe {
+        ctx.engine.blocking(Kind::Accumulate(Scale::Long(1)), target, at, source, &Shape::contiguous(8))
+    }
+    .expect("acc");
+}
+
+fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, target: usize) {
+    let engine = &*ctx.engine;
+    let at = segment.parts()[target].address() + 64 + SLOT * (ctx.me * THREADS + thread);
+    let bytes = [8, 700, 6000, SLOT][round % 4];
+    let mut data = Rng::new(ctx.seed, &[ctx.me as u64, thread as u64, round as u64]).bytes(bytes);
+    if round % 2 == 0 {
+        ctx.put(target, at, &data);
+    } else {
+        let mut handle = Handle::default();
+        let shape = Shape::strided(&[4, bytes / 4], &[4], &[4]).expect("a shape");
+        // SAFETY: the data lives until the wait.
+        unsafe { handle.issue(engine, Kind::Put, target, at, data.as_mut_ptr(), &shape) }.expect("put");
+        handle.wait(engine).expect("wait");
+    }
+    assert!(ctx.get(target, at, bytes) == data, "put; get of thread {thread} in round {round}");
+}
