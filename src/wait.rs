@@ -57,7 +57,7 @@ impl Progress for Boot {
 /// the first nap.
 const YIELD_FOR: Duration = Duration::from_micros(500);
 const FIRST_NAP: Duration = Duration::from_micros(20);
-const LONGEST_NAP: Duration = Duration::from_micros(300);
+const LONGEST_NAP: Duration = Duration::from_micros(100);
 
 struct Waiting<'a, P: Progress + ?Sized>(&'a P);
 

@@ -51,7 +51,7 @@ fn report(rt: &Runtime) -> Result<String> {
     let mut text = String::new();
     let mut line = |what: &str, is: String| {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{what:<18}{is}");
+        let _ = writeln!(text, "{what:<20}{is}");
     };
     line("portolan", env!("CARGO_PKG_VERSION").into());
     line("built for", Flavour::built().name().into());
@@ -115,7 +115,8 @@ fn nodes(rt: &Runtime, line: &mut dyn FnMut(&str, String)) -> Result<()> {
         let name = &hosts[ranks[0]];
         let len = name.iter().position(|&b| b == 0).unwrap_or(name.len());
         let name = String::from_utf8_lossy(&name[..len]);
-        line(&format!("  node {node}"), format!("ranks {} on {name}", spans(ranks)));
+        let word = if ranks.len() == 1 { "rank" } else { "ranks" };
+        line(&format!("  node {node}"), format!("{word} {} on {name}", spans(ranks)));
     }
     Ok(())
 }
@@ -142,7 +143,7 @@ fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
     let elsewhere = (0..rt.size()).find(|&r| !engine.topology.same_node(0, r));
     if let Some(rank) = elsewhere {
         let name = path(0, rank).name();
-        line("path between nodes", format!(" {name} ({})", engine.remote_reason));
+        line("path between nodes", format!("{name} ({})", engine.remote_reason));
     }
     if rt.size() > MATRIX {
         return;

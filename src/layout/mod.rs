@@ -18,7 +18,7 @@ mod vector;
 pub use vector::Vector;
 
 /// The most strides that a transfer may have.
-pub const MAX_LEVELS: usize = 7;
+pub const MAX_LEVELS: usize = 8;
 
 /// One dimension of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -325,7 +325,7 @@ mod tests {
     fn empty_and_bad_shapes() {
         assert!(Shape::strided(&[8, 0], &[8], &[8]).unwrap().is_empty());
         assert!(Shape::strided(&[0], &[], &[]).unwrap().is_empty());
-        assert!(Shape::strided(&[1; 9], &[1; 8], &[1; 8]).is_err());
+        assert!(Shape::strided(&[1; 10], &[1; 9], &[1; 9]).is_err());
         assert!(Shape::strided(&[8, 2], &[], &[8]).is_err());
         assert!(Shape::strided(&[usize::MAX, 3], &[1], &[1]).is_err());
         assert!(Shape::strided(&[8, 3], &[isize::MAX], &[8]).is_err());

@@ -117,6 +117,15 @@ impl Scale {
         }
     }
 
+    /// What addresses of elements must be multiples of.
+    #[inline]
+    pub fn alignment(self) -> usize {
+        match self {
+            Scale::Int(_) | Scale::Float(_) | Scale::FloatComplex(_) => 4,
+            Scale::Long(_) | Scale::Double(_) | Scale::DoubleComplex(_) => 8,
+        }
+    }
+
     /// Whether the scale is one, so that elements are only added.
     pub fn is_one(self) -> bool {
         match self {

@@ -52,6 +52,19 @@ fn check_local(local: *const u8) -> Result<()> {
     Ok(())
 }
 
+/// An accumulate's target must consist of whole, aligned elements.
+fn check_elements(scale: Scale, remote: usize, shape: &Shape) -> Result<()> {
+    let (element, align) = (scale.element(), scale.alignment());
+    if !shape.block().is_multiple_of(element) {
+        fail!(Type, "{} contiguous bytes are no whole number of {element}-byte elements", shape.block());
+    }
+    let aligned = |stride: isize| stride.unsigned_abs().is_multiple_of(align);
+    if !remote.is_multiple_of(align) || !shape.dims().iter().all(|d| aligned(d.remote)) {
+        fail!(Type, "elements at {remote:#x} and its strides are not aligned to {align} bytes");
+    }
+    Ok(())
+}
+
 impl Engine {
     /// Puts `bytes` contiguous bytes. On return the source may be reused.
     ///
@@ -128,7 +141,8 @@ impl Engine {
     ) -> Result<()> {
         self.check_rank(target)?;
         let kind = Kind::Accumulate(scale);
-        if bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit()) {
+        let whole = bytes.is_multiple_of(kind.unit()) && remote.is_multiple_of(scale.alignment());
+        if bytes > 0 && !local.is_null() && whole {
             let hit = self.memory.registry.find(target, remote, bytes)?;
             let slice = hit.slice();
             if path::for_atomics(hit.slab(), slice) == Path::Direct {
@@ -283,9 +297,8 @@ impl Engine {
             return Ok(None);
         }
         check_local(local)?;
-        let unit = kind.unit();
-        if unit > 1 && !shape.block().is_multiple_of(unit) {
-            fail!(Type, "{} contiguous bytes are no whole number of {unit}-byte elements", shape.block());
+        if let Kind::Accumulate(scale) = kind {
+            check_elements(scale, remote, shape)?;
         }
         let (lo, hi) = shape.extent(Side::Remote);
         let first = remote.wrapping_add_signed(lo);

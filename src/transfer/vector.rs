@@ -24,13 +24,13 @@ impl Engine {
         if vector.block == 0 {
             return Ok(());
         }
-        if !vector.block.is_multiple_of(kind.unit()) {
-            fail!(Type, "blocks of {} bytes are no whole number of {}-byte elements", vector.block, kind.unit());
-        }
         for &local in vector.local {
             check_local(local as *const u8)?;
         }
         for &remote in vector.remote {
+            if let Kind::Accumulate(scale) = kind {
+                super::check_elements(scale, remote, &Shape::contiguous(vector.block))?;
+            }
             drop(self.memory.registry.find(target, remote, vector.block)?);
         }
         Ok(())

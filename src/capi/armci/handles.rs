@@ -241,7 +241,7 @@ pub(super) unsafe fn vectors(
 
 fn not_null(hdl: *mut ArmciHandle) -> Result<()> {
     if hdl.is_null() {
-        fail!(Argument, "the handle is null");
+        fail!(Handle, "the handle is null");
     }
     Ok(())
 }
@@ -266,10 +266,10 @@ twin! {
 }
 
 twin! {
-    /// 0 when the transfers of a handle are done, 1 while they are not; an error
-    /// is its code below zero.
+    /// 0 when the transfers of a handle are done, 1 while they are not, else the
+    /// code of an error.
     ARMCI_Test / PARMCI_Test(hdl: *mut ArmciHandle) -> c_int {
-        guard("ARMCI_Test", |error| -reported(error), || {
+        guard("ARMCI_Test", |error| reported(error).max(2), || {
             let engine = current()?;
             not_null(hdl)?;
             // SAFETY: the handle is the caller's and not null.
