@@ -4,13 +4,18 @@
 //! ([`crate::wait`]), so that a rank inside a collective serves the others, and
 //! gives up its core when it has to wait long. Lengths beyond what one MPI call
 //! takes are cut into pieces.
+//!
+//! Ranks that share memory meet on a [`Board`] instead, for barriers and small
+//! gathers ([`crate::group::Group::barrier`]).
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::mpi::{Comm, Datatype, ReduceOp, Request};
+use crate::mpi::{Comm, ReduceOp, Request};
 use crate::wait::{self, Progress};
 use bytemuck::Pod;
 
+mod board;
 mod reduce;
+pub use board::Board;
 pub use reduce::{Element, Operator};
 
 /// The longest piece of one MPI call, in bytes.
@@ -142,6 +147,3 @@ pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) 
     }
     Ok(())
 }
-
-/// The datatypes that [`Element`] maps to, for faces that name them.
-pub type ElementType = Datatype;

@@ -8,15 +8,16 @@
 //! too and get nothing. A group that is freed while segments of it live stays
 //! usable for freeing those, and its communicator goes with the last of them.
 
-use crate::collective;
+use crate::collective::{self, Board};
 use crate::error::{Result, fail};
 use crate::memory::slab::Slab;
 use crate::mpi::{Comm, CommHandle};
 use crate::topology::Topology;
 use crate::wait::Progress;
+use bytemuck::Pod;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// An ordered set of ranks of the world.
@@ -34,6 +35,7 @@ pub struct Group {
     pub(crate) next_slab: AtomicU32,
     pub(crate) live_segments: AtomicUsize,
     freed: AtomicBool,
+    board: OnceLock<Board>,
 }
 
 /// Distinguishes the groups that this rank has led.
@@ -67,6 +69,7 @@ impl Group {
             next_slab: AtomicU32::new(0),
             live_segments: AtomicUsize::new(0),
             freed: AtomicBool::new(false),
+            board: OnceLock::new(),
         }))
     }
 
@@ -140,6 +143,35 @@ impl Group {
     /// Whether all members share one node.
     pub fn on_one_node(&self) -> bool {
         self.on_one_node
+    }
+
+    /// Gives a group whose ranks share memory a board to meet on. Collective.
+    pub(crate) fn set_up_board(&self, dir: &str, progress: &impl Progress) -> Result<()> {
+        if self.on_one_node
+            && self.size() > 1
+            && let Some(board) = Board::create(&*self.comm()?, dir, progress)?
+        {
+            let _ = self.board.set(board);
+        }
+        Ok(())
+    }
+
+    /// Waits until all members have called.
+    pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+        let comm = self.comm()?;
+        match self.board.get() {
+            Some(board) => board.barrier(progress),
+            None => collective::barrier(&comm, progress),
+        }
+    }
+
+    /// Every member's `item`, in the order of ranks.
+    pub fn allgather<T: Pod, P: Progress + ?Sized>(&self, progress: &P, item: &T) -> Result<Vec<T>> {
+        let comm = self.comm()?;
+        match self.board.get() {
+            Some(board) if Board::holds::<T>() => board.allgather(progress, item),
+            _ => collective::allgather(&comm, progress, item),
+        }
     }
 
     /// The communicator, for collectives in the group's order of calls.

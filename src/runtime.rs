@@ -17,7 +17,7 @@ use crate::group::Group;
 use crate::memory::segment::{Memory, Segment};
 use crate::memory::slab::Policy;
 use crate::mpi::init::{self, ThreadLevel};
-use crate::mpi::{Comm, CommHandle, Flavour, Window};
+use crate::mpi::{Comm, CommHandle, Flavour, Window, p2p};
 use crate::path::Path;
 use crate::path::message::Messenger;
 use crate::path::rma::TypeCache;
@@ -52,9 +52,14 @@ pub struct Engine {
     ours: bool,
     stopped: AtomicBool,
     waiters: AtomicU32,
+    polls: AtomicU32,
     spin: u32,
     thread: Mutex<Option<ProgressThread>>,
 }
+
+/// How many polls of a waiting rank without messages lie between two occasions
+/// for MPI to make progress.
+const POKE_EVERY: u32 = 64;
 
 static CURRENT: AtomicPtr<Engine> = AtomicPtr::new(std::ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
@@ -233,6 +238,9 @@ impl Engine {
         let ranks = world.size();
         let members = (0..ranks).collect();
         let world = Group::new(world, members, &topology, &Boot)?;
+        if decision.policy.direct {
+            world.set_up_board(&decision.policy.shm_dir, &Boot)?;
+        }
         let on_node = topology.ranks_of(topology.my_node()).len() * topology.nodes()
             / topology.real_nodes().max(1);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -250,6 +258,7 @@ impl Engine {
             ours: started.ours,
             stopped: AtomicBool::new(false),
             waiters: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
             // Polling longer is of use only with a core for every rank.
             spin: if on_node > cores { config.spin.min(20) } else { config.spin },
             thread: Mutex::new(None),
@@ -411,7 +420,7 @@ impl Engine {
 
     /// Whether a segment of `owner` is mapped by `rank`.
     pub fn reaches_directly(&self, owner: usize, rank: usize) -> bool {
-        self.memory.policy().direct && self.topology.same_node(owner, rank)
+        owner == rank || self.memory.policy().direct && self.topology.same_node(owner, rank)
     }
 
     /// The path of puts and gets from `origin` to ordinary segments of `target`.
@@ -514,7 +523,7 @@ impl Engine {
     /// Fences everything and waits for all ranks of a group.
     pub fn barrier_of(&self, group: &Group) -> Result<()> {
         self.fence_all()?;
-        collective::barrier(&*group.comm()?, self)
+        group.barrier(self)
     }
 
     /// Allocates a segment. Collective over the group.
@@ -549,6 +558,10 @@ impl Engine {
     pub fn create_group(&self, parent: &Group, ranks: &[usize]) -> Result<Option<Arc<Group>>> {
         let group = parent.subgroup(ranks, &self.topology, self)?;
         if let Some(group) = &group {
+            let policy = self.memory.policy();
+            if policy.direct {
+                group.set_up_board(&policy.shm_dir, self)?;
+            }
             self.groups.lock().push(group.clone());
         }
         Ok(group)
@@ -604,8 +617,26 @@ impl Progress for Engine {
     fn poll(&self) -> Result<bool> {
         match &self.messenger {
             Some(messenger) => messenger.poll(self),
-            None => Ok(false),
+            None => {
+                // The host's own messages may need this rank: a call of ours is to
+                // make progress for them as MPI's blocking calls do.
+                if self.polls.fetch_add(1, Ordering::Relaxed) % POKE_EVERY == POKE_EVERY - 1 {
+                    p2p::poke(&*self.world.comm()?)?;
+                }
+                Ok(false)
+            }
         }
+    }
+    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
+        // Without messages of ours nothing else needs this rank, but the host's
+        // own may.
+        let nap = if self.has_messages() {
+            nap
+        } else {
+            self.polls.store(POKE_EVERY - 1, Ordering::Relaxed);
+            Duration::from_millis(1)
+        };
+        crate::futex::wait(word, value, nap);
     }
     fn spin(&self) -> u32 {
         self.spin
@@ -630,39 +661,6 @@ impl Progress for Engine {
             waited.as_secs_f64(),
             self.messenger.as_ref().map_or(0, Messenger::outstanding)
         );
-    }
-}
-
-/// The engine's progress, for a wait on a word of shared memory: where a plain
-/// wait would nap, it sleeps on the word.
-pub(crate) struct OnWord<'a> {
-    pub engine: &'a Engine,
-    pub word: &'a AtomicU32,
-    /// The value that means "still waiting".
-    pub value: u32,
-}
-
-impl Progress for OnWord<'_> {
-    fn poll(&self) -> Result<bool> {
-        self.engine.poll()
-    }
-    fn nap(&self, nap: Duration) {
-        // Without messages nothing else needs this rank: it sleeps until it is
-        // woken, but looks round now and then for the watchdog's sake.
-        let nap = if self.engine.has_messages() { nap } else { Duration::from_millis(100) };
-        crate::futex::wait(self.word, self.value, nap);
-    }
-    fn spin(&self) -> u32 {
-        self.engine.spin()
-    }
-    fn watchdog(&self) -> Duration {
-        self.engine.watchdog()
-    }
-    fn waiting(&self, begins: bool) {
-        self.engine.waiting(begins);
-    }
-    fn report(&self, what: &str, waited: Duration) {
-        self.engine.report(what, waited);
     }
 }
 

@@ -10,6 +10,8 @@
 //! what it waits for.
 
 use crate::error::Result;
+use crate::futex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a waiting call polls.
@@ -21,6 +23,12 @@ pub trait Progress {
     /// Sleeps for up to `nap`; returns early when another rank rings.
     fn nap(&self, nap: Duration) {
         std::thread::sleep(nap);
+    }
+
+    /// Sleeps for up to `nap` while `word` is `value`; ends when somebody wakes the
+    /// word.
+    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
+        futex::wait(word, value, nap);
     }
 
     /// How long to poll before yielding, in polls.
@@ -119,6 +127,56 @@ pub fn until<P: Progress + ?Sized>(
             reports += 1;
         }
     }
+}
+
+/// A progress that naps on a word.
+struct OnWord<'a, P: ?Sized> {
+    inner: &'a P,
+    word: &'a AtomicU32,
+    value: u32,
+    /// Counts those who sleep on the word, for wakers that would save the call.
+    sleepers: Option<&'a AtomicU32>,
+}
+
+impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
+    fn poll(&self) -> Result<bool> {
+        self.inner.poll()
+    }
+    fn nap(&self, nap: Duration) {
+        if let Some(sleepers) = self.sleepers {
+            sleepers.fetch_add(1, Ordering::SeqCst);
+        }
+        self.inner.nap_on(self.word, self.value, nap);
+        if let Some(sleepers) = self.sleepers {
+            sleepers.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    fn spin(&self) -> u32 {
+        self.inner.spin()
+    }
+    fn watchdog(&self) -> Duration {
+        self.inner.watchdog()
+    }
+    fn waiting(&self, begins: bool) {
+        self.inner.waiting(begins);
+    }
+    fn report(&self, what: &str, waited: Duration) {
+        self.inner.report(what, waited);
+    }
+}
+
+/// Waits while a word of shared memory is `value`; sleeps on the word where a
+/// plain wait would nap. Whoever changes the word wakes it, unless `sleepers`
+/// says that nobody sleeps.
+pub fn while_equal<P: Progress + ?Sized>(
+    progress: &P,
+    what: &dyn Fn() -> String,
+    word: &AtomicU32,
+    value: u32,
+    sleepers: Option<&AtomicU32>,
+) -> Result<()> {
+    let on_word = OnWord { inner: progress, word, value, sleepers };
+    until(&on_word, what, || Ok(word.load(Ordering::Acquire) != value))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::group::Group;
 use crate::memory::segment::Segment;
 use crate::path::message::wire::{Header, Kind};
 use crate::path::{self, Path, rma};
-use crate::runtime::{Engine, OnWord};
+use crate::runtime::Engine;
 use crate::{futex, wait};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -385,9 +385,7 @@ impl Engine {
                 }
                 drop(lock);
                 let word = state.granted(me);
-                wait::until(&OnWord { engine: self, word, value: 0 }, &what, || {
-                    Ok(word.load(Ordering::Acquire) == 1)
-                })
+                wait::while_equal(self, &what, word, 0, None)
             }
             Path::Message => {
                 let mut header = Header::new(Kind::Lock, found.address());

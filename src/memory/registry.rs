@@ -183,6 +183,10 @@ impl Registry {
 
     #[cold]
     fn explain(&self, tables: &[RankTable], rank: usize, address: usize, len: usize) -> Error {
+        if address == 0 {
+            let detail = format!("the address at rank {rank} is null, but {len} bytes are to move");
+            return Error::new(ErrorKind::Argument, detail);
+        }
         let table = &tables[rank];
         let piece = table.position(address).and_then(|at| {
             let e = &table.extents[at];

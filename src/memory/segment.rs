@@ -13,7 +13,6 @@ use super::local::LocalMemory;
 use super::registry::{Registry, SegmentId};
 use super::shm;
 use super::slab::{ALIGN, KEEP_EMPTY_BYTES, Policy, Slab, Slice};
-use crate::collective::allgather;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::group::Group;
 use crate::topology::Topology;
@@ -159,12 +158,11 @@ impl Memory {
         bytes: usize,
         progress: &impl Progress,
     ) -> Result<Arc<Segment>> {
-        let comm = group.comm()?;
         if group.is_freed() {
             fail!(State, "the group was freed");
         }
         let mut mine = self.cut_existing(group, bytes);
-        let mut all = allgather(&*comm, progress, &mine)?;
+        let mut all = group.allgather(progress, &mine)?;
         let result = if all.iter().any(|c| c.slab == NEED) {
             self.check_room(group, &all)
                 .and_then(|()| self.cut_new(group, bytes, &mut mine, &mut all, progress))
@@ -221,7 +219,10 @@ impl Memory {
                 })
             };
             let needed = waiting().fold(0u64, |n, (r, _)| n.saturating_add(all[r].asked));
-            if let Some((rank, &world)) = waiting().find(|&(r, _)| all[r].free < needed) {
+            if waiting().any(|(r, _)| all[r].free < needed) {
+                // The one that asks for most is the one to name.
+                let most = waiting().max_by_key(|&(r, _)| all[r].asked);
+                let (rank, &world) = most.expect("somebody waits");
                 return Err(no_memory(world, &all[rank], needed));
             }
         }
@@ -256,7 +257,7 @@ impl Memory {
             }
         }
         drop(slab);
-        *all = allgather(&*group.comm()?, progress, mine)?;
+        *all = group.allgather(progress, mine)?;
         if let Err(error) = first_failure(group, all) {
             // The slab that could not be filled goes back at once.
             self.uncut(group, mine);
@@ -344,7 +345,7 @@ impl Memory {
                 _ => BAD,
             },
         };
-        let all = allgather(&*group.comm()?, progress, &number)?;
+        let all = group.allgather(progress, &number)?;
         if let Some(rank) = all.iter().position(|&n| n == BAD) {
             let of = if rank == group.rank() {
                 format!("{:#x}", mine.unwrap_or(0))

@@ -9,7 +9,7 @@
 //! the slice atomic (see [`crate::atomics`]); the rest is cut into pieces.
 
 use super::cut::FreeList;
-use super::shm::{self, Descriptor, SharedFile};
+use super::shm::{self, SharedFile};
 use crate::collective::{agree, allgather};
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
@@ -98,14 +98,6 @@ unsafe impl Send for Slab {}
 // SAFETY: as above; access to the memory behind them is the engine's business.
 unsafe impl Sync for Slab {}
 
-/// What each rank tells the others when a slab is made.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-struct Offer {
-    capacity: u64,
-    descriptor: Descriptor,
-}
-
 /// Where a slice lies in its node's file.
 struct Place {
     leader: usize,
@@ -152,17 +144,7 @@ impl Slab {
             .map(|c| c as usize)
             .collect();
         let place = place(group, topology, &capacities);
-        let mut named = false;
-        let mut file = loop {
-            let attempt = Slab::share(group, policy, progress, &place, named)?;
-            match attempt {
-                Ok(file) => break file,
-                Err(_) if !named => named = true,
-                Err(error) => return Err(error),
-            }
-        };
-        file.unlink();
-
+        let file = shm::share(&comm, progress, &policy.shm_dir, place.leader, place.total)?;
         let my_base = file.base().wrapping_add(place.offset);
         let header = file.reserve(place.offset, HEADER).map_err(|e| {
             Error::new(ErrorKind::Memory, format!("no room for the {HEADER}-byte header of a slab: {e}"))
@@ -174,7 +156,9 @@ impl Slab {
             .map(|rank| {
                 let mut local = std::ptr::null_mut();
                 if topology.node_of(group.members()[rank]) == topology.my_node() {
-                    if policy.direct {
+                    // A rank's own memory is always reached directly: its owner
+                    // sees it without any call.
+                    if policy.direct || rank == group.rank() {
                         local = file.base().wrapping_add(in_file);
                     }
                     in_file += capacities[rank];
@@ -210,38 +194,6 @@ impl Slab {
             file,
             live: AtomicUsize::new(0),
         }))
-    }
-
-    /// The node's leader makes the file and the others open it. The outer error
-    /// is fatal; the inner one is agreed on by all ranks of the group.
-    fn share(
-        group: &Group,
-        policy: &Policy,
-        progress: &impl Progress,
-        place: &Place,
-        named: bool,
-    ) -> Result<Result<SharedFile>> {
-        let comm = group.comm()?;
-        let mut made: Result<Option<SharedFile>> = Ok(None);
-        if place.leader == group.rank() {
-            made = SharedFile::create(&policy.shm_dir, place.total, named).map(Some);
-        }
-        let descriptor = match &made {
-            Ok(Some(file)) => file.descriptor()?,
-            _ => Descriptor::none(),
-        };
-        let offers =
-            allgather(&*comm, progress, &Offer { capacity: 0, descriptor })?;
-        let opened = match made {
-            Ok(Some(file)) => Ok(file),
-            Ok(None) => SharedFile::open(&offers[place.leader].descriptor, place.total),
-            Err(error) => Err(error),
-        };
-        let verdict = opened.as_ref().map(|_| ()).map_err(Clone::clone);
-        Ok(match agree(&comm, progress, verdict) {
-            Ok(()) => opened,
-            Err(error) => Err(error),
-        })
     }
 
     /// The slab's number in its group.

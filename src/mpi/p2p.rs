@@ -82,6 +82,25 @@ pub unsafe fn irecv(
     Ok(request)
 }
 
+/// Gives MPI an occasion to make progress, on a communicator that carries no
+/// messages of ours.
+pub fn poke(comm: &Comm) -> Result<()> {
+    let mut flag: c_int = 0;
+    // SAFETY: the flag is valid, and the status is ignored.
+    check(
+        unsafe {
+            ffi::MPI_Iprobe(
+                ffi::RSMPI_ANY_SOURCE,
+                ffi::RSMPI_ANY_TAG,
+                comm.raw,
+                &mut flag,
+                ffi::RSMPI_STATUS_IGNORE,
+            )
+        },
+        "MPI_Iprobe",
+    )
+}
+
 /// A message that a matched probe has taken off the queue.
 #[derive(Debug)]
 pub struct Matched {

@@ -6,8 +6,8 @@
 //! * [`message`]: a request to the target, whose progress engine carries it out.
 //!
 //! The choice is made for each operation from what the slab offers: a slice
-//! that is mapped here goes direct, else through the window where there is one,
-//! else by message. Which slabs are mapped and windowed follows
+//! that is mapped here goes direct (one's own always is), else through the window
+//! where there is one, else by message. Which slabs are mapped and windowed follows
 //! `PORTOLAN_PATH` ([`crate::memory::slab::Policy`]). Atomic operations go where
 //! the slab's atomicity domain says, so that all ranks use one mechanism:
 //! direct or message in the native domain, the window in MPI's.

@@ -15,7 +15,7 @@ use crate::atomics::Rmw;
 use crate::error::Result;
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
-use crate::mpi::{self, Datatype, DerivedType, Op, Transfer};
+use crate::mpi::{self, Datatype, DerivedType, Flavour, Op, Transfer};
 use crate::peer::{DIRTY_RMA, RmaKind, Tally};
 use crate::runtime::Engine;
 use parking_lot::Mutex;
@@ -115,6 +115,14 @@ pub enum Completion<'a> {
     Counted(&'a Arc<Tally>),
 }
 
+/// Whether the requests of operations along `shape` complete when the operation
+/// has. MPICH 4.0 completes those with a derived datatype too early, so that a
+/// get's bytes are not there and a put's source is still read; a flush is right.
+fn requests_tell(shape: &Shape) -> bool {
+    let plain = shape.is_contiguous_on(Side::Local) && shape.is_contiguous_on(Side::Remote);
+    plain || mpi::Flavour::built() != mpi::Flavour::Mpich
+}
+
 /// Issues one operation of `kind` along `shape`.
 ///
 /// # Safety
@@ -132,6 +140,10 @@ unsafe fn issue(
     buffer: &mut Option<Vec<u8>>,
 ) -> Result<()> {
     let peer = engine.peer(target.world);
+    let completion = match completion {
+        Completion::Counted(_) if !requests_tell(shape) => Completion::Local,
+        other => other,
+    };
     let counted = matches!(completion, Completion::Counted(_));
     let mut requests = Vec::new();
     {
@@ -181,13 +193,12 @@ unsafe fn issue(
         Completion::Local => window(target).flush_local(target.rank),
         Completion::Counted(tally) => {
             let messenger: &Messenger = engine.messenger()?;
-            let last = requests.len();
-            for (i, request) in requests.into_iter().enumerate() {
+            // The buffer of a scaled accumulate stays until its last piece is done,
+            // whichever that is.
+            let keep = buffer.take().map(Arc::new);
+            for request in requests {
                 tally.begin();
-                // The buffer of a scaled accumulate goes with its last piece.
-                let keep = if i + 1 == last { buffer.take() } else { None };
-                let action =
-                    Action::Rma { tally: tally.clone(), _buffer: keep.unwrap_or_default() };
+                let action = Action::Rma { tally: tally.clone(), _buffer: keep.clone() };
                 messenger.started(request, action)?;
             }
             Ok(())

@@ -131,11 +131,16 @@ impl Handle {
         if *aggregate.put.get_or_insert(put) != put {
             fail!(Handle, "puts and gets are mixed on one aggregate handle; wait for it in between");
         }
+        // Bytes that go on in the next segment stay a piece of their own.
+        let one_segment = |last: &Item| {
+            engine.memory.registry.find(target, last.remote, last.bytes + bytes).is_ok()
+        };
         match aggregate.items.last_mut() {
             Some(last)
                 if last.target == target
                     && last.remote + last.bytes == remote
-                    && last.local.wrapping_add(last.bytes) == local =>
+                    && last.local.wrapping_add(last.bytes) == local
+                    && one_segment(last) =>
             {
                 last.bytes += bytes;
             }
@@ -196,17 +201,12 @@ impl Handle {
         let tally = self.tally.get_or_insert_default().clone();
         let mut rest = &items[..];
         while let Some(first) = rest.first() {
-            // Runs of equal length to one target make one vector transfer.
-            let run = rest
-                .iter()
-                .take_while(|i| i.target == first.target && i.bytes == first.bytes)
-                .count();
-            let local: Vec<usize> = rest[..run].iter().map(|i| i.local as usize).collect();
-            let remote: Vec<usize> = rest[..run].iter().map(|i| i.remote).collect();
-            let vector = crate::layout::Vector { block: first.bytes, local: &local, remote: &remote };
+            // What goes to one target goes together.
+            let run = rest.iter().take_while(|i| i.target == first.target).count();
+            let blocks = rest[..run].iter().map(|i| (i.local as usize, i.remote, i.bytes));
             // SAFETY: `issue` promised for each item that its memory stays valid
             // until the handle is waited for.
-            unsafe { engine.issue_vector(kind, first.target, vector, &tally) }?;
+            unsafe { engine.issue_blocks(kind, first.target, blocks, &tally) }?;
             rest = &rest[run..];
         }
         Ok(())

@@ -7,6 +7,7 @@
 use super::{Kind, check_local};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Vector};
+use crate::path::message::blocks::Batch;
 use crate::path::kernel;
 use crate::path::{self, Path, direct};
 use crate::peer::Tally;
@@ -52,18 +53,63 @@ impl Engine {
         if vector.block == 0 {
             return Ok(());
         }
-        for (local, remote, bytes) in vector.joined() {
+        let rows = vector.joined().flat_map(|(local, remote, bytes)| {
+            // A row of blocks may go on from one segment into the next one.
+            let whole =
+                bytes == vector.block || self.memory.registry.find(target, remote, bytes).is_ok();
+            let step = if whole { bytes } else { vector.block };
+            (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
+        });
+        // SAFETY: passed on from the caller.
+        unsafe { self.issue_blocks(kind, target, rows, tally) }
+    }
+
+    /// Issues blocks `(local, remote, bytes)` that were checked. Small ones that
+    /// go by message share messages.
+    ///
+    /// # Safety
+    /// As for [`Engine::issue_vector`].
+    pub(crate) unsafe fn issue_blocks(
+        &self,
+        kind: Kind,
+        target: usize,
+        blocks: impl Iterator<Item = (usize, usize, usize)>,
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        let mut batch = Batch::new(kind, target);
+        for (local, remote, bytes) in blocks {
             // SAFETY: passed on from the caller.
-            let direct = unsafe { self.block_direct(kind, target, local, remote, bytes) }?;
-            if !direct {
+            if unsafe { self.block_direct(kind, target, local, remote, bytes) }? {
+                continue;
+            }
+            if bytes <= Batch::LONGEST && self.goes_by_message(kind, target, remote, bytes) {
+                if !batch.has_room(bytes, self.config.chunk_bytes) {
+                    // SAFETY: passed on from the caller.
+                    unsafe { batch.send(self, tally) }?;
+                }
+                batch.push(local, remote, bytes);
+                continue;
+            }
+            // In the order in which they were given.
+            // SAFETY: passed on from the caller.
+            unsafe {
+                batch.send(self, tally)?;
                 let shape = Shape::contiguous(bytes);
-                // SAFETY: passed on from the caller.
-                unsafe {
-                    self.issue(kind, target, remote, local as *mut u8, &shape, Some(tally))
-                }?;
+                self.issue(kind, target, remote, local as *mut u8, &shape, Some(tally))?;
             }
         }
-        Ok(())
+        // SAFETY: passed on from the caller.
+        unsafe { batch.send(self, tally) }
+    }
+
+    fn goes_by_message(&self, kind: Kind, target: usize, remote: usize, bytes: usize) -> bool {
+        self.memory.registry.find(target, remote, bytes).is_ok_and(|hit| {
+            let path = match kind {
+                Kind::Put | Kind::Get => path::for_transfer(hit.slab(), hit.slice()),
+                Kind::Accumulate(_) => path::for_atomics(hit.slab(), hit.slice()),
+            };
+            path == Path::Message
+        })
     }
 
     /// Moves one block if its path is direct; false if it is not.

@@ -108,7 +108,7 @@ fn reductions_of<T: Number>(ctx: &Ctx, comm: &Comm, what: &str) {
                 let all: Vec<Vec<i64>> = (0..ctx.n).map(values).collect();
                 let mut data: Vec<T> = mine.iter().map(|&v| T::of(v)).collect();
                 collective::reduce(comm, &*ctx.engine, &mut data, operator, root).expect("reduce");
-                let result_here = root.is_none_or(|r| r == ctx.me) || operator == Operator::Abs;
+                let result_here = root.is_none_or(|r| r == ctx.me);
                 for i in 0..count {
                     let column: Vec<i64> = all.iter().map(|v| v[i]).collect();
                     let want =

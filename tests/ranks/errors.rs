@@ -52,13 +52,16 @@ pub fn errors(ctx: &Ctx) {
         step(format!("errors: at rank {target}"));
         let must_fail = |kind: ErrorKind, what: &str, t: usize, at: usize, p: *mut u8, bytes: usize| {
             for (call, result) in every_call(ctx, t, at, p, bytes) {
+                // Elements of an accumulate must be aligned, wherever they are.
+                let odd = kind == ErrorKind::Address && call.contains("Acc") && at % 4 != 0;
+                let kind = if odd { ErrorKind::Type } else { kind };
                 refused(kind, &format!("{what}: {call} of {bytes} bytes"), result);
             }
         };
         must_fail(ErrorKind::Rank, "rank outside", ctx.n, at, p, 8);
         must_fail(ErrorKind::Rank, "rank far outside", usize::MAX, at, p, 8);
         must_fail(ErrorKind::Address, "address outside", target, outside, p, 8);
-        must_fail(ErrorKind::Address, "null remote address", target, 0, p, 8);
+        must_fail(ErrorKind::Argument, "null remote address", target, 0, p, 8);
         must_fail(ErrorKind::Address, "highest address", target, usize::MAX - 3, p, 8);
         must_fail(ErrorKind::Address, "one byte over the end", target, at + BYTES - 7, p, 8);
         must_fail(ErrorKind::Address, "all beyond the end", target, at + BYTES, p, 4);
@@ -96,13 +99,18 @@ fn numbers(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
         let rmw = |at| engine.rmw(target, at, op);
         refused(ErrorKind::Type, "misaligned rmw", rmw(at + 2));
         refused(ErrorKind::Address, "rmw beyond the end", rmw(at + BYTES));
-        refused(ErrorKind::Address, "rmw of nowhere", rmw(0));
+        refused(ErrorKind::Argument, "rmw of nowhere", rmw(0));
+        refused(ErrorKind::Address, "rmw of nowhere", rmw(16));
         if op.size() == 8 {
             refused(ErrorKind::Type, "misaligned rmw of a long", rmw(at + 4));
             refused(ErrorKind::Address, "rmw half beyond the end", rmw(at + BYTES - 4));
         }
     }
     let scales = [(Scale::Int(1), 2), (Scale::Double(1.0), 12), (Scale::Long(2), 4)];
+    let (add, eight) = (Kind::Accumulate(Scale::Float(1.0)), Shape::contiguous(8));
+    // SAFETY: the call is refused before any byte is read.
+    let odd = unsafe { engine.blocking(add, target, at + 2, p, &eight) };
+    refused(ErrorKind::Type, "an accumulate of misaligned elements", odd);
     for (scale, bytes) in scales {
         let (kind, shape) = (Kind::Accumulate(scale), Shape::contiguous(bytes));
         let rows = Shape::strided(&[bytes, 3], &[32], &[64]).expect("a shape");
@@ -213,13 +221,25 @@ pub fn shapes(ctx: &Ctx) {
         let deep = Shape::strided(&[8, 2, 2, 2, 2, 2, 2, 2], &[8; 7], &[8, 16, 32, 64, 128, 256, 489])
             .expect("a shape");
         for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Scale::Long(1))] {
+            // The distances of an accumulate's elements must be multiples of 8.
+            let expected = match kind {
+                Kind::Accumulate(_) => ErrorKind::Type,
+                _ => ErrorKind::Address,
+            };
+            let even = Shape::strided(&[8, 10], &[8], &[112]).expect("a shape");
+            // SAFETY: as below.
+            unsafe {
+                let (long, back) = (at, at.wrapping_sub(8));
+                refused(ErrorKind::Address, "8 over", engine.blocking(kind, target, long, p, &even));
+                refused(ErrorKind::Address, "8 under", engine.blocking(kind, target, back, p, &even));
+            }
             for (shape, at) in [(&over, at), (&under, at + 998), (&deep, at), (&over, at - 64), (&under, at)] {
                 // SAFETY: the calls are refused before any byte moves.
                 unsafe {
                     let result = engine.blocking(kind, target, at, p, shape);
-                    refused(ErrorKind::Address, "an extent that leaves its segment", result);
+                    refused(expected, "an extent that leaves its segment", result);
                     let result = engine.implicit(kind, target, at, p, shape);
-                    refused(ErrorKind::Address, "an extent that leaves its segment", result);
+                    refused(expected, "an extent that leaves its segment", result);
                 }
             }
             // SAFETY: the sources are long enough, and nothing is to move.

@@ -168,6 +168,8 @@ pub fn orders(ctx: &Ctx) {
         }
     }
     ctx.barrier();
-    assert_eq!(own(&segment)[..4], (10 * (ctx.n as i32 - 1)).to_ne_bytes());
+    if ctx.me == 0 {
+        assert_eq!(own(&segment)[..4], (10 * (ctx.n as i32 - 1)).to_ne_bytes());
+    }
     ctx.free(segment);
 }

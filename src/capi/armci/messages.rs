@@ -157,7 +157,7 @@ super::twin! {
     /// Waits for all ranks.
     armci_msg_barrier / parmci_msg_barrier() {
         or_abort("armci_msg_barrier", |engine| {
-            collective::barrier(&*engine.world().comm()?, engine)
+            engine.world().barrier(engine)
         })
     }
 }
@@ -167,8 +167,7 @@ super::twin! {
     armci_msg_group_barrier / parmci_msg_group_barrier(group: *mut ArmciGroup) {
         or_abort("armci_msg_group_barrier", |engine| {
             // SAFETY: the caller vouches for the group.
-            let group = unsafe { groups::find(engine, group) }?;
-            collective::barrier(&*group.comm()?, engine)
+            unsafe { groups::find(engine, group) }?.barrier(engine)
         })
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`wire`] | the form of a request |
 //! | [`send`] | the origin: requests, flow control, answers |
+//! | [`blocks`] | the origin: many small blocks in one request |
 //! | [`serve`] | the target: carrying requests out, in order |
 //!
 //! Requests travel on one communicator with one tag and are taken by a matched
@@ -21,6 +22,7 @@
 //! request whose bytes are still on their way holds back only the later
 //! requests of the same origin.
 
+pub mod blocks;
 pub mod send;
 pub mod serve;
 pub mod wire;
@@ -71,6 +73,8 @@ pub(crate) enum Action {
     Answer { tally: Arc<Tally>, bytes: usize },
     /// An answer has come and is to be spread along a shape.
     Spread { tally: Arc<Tally>, buffer: Vec<u8>, to: Address, shape: Shape },
+    /// An answer has come and is to be spread over blocks.
+    Scatter { tally: Arc<Tally>, buffer: Vec<u8>, to: Vec<(Address, usize)> },
     /// A number has come.
     Value { number: Arc<Number>, buffer: Vec<u8> },
     /// A long request has come.
@@ -78,7 +82,7 @@ pub(crate) enum Action {
     /// Bytes of a put have come into place.
     Landed { source: usize, ticket: u64, _slab: Arc<Slab>, cost: u64 },
     /// A window operation is done.
-    Rma { tally: Arc<Tally>, _buffer: Vec<u8> },
+    Rma { tally: Arc<Tally>, _buffer: Option<Arc<Vec<u8>>> },
 }
 
 /// A request of an origin that cannot be handled yet.
@@ -227,6 +231,15 @@ impl Messenger {
                     // SAFETY: the get that posted this keeps its destination
                     // valid until the tally says that it is done.
                     unsafe { send::spread(&buffer, to, &shape) };
+                }
+                self.recycle(buffer);
+                send::answered(&tally, got, bytes);
+            }
+            Action::Scatter { tally, buffer, to } => {
+                let bytes = to.iter().map(|(_, n)| n).sum();
+                if got == bytes {
+                    // SAFETY: as for Spread.
+                    unsafe { blocks::scatter(&buffer, &to) };
                 }
                 self.recycle(buffer);
                 send::answered(&tally, got, bytes);

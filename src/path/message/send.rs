@@ -51,7 +51,12 @@ pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
 
 impl Messenger {
     /// Sends a counted request when flow control allows.
-    fn request(&self, engine: &Engine, target: usize, buffer: Vec<u8>) -> Result<u64> {
+    pub(super) fn request(
+        &self,
+        engine: &Engine,
+        target: usize,
+        buffer: Vec<u8>,
+    ) -> Result<u64> {
         let peer = engine.peer(target);
         let cost = buffer.len() as u64;
         let flight = engine.config.flight_bytes as u64;

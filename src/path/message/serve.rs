@@ -44,6 +44,8 @@ impl Messenger {
                     }
                 }
             }
+            Kind::PutBlocks | Kind::AccumulateBlocks => self.store_blocks(engine, &header, payload)?,
+            Kind::GetBlocks => self.answer_blocks(engine, source, &header, payload)?,
             Kind::PutLater => return self.land(engine, core, source, &header, cost),
             Kind::Get => self.answer_get(engine, source, &header, &shape)?,
             Kind::Rmw => {
@@ -73,6 +75,65 @@ impl Messenger {
             self.handled(engine, core, source, cost, kind == Kind::Fence)?;
         }
         Ok(())
+    }
+
+    /// Stores or accumulates a payload at a list of blocks.
+    fn store_blocks(&self, engine: &Engine, header: &Header, body: &[u8]) -> Result<()> {
+        let (list, mut payload) = wire::blocks(body, header.operand[2])?;
+        let accumulate = header.kind()? == Kind::AccumulateBlocks;
+        for block in list {
+            let Some((bytes, rest)) = payload.split_at_checked(block.bytes as usize) else {
+                fail!(Internal, "a message ends inside the payload of its blocks");
+            };
+            payload = rest;
+            let (slab, offset) =
+                engine.memory.registry.in_slice(engine.rank(), block.address as usize, bytes.len())?;
+            // SAFETY: the block lies in our slice, the payload has its bytes.
+            unsafe {
+                if accumulate {
+                    let scale = header.scale()?;
+                    direct::accumulate_row(slab.my_base(), offset, bytes.as_ptr(), bytes.len(), scale);
+                } else {
+                    let to = slab.my_base().wrapping_add(offset);
+                    kernel::copy_block(bytes.as_ptr(), to, bytes.len());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the bytes of a list of blocks back, packed.
+    fn answer_blocks(
+        &self,
+        engine: &Engine,
+        source: usize,
+        header: &Header,
+        body: &[u8],
+    ) -> Result<()> {
+        let (list, _) = wire::blocks(body, header.operand[2])?;
+        let total = list.iter().fold(0, |n, b| n + b.bytes as usize);
+        let mut buffer = self.buffer(total);
+        for block in list {
+            let bytes = block.bytes as usize;
+            let address = block.address as usize;
+            let Ok((slab, offset)) = engine.memory.registry.in_slice(engine.rank(), address, bytes)
+            else {
+                return self.refuse(source, header.slot);
+            };
+            let from = slab.my_base().wrapping_add(offset);
+            // SAFETY: the block lies in our slice; the buffer has room for the
+            // sum of all blocks.
+            unsafe {
+                let filled = buffer.len();
+                kernel::copy_block(from, buffer.as_mut_ptr().add(filled), bytes);
+                buffer.set_len(filled + bytes);
+            }
+        }
+        let tag = header.slot as i32;
+        // SAFETY: the buffer travels with the action until the send is done.
+        let request =
+            unsafe { p2p::isend(&self.data, buffer.as_ptr(), buffer.len(), source, tag) }?;
+        self.started(request, Action::Sent(buffer))
     }
 
     /// The slab in which the request's remote extent lies, and the offset of the

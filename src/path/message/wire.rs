@@ -40,14 +40,22 @@ pub enum Kind {
     Grant = 11,
     /// The sender waits behind the receiver for a mutex.
     Next = 12,
+    /// Store the payload at a list of blocks.
+    PutBlocks = 13,
+    /// Accumulate it there.
+    AccumulateBlocks = 14,
+    /// Send the bytes of a list of blocks back.
+    GetBlocks = 15,
 }
 
 impl Kind {
     fn from_raw(raw: u8) -> Option<Kind> {
         use Kind::*;
-        [Put, PutLater, Accumulate, Get, Rmw, Fence, Confirm, Lock, TryLock, Unlock, Grant, Next]
-            .into_iter()
-            .find(|&k| k as u8 == raw)
+        const ALL: [Kind; 15] = [
+            Put, PutLater, Accumulate, Get, Rmw, Fence, Confirm, Lock, TryLock, Unlock, Grant, Next,
+            PutBlocks, AccumulateBlocks, GetBlocks,
+        ];
+        ALL.into_iter().find(|&k| k as u8 == raw)
     }
 
     /// Whether the target counts it, so that a fence waits for it.
@@ -81,6 +89,30 @@ pub struct Header {
 struct WireDim {
     n: u64,
     stride: i64,
+}
+
+/// A block of a list: where it lies at the target, and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct WireBlock {
+    /// Address in the target's space.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Reads `n` blocks from the front of a message's body; returns them and the
+/// rest.
+///
+/// # Errors
+/// `Internal` where the message is too short for them.
+pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
+    let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<WireBlock>()));
+    let Some((list, rest)) = len.and_then(|len| body.split_at_checked(len)) else {
+        fail!(Internal, "a message ends inside its list of {n} blocks");
+    };
+    let list = list.chunks_exact(size_of::<WireBlock>()).map(bytemuck::pod_read_unaligned).collect();
+    Ok((list, rest))
 }
 
 /// Longest header with its shape.
@@ -237,6 +269,18 @@ mod tests {
         assert_eq!(Header::new(Kind::Accumulate, 0).with_scale(scale).scale().unwrap(), scale);
         let scale = Scale::Int(-9);
         assert_eq!(Header::new(Kind::Accumulate, 0).with_scale(scale).scale().unwrap(), scale);
+    }
+
+    #[test]
+    fn lists_of_blocks_are_checked() {
+        let list = [WireBlock { address: 64, bytes: 8 }, WireBlock { address: 0, bytes: 16 }];
+        let mut body = bytemuck::cast_slice::<_, u8>(&list).to_vec();
+        body.push(7);
+        let (read, rest) = blocks(&body, 2).unwrap();
+        assert_eq!(read, list);
+        assert_eq!(rest, [7]);
+        assert!(blocks(&body, 3).is_err());
+        assert!(blocks(&body, u64::MAX).is_err());
     }
 
     #[test]
