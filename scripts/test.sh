@@ -97,7 +97,7 @@ cd "$ROOT"
 scripts/setup.sh --mpi "$mpi"
 if [[ -z $quick$filter ]]; then
   use_mpi "${mpis[0]}"
-  check fmt cargo fmt --check || true
+  check fmt cargo fmt --check -- --color never || true
 fi
 for m in "${mpis[@]}"; do
   test_with "$m"

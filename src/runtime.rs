@@ -148,7 +148,13 @@ fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision
     if config.path == PathChoice::Message {
         reason = "PORTOLAN_PATH=message".into();
     }
-    if wanted {
+    let part = world.size() != job_size()?;
+    if wanted && part && Flavour::built() == Flavour::OpenMpi {
+        reason = "Open MPI's windows cannot be made by several parts of a job at a time".into();
+        if topology.me() == 0 {
+            log::warn!("messages are used instead of windows: {reason}");
+        }
+    } else if wanted {
         match probe_windows(world) {
             Ok(()) => {
                 windows = true;
@@ -179,6 +185,11 @@ fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision
         messages: !one_node || !direct || mpi_atomics,
         reason,
     })
+}
+
+fn job_size() -> Result<usize> {
+    // SAFETY: MPI_COMM_WORLD is live while MPI runs.
+    unsafe { Comm::size_of(Comm::world_handle()) }
 }
 
 /// Tries a window of the whole world: creation, a put, a flush.

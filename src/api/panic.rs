@@ -6,6 +6,7 @@
 //! message, runs the hook that was there before, and aborts all ranks. The hook
 //! stays installed for the life of the process, and acts only while armed.
 
+use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,8 +47,10 @@ fn announce(info: &PanicHookInfo<'_>) {
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without a message");
-    match crate::runtime::world_rank() {
-        Some(rank) => eprintln!("[{rank}] panic on rank {rank} ends the job: {message}"),
-        None => eprintln!("a panic ends the job: {message}"),
-    }
+    let line = match crate::runtime::world_rank() {
+        Some(rank) => format!("[{rank}] panic on rank {rank} ends the job: {message}\n"),
+        None => format!("a panic ends the job: {message}\n"),
+    };
+    // In one piece, since other ranks may be writing too.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }

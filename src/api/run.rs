@@ -2,6 +2,7 @@
 
 use super::Runtime;
 use crate::error::Error;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Initialises the runtime, runs `body`, and finalises.
@@ -43,9 +44,11 @@ where
 
 fn give_up(error: Box<dyn std::error::Error>) -> ! {
     // Errors of this crate name their rank themselves.
-    match crate::runtime::world_rank().filter(|_| !error.is::<Error>()) {
-        Some(rank) => eprintln!("[{rank}] {error}"),
-        None => eprintln!("{error}"),
-    }
+    let line = match crate::runtime::world_rank().filter(|_| !error.is::<Error>()) {
+        Some(rank) => format!("[{rank}] {error}\n"),
+        None => format!("{error}\n"),
+    };
+    // In one piece, since other ranks may be writing too.
+    let _ = std::io::stderr().write_all(line.as_bytes());
     crate::mpi::init::abort(1)
 }

@@ -18,6 +18,7 @@
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Segment;
+use crate::mpi::Flavour;
 use crate::path::message::wire::{Header, Kind};
 use crate::path::{self, Path, rma};
 use crate::runtime::Engine;
@@ -291,7 +292,11 @@ impl Engine {
             if !part.is_empty() {
                 let hit = self.memory.registry.find(place.world, part.address(), part.len())?;
                 (place.slice, place.offset) = (hit.slice(), hit.offset);
-                place.path = path::for_atomics(hit.slab(), hit.slice());
+                place.path = match path::for_atomics(hit.slab(), hit.slice()) {
+                    Path::Rma if windows_lock() => Path::Rma,
+                    _ if hit.slice().is_null() => Path::Message,
+                    _ => Path::Direct,
+                };
             }
             places.push(place);
             before += counts[rank];
@@ -494,6 +499,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether the queue lock on windows can be used. Open MPI 4.1 dies in
+/// `MPI_Compare_and_swap` (tests/mpi-bugs/compare_and_swap.c): there the owner
+/// serves its mutexes by message, also where MPI is the atomicity domain. Nothing
+/// but the lock itself touches the state, so that one mechanism is enough.
+fn windows_lock() -> bool {
+    Flavour::built() != Flavour::OpenMpi
 }
 
 /// Tells the next holder.

@@ -51,6 +51,17 @@ impl Comm {
         unsafe { ffi::RSMPI_COMM_WORLD }
     }
 
+    /// The number of ranks of a communicator of the host program.
+    ///
+    /// # Safety
+    /// `comm` must be live.
+    pub unsafe fn size_of(comm: CommHandle) -> Result<usize> {
+        let mut size = 0;
+        // SAFETY: the caller vouches for `comm`.
+        check(unsafe { ffi::MPI_Comm_size(comm, &mut size) }, "MPI_Comm_size")?;
+        Ok(size as usize)
+    }
+
     /// `MPI_COMM_NULL`.
     pub fn null_handle() -> CommHandle {
         // SAFETY: the shim returns a constant.
