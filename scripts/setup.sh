@@ -14,6 +14,7 @@ set -euo pipefail
 
 RUST_MIN=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")
 PACKAGES=(
+  ca-certificates # cargo fetches crates over TLS
   gcc g++ gfortran binutils libc6-dev pkg-config
   libclang-dev # bindgen reads mpi.h with it
   libglobalarrays-dev libblas-dev liblapack-dev

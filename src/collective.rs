@@ -21,7 +21,11 @@ pub use reduce::{Element, Operator};
 /// The longest piece of one MPI call, in bytes.
 const PIECE: usize = 1 << 30;
 
-fn finish<P: Progress + ?Sized>(progress: &P, what: &'static str, mut request: Request) -> Result<()> {
+fn finish<P: Progress + ?Sized>(
+    progress: &P,
+    what: &'static str,
+    mut request: Request,
+) -> Result<()> {
     wait::until(progress, &|| what.to_string(), || request.test())
 }
 

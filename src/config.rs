@@ -104,9 +104,7 @@ fn parse_bytes(text: &str) -> std::result::Result<usize, String> {
         _ => (text, 0),
     };
     let value: usize = parse(digits, "a number of bytes, with K, M or G behind it if wanted")?;
-    value
-        .checked_mul(1 << shift)
-        .ok_or_else(|| "the number of bytes is too large".to_string())
+    value.checked_mul(1 << shift).ok_or_else(|| "the number of bytes is too large".to_string())
 }
 
 fn parse_bool(text: &str) -> std::result::Result<bool, String> {

@@ -55,12 +55,7 @@ impl Error {
     /// what to do about it.
     #[cold]
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        Error {
-            kind,
-            call: None,
-            rank: crate::runtime::world_rank(),
-            detail: detail.into(),
-        }
+        Error { kind, call: None, rank: crate::runtime::world_rank(), detail: detail.into() }
     }
 
     /// Names the public call in which the error surfaced (the outermost wins).

@@ -17,8 +17,8 @@ use crate::wait::Progress;
 use bytemuck::Pod;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// An ordered set of ranks of the world.
 #[derive(Debug)]
@@ -88,7 +88,9 @@ impl Group {
         let mut seen = vec![false; self.size()];
         for &r in ranks {
             match seen.get_mut(r) {
-                None => fail!(Rank, "rank {r} is outside the parent group of {} ranks", self.size()),
+                None => {
+                    fail!(Rank, "rank {r} is outside the parent group of {} ranks", self.size())
+                }
                 Some(true) => fail!(Rank, "rank {r} is named twice"),
                 Some(unseen) => *unseen = true,
             }
@@ -166,7 +168,11 @@ impl Group {
     }
 
     /// Every member's `item`, in the order of ranks.
-    pub fn allgather<T: Pod, P: Progress + ?Sized>(&self, progress: &P, item: &T) -> Result<Vec<T>> {
+    pub fn allgather<T: Pod, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        item: &T,
+    ) -> Result<Vec<T>> {
         let comm = self.comm()?;
         match self.board.get() {
             Some(board) if Board::holds::<T>() => board.allgather(progress, item),

@@ -106,7 +106,14 @@ impl RmaPending {
     }
 
     /// Notes an operation.
-    pub fn note(&mut self, slab: &Arc<Slab>, group_rank: usize, kind: RmaKind, from: usize, to: usize) {
+    pub fn note(
+        &mut self,
+        slab: &Arc<Slab>,
+        group_rank: usize,
+        kind: RmaKind,
+        from: usize,
+        to: usize,
+    ) {
         if !self.windows.iter().any(|(s, _)| Arc::ptr_eq(s, slab)) {
             self.windows.push((slab.clone(), group_rank));
         }

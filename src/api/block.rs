@@ -57,13 +57,17 @@ impl Block {
         for (stride, &n) in strides.iter_mut().zip(shape).rev() {
             match row.and_then(|r| isize::try_from(r).ok()) {
                 Some(r) => *stride = r,
-                None => fail!(Argument, "an array of {shape:?} has more elements than an address space"),
+                None => {
+                    fail!(Argument, "an array of {shape:?} has more elements than an address space")
+                }
             }
             row = row.and_then(|r| r.checked_mul(n.max(1)));
         }
         let mut start = 0;
         let mut counts = Vec::with_capacity(part.len());
-        for (axis, (range, (&n, &stride))) in part.iter().zip(shape.iter().zip(&strides)).enumerate() {
+        for (axis, (range, (&n, &stride))) in
+            part.iter().zip(shape.iter().zip(&strides)).enumerate()
+        {
             if range.start > range.end || range.end > n {
                 fail!(Argument, "{range:?} leaves axis {axis}, which has {n} elements");
             }
@@ -99,7 +103,7 @@ impl Block {
         // A contiguous innermost axis is no stride level of the transfer.
         let levels = axes.iter().filter(|a| a.n != 1).count();
         if levels > MAX_LEVELS + 1 {
-            fail!(Argument, "a block of {levels} axes, where {} strides are possible", MAX_LEVELS);
+            fail!(Argument, "a block of {levels} axes, where {MAX_LEVELS} strides are possible");
         }
         Ok(Block { start, len, axes })
     }
@@ -221,7 +225,8 @@ pub(super) fn pair(local: &Block, remote: &Block, size: usize) -> Result<Shape> 
     let mut counts = vec![size];
     let (mut l, mut r) = (Vec::new(), Vec::new());
     for (a, b) in here.iter().zip(&there).rev() {
-        if counts.len() == 1 && counts[0] == size && l.is_empty() && (a.stride, b.stride) == (1, 1) {
+        if counts.len() == 1 && counts[0] == size && l.is_empty() && (a.stride, b.stride) == (1, 1)
+        {
             // Inside a slice, so its bytes can be counted.
             counts[0] = size * a.n;
             continue;
@@ -258,7 +263,10 @@ mod tests {
     #[test]
     fn parts_of_arrays() {
         let b = Block::of(&[3, 4, 5], &[1..3, 0..2, 2..5]).unwrap();
-        assert_eq!(b.indices().collect::<Vec<_>>(), [22, 23, 24, 27, 28, 29, 42, 43, 44, 47, 48, 49]);
+        assert_eq!(
+            b.indices().collect::<Vec<_>>(),
+            [22, 23, 24, 27, 28, 29, 42, 43, 44, 47, 48, 49]
+        );
         assert!(b.check(50, &String::new).is_ok());
         assert!(b.check(49, &String::new).is_err());
         assert!(Block::of(&[3], &[2..4]).is_err());
@@ -307,16 +315,17 @@ mod tests {
     }
 
     #[test]
-    fn eight_axes_need_a_contiguous_one() {
-        let wide = |inner| {
-            let mut strides = [0isize; 8];
-            for (i, s) in strides.iter_mut().rev().enumerate() {
-                *s = inner * 3isize.pow(i as u32);
-            }
-            Block::strided(0, &[2; 8], &strides).unwrap()
+    fn the_most_axes_need_a_contiguous_one() {
+        let wide = |axes: u32, inner| {
+            let strides: Vec<isize> = (0..axes).rev().map(|i| inner * 3isize.pow(i)).collect();
+            Block::strided(0, &vec![2; axes as usize], &strides)
         };
-        assert!(pair(&wide(1), &wide(1), 8).is_ok());
-        assert!(pair(&wide(2), &wide(2), 8).is_err());
-        assert!(Block::strided(0, &[2; 9], &[1; 9]).is_err());
+        let most = MAX_LEVELS as u32 + 1;
+        let (contiguous, gaps) = (wide(most, 1).unwrap(), wide(most, 2).unwrap());
+        assert!(pair(&contiguous, &contiguous, 8).is_ok());
+        assert!(pair(&gaps, &gaps, 8).is_err());
+        let fewer = wide(most - 1, 2).unwrap();
+        assert!(pair(&fewer, &fewer, 8).is_ok());
+        assert!(wide(most + 1, 1).is_err());
     }
 }

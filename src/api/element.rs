@@ -53,9 +53,9 @@ macro_rules! accumulate {
 
 accumulate! {
     i32: 1, |s| Scale::Int(s);
-    u32: 1, |s| Scale::Int(s.cast_signed());
+    u32: 1, |s| Scale::Int(s as i32);
     i64: 1, |s| Scale::Long(s);
-    u64: 1, |s| Scale::Long(s.cast_signed());
+    u64: 1, |s| Scale::Long(s as i64);
     f32: 1.0, |s| Scale::Float(s);
     f64: 1.0, |s| Scale::Double(s);
     Complex<f32>: Complex::new(1.0, 0.0), |s| Scale::FloatComplex(s);

@@ -97,7 +97,7 @@ impl<'rt> Group<'rt> {
         self.check_root(root).in_call(CALL)?;
         let comm = self.inner.comm().in_call(CALL)?;
         let bytes = bytemuck::cast_slice_mut(data);
-        collective::broadcast(&*comm, self.engine(), bytes, root).in_call(CALL)
+        collective::broadcast(&comm, self.engine(), bytes, root).in_call(CALL)
     }
 
     /// Combines `data` element by element over all ranks; the result is at
@@ -110,7 +110,7 @@ impl<'rt> Group<'rt> {
         const CALL: &str = "Group::reduce";
         self.check_root(root).in_call(CALL)?;
         let comm = self.inner.comm().in_call(CALL)?;
-        collective::reduce(&*comm, self.engine(), data, op, Some(root)).in_call(CALL)
+        collective::reduce(&comm, self.engine(), data, op, Some(root)).in_call(CALL)
     }
 
     /// [`Group::reduce`] with the result on all ranks. Collective.
@@ -120,7 +120,7 @@ impl<'rt> Group<'rt> {
     pub fn all_reduce<T: Reducible>(&self, data: &mut [T], op: Operator) -> Result<()> {
         const CALL: &str = "Group::all_reduce";
         let comm = self.inner.comm().in_call(CALL)?;
-        collective::reduce(&*comm, self.engine(), data, op, None).in_call(CALL)
+        collective::reduce(&comm, self.engine(), data, op, None).in_call(CALL)
     }
 
     /// Combines one value of each rank; all get the result. Collective.
@@ -139,8 +139,7 @@ impl<'rt> Group<'rt> {
     /// As for [`Group::all_reduce`].
     pub fn all_gather<T: Element>(&self, value: T) -> Result<Vec<T>> {
         const CALL: &str = "Group::all_gather";
-        let comm = self.inner.comm().in_call(CALL)?;
-        collective::allgather(&*comm, self.engine(), &value).in_call(CALL)
+        self.inner.allgather(self.engine(), &value).in_call(CALL)
     }
 
     fn check_root(&self, root: usize) -> Result<()> {

@@ -175,7 +175,8 @@ mod tests {
         local.copy_to_slice(3, &mut two);
         assert_eq!((two, local.read(2)), ([8, 9], 7));
         for (offset, count) in [(6, 1), (5, 2), (7, 0), (usize::MAX, 2)] {
-            let outside = std::panic::catch_unwind(|| local.copy_from_slice(offset, &vec![0; count]));
+            let outside =
+                std::panic::catch_unwind(|| local.copy_from_slice(offset, &vec![0; count]));
             assert!(outside.is_err(), "{count} at {offset}");
         }
         local.copy_from_slice(6, &[]);

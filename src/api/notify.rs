@@ -61,8 +61,10 @@ impl<T: Element> Segment<'_, T> {
         let shape = Shape::contiguous(size_of_val(source));
         let from = source.as_ptr().cast();
         // SAFETY: the source is a live slice, read until the call returns.
-        unsafe { self.engine().put_flag(flag.world, place.address, from, &shape, flag.address, value) }
-            .in_call(CALL)
+        unsafe {
+            self.engine().put_flag(flag.world, place.address, from, &shape, flag.address, value)
+        }
+        .in_call(CALL)
     }
 
     /// [`Segment::put_block`], and then the flag.
@@ -87,8 +89,7 @@ impl<T: Element> Segment<'_, T> {
         // SAFETY: the plan's local extent lies in the source, which is borrowed
         // until the call returns.
         unsafe {
-            self.engine()
-                .put_flag(flag.world, plan.address, from, &plan.shape, flag.address, value)
+            self.engine().put_flag(flag.world, plan.address, from, &plan.shape, flag.address, value)
         }
         .in_call(CALL)
     }

@@ -85,7 +85,12 @@ impl<'rt, T: Element> Segment<'rt, T> {
     ///
     /// # Errors
     /// As for [`Segment::get`].
-    pub fn get_owned(&self, rank: usize, offset: usize, buffer: Vec<T>) -> Result<PendingVec<'_, T>> {
+    pub fn get_owned(
+        &self,
+        rank: usize,
+        offset: usize,
+        buffer: Vec<T>,
+    ) -> Result<PendingVec<'_, T>> {
         self.start(Kind::Get, rank, offset, buffer).in_call("Segment::get_owned")
     }
 
@@ -93,7 +98,12 @@ impl<'rt, T: Element> Segment<'rt, T> {
     ///
     /// # Errors
     /// As for [`Segment::put`].
-    pub fn put_owned(&self, rank: usize, offset: usize, buffer: Vec<T>) -> Result<PendingVec<'_, T>> {
+    pub fn put_owned(
+        &self,
+        rank: usize,
+        offset: usize,
+        buffer: Vec<T>,
+    ) -> Result<PendingVec<'_, T>> {
         self.start(Kind::Put, rank, offset, buffer).in_call("Segment::put_owned")
     }
 
@@ -112,7 +122,9 @@ impl<'rt, T: Element> Segment<'rt, T> {
         // SAFETY: the buffer has the order's bytes. It is not touched until the
         // tally is done, and moving the vector does not move them; if `pending`
         // is forgotten they stay allocated for ever.
-        unsafe { self.engine().issue(*kind, *world, *address, local, shape, Some(&pending.tally)) }?;
+        unsafe {
+            self.engine().issue(*kind, *world, *address, local, shape, Some(&pending.tally))
+        }?;
         Ok(pending)
     }
 }

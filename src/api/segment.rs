@@ -45,11 +45,14 @@ impl<'rt> Group<'rt> {
         const CALL: &str = "Group::allocate";
         const {
             assert!(size_of::<T>() > 0, "a segment's elements must have a size");
-            assert!(align_of::<T>() <= slab::ALIGN, "a segment's elements are aligned to 64 bytes at most");
+            assert!(
+                align_of::<T>() <= slab::ALIGN,
+                "a segment's elements are aligned to 64 bytes at most"
+            );
         }
         // More bytes than can be counted are asked for too, so that the request
         // fails on all ranks and not on this one alone.
-        let bytes = here.checked_mul(size_of::<T>()).unwrap_or(usize::MAX);
+        let bytes = here.saturating_mul(size_of::<T>());
         let inner = self.engine().allocate(self.inner(), bytes).in_call(CALL)?;
         let base = inner.my_base();
         if !base.is_null() {

@@ -59,7 +59,13 @@ impl<T: Element> Segment<'_, T> {
     /// `Rank`; `Address` where a block leaves the slice or the part; `Argument`
     /// where the blocks' counts differ and neither is contiguous. Nothing has
     /// moved then.
-    pub fn put_block(&self, rank: usize, remote: &Block, source: &[T], local: &Block) -> Result<()> {
+    pub fn put_block(
+        &self,
+        rank: usize,
+        remote: &Block,
+        source: &[T],
+        local: &Block,
+    ) -> Result<()> {
         const CALL: &str = "Segment::put_block";
         let plan = self.plan(rank, remote, source.len(), local).in_call(CALL)?;
         // The pointer is the whole slice's, because a block with negative strides
@@ -67,7 +73,8 @@ impl<T: Element> Segment<'_, T> {
         let from = source.as_ptr().wrapping_add(plan.start).cast();
         // SAFETY: the plan's local extent lies in the source, which is borrowed
         // until the call returns.
-        unsafe { self.engine().put_shape(plan.world, plan.address, from, &plan.shape) }.in_call(CALL)
+        unsafe { self.engine().put_shape(plan.world, plan.address, from, &plan.shape) }
+            .in_call(CALL)
     }
 
     /// Gets the block `remote` of `rank`'s part into the block `local` of

@@ -48,10 +48,8 @@ impl Engine {
         }
         // SAFETY: the caller vouches for the memory.
         let flag = unsafe { &*flag.cast::<AtomicI32>() };
-        wait::until(
-            self,
-            &|| format!("the flag at {flag:p} to become {value}"),
-            || Ok(flag.load(Ordering::Acquire) == value),
-        )
+        wait::until(self, &|| format!("the flag at {flag:p} to become {value}"), || {
+            Ok(flag.load(Ordering::Acquire) == value)
+        })
     }
 }

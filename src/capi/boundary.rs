@@ -73,7 +73,11 @@ pub fn reported(error: &Error) -> c_int {
 /// A call that returns nothing: an error ends the job.
 #[inline]
 pub fn or_abort<R>(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<R>) -> R {
-    guard(call, |error| abort(&error.to_string(), error.kind().code()), || body(runtime::current()?))
+    guard(
+        call,
+        |error| abort(&error.to_string(), error.kind().code()),
+        || body(runtime::current()?),
+    )
 }
 
 /// Writes a message and ends the job with a code that is not zero.

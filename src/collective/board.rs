@@ -38,7 +38,11 @@ pub struct Board {
 impl Board {
     /// Makes the board of a communicator whose ranks share a node. Collective;
     /// `None` where there is no shared memory for it.
-    pub fn create<P: Progress + ?Sized>(comm: &Comm, dir: &str, progress: &P) -> Result<Option<Board>> {
+    pub fn create<P: Progress + ?Sized>(
+        comm: &Comm,
+        dir: &str,
+        progress: &P,
+    ) -> Result<Option<Board>> {
         let (rank, size) = (comm.rank(), comm.size());
         let len = (HEAD + 2 * size * SLOT).next_multiple_of(shm::page());
         let Ok(file) = shm::share(comm, progress, dir, 0, len) else {
@@ -48,8 +52,9 @@ impl Board {
             0 => file.reserve(0, len),
             _ => Ok(()),
         };
-        let reserved = reserved
-            .map_err(|e| Error::new(ErrorKind::Memory, format!("{len} bytes of shared memory: {e}")));
+        let reserved = reserved.map_err(|e| {
+            Error::new(ErrorKind::Memory, format!("{len} bytes of shared memory: {e}"))
+        });
         match agree(comm, progress, reserved) {
             Ok(()) => Ok(Some(Board { file, rank, size, turn: AtomicU32::new(0) })),
             Err(_) => Ok(None),
@@ -93,7 +98,11 @@ impl Board {
     }
 
     /// Every rank's `item`, in the order of ranks.
-    pub fn allgather<T: Pod, P: Progress + ?Sized>(&self, progress: &P, item: &T) -> Result<Vec<T>> {
+    pub fn allgather<T: Pod, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        item: &T,
+    ) -> Result<Vec<T>> {
         assert!(Self::holds::<T>(), "the value is larger than a slot");
         let turn = self.turn.fetch_xor(1, Ordering::Relaxed) & 1;
         // SAFETY: the slot is ours, has room for the value, and nobody reads it

@@ -128,8 +128,20 @@ macro_rules! element {
                 match operator {
                     Operator::Sum => $add(self, b),
                     Operator::Product => $mul(self, b),
-                    Operator::Min => if b < self { b } else { self },
-                    Operator::Max => if b > self { b } else { self },
+                    Operator::Min => {
+                        if b < self {
+                            b
+                        } else {
+                            self
+                        }
+                    }
+                    Operator::Max => {
+                        if b > self {
+                            b
+                        } else {
+                            self
+                        }
+                    }
                     Operator::AbsMin => {
                         let (x, y) = (self.absolute(), b.absolute());
                         if y < x { y } else { x }
@@ -201,8 +213,24 @@ fn float_and<T: Pod + PartialEq + From<bool>>(a: T, b: T) -> T {
     truth(a != zero() && b != zero())
 }
 
-element!(i32, Int, i32::wrapping_add, i32::wrapping_mul, i32::wrapping_abs, |a, b| a | b, |a, b| a & b);
-element!(i64, Long, i64::wrapping_add, i64::wrapping_mul, i64::wrapping_abs, |a, b| a | b, |a, b| a & b);
+element!(
+    i32,
+    Int,
+    i32::wrapping_add,
+    i32::wrapping_mul,
+    i32::wrapping_abs,
+    |a, b| a | b,
+    |a, b| a & b
+);
+element!(
+    i64,
+    Long,
+    i64::wrapping_add,
+    i64::wrapping_mul,
+    i64::wrapping_abs,
+    |a, b| a | b,
+    |a, b| a & b
+);
 element!(f32, Float, |a, b| a + b, |a, b| a * b, f32::abs, float_or, float_and);
 element!(f64, Double, |a, b| a + b, |a, b| a * b, f64::abs, float_or, float_and);
 

@@ -64,7 +64,11 @@ impl Shape {
             fail!(Argument, "a strided transfer needs at least the count of contiguous bytes");
         };
         if repeats.len() > MAX_LEVELS {
-            fail!(Argument, "{} stride levels given, at most {MAX_LEVELS} are possible", repeats.len());
+            fail!(
+                Argument,
+                "{} stride levels given, at most {MAX_LEVELS} are possible",
+                repeats.len()
+            );
         }
         if local.len() < repeats.len() || remote.len() < repeats.len() {
             fail!(Argument, "{} stride levels need as many strides on both sides", repeats.len());
@@ -139,7 +143,11 @@ impl Shape {
             };
             match end {
                 Some(end) => (lo, hi) = end,
-                None => fail!(Argument, "stride {stride} times {} spans more than an address space", d.n),
+                None => fail!(
+                    Argument,
+                    "stride {stride} times {} spans more than an address space",
+                    d.n
+                ),
             }
         }
         Ok((lo, hi))

@@ -139,10 +139,7 @@ impl Registry {
     }
 
     /// Makes the pieces of a segment known: (world rank, slab, piece).
-    pub(super) fn add_pieces<'a>(
-        &self,
-        pieces: impl Iterator<Item = (usize, &'a Slice, Piece)>,
-    ) {
+    pub(super) fn add_pieces<'a>(&self, pieces: impl Iterator<Item = (usize, &'a Slice, Piece)>) {
         let mut tables = self.tables.write();
         for (world, slice, piece) in pieces {
             if let Some(extent) = exact(&mut tables[world], slice.base) {
@@ -152,7 +149,10 @@ impl Registry {
     }
 
     /// Forgets them.
-    pub(super) fn remove_pieces<'a>(&self, pieces: impl Iterator<Item = (usize, &'a Slice, usize)>) {
+    pub(super) fn remove_pieces<'a>(
+        &self,
+        pieces: impl Iterator<Item = (usize, &'a Slice, usize)>,
+    ) {
         let mut tables = self.tables.write();
         for (world, slice, start) in pieces {
             if let Some(extent) = exact(&mut tables[world], slice.base) {

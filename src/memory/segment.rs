@@ -240,8 +240,7 @@ impl Memory {
         first_failure(group, all)?;
         let need = if mine.slab == NEED { rounded(bytes) } else { 0 };
         let held = group.slabs.lock().iter().map(|s| s.my_len()).sum();
-        let slab =
-            Slab::create(group, &self.topology, &self.policy, progress, need, held)?;
+        let slab = Slab::create(group, &self.topology, &self.policy, progress, need, held)?;
         self.registry.add_slab(&slab, group.key(), group.members());
         group.slabs.lock().push(slab.clone());
         if mine.slab == NEED {
@@ -378,7 +377,8 @@ impl Memory {
         if self.segments.lock().remove(&segment.id).is_none() {
             fail!(State, "the segment was freed already");
         }
-        self.registry.remove_pieces(pieces(&segment).map(|(w, slice, part)| (w, slice, part.offset)));
+        self.registry
+            .remove_pieces(pieces(&segment).map(|(w, slice, part)| (w, slice, part.offset)));
         let mine = &segment.parts[group.rank()];
         if let Some(slab) = &mine.slab {
             slab.give_back(mine.offset, rounded(mine.len));
@@ -428,13 +428,8 @@ impl Memory {
 
     /// Takes every segment of a group out, for closing down.
     pub fn segments_of(&self, group: &Group) -> Vec<Arc<Segment>> {
-        let mut list: Vec<_> = self
-            .segments
-            .lock()
-            .values()
-            .filter(|s| s.id.group == group.key())
-            .cloned()
-            .collect();
+        let mut list: Vec<_> =
+            self.segments.lock().values().filter(|s| s.id.group == group.key()).cloned().collect();
         list.sort_by_key(|s| s.id.number);
         list
     }

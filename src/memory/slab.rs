@@ -147,7 +147,10 @@ impl Slab {
         let file = shm::share(&comm, progress, &policy.shm_dir, place.leader, place.total)?;
         let my_base = file.base().wrapping_add(place.offset);
         let header = file.reserve(place.offset, HEADER).map_err(|e| {
-            Error::new(ErrorKind::Memory, format!("no room for the {HEADER}-byte header of a slab: {e}"))
+            Error::new(
+                ErrorKind::Memory,
+                format!("no room for the {HEADER}-byte header of a slab: {e}"),
+            )
         });
         agree(&comm, progress, header)?;
         let bases = allgather(&*comm, progress, &(my_base as u64))?;
@@ -250,7 +253,10 @@ impl Slab {
                 self.file.release(self.file_offset + from, to - from);
                 return Err(Error::new(
                     ErrorKind::Memory,
-                    format!("{len} bytes asked, {} bytes free in shared memory: {e}", self.file.room()),
+                    format!(
+                        "{len} bytes asked, {} bytes free in shared memory: {e}",
+                        self.file.room()
+                    ),
                 ));
             }
             cutting.committed = to;

@@ -4,7 +4,9 @@
 //! engine waits for them in its own loop, which makes progress for other ranks
 //! and gives up the core when nothing happens, as MPI's blocking calls do not.
 
-use super::{Datatype, ReduceOp, Request, check, count, portolan_shim_in_place, portolan_shim_type};
+use super::{
+    Datatype, ReduceOp, Request, check, count, portolan_shim_in_place, portolan_shim_type,
+};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;
@@ -38,7 +40,10 @@ impl Comm {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: `raw` is a live communicator.
         unsafe {
-            check(ffi::MPI_Comm_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN), "MPI_Comm_set_errhandler")?;
+            check(
+                ffi::MPI_Comm_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN),
+                "MPI_Comm_set_errhandler",
+            )?;
             check(ffi::MPI_Comm_rank(raw, &mut rank), "MPI_Comm_rank")?;
             check(ffi::MPI_Comm_size(raw, &mut size), "MPI_Comm_size")?;
         }
@@ -277,8 +282,7 @@ impl Comm {
                     "MPI_Iallreduce",
                 )?,
                 Some(root) => {
-                    let send =
-                        if root == self.rank { portolan_shim_in_place() } else { data };
+                    let send = if root == self.rank { portolan_shim_in_place() } else { data };
                     check(
                         ffi::MPI_Ireduce(
                             send,

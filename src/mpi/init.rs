@@ -109,10 +109,7 @@ pub fn start() -> Result<Started> {
         // SAFETY: MPI is initialised.
         check(unsafe { ffi::MPI_Query_thread(&mut provided) }, "MPI_Query_thread")?;
     }
-    let started = Started {
-        ours,
-        level: ThreadLevel::from_raw(provided),
-    };
+    let started = Started { ours, level: ThreadLevel::from_raw(provided) };
     guard_launcher()?;
     Ok(started)
 }
@@ -152,7 +149,8 @@ pub fn library_version() -> String {
 fn running_flavour(version: &str) -> Flavour {
     if version.contains("Open MPI") {
         Flavour::OpenMpi
-    } else if version.contains("MPICH") || version.contains("MVAPICH") || version.contains("Intel") {
+    } else if version.contains("MPICH") || version.contains("MVAPICH") || version.contains("Intel")
+    {
         Flavour::Mpich
     } else {
         Flavour::Other
@@ -179,10 +177,7 @@ fn guard_library() -> Result<()> {
 fn guard_launcher() -> Result<()> {
     let mut size = 0;
     // SAFETY: MPI is running.
-    check(
-        unsafe { ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) },
-        "MPI_Comm_size",
-    )?;
+    check(unsafe { ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) }, "MPI_Comm_size")?;
     let number = |name| std::env::var(name).ok().and_then(|v: String| v.parse::<i64>().ok());
     if size != 1 {
         return Ok(());
@@ -246,10 +241,9 @@ pub fn forget_at_finalize() -> Result<()> {
     let taken = HOOK.lock().unwrap_or_else(|e| e.into_inner()).take();
     match taken {
         // SAFETY: MPI is running, and `key` is the one that at_finalize made.
-        Some((_, mut key)) => check(
-            unsafe { super::portolan_shim_forget_finalize(&mut key) },
-            "MPI_Comm_delete_attr",
-        ),
+        Some((_, mut key)) => {
+            check(unsafe { super::portolan_shim_forget_finalize(&mut key) }, "MPI_Comm_delete_attr")
+        }
         None => Ok(()),
     }
 }

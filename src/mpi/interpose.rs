@@ -71,7 +71,8 @@ pub unsafe extern "C" fn MPI_Init_thread(
 }
 
 /// The Fortran `pmpi_init_thread_`: (required, provided, ierror).
-type FortranInitThread = unsafe extern "C" fn(*mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint);
+type FortranInitThread =
+    unsafe extern "C" fn(*mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint);
 
 fn fortran(name: &CStr) -> Option<FortranInitThread> {
     // SAFETY: dlsym is given a valid name; the symbol, where it exists, is
@@ -95,7 +96,8 @@ unsafe fn init_fortran(
         match fortran(c"pmpi_init_thread_") {
             Some(init) => init(&mut required, &mut got, &mut rc),
             None => {
-                rc = PMPI_Init_thread(std::ptr::null_mut(), std::ptr::null_mut(), required, &mut got)
+                rc =
+                    PMPI_Init_thread(std::ptr::null_mut(), std::ptr::null_mut(), required, &mut got)
             }
         }
         if !provided.is_null() {

@@ -45,9 +45,7 @@ unsafe extern "C" {
     fn portolan_shim_request_null() -> ffi::MPI_Request;
     fn portolan_shim_win_null() -> ffi::MPI_Win;
     fn portolan_shim_at_finalize(
-        hook: Option<
-            unsafe extern "C" fn(ffi::MPI_Comm, c_int, *mut c_void, *mut c_void) -> c_int,
-        >,
+        hook: Option<unsafe extern "C" fn(ffi::MPI_Comm, c_int, *mut c_void, *mut c_void) -> c_int>,
         key: *mut c_int,
     ) -> c_int;
     fn portolan_shim_forget_finalize(key: *mut c_int) -> c_int;

@@ -4,7 +4,10 @@
 //! targets at once and unlocked only when it is freed, so that operations need
 //! no epoch of their own.
 
-use super::{Comm, Datatype, DerivedType, Op, Request, check, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
+use super::{
+    Comm, Datatype, DerivedType, Op, Request, check, count, portolan_shim_mode_nocheck,
+    portolan_shim_win_null,
+};
 use crate::error::Result;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
@@ -75,7 +78,10 @@ impl Window {
                 ),
                 "MPI_Win_create",
             )?;
-            check(ffi::MPI_Win_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN), "MPI_Win_set_errhandler")?;
+            check(
+                ffi::MPI_Win_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN),
+                "MPI_Win_set_errhandler",
+            )?;
             check(ffi::MPI_Win_lock_all(portolan_shim_mode_nocheck(), raw), "MPI_Win_lock_all")?;
         }
         Ok(Window { raw })
@@ -104,7 +110,17 @@ impl Window {
         // SAFETY: the caller vouches for both sides.
         unsafe {
             if request {
-                let rc = ffi::MPI_Rput(t.origin.cast(), on, ot, target, disp, tn, tt, self.raw, &mut r.raw);
+                let rc = ffi::MPI_Rput(
+                    t.origin.cast(),
+                    on,
+                    ot,
+                    target,
+                    disp,
+                    tn,
+                    tt,
+                    self.raw,
+                    &mut r.raw,
+                );
                 check(rc, "MPI_Rput")?;
                 return Ok(Some(r));
             }
@@ -127,7 +143,17 @@ impl Window {
         // SAFETY: the caller vouches for both sides.
         unsafe {
             if request {
-                let rc = ffi::MPI_Rget(t.origin.cast(), on, ot, target, disp, tn, tt, self.raw, &mut r.raw);
+                let rc = ffi::MPI_Rget(
+                    t.origin.cast(),
+                    on,
+                    ot,
+                    target,
+                    disp,
+                    tn,
+                    tt,
+                    self.raw,
+                    &mut r.raw,
+                );
                 check(rc, "MPI_Rget")?;
                 return Ok(Some(r));
             }
@@ -151,11 +177,23 @@ impl Window {
         // SAFETY: the caller vouches for both sides.
         unsafe {
             if request {
-                let rc = ffi::MPI_Raccumulate(t.origin.cast(), on, ot, target, disp, tn, tt, op, self.raw, &mut r.raw);
+                let rc = ffi::MPI_Raccumulate(
+                    t.origin.cast(),
+                    on,
+                    ot,
+                    target,
+                    disp,
+                    tn,
+                    tt,
+                    op,
+                    self.raw,
+                    &mut r.raw,
+                );
                 check(rc, "MPI_Raccumulate")?;
                 return Ok(Some(r));
             }
-            let rc = ffi::MPI_Accumulate(t.origin.cast(), on, ot, target, disp, tn, tt, op, self.raw);
+            let rc =
+                ffi::MPI_Accumulate(t.origin.cast(), on, ot, target, disp, tn, tt, op, self.raw);
             check(rc, "MPI_Accumulate")?;
         }
         Ok(None)
@@ -235,10 +273,7 @@ impl Window {
     /// used again.
     pub fn flush_local(&self, target: usize) -> Result<()> {
         // SAFETY: the window is live and locked.
-        check(
-            unsafe { ffi::MPI_Win_flush_local(target as c_int, self.raw) },
-            "MPI_Win_flush_local",
-        )
+        check(unsafe { ffi::MPI_Win_flush_local(target as c_int, self.raw) }, "MPI_Win_flush_local")
     }
 
     /// Makes the window's public and private copies agree (they are one memory

@@ -149,8 +149,12 @@ pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: Scal
     // SAFETY: passed on from the caller.
     unsafe {
         match scale {
-            Scale::Int(s) => axpy(src, dst, bytes, |y: i32, x: i32| y.wrapping_add(s.wrapping_mul(x))),
-            Scale::Long(s) => axpy(src, dst, bytes, |y: i64, x: i64| y.wrapping_add(s.wrapping_mul(x))),
+            Scale::Int(s) => {
+                axpy(src, dst, bytes, |y: i32, x: i32| y.wrapping_add(s.wrapping_mul(x)))
+            }
+            Scale::Long(s) => {
+                axpy(src, dst, bytes, |y: i64, x: i64| y.wrapping_add(s.wrapping_mul(x)))
+            }
             Scale::Float(s) => axpy(src, dst, bytes, |y: f32, x: f32| y + s * x),
             Scale::Double(s) => axpy(src, dst, bytes, |y: f64, x: f64| y + s * x),
             Scale::FloatComplex(s) => {

@@ -15,7 +15,7 @@ use crate::atomics::Rmw;
 use crate::error::Result;
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
-use crate::mpi::{self, Datatype, DerivedType, Flavour, Op, Transfer};
+use crate::mpi::{self, Datatype, DerivedType, Op, Transfer};
 use crate::peer::{DIRTY_RMA, RmaKind, Tally};
 use crate::runtime::Engine;
 use parking_lot::Mutex;
@@ -117,7 +117,8 @@ pub enum Completion<'a> {
 }
 
 /// Whether the requests of operations along `shape` complete when the operation
-/// has. MPICH 4.0 completes those with a derived datatype too early, so that a
+/// has. MPICH 4.0 completes those with a derived datatype too early
+/// (tests/mpi-bugs/rget_derived.c), so that a
 /// get's bytes are not there and a put's source is still read; a flush is right.
 fn requests_tell(shape: &Shape) -> bool {
     let plain = shape.is_contiguous_on(Side::Local) && shape.is_contiguous_on(Side::Remote);

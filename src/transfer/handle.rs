@@ -62,7 +62,10 @@ impl Handle {
     /// `Handle` while transfers of it are unfinished.
     pub fn set_aggregate(&mut self) -> Result<()> {
         if self.tally.as_ref().is_some_and(|t| t.outstanding() > 0) {
-            fail!(Handle, "a handle with unfinished transfers cannot become aggregate; wait for it first");
+            fail!(
+                Handle,
+                "a handle with unfinished transfers cannot become aggregate; wait for it first"
+            );
         }
         self.aggregate.get_or_insert_default();
         Ok(())
@@ -93,7 +96,8 @@ impl Handle {
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
-        if self.aggregate.is_some() && shape.is_contiguous() && !matches!(kind, Kind::Accumulate(_)) {
+        if self.aggregate.is_some() && shape.is_contiguous() && !matches!(kind, Kind::Accumulate(_))
+        {
             let bytes = shape.block();
             // SAFETY: passed on from the caller.
             if unsafe { engine.direct(kind, target, remote, local, bytes) }? {
@@ -129,7 +133,10 @@ impl Handle {
         let aggregate = self.aggregate.as_mut().expect("the caller checked");
         let put = kind == Kind::Put;
         if *aggregate.put.get_or_insert(put) != put {
-            fail!(Handle, "puts and gets are mixed on one aggregate handle; wait for it in between");
+            fail!(
+                Handle,
+                "puts and gets are mixed on one aggregate handle; wait for it in between"
+            );
         }
         // Bytes that go on in the next segment stay a piece of their own.
         let one_segment = |last: &Item| {

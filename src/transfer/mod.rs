@@ -56,7 +56,11 @@ fn check_local(local: *const u8) -> Result<()> {
 fn check_elements(scale: Scale, remote: usize, shape: &Shape) -> Result<()> {
     let (element, align) = (scale.element(), scale.alignment());
     if !shape.block().is_multiple_of(element) {
-        fail!(Type, "{} contiguous bytes are no whole number of {element}-byte elements", shape.block());
+        fail!(
+            Type,
+            "{} contiguous bytes are no whole number of {element}-byte elements",
+            shape.block()
+        );
     }
     let aligned = |stride: isize| stride.unsigned_abs().is_multiple_of(align);
     if !remote.is_multiple_of(align) || !shape.dims().iter().all(|d| aligned(d.remote)) {
@@ -75,7 +79,13 @@ impl Engine {
     /// # Safety
     /// `local` must be valid for reads of `bytes` bytes.
     #[inline]
-    pub unsafe fn put(&self, target: usize, remote: usize, local: *const u8, bytes: usize) -> Result<()> {
+    pub unsafe fn put(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+    ) -> Result<()> {
         self.check_rank(target)?;
         if bytes == 0 {
             return Ok(());
@@ -92,7 +102,9 @@ impl Engine {
         }
         drop(hit);
         // SAFETY: passed on from the caller.
-        unsafe { self.blocking(Kind::Put, target, remote, local.cast_mut(), &Shape::contiguous(bytes)) }
+        unsafe {
+            self.blocking(Kind::Put, target, remote, local.cast_mut(), &Shape::contiguous(bytes))
+        }
     }
 
     /// Gets `bytes` contiguous bytes. On return they are here.
@@ -103,7 +115,13 @@ impl Engine {
     /// # Safety
     /// `local` must be valid for writes of `bytes` bytes.
     #[inline]
-    pub unsafe fn get(&self, target: usize, remote: usize, local: *mut u8, bytes: usize) -> Result<()> {
+    pub unsafe fn get(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
         self.check_rank(target)?;
         if bytes == 0 {
             return Ok(());
@@ -240,7 +258,13 @@ impl Engine {
     ///
     /// # Safety
     /// `local` must be valid for reads of the shape's local extent.
-    pub unsafe fn put_shape(&self, target: usize, remote: usize, local: *const u8, shape: &Shape) -> Result<()> {
+    pub unsafe fn put_shape(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        shape: &Shape,
+    ) -> Result<()> {
         // SAFETY: passed on; a put only reads.
         unsafe { self.blocking(Kind::Put, target, remote, local.cast_mut(), shape) }
     }
@@ -265,7 +289,8 @@ impl Engine {
         // SAFETY: passed on; the wait below lasts until `local` is free.
         let tally = unsafe { self.issue(kind, target, remote, local, shape, None) }?;
         if let Some(tally) = tally {
-            let done = wait::until(self, &|| format!("{kind:?} with rank {target}"), || tally.check());
+            let done =
+                wait::until(self, &|| format!("{kind:?} with rank {target}"), || tally.check());
             if done.is_err() && tally.outstanding() > 0 {
                 // MPI may still touch the caller's memory: there is no way to
                 // return from this that is safe.
@@ -323,12 +348,8 @@ impl Engine {
             }
             return Ok(None);
         }
-        let place = rma::Target {
-            slab: hit.slab().clone(),
-            world: target,
-            rank: hit.group_rank(),
-            offset,
-        };
+        let place =
+            rma::Target { slab: hit.slab().clone(), world: target, rank: hit.group_rank(), offset };
         drop(hit);
         self.settle(target, path)?;
         // SAFETY: passed on from the caller.

@@ -7,8 +7,8 @@
 use super::{Kind, check_local};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Vector};
-use crate::path::message::blocks::Batch;
 use crate::path::kernel;
+use crate::path::message::blocks::Batch;
 use crate::path::{self, Path, direct};
 use crate::peer::Tally;
 use crate::runtime::Engine;
@@ -17,10 +17,20 @@ use std::sync::Arc;
 
 impl Engine {
     /// Checks a vector transfer: lengths, local and remote addresses.
-    pub(crate) fn check_vector(&self, kind: Kind, target: usize, vector: &Vector<'_>) -> Result<()> {
+    pub(crate) fn check_vector(
+        &self,
+        kind: Kind,
+        target: usize,
+        vector: &Vector<'_>,
+    ) -> Result<()> {
         self.check_rank(target)?;
         if vector.local.len() != vector.remote.len() {
-            fail!(Argument, "{} local and {} remote addresses", vector.local.len(), vector.remote.len());
+            fail!(
+                Argument,
+                "{} local and {} remote addresses",
+                vector.local.len(),
+                vector.remote.len()
+            );
         }
         if vector.block == 0 {
             return Ok(());

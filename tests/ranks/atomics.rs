@@ -28,10 +28,16 @@ pub fn totals(ctx: &Ctx) {
                 engine.blocking(add, target, at, (&raw mut one).cast(), &shape).expect("acc");
                 let long = Kind::Accumulate(Scale::Long(1));
                 let shape = Shape::contiguous(8);
-                handle.issue(engine, long, target, at + 16, (&raw mut big).cast(), &shape).expect("acc");
+                handle
+                    .issue(engine, long, target, at + 16, (&raw mut big).cast(), &shape)
+                    .expect("acc");
             }
             let old = engine.rmw(target, at, Rmw::AddInt(5)).expect("rmw");
-            assert!(old > seen[target], "a counter that only grows went from {} to {old}", seen[target]);
+            assert!(
+                old > seen[target],
+                "a counter that only grows went from {} to {old}",
+                seen[target]
+            );
             seen[target] = old;
             engine.rmw(target, at + 16, Rmw::AddLong(1 << 32)).expect("rmw");
         }
@@ -41,7 +47,11 @@ pub fn totals(ctx: &Ctx) {
     let all = ctx.n as i64 * i64::from(rounds);
     for target in 0..ctx.n {
         let at = segment.parts()[target].address();
-        assert_eq!(i64::from(ctx.load::<i32>(target, at)), 8 * all, "acc and fetch-and-add of ints");
+        assert_eq!(
+            i64::from(ctx.load::<i32>(target, at)),
+            8 * all,
+            "acc and fetch-and-add of ints"
+        );
         assert_eq!(ctx.load::<i64>(target, at + 16), all + (all << 32), "of longs");
     }
     ctx.free(segment);
@@ -65,11 +75,14 @@ pub fn swaps(ctx: &Ctx) {
         int = engine.rmw(target, at + 8, Rmw::SwapInt(int as i32)).expect("swap");
     }
     ctx.barrier();
-    let count = |token: i64| if token >= 1000 { token as usize % 1000 } else { ctx.n + token as usize };
-    let mut hold = vec![count(long), count(ctx.load::<i64>(ctx.me, segment.parts()[ctx.me].address()))];
+    let count =
+        |token: i64| if token >= 1000 { token as usize % 1000 } else { ctx.n + token as usize };
+    let mut hold =
+        vec![count(long), count(ctx.load::<i64>(ctx.me, segment.parts()[ctx.me].address()))];
     hold.push(2 * ctx.n + count(int));
     hold.push(
-        2 * ctx.n + count(i64::from(ctx.load::<i32>(ctx.me, segment.parts()[ctx.me].address() + 8))),
+        2 * ctx.n
+            + count(i64::from(ctx.load::<i32>(ctx.me, segment.parts()[ctx.me].address() + 8))),
     );
     let at = tallies.parts()[0].address();
     for token in hold {

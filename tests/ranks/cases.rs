@@ -49,12 +49,7 @@ pub const CONFIGS: &[Config] = &[
         ranks: &[2],
         ..BASE
     },
-    Config {
-        label: "node_size=1",
-        env: &[("PORTOLAN_NODE_SIZE", "1")],
-        ranks: &[2, 4],
-        ..BASE
-    },
+    Config { label: "node_size=1", env: &[("PORTOLAN_NODE_SIZE", "1")], ranks: &[2, 4], ..BASE },
     Config {
         label: "node_size=2",
         env: &[("PORTOLAN_NODE_SIZE", "2")],
@@ -285,8 +280,19 @@ pub const ALONE: &[Alone] = &[
         run: lifecycle::host_finalizes,
         ..ALONE_BASE
     },
-    Alone { name: "raised_level", label: "host asks for single", run: lifecycle::raised, ..ALONE_BASE },
-    Alone { name: "part_of_world", label: "default", ranks: 3, run: lifecycle::part_of_world, ..ALONE_BASE },
+    Alone {
+        name: "raised_level",
+        label: "host asks for single",
+        run: lifecycle::raised,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "part_of_world",
+        label: "default",
+        ranks: 3,
+        run: lifecycle::part_of_world,
+        ..ALONE_BASE
+    },
     Alone {
         name: "bad_variable",
         label: "path=tcp",

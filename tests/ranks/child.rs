@@ -70,7 +70,8 @@ pub fn step(text: impl Display) {
 
 fn board(line: &str) {
     let path = directory().join("checks");
-    let mut file = File::options().append(true).create(true).open(path).expect("the file of checks");
+    let mut file =
+        File::options().append(true).create(true).open(path).expect("the file of checks");
     file.write_all(line.as_bytes()).expect("the file of checks is writable");
 }
 
@@ -98,7 +99,10 @@ fn seed() -> u64 {
 /// Ends the job where it has another size than the driver asked for.
 pub fn check_size(n: usize) {
     let asked = variable(job::RANKS).and_then(|v| v.parse().ok()).unwrap_or(0);
-    assert_eq!(n, asked, "the job has {n} ranks instead of {asked}: is it the launcher of another MPI?");
+    assert_eq!(
+        n, asked,
+        "the job has {n} ranks instead of {asked}: is it the launcher of another MPI?"
+    );
 }
 
 /// Initialises MPI as a host program would; returns the level that it got.
@@ -229,8 +233,7 @@ pub fn main(spec: &str) -> ExitCode {
     }
     let host = variable(HOST);
     if let Some(level) = &host {
-        let level =
-            if level == "single" { ThreadLevel::Single } else { ThreadLevel::Multiple };
+        let level = if level == "single" { ThreadLevel::Single } else { ThreadLevel::Multiple };
         let got = host_init(level);
         assert_eq!(got, level, "MPI's thread level");
     }

@@ -41,7 +41,8 @@ pub fn collectives(ctx: &Ctx) {
         } else {
             Ok(())
         };
-        let text = refused(ErrorKind::Memory, "an agreement", collective::agree(&comm, engine, mine));
+        let text =
+            refused(ErrorKind::Memory, "an agreement", collective::agree(&comm, engine, mine));
         let named = if ctx.me >= failing { ctx.me } else { failing };
         assert!(text.contains(&format!("rank {named} has no room")), "{text}");
     }
@@ -111,8 +112,11 @@ fn reductions_of<T: Number>(ctx: &Ctx, comm: &Comm, what: &str) {
                 let result_here = root.is_none_or(|r| r == ctx.me);
                 for i in 0..count {
                     let column: Vec<i64> = all.iter().map(|v| v[i]).collect();
-                    let want =
-                        if result_here { T::expected(name, &column, mine[i]) } else { T::of(mine[i]) };
+                    let want = if result_here {
+                        T::expected(name, &column, mine[i])
+                    } else {
+                        T::of(mine[i])
+                    };
                     assert_eq!(data[i], want, "{name} of {what} {column:?}, root {root:?}");
                 }
             }
@@ -129,7 +133,11 @@ pub fn reductions(ctx: &Ctx) {
     reductions_of::<f64>(ctx, &comm, "doubles");
     let mut wrapped = [i32::MAX];
     collective::reduce(&comm, &*ctx.engine, &mut wrapped, Operator::Sum, None).expect("reduce");
-    assert_eq!(wrapped[0], (0..ctx.n).fold(0i32, |a, _| a.wrapping_add(i32::MAX)), "a sum that wraps");
+    assert_eq!(
+        wrapped[0],
+        (0..ctx.n).fold(0i32, |a, _| a.wrapping_add(i32::MAX)),
+        "a sum that wraps"
+    );
     let mut far = [i64::MIN + ctx.me as i64];
     collective::reduce(&comm, &*ctx.engine, &mut far, Operator::Max, None).expect("reduce");
     assert_eq!(far[0], i64::MIN + ctx.n as i64 - 1, "the largest of very negative longs");

@@ -18,7 +18,9 @@ pub fn consistency(ctx: &Ctx) {
         let target = (ctx.me + turn) % ctx.n;
         let at = segment.parts()[target].address() + SLOT * ctx.me;
         step(format!("consistency: bytes at rank {target}"));
-        for (bytes, times) in [(1, 100), (8, 200), (100, 100), (5000, 40), (40_000, 10), (300_000, 3)] {
+        for (bytes, times) in
+            [(1, 100), (8, 200), (100, 100), (5000, 40), (40_000, 10), (300_000, 3)]
+        {
             for _ in 0..if ctx.quick { times / 3 + 1 } else { times } {
                 bytes_in_order(ctx, target, at, bytes, &mut rng);
             }
@@ -54,7 +56,8 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
         assert!(ctx.get(target, at, bytes) == want, "put; strided put; get of {bytes} bytes");
         let mut packed = vec![0u8; rows * row];
         // SAFETY: the buffer has as many bytes as the shape.
-        unsafe { engine.blocking(Kind::Get, target, at, packed.as_mut_ptr(), &shape) }.expect("strided get");
+        unsafe { engine.blocking(Kind::Get, target, at, packed.as_mut_ptr(), &shape) }
+            .expect("strided get");
         assert!(packed == second[..rows * row], "put; strided get of {bytes} bytes");
     }
 
@@ -63,7 +66,9 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
     let mut handle = Handle::default();
     // SAFETY: the source lives and stays as it is until the wait or fence.
     unsafe {
-        handle.issue(engine, Kind::Put, target, at, second.as_ptr().cast_mut(), &shape).expect("put");
+        handle
+            .issue(engine, Kind::Put, target, at, second.as_ptr().cast_mut(), &shape)
+            .expect("put");
         handle.wait(engine).expect("wait");
         assert!(ctx.get(target, at, bytes) == second, "handle put; wait; get of {bytes} bytes");
         engine.implicit(Kind::Put, target, at, first.as_ptr().cast_mut(), &shape).expect("put");

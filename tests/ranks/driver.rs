@@ -29,7 +29,8 @@ struct Args {
 }
 
 fn arguments() -> Args {
-    let mut args = Args { quick: std::env::var_os("PORTOLAN_TEST_QUICK").is_some(), ..Args::default() };
+    let mut args =
+        Args { quick: std::env::var_os("PORTOLAN_TEST_QUICK").is_some(), ..Args::default() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -86,7 +87,9 @@ pub fn other_launcher() -> Option<Vec<String>> {
 
 fn launcher() -> Vec<String> {
     match std::env::var("PORTOLAN_MPIEXEC") {
-        Ok(words) if !words.trim().is_empty() => words.split_whitespace().map(String::from).collect(),
+        Ok(words) if !words.trim().is_empty() => {
+            words.split_whitespace().map(String::from).collect()
+        }
         _ => launcher_of(Flavour::built()),
     }
 }
@@ -118,7 +121,8 @@ pub fn main() -> ExitCode {
         args,
         launcher: launcher(),
         dir: std::env::temp_dir().join(format!("portolan-ranks.{}", std::process::id())),
-        seed: seed.unwrap_or_else(|| now.map_or(1, |t| t.as_nanos() as u64 % 1_000_000).to_string()),
+        seed: seed
+            .unwrap_or_else(|| now.map_or(1, |t| t.as_nanos() as u64 % 1_000_000).to_string()),
         passed: 0,
         failed: 0,
     };
@@ -126,7 +130,12 @@ pub fn main() -> ExitCode {
         println!("0 passed, 0 failed");
         return ExitCode::SUCCESS;
     }
-    println!("ranks on {} by {}, seed {}", Flavour::built().name(), driver.launcher.join(" "), driver.seed);
+    println!(
+        "ranks on {} by {}, seed {}",
+        Flavour::built().name(),
+        driver.launcher.join(" "),
+        driver.seed
+    );
     let begun = Instant::now();
     for config in cases::CONFIGS {
         let ranks = if driver.args.quick { config.quick } else { config.ranks };

@@ -11,7 +11,13 @@ use portolan::transfer::{Handle, Kind};
 const BYTES: usize = 1000;
 
 /// A transfer of every kind through every form of call. All must end alike.
-fn every_call(ctx: &Ctx, target: usize, at: usize, local: *mut u8, bytes: usize) -> Vec<(String, Result<()>)> {
+fn every_call(
+    ctx: &Ctx,
+    target: usize,
+    at: usize,
+    local: *mut u8,
+    bytes: usize,
+) -> Vec<(String, Result<()>)> {
     let engine = &*ctx.engine;
     let mut all = Vec::new();
     let shape = Shape::contiguous(bytes);
@@ -20,8 +26,14 @@ fn every_call(ctx: &Ctx, target: usize, at: usize, local: *mut u8, bytes: usize)
         all.push(("put".to_string(), engine.put(target, at, local, bytes)));
         all.push(("get".to_string(), engine.get(target, at, local, bytes)));
         for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Scale::Int(1))] {
-            all.push((format!("blocking {kind:?}"), engine.blocking(kind, target, at, local, &shape)));
-            all.push((format!("implicit {kind:?}"), engine.implicit(kind, target, at, local, &shape)));
+            all.push((
+                format!("blocking {kind:?}"),
+                engine.blocking(kind, target, at, local, &shape),
+            ));
+            all.push((
+                format!("implicit {kind:?}"),
+                engine.implicit(kind, target, at, local, &shape),
+            ));
             let mut handle = Handle::default();
             let issued = handle.issue(engine, kind, target, at, local, &shape);
             all.push((format!("handle {kind:?}"), issued.and_then(|()| handle.wait(engine))));
@@ -50,14 +62,15 @@ pub fn errors(ctx: &Ctx) {
     for target in 0..ctx.n {
         let at = segment.parts()[target].address();
         step(format!("errors: at rank {target}"));
-        let must_fail = |kind: ErrorKind, what: &str, t: usize, at: usize, p: *mut u8, bytes: usize| {
-            for (call, result) in every_call(ctx, t, at, p, bytes) {
-                // Elements of an accumulate must be aligned, wherever they are.
-                let odd = kind == ErrorKind::Address && call.contains("Acc") && at % 4 != 0;
-                let kind = if odd { ErrorKind::Type } else { kind };
-                refused(kind, &format!("{what}: {call} of {bytes} bytes"), result);
-            }
-        };
+        let must_fail =
+            |kind: ErrorKind, what: &str, t: usize, at: usize, p: *mut u8, bytes: usize| {
+                for (call, result) in every_call(ctx, t, at, p, bytes) {
+                    // Elements of an accumulate must be aligned, wherever they are.
+                    let odd = kind == ErrorKind::Address && call.contains("Acc") && at % 4 != 0;
+                    let kind = if odd { ErrorKind::Type } else { kind };
+                    refused(kind, &format!("{what}: {call} of {bytes} bytes"), result);
+                }
+            };
         must_fail(ErrorKind::Rank, "rank outside", ctx.n, at, p, 8);
         must_fail(ErrorKind::Rank, "rank far outside", usize::MAX, at, p, 8);
         must_fail(ErrorKind::Address, "address outside", target, outside, p, 8);
@@ -66,7 +79,14 @@ pub fn errors(ctx: &Ctx) {
         must_fail(ErrorKind::Address, "one byte over the end", target, at + BYTES - 7, p, 8);
         must_fail(ErrorKind::Address, "all beyond the end", target, at + BYTES, p, 4);
         must_fail(ErrorKind::Address, "all but one byte over", target, at + BYTES - 1, p, BYTES);
-        must_fail(ErrorKind::Address, "one byte before the start", target, at.wrapping_sub(1), p, 8);
+        must_fail(
+            ErrorKind::Address,
+            "one byte before the start",
+            target,
+            at.wrapping_sub(1),
+            p,
+            8,
+        );
         must_fail(ErrorKind::Address, "longer than the segment", target, at, p, BYTES + 4);
         must_fail(ErrorKind::Argument, "null local address", target, at, std::ptr::null_mut(), 8);
 
@@ -116,7 +136,11 @@ fn numbers(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
         let rows = Shape::strided(&[bytes, 3], &[32], &[64]).expect("a shape");
         // SAFETY: the calls are refused before any byte is read.
         unsafe {
-            refused(ErrorKind::Type, "odd accumulate", engine.blocking(kind, target, at, p, &shape));
+            refused(
+                ErrorKind::Type,
+                "odd accumulate",
+                engine.blocking(kind, target, at, p, &shape),
+            );
             refused(ErrorKind::Type, "odd accumulate", engine.blocking(kind, target, at, p, &rows));
             let (l, r) = ([p as usize], [at]);
             let list = [Vector { block: bytes, local: &l, remote: &r }];
@@ -139,7 +163,11 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
         unsafe {
             refused(ErrorKind::Address, "a bad block", engine.vector(kind, target, &[bad]));
             refused(ErrorKind::Address, "a bad list", engine.vector(kind, target, &[good, bad]));
-            refused(ErrorKind::Address, "a bad list", engine.implicit_vectors(kind, target, &[good, bad]));
+            refused(
+                ErrorKind::Address,
+                "a bad list",
+                engine.implicit_vectors(kind, target, &[good, bad]),
+            );
             let issued = handle.issue_vectors(engine, kind, target, &[good, bad]);
             refused(ErrorKind::Address, "a bad list", issued);
             refused(ErrorKind::Argument, "uneven lists", engine.vector(kind, target, &[uneven]));
@@ -173,7 +201,11 @@ fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan::memory::segment::Segment>)
     // One rank names an address that begins nothing: nothing is freed anywhere.
     for wrong in [mine + 64, 16, usize::MAX] {
         let given = if ctx.me == ctx.n - 1 { wrong } else { mine };
-        refused(ErrorKind::Address, "freeing nothing", engine.release_at(engine.world(), Some(given)));
+        refused(
+            ErrorKind::Address,
+            "freeing nothing",
+            engine.release_at(engine.world(), Some(given)),
+        );
     }
     let other = ctx.allocate(64);
     if ctx.n > 1 {
@@ -194,7 +226,11 @@ fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan::memory::segment::Segment>)
     unsafe {
         let target = (ctx.me + 1) % ctx.n;
         refused(ErrorKind::Address, "a put to freed memory", engine.put(target, theirs, &byte, 1));
-        refused(ErrorKind::Address, "a get of freed memory", engine.get(target, theirs, &mut byte, 1));
+        refused(
+            ErrorKind::Address,
+            "a get of freed memory",
+            engine.get(target, theirs, &mut byte, 1),
+        );
     }
     refused(ErrorKind::Address, "rmw of freed memory", engine.rmw(ctx.me, mine, Rmw::AddInt(1)));
 }
@@ -218,8 +254,9 @@ pub fn shapes(ctx: &Ctx) {
         // The last block ends one byte beyond; the first begins one byte before.
         let over = Shape::strided(&[8, 10], &[8], &[111]).expect("a shape");
         let under = Shape::strided(&[8, 10], &[8], &[-111]).expect("a shape");
-        let deep = Shape::strided(&[8, 2, 2, 2, 2, 2, 2, 2], &[8; 7], &[8, 16, 32, 64, 128, 256, 489])
-            .expect("a shape");
+        let deep =
+            Shape::strided(&[8, 2, 2, 2, 2, 2, 2, 2], &[8; 7], &[8, 16, 32, 64, 128, 256, 489])
+                .expect("a shape");
         for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Scale::Long(1))] {
             // The distances of an accumulate's elements must be multiples of 8.
             let expected = match kind {
@@ -230,10 +267,20 @@ pub fn shapes(ctx: &Ctx) {
             // SAFETY: as below.
             unsafe {
                 let (long, back) = (at, at.wrapping_sub(8));
-                refused(ErrorKind::Address, "8 over", engine.blocking(kind, target, long, p, &even));
-                refused(ErrorKind::Address, "8 under", engine.blocking(kind, target, back, p, &even));
+                refused(
+                    ErrorKind::Address,
+                    "8 over",
+                    engine.blocking(kind, target, long, p, &even),
+                );
+                refused(
+                    ErrorKind::Address,
+                    "8 under",
+                    engine.blocking(kind, target, back, p, &even),
+                );
             }
-            for (shape, at) in [(&over, at), (&under, at + 998), (&deep, at), (&over, at - 64), (&under, at)] {
+            for (shape, at) in
+                [(&over, at), (&under, at + 998), (&deep, at), (&over, at - 64), (&under, at)]
+            {
                 // SAFETY: the calls are refused before any byte moves.
                 unsafe {
                     let result = engine.blocking(kind, target, at, p, shape);
@@ -245,7 +292,9 @@ pub fn shapes(ctx: &Ctx) {
             // SAFETY: the sources are long enough, and nothing is to move.
             unsafe {
                 let nothing = Shape::strided(&[8, 0, 3], &[8, 8], &[1 << 50, 8]).expect("a shape");
-                engine.blocking(kind, target, 0, std::ptr::null_mut(), &nothing).expect("no blocks");
+                engine
+                    .blocking(kind, target, 0, std::ptr::null_mut(), &nothing)
+                    .expect("no blocks");
             }
         }
     }

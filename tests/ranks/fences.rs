@@ -37,7 +37,8 @@ fn told(ctx: &Ctx, from: usize) -> i32 {
             ffi::MPI_Iprobe(from as i32, TAG, world, &mut flag, ignore);
             engine.poll().expect("poll");
         }
-        let rc = ffi::MPI_Recv((&raw mut value).cast(), 1, int_type(), from as i32, TAG, world, ignore);
+        let rc =
+            ffi::MPI_Recv((&raw mut value).cast(), 1, int_type(), from as i32, TAG, world, ignore);
         assert_eq!(rc, 0, "MPI_Recv");
     }
     value
@@ -84,7 +85,9 @@ pub fn fences(ctx: &Ctx) {
             assert_eq!(told(ctx, left), bytes as i32);
             let want = content(left);
             let found = &own(&segment)[..bytes];
-            if let Some(i) = found.iter().zip(bytemuck::cast_slice(&want)).position(|(a, b): (_, &u8)| a != b) {
+            if let Some(i) =
+                found.iter().zip(bytemuck::cast_slice(&want)).position(|(a, b): (_, &u8)| a != b)
+            {
                 panic!("round {round}: byte {i} of {bytes} is not there after the fence");
             }
             engine.wait_implicit().expect("wait");
@@ -119,7 +122,10 @@ pub fn flags(ctx: &Ctx) {
         // SAFETY: the flag is aligned and lives as long as the segment.
         unsafe { engine.wait_flag(flag, round as i32) }.expect("wait for the flag");
         let got = own(&segment)[..bytes].to_vec();
-        assert!(got == Rng::new(ctx.seed, &[round as u64]).bytes(bytes), "round {round}: data behind its flag");
+        assert!(
+            got == Rng::new(ctx.seed, &[round as u64]).bytes(bytes),
+            "round {round}: data behind its flag"
+        );
         if ctx.me != 0 {
             pass_on(&got);
         }

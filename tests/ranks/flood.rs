@@ -51,7 +51,13 @@ pub fn flood(ctx: &Ctx) {
             unsafe {
                 match i % 4 {
                     0 => engine.put(0, to, source, 8),
-                    1 => engine.blocking(Kind::Accumulate(Scale::Long(1)), 0, at + 2048, source, &shape),
+                    1 => engine.blocking(
+                        Kind::Accumulate(Scale::Long(1)),
+                        0,
+                        at + 2048,
+                        source,
+                        &shape,
+                    ),
                     _ => engine.implicit(Kind::Put, 0, to, source, &shape),
                 }
             }
@@ -68,7 +74,10 @@ pub fn flood(ctx: &Ctx) {
         assert_eq!(ctx.load::<i64>(0, segment.parts()[0].address() + 2048), want, "accumulates");
         let grown = status("VmHWM").saturating_sub(before);
         let bound = 2 * engine.config.flight_bytes * (ctx.n - 1) + SLACK;
-        assert!(grown < bound, "{total} small puts took {grown} bytes at the target, more than {bound}");
+        assert!(
+            grown < bound,
+            "{total} small puts took {grown} bytes at the target, more than {bound}"
+        );
     }
     ctx.free(segment);
 }

@@ -47,7 +47,11 @@ fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
     engine.barrier_of(group).expect("barrier");
     let mine = Rng::new(ctx.seed, &[ctx.me as u64, ranks.len() as u64]).bytes(992);
     assert!(own(&segment)[..992] == mine, "data of the left neighbour");
-    assert_eq!(own(&segment)[992..1000], (2 * ranks.len() as i64).to_ne_bytes(), "accumulates of all");
+    assert_eq!(
+        own(&segment)[992..1000],
+        (2 * ranks.len() as i64).to_ne_bytes(),
+        "accumulates of all"
+    );
     // A fence to anybody, member or not, is legal.
     for rank in 0..ctx.n {
         engine.fence(rank).expect("fence");
@@ -120,7 +124,9 @@ pub fn groups(ctx: &Ctx) {
 pub fn orders(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let all: Vec<usize> = (0..ctx.n).collect();
-    for (i, ranks) in [all.clone(), all[..ctx.n - 1].to_vec(), all[1..].to_vec()].into_iter().enumerate() {
+    for (i, ranks) in
+        [all.clone(), all[..ctx.n - 1].to_vec(), all[1..].to_vec()].into_iter().enumerate()
+    {
         step(format!("group_orders: {ranks:?}"));
         let outer = create(ctx, &all).expect("a member");
         let kept = engine.allocate(&outer, 64).expect("allocate");

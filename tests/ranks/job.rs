@@ -226,7 +226,8 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
 /// Named files of ours in the directories of shared memory. Other jobs run
 /// beside this one, so only those of its own ranks count.
 fn left_behind(steps: &[(String, i32, String)], job: &Job) -> Vec<String> {
-    let given = job.env.iter().find(|(name, _)| name == "PORTOLAN_SHM_DIR").map(|(_, v)| v.as_str());
+    let given =
+        job.env.iter().find(|(name, _)| name == "PORTOLAN_SHM_DIR").map(|(_, v)| v.as_str());
     let dir = given.unwrap_or("/dev/shm");
     let mut left = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

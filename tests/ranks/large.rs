@@ -56,7 +56,8 @@ pub fn large() {
     ctx.barrier();
     if ctx.me == 1 {
         // SAFETY: the piece is LENGTH bytes, and nobody writes any more.
-        let words = unsafe { std::slice::from_raw_parts(segment.my_base().cast::<u64>(), LENGTH / 8) };
+        let words =
+            unsafe { std::slice::from_raw_parts(segment.my_base().cast::<u64>(), LENGTH / 8) };
         for i in (0..LENGTH / 8 - 100).step_by(511).filter(|i| i % (1 << 20) > 100) {
             assert_eq!(words[i], word(i, 1), "word {i} in the owner's memory");
         }

@@ -32,7 +32,8 @@ pub fn huge_ask(ctx: &Ctx) {
             for others in [0, 64, 6 << 20] {
                 step(format!("huge_ask: {bytes} by {asking}, {others} by others"));
                 let ask = if ctx.me == asking { bytes } else { others };
-                let text = refused(ErrorKind::Memory, "a huge ask", engine.allocate(engine.world(), ask));
+                let text =
+                    refused(ErrorKind::Memory, "a huge ask", engine.allocate(engine.world(), ask));
                 assert!(text.contains(&format!("rank {asking} ")), "the rank that asked: {text}");
                 assert!(text.contains(&bytes.to_string()), "what it asked: {text}");
                 assert!(text.contains("free"), "what is free: {text}");
@@ -86,7 +87,8 @@ pub fn no_leaks(ctx: &Ctx) {
                 ctx.put(peer, part.address() + part.len() - 8, &[1; 8]);
             }
             if i % 10 == 9 {
-                let group = engine.create_group(engine.world(), &all).expect("create").expect("member");
+                let group =
+                    engine.create_group(engine.world(), &all).expect("create").expect("member");
                 let inner = engine.allocate(&group, 100_000).expect("allocate");
                 engine.release(inner).expect("release");
                 engine.free_group(&group).expect("free");
@@ -143,7 +145,8 @@ pub fn small_directory() {
         }
         // Each could have it, all together cannot.
         step(format!("small_shm: round {round}, too much together"));
-        let text = refused(ErrorKind::Memory, "too much", engine.allocate(engine.world(), 10 << 20));
+        let text =
+            refused(ErrorKind::Memory, "too much", engine.allocate(engine.world(), 10 << 20));
         assert!(text.contains("10485760"), "{text}");
         step(format!("small_shm: round {round}, filling up"));
         let mut held = Vec::new();

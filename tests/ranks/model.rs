@@ -115,7 +115,13 @@ fn strided(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize, usiz
             let i = rng.below(counts.len());
             counts[i] = 0;
         }
-        return Some((Form::Strided { counts, local, remote }, start, extent, local_start, local_extent));
+        return Some((
+            Form::Strided { counts, local, remote },
+            start,
+            extent,
+            local_start,
+            local_extent,
+        ));
     }
     None
 }
@@ -175,7 +181,11 @@ pub fn scale(rng: &mut Rng, which: usize) -> Scale {
     let one = rng.one_in(3);
     let small = |rng: &mut Rng| if one { 1.0 } else { *rng.pick(&[0.0, 2.0, -3.0, 5.0, -1.0]) };
     let pair = |rng: &mut Rng| {
-        if one { (1.0, 0.0) } else { *rng.pick(&[(0.0, 1.0), (2.0, -1.0), (-3.0, 0.0), (0.0, 0.0)]) }
+        if one {
+            (1.0, 0.0)
+        } else {
+            *rng.pick(&[(0.0, 1.0), (2.0, -1.0), (-3.0, 0.0), (0.0, 0.0)])
+        }
     };
     match which {
         0 => Scale::Int(if one { 1 } else { rng.next() as i32 }),

@@ -48,8 +48,10 @@ pub fn progress(ctx: &Ctx) {
             let (t, one) = (Instant::now(), 1i32);
             let (source, shape) = ((&raw const one).cast::<u8>().cast_mut(), Shape::contiguous(4));
             // SAFETY: an accumulate only reads its source, four bytes.
-            unsafe { engine.blocking(Kind::Accumulate(Scale::Int(1)), 1, at + 400, source, &shape) }
-                .expect("acc");
+            unsafe {
+                engine.blocking(Kind::Accumulate(Scale::Int(1)), 1, at + 400, source, &shape)
+            }
+            .expect("acc");
             engine.fence(1).expect("fence");
             note("acc and fence", t);
             let t = Instant::now();

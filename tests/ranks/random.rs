@@ -99,9 +99,8 @@ impl World {
         }
         let segment =
             live.as_ref().map(|g| ctx.engine.allocate(g, lengths[ctx.me]).expect("allocate"));
-        let pieces: Vec<Vec<u8>> = (0..ctx.n)
-            .map(|r| Rng::new(contents, &[r as u64]).bytes(lengths[r]))
-            .collect();
+        let pieces: Vec<Vec<u8>> =
+            (0..ctx.n).map(|r| Rng::new(contents, &[r as u64]).bytes(lengths[r])).collect();
         if let Some(segment) = &segment {
             own(segment).copy_from_slice(&pieces[ctx.me]);
         }
@@ -222,8 +221,13 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
         return plan;
     }
     while plan.len() < steps {
-        let mode =
-            *rng.pick(&[Mode::Blocking, Mode::Blocking, Mode::Handle, Mode::Implicit, Mode::Aggregate]);
+        let mode = *rng.pick(&[
+            Mode::Blocking,
+            Mode::Blocking,
+            Mode::Handle,
+            Mode::Implicit,
+            Mode::Aggregate,
+        ]);
         let most = match mode {
             Mode::Blocking => 1,
             Mode::Aggregate => 60,
@@ -254,7 +258,8 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
             };
             if mode == Mode::Aggregate {
                 let kind = if gets { Kind::Get } else { Kind::Put };
-                let allowed = matches!(r.owner, Owner::Rank(_)) || (gets && r.owner == Owner::Nobody);
+                let allowed =
+                    matches!(r.owner, Owner::Rank(_)) || (gets && r.owner == Owner::Nobody);
                 if allowed {
                     items.push(whole(rng, kind, place, bounds, None));
                 }
@@ -283,11 +288,28 @@ fn whole(
 ) -> Item {
     let form = Form::Strided { counts: vec![to - from], local: vec![], remote: vec![] };
     let local_len = to - from + 16;
-    Item { kind, segment, target, at: from, local_at: 8, local_len, form, seed: rng.next(), elements }
+    Item {
+        kind,
+        segment,
+        target,
+        at: from,
+        local_at: 8,
+        local_len,
+        form,
+        seed: rng.next(),
+        elements,
+    }
 }
 
 /// Issues one item. The buffer stays where it is until the item is complete.
-fn issue(ctx: &Ctx, address: usize, item: &Item, buffer: &mut [u8], mode: Mode, handle: &mut Handle) {
+fn issue(
+    ctx: &Ctx,
+    address: usize,
+    item: &Item,
+    buffer: &mut [u8],
+    mode: Mode,
+    handle: &mut Handle,
+) {
     let engine = &*ctx.engine;
     let local = buffer.as_mut_ptr().wrapping_add(item.local_at);
     let (kind, target) = (item.kind, item.target);
@@ -356,7 +378,11 @@ fn carry_out(ctx: &Ctx, world: &mut World, at: &str, plan: &Step, rng: &mut Rng)
     }
     for (i, (item, buffer)) in plan.items.iter().zip(&buffers).enumerate() {
         let want = item.apply(&mut world.model);
-        compare(&want, buffer, &format!("{at}, item {i} ({:?}): local buffer of {item:?}", plan.mode));
+        compare(
+            &want,
+            buffer,
+            &format!("{at}, item {i} ({:?}): local buffer of {item:?}", plan.mode),
+        );
     }
 }
 

@@ -14,7 +14,8 @@ pub fn odd_sizes(ctx: &Ctx) {
     for bytes in [1, 8, 12, 24, 40, 100, 4104] {
         step(format!("odd_sizes: {bytes} bytes"));
         let segment = ctx.allocate(bytes);
-        let content = |of: usize, by: u64| Rng::new(ctx.seed, &[of as u64, by, bytes as u64]).bytes(bytes);
+        let content =
+            |of: usize, by: u64| Rng::new(ctx.seed, &[of as u64, by, bytes as u64]).bytes(bytes);
         own(&segment).copy_from_slice(&content(ctx.me, 0));
         ctx.barrier();
         for rank in 0..ctx.n {
@@ -48,7 +49,8 @@ pub fn neighbours(ctx: &Ctx) {
     for target in 0..ctx.n {
         let mut at: Vec<usize> = segments.iter().map(|s| s.parts()[target].address()).collect();
         at.sort_unstable();
-        let touching = at.windows(2).position(|p| p[0] + 64 == p[1]).expect("two segments in a row");
+        let touching =
+            at.windows(2).position(|p| p[0] + 64 == p[1]).expect("two segments in a row");
         let (a, b) = (at[touching], at[touching + 1]);
         ctx.barrier();
         if ctx.me == (target + 1) % ctx.n {
@@ -70,9 +72,9 @@ pub fn neighbours(ctx: &Ctx) {
                             _ => {
                                 handle.set_aggregate().expect("a fresh handle");
                                 let half = Shape::contiguous(64);
-                                [(a, local), (b, local.add(64))].into_iter().try_for_each(|(at, l)| {
-                                    handle.issue(engine, kind_of, target, at, l, &half)
-                                })
+                                [(a, local), (b, local.add(64))].into_iter().try_for_each(
+                                    |(at, l)| handle.issue(engine, kind_of, target, at, l, &half),
+                                )
                             }
                         }
                     }

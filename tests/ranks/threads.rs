@@ -61,7 +61,13 @@ fn add_one(ctx: &Ctx, target: usize, at: usize) {
     let source = (&raw const one).cast::<u8>().cast_mut();
     // SAFETY: an accumulate only reads its source, eight bytes.
     unsafe {
-        ctx.engine.blocking(Kind::Accumulate(Scale::Long(1)), target, at, source, &Shape::contiguous(8))
+        ctx.engine.blocking(
+            Kind::Accumulate(Scale::Long(1)),
+            target,
+            at,
+            source,
+            &Shape::contiguous(8),
+        )
     }
     .expect("acc");
 }
@@ -77,7 +83,8 @@ fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, 
         let mut handle = Handle::default();
         let shape = Shape::strided(&[4, bytes / 4], &[4], &[4]).expect("a shape");
         // SAFETY: the data lives until the wait.
-        unsafe { handle.issue(engine, Kind::Put, target, at, data.as_mut_ptr(), &shape) }.expect("put");
+        unsafe { handle.issue(engine, Kind::Put, target, at, data.as_mut_ptr(), &shape) }
+            .expect("put");
         handle.wait(engine).expect("wait");
     }
     assert!(ctx.get(target, at, bytes) == data, "put; get of thread {thread} in round {round}");

@@ -13,11 +13,7 @@ fn negative(error: &Error) -> c_int {
     -reported(error)
 }
 
-fn ask(
-    call: &'static str,
-    domain: c_int,
-    body: impl FnOnce(&Engine) -> Result<usize>,
-) -> c_int {
+fn ask(call: &'static str, domain: c_int, body: impl FnOnce(&Engine) -> Result<usize>) -> c_int {
     guard(call, negative, || {
         if domain != 0 {
             fail!(Argument, "domain {domain} is not ARMCI_DOMAIN_SMP");
@@ -96,17 +92,23 @@ pub extern "C" fn ARMCI_Uses_shm() -> c_int {
 /// `group` must be valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_int {
-    guard("ARMCI_Uses_shm_grp", |_| 0, || {
-        let engine = current()?;
-        // SAFETY: the caller vouches for the group.
-        unsafe { super::groups::find(engine, group) }?;
-        Ok(c_int::from(engine.memory.policy().direct))
-    })
+    guard(
+        "ARMCI_Uses_shm_grp",
+        |_| 0,
+        || {
+            let engine = current()?;
+            // SAFETY: the caller vouches for the group.
+            unsafe { super::groups::find(engine, group) }?;
+            Ok(c_int::from(engine.memory.policy().direct))
+        },
+    )
 }
 
 /// Accepted for the sake of programs that call it, and written to the log:
 /// segments are limited by the memory that there is, not by a setting.
 #[unsafe(no_mangle)]
 pub extern "C" fn ARMCI_Set_shm_limit(shmemlimit: c_ulong) {
-    log::info!("ARMCI_Set_shm_limit({shmemlimit}): segments are limited by the machine's memory only");
+    log::info!(
+        "ARMCI_Set_shm_limit({shmemlimit}): segments are limited by the machine's memory only"
+    );
 }

@@ -484,7 +484,11 @@ impl Scope {
 
 /// The group of the ranks of `group` that a scope means; `None` where the caller
 /// is not among them. Collective over those ranks the first time.
-pub(super) fn scoped(engine: &Engine, group: &Arc<Group>, scope: Scope) -> Result<Option<Arc<Group>>> {
+pub(super) fn scoped(
+    engine: &Engine,
+    group: &Arc<Group>,
+    scope: Scope,
+) -> Result<Option<Arc<Group>>> {
     if scope == Scope::All {
         return Ok(Some(group.clone()));
     }

@@ -109,10 +109,7 @@ const IDLE: ArmciHandle = ArmciHandle { target: 0, aggregate: 0 };
 ///
 /// # Safety
 /// `hdl` must be valid for reads and writes.
-unsafe fn with(
-    hdl: *mut ArmciHandle,
-    body: impl FnOnce(&mut Handle) -> Result<()>,
-) -> Result<()> {
+unsafe fn with(hdl: *mut ArmciHandle, body: impl FnOnce(&mut Handle) -> Result<()>) -> Result<()> {
     // SAFETY: the caller vouches for the handle.
     let hdl = unsafe { &mut *hdl };
     let found = TABLE.lock().find(hdl)?;

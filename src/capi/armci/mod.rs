@@ -14,7 +14,7 @@
 //! | [`handles`] | non-blocking handles, wait, test |
 //! | [`sync`] | fence, barrier, read-modify-write, mutexes |
 //! | [`groups`] | groups |
-//! | [`messages`] | `armci_msg_*` collectives and messages |
+//! | [`messages`], [`reductions`] | `armci_msg_*` |
 //! | [`domains`] | locality |
 //!
 //! **Errors.** A call that returns `int` returns 0 or a code
@@ -29,6 +29,7 @@ pub mod handles;
 pub mod lifecycle;
 pub mod memory;
 pub mod messages;
+pub mod reductions;
 pub mod strided;
 pub mod sync;
 pub mod types;

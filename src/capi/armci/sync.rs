@@ -222,12 +222,16 @@ pub extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c
 /// never waits. `proc` is a rank of the world. An error is its code below zero.
 #[unsafe(no_mangle)]
 pub extern "C" fn ARMCIX_Trylock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) -> c_int {
-    guard("ARMCIX_Trylock_hdl", |error| -reported(error), || {
-        let engine = current()?;
-        let set = by_handle(hdl)?;
-        let got = engine.try_lock(&set, index(mutex)?, member(&set, proc)?)?;
-        Ok(if got { 0 } else { 1 })
-    })
+    guard(
+        "ARMCIX_Trylock_hdl",
+        |error| -reported(error),
+        || {
+            let engine = current()?;
+            let set = by_handle(hdl)?;
+            let got = engine.try_lock(&set, index(mutex)?, member(&set, proc)?)?;
+            Ok(if got { 0 } else { 1 })
+        },
+    )
 }
 
 /// Releases a mutex of a set.

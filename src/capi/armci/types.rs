@@ -173,7 +173,12 @@ pub unsafe fn shape(
     let (mut l, mut r) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
     for i in 0..levels {
         if counts[i + 1] > 1 && (local[i] < 0 || remote[i] < 0) {
-            fail!(Argument, "strides {} and {} of level {i}: they cannot be negative", local[i], remote[i]);
+            fail!(
+                Argument,
+                "strides {} and {} of level {i}: they cannot be negative",
+                local[i],
+                remote[i]
+            );
         }
         (l[i], r[i]) = (local[i] as isize, remote[i] as isize);
     }

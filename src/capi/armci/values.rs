@@ -44,12 +44,27 @@ macro_rules! value {
     };
 }
 
-value!(c_int, ARMCI_PutValueInt / PARMCI_PutValueInt,
-    ARMCI_NbPutValueInt / PARMCI_NbPutValueInt, ARMCI_GetValueInt / PARMCI_GetValueInt);
-value!(c_long, ARMCI_PutValueLong / PARMCI_PutValueLong,
-    ARMCI_NbPutValueLong / PARMCI_NbPutValueLong, ARMCI_GetValueLong / PARMCI_GetValueLong);
-value!(c_float, ARMCI_PutValueFloat / PARMCI_PutValueFloat,
-    ARMCI_NbPutValueFloat / PARMCI_NbPutValueFloat, ARMCI_GetValueFloat / PARMCI_GetValueFloat);
-value!(c_double, ARMCI_PutValueDouble / PARMCI_PutValueDouble,
-    ARMCI_NbPutValueDouble / PARMCI_NbPutValueDouble, ARMCI_GetValueDouble / PARMCI_GetValueDouble);
-
+value!(
+    c_int,
+    ARMCI_PutValueInt / PARMCI_PutValueInt,
+    ARMCI_NbPutValueInt / PARMCI_NbPutValueInt,
+    ARMCI_GetValueInt / PARMCI_GetValueInt
+);
+value!(
+    c_long,
+    ARMCI_PutValueLong / PARMCI_PutValueLong,
+    ARMCI_NbPutValueLong / PARMCI_NbPutValueLong,
+    ARMCI_GetValueLong / PARMCI_GetValueLong
+);
+value!(
+    c_float,
+    ARMCI_PutValueFloat / PARMCI_PutValueFloat,
+    ARMCI_NbPutValueFloat / PARMCI_NbPutValueFloat,
+    ARMCI_GetValueFloat / PARMCI_GetValueFloat
+);
+value!(
+    c_double,
+    ARMCI_PutValueDouble / PARMCI_PutValueDouble,
+    ARMCI_NbPutValueDouble / PARMCI_NbPutValueDouble,
+    ARMCI_GetValueDouble / PARMCI_GetValueDouble
+);

@@ -24,9 +24,13 @@ unsafe fn vectors<'a>(iov: *const ArmciGiov, len: c_int, get: bool) -> Result<Ve
             .iter()
             .map(|v| {
                 let (block, n) = (types::length(v.bytes)?, types::length(v.ptr_array_len)?);
-                let src = types::array(v.src_ptr_array.cast::<usize>(), n, "the source address array")?;
-                let dst =
-                    types::array(v.dst_ptr_array.cast::<usize>(), n, "the destination address array")?;
+                let src =
+                    types::array(v.src_ptr_array.cast::<usize>(), n, "the source address array")?;
+                let dst = types::array(
+                    v.dst_ptr_array.cast::<usize>(),
+                    n,
+                    "the destination address array",
+                )?;
                 let (local, remote) = if get { (dst, src) } else { (src, dst) };
                 Ok(Vector { block, local, remote })
             })

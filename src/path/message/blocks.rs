@@ -78,7 +78,8 @@ impl Batch {
                 p2p::irecv(&messenger.data, answer.as_mut_ptr(), self.bytes, Some(self.target), tag)
             }?;
             let to = std::mem::take(&mut self.local);
-            messenger.started(request, Action::Scatter { tally: tally.clone(), buffer: answer, to })?;
+            messenger
+                .started(request, Action::Scatter { tally: tally.clone(), buffer: answer, to })?;
         }
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         buffer.extend_from_slice(list);

@@ -286,7 +286,9 @@ impl Messenger {
             let ticket = core.next_ticket;
             core.next_ticket += 1;
             let origin = core.origins.entry(source).or_default();
-            origin.waiting.push_back(Waiting { ticket, ready: Some((scratch[..bytes].to_vec(), bytes)) });
+            origin
+                .waiting
+                .push_back(Waiting { ticket, ready: Some((scratch[..bytes].to_vec(), bytes)) });
             core.scratch = scratch;
             return Ok(());
         }

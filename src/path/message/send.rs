@@ -51,12 +51,7 @@ pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
 
 impl Messenger {
     /// Sends a counted request when flow control allows.
-    pub(super) fn request(
-        &self,
-        engine: &Engine,
-        target: usize,
-        buffer: Vec<u8>,
-    ) -> Result<u64> {
+    pub(super) fn request(&self, engine: &Engine, target: usize, buffer: Vec<u8>) -> Result<u64> {
         let peer = engine.peer(target);
         let cost = buffer.len() as u64;
         let flight = engine.config.flight_bytes as u64;
@@ -75,7 +70,9 @@ impl Messenger {
             }
             wait::until(
                 engine,
-                &|| format!("room for a request to rank {target}, which is behind in handling them"),
+                &|| {
+                    format!("room for a request to rank {target}, which is behind in handling them")
+                },
                 || {
                     let sent = *peer.sent.lock();
                     let in_flight = peer.in_flight(&sent);
@@ -133,9 +130,7 @@ impl Messenger {
                 unsafe { self.put_in_place(engine, target, to, from, piece.bytes(), tally) }
             } else {
                 // SAFETY: passed on from the caller.
-                unsafe {
-                    self.send_packed(engine, target, Header::new(Kind::Put, to), from, piece)
-                }
+                unsafe { self.send_packed(engine, target, Header::new(Kind::Put, to), from, piece) }
             }
         })
     }
@@ -157,8 +152,7 @@ impl Messenger {
         self.command(engine, target, header)?;
         tally.begin();
         // SAFETY: the caller keeps the source valid until the tally is done.
-        let request =
-            unsafe { p2p::isend(&self.data, local, bytes, target, header.slot as i32) }?;
+        let request = unsafe { p2p::isend(&self.data, local, bytes, target, header.slot as i32) }?;
         self.started(request, Action::Left { tally: Some(tally.clone()), _keep: None })
     }
 
@@ -299,9 +293,7 @@ impl Messenger {
         let peer = engine.peer(target);
         wait::until(
             engine,
-            &|| {
-                format!("rank {target} to confirm {count} requests ({} so far)", peer.confirmed())
-            },
+            &|| format!("rank {target} to confirm {count} requests ({} so far)", peer.confirmed()),
             || Ok(peer.confirmed() >= count),
         )
     }

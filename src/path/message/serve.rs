@@ -29,7 +29,12 @@ impl Messenger {
         match kind {
             Kind::Put | Kind::Accumulate => {
                 if payload.len() != shape.bytes() {
-                    fail!(Internal, "rank {source} sent {} bytes for {}", payload.len(), shape.bytes());
+                    fail!(
+                        Internal,
+                        "rank {source} sent {} bytes for {}",
+                        payload.len(),
+                        shape.bytes()
+                    );
                 }
                 let (slab, start) = self.own(engine, &header, &shape)?;
                 // SAFETY: `own` checked the remote extent, the payload has the
@@ -44,7 +49,9 @@ impl Messenger {
                     }
                 }
             }
-            Kind::PutBlocks | Kind::AccumulateBlocks => self.store_blocks(engine, &header, payload)?,
+            Kind::PutBlocks | Kind::AccumulateBlocks => {
+                self.store_blocks(engine, &header, payload)?
+            }
             Kind::GetBlocks => self.answer_blocks(engine, source, &header, payload)?,
             Kind::PutLater => return self.land(engine, core, source, &header, cost),
             Kind::Get => self.answer_get(engine, source, &header, &shape)?,
@@ -86,13 +93,22 @@ impl Messenger {
                 fail!(Internal, "a message ends inside the payload of its blocks");
             };
             payload = rest;
-            let (slab, offset) =
-                engine.memory.registry.in_slice(engine.rank(), block.address as usize, bytes.len())?;
+            let (slab, offset) = engine.memory.registry.in_slice(
+                engine.rank(),
+                block.address as usize,
+                bytes.len(),
+            )?;
             // SAFETY: the block lies in our slice, the payload has its bytes.
             unsafe {
                 if accumulate {
                     let scale = header.scale()?;
-                    direct::accumulate_row(slab.my_base(), offset, bytes.as_ptr(), bytes.len(), scale);
+                    direct::accumulate_row(
+                        slab.my_base(),
+                        offset,
+                        bytes.as_ptr(),
+                        bytes.len(),
+                        scale,
+                    );
                 } else {
                     let to = slab.my_base().wrapping_add(offset);
                     kernel::copy_block(bytes.as_ptr(), to, bytes.len());

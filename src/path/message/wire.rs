@@ -52,8 +52,21 @@ impl Kind {
     fn from_raw(raw: u8) -> Option<Kind> {
         use Kind::*;
         const ALL: [Kind; 15] = [
-            Put, PutLater, Accumulate, Get, Rmw, Fence, Confirm, Lock, TryLock, Unlock, Grant, Next,
-            PutBlocks, AccumulateBlocks, GetBlocks,
+            Put,
+            PutLater,
+            Accumulate,
+            Get,
+            Rmw,
+            Fence,
+            Confirm,
+            Lock,
+            TryLock,
+            Unlock,
+            Grant,
+            Next,
+            PutBlocks,
+            AccumulateBlocks,
+            GetBlocks,
         ];
         ALL.into_iter().find(|&k| k as u8 == raw)
     }
@@ -111,7 +124,8 @@ pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
     let Some((list, rest)) = len.and_then(|len| body.split_at_checked(len)) else {
         fail!(Internal, "a message ends inside its list of {n} blocks");
     };
-    let list = list.chunks_exact(size_of::<WireBlock>()).map(bytemuck::pod_read_unaligned).collect();
+    let list =
+        list.chunks_exact(size_of::<WireBlock>()).map(bytemuck::pod_read_unaligned).collect();
     Ok((list, rest))
 }
 
@@ -164,7 +178,10 @@ impl Header {
             1 => Scale::Long(a as i64),
             2 => Scale::Float(f32::from_bits(a as u32)),
             3 => Scale::Double(f64::from_bits(a)),
-            4 => Scale::FloatComplex(Complex::new(f32::from_bits(a as u32), f32::from_bits(b as u32))),
+            4 => Scale::FloatComplex(Complex::new(
+                f32::from_bits(a as u32),
+                f32::from_bits(b as u32),
+            )),
             5 => Scale::DoubleComplex(Complex::new(f64::from_bits(a), f64::from_bits(b))),
             e => fail!(Internal, "an accumulate of unknown type {e}"),
         })
@@ -209,7 +226,8 @@ pub fn encode(mut header: Header, shape: &Shape, out: &mut Vec<u8>) {
 
 /// Bytes that [`encode`] appends.
 pub fn head_len(shape: &Shape) -> usize {
-    size_of::<Header>() + std::mem::size_of_val(shape.dims()) / size_of::<Dim>() * size_of::<WireDim>()
+    size_of::<Header>()
+        + std::mem::size_of_val(shape.dims()) / size_of::<Dim>() * size_of::<WireDim>()
 }
 
 /// Reads a message: the header, the shape with its local side packed, and the

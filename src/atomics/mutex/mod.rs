@@ -22,13 +22,20 @@ use crate::mpi::Flavour;
 use crate::path::message::wire::{Header, Kind};
 use crate::path::{self, Path, rma};
 use crate::runtime::Engine;
-use crate::{futex, wait};
+use crate::wait;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::stripe;
+use serve::hand_over;
+use state::{State, state_bytes};
+
+mod serve;
+mod state;
+
+pub(crate) use serve::{serve_lock, serve_try, serve_unlock};
 
 /// A collectively made set of mutexes.
 #[derive(Debug)]
@@ -88,83 +95,6 @@ impl Mutexes {
             }
             None => false,
         }
-    }
-}
-
-/// The state of a native mutex: `holder`, `head`, `tail` (world rank + 1, 0 is
-/// none), then two words for each rank of the world: next in the queue, granted.
-#[derive(Debug, Clone, Copy)]
-struct State {
-    words: *mut AtomicU32,
-}
-
-const FIXED: usize = 4;
-
-/// Bytes of one mutex's state.
-fn state_bytes(ranks: usize) -> usize {
-    ((FIXED + 2 * ranks) * 4).next_multiple_of(64)
-}
-
-impl State {
-    /// # Safety
-    /// `base` must be the mapped state of a mutex.
-    unsafe fn at(base: *mut u8) -> State {
-        State { words: base.cast() }
-    }
-
-    fn word(&self, i: usize) -> &AtomicU32 {
-        // SAFETY: the state holds FIXED + 2 * ranks aligned words, and callers
-        // pass ranks of the world.
-        unsafe { &*self.words.add(i) }
-    }
-
-    fn granted(&self, rank: usize) -> &AtomicU32 {
-        self.word(FIXED + 2 * rank + 1)
-    }
-
-    fn next(&self, rank: usize) -> &AtomicU32 {
-        self.word(FIXED + 2 * rank)
-    }
-
-    /// Takes the mutex for `rank`, or puts it into the queue. Under the lock.
-    fn acquire(&self, rank: usize, queue: bool) -> bool {
-        let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
-        let me = rank as u32 + 1;
-        if holder.load(Ordering::Relaxed) == 0 {
-            holder.store(me, Ordering::Relaxed);
-            return true;
-        }
-        if queue {
-            self.next(rank).store(0, Ordering::Relaxed);
-            self.granted(rank).store(0, Ordering::Relaxed);
-            match tail.swap(me, Ordering::Relaxed) {
-                0 => head.store(me, Ordering::Relaxed),
-                last => self.next(last as usize - 1).store(me, Ordering::Relaxed),
-            }
-        }
-        false
-    }
-
-    /// Releases the mutex; the first in the queue holds it from now on and is
-    /// to be told. Under the lock.
-    fn release(&self, rank: usize) -> std::result::Result<Option<usize>, u32> {
-        let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
-        let found = holder.load(Ordering::Relaxed);
-        if found != rank as u32 + 1 {
-            return Err(found);
-        }
-        let first = head.load(Ordering::Relaxed);
-        holder.store(first, Ordering::Relaxed);
-        if first == 0 {
-            return Ok(None);
-        }
-        let first = first as usize - 1;
-        let second = self.next(first).load(Ordering::Relaxed);
-        head.store(second, Ordering::Relaxed);
-        if second == 0 {
-            tail.store(0, Ordering::Relaxed);
-        }
-        Ok(Some(first))
     }
 }
 
@@ -248,7 +178,11 @@ impl MutexSet {
             fail!(Rank, "rank {rank} is outside the group of {} ranks", self.places.len());
         };
         if index >= self.counts[rank] {
-            fail!(Argument, "mutex {index} of rank {rank}, which has {} mutexes", self.counts[rank]);
+            fail!(
+                Argument,
+                "mutex {index} of rank {rank}, which has {} mutexes",
+                self.counts[rank]
+            );
         }
         let id = self.segment.id();
         let owner = place.world as u32;
@@ -327,7 +261,12 @@ impl Engine {
     /// rank is waited for.
     fn claim(&self, found: &Found<'_>, wait: bool) -> Result<bool> {
         let me = thread_number();
-        let claim = || match found.held.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
+        let claim = || match found.held.compare_exchange(
+            0,
+            me,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        ) {
             Ok(_) => Ok(true),
             Err(holder) if holder == me && wait => fail!(
                 State,
@@ -488,7 +427,8 @@ impl Engine {
                     return Ok(());
                 }
                 let mut next = None;
-                let what = || format!("the successor in mutex {} of rank {}", name.index, name.owner);
+                let what =
+                    || format!("the successor in mutex {} of rank {}", name.index, name.owner);
                 wait::until(self, &what, || {
                     next = self.mutexes.successors.lock().remove(&name);
                     Ok(next.is_some())
@@ -507,102 +447,4 @@ impl Engine {
 /// but the lock itself touches the state, so that one mechanism is enough.
 fn windows_lock() -> bool {
     Flavour::built() != Flavour::OpenMpi
-}
-
-/// Tells the next holder.
-fn hand_over(
-    engine: &Engine,
-    state: State,
-    name: Name,
-    next: std::result::Result<Option<usize>, u32>,
-    owner: usize,
-) -> Result<()> {
-    let next = match next {
-        Ok(Some(next)) => next,
-        Ok(None) => return Ok(()),
-        Err(holder) => fail!(
-            State,
-            "mutex {} of rank {} is released by a rank that does not hold it (holder {})",
-            name.index,
-            name.owner,
-            i64::from(holder) - 1
-        ),
-    };
-    // Whoever shares the owner's memory sleeps on its word, others wait for a
-    // message.
-    if engine.reaches_directly(owner, next) {
-        let word = state.granted(next);
-        word.store(1, Ordering::Release);
-        futex::wake_all(word);
-        return Ok(());
-    }
-    let mut header = Header::new(Kind::Grant, 0);
-    header.operand = name.operand();
-    engine.messenger()?.notice(next, header)
-}
-
-/// Where a request of another rank finds the state of one of our mutexes.
-fn own_state(engine: &Engine, header: &Header) -> Result<(State, *mut u8, usize)> {
-    let bytes = state_bytes(engine.size());
-    let (slab, offset) =
-        engine.memory.registry.in_slice(engine.rank(), header.address as usize, bytes)?;
-    // SAFETY: the state lies in our slice, which stays mapped: the requester
-    // holds the set alive until it has released the mutex.
-    let state = unsafe { State::at(slab.my_base().wrapping_add(offset)) };
-    Ok((state, slab.my_base(), stripe::of(offset)))
-}
-
-pub(crate) fn serve_lock(engine: &Engine, source: usize, header: &Header) -> Result<()> {
-    let (state, slice, stripe) = own_state(engine, header)?;
-    let got = {
-        // SAFETY: our own slice.
-        let _held = unsafe { stripe::take(slice, stripe) };
-        state.acquire(source, true)
-    };
-    if got {
-        let mut grant = Header::new(Kind::Grant, 0);
-        grant.operand = header.operand;
-        engine.messenger()?.notice(source, grant)?;
-    }
-    Ok(())
-}
-
-pub(crate) fn serve_try(engine: &Engine, source: usize, header: &Header) -> Result<bool> {
-    let (state, slice, stripe) = own_state(engine, header)?;
-    // SAFETY: our own slice.
-    let _held = unsafe { stripe::take(slice, stripe) };
-    Ok(state.acquire(source, false))
-}
-
-pub(crate) fn serve_unlock(engine: &Engine, source: usize, header: &Header) -> Result<()> {
-    let (state, slice, stripe) = own_state(engine, header)?;
-    let next = {
-        // SAFETY: our own slice.
-        let _held = unsafe { stripe::take(slice, stripe) };
-        state.release(source)
-    };
-    hand_over(engine, state, Name::of(header), next, engine.rank())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_queue_is_first_come_first_served() {
-        let mut memory = vec![0u32; state_bytes(4) / 4];
-        // SAFETY: the vector is a zeroed state for four ranks.
-        let state = unsafe { State::at(memory.as_mut_ptr().cast()) };
-        assert!(state.acquire(2, true));
-        assert!(!state.acquire(0, true));
-        assert!(!state.acquire(3, true));
-        assert!(!state.acquire(1, false));
-        assert_eq!(state.release(0), Err(3));
-        assert_eq!(state.release(2), Ok(Some(0)));
-        assert!(!state.acquire(2, true));
-        assert_eq!(state.release(0), Ok(Some(3)));
-        assert_eq!(state.release(3), Ok(Some(2)));
-        assert_eq!(state.release(2), Ok(None));
-        assert!(state.acquire(1, false));
-    }
 }

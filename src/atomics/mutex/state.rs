@@ -1,0 +1,103 @@
+//! The state of a mutex in the native domain, and its queue.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The state of a native mutex: `holder`, `head`, `tail` (world rank + 1, 0 is
+/// none), then two words for each rank of the world: next in the queue, granted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct State {
+    words: *mut AtomicU32,
+}
+
+const FIXED: usize = 4;
+
+/// Bytes of one mutex's state.
+pub(super) fn state_bytes(ranks: usize) -> usize {
+    ((FIXED + 2 * ranks) * 4).next_multiple_of(64)
+}
+
+impl State {
+    /// # Safety
+    /// `base` must be the mapped state of a mutex.
+    pub unsafe fn at(base: *mut u8) -> State {
+        State { words: base.cast() }
+    }
+
+    fn word(&self, i: usize) -> &AtomicU32 {
+        // SAFETY: the state holds FIXED + 2 * ranks aligned words, and callers
+        // pass ranks of the world.
+        unsafe { &*self.words.add(i) }
+    }
+
+    pub fn granted(&self, rank: usize) -> &AtomicU32 {
+        self.word(FIXED + 2 * rank + 1)
+    }
+
+    fn next(&self, rank: usize) -> &AtomicU32 {
+        self.word(FIXED + 2 * rank)
+    }
+
+    /// Takes the mutex for `rank`, or puts it into the queue. Under the lock.
+    pub fn acquire(&self, rank: usize, queue: bool) -> bool {
+        let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
+        let me = rank as u32 + 1;
+        if holder.load(Ordering::Relaxed) == 0 {
+            holder.store(me, Ordering::Relaxed);
+            return true;
+        }
+        if queue {
+            self.next(rank).store(0, Ordering::Relaxed);
+            self.granted(rank).store(0, Ordering::Relaxed);
+            match tail.swap(me, Ordering::Relaxed) {
+                0 => head.store(me, Ordering::Relaxed),
+                last => self.next(last as usize - 1).store(me, Ordering::Relaxed),
+            }
+        }
+        false
+    }
+
+    /// Releases the mutex; the first in the queue holds it from now on and is
+    /// to be told. Under the lock.
+    pub fn release(&self, rank: usize) -> std::result::Result<Option<usize>, u32> {
+        let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
+        let found = holder.load(Ordering::Relaxed);
+        if found != rank as u32 + 1 {
+            return Err(found);
+        }
+        let first = head.load(Ordering::Relaxed);
+        holder.store(first, Ordering::Relaxed);
+        if first == 0 {
+            return Ok(None);
+        }
+        let first = first as usize - 1;
+        let second = self.next(first).load(Ordering::Relaxed);
+        head.store(second, Ordering::Relaxed);
+        if second == 0 {
+            tail.store(0, Ordering::Relaxed);
+        }
+        Ok(Some(first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_is_first_come_first_served() {
+        let mut memory = vec![0u32; state_bytes(4) / 4];
+        // SAFETY: the vector is a zeroed state for four ranks.
+        let state = unsafe { State::at(memory.as_mut_ptr().cast()) };
+        assert!(state.acquire(2, true));
+        assert!(!state.acquire(0, true));
+        assert!(!state.acquire(3, true));
+        assert!(!state.acquire(1, false));
+        assert_eq!(state.release(0), Err(3));
+        assert_eq!(state.release(2), Ok(Some(0)));
+        assert!(!state.acquire(2, true));
+        assert_eq!(state.release(0), Ok(Some(3)));
+        assert_eq!(state.release(3), Ok(Some(2)));
+        assert_eq!(state.release(2), Ok(None));
+        assert!(state.acquire(1, false));
+    }
+}

@@ -1,0 +1,170 @@
+//! Order and completion: fences, the change of path, waits without handles, and
+//! the engine's part in waiting.
+
+use super::{Engine, POKE_EVERY};
+use crate::error::Result;
+use crate::mpi::p2p;
+use crate::path::Path;
+use crate::path::message::Messenger;
+use crate::peer::{DIRTY_MESSAGE, DIRTY_RMA};
+use crate::wait::Progress;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+impl Engine {
+    /// Before an operation takes `path` to `target`: completes what went there
+    /// by another one.
+    #[inline]
+    pub(crate) fn settle(&self, target: usize, path: Path) -> Result<()> {
+        let dirty = self.peers[target].dirty();
+        let own = match path {
+            Path::Direct => 0,
+            Path::Rma => DIRTY_RMA,
+            Path::Message => DIRTY_MESSAGE,
+        };
+        if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
+    }
+
+    #[cold]
+    fn settle_others(&self, target: usize, bits: u8) -> Result<()> {
+        if bits & DIRTY_RMA != 0 {
+            self.flush_windows(target)?;
+        }
+        if bits & DIRTY_MESSAGE != 0 {
+            self.flush_messages(target)?;
+        }
+        Ok(())
+    }
+
+    fn flush_windows(&self, target: usize) -> Result<()> {
+        let peer = &self.peers[target];
+        let mut pending = peer.rma.lock();
+        pending.flush()?;
+        peer.clear(DIRTY_RMA);
+        Ok(())
+    }
+
+    fn flush_messages(&self, target: usize) -> Result<()> {
+        let messenger = self.messenger()?;
+        let count = messenger.ask_confirmation(self, target)?;
+        messenger.confirmed(self, target, count)?;
+        let peer = &self.peers[target];
+        let sent = peer.sent.lock();
+        if sent.count == count {
+            peer.clear(DIRTY_MESSAGE);
+        }
+        Ok(())
+    }
+
+    /// Returns when everything issued to `target` is done and visible there.
+    #[inline]
+    pub fn fence(&self, target: usize) -> Result<()> {
+        self.check_rank(target)?;
+        // Drains the stores of direct operations.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        let dirty = self.peers[target].dirty();
+        if dirty == 0 { Ok(()) } else { self.settle_others(target, dirty) }
+    }
+
+    /// [`Engine::fence`] for all targets.
+    #[inline]
+    pub fn fence_all(&self) -> Result<()> {
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.any_dirty.load(Ordering::Relaxed) { self.fence_dirty() } else { Ok(()) }
+    }
+
+    fn fence_dirty(&self) -> Result<()> {
+        // Cleared first: what is issued meanwhile sets it again.
+        self.any_dirty.store(false, Ordering::Relaxed);
+        // All are asked before any is waited for.
+        let mut asked = Vec::new();
+        for (rank, peer) in self.peers.iter().enumerate() {
+            if peer.dirty() & DIRTY_RMA != 0 {
+                self.flush_windows(rank)?;
+            }
+            if peer.dirty() & DIRTY_MESSAGE != 0 {
+                asked.push((rank, self.messenger()?.ask_confirmation(self, rank)?));
+            }
+        }
+        for (rank, count) in asked {
+            self.messenger()?.confirmed(self, rank, count)?;
+            let peer = &self.peers[rank];
+            if peer.sent.lock().count == count {
+                peer.clear(DIRTY_MESSAGE);
+            } else {
+                self.any_dirty.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for all operations without a handle to any target.
+    pub fn wait_implicit(&self) -> Result<()> {
+        for rank in 0..self.peers.len() {
+            self.wait_implicit_to(rank)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for all operations without a handle to `target`.
+    pub fn wait_implicit_to(&self, target: usize) -> Result<()> {
+        self.check_rank(target)?;
+        let tally = &self.peers[target].implicit;
+        crate::wait::until(
+            self,
+            &|| format!("{} operations without handle to rank {target}", tally.outstanding()),
+            || tally.check(),
+        )
+    }
+}
+
+impl Progress for Engine {
+    #[inline]
+    fn poll(&self) -> Result<bool> {
+        match &self.messenger {
+            Some(messenger) => messenger.poll(self),
+            None => {
+                // The host's own messages may need this rank: a call of ours is to
+                // make progress for them as MPI's blocking calls do.
+                if self.polls.fetch_add(1, Ordering::Relaxed) % POKE_EVERY == POKE_EVERY - 1 {
+                    p2p::poke(&*self.world.comm()?)?;
+                }
+                Ok(false)
+            }
+        }
+    }
+    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
+        // Without messages of ours nothing else needs this rank, but the host's
+        // own may.
+        let nap = if self.has_messages() {
+            nap
+        } else {
+            self.polls.store(POKE_EVERY - 1, Ordering::Relaxed);
+            Duration::from_millis(1)
+        };
+        crate::futex::wait(word, value, nap);
+    }
+    fn spin(&self) -> u32 {
+        self.spin
+    }
+    fn watchdog(&self) -> Duration {
+        self.config.watchdog
+    }
+    fn waiting(&self, begins: bool) {
+        if begins {
+            self.waiters.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.waiters.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    fn report(&self, what: &str, waited: Duration) {
+        let dirty: Vec<usize> = (0..self.size()).filter(|&r| self.peers[r].dirty() != 0).collect();
+        log::error!(
+            "[{}] has waited {:.1} s for {what}; unfinished towards ranks {dirty:?}, {} MPI \
+             requests outstanding",
+            self.rank(),
+            waited.as_secs_f64(),
+            self.messenger.as_ref().map_or(0, Messenger::outstanding)
+        );
+    }
+}

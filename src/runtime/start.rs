@@ -1,0 +1,307 @@
+//! Starting and stopping the engine.
+//!
+//! Start decides, once and the same on all ranks, how the job reaches memory
+//! ([`Decision`]): whether ranks of a node map each other, whether windows are
+//! used beyond that, whether messages are needed at all.
+
+use super::{CURRENT, Engine, OWNER, WORLD_RANK, not_running};
+use crate::atomics::mutex::Mutexes;
+use crate::collective;
+use crate::config::{AtomicsChoice, Config, PathChoice, ThreadChoice};
+use crate::error::{Result, fail};
+use crate::group::Group;
+use crate::memory::segment::Memory;
+use crate::memory::slab::Policy;
+use crate::mpi::init::{self, ThreadLevel};
+use crate::mpi::{Comm, CommHandle, Flavour, Window};
+use crate::path::message::Messenger;
+use crate::path::rma::TypeCache;
+use crate::peer::Peer;
+use crate::progress::ProgressThread;
+use crate::topology::Topology;
+use crate::wait::Boot;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+fn start_log(config: &Config) {
+    let level = std::env::var("ARMCI_VERBOSE")
+        .is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "n" | "no" | "f" | "false"));
+    let filter = if level && config.log == Config::default().log { "info" } else { &config.log };
+    // A host program, or an earlier start, may have installed a logger: theirs
+    // then receives our records.
+    let _ = env_logger::Builder::new().parse_filters(filter).format_timestamp(None).try_init();
+}
+
+/// How the job reaches memory: decided once, the same on all ranks.
+struct Decision {
+    policy: Policy,
+    messages: bool,
+    reason: String,
+}
+
+fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision> {
+    let one_node = topology.nodes() == 1;
+    let (direct, remote) = match config.path {
+        PathChoice::Direct if !one_node => fail!(
+            Argument,
+            "PORTOLAN_PATH=direct, but the ranks are on {} nodes that share no memory",
+            topology.nodes()
+        ),
+        PathChoice::Direct => (true, None),
+        PathChoice::Auto if one_node => (true, None),
+        PathChoice::Auto => (true, Some(false)),
+        PathChoice::Rma => (false, Some(true)),
+        PathChoice::Message => (false, None),
+    };
+    let mpi_atomics = match config.atomics {
+        AtomicsChoice::Native => false,
+        AtomicsChoice::Auto => config.path == PathChoice::Rma,
+        AtomicsChoice::Mpi if config.path == PathChoice::Message => {
+            fail!(
+                Argument,
+                "PORTOLAN_ATOMICS=mpi needs MPI windows, which PORTOLAN_PATH=message excludes"
+            )
+        }
+        AtomicsChoice::Mpi => true,
+    };
+    let wanted = remote.is_some() || mpi_atomics;
+    let forced = remote == Some(true) || config.atomics == AtomicsChoice::Mpi;
+    let (mut windows, mut reason) = (false, String::from("all ranks share one node"));
+    if config.path == PathChoice::Message {
+        reason = "PORTOLAN_PATH=message".into();
+    }
+    let part = world.size() != job_size()?;
+    if wanted && part && Flavour::built() == Flavour::OpenMpi {
+        reason = "Open MPI's windows cannot be made by several parts of a job at a time".into();
+        if topology.me() == 0 {
+            log::warn!("messages are used instead of windows: {reason}");
+        }
+    } else if wanted {
+        match probe_windows(world) {
+            Ok(()) => {
+                windows = true;
+                reason = if forced {
+                    "chosen by PORTOLAN_PATH or PORTOLAN_ATOMICS".into()
+                } else {
+                    "MPI's windows work between these nodes".into()
+                };
+            }
+            Err(error) if forced => return Err(error),
+            Err(error) => {
+                reason = format!("MPI's windows do not work here ({})", error.detail());
+                if topology.me() == 0 {
+                    log::warn!("between nodes, messages are used: {reason}");
+                }
+            }
+        }
+    }
+    Ok(Decision {
+        policy: Policy {
+            direct,
+            windows,
+            group_windows: Flavour::built() != Flavour::OpenMpi,
+            mpi_atomics: mpi_atomics && windows,
+            slab_bytes: config.slab_bytes,
+            shm_dir: config.shm_dir.clone(),
+        },
+        messages: !one_node || !direct || mpi_atomics,
+        reason,
+    })
+}
+
+fn job_size() -> Result<usize> {
+    // SAFETY: MPI_COMM_WORLD is live while MPI runs.
+    unsafe { Comm::size_of(Comm::world_handle()) }
+}
+
+/// Tries a window of the whole world: creation, a put, a flush.
+fn probe_windows(world: &Comm) -> Result<()> {
+    let mut memory = vec![0u64; 64];
+    let base = memory.as_mut_ptr().cast::<u8>();
+    // SAFETY: `memory` outlives the window, which is freed below.
+    let window = unsafe { Window::create(world, base, 512) };
+    let verdict = window.as_ref().map(|_| ()).map_err(Clone::clone);
+    if let Err(error) = collective::agree(world, &Boot, verdict) {
+        // A window that exists on some ranks only cannot be freed collectively;
+        // it goes with the process.
+        std::mem::forget(memory);
+        return Err(error);
+    }
+    let window = window?;
+    let used = window.flush(world.rank());
+    let freed = window.free();
+    collective::agree(world, &Boot, used.and(freed))
+}
+
+impl Engine {
+    /// Starts the engine over all ranks of `comm` (`None`: of the job).
+    /// Collective.
+    ///
+    /// # Errors
+    /// `State` where it runs already or MPI is not usable, `Argument` for a bad
+    /// variable.
+    ///
+    /// # Safety
+    /// `comm`, where given, must be a live communicator.
+    pub unsafe fn start(comm: Option<CommHandle>) -> Result<Arc<Engine>> {
+        let mut owner = OWNER.lock();
+        if owner.is_some() {
+            fail!(State, "the runtime runs already");
+        }
+        let config = Config::from_env()?;
+        start_log(&config);
+        let started = init::start()?;
+        // SAFETY: MPI runs, and the caller vouches for `comm`.
+        let world = unsafe { Comm::dup_of(comm.unwrap_or_else(Comm::world_handle)) }?;
+        WORLD_RANK.store(world.rank() + 1, Ordering::Relaxed);
+        let engine = Arc::new(Engine::build(config, started, world)?);
+        engine.start_thread()?;
+        init::at_finalize(host_finalizes)?;
+        CURRENT.store(Arc::as_ptr(&engine).cast_mut(), Ordering::Release);
+        *owner = Some(engine.clone());
+        Ok(engine)
+    }
+
+    fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
+        let gather = |c: &Comm, x: u64| collective::allgather(c, &Boot, &x);
+        let topology = Arc::new(Topology::discover(&world, config.node_size, gather)?);
+        let decision = decide(&config, &topology, &world)?;
+        let messenger = if decision.messages { Some(Messenger::new(&world)?) } else { None };
+        let ranks = world.size();
+        let members = (0..ranks).collect();
+        let world = Group::new(world, members, &topology, &Boot)?;
+        if decision.policy.direct {
+            world.set_up_board(&decision.policy.shm_dir, &Boot)?;
+        }
+        let on_node = topology.ranks_of(topology.my_node()).len() * topology.nodes()
+            / topology.real_nodes().max(1);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Engine {
+            memory: Memory::new(decision.policy, topology.clone()),
+            remote_reason: decision.reason,
+            peers: (0..ranks).map(|_| Peer::default()).collect(),
+            any_dirty: AtomicBool::new(false),
+            messenger,
+            types: TypeCache::default(),
+            mutexes: Mutexes::default(),
+            groups: Mutex::new(vec![world.clone()]),
+            world,
+            level: started.level,
+            ours: started.ours,
+            stopped: AtomicBool::new(false),
+            waiters: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
+            // Polling longer is of use only with a core for every rank.
+            spin: if on_node > cores { config.spin.min(20) } else { config.spin },
+            thread: Mutex::new(None),
+            topology,
+            config,
+        })
+    }
+
+    fn start_thread(self: &Arc<Engine>) -> Result<()> {
+        let wanted = match self.config.progress_thread {
+            ThreadChoice::Off => false,
+            ThreadChoice::On => true,
+            ThreadChoice::Auto => true,
+        };
+        if self.messenger.is_none() || !wanted || self.size() == 1 {
+            return Ok(());
+        }
+        if self.level < ThreadLevel::Multiple {
+            if self.rank() == 0 {
+                log::warn!(
+                    "MPI was initialised below MPI_THREAD_MULTIPLE, so there is no progress \
+                     thread: a rank serves other nodes only inside calls of this library"
+                );
+            }
+            return Ok(());
+        }
+        *self.thread.lock() = Some(ProgressThread::start(self)?);
+        Ok(())
+    }
+
+    /// Stops the engine: completes everything, frees all segments and
+    /// communicators, and finalises MPI if it was started here. Collective.
+    pub fn stop() -> Result<()> {
+        let Some(engine) = OWNER.lock().clone() else {
+            return Err(not_running());
+        };
+        engine.close()?;
+        init::forget_at_finalize()?;
+        let ours = engine.ours;
+        Engine::forget();
+        drop(engine);
+        if ours { init::finalize() } else { Ok(()) }
+    }
+
+    fn forget() {
+        CURRENT.store(std::ptr::null_mut(), Ordering::Release);
+        *OWNER.lock() = None;
+    }
+
+    fn close(&self) -> Result<()> {
+        if self.stopped.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.wait_implicit()?;
+        // Until every rank has fenced, others may still need us.
+        self.barrier_of(&self.world)?;
+        let groups = std::mem::take(&mut *self.groups.lock());
+        for group in groups.iter().rev() {
+            for segment in self.memory.segments_of(group) {
+                self.memory.release(segment)?;
+            }
+            self.memory.close_group(group)?;
+        }
+        // Nobody asks for anything any more, but confirmations may be under way.
+        self.barrier_of(&self.world)?;
+        if let Some(thread) = self.thread.lock().take() {
+            thread.stop();
+        }
+        self.drain_messages()?;
+        for group in groups.iter().rev() {
+            group.release_comm()?;
+        }
+        self.free_messenger()
+    }
+
+    /// Takes in what is under way before the communicators go.
+    fn drain_messages(&self) -> Result<()> {
+        let Some(messenger) = &self.messenger else {
+            return Ok(());
+        };
+        let comm = self.world.comm()?;
+        let mut barrier = comm.ibarrier()?;
+        loop {
+            let busy = messenger.poll(self)?;
+            let passed = barrier.test()?;
+            if passed && !busy && messenger.outstanding() == 0 {
+                return Ok(());
+            }
+            if !busy {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn free_messenger(&self) -> Result<()> {
+        match &self.messenger {
+            Some(messenger) => messenger.free(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The host calls MPI_Finalize while the engine runs: close it, quietly usable
+/// for a later `stop`.
+fn host_finalizes() {
+    let Some(engine) = OWNER.lock().clone() else {
+        return;
+    };
+    if let Err(error) = engine.close() {
+        log::error!("closing before MPI_Finalize: {error}");
+    }
+    Engine::forget();
+}
