@@ -4,7 +4,7 @@
 # Installs what building and testing Portolan needs and this Debian system
 # lacks: an MPI (both by default), compilers, libclang, Global Arrays and its
 # libraries. Where everything is there it says so and changes nothing.
-# It needs root or sudo only when something must be installed. Rust 1.85 or
+# It needs root or sudo only when something must be installed. Rust 1.88 or
 # newer is asked for, not installed.
 #
 #   --mpi M   only what the MPI M needs

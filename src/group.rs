@@ -193,7 +193,7 @@ impl Group {
         Ok(self.comm()?.handle())
     }
 
-    /// Whether [`Group::mark_freed`] was called.
+    /// Whether `mark_freed` was called.
     pub fn is_freed(&self) -> bool {
         self.freed.load(Ordering::Relaxed)
     }

@@ -269,8 +269,8 @@ mod tests {
         );
         assert!(b.check(50, &String::new).is_ok());
         assert!(b.check(49, &String::new).is_err());
-        assert!(Block::of(&[3], &[2..4]).is_err());
-        assert!(Block::of(&[3, 3], &[0..1]).is_err());
+        assert!(Block::of(&[3, 1], &[2..4, 0..1]).is_err());
+        assert!(Block::of(&[3, 3, 3], &[0..1, 0..1]).is_err());
         assert!(Block::of(&[usize::MAX, usize::MAX], &[0..1, 0..1]).is_err());
         assert!(Block::of(&[0, 7], &[0..0, 0..7]).unwrap().is_empty());
         assert_eq!(Block::of(&[], &[]).unwrap().len(), 1);

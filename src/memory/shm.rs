@@ -147,11 +147,6 @@ impl SharedFile {
         self.base
     }
 
-    /// Its length.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     /// Reserves memory for a part of the file. Where there is none, says so and
     /// leaves the rest as it was.
     pub fn reserve(&self, offset: usize, len: usize) -> io::Result<()> {

@@ -139,7 +139,7 @@ impl Slab {
         let wanted = (need + HEADER).max(policy.slab_bytes).max(held / 8);
         let capacity = wanted.next_multiple_of(shm::page().max(64 << 10));
         // Capacities first: every rank must know them all to place its slice.
-        let capacities: Vec<usize> = allgather(&*comm, progress, &(capacity as u64))?
+        let capacities: Vec<usize> = allgather(&comm, progress, &(capacity as u64))?
             .into_iter()
             .map(|c| c as usize)
             .collect();
@@ -153,7 +153,7 @@ impl Slab {
             )
         });
         agree(&comm, progress, header)?;
-        let bases = allgather(&*comm, progress, &(my_base as u64))?;
+        let bases = allgather(&comm, progress, &(my_base as u64))?;
         let mut in_file = 0;
         let slices: Vec<Slice> = (0..group.size())
             .map(|rank| {

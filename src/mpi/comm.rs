@@ -206,8 +206,8 @@ impl Comm {
     /// request has completed.
     pub unsafe fn ibcast(&self, data: *mut u8, len: usize, root: usize) -> Result<Request> {
         let mut request = Request::null();
-        // SAFETY: the caller keeps `data` valid.
         check(
+            // SAFETY: the caller keeps `data` valid.
             unsafe {
                 ffi::MPI_Ibcast(
                     data.cast(),
@@ -231,8 +231,8 @@ impl Comm {
     pub unsafe fn iallgather(&self, send: *const u8, recv: *mut u8, len: usize) -> Result<Request> {
         let mut request = Request::null();
         let n = count(len)?;
-        // SAFETY: the caller keeps both buffers valid.
         check(
+            // SAFETY: the caller keeps both buffers valid.
             unsafe {
                 ffi::MPI_Iallgather(
                     send.cast(),

@@ -152,8 +152,8 @@ impl DerivedType {
         strides: &[isize],
     ) -> Result<DerivedType> {
         let mut raw = MaybeUninit::uninit();
-        // SAFETY: `base` is predefined.
         check(
+            // SAFETY: `base` is predefined.
             unsafe { ffi::MPI_Type_contiguous(count(elements)?, base.raw(), raw.as_mut_ptr()) },
             "MPI_Type_contiguous",
         )?;
@@ -161,9 +161,9 @@ impl DerivedType {
         let mut inner = Building(unsafe { raw.assume_init() });
         for (&n, &stride) in counts.iter().zip(strides) {
             let mut raw = MaybeUninit::uninit();
-            // SAFETY: `inner` is a live datatype; the new one keeps its own
-            // reference to it.
             check(
+                // SAFETY: `inner` is a live datatype; the new one keeps its own
+                // reference to it.
                 unsafe {
                     ffi::MPI_Type_create_hvector(
                         count(n)?,
@@ -185,8 +185,8 @@ impl DerivedType {
     pub fn blocks(base: Datatype, elements: usize, at: &[isize]) -> Result<DerivedType> {
         let at: Vec<ffi::MPI_Aint> = at.iter().map(|&d| d as ffi::MPI_Aint).collect();
         let mut raw = MaybeUninit::uninit();
-        // SAFETY: the displacement array has as many elements as stated.
         check(
+            // SAFETY: the displacement array has as many elements as stated.
             unsafe {
                 ffi::MPI_Type_create_hindexed_block(
                     count(at.len())?,

@@ -93,8 +93,8 @@ pub fn start() -> Result<Started> {
     let mut provided = 0;
     let ours = init == 0;
     if ours {
-        // SAFETY: null argc and argv are legal since MPI-2.
         check(
+            // SAFETY: null argc and argv are legal since MPI-2.
             unsafe {
                 ffi::MPI_Init_thread(
                     ptr::null_mut(),
@@ -205,7 +205,10 @@ fn guard_launcher() -> Result<()> {
     Ok(())
 }
 
-static HOOK: Mutex<Option<(fn(), c_int)>> = Mutex::new(None);
+/// What runs at MPI_Finalize, and the key of the attribute that has it run.
+type Hook = (fn(), c_int);
+
+static HOOK: Mutex<Option<Hook>> = Mutex::new(None);
 
 unsafe extern "C" fn run_hook(
     _comm: ffi::MPI_Comm,
@@ -226,9 +229,9 @@ unsafe extern "C" fn run_hook(
 pub fn at_finalize(hook: fn()) -> Result<()> {
     let mut key = 0;
     *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((hook, 0));
-    // SAFETY: MPI is running; `run_hook` has the type that MPI asks for and
-    // never unwinds.
     check(
+        // SAFETY: MPI is running; `run_hook` has the type that MPI asks for and
+        // never unwinds.
         unsafe { super::portolan_shim_at_finalize(Some(run_hook), &mut key) },
         "MPI_Comm_set_attr",
     )?;
@@ -240,8 +243,8 @@ pub fn at_finalize(hook: fn()) -> Result<()> {
 pub fn forget_at_finalize() -> Result<()> {
     let taken = HOOK.lock().unwrap_or_else(|e| e.into_inner()).take();
     match taken {
-        // SAFETY: MPI is running, and `key` is the one that at_finalize made.
         Some((_, mut key)) => {
+            // SAFETY: MPI is running, and `key` is the one that at_finalize made.
             check(unsafe { super::portolan_shim_forget_finalize(&mut key) }, "MPI_Comm_delete_attr")
         }
         None => Ok(()),

@@ -11,7 +11,7 @@
 //!   requests polled together.
 //! * [`Window`] is an RMA window in a permanent shared lock.
 //! * [`DerivedType`] describes strided and scattered memory.
-//! * [`interpose`] holds the `MPI_Init` that raises the thread level.
+//! * `interpose` holds the `MPI_Init` that raises the thread level.
 //!
 //! Handles are integers in one MPI and pointers in the other. The newtypes here
 //! are `Send` and `Sync` because MPI itself is thread-safe at the level at which

@@ -32,8 +32,8 @@ pub unsafe fn isend(
     tag: i32,
 ) -> Result<Request> {
     let mut request = Request::null();
-    // SAFETY: the caller keeps `data` valid.
     check(
+        // SAFETY: the caller keeps `data` valid.
         unsafe {
             ffi::MPI_Isend(
                 data.cast::<c_void>(),
@@ -63,8 +63,8 @@ pub unsafe fn irecv(
     tag: i32,
 ) -> Result<Request> {
     let mut request = Request::null();
-    // SAFETY: the caller keeps `data` valid; RSMPI_ANY_SOURCE is a constant.
     check(
+        // SAFETY: the caller keeps `data` valid; RSMPI_ANY_SOURCE is a constant.
         unsafe {
             let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
             ffi::MPI_Irecv(
@@ -86,8 +86,8 @@ pub unsafe fn irecv(
 /// messages of ours.
 pub fn poke(comm: &Comm) -> Result<()> {
     let mut flag: c_int = 0;
-    // SAFETY: the flag is valid, and the status is ignored.
     check(
+        // SAFETY: the flag is valid, and the status is ignored.
         unsafe {
             ffi::MPI_Iprobe(
                 ffi::RSMPI_ANY_SOURCE,
@@ -152,8 +152,8 @@ impl Matched {
     /// this waits at most for the wire.
     pub fn receive(mut self, data: &mut [u8]) -> Result<()> {
         assert!(data.len() >= self.bytes, "receive buffer shorter than the message");
-        // SAFETY: the buffer is long enough, and the message is consumed once.
         check(
+            // SAFETY: the buffer is long enough, and the message is consumed once.
             unsafe {
                 ffi::MPI_Mrecv(
                     data.as_mut_ptr().cast(),
@@ -174,8 +174,8 @@ impl Matched {
     /// be read, until the request has completed.
     pub unsafe fn start(mut self, data: *mut u8) -> Result<Request> {
         let mut request = Request::null();
-        // SAFETY: the caller keeps `data` valid; the message is consumed once.
         check(
+            // SAFETY: the caller keeps `data` valid; the message is consumed once.
             unsafe {
                 ffi::MPI_Imrecv(
                     data.cast(),

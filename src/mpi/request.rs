@@ -26,8 +26,8 @@ impl Request {
     /// Whether the request has completed; true again ever after.
     pub fn test(&mut self) -> Result<bool> {
         let mut flag: c_int = 0;
-        // SAFETY: `raw` is a live or null request.
         check(
+            // SAFETY: `raw` is a live or null request.
             unsafe { ffi::MPI_Test(&mut self.raw, &mut flag, ffi::RSMPI_STATUS_IGNORE) },
             "MPI_Test",
         )?;
@@ -96,8 +96,8 @@ impl<T> Requests<T> {
             self.statuses.resize(n, unsafe { MaybeUninit::zeroed().assume_init() });
         }
         let mut outcount: c_int = 0;
-        // SAFETY: the arrays have `n` elements each.
         check(
+            // SAFETY: the arrays have `n` elements each.
             unsafe {
                 ffi::MPI_Testsome(
                     super::count(n)?,
@@ -118,7 +118,7 @@ impl<T> Requests<T> {
             finished.push((*index as usize, super::p2p::received_bytes(status)));
         }
         // From the highest index down, so that swap_remove moves only live ones.
-        finished.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        finished.sort_unstable_by_key(|&(index, _)| std::cmp::Reverse(index));
         let first = done.len();
         for (index, bytes) in finished {
             self.raw.swap_remove(index);

@@ -66,7 +66,8 @@ pub fn errors(ctx: &Ctx) {
             |kind: ErrorKind, what: &str, t: usize, at: usize, p: *mut u8, bytes: usize| {
                 for (call, result) in every_call(ctx, t, at, p, bytes) {
                     // Elements of an accumulate must be aligned, wherever they are.
-                    let odd = kind == ErrorKind::Address && call.contains("Acc") && at % 4 != 0;
+                    let odd =
+                        kind == ErrorKind::Address && call.contains("Acc") && !at.is_multiple_of(4);
                     let kind = if odd { ErrorKind::Type } else { kind };
                     refused(kind, &format!("{what}: {call} of {bytes} bytes"), result);
                 }

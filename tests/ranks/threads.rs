@@ -77,7 +77,7 @@ fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, 
     let at = segment.parts()[target].address() + 64 + SLOT * (ctx.me * THREADS + thread);
     let bytes = [8, 700, 6000, SLOT][round % 4];
     let mut data = Rng::new(ctx.seed, &[ctx.me as u64, thread as u64, round as u64]).bytes(bytes);
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         ctx.put(target, at, &data);
     } else {
         let mut handle = Handle::default();

@@ -271,7 +271,7 @@ unsafe fn select(
     let mut mine = Candidate { contributes: u64::from(contribute != 0), first: [0; 8] };
     mine.first[..size].copy_from_slice(&data[..size]);
     let comm = part.comm()?;
-    let all = collective::allgather(&*comm, engine, &mine)?;
+    let all = collective::allgather(&comm, engine, &mine)?;
     let mut best: Option<usize> = None;
     for (rank, candidate) in all.iter().enumerate().filter(|(_, c)| c.contributes != 0) {
         if best.is_none_or(|b| candidate.is_better(&all[b], ty, max)) {
@@ -279,7 +279,7 @@ unsafe fn select(
         }
     }
     match best {
-        Some(root) => collective::broadcast(&*comm, engine, data, root),
+        Some(root) => collective::broadcast(&comm, engine, data, root),
         None => Ok(()),
     }
 }

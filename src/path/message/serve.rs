@@ -59,8 +59,8 @@ impl Messenger {
                 let op = header.rmw()?;
                 let address = header.address as usize;
                 match engine.memory.registry.in_slice(engine.rank(), address, op.size()) {
-                    // SAFETY: the number lies in our slice.
                     Ok((slab, offset)) => {
+                        // SAFETY: the number lies in our slice.
                         let old = unsafe { direct::rmw(slab.my_base(), offset, op) };
                         self.answer_number(source, header.slot, old)?;
                     }

@@ -1,6 +1,6 @@
 //! The form of a request on the wire.
 //!
-//! A message is a [`Header`], then one [`WireDim`] for each dimension of the
+//! A message is a [`Header`], then one dimension record for each dimension of the
 //! shape, then, for vector requests, the addresses, then the payload. All ranks
 //! of a job run the same build on the same architecture, so numbers travel as
 //! they lie in memory; the sizes are checked all the same.
