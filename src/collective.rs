@@ -9,7 +9,7 @@
 //! gathers ([`crate::group::Group::barrier`]).
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::mpi::{Comm, ReduceOp, Request};
+use crate::mpi::{Comm, ReduceOp, Request, init};
 use crate::wait::{self, Progress};
 use bytemuck::Pod;
 
@@ -21,12 +21,13 @@ pub use reduce::{Element, Operator};
 /// The longest piece of one MPI call, in bytes.
 const PIECE: usize = 1 << 30;
 
-fn finish<P: Progress + ?Sized>(
-    progress: &P,
-    what: &'static str,
-    mut request: Request,
-) -> Result<()> {
-    wait::until(progress, &|| what.to_string(), || request.test())
+/// Waits for a collective. There is no way on from one that failed half way: MPI
+/// may still use the caller's memory, so the job ends.
+fn finish<P: Progress + ?Sized>(progress: &P, what: &'static str, mut request: Request) {
+    if let Err(error) = wait::until(progress, &|| what.to_string(), || request.test()) {
+        log::error!("a {what} failed: {error}");
+        init::abort(error.kind().code());
+    }
 }
 
 /// Waits until all ranks have called.
@@ -34,7 +35,8 @@ pub fn barrier<P: Progress + ?Sized>(comm: &Comm, progress: &P) -> Result<()> {
     if comm.size() == 1 {
         return Ok(());
     }
-    finish(progress, "barrier", comm.ibarrier()?)
+    finish(progress, "barrier", comm.ibarrier()?);
+    Ok(())
 }
 
 /// Copies `data` of `root` to all ranks.
@@ -48,10 +50,10 @@ pub fn broadcast<P: Progress + ?Sized>(
         return Ok(());
     }
     for piece in data.chunks_mut(PIECE) {
-        // SAFETY: `piece` is borrowed until the request has completed; an error
-        // that ends the wait early leaves MPI unusable and the job aborts.
+        // SAFETY: `piece` is borrowed until the request has completed (`finish`
+        // returns only then).
         let request = unsafe { comm.ibcast(piece.as_mut_ptr(), piece.len(), root) }?;
-        finish(progress, "broadcast", request)?;
+        finish(progress, "broadcast", request);
     }
     Ok(())
 }
@@ -75,7 +77,7 @@ pub fn allgather<T: Pod, P: Progress + ?Sized>(
             std::mem::size_of::<T>(),
         )
     }?;
-    finish(progress, "allgather", request)?;
+    finish(progress, "allgather", request);
     Ok(all)
 }
 
@@ -111,7 +113,7 @@ pub fn reduce<T: Element, P: Progress + ?Sized>(
         let request = unsafe {
             comm.ireduce(piece.as_mut_ptr().cast(), piece.len(), T::DATATYPE, &op, root)
         }?;
-        finish(progress, "reduction", request)?;
+        finish(progress, "reduction", request);
     }
     Ok(())
 }

@@ -77,8 +77,6 @@ pub struct Config {
     pub slab_bytes: usize,
     /// `PORTOLAN_SHM_DIR`
     pub shm_dir: String,
-    /// `PORTOLAN_EAGER_BYTES`
-    pub eager_bytes: usize,
     /// `PORTOLAN_CHUNK_BYTES`
     pub chunk_bytes: usize,
     /// `PORTOLAN_FLIGHT_BYTES`
@@ -214,16 +212,6 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
-        name: "PORTOLAN_EAGER_BYTES",
-        alias: None,
-        default: "3968",
-        meaning: "largest message, headers included, that carries its data with the request on the message path",
-        set: |c, v| {
-            c.eager_bytes = parse_bytes(v)?.clamp(512, 1 << 20);
-            Ok(())
-        },
-    },
-    Variable {
         name: "PORTOLAN_CHUNK_BYTES",
         alias: None,
         default: "256K",
@@ -290,7 +278,6 @@ impl Default for Config {
             spin: 0,
             slab_bytes: 0,
             shm_dir: String::new(),
-            eager_bytes: 0,
             chunk_bytes: 0,
             flight_bytes: 0,
             raise_thread_level: true,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// How long the thread stays awake, polling, after something happened: about the
 /// time in which a blocking caller sends its next request.
-const AWAKE: Duration = Duration::from_micros(15);
+const AWAKE: Duration = Duration::from_micros(30);
 const FIRST_NAP: Duration = Duration::from_micros(20);
 
 /// The running thread.
@@ -111,6 +111,20 @@ fn short_slice() {
     }
 }
 
+/// Polls of one look: MPI may need more than one call to bring a message up.
+const LOOK: usize = 4;
+
+/// Polls until something happens, at most [`LOOK`] times.
+fn look(engine: &Engine) -> bool {
+    (0..LOOK).any(|_| match engine.poll() {
+        Ok(busy) => busy,
+        Err(error) => {
+            log::error!("the progress engine failed: {error}");
+            crate::mpi::init::abort(error.kind().code());
+        }
+    })
+}
+
 fn run(engine: &Engine, stop: &AtomicBool) {
     let longest = engine.config.idle_poll;
     let mut nap = FIRST_NAP;
@@ -118,22 +132,14 @@ fn run(engine: &Engine, stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
         if engine.waiters() > 0 {
             std::thread::park_timeout(longest);
-            continue;
-        }
-        match engine.poll() {
-            Ok(true) => {
-                last_busy = Instant::now();
-                nap = FIRST_NAP;
-            }
-            Ok(false) if last_busy.elapsed() < AWAKE => std::hint::spin_loop(),
-            Ok(false) => {
-                std::thread::park_timeout(nap);
-                nap = (nap * 2).min(longest);
-            }
-            Err(error) => {
-                log::error!("the progress engine failed: {error}");
-                crate::mpi::init::abort(error.kind().code());
-            }
+        } else if look(engine) {
+            last_busy = Instant::now();
+            nap = FIRST_NAP;
+        } else if last_busy.elapsed() < AWAKE {
+            std::hint::spin_loop();
+        } else {
+            std::thread::park_timeout(nap);
+            nap = (nap * 2).min(longest);
         }
     }
 }

@@ -63,7 +63,7 @@ impl Progress for Boot {
 
 /// Yields this long, since the wait began or something last happened, before
 /// the first nap.
-const YIELD_FOR: Duration = Duration::from_micros(500);
+const YIELD_FOR: Duration = Duration::from_micros(2000);
 const FIRST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 

@@ -112,7 +112,7 @@ impl Drop for MutexGuard<'_> {
 
 impl Drop for MutexSet<'_> {
     fn drop(&mut self) {
-        if !self.freed && !std::thread::panicking() {
+        if !self.freed && !std::thread::panicking() && crate::runtime::is_running() {
             log::warn!(
                 "[{}] mutexes are dropped and not freed; their memory goes when the runtime ends",
                 self.group.runtime().rank()

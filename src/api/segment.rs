@@ -229,7 +229,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
 
 impl<T: Element> Drop for Segment<'_, T> {
     fn drop(&mut self) {
-        if !self.freed && !std::thread::panicking() {
+        if !self.freed && !std::thread::panicking() && crate::runtime::is_running() {
             log::warn!(
                 "[{}] a segment with {} elements here is dropped and not freed; its memory goes \
                  when the runtime ends",

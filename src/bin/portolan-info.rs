@@ -137,12 +137,19 @@ fn spans(ranks: &[usize]) -> String {
 fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
     let engine = rt.engine();
     let path = |from, to| engine.path_between(from, to);
-    let on_node = path(0, 0);
-    let why = if on_node == Path::Direct { "they share memory" } else { &engine.remote_reason };
-    line("path on a node", format!("{} ({why})", on_node.name()));
-    let elsewhere = (0..rt.size()).find(|&r| !engine.topology.same_node(0, r));
-    if let Some(rank) = elsewhere {
-        let name = path(0, rank).name();
+    // A rank reaches itself directly whatever the settings are.
+    let pair = |same: bool| {
+        (0..rt.size())
+            .flat_map(|a| (0..a).map(move |b| (b, a)))
+            .find(|&(a, b)| engine.topology.same_node(a, b) == same)
+    };
+    if let Some((a, b)) = pair(true) {
+        let path = path(a, b);
+        let why = if path == Path::Direct { "they share memory" } else { &engine.remote_reason };
+        line("path on a node", format!("{} ({why})", path.name()));
+    }
+    if let Some((a, b)) = pair(false) {
+        let name = path(a, b).name();
         line("path between nodes", format!("{name} ({})", engine.remote_reason));
     }
     if rt.size() > MATRIX {
@@ -162,9 +169,9 @@ fn atomics(rt: &Runtime) -> &'static str {
     if rt.engine().memory.policy().mpi_atomics {
         "mpi (MPI's accumulate operations, for every rank)"
     } else if rt.engine().has_messages() {
-        "native (locks on the owner's node; other nodes ask the owner by message)"
+        "native (locks; ranks that do not reach the owner directly ask it by message)"
     } else {
-        "native (locks on the owner's node)"
+        "native (locks in shared memory)"
     }
 }
 

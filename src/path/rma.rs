@@ -41,6 +41,11 @@ pub struct TypeCache {
 }
 
 impl TypeCache {
+    /// Frees the datatypes, while MPI still runs.
+    pub fn clear(&self) {
+        self.types.lock().clear();
+    }
+
     fn get(&self, base: Datatype, shape: &Shape, side: Side) -> Result<Arc<DerivedType>> {
         let dims: Vec<(usize, isize)> = shape
             .dims()

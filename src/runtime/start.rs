@@ -65,7 +65,8 @@ fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision
         }
         AtomicsChoice::Mpi => true,
     };
-    let wanted = remote.is_some() || mpi_atomics;
+    // One rank reaches all memory directly. (Open MPI makes no window of one rank.)
+    let wanted = world.size() > 1 && (remote.is_some() || mpi_atomics);
     let forced = remote == Some(true) || config.atomics == AtomicsChoice::Mpi;
     let (mut windows, mut reason) = (false, String::from("all ranks share one node"));
     if config.path == PathChoice::Message {
@@ -261,6 +262,7 @@ impl Engine {
             thread.stop();
         }
         self.drain_messages()?;
+        self.types.clear();
         for group in groups.iter().rev() {
             group.release_comm()?;
         }

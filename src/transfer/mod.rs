@@ -362,6 +362,16 @@ impl Engine {
         }
     }
 
+    /// All arguments were checked, so that a failure here is MPI's, perhaps with
+    /// half of the transfer under way and MPI still using the caller's memory:
+    /// the job ends.
+    fn whole_or_fatal(&self, kind: Kind, target: usize, issued: Result<()>) {
+        if let Err(error) = issued {
+            log::error!("{kind:?} with rank {target} cannot be completed: {error}");
+            crate::mpi::init::abort(error.kind().code());
+        }
+    }
+
     unsafe fn issue_rma(
         &self,
         kind: Kind,
@@ -375,15 +385,16 @@ impl Engine {
             None => Completion::Local,
         };
         // SAFETY: passed on from `issue`.
-        unsafe {
+        let issued = unsafe {
             match kind {
-                Kind::Put => rma::put(self, place, local, shape, completion)?,
-                Kind::Get => rma::get(self, place, local, shape, completion)?,
+                Kind::Put => rma::put(self, place, local, shape, completion),
+                Kind::Get => rma::get(self, place, local, shape, completion),
                 Kind::Accumulate(scale) => {
-                    rma::accumulate(self, place, local, shape, scale, completion)?
+                    rma::accumulate(self, place, local, shape, scale, completion)
                 }
             }
-        }
+        };
+        self.whole_or_fatal(kind, place.world, issued);
         Ok(None)
     }
 
@@ -403,15 +414,16 @@ impl Engine {
         };
         let counted = tally.or(fresh.as_ref()).expect("one of the two is there");
         // SAFETY: passed on from `issue`.
-        unsafe {
+        let issued = unsafe {
             match kind {
-                Kind::Put => messenger.put(self, target, remote, local, shape, counted)?,
-                Kind::Get => messenger.get(self, target, remote, local, shape, counted)?,
+                Kind::Put => messenger.put(self, target, remote, local, shape, counted),
+                Kind::Get => messenger.get(self, target, remote, local, shape, counted),
                 Kind::Accumulate(scale) => {
-                    messenger.accumulate(self, target, remote, local, shape, scale)?
+                    messenger.accumulate(self, target, remote, local, shape, scale)
                 }
             }
-        }
+        };
+        self.whole_or_fatal(kind, target, issued);
         Ok(fresh)
     }
 }

@@ -68,7 +68,6 @@ pub const CONFIGS: &[Config] = &[
         env: &[
             ("PORTOLAN_PATH", "message"),
             ("PORTOLAN_CHUNK_BYTES", "4K"),
-            ("PORTOLAN_EAGER_BYTES", "512"),
             ("PORTOLAN_FLIGHT_BYTES", "64K"),
             ("PORTOLAN_SLAB_BYTES", "64K"),
         ],

@@ -200,10 +200,8 @@ impl Engine {
     /// theirs. Collective over the group.
     pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
         let each = state_bytes(self.size());
-        let bytes = match each.checked_mul(count) {
-            Some(bytes) if count <= u32::MAX as usize => bytes,
-            _ => fail!(Argument, "{count} mutexes on one rank are too many"),
-        };
+        // A count that is too large is refused by the allocation, on all ranks.
+        let bytes = each.saturating_mul(count);
         let segment = self.allocate(group, bytes)?;
         let base = segment.my_base();
         if !base.is_null() {
