@@ -167,7 +167,8 @@ impl Registry {
     /// `Address` where they do not all lie in one segment.
     #[inline]
     pub fn find(&self, rank: usize, address: usize, len: usize) -> Result<Hit<'_>> {
-        let guard = self.tables.read();
+        // Recursive: a call that holds a hit may serve other ranks.
+        let guard = self.tables.read_recursive();
         let table = &guard[rank];
         if let Some(extent) = table.position(address) {
             let e = &table.extents[extent];
@@ -207,7 +208,7 @@ impl Registry {
 
     /// The segment whose piece on `rank` begins exactly at `address`.
     pub fn segment_at(&self, rank: usize, address: usize) -> Option<SegmentId> {
-        let tables = self.tables.read();
+        let tables = self.tables.read_recursive();
         let table = &tables[rank];
         let e = &table.extents[table.position(address)?];
         let piece = e.pieces.find(address - e.base)?;
@@ -220,7 +221,7 @@ impl Registry {
     /// origin has checked the segment's own bounds, and the slice is known at
     /// the target before any origin can name it, which the segment is not.
     pub fn in_slice(&self, rank: usize, address: usize, len: usize) -> Result<(Arc<Slab>, usize)> {
-        let tables = self.tables.read();
+        let tables = self.tables.read_recursive();
         let table = &tables[rank];
         if let Some(at) = table.position(address) {
             let e = &table.extents[at];

@@ -16,6 +16,9 @@ impl Engine {
     /// by another one.
     #[inline]
     pub(crate) fn settle(&self, target: usize, path: Path) -> Result<()> {
+        if self.threadless.load(Ordering::Relaxed) {
+            self.serve_sometimes()?;
+        }
         let dirty = self.peers[target].dirty();
         let own = match path {
             Path::Direct => 0,
@@ -23,6 +26,17 @@ impl Engine {
             Path::Message => DIRTY_MESSAGE,
         };
         if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
+    }
+
+    /// Without a progress thread, calls that need nobody serve others now and
+    /// then: a program may wait for another rank by calling them in a loop.
+    #[cold]
+    fn serve_sometimes(&self) -> Result<()> {
+        const EVERY: u32 = 16;
+        if self.polls.fetch_add(1, Ordering::Relaxed) % EVERY == 0 {
+            self.poll()?;
+        }
+        Ok(())
     }
 
     #[cold]

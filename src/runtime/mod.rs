@@ -51,6 +51,8 @@ pub struct Engine {
     stopped: AtomicBool,
     waiters: AtomicU32,
     polls: AtomicU32,
+    /// There are messages, but no thread that serves them.
+    threadless: AtomicBool,
     spin: u32,
     thread: Mutex<Option<ProgressThread>>,
 }

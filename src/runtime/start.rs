@@ -193,6 +193,7 @@ impl Engine {
             stopped: AtomicBool::new(false),
             waiters: AtomicU32::new(0),
             polls: AtomicU32::new(0),
+            threadless: AtomicBool::new(false),
             // Polling longer is of use only with a core for every rank.
             spin: if on_node > cores { config.spin.min(20) } else { config.spin },
             thread: Mutex::new(None),
@@ -207,6 +208,7 @@ impl Engine {
             ThreadChoice::On => true,
             ThreadChoice::Auto => true,
         };
+        self.threadless.store(self.messenger.is_some() && self.size() > 1, Ordering::Relaxed);
         if self.messenger.is_none() || !wanted || self.size() == 1 {
             return Ok(());
         }
@@ -220,6 +222,7 @@ impl Engine {
             return Ok(());
         }
         *self.thread.lock() = Some(ProgressThread::start(self)?);
+        self.threadless.store(false, Ordering::Relaxed);
         Ok(())
     }
 

@@ -156,7 +156,9 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
     let l = [p as usize, p as usize + 8, p as usize + 16];
     for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Scale::Long(1))] {
         let good = Vector { block: 8, local: &l, remote: &[at, at + 8, at + 16] };
-        let bad = Vector { block: 8, local: &l, remote: &[at + 24, at + BYTES - 7, at + 32] };
+        // Elements of an accumulate must be aligned, wherever they are.
+        let out = if matches!(kind, Kind::Accumulate(_)) { BYTES } else { BYTES - 7 };
+        let bad = Vector { block: 8, local: &l, remote: &[at + 24, at + out, at + 32] };
         let uneven = Vector { block: 8, local: &l[..2], remote: &[at, at + 8, at + 16] };
         let null = Vector { block: 8, local: &[p as usize, 0, p as usize], remote: good.remote };
         let mut handle = Handle::default();
@@ -242,7 +244,7 @@ pub fn shapes(ctx: &Ctx) {
     let segment = ctx.allocate(BYTES);
     own(&segment).fill(7);
     ctx.barrier();
-    refused(ErrorKind::Argument, "eight levels", Shape::strided(&[1; 9], &[1; 8], &[1; 8]));
+    refused(ErrorKind::Argument, "nine levels", Shape::strided(&[1; 10], &[1; 9], &[1; 9]));
     refused(ErrorKind::Argument, "no counts", Shape::strided(&[], &[], &[]));
     refused(ErrorKind::Argument, "too few strides", Shape::strided(&[8, 2], &[8], &[]));
     refused(ErrorKind::Argument, "too many bytes", Shape::strided(&[1 << 40, 1 << 40], &[0], &[0]));

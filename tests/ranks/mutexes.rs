@@ -127,7 +127,7 @@ pub fn errors(ctx: &Ctx) {
     }
     engine.destroy_mutexes(&set).expect("destroy");
     refused(
-        ErrorKind::Argument,
+        ErrorKind::Memory,
         "more mutexes than memory",
         engine.create_mutexes(engine.world(), usize::MAX / 4),
     );

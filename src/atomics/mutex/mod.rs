@@ -22,7 +22,7 @@ use crate::mpi::Flavour;
 use crate::path::message::wire::{Header, Kind};
 use crate::path::{self, Path, rma};
 use crate::runtime::Engine;
-use crate::wait;
+use crate::wait::{self, Progress};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -358,6 +358,8 @@ impl Engine {
         let got = self.try_acquire(&found);
         if !matches!(got, Ok(true)) {
             found.held.store(0, Ordering::Release);
+            // Its holder may need this rank to release it.
+            self.poll()?;
         }
         got
     }
