@@ -2,8 +2,8 @@
 # Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick] [FILTER]
 #
 # Checks everything, with each MPI by default: format, lints, documentation,
-# installation, unit and documentation tests, the tests on several ranks, and
-# the first example. Each check counts as one test. The output of each is kept
+# installation, unit and documentation tests, the tests on several ranks, the C,
+# Fortran and Global Arrays programs, and the first example. Each check counts as one test. The output of each is kept
 # in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is
 # 0 only when none failed.
 #
@@ -87,6 +87,8 @@ test_with() { # MPI
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
   logged tests cargo test --release --no-fail-fast -- ${filter:+"$filter"}
+  count_tests
+  logged programs scripts/test-programs.sh --mpi "$MPI" ${quick:+--quick} ${filter:+"$filter"}
   count_tests
   if [[ -z $quick$filter ]]; then
     check example timeout 600 ./mpirun.sh --mpi "$MPI" -n 4 --example ga_matmul || true

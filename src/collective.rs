@@ -141,13 +141,7 @@ pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) 
         if v.kind != 0 {
             let len = v.text.iter().position(|&b| b == 0).unwrap_or(v.text.len());
             let text = String::from_utf8_lossy(&v.text[..len]).into_owned();
-            let kind = match v.kind {
-                1 => ErrorKind::Argument,
-                4 => ErrorKind::Memory,
-                5 => ErrorKind::State,
-                8 => ErrorKind::Mpi,
-                _ => ErrorKind::Internal,
-            };
+            let kind = ErrorKind::from_code(v.kind as i32);
             return Err(Error::new(kind, format!("rank {rank} of the group failed: {text}")));
         }
     }

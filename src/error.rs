@@ -32,6 +32,15 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// The class that a code stands for; `Internal` for any other number.
+    pub fn from_code(code: i32) -> ErrorKind {
+        use ErrorKind::*;
+        [Argument, Rank, Address, Memory, State, Handle, Type, Mpi]
+            .into_iter()
+            .find(|k| k.code() == code)
+            .unwrap_or(Internal)
+    }
+
     /// The code that the C interfaces return (`PORTOLAN_ERR_*`).
     pub fn code(self) -> i32 {
         self as i32

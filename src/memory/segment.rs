@@ -119,6 +119,12 @@ struct Cut {
 
 const NEED: u64 = u64::MAX;
 const FAILED: u64 = u64::MAX - 1;
+/// The rank's arguments were bad; [`Cut::free`] is the code of the error's class.
+const REFUSED: u64 = u64::MAX - 2;
+
+fn refused(error: &Error) -> Cut {
+    Cut { asked: 0, slab: REFUSED, offset: 0, free: error.kind().code() as u64 }
+}
 
 fn rounded(len: usize) -> usize {
     len.next_multiple_of(ALIGN)
@@ -146,8 +152,9 @@ impl Memory {
         self.segments.lock().len()
     }
 
-    /// Allocates `bytes` on this rank, and what the others ask for on theirs.
-    /// Collective over the group.
+    /// Allocates what this rank asks for, and what the others ask for on theirs.
+    /// Collective over the group. A rank whose own arguments are bad passes the
+    /// error, so that the others do not wait for it and get an error too.
     ///
     /// # Errors
     /// `Memory` on all ranks where it cannot be had on one: the error names the
@@ -155,13 +162,17 @@ impl Memory {
     pub fn allocate(
         &self,
         group: &Arc<Group>,
-        bytes: usize,
+        asked: Result<usize>,
         progress: &impl Progress,
     ) -> Result<Arc<Segment>> {
         if group.is_freed() {
             fail!(State, "the group was freed");
         }
-        let mut mine = self.cut_existing(group, bytes);
+        let bytes = asked.as_ref().copied().unwrap_or(0);
+        let mut mine = match &asked {
+            Ok(_) => self.cut_existing(group, bytes),
+            Err(error) => refused(error),
+        };
         let mut all = group.allgather(progress, &mine)?;
         let result = if all.iter().any(|c| c.slab == NEED) {
             self.check_room(group, &all)
@@ -171,6 +182,7 @@ impl Memory {
         };
         if let Err(error) = result.and_then(|()| first_failure(group, &all)) {
             self.uncut(group, &mine);
+            asked?;
             return Err(error);
         }
         let number = group.next_segment.fetch_add(1, Ordering::Relaxed);
@@ -268,7 +280,7 @@ impl Memory {
     }
 
     fn uncut(&self, group: &Group, cut: &Cut) {
-        if cut.asked == 0 || cut.slab == NEED || cut.slab == FAILED {
+        if cut.asked == 0 || cut.slab >= REFUSED {
             return;
         }
         if let Some(slab) = slab_numbered(group, cut.slab) {
@@ -471,6 +483,14 @@ fn no_memory(world: usize, cut: &Cut, needed: u64) -> Error {
 }
 
 fn first_failure(group: &Group, all: &[Cut]) -> Result<()> {
+    if let Some(rank) = all.iter().position(|c| c.slab == REFUSED) {
+        let kind = ErrorKind::from_code(all[rank].free as i32);
+        let world = group.members()[rank];
+        return Err(Error::new(
+            kind,
+            format!("rank {world} gave bad arguments; nothing was allocated"),
+        ));
+    }
     match all.iter().position(|c| c.slab == FAILED) {
         Some(rank) => Err(no_memory(group.members()[rank], &all[rank], all[rank].asked)),
         None => Ok(()),

@@ -187,6 +187,16 @@ impl Engine {
 
     /// Allocates a segment. Collective over the group.
     pub fn allocate(&self, group: &Arc<Group>, bytes: usize) -> Result<Arc<Segment>> {
+        self.memory.allocate(group, Ok(bytes), self)
+    }
+
+    /// As [`Engine::allocate`], for a face that has checked its arguments: where
+    /// they are bad on one rank, all ranks get an error, and none waits.
+    pub fn allocate_checked(
+        &self,
+        group: &Arc<Group>,
+        bytes: Result<usize>,
+    ) -> Result<Arc<Segment>> {
         self.memory.allocate(group, bytes, self)
     }
 

@@ -82,12 +82,14 @@ fn set_up() {
     *STEP.lock() = File::create(path).ok();
     step("start");
     std::panic::set_hook(Box::new(|info| {
-        eprintln!(
-            "rank {} FAILED in step '{}': {info}\n(seed {})",
+        // In one piece: the abort of another rank may cut off what comes after.
+        let text = format!(
+            "rank {} FAILED in step '{}': {info}\n(seed {})\n",
             rank_of_launcher(),
             AT.lock(),
             seed()
         );
+        let _ = std::io::stderr().write_all(text.as_bytes());
         init::abort(101);
     }));
 }

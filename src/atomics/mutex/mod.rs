@@ -199,10 +199,21 @@ impl Engine {
     /// Makes `count` mutexes on this rank, and as many as the others ask on
     /// theirs. Collective over the group.
     pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
+        self.create_mutexes_checked(group, Ok(count))
+    }
+
+    /// As [`Engine::create_mutexes`], for a face that has checked its arguments:
+    /// where they are bad on one rank, all ranks get an error, and none waits.
+    pub fn create_mutexes_checked(
+        &self,
+        group: &Arc<Group>,
+        count: Result<usize>,
+    ) -> Result<Arc<MutexSet>> {
         let each = state_bytes(self.size());
         // A count that is too large is refused by the allocation, on all ranks.
-        let bytes = each.saturating_mul(count);
-        let segment = self.allocate(group, bytes)?;
+        let asked = count.map(|count| each.saturating_mul(count));
+        let bytes = asked.as_ref().copied().unwrap_or(0);
+        let segment = self.allocate_checked(group, asked)?;
         let base = segment.my_base();
         if !base.is_null() {
             // SAFETY: our own fresh piece, which nobody uses before the barrier.

@@ -23,9 +23,10 @@ use std::sync::Arc;
 
 const PLAIN: c_int = 0x504f_5201;
 const AGGREGATE: c_int = 0x504f_5202;
-/// Aggregate, and puts or gets are on it since the last wait.
+/// Aggregate, and puts, gets or accumulates are on it since the last wait.
 const AGGREGATE_PUT: c_int = 0x504f_5203;
 const AGGREGATE_GET: c_int = 0x504f_5204;
+const AGGREGATE_ACC: c_int = 0x504f_5205;
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
@@ -68,7 +69,7 @@ impl Table {
     }
 
     fn find(&self, hdl: &ArmciHandle) -> Result<Found> {
-        if !(PLAIN..=AGGREGATE_GET).contains(&hdl.aggregate) {
+        if !(PLAIN..=AGGREGATE_ACC).contains(&hdl.aggregate) {
             return Ok(Found::Idle);
         }
         let token = hdl.target as u32;
@@ -147,6 +148,7 @@ pub(super) unsafe fn issue(
         if hdl.is_null() {
             return engine.implicit(kind, target, remote, local, shape);
         }
+        one_kind(&mut *hdl, kind)?;
         with(hdl, |handle| handle.issue(engine, kind, target, remote, local, shape))
     }
 }
@@ -177,21 +179,24 @@ pub(super) unsafe fn contiguous(
     }
 }
 
-/// Puts and gets must not be mixed on one aggregate handle.
+/// Kinds of transfer must not be mixed on one aggregate handle.
 #[inline]
 fn one_kind(hdl: &mut ArmciHandle, kind: Kind) -> Result<()> {
-    if hdl.aggregate < AGGREGATE || hdl.aggregate > AGGREGATE_GET {
+    if !(AGGREGATE..=AGGREGATE_ACC).contains(&hdl.aggregate) {
         return Ok(());
     }
     let mark = match kind {
         Kind::Put => AGGREGATE_PUT,
         Kind::Get => AGGREGATE_GET,
-        Kind::Accumulate(_) => return Ok(()),
+        Kind::Accumulate(_) => AGGREGATE_ACC,
     };
     if hdl.aggregate == AGGREGATE {
         hdl.aggregate = mark;
     } else if hdl.aggregate != mark {
-        fail!(Handle, "puts and gets are mixed on one aggregate handle; wait for it in between");
+        fail!(
+            Handle,
+            "puts, gets or accumulates are mixed on one aggregate handle; wait for it in between"
+        );
     }
     Ok(())
 }
@@ -213,7 +218,10 @@ pub(super) unsafe fn value(
         return unsafe { engine.put(target, remote, bytes.as_ptr(), bytes.len()) };
     }
     // SAFETY: passed on from the caller.
-    unsafe { with(hdl, |handle| handle.put_value(engine, target, remote, bytes)) }
+    unsafe {
+        one_kind(&mut *hdl, Kind::Put)?;
+        with(hdl, |handle| handle.put_value(engine, target, remote, bytes))
+    }
 }
 
 /// Issues vector transfers on a handle, or without one.
@@ -232,6 +240,7 @@ pub(super) unsafe fn vectors(
         if hdl.is_null() {
             return engine.implicit_vectors(kind, target, list);
         }
+        one_kind(&mut *hdl, kind)?;
         with(hdl, |handle| handle.issue_vectors(engine, kind, target, list))
     }
 }

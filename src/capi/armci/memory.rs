@@ -25,10 +25,13 @@ unsafe fn allocate(
     base_ptrs: *mut *mut c_void,
     size: ArmciSize,
 ) -> Result<()> {
-    if base_ptrs.is_null() {
-        fail!(Argument, "the array for the pointers is null");
-    }
-    let segment = engine.allocate(group, bytes(size)?)?;
+    let asked = || {
+        if base_ptrs.is_null() {
+            fail!(Argument, "the array for the pointers is null");
+        }
+        bytes(size)
+    };
+    let segment = engine.allocate_checked(group, asked())?;
     for (rank, part) in segment.parts().iter().enumerate() {
         // SAFETY: the caller vouches for the array.
         unsafe { *base_ptrs.add(rank) = part.address() as *mut c_void };

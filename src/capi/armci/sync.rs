@@ -90,6 +90,13 @@ fn set() -> Result<Arc<MutexSet>> {
     })
 }
 
+fn number(count: c_int) -> Result<usize> {
+    match usize::try_from(count) {
+        Ok(count) => Ok(count),
+        Err(_) => fail!(Argument, "a count of {count} mutexes is negative"),
+    }
+}
+
 fn index(mutex: c_int) -> Result<usize> {
     match usize::try_from(mutex) {
         Ok(index) => Ok(index),
@@ -104,11 +111,7 @@ twin! {
             if SET.lock().is_some() {
                 fail!(State, "there are mutexes already; destroy them first");
             }
-            let count = match usize::try_from(count) {
-                Ok(count) => count,
-                Err(_) => fail!(Argument, "a count of {count} mutexes is negative"),
-            };
-            let made = engine.create_mutexes(engine.world(), count)?;
+            let made = engine.create_mutexes_checked(engine.world(), number(count))?;
             *SET.lock() = Some(made);
             Ok(())
         })
@@ -165,11 +168,7 @@ pub unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
         let engine = current()?;
         // SAFETY: the caller vouches for the group.
         let (group, grp) = unsafe { (groups::find(engine, pgroup)?, *pgroup) };
-        let count = match usize::try_from(count) {
-            Ok(count) => count,
-            Err(_) => fail!(Argument, "a count of {count} mutexes is negative"),
-        };
-        let set = engine.create_mutexes(&group, count)?;
+        let set = engine.create_mutexes_checked(&group, number(count))?;
         let most = set.counts().iter().max().copied().unwrap_or(0);
         let hdl = Box::into_raw(Box::new(ArmcixMutexes {
             my_count: count as c_int,
