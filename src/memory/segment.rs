@@ -284,7 +284,7 @@ impl Memory {
             return;
         }
         if let Some(slab) = slab_numbered(group, cut.slab) {
-            slab.give_back(cut.offset as usize, rounded(cut.asked as usize));
+            slab.uncut(cut.offset as usize, rounded(cut.asked as usize));
         }
     }
 

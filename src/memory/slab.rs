@@ -264,12 +264,23 @@ impl Slab {
         Ok(Some(offset))
     }
 
-    /// Gives a piece of this rank's slice back.
+    /// Gives a piece of this rank's slice back. Some memory is kept for the next
+    /// piece.
     pub(super) fn give_back(&self, offset: usize, len: usize) {
+        self.give_back_keeping(offset, len, TRIM_BYTES);
+    }
+
+    /// Undoes a cut that came to nothing, for want of memory elsewhere: all memory
+    /// behind the last piece goes back, so that others can have it.
+    pub(super) fn uncut(&self, offset: usize, len: usize) {
+        self.give_back_keeping(offset, len, 0);
+    }
+
+    fn give_back_keeping(&self, offset: usize, len: usize, keep: usize) {
         let mut cutting = self.cutting.lock();
         cutting.free.give(offset, len);
         let tail = cutting.free.tail().next_multiple_of(64 << 10);
-        if tail + TRIM_BYTES < cutting.committed {
+        if tail + keep < cutting.committed {
             self.file.release(self.file_offset + tail, cutting.committed - tail);
             cutting.committed = tail;
         }

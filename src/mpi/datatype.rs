@@ -161,6 +161,28 @@ impl DerivedType {
         let mut inner = Building(unsafe { raw.assume_init() });
         for (&n, &stride) in counts.iter().zip(strides) {
             let mut raw = MaybeUninit::uninit();
+            if stride < 0 {
+                // Open MPI 4.1 takes a vector whose negative stride is as long as
+                // its block for a row; with displacements it goes right.
+                let at: Vec<ffi::MPI_Aint> =
+                    (0..n as ffi::MPI_Aint).map(|i| i * stride as ffi::MPI_Aint).collect();
+                check(
+                    // SAFETY: the array has `n` displacements; as below for `inner`.
+                    unsafe {
+                        ffi::MPI_Type_create_hindexed_block(
+                            count(n)?,
+                            1,
+                            at.as_ptr(),
+                            inner.0,
+                            raw.as_mut_ptr(),
+                        )
+                    },
+                    "MPI_Type_create_hindexed_block",
+                )?;
+                // SAFETY: MPI filled it.
+                inner = Building(unsafe { raw.assume_init() });
+                continue;
+            }
             check(
                 // SAFETY: `inner` is a live datatype; the new one keeps its own
                 // reference to it.

@@ -33,7 +33,7 @@ impl Engine {
     #[cold]
     fn serve_sometimes(&self) -> Result<()> {
         const EVERY: u32 = 16;
-        if self.polls.fetch_add(1, Ordering::Relaxed) % EVERY == 0 {
+        if self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
             self.poll()?;
         }
         Ok(())

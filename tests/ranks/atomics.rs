@@ -13,7 +13,7 @@ pub fn totals(ctx: &Ctx) {
     let segment = ctx.allocate(64);
     own(&segment).fill(0);
     ctx.barrier();
-    let rounds: i32 = if ctx.quick { 200 } else { 600 };
+    let rounds: i32 = if ctx.quick { 200 } else { 1000 / ctx.n as i32 };
     let shape = Shape::contiguous(4);
     let (mut one, mut big) = (1i32, 1i64);
     let add = Kind::Accumulate(Scale::Int(3));

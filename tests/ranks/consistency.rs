@@ -21,12 +21,12 @@ pub fn consistency(ctx: &Ctx) {
         for (bytes, times) in
             [(1, 100), (8, 200), (100, 100), (5000, 40), (40_000, 10), (300_000, 3)]
         {
-            for _ in 0..if ctx.quick { times / 3 + 1 } else { times } {
+            for _ in 0..if ctx.quick { times / 3 + 1 } else { times / ctx.n + 1 } {
                 bytes_in_order(ctx, target, at, bytes, &mut rng);
             }
         }
         step(format!("consistency: numbers at rank {target}"));
-        for i in 0..if ctx.quick { 50 } else { 200 } {
+        for i in 0..if ctx.quick { 50 } else { 200 / ctx.n as i32 } {
             numbers_in_order(ctx, target, at, i);
         }
     }

@@ -161,14 +161,17 @@ impl Driver {
     fn fail(&mut self, name: &str, label: &str, job: &Job, ended: &Ended, why: &str) {
         self.failed += 1;
         println!("FAIL {name} {label} {:.2}s: {why}", ended.seconds);
-        let indent = |text: &str| {
-            let lines: Vec<&str> = text.lines().collect();
-            for line in &lines[lines.len().saturating_sub(40)..] {
+        // What begins the output is most often the cause, and the rest its echo.
+        let mut lines: Vec<&str> = ended.output.lines().collect();
+        lines.dedup();
+        for (i, line) in lines.iter().enumerate() {
+            if i < 25 || i + 25 >= lines.len() {
                 println!("     | {line}");
+            } else if i == 25 {
+                println!("     | ... {} lines ...", lines.len() - 50);
             }
-        };
-        indent(&ended.output);
-        indent(&ended.steps);
+        }
+        ended.steps.lines().for_each(|line| println!("     | {line}"));
         let env: Vec<String> = job.env.iter().map(|(k, v)| format!("{k}={v}")).collect();
         println!("     env: {} ({} ranks)", env.join(" "), job.ranks);
     }

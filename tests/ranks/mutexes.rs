@@ -14,7 +14,7 @@ pub fn mutexes(ctx: &Ctx) {
         let set = engine.create_mutexes(engine.world(), ctx.me + 1).expect("mutexes");
         assert_eq!(set.counts(), (1..=ctx.n).collect::<Vec<_>>());
         ctx.barrier();
-        let rounds = if ctx.quick { 50 } else { 150 };
+        let rounds = if ctx.quick { 50 } else { 200 / ctx.n };
         for i in 0..rounds {
             step(format!("mutexes: set {again}, round {i} of {rounds}"));
             for turn in 0..ctx.n {

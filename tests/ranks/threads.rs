@@ -18,7 +18,7 @@ pub fn threads(ctx: &Ctx) {
     own(&segment).fill(0);
     let set = engine.create_mutexes(engine.world(), 1).expect("mutexes");
     ctx.barrier();
-    let rounds = if ctx.quick { 30 } else { 100 };
+    let rounds = if ctx.quick { 30 } else { 120 / ctx.n };
     step("threads: all at once");
     std::thread::scope(|scope| {
         for thread in 0..THREADS {

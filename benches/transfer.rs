@@ -1,0 +1,113 @@
+//! Transfers to another rank, beside a plain copy of the same bytes.
+//!
+//! Rank 0 measures with criterion while the other ranks wait in a barrier, where
+//! they serve whatever path is in use:
+//!
+//! ```sh
+//! MPICC=mpicc.mpich CARGO_TARGET_DIR=target/mpich cargo bench --bench transfer --no-run
+//! ./mpirun.sh --mpi mpich -n 2 target/mpich/release/deps/transfer-* --bench
+//! ```
+//!
+//! `PORTOLAN_PATH` and `PORTOLAN_NODE_SIZE` choose the path. At the end the
+//! ratios to the plain copies are printed.
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use portolan::atomics::Rmw;
+use portolan::layout::Shape;
+use portolan::path::kernel::Scale;
+use portolan::runtime::Engine;
+use portolan::transfer::Kind;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const SIZES: [usize; 4] = [8, 4 << 10, 64 << 10, 1 << 20];
+
+/// The median of a few timings of `f`, each over enough calls for the clock.
+fn median(mut f: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..15)
+        .map(|_| {
+            let (start, mut calls) = (Instant::now(), 0u32);
+            while start.elapsed() < Duration::from_millis(4) {
+                f();
+                calls += 1;
+            }
+            start.elapsed().as_secs_f64() / f64::from(calls)
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn measure(engine: &Engine, target: usize, remote: usize) {
+    let mut c = Criterion::default()
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(600))
+        .configure_from_args();
+    let mut local = vec![1u8; 1 << 20];
+    let mut copy = vec![0u8; 1 << 20];
+    let mut ratios = Vec::new();
+    for bytes in SIZES {
+        let mut group = c.benchmark_group("contiguous");
+        group.throughput(Throughput::Bytes(bytes as u64));
+        let p = local.as_mut_ptr();
+        // SAFETY: in all calls below: `local` has at least `bytes` bytes and is
+        // not touched otherwise while they run.
+        let put = || unsafe { engine.put(target, remote, p, bytes) }.expect("put");
+        // SAFETY: as above.
+        let get = || unsafe { engine.get(target, remote, p, bytes) }.expect("get");
+        group.bench_function(BenchmarkId::new("put", bytes), |b| b.iter(put));
+        group.bench_function(BenchmarkId::new("get", bytes), |b| b.iter(get));
+        let both = [median(put), median(get)];
+        let source = vec![2u8; bytes];
+        let mut plain = || copy[..bytes].copy_from_slice(black_box(&source));
+        group.bench_function(BenchmarkId::new("memcpy", bytes), |b| b.iter(&mut plain));
+        let beside = median(plain);
+        ratios.push((bytes, both[0] / beside, both[1] / beside));
+        group.finish();
+    }
+    let mut group = c.benchmark_group("other");
+    let p = local.as_mut_ptr();
+    let shape = Shape::strided(&[512, 64], &[512], &[1024]).expect("a shape");
+    // SAFETY: the shape spans 32 KiB of `local` and 64 KiB of the segment.
+    let strided = || unsafe { engine.put_shape(target, remote, p, &shape) }.expect("put");
+    group.bench_function("strided 64 x 64 doubles", |b| b.iter(strided));
+    let row = Shape::contiguous(4096);
+    let kind = Kind::Accumulate(Scale::Double(2.5));
+    // SAFETY: 4 KiB of `local`.
+    let acc = || unsafe { engine.blocking(kind, target, remote, p, &row) }.expect("accumulate");
+    group.bench_function("accumulate 512 doubles", |b| b.iter(acc));
+    let add = || black_box(engine.rmw(target, remote, Rmw::AddLong(1)).expect("rmw"));
+    group.bench_function("fetch-and-add", |b| b.iter(add));
+    group.bench_function("put 8 + fence", |b| {
+        b.iter(|| {
+            // SAFETY: eight bytes of `local`.
+            unsafe { engine.put(target, remote, p, 8) }.expect("put");
+            engine.fence(target).expect("fence");
+        });
+    });
+    group.finish();
+    c.final_summary();
+    println!("path {}", engine.path_between(engine.rank(), target).name());
+    for (bytes, put, get) in ratios {
+        println!("{bytes:>8} bytes: put {put:.2}, get {get:.2} times memcpy");
+    }
+}
+
+fn main() {
+    // SAFETY: no communicator is given.
+    let engine = unsafe { Engine::start(None) }.expect("the runtime starts");
+    let world = engine.world().clone();
+    let segment = engine.allocate(&world, 2 << 20).expect("a segment");
+    // SAFETY: our own part, which nobody uses before the barrier.
+    unsafe { std::ptr::write_bytes(segment.my_base(), 0, 2 << 20) };
+    engine.barrier_of(&world).expect("barrier");
+    if engine.rank() == 0 {
+        let target = usize::from(engine.size() > 1);
+        measure(&engine, target, segment.parts()[target].address());
+    }
+    engine.barrier_of(&world).expect("barrier");
+    engine.release(segment).expect("release");
+    drop(world);
+    drop(engine);
+    Engine::stop().expect("the runtime stops");
+}
