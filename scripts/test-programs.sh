@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Usage: scripts/test-programs.sh --mpi mpich|openmpi [--quick] [FILTER]
 #
-# Builds the C, C++, Fortran and Global Arrays programs under tests/ against the
-# library installed in target/MPI/prefix, as users build theirs, and runs each on
-# several ranks and transfer paths under a deadline. One line a case; the last
-# line is `N passed, N failed`.
+# Builds the programs of tests/c, tests/fortran and tests/ga against the library
+# installed in target/MPI/prefix, as users build theirs, and runs each with several
+# numbers of ranks and transfer paths. A program passes when it ends with exit code 0
+# and one line `PASS name`; a call that must end the job passes when it does. One line
+# a case; the last line is `N passed, N failed`, and the exit code is 0 when none failed.
 #
-#   --quick   fewer rank counts and paths
-#   FILTER    only cases whose line contains FILTER
+#   --quick   fewer numbers of ranks and paths
+#   FILTER    only cases whose line contains FILTER, and only the programs they need
+#
+# The programs are left in target/MPI/programs, with the seconds of each case in times.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -24,146 +27,329 @@ done
 [[ -n $mpi ]] || die "which MPI? see --help"
 use_mpi "$mpi"
 cd "$ROOT"
-BIN=$CARGO_TARGET_DIR/programs
+[[ -e $PREFIX/lib/libarmci.so ]] ||
+  die "nothing is installed in $PREFIX: scripts/install.sh --mpi $MPI --prefix $PREFIX"
+# The programs see the settings of their case, not the caller's.
+for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do unset "$variable"; done
+
 LIMIT=90 # seconds for one run
-mkdir -p "$BIN"
+BIN=$CARGO_TARGET_DIR/programs
+RUN=programs-$$ # marks our processes
+OUT=$BIN/output
+mkdir -p "$BIN"/{c,ga,fortran,link,cmake}
+exec 9>"$BIN/.lock"
+flock -n 9 || { echo "waiting for another run in $BIN" >&2 && flock 9; }
+
+# Processes that a launch, or any launch of ours, has left.
+ours() { # launch, or nothing
+  grep -lzsE "^PORTOLAN_TEST_RUN=$RUN-${1:-[0-9]+}\$" /proc/[0-9]*/environ | cut -d / -f 3 || true
+}
+kill_ours() {
+  local pids
+  readarray -t pids < <(ours "$@")
+  if ((${#pids[@]})); then kill -KILL "${pids[@]}" 2>/dev/null || true; fi
+}
+trap kill_ours EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 passed=0 failed=0
+: >"$BIN/times"
 
-read -ra GA_FLAGS <<<"$("$GA_CONFIG" --cppflags 2>/dev/null || true)"
-read -ra GA_LIBS <<<"$("$GA_CONFIG" --ldflags) $("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
-read -ra GA_FORTRAN <<<"$("$GA_CONFIG" --fflags)"
-LINK=("-L$PREFIX/lib" "-Wl,-rpath,$PREFIX/lib")
-WARN=(-std=c99 -O1 -g -Wall -Wextra)
+ok() { # case
+  passed=$((passed + 1))
+  echo "ok   $1"
+}
 
-ok() { passed=$((passed + 1)) && echo "ok   $1"; }
+# The last lines of the output, and before them the failed checks that they do not show.
 bad() { # case, why, output
   failed=$((failed + 1))
   echo "FAIL $1: $2"
-  tail -n 12 "$3" | cut -c1-240 | sed 's/^/     | /'
+  {
+    grep -a '^FAIL' "$3" | head -n 3 || true
+    tail -n 12 "$3"
+  } | awk '!seen[$0]++' | cut -c1-240 | sed 's/^/     | /'
 }
-wanted() { [[ -z $filter || $1 == *"$filter"* ]]; }
 
-# ---------------------------------------------------------------- building
-build() { # name, command ...
-  local name=$1
-  shift
-  if ! "$@" >"$BIN/$name.log" 2>&1; then bad "build/$name" "does not build" "$BIN/$name.log"; fi
+# ------------------------------------------------------------------ building
+
+OTHER=openmpi && if [[ $MPI == openmpi ]]; then OTHER=mpich; fi
+OTHER_PREFIX=$ROOT/target/$OTHER/prefix
+INCLUDE=("-I$PREFIX/include")
+LINK=("-L$PREFIX/lib" "-Wl,-rpath,$PREFIX/lib")
+C99=("$MPICC" -std=c99 -O1 -g -Wall -Wextra -Werror)
+read -ra GA_FLAGS <<<"$("$GA_CONFIG" --cppflags)"
+read -ra GA_LIBS <<<"$("$GA_CONFIG" --ldflags) $("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
+read -ra GA_FORTRAN <<<"$("$GA_CONFIG" --fflags)"
+
+# Sets command to what builds a program, and linked to what ldd must then say of it.
+how_to_build() { # program
+  local name=${1#*/} out=$BIN/$1
+  linked="libportolan\.so\.0 => $PREFIX/lib/"
+  case $1 in
+    c/cxx) # -Wextra finds fault with the C++ interface of Open MPI's mpi.h
+      command=("$MPICXX" -std=c++11 -O1 -g -Wall -Wextra -Werror -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX
+        "${INCLUDE[@]}" tests/c/cxx.cpp -o "$out" "${LINK[@]}" -larmci) ;;
+    c/*)
+      command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/$name.c" -o "$out" "${LINK[@]}" -larmci) ;;
+    ga/ga_fortran)
+      command=("$MPIFORT" -O1 -g -Wall -J "$BIN/ga" "${GA_FLAGS[@]}" "${GA_FORTRAN[@]}" tests/ga/ga_fortran.F90
+        -o "$out" "${LINK[@]}" "${GA_LIBS[@]}") ;;
+    ga/*)
+      command=("$MPICC" -O1 -g -Wall -Wextra -Werror "${INCLUDE[@]}" "${GA_FLAGS[@]}" "tests/ga/$name.c"
+        -o "$out" "${LINK[@]}" "${GA_LIBS[@]}") ;;
+    fortran/*)
+      command=("$MPIFORT" -O1 -g -Wall -J "$BIN/fortran" "tests/fortran/$name.f90" -o "$out" "${LINK[@]}" -larmci) ;;
+    link/*.static) # the archive and nothing else
+      linked=''
+      command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/${name%.*}.c" -o "$out" "-L$PREFIX/lib" -l:libarmci.a) ;;
+    link/*.pkg-config) # not even the MPI's compiler
+      local flags
+      read -ra flags <<<"$(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config --cflags --libs armci)"
+      command=(gcc -std=c99 -O1 -g "tests/c/${name%.*}.c" -o "$out" "${flags[@]}" "-Wl,-rpath,$PREFIX/lib") ;;
+    link/*.cmake)
+      write_cmake "${name%.*}"
+      command=(cmake_build "$BIN/cmake" "$out") ;;
+    link/*.other-library) # our compiler, the other MPI's library
+      linked="libportolan\.so\.0 => $OTHER_PREFIX/lib/"
+      command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/${name%.*}.c" -o "$out"
+        "-L$OTHER_PREFIX/lib" "-Wl,-rpath,$OTHER_PREFIX/lib" -larmci) ;;
+  esac
 }
-build_all() {
-  local f n
-  for f in tests/c/*.c; do
-    n=$(basename "$f" .c)
-    build "$n" "$MPICC" "${WARN[@]}" "-I$PREFIX/include" "$f" -o "$BIN/$n" "${LINK[@]}" -larmci -lm
-  done
-  build cxx "$MPICXX" -std=c++11 -Wall -Wextra "-I$PREFIX/include" tests/c/cxx.cpp -o "$BIN/cxx" "${LINK[@]}" -larmci
-  # The archive, with nothing else on the line: weak names must let a program's
-  # own win.
-  for n in interpose contiguous; do
-    build "$n.static" "$MPICC" "${WARN[@]}" "-I$PREFIX/include" "tests/c/$n.c" -o "$BIN/$n.static" \
-      "-L$PREFIX/lib" -l:libarmci.a -lm
-  done
-  build fortran "$MPIFORT" -O1 tests/fortran/armci_fortran.f90 -J "$BIN" -o "$BIN/fortran" "${LINK[@]}" -larmci
-  for f in tests/ga/*.c; do
-    n=$(basename "$f" .c)
-    build "$n" "$MPICC" -O2 "-I$PREFIX/include" "${GA_FLAGS[@]}" "$f" -o "$BIN/$n" "${LINK[@]}" "${GA_LIBS[@]}" -lm
-  done
-  build ga_fortran "$MPIFORT" -O1 "${GA_FLAGS[@]}" "${GA_FORTRAN[@]}" tests/ga/ga_fortran.F90 -J "$BIN" \
-    -o "$BIN/ga_fortran" "${LINK[@]}" "${GA_LIBS[@]}"
-  if command -v pkg-config >/dev/null; then
-    # shellcheck disable=SC2046
-    PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig build values.pc "$MPICC" tests/c/values.c -o "$BIN/values.pc" \
-      $(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config --cflags --libs armci) "-Wl,-rpath,$PREFIX/lib" -lm
+
+write_cmake() { # name of a C program
+  cat >"$BIN/cmake/CMakeLists.txt" <<CMAKE
+cmake_minimum_required(VERSION 3.13)
+project(program C)
+find_package(Portolan 0.1 REQUIRED)
+add_executable(program "$ROOT/tests/c/$1.c")
+target_link_libraries(program PRIVATE Portolan::armci)
+CMAKE
+}
+cmake_build() { # directory, program
+  rm -rf "$1/build"
+  cmake -S "$1" -B "$1/build" "-DCMAKE_PREFIX_PATH=$PREFIX" && cmake --build "$1/build" && cp "$1/build/program" "$2"
+}
+
+# Builds a program; where that fails there is no program, and its log says why.
+build() { # program
+  local command linked
+  how_to_build "$1"
+  rm -f "$BIN/$1"
+  echo "${command[*]}"
+  "${command[@]}" || { rm -f "$BIN/$1" && return 1; }
+  if [[ -n $linked ]]; then
+    ldd "$BIN/$1" | grep "$linked" && return
+  elif ! ldd "$BIN/$1" | grep libportolan; then
+    return
   fi
+  ldd "$BIN/$1"
+  echo "is not linked with our library as it should be"
+  rm -f "$BIN/$1"
+  return 1
 }
 
-# ----------------------------------------------------------------- running
-# Runs a program and leaves its output in $out and its code in $code. The
-# launcher gets a process group of its own, which goes as a whole.
-launch() { # ranks, environment, program, argument ...
-  local n=$1 env=$2
-  shift 2
-  out=$BIN/out.txt code=0
-  # shellcheck disable=SC2086
-  PORTOLAN_TEST_RANKS=$n PORTOLAN_TEST_SECONDS=$((LIMIT - 10)) env $env \
-    timeout -k 5 "$LIMIT" "${LAUNCH[@]}" -n "$n" "$@" >"$out" 2>&1 </dev/null || code=$?
+build_all() { # programs ..., two at a time
+  local p
+  for p in "$@"; do
+    while (($(jobs -rp | wc -l) >= 2)); do wait -n || true; done
+    build "$p" >"$BIN/$p.log" 2>&1 9>&- &
+  done
+  wait
+  for p in "$@"; do
+    if [[ ! -x $BIN/$p ]]; then bad "$p" "does not build" "$BIN/$p.log"; fi
+  done
 }
-# A program passes when it ends well and says so, once.
-run() { # ranks, environment, program, argument ...
-  local n=$1 env=$2 name=$3
-  shift 3
-  local case="$name${*:+ $*} [n=$n${env:+ $env}]"
-  wanted "$case" || return 0
-  if [[ ! -x $BIN/$name ]]; then return 0; fi # its build has failed and counts
-  launch "$n" "$env" "$BIN/$name" "$@"
-  if ((code != 0)); then
-    bad "$case" "exit code $code" "$out"
-  elif (($(grep -c '^PASS ' "$out") != 1)); then
-    bad "$case" "does not say PASS once" "$out"
+
+# ------------------------------------------------------------------- running
+
+# Runs a launcher; its output is in $OUT, its exit code in $code, and $why says what
+# speaks against the launch whatever it was to do. Nothing of it is left running.
+runs=0
+launch() { # environment assignments ..., launcher ...
+  local begin=${EPOCHREALTIME/[.,]/} micros i
+  runs=$((runs + 1)) code=0 why=''
+  # In the background, because a shell that waits for a command takes no signal.
+  env PORTOLAN_TEST_RUN="$RUN-$runs" PORTOLAN_WATCHDOG=20 timeout -k 5 "$LIMIT" env "$@" \
+    >"$OUT" 2>&1 </dev/null 9>&- &
+  wait $! || code=$?
+  micros=$((${EPOCHREALTIME/[.,]/} - begin))
+  printf '%d.%03d\t%s\n' $((micros / 1000000)) $((micros / 1000 % 1000)) "$case" >>"$BIN/times"
+  ((code == 0)) && return
+  if ((micros / 1000000 >= LIMIT)); then why="not at its end after $LIMIT seconds"; fi
+  # The launcher of a job that fails may end a little before its ranks do.
+  for i in {1..30}; do
+    [[ -n $(ours "$runs") ]] || return 0
+    sleep 0.1
+  done
+  kill_ours "$runs"
+  why="${why:+$why, and }left processes behind"
+}
+
+# Cases: a label, what it takes to pass, the program, ranks, settings, arguments.
+cases=()
+plan() { # pass|abort, program, ranks, settings, argument ...
+  local label="$2${5:+ ${*:5}} [n=$3${4:+ $4}]"
+  if [[ $label == *"$filter"* ]]; then cases+=("$label|$1|$2|$3|$4|${*:5}"); fi
+}
+
+run_case() { # a line of cases
+  local kind program ranks settings arguments word env=() args
+  IFS='|' read -r case kind program ranks settings arguments <<<"$1"
+  [[ -x $BIN/$program ]] || return 0 # counted when it did not build
+  for word in $settings; do
+    case $word in
+      path=*) env+=("PORTOLAN_PATH=${word#*=}") ;;
+      node-size=*) env+=("PORTOLAN_NODE_SIZE=${word#*=}") ;;
+    esac
+  done
+  read -ra args <<<"$arguments"
+  launch "PORTOLAN_TEST_RANKS=$ranks" "PORTOLAN_TEST_SECONDS=$((LIMIT - 10))" "${env[@]}" \
+    "${LAUNCH[@]}" -n "$ranks" "$BIN/$program" "${args[@]}"
+  "judge_$kind"
+}
+
+judge_pass() {
+  local name=${program#*/}
+  if [[ -n $why ]]; then
+    bad "$case" "$why" "$OUT"
+  elif ((code != 0)); then
+    bad "$case" "exit code $code" "$OUT"
+  elif [[ $(grep -a '^PASS' "$OUT") != "PASS ${name%.*}" ]]; then
+    bad "$case" "does not say PASS ${name%.*} once" "$OUT"
   else
     ok "$case"
   fi
 }
-# A call that must end the job: a code that is not zero, and no way past it.
-run_abort() { # name of the case
-  local case="errors $1 [n=2]"
-  wanted "$case" || return 0
-  launch 2 "" "$BIN/errors" "$1"
-  if ((code == 0 || code == 124)); then
-    bad "$case" "exit code $code" "$out"
-  elif ! grep -q "EXPECT-ABORT $1" "$out" || grep -q '^FAIL' "$out"; then
-    bad "$case" "the call did not end the job" "$out"
+
+# A call that must end the job: a code that is not 0, and no way past the call.
+judge_abort() {
+  if [[ -n $why ]]; then
+    bad "$case" "$why" "$OUT"
+  elif ((code == 0)); then
+    bad "$case" "exit code 0" "$OUT"
+  elif ! grep -aqx "EXPECT-ABORT $arguments" "$OUT" || grep -aq '^FAIL' "$OUT"; then
+    bad "$case" "the call did not end the job" "$OUT"
   else
     ok "$case"
   fi
 }
-# A program under the other MPI's launcher must not become n jobs of one rank.
-run_guard() {
-  local case="guard: started by the other MPI's launcher" other
-  wanted "$case" || return 0
-  if [[ $MPI == mpich ]]; then other=(mpirun.openmpi --oversubscribe --allow-run-as-root); else other=(mpiexec.mpich); fi
-  command -v "${other[0]}" >/dev/null || return 0
-  out=$BIN/out.txt code=0
-  timeout 30 "${other[@]}" -n 2 "$BIN/values" >"$out" 2>&1 </dev/null || code=$?
-  if ((code != 0)) && grep -q 'was started by the mpiexec of' "$out"; then ok "$case"; else bad "$case" "exit code $code" "$out"; fi
+
+# A program that must be refused, with this text among its output.
+judge_refused() { # text
+  if [[ -n $why ]]; then
+    bad "$case" "$why" "$OUT"
+  elif ((code == 0)); then
+    bad "$case" "exit code 0" "$OUT"
+  elif ! grep -aqE "$1" "$OUT"; then
+    bad "$case" "does not say '$1'" "$OUT"
+  else
+    ok "$case"
+  fi
 }
 
-C=(abi symbols cxx contiguous strided vector accumulate rmw values flags handles mutexes memory groups
-  messages reductions domains lifecycle peer_faults errors interpose)
-MOVE=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups peer_faults errors)
-GA=()
+wanted() { # case
+  case=$1
+  [[ $case == *"$filter"* ]]
+}
+
+OTHER_LAUNCHER="guard/other-launcher [n=2]" OTHER_LIBRARY="guard/other-library [n=2]"
+
+# Started by the other MPI's launcher, a program must not become n jobs of one rank.
+run_other_launcher() {
+  local other=()
+  wanted "$OTHER_LAUNCHER" || return 0
+  readarray -t other < <(use_mpi "$OTHER" && printf '%s\n' "${LAUNCH[@]}")
+  if ! command -v "${other[0]}" >/dev/null || [[ ! -x $BIN/c/values ]]; then
+    echo "skip $case: no ${other[0]}"
+    return
+  fi
+  launch "${other[@]}" -n 2 "$BIN/c/values"
+  judge_refused 'was started by the mpiexec of'
+}
+
+# Linked with the library for the other MPI, a program must be told so.
+run_other_library() {
+  wanted "$OTHER_LIBRARY" || return 0
+  if [[ ! -e $OTHER_PREFIX/lib/libarmci.so ]]; then
+    echo "skip $case: nothing is installed in $OTHER_PREFIX"
+    return
+  fi
+  build_all link/values.other-library
+  [[ -x $BIN/link/values.other-library ]] || return 0
+  launch "${LAUNCH[@]}" -n 2 "$BIN/link/values.other-library"
+  judge_refused 'this library was built for .* but the program runs on'
+}
+
+# -------------------------------------------------------------------- matrix
+
+ALL=(abi symbols cxx contiguous strided vector accumulate rmw values flags handles mutexes memory
+  groups messages reductions domains lifecycle peer_faults errors interpose)
+MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups
+  peer_faults errors)
+GA=(ga_fortran)
 for f in tests/ga/*.c; do GA+=("$(basename "$f" .c)"); done
-GA+=(ga_fortran)
-PATHS=(PORTOLAN_PATH=message PORTOLAN_PATH=rma PORTOLAN_NODE_SIZE=1)
+GA_SOME=(ga_acc ga_copy ga_dgemm ga_elem ga_groups ga_nonblocking ga_patches ga_read_inc ga_scatter)
 
-build_all
-counts=(1 2 3 4)
-if [[ -n $quick ]]; then counts=(2 3); fi
-for n in "${counts[@]}"; do
-  for p in "${C[@]}"; do run "$n" "" "$p"; done
-done
-for p in "${MOVE[@]}"; do
-  for e in "${PATHS[@]}"; do run 3 "$e" "$p"; done
-  run 4 PORTOLAN_NODE_SIZE=2 "$p"
-done
-for p in "${GA[@]}"; do
-  run 4 "" "$p"
-  run 4 PORTOLAN_NODE_SIZE=2 "$p"
-  if [[ -z $quick ]]; then
-    run 2 "" "$p"
-    run 2 PORTOLAN_PATH=message "$p"
-  fi
-done
-for p in ga_patches ga_acc ga_dgemm; do run 2 PORTOLAN_PATH=rma "$p"; done
-for p in interpose.static contiguous.static values.pc fortran; do run 2 "" "$p"; done
-run 2 PORTOLAN_NODE_SIZE=1 fortran
-for a in alone before after; do run 2 "" lifecycle "$a"; done
-run 2 "" memory 2500
-i=0
-if [[ -x $BIN/errors ]]; then
-  for c in $("$BIN/errors" list); do
-    if [[ -z $quick ]] || ((i++ % 3 == 0)); then run_abort "$c"; fi
+plan_all() {
+  local p n
+  for p in "${ALL[@]}"; do
+    for n in 1 2 3 4; do
+      if [[ -z $quick || $n == [23] ]]; then plan pass "c/$p" "$n" ''; fi
+    done
   done
-fi
-run_guard
+  for p in "${MOVING[@]}"; do
+    if [[ -z $quick ]]; then
+      plan pass "c/$p" 2 path=message
+      plan pass "c/$p" 2 path=rma
+      plan pass "c/$p" 2 node-size=1
+      plan pass "c/$p" 3 node-size=2
+    fi
+    plan pass "c/$p" 3 path=message
+    plan pass "c/$p" 3 path=rma
+    plan pass "c/$p" 3 node-size=1
+    plan pass "c/$p" 4 node-size=2
+  done
+  for p in "${GA[@]}"; do
+    if [[ -z $quick ]]; then plan pass "ga/$p" 2 ''; fi
+    plan pass "ga/$p" 4 ''
+    plan pass "ga/$p" 4 node-size=2
+  done
+  for p in "${GA_SOME[@]}"; do
+    plan pass "ga/$p" 2 path=message
+    plan pass "ga/$p" 2 path=rma
+  done
+  for p in alone before after; do plan pass c/lifecycle 2 '' "$p"; done
+  plan pass c/memory 2 '' 2500
+  plan pass fortran/armci_fortran 3 ''
+  plan pass fortran/armci_fortran 2 node-size=1
+  plan pass link/interpose.static 2 ''
+  plan pass link/contiguous.static 2 ''
+  if command -v pkg-config >/dev/null; then plan pass link/values.pkg-config 2 ''; else echo "skip link/values.pkg-config: no pkg-config"; fi
+  if command -v cmake >/dev/null; then plan pass link/values.cmake 2 ''; else echo "skip link/values.cmake: no cmake"; fi
+}
+
+# Every case in turn, or every third.
+plan_aborts() {
+  local name i=0
+  [[ -x $BIN/c/errors ]] || return 0
+  for name in $("$BIN/c/errors" list); do
+    if [[ -z $quick ]] || ((i++ % 3 == 0)); then plan abort c/errors 2 '' "$name"; fi
+  done
+}
+
+plan_all
+programs=(c/errors) # it names the cases of abort
+for line in "${cases[@]}"; do
+  IFS='|' read -r _ _ program _ <<<"$line"
+  programs+=("$program")
+done
+if wanted "$OTHER_LAUNCHER"; then programs+=(c/values); fi
+readarray -t programs < <(printf '%s\n' "${programs[@]}" | sort -u)
+build_all "${programs[@]}"
+plan_aborts
+for line in "${cases[@]}"; do run_case "$line"; done
+run_other_launcher
+run_other_library
 echo "$passed passed, $failed failed"
 ((failed == 0))

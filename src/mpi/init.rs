@@ -8,6 +8,7 @@
 use super::{Flavour, check};
 use crate::error::{Result, fail};
 use mpi::ffi;
+use std::io::Write;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 use std::sync::Mutex;
@@ -123,9 +124,12 @@ pub fn finalize() -> Result<()> {
     check(unsafe { ffi::MPI_Finalize() }, "MPI_Finalize")
 }
 
-/// Ends all ranks; does not return.
+/// Ends all ranks; does not return. What was printed gets a moment to reach the
+/// launcher, which drops what it has not read when the job aborts.
 pub fn abort(code: i32) -> ! {
     if is_running() {
+        let _ = std::io::stdout().flush();
+        std::thread::sleep(std::time::Duration::from_millis(100));
         // SAFETY: MPI is running.
         unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
     }
