@@ -35,7 +35,7 @@ for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
 LIMIT=90 # seconds for one run
 BIN=$CARGO_TARGET_DIR/programs
 RUN=programs-$$ # marks our processes
-OUT=$BIN/output
+OUT=$BIN/stdout ERR=$BIN/stderr
 mkdir -p "$BIN"/{c,ga,fortran,link,cmake}
 exec 9>"$BIN/.lock"
 flock -n 9 || { echo "waiting for another run in $BIN" >&2 && flock 9; }
@@ -61,14 +61,10 @@ ok() { # case
   echo "ok   $1"
 }
 
-# The last lines of the output, and before them the failed checks that they do not show.
-bad() { # case, why, output
+bad() { # case, why, files of output ...
   failed=$((failed + 1))
   echo "FAIL $1: $2"
-  {
-    grep -a '^FAIL' "$3" | head -n 3 || true
-    tail -n 12 "$3"
-  } | awk '!seen[$0]++' | cut -c1-240 | sed 's/^/     | /'
+  tail -q -n 12 "${@:3}" | cut -c1-240 | sed 's/^/     | /'
 }
 
 # ------------------------------------------------------------------ building
@@ -163,15 +159,17 @@ build_all() { # programs ..., two at a time
 
 # ------------------------------------------------------------------- running
 
-# Runs a launcher; its output is in $OUT, its exit code in $code, and $why says what
-# speaks against the launch whatever it was to do. Nothing of it is left running.
+# Runs a launcher; its exit code is in $code, and $why says what speaks against the
+# launch whatever it was to do. Nothing of it is left running. Its output is in $OUT and
+# $ERR: launchers pass the two on in pieces that need not be lines, which in one file
+# would get into each other.
 runs=0
 launch() { # environment assignments ..., launcher ...
   local begin=${EPOCHREALTIME/[.,]/} micros i
   runs=$((runs + 1)) code=0 why=''
   # In the background, because a shell that waits for a command takes no signal.
   env PORTOLAN_TEST_RUN="$RUN-$runs" PORTOLAN_WATCHDOG=20 timeout -k 5 "$LIMIT" env "$@" \
-    >"$OUT" 2>&1 </dev/null 9>&- &
+    >"$OUT" 2>"$ERR" </dev/null 9>&- &
   wait $! || code=$?
   micros=$((${EPOCHREALTIME/[.,]/} - begin))
   printf '%d.%03d\t%s\n' $((micros / 1000000)) $((micros / 1000 % 1000)) "$case" >>"$BIN/times"
@@ -212,11 +210,11 @@ run_case() { # a line of cases
 judge_pass() {
   local name=${program#*/}
   if [[ -n $why ]]; then
-    bad "$case" "$why" "$OUT"
+    bad "$case" "$why" "$ERR" "$OUT"
   elif ((code != 0)); then
-    bad "$case" "exit code $code" "$OUT"
+    bad "$case" "exit code $code" "$ERR" "$OUT"
   elif [[ $(grep -a '^PASS' "$OUT") != "PASS ${name%.*}" ]]; then
-    bad "$case" "does not say PASS ${name%.*} once" "$OUT"
+    bad "$case" "does not say PASS ${name%.*} once" "$ERR" "$OUT"
   else
     ok "$case"
   fi
@@ -225,11 +223,11 @@ judge_pass() {
 # A call that must end the job: a code that is not 0, and no way past the call.
 judge_abort() {
   if [[ -n $why ]]; then
-    bad "$case" "$why" "$OUT"
+    bad "$case" "$why" "$ERR" "$OUT"
   elif ((code == 0)); then
-    bad "$case" "exit code 0" "$OUT"
+    bad "$case" "exit code 0" "$ERR" "$OUT"
   elif ! grep -aqx "EXPECT-ABORT $arguments" "$OUT" || grep -aq '^FAIL' "$OUT"; then
-    bad "$case" "the call did not end the job" "$OUT"
+    bad "$case" "the call did not end the job" "$ERR" "$OUT"
   else
     ok "$case"
   fi
@@ -238,11 +236,11 @@ judge_abort() {
 # A program that must be refused, with this text among its output.
 judge_refused() { # text
   if [[ -n $why ]]; then
-    bad "$case" "$why" "$OUT"
+    bad "$case" "$why" "$ERR" "$OUT"
   elif ((code == 0)); then
-    bad "$case" "exit code 0" "$OUT"
+    bad "$case" "exit code 0" "$ERR" "$OUT"
   elif ! grep -aqE "$1" "$OUT"; then
-    bad "$case" "does not say '$1'" "$OUT"
+    bad "$case" "does not say '$1'" "$ERR" "$OUT"
   else
     ok "$case"
   fi

@@ -163,14 +163,14 @@ impl Peer {
         self.dirty.load(Ordering::Relaxed)
     }
 
-    /// Sets a bit of the summary.
-    pub fn mark(&self, bit: u8) {
-        self.dirty.fetch_or(bit, Ordering::Relaxed);
+    /// Sets a bit of the summary; true when none was set before.
+    pub fn mark(&self, bit: u8) -> bool {
+        self.dirty.fetch_or(bit, Ordering::Relaxed) == 0
     }
 
-    /// Clears a bit.
-    pub fn clear(&self, bit: u8) {
-        self.dirty.fetch_and(!bit, Ordering::Relaxed);
+    /// Clears a bit; true when it was the last one that was set.
+    pub fn clear(&self, bit: u8) -> bool {
+        self.dirty.fetch_and(!bit, Ordering::Relaxed) == bit
     }
 
     /// Notes that the target has handled so many requests and bytes in all.

@@ -54,7 +54,7 @@ impl Engine {
         let peer = &self.peers[target];
         let mut pending = peer.rma.lock();
         pending.flush()?;
-        peer.clear(DIRTY_RMA);
+        self.mark_clean(target, DIRTY_RMA);
         Ok(())
     }
 
@@ -65,7 +65,7 @@ impl Engine {
         let peer = &self.peers[target];
         let sent = peer.sent.lock();
         if sent.count == count {
-            peer.clear(DIRTY_MESSAGE);
+            self.mark_clean(target, DIRTY_MESSAGE);
         }
         Ok(())
     }
@@ -84,12 +84,10 @@ impl Engine {
     #[inline]
     pub fn fence_all(&self) -> Result<()> {
         std::sync::atomic::fence(Ordering::SeqCst);
-        if self.any_dirty.load(Ordering::Relaxed) { self.fence_dirty() } else { Ok(()) }
+        if self.dirty_peers.load(Ordering::Relaxed) > 0 { self.fence_dirty() } else { Ok(()) }
     }
 
     fn fence_dirty(&self) -> Result<()> {
-        // Cleared first: what is issued meanwhile sets it again.
-        self.any_dirty.store(false, Ordering::Relaxed);
         // All are asked before any is waited for.
         let mut asked = Vec::new();
         for (rank, peer) in self.peers.iter().enumerate() {
@@ -102,11 +100,9 @@ impl Engine {
         }
         for (rank, count) in asked {
             self.messenger()?.confirmed(self, rank, count)?;
-            let peer = &self.peers[rank];
-            if peer.sent.lock().count == count {
-                peer.clear(DIRTY_MESSAGE);
-            } else {
-                self.any_dirty.store(true, Ordering::Relaxed);
+            let sent = self.peers[rank].sent.lock();
+            if sent.count == count {
+                self.mark_clean(rank, DIRTY_MESSAGE);
             }
         }
         Ok(())

@@ -41,7 +41,8 @@ pub struct Engine {
     pub remote_reason: String,
     world: Arc<Group>,
     peers: Vec<Peer>,
-    any_dirty: AtomicBool,
+    /// At least as many as have a bit of their summary set.
+    dirty_peers: AtomicUsize,
     messenger: Option<Messenger>,
     pub(crate) types: TypeCache,
     pub(crate) mutexes: Mutexes,
@@ -158,9 +159,26 @@ impl Engine {
         Ok(())
     }
 
+    /// Notes something unfinished towards `rank`. Under the lock of what the bit
+    /// stands for, as is [`Engine::mark_clean`].
     pub(crate) fn mark_dirty(&self, rank: usize, bit: u8) {
-        self.peers[rank].mark(bit);
-        self.any_dirty.store(true, Ordering::Relaxed);
+        let peer = &self.peers[rank];
+        if peer.dirty() & bit != 0 {
+            return;
+        }
+        // Counted first, so that the count is never too low: other threads' fences
+        // skip everything when it is zero.
+        self.dirty_peers.fetch_add(1, Ordering::Relaxed);
+        if !peer.mark(bit) {
+            self.dirty_peers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that all that the bit stands for is finished.
+    pub(crate) fn mark_clean(&self, rank: usize, bit: u8) {
+        if self.peers[rank].clear(bit) {
+            self.dirty_peers.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Whether a segment of `owner` is mapped by `rank`.
@@ -251,6 +269,10 @@ impl Engine {
     fn group_may_go(&self, group: &Arc<Group>) -> Result<()> {
         if !group.is_freed() || group.live_segments.load(Ordering::Relaxed) > 0 {
             return Ok(());
+        }
+        // MPI's own wait for the others serves nobody: this one does.
+        if group.slabs.lock().iter().any(|s| s.window().is_some()) {
+            group.barrier(self)?;
         }
         self.memory.close_group(group)?;
         self.groups.lock().retain(|g| !Arc::ptr_eq(g, group));

@@ -22,7 +22,7 @@ use crate::topology::Topology;
 use crate::wait::Boot;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 fn start_log(config: &Config) {
     let level = std::env::var("ARMCI_VERBOSE")
@@ -182,7 +182,7 @@ impl Engine {
             memory: Memory::new(decision.policy, topology.clone()),
             remote_reason: decision.reason,
             peers: (0..ranks).map(|_| Peer::default()).collect(),
-            any_dirty: AtomicBool::new(false),
+            dirty_peers: AtomicUsize::new(0),
             messenger,
             types: TypeCache::default(),
             mutexes: Mutexes::default(),

@@ -90,6 +90,17 @@ pub const CONFIGS: &[Config] = &[
         ..BASE
     },
     Config {
+        label: "path=rma atomics=native thread=0",
+        env: &[
+            ("PORTOLAN_PATH", "rma"),
+            ("PORTOLAN_ATOMICS", "native"),
+            ("PORTOLAN_PROGRESS_THREAD", "0"),
+        ],
+        ranks: &[2],
+        served: false,
+        ..BASE
+    },
+    Config {
         label: "path=message host=single",
         env: &[
             ("PORTOLAN_PATH", "message"),
@@ -144,8 +155,16 @@ fn two(_: &Config, n: usize) -> bool {
     n == 2
 }
 
+fn three(_: &Config, n: usize) -> bool {
+    n == 3
+}
+
 fn threaded(c: &Config, n: usize) -> bool {
     n < 4 && c.threads
+}
+
+fn threads_served(c: &Config, n: usize) -> bool {
+    n == 2 && c.threads && c.served
 }
 
 /// All checks, in the order in which they run.
@@ -160,10 +179,13 @@ pub const CHECKS: &[Check] = &[
     Check { name: "fences", seconds: 60, on: several, run: fences::fences },
     Check { name: "flags", seconds: 60, on: several, run: fences::flags },
     Check { name: "progress", seconds: 60, on: two_served, run: progress::progress },
+    Check { name: "bystander", seconds: 60, on: three, run: progress::bystander },
     Check { name: "mutexes", seconds: 60, on: always, run: mutexes::mutexes },
     Check { name: "mutex_errors", seconds: 60, on: always, run: mutexes::errors },
     Check { name: "threads", seconds: 60, on: threaded, run: threads::threads },
+    Check { name: "thread_fences", seconds: 60, on: threads_served, run: threads::fences },
     Check { name: "flood", seconds: 90, on: several, run: flood::flood },
+    Check { name: "storm", seconds: 60, on: always, run: flood::storm },
     Check { name: "errors", seconds: 60, on: always, run: errors::errors },
     Check { name: "shape_errors", seconds: 60, on: always, run: errors::shapes },
     Check { name: "groups", seconds: 60, on: always, run: groups::groups },

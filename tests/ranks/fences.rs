@@ -16,7 +16,7 @@ fn int_type() -> ffi::MPI_Datatype {
 }
 
 /// Sends a number by MPI itself, past the engine.
-fn tell(to: usize, value: i32) {
+pub fn tell(to: usize, value: i32) {
     // SAFETY: one int, on the stack until the call returns.
     unsafe {
         let world = ffi::RSMPI_COMM_WORLD;
@@ -27,7 +27,7 @@ fn tell(to: usize, value: i32) {
 
 /// Receives it. Where this rank is served by a thread it blocks inside MPI, so
 /// that nothing but the fence can have brought the data.
-fn told(ctx: &Ctx, from: usize) -> i32 {
+pub fn told(ctx: &Ctx, from: usize) -> i32 {
     let engine = &*ctx.engine;
     let (mut value, mut flag) = (0i32, 0);
     // SAFETY: one int and one flag on the stack.

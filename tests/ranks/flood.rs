@@ -1,10 +1,12 @@
 //! A flood of small puts holds a bounded amount of memory at the target.
 
 use crate::child::{Ctx, own, step};
+use crate::rng::Rng;
+use portolan::atomics::Rmw;
 use portolan::layout::Shape;
 use portolan::path::Path;
 use portolan::path::kernel::Scale;
-use portolan::transfer::Kind;
+use portolan::transfer::{Handle, Kind};
 use std::time::Duration;
 
 /// Beyond what flow control allows: buffers of the MPI library itself.
@@ -79,5 +81,55 @@ pub fn flood(ctx: &Ctx) {
             "{total} small puts took {grown} bytes at the target, more than {bound}"
         );
     }
+    ctx.free(segment);
+}
+
+/// Everybody sends everything to everybody at once: nothing jams.
+pub fn storm(ctx: &Ctx) {
+    const SLOT: usize = 200_000;
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(SLOT);
+    let mut rng = Rng::new(ctx.seed, &[ctx.me as u64, 99]);
+    let source = vec![1u8; SLOT];
+    let mut into = vec![0u8; SLOT];
+    let mut handles: Vec<Handle> = (0..8).map(|_| Handle::default()).collect();
+    for i in 0..if ctx.quick { 300 } else { 1000 / ctx.n } {
+        step(format!("storm: operation {i}"));
+        let target = rng.below(ctx.n);
+        let at = segment.parts()[target].address();
+        let bytes = 8 * *rng.pick(&[1, 1, 20, 500, 700, 2500, 5000, 25_000]);
+        let rows = Shape::strided(&[8, bytes / 8], &[8], &[8]).expect("a shape");
+        let gaps = Shape::strided(&[4, bytes / 8], &[4], &[8]).expect("a shape");
+        let handle = &mut handles[i % 8];
+        let get = into.as_mut_ptr();
+        let put = source.as_ptr().cast_mut();
+        let add = Kind::Accumulate(Scale::Int(1));
+        // SAFETY: both buffers live until the waits below; what the gets bring
+        // is not looked at.
+        unsafe {
+            match rng.below(8) {
+                0 => handle.issue(engine, Kind::Put, target, at, put, &rows),
+                1 => handle.issue(engine, Kind::Get, target, at, get, &rows),
+                2 => handle.issue(engine, add, target, at, put, &rows),
+                3 => handle.issue(engine, Kind::Put, target, at, put, &gaps),
+                4 => handle.issue(engine, Kind::Get, target, at, get, &gaps),
+                5 => engine.implicit(add, target, at, put, &gaps),
+                6 => engine.put(target, at, put, bytes),
+                _ => engine.rmw(target, at, Rmw::AddLong(1)).map(|_| ()),
+            }
+        }
+        .expect("an operation");
+        match rng.below(40) {
+            0 => engine.fence_all().expect("fence"),
+            1 => engine.fence(target).expect("fence"),
+            2 => handles[rng.below(8)].wait(engine).expect("wait"),
+            _ => {}
+        }
+    }
+    step("storm: wait");
+    handles.iter_mut().for_each(|h| h.wait(engine).expect("wait"));
+    engine.wait_implicit().expect("wait");
+    step("storm: barrier");
+    ctx.barrier();
     ctx.free(segment);
 }

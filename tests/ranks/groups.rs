@@ -155,6 +155,28 @@ pub fn orders(ctx: &Ctx) {
         engine.release(kept).expect("release");
         engine.free_group(&outer).expect("free");
     }
+    // A rank that frees a group already must still serve those that come late.
+    step("group_orders: late for a free");
+    let segment = ctx.allocate(64);
+    own(&segment).fill(0);
+    let group = create(ctx, &all).expect("a member");
+    let inner = engine.allocate(&group, 64).expect("allocate");
+    engine.release(inner).expect("release");
+    ctx.barrier();
+    let one = 1i32;
+    for _ in 0..if ctx.me == 0 { 0 } else { 20 } {
+        let (at, source) = (segment.parts()[0].address(), (&raw const one).cast());
+        // SAFETY: an accumulate only reads its source, four bytes.
+        unsafe { engine.accumulate(0, at, source, 4, Scale::Int(1)) }.expect("acc");
+        engine.fence(0).expect("fence");
+    }
+    engine.free_group(&group).expect("free");
+    ctx.barrier();
+    if ctx.me == 0 {
+        assert_eq!(own(&segment)[..4], (20 * (ctx.n as i32 - 1)).to_ne_bytes());
+    }
+    ctx.barrier();
+    ctx.free(segment);
     // Everybody talks to a rank while that one makes and frees a group alone.
     step("group_orders: one rank alone");
     let segment = ctx.allocate(64);

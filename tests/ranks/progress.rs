@@ -74,3 +74,50 @@ pub fn progress(ctx: &Ctx) {
     engine.destroy_mutexes(&set).expect("destroy");
     ctx.free(segment);
 }
+
+/// Rank 1 sends something long to rank 0 and computes. Rank 0 waits in a call, so
+/// rank 2 is served at once, whether or not rank 1's bytes have come.
+pub fn bystander(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(500_000);
+    own(&segment).fill(0);
+    let at = segment.parts()[0].address();
+    let source = vec![1u8; 400_000];
+    for bytes in [5000, 15_000, 60_000, 400_000] {
+        let mut best = COMPUTES;
+        for attempt in 0..3 {
+            ctx.barrier();
+            step(format!("bystander: {bytes} bytes, attempt {attempt}"));
+            let begun = Instant::now();
+            match ctx.me {
+                1 => {
+                    let shape = Shape::contiguous(bytes);
+                    let local = source.as_ptr().cast_mut();
+                    // SAFETY: the source lives until the wait below.
+                    unsafe { engine.implicit(Kind::Put, 0, at, local, &shape) }.expect("put");
+                    while begun.elapsed() < COMPUTES / 2 {
+                        std::hint::spin_loop();
+                    }
+                    engine.wait_implicit().expect("wait");
+                }
+                2 => {
+                    std::thread::sleep(Duration::from_millis(50));
+                    assert_eq!(ctx.get(0, at + 450_000, 8), [0; 8]);
+                    engine.rmw(0, at + 450_008, Rmw::AddInt(1)).expect("rmw");
+                    best = best.min(begun.elapsed());
+                }
+                _ => {}
+            }
+            ctx.barrier();
+            // All agree on whether another attempt is needed.
+            let worst = engine.world().allgather(engine, &u64::from(best < COMPUTES / 3));
+            if worst.expect("allgather")[2] == 1 {
+                break;
+            }
+        }
+        if ctx.me == 2 {
+            assert!(best < COMPUTES / 3, "a third rank's {bytes} bytes delay a get: {best:?}");
+        }
+    }
+    ctx.free(segment);
+}

@@ -1,12 +1,14 @@
 //! Several threads of a rank at once.
 
 use crate::child::{Ctx, own, step};
+use crate::fences::{tell, told};
 use crate::rng::Rng;
 use portolan::atomics::Rmw;
 use portolan::layout::Shape;
 use portolan::memory::segment::Segment;
 use portolan::path::kernel::Scale;
 use portolan::transfer::{Handle, Kind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const THREADS: usize = 3;
 const SLOT: usize = 50_000;
@@ -88,4 +90,46 @@ fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, 
         handle.wait(engine).expect("wait");
     }
     assert!(ctx.get(target, at, bytes) == data, "put; get of thread {thread} in round {round}");
+}
+
+/// A thread's fence covers what it has issued, also while another thread of the
+/// rank is in a fence of its own.
+pub fn fences(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let segment = ctx.allocate(4096);
+    own(&segment).fill(0);
+    ctx.barrier();
+    let rounds = if ctx.quick { 300 } else { 1000 };
+    let at = segment.parts()[1].address();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        if ctx.me == 0 {
+            for other in 1..THREADS {
+                let done = &done;
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        ctx.put(1, at + 64 * other, &[1; 8]);
+                        engine.fence_all().expect("fence");
+                    }
+                });
+            }
+        }
+        for round in 1..=rounds {
+            step(format!("thread_fences: round {round}"));
+            if ctx.me == 0 {
+                ctx.store(1, at, round);
+                engine.fence_all().expect("fence");
+                tell(1, round);
+                told(ctx, 1);
+            } else if ctx.me == 1 {
+                told(ctx, 0);
+                let found = &own(&segment)[..4];
+                assert_eq!(found, round.to_ne_bytes(), "what the fence covers, in round {round}");
+                tell(0, round);
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    ctx.barrier();
+    ctx.free(segment);
 }
