@@ -50,8 +50,8 @@ kill_ours() {
   if ((${#pids[@]})); then kill -KILL "${pids[@]}" 2>/dev/null || true; fi
 }
 trap kill_ours EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+trap 'echo interrupted >&2 && exit 130' INT
+trap 'echo terminated >&2 && exit 143' TERM
 
 passed=0 failed=0
 : >"$BIN/times"

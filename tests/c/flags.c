@@ -12,9 +12,10 @@ typedef struct {
 static void await(volatile int *flag, int value, const char *what)
 {
   const double start = check_seconds();
-  while (*flag != value) {
-    CHECK(*flag < value, "%s is %d before its time, waiting for %d", what, *flag, value);
-    CHECK(check_seconds() - start < 30, "%s is still %d, not %d", what, *flag, value);
+  int seen;
+  while ((seen = *flag) != value) {
+    CHECK(seen < value, "%s is %d before its time, waiting for %d", what, seen, value);
+    CHECK(check_seconds() - start < 30, "%s is still %d, not %d", what, seen, value);
     check_pause();
   }
   __sync_synchronize();
