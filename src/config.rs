@@ -173,7 +173,7 @@ pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "PORTOLAN_IDLE_POLL_US",
         alias: None,
-        default: "2000",
+        default: "4000",
         meaning: "longest nap of an idle progress thread in microseconds, and so the longest delay of a request to a computing rank",
         set: |c, v| {
             let us: u64 = parse(v, "a number of microseconds")?;

@@ -3,8 +3,9 @@
 //! There is one poll function ([`crate::path::message::Messenger::poll`]); who
 //! waits in a call polls it, and this thread polls it when nobody else does. It
 //! stays awake for some microseconds after something happened, then naps, longer
-//! and longer, up to `PORTOLAN_IDLE_POLL_US`. While a caller waits, and so
-//! polls, the thread stands back. It never yields: a core that is yielded to a
+//! and longer: up to half of `PORTOLAN_IDLE_POLL_US` while others were heard of
+//! lately, then up to the whole. While a caller waits, and so polls, the thread
+//! stands back. It never yields: a core that is yielded to a
 //! computing rank comes back after that rank's time slice, a nap ends sooner.
 //!
 //! Invariants: an idle thread uses under 1 % of a core; a request to a rank that
@@ -22,6 +23,9 @@ use std::time::{Duration, Instant};
 /// time in which a blocking caller sends its next request.
 const AWAKE: Duration = Duration::from_micros(30);
 const FIRST_NAP: Duration = Duration::from_micros(20);
+/// How long others count as heard of lately. A wake-up costs some 25 us with cold
+/// caches, which is what an idle process pays for.
+const LATELY: Duration = Duration::from_millis(100);
 
 /// The running thread.
 #[derive(Debug)]
@@ -112,7 +116,7 @@ fn short_slice() {
 }
 
 /// Polls of one look: MPI may need more than one call to bring a message up.
-const LOOK: usize = 4;
+const LOOK: usize = 2;
 
 /// Polls until something happens, at most [`LOOK`] times.
 fn look(engine: &Engine) -> bool {
@@ -139,7 +143,8 @@ fn run(engine: &Engine, stop: &AtomicBool) {
             std::hint::spin_loop();
         } else {
             std::thread::park_timeout(nap);
-            nap = (nap * 2).min(longest);
+            let most = if last_busy.elapsed() < LATELY { longest / 2 } else { longest };
+            nap = (nap * 2).min(most);
         }
     }
 }

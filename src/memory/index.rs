@@ -1,11 +1,13 @@
 //! The pieces of segments in one slice, found by offset.
 //!
-//! Pieces are kept sorted. A table of buckets over the slice says where the
-//! search begins, and has at least twice as many buckets as there are pieces,
-//! so that a look-up costs the same with one piece and with ten thousand.
+//! Pieces are kept sorted. Beside them there is a table of buckets over the slice,
+//! at least twice as many as there are pieces. A bucket holds a copy of the
+//! bounds of the piece that its offsets most likely lie in, so that a look-up
+//! touches one entry of the table and nothing else, with one piece and with ten
+//! thousand. Other offsets take a search.
 //!
-//! Invariant: `buckets[b]` is the number of pieces that end at or before the
-//! start of bucket `b`.
+//! Invariant: `buckets[b]` has the bounds of the first piece that ends after the
+//! start of bucket `b`, or none.
 
 /// A piece of a segment in a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +20,24 @@ pub struct Piece {
     pub segment: u64,
 }
 
+/// Where a piece lies in its slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Offset of the first byte in the slice.
+    pub start: usize,
+    /// Length that was asked for, in bytes.
+    pub len: usize,
+}
+
+/// No offset lies in it.
+const NONE: Bounds = Bounds { start: 0, len: 0 };
+
 impl Piece {
     fn end(&self) -> usize {
         self.start + self.len
+    }
+    fn bounds(&self) -> Bounds {
+        Bounds { start: self.start, len: self.len }
     }
 }
 
@@ -28,7 +45,7 @@ impl Piece {
 #[derive(Debug)]
 pub struct PieceIndex {
     pieces: Vec<Piece>,
-    buckets: Vec<u32>,
+    buckets: Vec<Bounds>,
     shift: u32,
     slice: usize,
 }
@@ -45,19 +62,33 @@ impl PieceIndex {
         let per_bucket = (self.slice / wanted.max(1)).max(64);
         self.shift = per_bucket.ilog2();
         let n = (self.slice >> self.shift) + 2;
-        self.buckets = vec![0; n];
-        let mut passed = 0;
-        for (b, bucket) in self.buckets.iter_mut().enumerate() {
-            while passed < self.pieces.len() && self.pieces[passed].end() <= b << self.shift {
-                passed += 1;
-            }
-            *bucket = passed as u32;
+        self.buckets.clear();
+        self.buckets.resize(n, NONE);
+        let mut from = 0;
+        for i in 0..self.pieces.len() {
+            from = self.fill(from, self.pieces[i]);
         }
+    }
+
+    /// Makes the piece that of the buckets from `from` to its end; returns the
+    /// first bucket behind it.
+    fn fill(&mut self, from: usize, piece: Piece) -> usize {
+        let to = self.bucket_from(piece.end());
+        if from < to {
+            self.buckets[from..to].fill(piece.bounds());
+        }
+        to.max(from)
     }
 
     /// The first bucket whose start is at or after `offset`.
     fn bucket_from(&self, offset: usize) -> usize {
         (offset + (1 << self.shift) - 1) >> self.shift
+    }
+
+    /// The first bucket that may be that of the piece at `at`: where the piece
+    /// before it ends.
+    fn first_bucket_of(&self, at: usize) -> usize {
+        at.checked_sub(1).map_or(0, |before| self.bucket_from(self.pieces[before].end()))
     }
 
     /// Adds a piece that overlaps no other.
@@ -68,44 +99,48 @@ impl PieceIndex {
             self.rebuild(self.pieces.len() * 4);
             return;
         }
-        let from = self.bucket_from(piece.end());
-        for bucket in &mut self.buckets[from..] {
-            *bucket += 1;
-        }
+        self.fill(self.first_bucket_of(at), piece);
     }
 
     /// Removes the piece that starts at `start`.
     pub fn remove(&mut self, start: usize) -> Option<Piece> {
         let at = self.pieces.binary_search_by_key(&start, |p| p.start).ok()?;
         let piece = self.pieces.remove(at);
-        let from = self.bucket_from(piece.end());
-        for bucket in &mut self.buckets[from..] {
-            *bucket -= 1;
+        let from = self.first_bucket_of(at);
+        let to = self.bucket_from(piece.end());
+        let next = self.pieces.get(at).map_or(NONE, Piece::bounds);
+        if from < to {
+            self.buckets[from..to].fill(next);
         }
         Some(piece)
     }
 
-    /// The piece that holds the byte at `offset`, or that ends just there
-    /// (where an empty transfer may point).
+    /// Where the piece lies that holds the byte at `offset`, or that ends just
+    /// there (where an empty transfer may point).
     #[inline]
-    pub fn find(&self, offset: usize) -> Option<&Piece> {
-        let b = offset >> self.shift;
-        let lo = *self.buckets.get(b)? as usize;
-        let hi = (self.buckets[b + 1] as usize + 1).min(self.pieces.len());
-        let near = &self.pieces[lo..hi];
-        let i = if near.len() <= 4 {
-            near.iter().take_while(|p| p.end() <= offset).count()
-        } else {
-            near.partition_point(|p| p.end() <= offset)
-        };
-        if let Some(piece) = near.get(i)
-            && piece.start <= offset
-        {
-            return Some(piece);
+    pub fn find(&self, offset: usize) -> Option<Bounds> {
+        let near = *self.buckets.get(offset >> self.shift)?;
+        // Wraps, and is large, where the piece starts behind the offset.
+        if offset.wrapping_sub(near.start) < near.len {
+            return Some(near);
         }
-        // Only the piece before can end exactly at `offset`.
-        let before = self.pieces.get((lo + i).checked_sub(1)?)?;
-        (before.end() == offset).then_some(before)
+        self.search(offset)
+    }
+
+    #[cold]
+    fn search(&self, offset: usize) -> Option<Bounds> {
+        let after = self.pieces.partition_point(|p| p.start <= offset);
+        let piece = self.pieces.get(after.checked_sub(1)?)?;
+        if offset <= piece.end() {
+            return Some(piece.bounds());
+        }
+        None
+    }
+
+    /// The segment whose piece starts at `start`.
+    pub fn segment_from(&self, start: usize) -> Option<u64> {
+        let at = self.pieces.binary_search_by_key(&start, |p| p.start).ok()?;
+        Some(self.pieces[at].segment)
     }
 
     /// Whether no piece is left.
@@ -118,12 +153,12 @@ impl PieceIndex {
 mod tests {
     use super::*;
 
-    fn reference(pieces: &[Piece], offset: usize) -> Option<Piece> {
+    fn reference(pieces: &[Piece], offset: usize) -> Option<Bounds> {
         pieces
             .iter()
             .find(|p| p.start <= offset && offset < p.end())
             .or_else(|| pieces.iter().find(|p| p.end() == offset))
-            .copied()
+            .map(Piece::bounds)
     }
 
     #[test]
@@ -152,12 +187,13 @@ mod tests {
             }
             for _ in 0..5 {
                 let offset = random(slice);
-                assert_eq!(index.find(offset).copied(), reference(&all, offset));
+                assert_eq!(index.find(offset), reference(&all, offset));
             }
             if let Some(p) = all.last() {
-                assert_eq!(index.find(p.start).copied(), Some(*p));
-                assert_eq!(index.find(p.end() - 1).copied(), Some(*p));
-                assert_eq!(index.find(p.end()).copied(), reference(&all, p.end()));
+                assert_eq!(index.find(p.start), Some(p.bounds()));
+                assert_eq!(index.segment_from(p.start), Some(p.segment));
+                assert_eq!(index.find(p.end() - 1), Some(p.bounds()));
+                assert_eq!(index.find(p.end()), reference(&all, p.end()));
             }
         }
     }
@@ -169,7 +205,7 @@ mod tests {
             index.insert(Piece { start: 4096 + i * 64, len: 8, segment: i as u64 });
         }
         for i in 0..10_000 {
-            assert_eq!(index.find(4096 + i * 64 + 7).map(|p| p.segment), Some(i as u64));
+            assert_eq!(index.find(4096 + i * 64 + 7).map(|p| p.start), Some(4096 + i * 64));
             assert_eq!(index.find(4096 + i * 64 + 9), None);
         }
     }

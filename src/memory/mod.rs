@@ -6,6 +6,7 @@
 //! | [`cut`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
 //! | [`index`] | the pieces of segments in one slice, found by offset |
+//! | [`read_mostly`] | a value whose readers take no lock |
 //! | [`registry`] | (rank, address) to slab, offset and path |
 //! | [`segment`] | collective allocation and freeing |
 //! | [`local`] | memory that only its rank uses |
@@ -32,6 +33,7 @@
 pub mod cut;
 pub mod index;
 pub mod local;
+pub mod read_mostly;
 pub mod registry;
 pub mod segment;
 pub mod shm;

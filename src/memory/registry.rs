@@ -6,9 +6,9 @@
 //! must lie in one piece: the length that was asked for, not the rounded one.
 
 use super::index::{Piece, PieceIndex};
-use super::slab::Slab;
+use super::read_mostly::{ReadMostly, Reading};
+use super::slab::{Slab, Slice};
 use crate::error::{Error, ErrorKind, Result};
-use parking_lot::{RwLock, RwLockReadGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,6 +24,14 @@ pub struct Extent {
     pieces: PieceIndex,
 }
 
+impl Extent {
+    /// Whether the address lies in the slice, or just behind it.
+    #[inline]
+    fn holds(&self, address: usize) -> bool {
+        self.base <= address && address <= self.end
+    }
+}
+
 #[derive(Debug, Default)]
 struct RankTable {
     extents: Vec<Extent>,
@@ -33,7 +41,7 @@ struct RankTable {
 /// The tables of all ranks.
 #[derive(Debug)]
 pub struct Registry {
-    tables: RwLock<Vec<RankTable>>,
+    tables: ReadMostly<Vec<RankTable>>,
 }
 
 // SAFETY: the raw pointers are addresses in mappings that the slabs own.
@@ -45,35 +53,30 @@ unsafe impl Sync for Registry {}
 /// dropped before anything that waits.
 #[derive(Debug)]
 pub struct Hit<'a> {
-    guard: RwLockReadGuard<'a, Vec<RankTable>>,
-    rank: usize,
-    extent: usize,
+    /// Of the tables that `_open` holds open.
+    extent: &'a Extent,
     /// Offset in the slice.
     pub offset: usize,
+    _open: Reading<'a, Vec<RankTable>>,
 }
 
 impl Hit<'_> {
-    #[inline]
-    fn extent(&self) -> &Extent {
-        &self.guard[self.rank].extents[self.extent]
-    }
-
     /// The slab.
     #[inline]
     pub fn slab(&self) -> &Arc<Slab> {
-        &self.extent().slab
+        &self.extent.slab
     }
 
     /// The rank's number in the slab's group.
     #[inline]
     pub fn group_rank(&self) -> usize {
-        self.extent().group_rank
+        self.extent.group_rank
     }
 
     /// The slice as memory here, null where it is not mapped.
     #[inline]
     pub fn slice(&self) -> *mut u8 {
-        self.extent().local
+        self.extent.local
     }
 }
 
@@ -88,64 +91,68 @@ pub struct SegmentId {
 
 impl RankTable {
     #[inline]
-    fn position(&self, address: usize) -> Option<usize> {
-        let inside = |e: &Extent| e.base <= address && address <= e.end;
+    fn extent(&self, address: usize) -> Option<&Extent> {
         let last = self.last.load(Ordering::Relaxed);
-        if self.extents.get(last).is_some_and(inside) {
-            return Some(last);
+        match self.extents.get(last) {
+            Some(extent) if extent.holds(address) => Some(extent),
+            _ => self.search(address),
         }
+    }
+
+    fn search(&self, address: usize) -> Option<&Extent> {
         let at = self.extents.partition_point(|e| e.base <= address).checked_sub(1)?;
-        if !inside(&self.extents[at]) {
-            return None;
-        }
+        let extent = self.extents.get(at).filter(|e| e.holds(address))?;
         self.last.store(at, Ordering::Relaxed);
-        Some(at)
+        Some(extent)
     }
 }
 
 impl Registry {
     /// Empty tables for `ranks` ranks.
     pub fn new(ranks: usize) -> Registry {
-        Registry { tables: RwLock::new((0..ranks).map(|_| RankTable::default()).collect()) }
+        Registry { tables: ReadMostly::new((0..ranks).map(|_| RankTable::default()).collect()) }
     }
 
     /// Makes a slab's slices known. `members` are the group's world ranks.
     pub(super) fn add_slab(&self, slab: &Arc<Slab>, group_key: u64, members: &[usize]) {
-        let mut tables = self.tables.write();
-        for (group_rank, (&world, slice)) in members.iter().zip(slab.slices()).enumerate() {
-            let table = &mut tables[world].extents;
-            let at = table.partition_point(|e| e.base < slice.base);
-            table.insert(
-                at,
-                Extent {
-                    base: slice.base,
-                    end: slice.base + slice.len,
-                    local: slice.local,
-                    group_rank,
-                    group_key,
-                    slab: slab.clone(),
-                    pieces: PieceIndex::new(slice.len),
-                },
-            );
-        }
+        self.tables.change(|tables| {
+            for (group_rank, (&world, slice)) in members.iter().zip(slab.slices()).enumerate() {
+                let table = &mut tables[world].extents;
+                let at = table.partition_point(|e| e.base < slice.base);
+                table.insert(
+                    at,
+                    Extent {
+                        base: slice.base,
+                        end: slice.base + slice.len,
+                        local: slice.local,
+                        group_rank,
+                        group_key,
+                        slab: slab.clone(),
+                        pieces: PieceIndex::new(slice.len),
+                    },
+                );
+            }
+        });
     }
 
     /// Forgets a slab.
     pub(super) fn remove_slab(&self, slab: &Arc<Slab>, members: &[usize]) {
-        let mut tables = self.tables.write();
-        for &world in members {
-            tables[world].extents.retain(|e| !Arc::ptr_eq(&e.slab, slab));
-        }
+        self.tables.change(|tables| {
+            for &world in members {
+                tables[world].extents.retain(|e| !Arc::ptr_eq(&e.slab, slab));
+            }
+        });
     }
 
     /// Makes the pieces of a segment known: (world rank, slab, piece).
     pub(super) fn add_pieces<'a>(&self, pieces: impl Iterator<Item = (usize, &'a Slice, Piece)>) {
-        let mut tables = self.tables.write();
-        for (world, slice, piece) in pieces {
-            if let Some(extent) = exact(&mut tables[world], slice.base) {
-                extent.pieces.insert(piece);
+        self.tables.change(|tables| {
+            for (world, slice, piece) in pieces {
+                if let Some(extent) = exact(&mut tables[world], slice.base) {
+                    extent.pieces.insert(piece);
+                }
             }
-        }
+        });
     }
 
     /// Forgets them.
@@ -153,12 +160,13 @@ impl Registry {
         &self,
         pieces: impl Iterator<Item = (usize, &'a Slice, usize)>,
     ) {
-        let mut tables = self.tables.write();
-        for (world, slice, start) in pieces {
-            if let Some(extent) = exact(&mut tables[world], slice.base) {
-                extent.pieces.remove(start);
+        self.tables.change(|tables| {
+            for (world, slice, start) in pieces {
+                if let Some(extent) = exact(&mut tables[world], slice.base) {
+                    extent.pieces.remove(start);
+                }
             }
-        }
+        });
     }
 
     /// Finds `len` bytes at `address` of `rank`.
@@ -167,53 +175,27 @@ impl Registry {
     /// `Address` where they do not all lie in one segment.
     #[inline]
     pub fn find(&self, rank: usize, address: usize, len: usize) -> Result<Hit<'_>> {
-        // Recursive: a call that holds a hit may serve other ranks.
-        let guard = self.tables.read_recursive();
-        let table = &guard[rank];
-        if let Some(extent) = table.position(address) {
-            let e = &table.extents[extent];
-            let offset = address - e.base;
-            if let Some(piece) = e.pieces.find(offset)
+        let open = self.tables.read();
+        // SAFETY: the extent that is taken from it goes into the hit, which
+        // holds the reading and gives out no reference that outlives itself.
+        let tables = unsafe { open.value() };
+        if let Some(extent) = tables[rank].extent(address) {
+            let offset = address - extent.base;
+            if let Some(piece) = extent.pieces.find(offset)
                 && len <= piece.start + piece.len - offset
             {
-                return Ok(Hit { guard, rank, extent, offset });
+                return Ok(Hit { extent, offset, _open: open });
             }
         }
-        Err(self.explain(&guard, rank, address, len))
-    }
-
-    #[cold]
-    fn explain(&self, tables: &[RankTable], rank: usize, address: usize, len: usize) -> Error {
-        if address == 0 {
-            let detail = format!("the address at rank {rank} is null, but {len} bytes are to move");
-            return Error::new(ErrorKind::Argument, detail);
-        }
-        let table = &tables[rank];
-        let piece = table.position(address).and_then(|at| {
-            let e = &table.extents[at];
-            e.pieces.find(address - e.base).map(|p| (e.base + p.start, p.len))
-        });
-        let detail = match piece {
-            Some((base, held)) => format!(
-                "{len} bytes at {address:#x} of rank {rank} leave their segment, which has {held} \
-                 bytes at {base:#x}"
-            ),
-            None => format!(
-                "{address:#x} of rank {rank} lies in no segment; remote addresses are those that \
-                 the owner got when the segment was allocated"
-            ),
-        };
-        Error::new(ErrorKind::Address, detail)
+        Err(explain(&open, rank, address, len))
     }
 
     /// The segment whose piece on `rank` begins exactly at `address`.
     pub fn segment_at(&self, rank: usize, address: usize) -> Option<SegmentId> {
-        let tables = self.tables.read_recursive();
-        let table = &tables[rank];
-        let e = &table.extents[table.position(address)?];
-        let piece = e.pieces.find(address - e.base)?;
-        (e.base + piece.start == address)
-            .then_some(SegmentId { group: e.group_key, number: piece.segment })
+        let tables = self.tables.read();
+        let e = tables[rank].extent(address)?;
+        let number = e.pieces.segment_from(address - e.base)?;
+        Some(SegmentId { group: e.group_key, number })
     }
 
     /// Whether `len` bytes at `address` lie in one of `rank`'s slices. What a
@@ -221,19 +203,35 @@ impl Registry {
     /// origin has checked the segment's own bounds, and the slice is known at
     /// the target before any origin can name it, which the segment is not.
     pub fn in_slice(&self, rank: usize, address: usize, len: usize) -> Result<(Arc<Slab>, usize)> {
-        let tables = self.tables.read_recursive();
-        let table = &tables[rank];
-        if let Some(at) = table.position(address) {
-            let e = &table.extents[at];
-            if e.end - address >= len {
-                return Ok((e.slab.clone(), address - e.base));
-            }
+        let tables = self.tables.read();
+        match tables[rank].extent(address) {
+            Some(e) if e.end - address >= len => Ok((e.slab.clone(), address - e.base)),
+            _ => Err(explain(&tables, rank, address, len)),
         }
-        Err(self.explain(&tables, rank, address, len))
     }
 }
 
-use super::slab::Slice;
+#[cold]
+fn explain(tables: &[RankTable], rank: usize, address: usize, len: usize) -> Error {
+    if address == 0 {
+        let detail = format!("the address at rank {rank} is null, but {len} bytes are to move");
+        return Error::new(ErrorKind::Argument, detail);
+    }
+    let piece = tables[rank].extent(address).and_then(|e| {
+        e.pieces.find(address - e.base).map(|piece| (e.base + piece.start, piece.len))
+    });
+    let detail = match piece {
+        Some((base, held)) => format!(
+            "{len} bytes at {address:#x} of rank {rank} leave their segment, which has {held} \
+             bytes at {base:#x}"
+        ),
+        None => format!(
+            "{address:#x} of rank {rank} lies in no segment; remote addresses are those that \
+             the owner got when the segment was allocated"
+        ),
+    };
+    Error::new(ErrorKind::Address, detail)
+}
 
 fn exact(table: &mut RankTable, base: usize) -> Option<&mut Extent> {
     let at = table.extents.binary_search_by_key(&base, |e| e.base).ok()?;

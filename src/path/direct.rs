@@ -42,7 +42,14 @@ pub unsafe fn accumulate_row(
     scale: Scale,
 ) {
     // SAFETY: passed on from the caller.
-    unsafe { row(slice, offset, local, bytes, scale, &mut None) };
+    unsafe {
+        if let (8, Scale::Double(scale)) = (bytes, scale) {
+            let _held = stripe::take(slice, stripe::of(offset));
+            kernel::accumulate_one(local.cast(), slice.add(offset).cast(), scale);
+        } else {
+            row(slice, offset, local, bytes, scale, &mut None);
+        }
+    }
 }
 
 /// Accumulates one row, taking the stripes that it lies in one after the other;

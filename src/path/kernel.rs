@@ -167,6 +167,16 @@ pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: Scal
     }
 }
 
+/// [`accumulate`] of one double, by far the most frequent number.
+///
+/// # Safety
+/// `src` must be valid for reads and `dst` for writes of 8 bytes.
+#[inline]
+pub unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) {
+    // SAFETY: passed on from the caller.
+    unsafe { dst.write_unaligned(dst.read_unaligned() + scale * src.read_unaligned()) };
+}
+
 /// `dst[i] = scale * src[i]`: what MPI's own accumulate is given.
 ///
 /// # Safety

@@ -189,6 +189,7 @@ pub unsafe fn shape(
 ///
 /// # Safety
 /// `scale` must be valid for one element of the type.
+#[inline(always)] // so that the result need not pass through memory
 pub unsafe fn scale(datatype: c_int, scale: *const c_void) -> Result<Scale> {
     if !(0..=5).contains(&datatype) {
         fail!(Type, "datatype {datatype} is none of ARMCI_ACC_INT to ARMCI_ACC_DCP");

@@ -1,0 +1,269 @@
+//! A value that is read all the time and changed now and then.
+//!
+//! A reader says so in a slot of its own thread and then looks whether somebody
+//! changes the value: two plain memory accesses, no locked instruction, and
+//! nothing that readers on other cores share. The changer pays for both sides:
+//! it announces the change, lets the kernel put a memory barrier into every
+//! thread of the process (`membarrier(2)`), and then waits until no thread is
+//! reading. Where the kernel has no such call, readers use a barrier themselves.
+//!
+//! Reading may nest: an inner reader goes ahead, since the changer waits for the
+//! outer one anyway. A thread that reads must not change, nor wait for anything
+//! while it reads that waits for a change.
+
+use parking_lot::Mutex;
+use std::cell::{Cell, UnsafeCell};
+use std::ops::Deref;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
+
+/// What one thread tells those who change.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Slot {
+    /// How many readings of the thread are open.
+    depth: AtomicU32,
+    taken: AtomicBool,
+}
+
+static SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+
+/// Gives the slot back when the thread ends.
+struct Lease(&'static Slot);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        SLOT.set(None);
+        self.0.taken.store(false, Ordering::Release);
+    }
+}
+
+thread_local! {
+    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
+}
+
+#[inline]
+fn slot() -> &'static Slot {
+    SLOT.get().unwrap_or_else(new_slot)
+}
+
+#[cold]
+fn new_slot() -> &'static Slot {
+    let mut slots = SLOTS.lock();
+    let free = slots.iter().find(|s| !s.taken.swap(true, Ordering::Acquire)).copied();
+    let slot = free.unwrap_or_else(|| {
+        let new: &'static Slot =
+            Box::leak(Box::new(Slot { depth: AtomicU32::new(0), taken: AtomicBool::new(true) }));
+        slots.push(new);
+        new
+    });
+    SLOT.set(Some(slot));
+    // A thread that is past its destructors keeps the slot for ever.
+    let _ = LEASE.try_with(|lease| lease.set(Some(Lease(slot))));
+    slot
+}
+
+/// Whether those who change put the barrier into the readers.
+#[inline]
+fn asymmetric() -> bool {
+    static ASYMMETRIC: OnceLock<bool> = OnceLock::new();
+    *ASYMMETRIC.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+}
+
+fn membarrier(command: libc::c_int) -> bool {
+    // SAFETY: the call touches no memory of ours; commands that the kernel does
+    // not know are refused.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// A barrier in every thread of the process.
+fn barrier_everywhere() {
+    fence(Ordering::SeqCst);
+    if !asymmetric() {
+        return;
+    }
+    let done = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+        // A process made by fork has to say again that it will use it.
+        || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+            && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+        || membarrier(libc::MEMBARRIER_CMD_GLOBAL);
+    assert!(done, "membarrier was there and is there no more");
+}
+
+/// A value for many readers and rare changes.
+#[derive(Debug, Default)]
+pub struct ReadMostly<T> {
+    value: UnsafeCell<T>,
+    changing: AtomicBool,
+    changer: Mutex<()>,
+}
+
+// SAFETY: references to the value are given out as RwLock does: shared ones while
+// nobody changes, an exclusive one while nobody reads.
+unsafe impl<T: Send + Sync> Sync for ReadMostly<T> {}
+
+/// An open reading.
+#[derive(Debug)]
+pub struct Reading<'a, T> {
+    value: &'a T,
+    slot: &'static Slot,
+    /// The slot is this thread's.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+impl<'a, T> Reading<'a, T> {
+    /// The value, not bound to this borrow of the reading.
+    ///
+    /// # Safety
+    /// The caller must not use it when the reading is closed.
+    #[inline]
+    pub(super) unsafe fn value(&self) -> &'a T {
+        self.value
+    }
+}
+
+impl<T> Deref for Reading<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> Drop for Reading<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let depth = self.slot.depth.load(Ordering::Relaxed);
+        self.slot.depth.store(depth - 1, Ordering::Release);
+    }
+}
+
+impl<T> ReadMostly<T> {
+    /// Holds `value`.
+    pub fn new(value: T) -> ReadMostly<T> {
+        asymmetric();
+        ReadMostly {
+            value: UnsafeCell::new(value),
+            changing: AtomicBool::new(false),
+            changer: Mutex::new(()),
+        }
+    }
+
+    /// Opens a reading; waits while somebody changes the value.
+    #[inline]
+    pub fn read(&self) -> Reading<'_, T> {
+        let slot = slot();
+        let depth = slot.depth.load(Ordering::Relaxed);
+        slot.depth.store(depth + 1, Ordering::Relaxed);
+        // The announcement above must be seen before the look below is taken.
+        if asymmetric() {
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            fence(Ordering::SeqCst);
+        }
+        if self.changing.load(Ordering::Acquire) && depth == 0 {
+            self.after_change(slot);
+        }
+        // SAFETY: either the changer announced itself after this thread did, and
+        // waits for the slot, or this thread has waited for the changer.
+        let value = unsafe { &*self.value.get() };
+        Reading { value, slot, _here: std::marker::PhantomData }
+    }
+
+    #[cold]
+    fn after_change(&self, slot: &Slot) {
+        while self.changing.load(Ordering::Acquire) {
+            slot.depth.store(0, Ordering::Release);
+            drop(self.changer.lock());
+            slot.depth.store(1, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Changes the value while nobody reads it.
+    pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        struct Announced<'a>(&'a AtomicBool);
+        impl Drop for Announced<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::Release);
+            }
+        }
+        assert_eq!(slot().depth.load(Ordering::Relaxed), 0, "a thread that reads would change");
+        let _one = self.changer.lock();
+        self.changing.store(true, Ordering::Relaxed);
+        let _announced = Announced(&self.changing);
+        barrier_everywhere();
+        // Threads that come after this list was read see the announcement: their
+        // slot was made under its lock.
+        for slot in SLOTS.lock().iter() {
+            let mut tries = 0u32;
+            while slot.depth.load(Ordering::Acquire) != 0 {
+                tries += 1;
+                if tries.is_multiple_of(64) {
+                    std::thread::yield_now();
+                } else {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        // SAFETY: no thread has an open reading, and none opens one before the
+        // announcement is taken back; other changers wait for the lock.
+        change(unsafe { &mut *self.value.get() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_see_whole_changes() {
+        let pair = ReadMostly::new(vec![0u64; 64]);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut last = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let seen = pair.read();
+                        let inner = pair.read();
+                        assert!(inner.iter().all(|v| *v == seen[0]));
+                        assert!(seen[0] >= last);
+                        last = seen[0];
+                    }
+                });
+            }
+            for round in 1..2000u64 {
+                pair.change(|values| {
+                    // Now and then the memory itself is another one.
+                    if round % 7 == 0 {
+                        *values = vec![0; 64];
+                    }
+                    values.fill(round);
+                });
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(pair.read()[63], 1999);
+    }
+
+    #[test]
+    fn slots_are_used_again() {
+        let value = ReadMostly::new(1);
+        for _ in 0..50 {
+            std::thread::scope(|scope| {
+                scope.spawn(|| assert_eq!(*value.read(), 1));
+            });
+        }
+        assert!(SLOTS.lock().len() < 40);
+    }
+
+    #[test]
+    #[should_panic(expected = "a thread that reads would change")]
+    fn changing_while_reading_is_refused() {
+        let value = ReadMostly::new(1);
+        let _reading = value.read();
+        value.change(|v| *v = 2);
+    }
+}
