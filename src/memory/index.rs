@@ -1,13 +1,15 @@
 //! The pieces of segments in one slice, found by offset.
 //!
-//! Pieces are kept sorted. Beside them there is a table of buckets over the slice,
-//! at least twice as many as there are pieces. A bucket holds a copy of the
-//! bounds of the piece that its offsets most likely lie in, so that a look-up
-//! touches one entry of the table and nothing else, with one piece and with ten
-//! thousand. Other offsets take a search.
+//! Pieces are kept sorted. Beside them there is a table of *pages* of the slice. A
+//! page in which at most one piece lies has the bounds of that piece; one in
+//! which there are more has a leaf with the same for each 64th part of the page.
+//! So a look-up touches one or two entries, with one piece and with ten
+//! thousand. Only where a part of a page holds several pieces, in the large pages
+//! of a large slice, there is a search.
 //!
-//! Invariant: `buckets[b]` has the bounds of the first piece that ends after the
-//! start of bucket `b`, or none.
+//! Invariants: a page's entry has the bounds of its only piece, or a leaf, or
+//! none; an entry of a leaf has the bounds of the first piece of its page that
+//! ends after the start of its part, or none.
 
 /// A piece of a segment in a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +31,29 @@ pub struct Bounds {
     pub len: usize,
 }
 
-/// No offset lies in it.
-const NONE: Bounds = Bounds { start: 0, len: 0 };
+/// Most pages of a slice, unless they would be smaller than [`PAGE`].
+const PAGES: usize = 4096;
+/// Smallest page.
+const PAGE: usize = 4096;
+/// Parts of a page in a leaf.
+const PARTS: usize = 64;
+const PARTS_SHIFT: u32 = PARTS.ilog2();
+
+/// What is known of a page, or a part of one: no offset lies in the bounds of
+/// those that are empty, whose start is then the number of a leaf and one, or 0.
+type Entry = Bounds;
+const NONE: Entry = Bounds { start: 0, len: 0 };
+
+impl Bounds {
+    #[inline]
+    fn holds(self, offset: usize) -> bool {
+        // Wraps, and is large, where the piece starts behind the offset.
+        offset.wrapping_sub(self.start) < self.len
+    }
+    fn leaf(self) -> Option<usize> {
+        if self.len == 0 { self.start.checked_sub(1) } else { None }
+    }
+}
 
 impl Piece {
     fn end(&self) -> usize {
@@ -45,73 +68,74 @@ impl Piece {
 #[derive(Debug)]
 pub struct PieceIndex {
     pieces: Vec<Piece>,
-    buckets: Vec<Bounds>,
+    pages: Vec<Entry>,
+    leaves: Vec<[Entry; PARTS]>,
+    /// Leaves that no page uses.
+    spare: Vec<usize>,
+    /// Of the size of a page.
     shift: u32,
-    slice: usize,
 }
 
 impl PieceIndex {
     /// An empty index over a slice of `slice` bytes.
     pub fn new(slice: usize) -> PieceIndex {
-        let mut index = PieceIndex { pieces: Vec::new(), buckets: Vec::new(), shift: 0, slice };
-        index.rebuild(16);
-        index
-    }
-
-    fn rebuild(&mut self, wanted: usize) {
-        let per_bucket = (self.slice / wanted.max(1)).max(64);
-        self.shift = per_bucket.ilog2();
-        let n = (self.slice >> self.shift) + 2;
-        self.buckets.clear();
-        self.buckets.resize(n, NONE);
-        let mut from = 0;
-        for i in 0..self.pieces.len() {
-            from = self.fill(from, self.pieces[i]);
+        let shift = (slice / PAGES).max(PAGE).next_power_of_two().ilog2();
+        PieceIndex {
+            pieces: Vec::new(),
+            pages: vec![NONE; (slice >> shift) + 1],
+            leaves: Vec::new(),
+            spare: Vec::new(),
+            shift,
         }
     }
 
-    /// Makes the piece that of the buckets from `from` to its end; returns the
-    /// first bucket behind it.
-    fn fill(&mut self, from: usize, piece: Piece) -> usize {
-        let to = self.bucket_from(piece.end());
-        if from < to {
-            self.buckets[from..to].fill(piece.bounds());
-        }
-        to.max(from)
-    }
-
-    /// The first bucket whose start is at or after `offset`.
-    fn bucket_from(&self, offset: usize) -> usize {
-        (offset + (1 << self.shift) - 1) >> self.shift
-    }
-
-    /// The first bucket that may be that of the piece at `at`: where the piece
-    /// before it ends.
-    fn first_bucket_of(&self, at: usize) -> usize {
-        at.checked_sub(1).map_or(0, |before| self.bucket_from(self.pieces[before].end()))
-    }
-
-    /// Adds a piece that overlaps no other.
-    pub fn insert(&mut self, piece: Piece) {
-        let at = self.pieces.partition_point(|p| p.start < piece.start);
-        self.pieces.insert(at, piece);
-        if self.pieces.len() * 2 > self.buckets.len() && self.shift > 6 {
-            self.rebuild(self.pieces.len() * 4);
+    /// Enters what lies in a page anew.
+    fn enter_page(&mut self, page: usize) {
+        let (from, to) = (page << self.shift, (page + 1) << self.shift);
+        let first = self.pieces.partition_point(|p| p.end() <= from);
+        let after = self.pieces.partition_point(|p| p.start < to);
+        let old = self.pages[page].leaf();
+        if after - first < 2 {
+            self.spare.extend(old);
+            self.pages[page] = self.pieces[first..after].first().map_or(NONE, Piece::bounds);
             return;
         }
-        self.fill(self.first_bucket_of(at), piece);
+        let leaf = old.or_else(|| self.spare.pop()).unwrap_or_else(|| {
+            self.leaves.push([NONE; PARTS]);
+            self.leaves.len() - 1
+        });
+        let part = 1usize << (self.shift - PARTS_SHIFT);
+        let mut here = self.pieces[first..after].iter().peekable();
+        for (n, entry) in self.leaves[leaf].iter_mut().enumerate() {
+            while here.next_if(|p| p.end() <= from + n * part).is_some() {}
+            *entry = here.peek().map_or(NONE, |p| p.bounds());
+        }
+        self.pages[page] = Bounds { start: leaf + 1, len: 0 };
+    }
+
+    /// Enters the pages of a piece that came or went.
+    fn enter(&mut self, piece: Piece, whole: Entry) {
+        let (first, last) = (piece.start >> self.shift, (piece.end() - 1) >> self.shift);
+        self.enter_page(first);
+        if first < last {
+            self.pages[first + 1..last].fill(whole);
+            self.enter_page(last);
+        }
+    }
+
+    /// Adds a piece that is not empty and overlaps no other.
+    pub fn insert(&mut self, piece: Piece) {
+        debug_assert!(piece.len > 0);
+        let at = self.pieces.partition_point(|p| p.start < piece.start);
+        self.pieces.insert(at, piece);
+        self.enter(piece, piece.bounds());
     }
 
     /// Removes the piece that starts at `start`.
     pub fn remove(&mut self, start: usize) -> Option<Piece> {
         let at = self.pieces.binary_search_by_key(&start, |p| p.start).ok()?;
         let piece = self.pieces.remove(at);
-        let from = self.first_bucket_of(at);
-        let to = self.bucket_from(piece.end());
-        let next = self.pieces.get(at).map_or(NONE, Piece::bounds);
-        if from < to {
-            self.buckets[from..to].fill(next);
-        }
+        self.enter(piece, NONE);
         Some(piece)
     }
 
@@ -119,10 +143,15 @@ impl PieceIndex {
     /// there (where an empty transfer may point).
     #[inline]
     pub fn find(&self, offset: usize) -> Option<Bounds> {
-        let near = *self.buckets.get(offset >> self.shift)?;
-        // Wraps, and is large, where the piece starts behind the offset.
-        if offset.wrapping_sub(near.start) < near.len {
-            return Some(near);
+        let page = *self.pages.get(offset >> self.shift)?;
+        if page.holds(offset) {
+            return Some(page);
+        }
+        if let Some(leaf) = page.leaf() {
+            let part = self.leaves[leaf][(offset >> (self.shift - PARTS_SHIFT)) % PARTS];
+            if part.holds(offset) {
+                return Some(part);
+            }
         }
         self.search(offset)
     }
@@ -131,10 +160,7 @@ impl PieceIndex {
     fn search(&self, offset: usize) -> Option<Bounds> {
         let after = self.pieces.partition_point(|p| p.start <= offset);
         let piece = self.pieces.get(after.checked_sub(1)?)?;
-        if offset <= piece.end() {
-            return Some(piece.bounds());
-        }
-        None
+        (offset <= piece.end()).then(|| piece.bounds())
     }
 
     /// The segment whose piece starts at `start`.
@@ -163,7 +189,11 @@ mod tests {
 
     #[test]
     fn agrees_with_a_linear_search() {
-        let slice = 1 << 20;
+        agrees(1 << 20);
+        agrees(1 << 30); // pages of 256 KiB, and searches in them
+    }
+
+    fn agrees(slice: usize) {
         let mut index = PieceIndex::new(slice);
         let mut all: Vec<Piece> = Vec::new();
         let mut state = 12345u64;
@@ -176,8 +206,10 @@ mod tests {
                 let gone = all.swap_remove(random(all.len()));
                 assert_eq!(index.remove(gone.start), Some(gone));
             } else {
-                let start = random(slice / 64) * 64;
-                let piece = Piece { start, len: 1 + random(200), segment: round };
+                let near = 1 + 63 * random(2);
+                let start = random(slice / 64 / near) * 64;
+                let most = if random(10) == 0 { 3 << (slice.ilog2() - 7) } else { 200 };
+                let piece = Piece { start, len: 1 + random(most), segment: round };
                 let end = (piece.end() + 63) & !63;
                 let free = all.iter().all(|p| p.end() <= start || p.start >= end);
                 if free && end <= slice {
