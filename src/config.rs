@@ -58,6 +58,17 @@ pub enum ThreadChoice {
     Off,
 }
 
+/// What carries active messages on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AmChoice {
+    /// Rings where there is shared memory.
+    Auto,
+    /// Rings.
+    Node,
+    /// MPI's messages.
+    Mpi,
+}
+
 /// The values of all variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -81,6 +92,16 @@ pub struct Config {
     pub chunk_bytes: usize,
     /// `PORTOLAN_FLIGHT_BYTES`
     pub flight_bytes: usize,
+    /// `PORTOLAN_AM`
+    pub am: AmChoice,
+    /// `PORTOLAN_AM_RING_BYTES`
+    pub am_ring_bytes: usize,
+    /// `PORTOLAN_CROSS_MEMORY`
+    pub cross_memory: bool,
+    /// `PORTOLAN_AGGREGATE_US`
+    pub aggregate_age: Duration,
+    /// `PORTOLAN_ROUTE_RANKS`
+    pub route_ranks: usize,
     /// `PORTOLAN_RAISE_THREAD_LEVEL`
     pub raise_thread_level: bool,
     /// `PORTOLAN_WATCHDOG`; zero is off.
@@ -232,6 +253,61 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_AM",
+        alias: None,
+        default: "auto",
+        meaning: "what carries active messages between ranks of a node: node (rings in shared memory), mpi, or auto, which is node where there is shared memory",
+        set: |c, v| {
+            c.am = match v {
+                "auto" => AmChoice::Auto,
+                "node" => AmChoice::Node,
+                "mpi" => AmChoice::Mpi,
+                _ => return Err("expected auto, node or mpi".into()),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_AM_RING_BYTES",
+        alias: None,
+        default: "512K",
+        meaning: "bytes of the ring of active messages from one rank of a node to another; less where a node has many ranks",
+        set: |c, v| {
+            c.am_ring_bytes = parse_bytes(v)?.clamp(16 << 10, 1 << 30);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_CROSS_MEMORY",
+        alias: None,
+        default: "on",
+        meaning: "whether memory outside of segments is read and written across processes of a node (process_vm_readv), where the system allows it: on or off",
+        set: |c, v| {
+            c.cross_memory = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_AGGREGATE_US",
+        alias: None,
+        default: "1000",
+        meaning: "age in microseconds at which collected active messages are sent though their buffer is not full",
+        set: |c, v| {
+            c.aggregate_age = Duration::from_micros(parse(v, "a number of microseconds")?);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_ROUTE_RANKS",
+        alias: None,
+        default: "64",
+        meaning: "number of ranks from which on collected active messages to another node travel together, by way of one rank on each side",
+        set: |c, v| {
+            c.route_ranks = parse(v, "a number of ranks")?;
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_RAISE_THREAD_LEVEL",
         alias: None,
         default: "1",
@@ -280,6 +356,11 @@ impl Default for Config {
             shm_dir: String::new(),
             chunk_bytes: 0,
             flight_bytes: 0,
+            am: AmChoice::Auto,
+            am_ring_bytes: 0,
+            cross_memory: true,
+            aggregate_age: Duration::ZERO,
+            route_ranks: 0,
             raise_thread_level: true,
             watchdog: Duration::ZERO,
             log: String::new(),

@@ -7,6 +7,7 @@
 //! for C and Fortran programs and the typed interface that this crate exports.
 #![warn(missing_docs)]
 
+pub mod am;
 pub mod api;
 pub mod atomics;
 pub mod capi;

@@ -13,7 +13,6 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Engine;
-use crate::wait::Progress;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -26,6 +25,9 @@ const FIRST_NAP: Duration = Duration::from_micros(20);
 /// How long others count as heard of lately. A wake-up costs some 25 us with cold
 /// caches, which is what an idle process pays for.
 const LATELY: Duration = Duration::from_millis(100);
+
+/// Longest sleep of a thread that is woken whenever there is something to do.
+const UNDISTURBED: Duration = Duration::from_millis(250);
 
 /// The running thread.
 #[derive(Debug)]
@@ -56,16 +58,19 @@ impl ProgressThread {
     }
 
     /// Ends it and waits until it has ended.
-    pub fn stop(self) {
+    pub fn stop(self, engine: &Engine) {
         self.stop.store(true, Ordering::Release);
         self.handle.thread().unpark();
+        if let Some(node) = engine.started_am().and_then(|am| am.node.as_ref()) {
+            node.wake_own();
+        }
         let _ = self.handle.join();
     }
 }
 
 /// Signals are the host program's: none is to be handled on this thread. Naps
 /// are to end when they are asked to.
-fn quiet_signals() {
+pub(crate) fn quiet_signals() {
     // SAFETY: both calls change this thread only; the set is initialised by
     // sigfillset.
     unsafe {
@@ -120,7 +125,7 @@ const LOOK: usize = 2;
 
 /// Polls until something happens, at most [`LOOK`] times.
 fn look(engine: &Engine) -> bool {
-    (0..LOOK).any(|_| match engine.poll() {
+    (0..LOOK).any(|_| match engine.poll_by_thread() {
         Ok(busy) => busy,
         Err(error) => {
             log::error!("the progress engine failed: {error}");
@@ -129,20 +134,33 @@ fn look(engine: &Engine) -> bool {
     })
 }
 
+/// Sleeps until the bell of the rank's rings, where it has them, else for the nap.
+fn sleep(engine: &Engine, nap: Duration) {
+    match engine.started_am().and_then(|am| Some((am, am.node.as_ref()?))) {
+        Some((am, node)) => {
+            // Rings wake the thread; only MPI and what grows old must be looked at.
+            let alone = !engine.has_messages() && am.hooks_are_none();
+            let nap = if alone { UNDISTURBED } else { nap };
+            node.sleep(nap, || engine.waiters() == 0 && am.ready());
+        }
+        None => std::thread::park_timeout(nap),
+    }
+}
+
 fn run(engine: &Engine, stop: &AtomicBool) {
     let longest = engine.config.idle_poll;
     let mut nap = FIRST_NAP;
     let mut last_busy = Instant::now();
     while !stop.load(Ordering::Acquire) {
         if engine.waiters() > 0 {
-            std::thread::park_timeout(longest);
+            sleep(engine, longest);
         } else if look(engine) {
             last_busy = Instant::now();
             nap = FIRST_NAP;
         } else if last_busy.elapsed() < AWAKE {
             std::hint::spin_loop();
         } else {
-            std::thread::park_timeout(nap);
+            sleep(engine, nap);
             let most = if last_busy.elapsed() < LATELY { longest / 2 } else { longest };
             nap = (nap * 2).min(most);
         }

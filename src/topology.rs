@@ -90,6 +90,11 @@ impl Topology {
         &self.nodes[node]
     }
 
+    /// The number of ranks of the largest node.
+    pub fn largest_node(&self) -> usize {
+        self.nodes.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
     /// The calling rank's node.
     pub fn my_node(&self) -> usize {
         self.node_of[self.me]

@@ -41,6 +41,11 @@ pub trait Progress {
         Duration::ZERO
     }
 
+    /// Whether the caller may wait at all: an error where others depend on it.
+    fn may_wait(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Called when a wait begins and ends, so that a progress thread can stand
     /// back meanwhile.
     fn waiting(&self, _begins: bool) {}
@@ -88,6 +93,7 @@ pub fn until<P: Progress + ?Sized>(
     if done()? {
         return Ok(());
     }
+    progress.may_wait()?;
     progress.waiting(true);
     let _guard = Waiting(progress);
     let spin = progress.spin();
@@ -156,6 +162,9 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
     }
     fn watchdog(&self) -> Duration {
         self.inner.watchdog()
+    }
+    fn may_wait(&self) -> Result<()> {
+        self.inner.may_wait()
     }
     fn waiting(&self, begins: bool) {
         self.inner.waiting(begins);

@@ -1,9 +1,11 @@
 //! The C faces: check arguments, call the engine, map errors. No logic here.
 //!
 //! [`boundary`] holds what every face needs: the panic boundary, the last error
-//! of a thread, the abort. [`armci`] is the ARMCI interface; [`extension`] holds
+//! of a thread, the abort; [`sharing`] lets several interfaces of one program use one
+//! engine. [`armci`] is the ARMCI interface; [`extension`] holds
 //! the few calls of our own (`include/portolan.h`).
 
 pub mod armci;
 pub mod boundary;
 pub mod extension;
+pub mod sharing;

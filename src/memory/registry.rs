@@ -9,6 +9,7 @@ use super::index::{Piece, PieceIndex};
 use super::read_mostly::{ReadMostly, Reading};
 use super::slab::{Slab, Slice};
 use crate::error::{Error, ErrorKind, Result};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -196,6 +197,17 @@ impl Registry {
         let e = tables[rank].extent(address)?;
         let number = e.pieces.segment_from(address - e.base)?;
         Some(SegmentId { group: e.group_key, number })
+    }
+
+    /// The segment in which an address of `rank` lies, and the addresses that it has
+    /// there.
+    pub fn locate(&self, rank: usize, address: usize) -> Option<(SegmentId, Range<usize>)> {
+        let tables = self.tables.read();
+        let e = tables[rank].extent(address)?;
+        let piece = e.pieces.find(address - e.base)?;
+        let number = e.pieces.segment_from(piece.start)?;
+        let start = e.base + piece.start;
+        Some((SegmentId { group: e.group_key, number }, start..start + piece.len))
     }
 
     /// Whether `len` bytes at `address` lie in one of `rank`'s slices. What a

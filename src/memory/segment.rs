@@ -20,7 +20,7 @@ use crate::wait::Progress;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One rank's piece of a segment.
 #[derive(Debug, Clone)]
@@ -103,6 +103,8 @@ pub struct Memory {
     policy: Policy,
     topology: Arc<Topology>,
     segments: Mutex<HashMap<SegmentId, Arc<Segment>>>,
+    /// How many segments were freed.
+    freed: AtomicU64,
 }
 
 /// What a rank tells the others about its piece.
@@ -139,6 +141,7 @@ impl Memory {
             policy,
             topology,
             segments: Mutex::new(HashMap::new()),
+            freed: AtomicU64::new(0),
         }
     }
 
@@ -391,6 +394,7 @@ impl Memory {
         }
         self.registry
             .remove_pieces(pieces(&segment).map(|(w, slice, part)| (w, slice, part.offset)));
+        self.freed.fetch_add(1, Ordering::Release);
         let mine = &segment.parts[group.rank()];
         if let Some(slab) = &mine.slab {
             slab.give_back(mine.offset, rounded(mine.len));
@@ -401,6 +405,17 @@ impl Memory {
         drop(segment);
         group.live_segments.fetch_sub(1, Ordering::Relaxed);
         self.trim(&group)
+    }
+
+    /// A live segment.
+    pub fn segment_by_id(&self, id: SegmentId) -> Option<Arc<Segment>> {
+        self.segments.lock().get(&id).cloned()
+    }
+
+    /// How many segments were freed so far: who keeps addresses looks whether any was.
+    #[inline]
+    pub fn freed(&self) -> u64 {
+        self.freed.load(Ordering::Acquire)
     }
 
     /// Unmakes empty slabs beyond what the group keeps. Every rank decides the

@@ -18,6 +18,8 @@
 //! another path to a target than unfinished ones did, those are completed
 //! ([`crate::peer`]).
 
+pub mod anywhere;
+pub mod cross;
 pub mod direct;
 pub mod kernel;
 pub mod message;

@@ -2,7 +2,7 @@
 //! the engine's part in waiting.
 
 use super::{Engine, POKE_EVERY};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::mpi::p2p;
 use crate::path::Path;
 use crate::path::message::Messenger;
@@ -10,6 +10,9 @@ use crate::peer::{DIRTY_MESSAGE, DIRTY_RMA};
 use crate::wait::Progress;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+/// While rings are busy, MPI is polled with every so many of their polls.
+const BUSY_POKE: u32 = 16;
 
 impl Engine {
     /// Before an operation takes `path` to `target`: completes what went there
@@ -128,9 +131,42 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// A look of the progress thread: MPI only where threads may call it.
+    pub(crate) fn poll_by_thread(&self) -> Result<bool> {
+        let mut busy = false;
+        if let Some(am) = self.started_am() {
+            busy = am.poll(self)?;
+            if !busy && !am.hooks_are_none() {
+                busy = self.flush_hooks(true)?;
+            }
+        }
+        match &self.messenger {
+            Some(messenger) => Ok(busy | messenger.poll(self)?),
+            None => Ok(busy),
+        }
+    }
+
+    /// Runs something in which the thread does not poll, within a wait.
+    fn absent(&self, sleep: impl FnOnce()) {
+        let Some(am) = self.started_am() else { return sleep() };
+        am.leave(self);
+        sleep();
+        if let Some(node) = &am.node {
+            node.attend();
+        }
+    }
+}
+
 impl Progress for Engine {
     #[inline]
     fn poll(&self) -> Result<bool> {
+        if let Some(am) = self.started_am()
+            && am.poll(self)?
+            && !self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(BUSY_POKE)
+        {
+            return Ok(true);
+        }
         match &self.messenger {
             Some(messenger) => messenger.poll(self),
             None => {
@@ -152,7 +188,7 @@ impl Progress for Engine {
             self.polls.store(POKE_EVERY - 1, Ordering::Relaxed);
             Duration::from_millis(1)
         };
-        crate::futex::wait(word, value, nap);
+        self.absent(|| crate::futex::wait(word, value, nap));
     }
     fn spin(&self) -> u32 {
         self.spin
@@ -160,11 +196,33 @@ impl Progress for Engine {
     fn watchdog(&self) -> Duration {
         self.config.watchdog
     }
+    fn nap(&self, nap: Duration) {
+        match self.started_am().and_then(|am| Some((am, am.node.as_ref()?))) {
+            Some((am, node)) => self.absent(|| node.sleep(nap, || am.ready())),
+            None => std::thread::sleep(nap),
+        }
+    }
+    #[inline]
+    fn may_wait(&self) -> Result<()> {
+        if let Some(name) = crate::am::state::running() {
+            fail!(
+                State,
+                "the handler {name} called a function that would wait; handlers must not block"
+            );
+        }
+        Ok(())
+    }
     fn waiting(&self, begins: bool) {
         if begins {
             self.waiters.fetch_add(1, Ordering::Relaxed);
+            if let Some(node) = self.started_am().and_then(|am| am.node.as_ref()) {
+                node.attend();
+            }
         } else {
             self.waiters.fetch_sub(1, Ordering::Relaxed);
+            if let Some(am) = self.started_am() {
+                am.leave(self);
+            }
         }
     }
     fn report(&self, what: &str, waited: Duration) {

@@ -9,6 +9,7 @@
 //! interface holds it by reference count. Calls on other threads must have
 //! returned before the engine is stopped, as for MPI itself.
 
+use crate::am::Am;
 use crate::atomics::mutex::Mutexes;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, fail};
@@ -22,8 +23,8 @@ use crate::peer::Peer;
 use crate::progress::ProgressThread;
 use crate::topology::Topology;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 mod fence;
 mod start;
@@ -56,6 +57,7 @@ pub struct Engine {
     threadless: AtomicBool,
     spin: u32,
     thread: Mutex<Option<ProgressThread>>,
+    am: OnceLock<Am>,
 }
 
 /// How many polls of a waiting rank without messages lie between two occasions
@@ -277,6 +279,17 @@ impl Engine {
         self.memory.close_group(group)?;
         self.groups.lock().retain(|g| !Arc::ptr_eq(g, group));
         group.release_comm()
+    }
+
+    /// Active messages, where they were started.
+    #[inline]
+    pub(crate) fn started_am(&self) -> Option<&Am> {
+        self.am.get()
+    }
+
+    /// Whether threads of the engine may call MPI, or need not.
+    pub(crate) fn may_use_threads(&self) -> bool {
+        self.level == ThreadLevel::Multiple || self.messenger.is_none()
     }
 
     pub(crate) fn waiters(&self) -> u32 {

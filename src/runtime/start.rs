@@ -5,9 +5,11 @@
 //! used beyond that, whether messages are needed at all.
 
 use super::{CURRENT, Engine, OWNER, WORLD_RANK, not_running};
+use crate::am::Am;
+use crate::am::node::Node;
 use crate::atomics::mutex::Mutexes;
 use crate::collective;
-use crate::config::{AtomicsChoice, Config, PathChoice, ThreadChoice};
+use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice, ThreadChoice};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Memory;
@@ -21,8 +23,8 @@ use crate::progress::ProgressThread;
 use crate::topology::Topology;
 use crate::wait::Boot;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 fn start_log(config: &Config) {
     let level = std::env::var("ARMCI_VERBOSE")
@@ -106,7 +108,7 @@ fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision
             slab_bytes: config.slab_bytes,
             shm_dir: config.shm_dir.clone(),
         },
-        messages: !one_node || !direct || mpi_atomics,
+        messages: !one_node || !direct || mpi_atomics || config.am == AmChoice::Mpi,
         reason,
     })
 }
@@ -197,9 +199,44 @@ impl Engine {
             // Polling longer is of use only with a core for every rank.
             spin: if on_node > cores { config.spin.min(20) } else { config.spin },
             thread: Mutex::new(None),
+            am: OnceLock::new(),
             topology,
             config,
         })
+    }
+
+    /// Starts active messages, if they are not started. Collective.
+    pub(crate) fn start_am(&self) -> Result<()> {
+        if self.am.get().is_some() {
+            return Ok(());
+        }
+        let comm = self.world.comm()?;
+        let node = match self.config.am {
+            AmChoice::Mpi => None,
+            _ => Node::create(&comm, &self.topology, &self.config, self)?,
+        };
+        if node.is_none() && self.config.am == AmChoice::Node {
+            fail!(Memory, "PORTOLAN_AM=node, but there is no shared memory for rings");
+        }
+        if node.is_none() && self.messenger.is_none() && self.size() > 1 {
+            fail!(
+                Memory,
+                "there is no shared memory for active messages in {}; set PORTOLAN_AM=mpi",
+                self.config.shm_dir
+            );
+        }
+        let ranks = self.topology.ranks_of(self.topology.my_node()).len();
+        if self.am.set(Am::new(node, ranks)).is_err() {
+            fail!(State, "active messages are started by two threads at a time");
+        }
+        self.register_anywhere()?;
+        if self.has_thread() || self.config.progress_thread == ThreadChoice::Off {
+            return Ok(());
+        }
+        if self.size() > 1 && self.may_use_threads() {
+            *self.thread.lock() = Some(ProgressThread::start(&super::current_arc()?)?);
+        }
+        Ok(())
     }
 
     fn start_thread(self: &Arc<Engine>) -> Result<()> {
@@ -250,6 +287,9 @@ impl Engine {
             return Ok(());
         }
         self.wait_implicit()?;
+        if self.am.get().is_some() {
+            self.quiesce()?;
+        }
         // Until every rank has fenced, others may still need us.
         self.barrier_of(&self.world)?;
         let groups = std::mem::take(&mut *self.groups.lock());
@@ -261,8 +301,11 @@ impl Engine {
         }
         // Nobody asks for anything any more, but confirmations may be under way.
         self.barrier_of(&self.world)?;
+        if let Some(am) = self.am.get() {
+            am.stop();
+        }
         if let Some(thread) = self.thread.lock().take() {
-            thread.stop();
+            thread.stop(self);
         }
         self.drain_messages()?;
         self.types.clear();

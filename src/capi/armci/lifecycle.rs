@@ -5,9 +5,10 @@
 
 use super::{groups, handles, twin, types};
 use crate::capi::boundary::{self, guard, reported};
+use crate::capi::sharing;
 use crate::error::{Result, fail};
 use crate::mpi::CommHandle;
-use crate::runtime::{self, Engine};
+use crate::runtime;
 use parking_lot::Mutex;
 use std::os::raw::{c_char, c_int};
 
@@ -27,7 +28,7 @@ unsafe fn init(call: &'static str, comm: Option<CommHandle>) -> c_int {
                 fail!(Internal, "the layout of ARMCI_Group is not that of this MPI");
             }
             // SAFETY: passed on from the caller.
-            unsafe { Engine::start(comm) }?;
+            unsafe { sharing::attach(comm) }?;
             groups::start()?;
         }
         *depth += 1;
@@ -47,7 +48,7 @@ fn finalize() -> Result<c_int> {
     handles::clear();
     if runtime::is_running() {
         groups::stop()?;
-        Engine::stop()?;
+        sharing::detach()?;
     } else {
         groups::forget();
     }

@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`wire`] | the form of a request |
+//! | [`am`] | active messages on this channel |
 //! | [`send`] | the origin: requests, flow control, answers |
 //! | [`blocks`] | the origin: many small blocks in one request |
 //! | [`serve`] | the target: carrying requests out, in order |
@@ -22,6 +23,7 @@
 //! request whose bytes are still on their way holds back only the later
 //! requests of the same origin.
 
+pub mod am;
 pub mod blocks;
 pub mod send;
 pub mod serve;
@@ -81,6 +83,10 @@ pub(crate) enum Action {
     Inbound { source: usize, ticket: u64, buffer: Vec<u8>, bytes: usize },
     /// Bytes of a put have come into place.
     Landed { source: usize, ticket: u64, _slab: Arc<Slab>, cost: u64 },
+    /// Data of a long active message has left.
+    AmLeft { leaving: Arc<Mutex<Option<am::Leaving>>> },
+    /// Data of one has come into place.
+    AmData { source: usize, ticket: u64, cost: u64, arriving: Box<am::Arriving> },
     /// A window operation is done.
     Rma { tally: Arc<Tally>, _buffer: Option<Arc<Vec<u8>>> },
 }
@@ -110,6 +116,10 @@ struct Core {
     origins: HashMap<usize, Origin>,
     next_ticket: u64,
     scratch: Vec<u8>,
+    /// Origins whose first request is here, but waits for the dispatcher.
+    stalled: Vec<usize>,
+    /// Long active messages that wait for it: source, ticket, cost.
+    landed: Vec<(usize, u64, u64, Box<am::Arriving>)>,
 }
 
 /// The message path of this rank.
@@ -206,6 +216,12 @@ impl Messenger {
                 self.complete(engine, core, completed.tag, completed.bytes)?;
             }
         }
+        if !core.landed.is_empty() {
+            self.am_finish_landed(engine, core)?;
+        }
+        for source in std::mem::take(&mut core.stalled) {
+            self.drain(engine, core, source)?;
+        }
         for _ in 0..PER_POLL {
             let Some(matched) = p2p::improbe(&self.requests, None, None)? else {
                 break;
@@ -262,6 +278,10 @@ impl Messenger {
                 self.handled(engine, core, source, cost, false)?;
                 self.drain(engine, core, source)?;
             }
+            Action::AmLeft { leaving } => self.am_left(engine, leaving),
+            Action::AmData { source, ticket, cost, arriving } => {
+                self.am_data(engine, core, source, ticket, cost, arriving)?
+            }
             Action::Rma { tally, .. } => tally.end(),
         }
         Ok(())
@@ -278,10 +298,12 @@ impl Messenger {
                 scratch.resize(AT_ONCE, 0);
             }
             matched.receive(&mut scratch[..bytes])?;
-            if idle {
-                let result = self.serve(engine, core, source, &scratch[..bytes]);
+            if idle && let Some(served) = self.try_serve(engine, core, source, &scratch[..bytes]) {
                 core.scratch = scratch;
-                return result;
+                return served;
+            }
+            if idle {
+                core.stalled.push(source);
             }
             let ticket = core.next_ticket;
             core.next_ticket += 1;
@@ -305,6 +327,29 @@ impl Messenger {
         Ok(())
     }
 
+    /// Handles a request; `None` where it needs the dispatcher and another thread has
+    /// it.
+    fn try_serve(
+        &self,
+        engine: &Engine,
+        core: &mut Core,
+        source: usize,
+        message: &[u8],
+    ) -> Option<Result<()>> {
+        if !am::needs_dispatcher(message) {
+            return Some(self.serve(engine, core, source, message));
+        }
+        let am = match engine.am() {
+            Ok(am) => am,
+            Err(error) => return Some(Err(error)),
+        };
+        let _dispatch = am.try_dispatch()?;
+        Some(match self.serve_am(engine, core, source, message) {
+            Ok(true) => self.handled(engine, core, source, message.len() as u64, false),
+            other => other.map(|_| ()),
+        })
+    }
+
     /// Handles queued requests of an origin as far as they are here.
     fn drain(&self, engine: &Engine, core: &mut Core, source: usize) -> Result<()> {
         loop {
@@ -315,8 +360,17 @@ impl Messenger {
             let Some((buffer, bytes)) = first.ready.take() else {
                 return Ok(());
             };
-            origin.waiting.pop_front();
-            self.serve(engine, core, source, &buffer[..bytes])?;
+            let Some(waiting) = origin.waiting.pop_front() else { return Ok(()) };
+            match self.try_serve(engine, core, source, &buffer[..bytes]) {
+                Some(served) => served?,
+                None => {
+                    let ready = Some((buffer, bytes));
+                    let origin = core.origins.entry(source).or_default();
+                    origin.waiting.push_front(Waiting { ready, ..waiting });
+                    core.stalled.push(source);
+                    return Ok(());
+                }
+            }
             self.recycle(buffer);
         }
     }

@@ -77,6 +77,12 @@ impl Messenger {
             Kind::Next => engine.mutexes.next_is(&header, source),
             Kind::Confirm => engine.peer(source).confirm(header.operand[0], header.operand[1]),
             Kind::Fence => {}
+            Kind::AmNotice => {
+                let record = &message[std::mem::size_of::<Header>()..];
+                let (head, rest) = crate::am::wire::split(record)?;
+                engine.am()?.control(engine, &head, rest)?;
+            }
+            Kind::Am | Kind::AmLong => fail!(Internal, "an active message came unawaited"),
         }
         if kind.is_counted() {
             self.handled(engine, core, source, cost, kind == Kind::Fence)?;

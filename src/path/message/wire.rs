@@ -46,12 +46,18 @@ pub enum Kind {
     AccumulateBlocks = 14,
     /// Send the bytes of a list of blocks back.
     GetBlocks = 15,
+    /// An active message.
+    Am = 16,
+    /// One whose data follows.
+    AmLong = 17,
+    /// What its origin is told.
+    AmNotice = 18,
 }
 
 impl Kind {
     fn from_raw(raw: u8) -> Option<Kind> {
         use Kind::*;
-        const ALL: [Kind; 15] = [
+        const ALL: [Kind; 18] = [
             Put,
             PutLater,
             Accumulate,
@@ -67,13 +73,16 @@ impl Kind {
             PutBlocks,
             AccumulateBlocks,
             GetBlocks,
+            Am,
+            AmLong,
+            AmNotice,
         ];
         ALL.into_iter().find(|&k| k as u8 == raw)
     }
 
     /// Whether the target counts it, so that a fence waits for it.
     pub fn is_counted(self) -> bool {
-        !matches!(self, Kind::Confirm | Kind::Grant | Kind::Next)
+        !matches!(self, Kind::Confirm | Kind::Grant | Kind::Next | Kind::AmNotice)
     }
 }
 

@@ -1,0 +1,113 @@
+//! The thread on which completion handlers may block.
+//!
+//! Completion handlers that are not to run inline wait in a queue and run in the
+//! order of arrival on one thread, started with the first of them. They may wait
+//! and communicate: the thread is to the engine like any thread of the program.
+//! Where MPI's thread level forbids that, they run on whichever thread makes
+//! progress outside of handlers.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::Engine;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+/// Something to run.
+pub type Job = Box<dyn FnOnce(&Engine) + Send>;
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// One is being run.
+    running: bool,
+    ended: bool,
+}
+
+/// The queue and its thread.
+#[derive(Default)]
+pub struct Later {
+    queue: Arc<(Mutex<Queue>, Condvar)>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Later {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Later").field("waiting", &self.queue.0.lock().jobs.len()).finish()
+    }
+}
+
+impl Later {
+    /// Appends a job; starts the thread if there may be one and it is not there.
+    pub fn push(&self, job: Job, threads: bool) -> Result<()> {
+        let (queue, changed) = &*self.queue;
+        queue.lock().jobs.push_back(job);
+        changed.notify_one();
+        if !threads {
+            return Ok(());
+        }
+        let mut thread = self.thread.lock();
+        if thread.is_none() {
+            let (shared, weak) =
+                (self.queue.clone(), Arc::downgrade(&crate::runtime::current_arc()?));
+            let started = std::thread::Builder::new()
+                .name("portolan-later".into())
+                .spawn(move || run(&shared, &weak));
+            *thread = Some(started.map_err(|e| {
+                Error::new(ErrorKind::Memory, format!("cannot start the completion thread: {e}"))
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Runs one job on the calling thread, where no thread does; true if one ran.
+    pub fn run_here(&self, engine: &Engine) -> bool {
+        let (queue, _) = &*self.queue;
+        let job = {
+            let mut queue = queue.lock();
+            if queue.running {
+                return false;
+            }
+            let job = queue.jobs.pop_front();
+            queue.running = job.is_some();
+            job
+        };
+        let Some(job) = job else { return false };
+        job(engine);
+        queue.lock().running = false;
+        true
+    }
+
+    /// Ends the thread when the queue is empty.
+    pub fn stop(&self) {
+        let (queue, changed) = &*self.queue;
+        queue.lock().ended = true;
+        changed.notify_all();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            log::error!("the completion thread ended by a panic");
+        }
+    }
+}
+
+fn run(shared: &(Mutex<Queue>, Condvar), engine: &Weak<Engine>) {
+    crate::progress::quiet_signals();
+    let (queue, changed) = shared;
+    loop {
+        let job = {
+            let mut queue = queue.lock();
+            loop {
+                if let Some(job) = queue.jobs.pop_front() {
+                    break job;
+                }
+                if queue.ended {
+                    return;
+                }
+                changed.wait(&mut queue);
+            }
+        };
+        let Some(engine) = engine.upgrade() else { return };
+        job(&engine);
+    }
+}

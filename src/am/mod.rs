@@ -1,0 +1,313 @@
+//! Active messages: a request that runs a handler at its target.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`aggregate`] | many small items in few messages |
+//! | [`wire`] | what travels: the head of a message |
+//! | [`ring`] | a ring of messages from one rank to another of its node, in shared memory |
+//! | [`node`] | the rings of a node: sending, polling, waking a sleeping rank |
+//! | [`state`] | what a rank keeps: handlers, what it awaits, the dispatcher's lock |
+//! | `send` | the origin: which way a message goes |
+//! | [`deliver`] | the target: header handlers, bytes into place, completion handlers, answers |
+//! | [`later`] | the thread on which completion handlers may block |
+//! | [`quiesce`] | when no message is unsent, in flight or unhandled anywhere |
+//!
+//! **The way of a message.** [`Engine::send_am`] finds the transport to the target:
+//! a ring where the two share a node, MPI's messages elsewhere (the message path's
+//! own channel, so that both share flow control and fences), neither for oneself. A
+//! message consists of a *header* of at most [`MAX_HEADER`] bytes and *data* of any
+//! length. Data up to the eager limit travels with the header. Longer data stays
+//! where it is until the target knows where it goes, and then travels straight
+//! there: read from the origin's memory, or sent through the ring in pieces, or as
+//! a message of MPI's.
+//!
+//! At the target the [`Handler`] that the message names sees the [`Arrival`] and
+//! says what becomes of the data ([`Accept`]): taken on the spot, received into a
+//! place that it names, or into a buffer; and what runs then ([`Then`]).
+//!
+//! **Handlers** of one rank run one at a time, on whichever thread makes progress.
+//! They must not block: a call that would wait returns an error that names the
+//! handler. They may send: where a ring is full or credit is used up, what a
+//! handler sends is kept and goes out later, so handlers never deadlock. All other
+//! senders wait, and serve while they wait, so memory is bounded by what handlers
+//! themselves send. [`Then::Later`] runs on a thread of its own, in the order of
+//! arrival, and may do anything.
+//!
+//! **Order.** Header handlers of messages from one origin run in the order in which
+//! they were sent. Data of long messages may arrive later than that of short ones.
+//!
+//! **Three completions.** The origin's [`Signals::origin`]: header and data may be
+//! changed again. [`Signals::completion`]: the message was handled at the target,
+//! its `Then` included. What the target itself counts is its handler's business.
+
+pub mod aggregate;
+pub mod deliver;
+pub mod later;
+pub mod node;
+pub mod quiesce;
+pub mod ring;
+mod send;
+pub mod state;
+pub mod wire;
+
+pub use state::{Am, Hook};
+
+use crate::error::{Result, fail};
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use crate::wait::Progress;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Longest header, in bytes.
+pub const MAX_HEADER: usize = 2048;
+
+/// Names a handler: the same number on every rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HandlerId(pub(crate) u16);
+
+/// A message, as its handler sees it first.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    /// The rank that sent it.
+    pub origin: usize,
+    /// The header.
+    pub header: &'a [u8],
+    /// Bytes of data.
+    pub len: usize,
+    /// The data, where it came whole with the header; dies when the handler
+    /// returns.
+    pub data: Option<&'a [u8]>,
+}
+
+/// What becomes of a message's data.
+#[derive(Debug)]
+pub enum Destination {
+    /// The handler has taken all that it wants; what has not come is not sent.
+    Taken,
+    /// To this address of the calling process, valid for writes of the data's
+    /// length until the message is complete.
+    At(*mut u8),
+    /// Into a buffer that goes to the completion handler.
+    Buffer,
+}
+
+/// A completion handler: gets the buffer of [`Destination::Buffer`], else an empty
+/// one.
+pub type Completion = Box<dyn FnOnce(&Engine, Vec<u8>) + Send>;
+
+/// What runs when the data is in place.
+pub enum Then {
+    /// Nothing.
+    Nothing,
+    /// This, at once, under the rules of handlers.
+    Inline(Completion),
+    /// This, on the completion thread; it may block and communicate.
+    Later(Completion),
+}
+
+/// A handler's answer.
+#[derive(Debug)]
+pub struct Accept {
+    /// Where the data goes.
+    pub to: Destination,
+    /// What runs then.
+    pub then: Then,
+}
+
+impl Accept {
+    /// The handler is done with the message.
+    pub const DONE: Accept = Accept { to: Destination::Taken, then: Then::Nothing };
+}
+
+/// What a message runs at its target.
+///
+/// # Errors
+/// An error that a handler returns is reported with its name and ends the job,
+/// as a panic does: the origin counts on the message.
+pub trait Handler: Send + Sync {
+    /// Runs when the header has arrived (and the data, where it is short).
+    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept>;
+}
+
+/// How the origin is told of a completion.
+#[derive(Default)]
+pub enum Signal {
+    /// Not at all.
+    #[default]
+    None,
+    /// The tally, on which [`Tally::begin`] was called for it, ends once.
+    Tally(Arc<Tally>),
+    /// Adds one to a counter that outlives the message.
+    Count(*const AtomicU32),
+    /// Runs this on the thread that makes progress; it must not block.
+    Call(Box<dyn FnOnce(&Engine) + Send>),
+}
+
+impl std::fmt::Debug for Signal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Signal::None => "None",
+            Signal::Tally(_) => "Tally",
+            Signal::Count(_) => "Count",
+            Signal::Call(_) => "Call",
+        })
+    }
+}
+
+impl std::fmt::Debug for Then {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Then::Nothing => "Nothing",
+            Then::Inline(_) => "Inline",
+            Then::Later(_) => "Later",
+        })
+    }
+}
+
+// SAFETY: whoever makes a Count answers for the counter's life; it is atomic.
+unsafe impl Send for Signal {}
+
+/// The completions of a message that its origin wants to hear of.
+#[derive(Debug, Default)]
+pub struct Signals {
+    /// Header and data may be changed again.
+    pub origin: Signal,
+    /// The message was handled at the target, completion handler included.
+    pub completion: Signal,
+}
+
+/// The data of a message.
+#[derive(Debug)]
+pub enum Data<'a> {
+    /// Copied before the call returns where it is short; where it is long, the
+    /// call returns only when the bytes have left.
+    Bytes(&'a [u8]),
+    /// Given away.
+    Owned(Vec<u8>),
+    /// This many bytes at an address, which must stay valid and unchanged until
+    /// [`Signals::origin`].
+    At(*const u8, usize),
+}
+
+impl Data<'_> {
+    /// No data.
+    pub const NONE: Data<'static> = Data::Bytes(&[]);
+}
+
+impl Engine {
+    /// What this rank keeps for active messages.
+    ///
+    /// # Errors
+    /// `State` before handlers were registered.
+    #[inline]
+    pub(crate) fn am(&self) -> Result<&Am> {
+        match self.started_am() {
+            Some(am) => Ok(am),
+            None => fail!(State, "active messages are not started: register handlers first"),
+        }
+    }
+
+    /// Makes handlers known under names. Collective over all ranks, which give the
+    /// same names in the same order; the first call starts active messages. When
+    /// it returns, every rank knows them.
+    ///
+    /// # Errors
+    /// `Argument` on all ranks where the names differ between ranks or one is in
+    /// use; `Memory` where `PORTOLAN_AM=node` and there is no shared memory.
+    pub fn register_handlers(
+        &self,
+        handlers: Vec<(String, Arc<dyn Handler>)>,
+    ) -> Result<Vec<HandlerId>> {
+        let world = self.world();
+        self.start_am()?;
+        let am = self.am()?;
+        let mut names = DefaultHasher::new();
+        for (name, _) in &handlers {
+            name.hash(&mut names);
+        }
+        let digests = world.allgather(self, &names.finish())?;
+        let differs = digests.iter().position(|d| *d != digests[0]);
+        let taken = handlers.iter().enumerate().find(|(n, (name, _))| {
+            am.handlers.has(name) || handlers[..*n].iter().any(|(other, _)| other == name)
+        });
+        if let Some(rank) = differs {
+            let mine: Vec<&str> = handlers.iter().map(|(name, _)| name.as_str()).collect();
+            fail!(
+                Argument,
+                "rank {rank} registers other handlers than rank 0, or in another order; this rank \
+                 registers {mine:?}"
+            );
+        }
+        if let Some((_, (name, _))) = taken {
+            fail!(Argument, "the handler name {name:?} is in use");
+        }
+        let ids = handlers
+            .into_iter()
+            .map(|(name, handler)| am.handlers.add(state::intern(&name), handler))
+            .collect();
+        // No message comes before all know what to do with it.
+        world.barrier(self)?;
+        ids
+    }
+
+    /// Forgets handlers. Collective, after [`Engine::quiesce`].
+    pub fn unregister_handlers(&self, ids: &[HandlerId]) -> Result<()> {
+        let am = self.am()?;
+        self.world().barrier(self)?;
+        for id in ids {
+            match am.handlers.get(*id) {
+                Some(entry) => entry.gone.store(true, Ordering::Relaxed),
+                None => fail!(Argument, "no handler has the number {}", id.0),
+            }
+        }
+        Ok(())
+    }
+
+    /// [`Engine::send_am`] without addresses: the data is copied or has left when
+    /// the call returns.
+    pub fn send_message(
+        &self,
+        target: usize,
+        handler: HandlerId,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<()> {
+        // SAFETY: no address is given.
+        unsafe { self.send_am(target, handler, header, Data::Bytes(data), Signals::default()) }
+    }
+
+    /// Adds a function that sends what a face has collected but not sent; it is
+    /// called by [`Engine::quiesce`], and now and then by the progress thread (the
+    /// flag is then true: only what is old is to go). It must not wait for anything
+    /// but room, and returns whether it sent anything.
+    pub fn add_flush_hook(&self, hook: state::Hook) -> Result<()> {
+        self.am()?.hooks.write().push(hook);
+        Ok(())
+    }
+
+    /// Takes a hook out again.
+    pub fn remove_flush_hook(&self, hook: &state::Hook) -> Result<()> {
+        self.am()?.hooks.write().retain(|h| !Arc::ptr_eq(h, hook));
+        Ok(())
+    }
+
+    /// Runs what is there to run for other ranks, once; true when anything
+    /// happened.
+    pub fn probe(&self) -> Result<bool> {
+        self.poll()
+    }
+
+    /// Waits until `done` says so, serving others meanwhile.
+    ///
+    /// # Errors
+    /// `State` in a handler; the first error of `done`.
+    pub fn wait_until(
+        &self,
+        what: &dyn Fn() -> String,
+        done: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        crate::wait::until(self, what, done)
+    }
+}

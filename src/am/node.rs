@@ -1,0 +1,412 @@
+//! The rings of a node: sending, taking in, and waking a rank that sleeps.
+//!
+//! One file of shared memory holds, for each rank of the node, a *mailbox* page and a
+//! ring from each rank of the node. Memory for a ring is reserved when it is first
+//! used, so ranks that do not talk cost address space only.
+//!
+//! **Waking.** A rank is *attended* while one of its threads polls. A rank that is
+//! not has a thread asleep on its bell, or computes without one. Who writes to a ring
+//! looks at the mailbox afterwards, and rings the bell of a rank that is not
+//! attended and has sleepers. Who goes to sleep, or stops attending, looks at the
+//! rings once more afterwards. With a barrier between the two steps on each side,
+//! no record is overlooked.
+//!
+//! **No room.** A sender that may wait polls until there is room. What a handler
+//! sends is kept in order ([`Outgoing::kept`]) and goes out with later polls.
+
+use super::ring::{self, Reader, Writer};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::futex;
+use crate::memory::shm::{self, SharedFile};
+use crate::mpi::Comm;
+use crate::runtime::Engine;
+use crate::topology::Topology;
+use crate::wait::{self, Progress};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+const PAGE: usize = 4096;
+/// Ranks of a node that fit into the words of a mailbox.
+const MOST_RANKS: usize = 1024;
+/// What all rings of a rank have together, at most, unless they would be too small.
+const ALL_STORES: usize = 16 << 20;
+const SMALLEST_STORE: usize = 32 << 10;
+
+/// What other ranks of the node know of a rank.
+#[repr(C, align(64))]
+struct Mailbox {
+    /// How many of its threads poll.
+    attended: AtomicU32,
+    _line: [u32; 15],
+    /// Changes when there is something new for sleepers.
+    bell: AtomicU32,
+    /// How many of its threads sleep on the bell.
+    sleepers: AtomicU32,
+    _line2: [u32; 14],
+    /// The process, and the address of a number in it that peers try to read.
+    pid: AtomicU32,
+    mark: AtomicU64,
+    _line3: [u64; 6],
+    /// Which ranks of the node have opened their ring, a bit each.
+    opened: [AtomicU64; MOST_RANKS / 64],
+}
+
+const _: () = assert!(size_of::<Mailbox>() <= PAGE);
+
+/// Sending to one rank of the node.
+#[derive(Debug, Default)]
+struct Outgoing {
+    writer: Option<Writer>,
+    /// Records that found no room.
+    kept: VecDeque<Vec<u8>>,
+}
+
+/// The node's rings, as one rank sees them.
+#[derive(Debug)]
+pub struct Node {
+    file: SharedFile,
+    ranks: Vec<usize>,
+    me: usize,
+    store: usize,
+    out: Vec<Mutex<Outgoing>>,
+    /// Some records are kept.
+    keeping: AtomicBool,
+}
+
+/// The reading side: one for the rank, under the dispatcher's lock.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    /// By rank of the node.
+    readers: Vec<Option<Reader>>,
+    /// The ranks that have readers.
+    open: Vec<usize>,
+    known: Vec<u64>,
+}
+
+/// The number that peers try to read.
+static MARK: u64 = 0x506f_7274_6f6c_616e;
+
+impl Node {
+    /// Sets the rings up. Collective; `None` on all ranks where a node has no shared
+    /// memory for it.
+    pub fn create<P: Progress + ?Sized>(
+        comm: &Comm,
+        topology: &Topology,
+        config: &Config,
+        progress: &P,
+    ) -> Result<Option<Node>> {
+        let ranks = topology.ranks_of(topology.my_node()).to_vec();
+        let me = ranks.iter().position(|&r| r == topology.me()).unwrap_or(0);
+        let n = ranks.len();
+        let store = config.am_ring_bytes.min((ALL_STORES / n).max(SMALLEST_STORE));
+        let store = store.next_multiple_of(PAGE);
+        let ring = ring::bytes(store).next_multiple_of(PAGE);
+        let len = n * PAGE + n * n * ring;
+        let fits = topology.largest_node() <= MOST_RANKS;
+        if !fits {
+            return Ok(None);
+        }
+        let Ok(file) = shm::share(comm, progress, &config.shm_dir, ranks[0], len) else {
+            return Ok(None);
+        };
+        let node = Node {
+            file,
+            me,
+            store,
+            out: (0..n).map(|_| Mutex::default()).collect(),
+            keeping: AtomicBool::new(false),
+            ranks,
+        };
+        let reserved = node.file.reserve(me * PAGE, PAGE).map_err(|e| {
+            Error::new(ErrorKind::Memory, format!("{PAGE} bytes of shared memory: {e}"))
+        });
+        if crate::collective::agree(comm, progress, reserved).is_err() {
+            return Ok(None);
+        }
+        let mine = node.mailbox(me);
+        mine.mark.store(&raw const MARK as u64, Ordering::Relaxed);
+        mine.pid.store(std::process::id(), Ordering::Release);
+        crate::collective::barrier(comm, progress)?;
+        Ok(Some(node))
+    }
+
+    fn mailbox(&self, index: usize) -> &Mailbox {
+        // SAFETY: the file is mapped while the node lives and begins with a page
+        // for each rank; a mailbox consists of atomics, and begins as zeros.
+        unsafe { &*self.file.base().add(index * PAGE).cast() }
+    }
+
+    fn ring_offset(&self, from: usize, to: usize) -> usize {
+        let n = self.ranks.len();
+        let ring = ring::bytes(self.store).next_multiple_of(PAGE);
+        n * PAGE + (to * n + from) * ring
+    }
+
+    /// The number on the node of a world rank, if it is on it.
+    #[inline]
+    pub fn index_of(&self, world: usize) -> Option<usize> {
+        self.ranks.binary_search(&world).ok()
+    }
+
+    /// The world rank of a number on the node.
+    pub fn rank_of(&self, index: usize) -> usize {
+        self.ranks[index]
+    }
+
+    /// Longest record.
+    pub fn longest(&self) -> usize {
+        self.store / 4
+    }
+
+    fn open(&self, index: usize) -> Result<Writer> {
+        let offset = self.ring_offset(self.me, index);
+        self.file.reserve(offset, ring::bytes(self.store)).map_err(|e| {
+            let rank = self.ranks[index];
+            Error::new(
+                ErrorKind::Memory,
+                format!(
+                    "{} bytes of shared memory for messages to rank {rank}: {e} \
+                     (PORTOLAN_AM_RING_BYTES makes rings smaller)",
+                    ring::bytes(self.store)
+                ),
+            )
+        })?;
+        // SAFETY: the file stays mapped while the node lives, the ring is a part of
+        // it that only this rank writes, on a page of its own.
+        let writer = unsafe { Writer::new(self.file.base().add(offset), self.store) };
+        let opened = &self.mailbox(index).opened[self.me / 64];
+        opened.fetch_or(1 << (self.me % 64), Ordering::Release);
+        Ok(writer)
+    }
+
+    /// Wakes the rank if it sleeps. After something was written for it.
+    #[inline]
+    fn alert(&self, index: usize) {
+        fence(Ordering::SeqCst);
+        let mailbox = self.mailbox(index);
+        if mailbox.attended.load(Ordering::Relaxed) == 0 {
+            self.ring_bell(mailbox);
+        }
+    }
+
+    #[cold]
+    fn ring_bell(&self, mailbox: &Mailbox) {
+        if mailbox.sleepers.load(Ordering::Relaxed) > 0 {
+            mailbox.bell.fetch_add(1, Ordering::Release);
+            futex::wake_all(&mailbox.bell);
+        }
+    }
+
+    /// Sends a record that consists of `parts`. Where there is no room, waits if it
+    /// may, else keeps the record.
+    #[inline]
+    pub fn send(
+        &self,
+        engine: &Engine,
+        index: usize,
+        parts: &[&[u8]],
+        may_wait: bool,
+    ) -> Result<()> {
+        loop {
+            {
+                let mut out = self.out[index].lock();
+                if out.kept.is_empty() {
+                    if out.writer.is_none() {
+                        out.writer = Some(self.open(index)?);
+                    }
+                    if let Some(writer) = &mut out.writer
+                        && writer.write(parts)
+                    {
+                        drop(out);
+                        self.alert(index);
+                        return Ok(());
+                    }
+                }
+                if !may_wait {
+                    out.kept.push_back(parts.concat());
+                    self.keeping.store(true, Ordering::Release);
+                    return Ok(());
+                }
+            }
+            let size = parts.iter().map(|p| p.len()).sum();
+            let rank = self.ranks[index];
+            wait::until(
+                engine,
+                &|| format!("room for a message to rank {rank}, which is behind in taking them"),
+                || {
+                    let mut out = self.out[index].lock();
+                    self.send_kept(index, &mut out);
+                    Ok(out.kept.is_empty() && out.writer.as_mut().is_none_or(|w| w.has_room(size)))
+                },
+            )?;
+        }
+    }
+
+    /// Writes a record if there is room now and nothing is kept before it.
+    pub fn try_send(&self, index: usize, parts: &[&[u8]]) -> Result<bool> {
+        let mut out = self.out[index].lock();
+        if out.writer.is_none() {
+            out.writer = Some(self.open(index)?);
+        }
+        let written =
+            out.kept.is_empty() && out.writer.as_mut().is_some_and(|writer| writer.write(parts));
+        drop(out);
+        if written {
+            self.alert(index);
+        }
+        Ok(written)
+    }
+
+    /// Sends what was kept, as far as there is room; true if anything was sent.
+    fn send_kept(&self, index: usize, out: &mut Outgoing) -> bool {
+        let Outgoing { writer: Some(writer), kept } = out else { return false };
+        let mut any = false;
+        while let Some(record) = kept.front() {
+            if !writer.write(&[record]) {
+                break;
+            }
+            any = true;
+            kept.pop_front();
+        }
+        if any {
+            self.alert(index);
+        }
+        any
+    }
+
+    /// Sends what was kept for any rank; true if anything was sent.
+    pub fn send_all_kept(&self) -> bool {
+        if !self.keeping.load(Ordering::Acquire) {
+            return false;
+        }
+        let (mut any, mut left) = (false, false);
+        self.keeping.store(false, Ordering::SeqCst);
+        for (index, out) in self.out.iter().enumerate() {
+            let mut out = out.lock();
+            any |= self.send_kept(index, &mut out);
+            left |= !out.kept.is_empty();
+        }
+        if left {
+            self.keeping.store(true, Ordering::SeqCst);
+        }
+        any
+    }
+
+    /// What a fence waits for: how many records are written to a rank. `None` where
+    /// some are still kept.
+    pub fn written(&self, index: usize) -> Option<u64> {
+        let mut out = self.out[index].lock();
+        self.send_kept(index, &mut out);
+        let written = out.writer.as_ref().map_or(0, Writer::written);
+        out.kept.is_empty().then_some(written)
+    }
+
+    /// How many of them the rank has taken in.
+    pub fn taken(&self, index: usize) -> u64 {
+        self.out[index].lock().writer.as_ref().map_or(u64::MAX, Writer::done)
+    }
+
+    /// The process of a rank of the node, and where its mark lies.
+    pub fn process(&self, index: usize) -> (u32, u64, u64) {
+        let mailbox = self.mailbox(index);
+        (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
+    }
+
+    /// A thread of this rank begins to poll.
+    #[inline]
+    pub fn attend(&self) {
+        self.mailbox(self.me).attended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It stops. The caller looks at the rings once more afterwards.
+    #[inline]
+    pub fn leave(&self) {
+        self.mailbox(self.me).attended.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Sleeps until the bell rings, at most for `nap`, unless `ready` finds
+    /// something to do.
+    pub fn sleep(&self, nap: Duration, ready: impl FnOnce() -> bool) {
+        let mailbox = self.mailbox(self.me);
+        mailbox.sleepers.fetch_add(1, Ordering::SeqCst);
+        let bell = mailbox.bell.load(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if !ready() {
+            futex::wait(&mailbox.bell, bell, nap);
+        }
+        mailbox.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Wakes the sleeping threads of this rank.
+    pub fn wake_own(&self) {
+        let mailbox = self.mailbox(self.me);
+        mailbox.bell.fetch_add(1, Ordering::SeqCst);
+        futex::wake_all(&mailbox.bell);
+    }
+}
+
+impl Incoming {
+    /// Nothing open yet.
+    pub fn new(node: &Node) -> Incoming {
+        let n = node.ranks.len();
+        Incoming {
+            readers: (0..n).map(|_| None).collect(),
+            open: Vec::new(),
+            known: vec![0; n.div_ceil(64)],
+        }
+    }
+
+    /// Opens the rings that others have opened since.
+    #[inline]
+    pub fn look_for_new(&mut self, node: &Node) {
+        let opened = &node.mailbox(node.me).opened;
+        for word in 0..self.known.len() {
+            let now = opened[word].load(Ordering::Acquire);
+            if now != self.known[word] {
+                self.open_new(node, word, now);
+            }
+        }
+    }
+
+    #[cold]
+    fn open_new(&mut self, node: &Node, word: usize, now: u64) {
+        for bit in 0..64 {
+            let index = word * 64 + bit;
+            if now & !self.known[word] & 1 << bit != 0 && index < self.readers.len() {
+                let offset = node.ring_offset(index, node.me);
+                // SAFETY: the file stays mapped while the node lives; the ring's
+                // memory was reserved before its bit was set; this is its reader.
+                let reader = unsafe { Reader::new(node.file.base().add(offset), node.store) };
+                self.readers[index] = Some(reader);
+                self.open.push(index);
+            }
+        }
+        self.known[word] = now;
+    }
+
+    /// How many rings are open.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The `n`th open ring: the origin's number on the node, and its reader.
+    #[inline]
+    pub fn ring(&mut self, n: usize) -> (usize, &mut Reader) {
+        let index = self.open[n];
+        match &mut self.readers[index] {
+            Some(reader) => (index, reader),
+            None => unreachable!("an open ring has its reader"),
+        }
+    }
+
+    /// Whether a record is there, or a ring was opened.
+    pub fn ready(&self, node: &Node) -> bool {
+        let opened = &node.mailbox(node.me).opened;
+        let new = |(word, known): (usize, &u64)| opened[word].load(Ordering::Acquire) != *known;
+        self.open.iter().any(|&i| self.readers[i].as_ref().is_some_and(Reader::ready))
+            || self.known.iter().enumerate().any(new)
+    }
+}

@@ -1,0 +1,50 @@
+//! When no message is unsent, in flight or unhandled anywhere.
+//!
+//! Each rank counts the messages that it has sent and those that it has handled. A
+//! message is counted as sent before it leaves and as handled after all that it
+//! runs has ended, what it sends included. When the sums over all ranks agree, and
+//! are the same as in the round before, nothing is under way: a message that was
+//! counted on one side only while the counts were collected would have changed one
+//! of the sums between the two rounds.
+
+use crate::error::Result;
+use crate::runtime::Engine;
+use std::sync::atomic::Ordering;
+
+impl Engine {
+    /// Collective: returns when no message is unsent (flush hooks run), in flight
+    /// or unhandled on any rank, messages that handlers send included.
+    ///
+    /// # Errors
+    /// `State` in a handler; what a flush hook returns.
+    pub fn quiesce(&self) -> Result<()> {
+        let am = self.am()?;
+        let mut before = None;
+        loop {
+            self.flush_hooks(false)?;
+            // What is here is handled before it is counted.
+            while am.poll(self)? {}
+            let mine = [am.sent.load(Ordering::Acquire), am.handled.load(Ordering::Acquire)];
+            let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
+            let sums = all.iter().fold([0u64; 2], |s, c| [s[0] + c[0], s[1] + c[1]]);
+            if sums[0] == sums[1] && before == Some(sums) {
+                return Ok(());
+            }
+            before = Some(sums);
+            if sums[0] != sums[1] {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Runs the flush hooks; true if one sent anything.
+    pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
+        let am = self.am()?;
+        let hooks = am.hooks.read().clone();
+        let mut any = false;
+        for hook in hooks {
+            any |= hook(self, aged)?;
+        }
+        Ok(any)
+    }
+}

@@ -1,0 +1,229 @@
+//! The origin's side: which way a message goes, and when its memory is free.
+//!
+//! Data up to the eager limit is copied, and the origin's signal follows at once.
+//! Longer data is announced; it leaves when the target knows its place, and then
+//! the target says so (or MPI does).
+
+use super::state::{self, Awaited, Local};
+use super::wire::{Head, Kind, Source};
+use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
+use crate::error::{Result, fail};
+use crate::path::message::am::AM_EAGER;
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use std::mem::size_of;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Data<'_> {
+    fn parts(&self) -> (*const u8, usize) {
+        match self {
+            Data::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
+            Data::Owned(bytes) => (bytes.as_ptr(), bytes.len()),
+            Data::At(at, len) => (*at, *len),
+        }
+    }
+}
+
+impl Engine {
+    /// Sends a message. Returns when the message has been handed over; a handler of
+    /// a message to oneself has run by then, unless the caller is a handler itself,
+    /// or has locked the handlers.
+    ///
+    /// # Errors
+    /// `Rank`; `Argument` for a header longer than [`MAX_HEADER`] or null data;
+    /// nothing was sent then.
+    ///
+    /// # Safety
+    /// [`Data::At`] must be as it says. A [`Signal::Count`] must outlive the
+    /// message.
+    pub unsafe fn send_am(
+        &self,
+        target: usize,
+        handler: HandlerId,
+        header: &[u8],
+        data: Data<'_>,
+        signals: Signals,
+    ) -> Result<()> {
+        let am = self.am()?;
+        self.check_rank(target)?;
+        if header.len() > MAX_HEADER {
+            fail!(
+                Argument,
+                "a header of {} bytes; an active message has at most {MAX_HEADER}, the rest is data",
+                header.len()
+            );
+        }
+        let (at, len) = data.parts();
+        if at.is_null() && len > 0 {
+            fail!(Argument, "the data's address is null, but there are {len} bytes to send");
+        }
+        if am.handlers.get(handler).is_none_or(|e| e.gone.load(Ordering::Relaxed)) {
+            fail!(Argument, "no handler has the number {}", handler.0);
+        }
+        am.sent.fetch_add(1, Ordering::AcqRel);
+        let Signals { origin, completion } = signals;
+        let token = match completion {
+            Signal::None => 0,
+            signal => am.tokens.lock().add(Awaited::Completion(signal)),
+        };
+        // SAFETY: passed on from the caller.
+        let sent = unsafe { self.hand_over(target, handler, header, data, origin, token) };
+        if sent.is_err() {
+            am.sent.fetch_sub(1, Ordering::AcqRel);
+            if token != 0 {
+                am.tokens.lock().take(token);
+            }
+        }
+        sent
+    }
+
+    /// # Safety
+    /// As for [`Engine::send_am`].
+    unsafe fn hand_over(
+        &self,
+        target: usize,
+        handler: HandlerId,
+        header: &[u8],
+        data: Data<'_>,
+        origin: Signal,
+        token: u64,
+    ) -> Result<()> {
+        let am = self.am()?;
+        let (at, len) = data.parts();
+        let may_wait = state::running().is_none();
+        // SAFETY: the caller vouches for the data; null goes with no bytes.
+        let bytes = match len {
+            0 => &[],
+            _ => unsafe { std::slice::from_raw_parts(at, len) },
+        };
+        if target == self.rank() {
+            self.send_locally(handler, header, bytes, token)?;
+            origin.tell(self);
+            return Ok(());
+        }
+        let on_node = am.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
+        if len <= self.eager_limit(target) {
+            let head = Head::message(Kind::Whole, handler, header.len(), len, token);
+            let parts = [bytemuck::bytes_of(&head), header, bytes];
+            match on_node {
+                Some((node, index)) => node.send(self, index, &parts, may_wait)?,
+                None => self.messenger()?.am_whole(self, target, &parts)?,
+            }
+            origin.tell(self);
+            return Ok(());
+        }
+        // The data stays where it is for a while: whose it is decides who waits.
+        let (keep, waits) = match data {
+            Data::Owned(bytes) => (Some(bytes), None),
+            Data::At(..) => (None, None),
+            Data::Bytes(bytes) if !may_wait => (Some(bytes.to_vec()), None),
+            Data::Bytes(_) => {
+                let tally = Arc::new(Tally::default());
+                tally.begin();
+                (None, Some(tally))
+            }
+        };
+        let at = keep.as_ref().map_or(at, |bytes| bytes.as_ptr());
+        let signal = match &waits {
+            Some(tally) => Signal::Tally(tally.clone()),
+            None => Signal::None,
+        };
+        let (signal, after) = if waits.is_some() { (signal, origin) } else { (origin, signal) };
+        let head = Head::message(Kind::Long, handler, header.len(), len, token);
+        match on_node {
+            Some((node, index)) => {
+                let address = at as usize;
+                let awaited = Awaited::Source { signal, keep, address, len, target };
+                let name = am.tokens.lock().add(awaited);
+                let source = Source { address: address as u64, token: name };
+                let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];
+                if let Err(error) = node.send(self, index, &parts, may_wait) {
+                    am.tokens.lock().take(name);
+                    return Err(error);
+                }
+            }
+            // SAFETY: the data stays valid until the signal is told, or with `keep`.
+            None => unsafe {
+                let parts = [bytemuck::bytes_of(&head), header];
+                self.messenger()?.am_long(self, target, &parts, (at, len), keep, signal)?;
+            },
+        }
+        if let Some(tally) = waits {
+            let what = || format!("{len} bytes of an active message to leave to rank {target}");
+            self.wait_until(&what, || tally.check())?;
+        }
+        after.tell(self);
+        Ok(())
+    }
+
+    fn send_locally(
+        &self,
+        handler: HandlerId,
+        header: &[u8],
+        data: &[u8],
+        token: u64,
+    ) -> Result<()> {
+        let am = self.am()?;
+        if state::running().is_some() || state::has_locked() {
+            let local = Local { handler, header: header.to_vec(), data: data.to_vec(), token };
+            am.local.lock().push_back(local);
+            am.sent_locally.fetch_add(1, Ordering::Release);
+            return Ok(());
+        }
+        loop {
+            if let Some(_dispatch) = am.dispatch.try_lock() {
+                return am.deliver_local(self, handler, header, data, token);
+            }
+            // Another thread of this rank runs handlers, or has locked them.
+            std::thread::yield_now();
+        }
+    }
+
+    /// Data of up to this many bytes comes with the header to `target`.
+    pub fn eager_limit(&self, target: usize) -> usize {
+        if target == self.rank() {
+            return usize::MAX;
+        }
+        let node = self.am().ok().and_then(|am| am.node.as_ref());
+        match node.and_then(|node| node.index_of(target).map(|_| node.longest())) {
+            Some(longest) => longest - size_of::<Head>() - MAX_HEADER,
+            None => AM_EAGER,
+        }
+    }
+
+    /// Returns when the data of all messages sent to `target` is in place there and
+    /// inline handlers have run (completion handlers on their thread may not have).
+    pub fn fence_messages(&self, target: usize) -> Result<()> {
+        let am = self.am()?;
+        self.check_rank(target)?;
+        if target == self.rank() {
+            return self.wait_until(&|| "messages to this rank itself".into(), || {
+                Ok(am.sent_locally.load(Ordering::Acquire) == 0)
+            });
+        }
+        if let Some((node, index)) =
+            am.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)))
+        {
+            let mut sources = am.tokens.lock().sources_to(target);
+            let mut written = node.written(index);
+            self.wait_until(&|| format!("messages to rank {target} to be handled"), || {
+                if written.is_none() {
+                    written = node.written(index);
+                }
+                let tokens = am.tokens.lock();
+                sources.retain(|&token| tokens.get(token).is_some());
+                Ok(sources.is_empty() && written.is_some_and(|w| node.taken(index) >= w))
+            })?;
+        }
+        self.fence(target)
+    }
+
+    /// [`Engine::fence_messages`] to all targets.
+    pub fn fence_all_messages(&self) -> Result<()> {
+        for target in 0..self.size() {
+            self.fence_messages(target)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,336 @@
+//! What a rank keeps for active messages: handlers, what it awaits, the lock under
+//! which handlers run.
+
+use super::deliver::Work;
+use super::later::Later;
+use super::node::{Incoming, Node};
+use super::{Handler, HandlerId, Signal};
+use crate::error::{Result, fail};
+use crate::path::anywhere::Accesses;
+use crate::runtime::Engine;
+use parking_lot::{Mutex, RwLock};
+use slab::Slab;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A registered handler.
+pub struct Entry {
+    /// What reports call it.
+    pub name: &'static str,
+    /// What runs.
+    pub handler: Arc<dyn Handler>,
+    /// It was unregistered.
+    pub gone: AtomicBool,
+}
+
+const CHUNK: usize = 1024;
+type Chunk = Box<[OnceLock<Entry>]>;
+
+/// The handlers by number: found without a lock, never moved.
+pub struct Handlers {
+    chunks: [OnceLock<Chunk>; 64],
+    count: Mutex<usize>,
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Handlers { chunks: std::array::from_fn(|_| OnceLock::new()), count: Mutex::new(0) }
+    }
+}
+
+impl Handlers {
+    /// The handler of a number.
+    #[inline]
+    pub fn get(&self, id: HandlerId) -> Option<&Entry> {
+        let n = usize::from(id.0);
+        self.chunks[n / CHUNK].get()?[n % CHUNK].get()
+    }
+
+    /// Adds a handler under the next number.
+    pub fn add(&self, name: &'static str, handler: Arc<dyn Handler>) -> Result<HandlerId> {
+        let mut count = self.count.lock();
+        if *count >= CHUNK * self.chunks.len() {
+            fail!(Argument, "there are {count} handlers, and no more numbers for them");
+        }
+        let chunk = self.chunks[*count / CHUNK]
+            .get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
+        let entry = Entry { name, handler, gone: AtomicBool::new(false) };
+        if chunk[*count % CHUNK].set(entry).is_err() {
+            fail!(Internal, "handler number {count} is taken");
+        }
+        *count += 1;
+        Ok(HandlerId((*count - 1) as u16))
+    }
+
+    /// Whether a live handler has the name.
+    pub fn has(&self, name: &str) -> bool {
+        let count = *self.count.lock();
+        (0..count).any(|n| {
+            self.get(HandlerId(n as u16))
+                .is_some_and(|e| e.name == name && !e.gone.load(Ordering::Relaxed))
+        })
+    }
+}
+
+/// Names live as long as the process; the same name is kept once.
+pub fn intern(name: &str) -> &'static str {
+    static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    let mut names = NAMES.lock();
+    if let Some(known) = names.iter().find(|n| **n == name) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(name.to_string().into_boxed_str());
+    names.push(kept);
+    kept
+}
+
+/// What the origin awaits.
+#[derive(Debug)]
+pub enum Awaited {
+    /// That a message was handled.
+    Completion(Signal),
+    /// That data has left.
+    Source {
+        /// Who is told.
+        signal: Signal,
+        /// Data that was given away.
+        keep: Option<Vec<u8>>,
+        /// Where the data lies.
+        address: usize,
+        /// How many bytes.
+        len: usize,
+        /// The target's rank.
+        target: usize,
+    },
+}
+
+/// What the origin awaits, by token. A token is never zero and not used again soon.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    slab: Slab<(u32, Awaited)>,
+    generation: u32,
+}
+
+impl Tokens {
+    /// A token for something awaited.
+    pub fn add(&mut self, awaited: Awaited) -> u64 {
+        self.generation = self.generation.wrapping_add(1);
+        let key = self.slab.insert((self.generation, awaited));
+        u64::from(self.generation) << 32 | (key as u64 + 1)
+    }
+
+    /// What a token stands for.
+    pub fn get(&self, token: u64) -> Option<&Awaited> {
+        let key = usize::try_from(token & 0xffff_ffff).ok()?.checked_sub(1)?;
+        let (generation, awaited) = self.slab.get(key)?;
+        (u64::from(*generation) == token >> 32).then_some(awaited)
+    }
+
+    /// Takes it out.
+    pub fn take(&mut self, token: u64) -> Option<Awaited> {
+        self.get(token)?;
+        self.slab.try_remove((token & 0xffff_ffff) as usize - 1).map(|(_, awaited)| awaited)
+    }
+
+    /// The tokens of data that is still to leave to `target`.
+    pub fn sources_to(&self, target: usize) -> Vec<u64> {
+        let is = |a: &Awaited| matches!(a, Awaited::Source { target: t, .. } if *t == target);
+        self.slab
+            .iter()
+            .filter(|(_, (_, awaited))| is(awaited))
+            .map(|(key, (generation, _))| u64::from(*generation) << 32 | (key as u64 + 1))
+            .collect()
+    }
+}
+
+/// What handlers run under.
+#[derive(Debug)]
+pub struct Dispatch {
+    /// Rings to read.
+    pub incoming: Option<Incoming>,
+    /// Long messages under way.
+    pub work: Work,
+}
+
+/// A message to oneself that a handler sent.
+#[derive(Debug)]
+pub struct Local {
+    /// Its handler.
+    pub handler: HandlerId,
+    /// Its header.
+    pub header: Vec<u8>,
+    /// Its data.
+    pub data: Vec<u8>,
+    /// The token of its completion.
+    pub token: u64,
+}
+
+/// A face's function that sends what it has collected.
+pub type Hook = Arc<dyn Fn(&Engine, bool) -> Result<bool> + Send + Sync>;
+
+/// Active messages of this rank.
+pub struct Am {
+    /// The rings, where they carry messages.
+    pub node: Option<Node>,
+    /// Who may read whose memory: 0 unknown, 1 yes, 2 no; by rank of the node.
+    pub(super) cross: Vec<AtomicU8>,
+    pub(crate) handlers: Handlers,
+    /// Accesses to any memory that others carry out.
+    pub(crate) accesses: Accesses,
+    pub(super) dispatch: Mutex<Dispatch>,
+    pub(super) tokens: Mutex<Tokens>,
+    pub(super) local: Mutex<VecDeque<Local>>,
+    /// How many there are.
+    pub(super) sent_locally: AtomicUsize,
+    /// A thread has locked the handlers.
+    pub(super) locked: AtomicBool,
+    pub(super) later: Later,
+    pub(super) hooks: RwLock<Vec<Hook>>,
+    /// Messages that this rank has sent.
+    pub(super) sent: AtomicU64,
+    /// Messages that were handled here.
+    pub(super) handled: AtomicU64,
+}
+
+impl std::fmt::Debug for Am {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Am")
+            .field("sent", &self.sent)
+            .field("handled", &self.handled)
+            .field("later", &self.later)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Am {
+    /// With these rings, where there are any.
+    pub(crate) fn new(node: Option<Node>, node_ranks: usize) -> Am {
+        let incoming = node.as_ref().map(Incoming::new);
+        Am {
+            node,
+            cross: (0..node_ranks).map(|_| AtomicU8::new(0)).collect(),
+            handlers: Handlers::default(),
+            accesses: Accesses::default(),
+            dispatch: Mutex::new(Dispatch { incoming, work: Work::default() }),
+            tokens: Mutex::default(),
+            local: Mutex::default(),
+            sent_locally: AtomicUsize::new(0),
+            locked: AtomicBool::new(false),
+            later: Later::default(),
+            hooks: RwLock::default(),
+            sent: AtomicU64::new(0),
+            handled: AtomicU64::new(0),
+        }
+    }
+}
+
+thread_local! {
+    static RUNNING: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// How often this thread has locked the handlers, and whether it holds the
+    /// dispatcher's lock for that (a handler has it anyway).
+    static LOCKED: Cell<(u32, bool)> = const { Cell::new((0, false)) };
+}
+
+/// The handler that this thread runs.
+#[inline]
+pub fn running() -> Option<&'static str> {
+    RUNNING.get()
+}
+
+/// Whether this thread has locked the handlers.
+pub(super) fn has_locked() -> bool {
+    LOCKED.get().0 > 0
+}
+
+/// Says that the thread runs a handler, until it is dropped.
+pub(super) struct Running(Option<&'static str>);
+
+impl Running {
+    pub(super) fn enter(name: &'static str) -> Running {
+        Running(RUNNING.replace(Some(name)))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.set(self.0);
+    }
+}
+
+impl Engine {
+    /// Keeps handlers of this rank from running until [`Engine::unlock_handlers`] on
+    /// the same thread; recursive.
+    ///
+    /// # Errors
+    /// `State` before handlers were registered.
+    pub fn lock_handlers(&self) -> Result<()> {
+        let am = self.am()?;
+        let (depth, owns) = LOCKED.get();
+        if depth > 0 || running().is_some() {
+            LOCKED.set((depth + 1, owns));
+            return Ok(());
+        }
+        crate::wait::until(self, &|| "the lock of the handlers".into(), || {
+            let Some(guard) = am.dispatch.try_lock() else { return Ok(false) };
+            std::mem::forget(guard);
+            Ok(true)
+        })?;
+        am.locked.store(true, Ordering::Release);
+        LOCKED.set((1, true));
+        Ok(())
+    }
+
+    /// # Errors
+    /// `State` where this thread does not hold the lock.
+    pub fn unlock_handlers(&self) -> Result<()> {
+        let am = self.am()?;
+        let (depth, owns) = LOCKED.get();
+        match depth {
+            0 => fail!(State, "this thread does not hold the lock of the handlers"),
+            1 => {
+                LOCKED.set((0, false));
+                if owns {
+                    am.locked.store(false, Ordering::Release);
+                    // SAFETY: this thread locked it in `lock_handlers` and forgot
+                    // the guard.
+                    unsafe { am.dispatch.force_unlock() };
+                    // What came meanwhile has found nobody.
+                    while am.poll(self)? {}
+                }
+            }
+            _ => LOCKED.set((depth - 1, owns)),
+        }
+        Ok(())
+    }
+
+    /// The name of the handler that this thread runs, if it does.
+    pub fn running_handler() -> Option<String> {
+        running().map(str::to_string)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stand_for_one_thing() {
+        let mut tokens = Tokens::default();
+        let a = tokens.add(Awaited::Completion(Signal::None));
+        let b = tokens.add(Awaited::Source {
+            signal: Signal::None,
+            keep: None,
+            address: 8,
+            len: 1,
+            target: 3,
+        });
+        assert_eq!(tokens.sources_to(3), [b]);
+        assert!(tokens.take(a).is_some());
+        assert!(tokens.take(a).is_none());
+        let c = tokens.add(Awaited::Completion(Signal::None));
+        assert!(c != a && tokens.get(a).is_none());
+        assert!(tokens.take(0).is_none());
+    }
+}

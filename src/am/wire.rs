@@ -1,0 +1,145 @@
+//! What travels: the head of a message, the same on rings and in MPI's messages.
+//!
+//! A record is a [`Head`], then the header, then the data where it travels along.
+//! All ranks of a job run the same build, so numbers travel as they lie in memory;
+//! lengths are checked all the same.
+
+use super::HandlerId;
+use crate::error::{Result, fail};
+use bytemuck::{Pod, Zeroable};
+use std::mem::size_of;
+
+/// What a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A message with its data.
+    Whole = 1,
+    /// A message whose data waits at the origin, at [`Head::address`].
+    Long = 2,
+    /// The message that [`Head::token`] names was handled.
+    Handled = 3,
+    /// The data that [`Head::source`] names has left.
+    Left = 4,
+    /// Send the data that [`Head::source`] names in pieces, for the landing
+    /// [`Head::token`] of the target.
+    Pull = 5,
+    /// A piece for the landing [`Head::token`], at offset [`Head::len`].
+    Piece = 6,
+}
+
+/// The fixed part of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Head {
+    pub(super) kind: u8,
+    pub(super) _pad: u8,
+    pub(super) handler: u16,
+    /// Bytes of the header.
+    pub header: u32,
+    /// Bytes of the data.
+    pub len: u64,
+    /// What the origin awaits with the completion; 0 nothing.
+    pub token: u64,
+}
+
+/// What follows the head of a [`Kind::Long`], [`Kind::Left`] or [`Kind::Pull`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Source {
+    /// Where the data lies at the origin.
+    pub address: u64,
+    /// The origin's name for it.
+    pub token: u64,
+}
+
+impl Head {
+    /// A head of a kind, without anything else.
+    pub fn new(kind: Kind) -> Head {
+        Head { kind: kind as u8, ..Zeroable::zeroed() }
+    }
+
+    /// The head of a message.
+    pub fn message(kind: Kind, handler: HandlerId, header: usize, len: usize, token: u64) -> Head {
+        Head {
+            kind: kind as u8,
+            _pad: 0,
+            handler: handler.0,
+            header: header as u32,
+            len: len as u64,
+            token,
+        }
+    }
+
+    /// What the record is.
+    pub fn kind(&self) -> Result<Kind> {
+        use Kind::*;
+        match [Whole, Long, Handled, Left, Pull, Piece].into_iter().find(|&k| k as u8 == self.kind)
+        {
+            Some(kind) => Ok(kind),
+            None => fail!(Internal, "an active message of unknown kind {}", self.kind),
+        }
+    }
+
+    /// The handler that a message names.
+    pub fn handler(&self) -> HandlerId {
+        HandlerId(self.handler)
+    }
+}
+
+/// Splits a record after its head.
+///
+/// # Errors
+/// `Internal` for one that is too short.
+#[inline]
+pub fn split(record: &[u8]) -> Result<(Head, &[u8])> {
+    match record.split_at_checked(size_of::<Head>()) {
+        Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),
+        None => fail!(Internal, "an active message of {} bytes", record.len()),
+    }
+}
+
+/// Splits the rest of a record after its source.
+pub fn source(rest: &[u8]) -> Result<(Source, &[u8])> {
+    match rest.split_at_checked(size_of::<Source>()) {
+        Some((source, rest)) => Ok((bytemuck::pod_read_unaligned(source), rest)),
+        None => fail!(Internal, "an active message that ends inside its source"),
+    }
+}
+
+/// Splits the rest of a record after the header of a message.
+#[inline]
+pub fn header<'a>(head: &Head, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
+    match rest.split_at_checked(head.header as usize) {
+        Some(parts) => Ok(parts),
+        None => fail!(Internal, "an active message that ends inside its header"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_apart_as_they_were_put_together() {
+        let head = Head::message(Kind::Long, HandlerId(7), 3, 1 << 40, 99);
+        let mut record = bytemuck::bytes_of(&head).to_vec();
+        record.extend(bytemuck::bytes_of(&Source { address: 5, token: 6 }));
+        record.extend(b"abcdata");
+        let (read, rest) = split(&record).unwrap();
+        assert_eq!(read, head);
+        assert_eq!((read.kind().unwrap(), read.handler()), (Kind::Long, HandlerId(7)));
+        let (from, rest) = source(rest).unwrap();
+        assert_eq!((from.address, from.token), (5, 6));
+        assert_eq!(header(&read, rest).unwrap(), (&b"abc"[..], &b"data"[..]));
+    }
+
+    #[test]
+    fn damaged_records_are_refused() {
+        assert!(split(&[1; 10]).is_err());
+        assert!(source(&[1; 10]).is_err());
+        let head = Head::message(Kind::Whole, HandlerId(0), 30, 0, 0);
+        assert!(header(&head, &[0; 29]).is_err());
+        assert!(Head::zeroed().kind().is_err());
+    }
+}

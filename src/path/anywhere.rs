@@ -1,0 +1,243 @@
+//! Any memory of any rank: globals, stack and heap too, not only segments.
+//!
+//! Bytes inside a segment go by the segment's path. Other bytes of a rank on the
+//! same node go by `process_vm_readv` and `process_vm_writev` ([`super::cross`]),
+//! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
+//! forbids it), else, and between nodes, by active messages to the owner's progress
+//! engine ([`serve`]). An address that the owner has not mapped is an error and harms
+//! nobody. Where memory outside of segments is named on another rank, active
+//! messages must have been started.
+
+mod serve;
+
+pub use serve::Accesses;
+
+use super::cross::{self, Direction};
+use super::kernel;
+use crate::error::{Result, fail};
+use crate::layout::Shape;
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use crate::transfer::Kind;
+use std::sync::Arc;
+
+/// A run of bytes to move: where it lies here and at the other rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Address in the calling process.
+    pub local: usize,
+    /// Address in the other rank's process.
+    pub remote: usize,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+/// How spans reach a target's memory.
+enum Way {
+    /// The segment's own path.
+    Segment,
+    /// The kernel copies, from or to this process.
+    Cross(u32),
+    /// The owner does.
+    Served,
+}
+
+impl Engine {
+    /// Stores bytes in any memory of `target`; they are there on return.
+    ///
+    /// # Errors
+    /// `Rank`; `Argument` for a null address with bytes; `Address` where the target
+    /// has no such memory.
+    ///
+    /// # Safety
+    /// The local bytes must be valid for reads, and nobody at the target may rely
+    /// on the bytes there not changing.
+    pub unsafe fn put_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
+        // SAFETY: passed on; the wait lasts until the bytes are free.
+        unsafe { self.move_anywhere(target, spans, Direction::Write) }
+    }
+
+    /// Loads bytes from any memory of `target`; they are here on return.
+    ///
+    /// # Errors
+    /// As for [`Engine::put_anywhere`].
+    ///
+    /// # Safety
+    /// The local bytes must be valid for writes.
+    pub unsafe fn get_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
+        // SAFETY: as above.
+        unsafe { self.move_anywhere(target, spans, Direction::Read) }
+    }
+
+    /// Begins [`Engine::put_anywhere`]; `tally` ends (or fails) for each operation
+    /// that was not complete on return, when the bytes are at the target.
+    ///
+    /// # Errors
+    /// As for the blocking form; for what is found later, the tally has them.
+    ///
+    /// # Safety
+    /// As for the blocking form, until the tally is done.
+    pub unsafe fn start_put_anywhere(
+        &self,
+        target: usize,
+        spans: &[Span],
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        // SAFETY: passed on from the caller.
+        unsafe { self.start_anywhere(target, spans, Direction::Write, tally, false) }
+    }
+
+    /// Begins [`Engine::get_anywhere`].
+    ///
+    /// # Errors
+    /// As for [`Engine::start_put_anywhere`].
+    ///
+    /// # Safety
+    /// As for the blocking form, until the tally is done.
+    pub unsafe fn start_get_anywhere(
+        &self,
+        target: usize,
+        spans: &[Span],
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        // SAFETY: passed on from the caller.
+        unsafe { self.start_anywhere(target, spans, Direction::Read, tally, false) }
+    }
+
+    unsafe fn move_anywhere(
+        &self,
+        target: usize,
+        spans: &[Span],
+        direction: Direction,
+    ) -> Result<()> {
+        let tally = Arc::new(Tally::default());
+        // SAFETY: passed on; the wait below lasts until the tally is done.
+        let started = unsafe { self.start_anywhere(target, spans, direction, &tally, true) };
+        let what = || format!("{} spans of memory of rank {target}", spans.len());
+        self.wait_until(&what, || Ok(tally.outstanding() == 0))?;
+        started?;
+        tally.check().map(|_| ())
+    }
+
+    /// # Safety
+    /// As for [`Engine::start_put_anywhere`].
+    unsafe fn start_anywhere(
+        &self,
+        target: usize,
+        spans: &[Span],
+        direction: Direction,
+        tally: &Arc<Tally>,
+        blocking: bool,
+    ) -> Result<()> {
+        self.check_rank(target)?;
+        for span in spans.iter().filter(|s| s.bytes > 0) {
+            if span.local == 0 || span.remote == 0 {
+                let side = if span.local == 0 { "local" } else { "remote" };
+                fail!(Argument, "the {side} address is null, but {} bytes are to move", span.bytes);
+            }
+        }
+        let mut rest = spans;
+        while let Some(first) = rest.first() {
+            if first.bytes == 0 {
+                rest = &rest[1..];
+                continue;
+            }
+            let way = self.way_to(target, first, direction, blocking)?;
+            // Neighbours that go the same way go together.
+            let mut n = 1;
+            if !matches!(way, Way::Segment) {
+                while n < rest.len() && rest[n].bytes > 0 && !self.in_segment(target, &rest[n]) {
+                    n += 1;
+                }
+            }
+            let (part, after) = rest.split_at(n);
+            // SAFETY: passed on from the caller.
+            unsafe {
+                match way {
+                    Way::Segment => self.move_in_segment(target, first, direction, tally)?,
+                    Way::Cross(pid) => cross::transfer(pid, part, direction)?,
+                    Way::Served if target == self.rank() => copy_own(part, direction),
+                    Way::Served => self.ask_owner(target, part, direction, tally)?,
+                }
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn in_segment(&self, target: usize, span: &Span) -> bool {
+        self.memory.registry.find(target, span.remote, span.bytes).is_ok()
+    }
+
+    fn way_to(
+        &self,
+        target: usize,
+        span: &Span,
+        direction: Direction,
+        blocking: bool,
+    ) -> Result<Way> {
+        if let Ok(hit) = self.memory.registry.find(target, span.remote, span.bytes) {
+            // A put that is not waited for is to say when it is there: only a served
+            // one does, unless it is there at once.
+            if blocking || direction == Direction::Read || !hit.slice().is_null() {
+                return Ok(Way::Segment);
+            }
+            drop(hit);
+            return Ok(if self.started_am().is_some() { Way::Served } else { Way::Segment });
+        }
+        if target == self.rank() {
+            return Ok(Way::Served);
+        }
+        let am = self.am()?;
+        if let Some((node, index)) =
+            am.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)))
+            && am.may_cross(self, index)
+        {
+            return Ok(Way::Cross(node.process(index).0));
+        }
+        Ok(Way::Served)
+    }
+
+    /// # Safety
+    /// The local bytes must be valid until the tally is done.
+    unsafe fn move_in_segment(
+        &self,
+        target: usize,
+        span: &Span,
+        direction: Direction,
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        let shape = Shape::contiguous(span.bytes);
+        let local = span.local as *mut u8;
+        // SAFETY: passed on from the caller.
+        unsafe {
+            match direction {
+                Direction::Read => {
+                    self.issue(Kind::Get, target, span.remote, local, &shape, Some(tally))?;
+                }
+                Direction::Write => {
+                    self.blocking(Kind::Put, target, span.remote, local, &shape)?;
+                    self.fence(target)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Memory of this rank itself.
+///
+/// # Safety
+/// Both sides must be valid.
+unsafe fn copy_own(spans: &[Span], direction: Direction) {
+    for span in spans {
+        let (here, there) = (span.local as *mut u8, span.remote as *mut u8);
+        // SAFETY: passed on from the caller.
+        unsafe {
+            match direction {
+                Direction::Read => kernel::copy_block(there, here, span.bytes),
+                Direction::Write => kernel::copy_block(here, there, span.bytes),
+            }
+        }
+    }
+}
