@@ -11,6 +11,7 @@
 //! Invariants: an idle thread uses under 1 % of a core; a request to a rank that
 //! computes waits no longer than the longest nap.
 
+use crate::am::presence::LINGER;
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Engine;
 use std::sync::Arc;
@@ -140,8 +141,15 @@ fn sleep(engine: &Engine, nap: Duration) {
         Some((am, node)) => {
             // Rings wake the thread; only MPI and what grows old must be looked at.
             let alone = !engine.has_messages() && am.hooks_are_none();
-            let nap = if alone { UNDISTURBED } else { nap };
-            node.sleep(nap, || engine.waiters() == 0 && am.ready());
+            let nap = match (am.presence.lingers(), alone) {
+                (true, _) => LINGER,
+                (false, true) => UNDISTURBED,
+                (false, false) => nap,
+            };
+            node.sleep(nap, || engine.waiters().load(Ordering::Relaxed) == 0 && am.ready());
+            if am.presence.lingers() && am.presence.look(node, engine.waiters()) {
+                am.look_again(engine);
+            }
         }
         None => std::thread::park_timeout(nap),
     }
@@ -152,7 +160,7 @@ fn run(engine: &Engine, stop: &AtomicBool) {
     let mut nap = FIRST_NAP;
     let mut last_busy = Instant::now();
     while !stop.load(Ordering::Acquire) {
-        if engine.waiters() > 0 {
+        if engine.waiters().load(Ordering::Relaxed) > 0 {
             sleep(engine, longest);
         } else if look(engine) {
             last_busy = Instant::now();

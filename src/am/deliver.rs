@@ -15,7 +15,7 @@ use crate::path::cross::{self, Direction};
 use crate::runtime::Engine;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 
 /// Bytes that are read from an origin's memory in one poll.
 const READ_AT_A_TIME: usize = 1 << 20;
@@ -459,12 +459,8 @@ impl Am {
         self.dispatch.try_lock()
     }
 
-    /// A waiting thread stops polling: what came while others took it for present is
-    /// handled.
-    pub(crate) fn leave(&self, engine: &Engine) {
-        let Some(node) = &self.node else { return };
-        node.leave();
-        fence(Ordering::SeqCst);
+    /// Nobody polls any more: what came while others thought so is handled.
+    pub(crate) fn look_again(&self, engine: &Engine) {
         while self.ready() {
             match self.poll(engine) {
                 Ok(true) => {}

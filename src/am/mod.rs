@@ -8,6 +8,7 @@
 //! | [`node`] | the rings of a node: sending, polling, waking a sleeping rank |
 //! | [`state`] | what a rank keeps: handlers, what it awaits, the dispatcher's lock |
 //! | `send` | the origin: which way a message goes |
+//! | [`presence`] | whether this rank polls, as others see it |
 //! | [`deliver`] | the target: header handlers, bytes into place, completion handlers, answers |
 //! | [`later`] | the thread on which completion handlers may block |
 //! | [`quiesce`] | when no message is unsent, in flight or unhandled anywhere |
@@ -44,6 +45,7 @@ pub mod aggregate;
 pub mod deliver;
 pub mod later;
 pub mod node;
+pub mod presence;
 pub mod quiesce;
 pub mod ring;
 mod send;

@@ -38,7 +38,7 @@ const SMALLEST_STORE: usize = 32 << 10;
 /// What other ranks of the node know of a rank.
 #[repr(C, align(64))]
 struct Mailbox {
-    /// How many of its threads poll.
+    /// Whether one of its threads polls.
     attended: AtomicU32,
     _line: [u32; 15],
     /// Changes when there is something new for sleepers.
@@ -315,16 +315,10 @@ impl Node {
         (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
     }
 
-    /// A thread of this rank begins to poll.
+    /// Whether a thread of this rank polls ([`super::presence`]).
     #[inline]
-    pub fn attend(&self) {
-        self.mailbox(self.me).attended.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// It stops. The caller looks at the rings once more afterwards.
-    #[inline]
-    pub fn leave(&self) {
-        self.mailbox(self.me).attended.fetch_sub(1, Ordering::SeqCst);
+    pub fn set_attended(&self, attended: bool) {
+        self.mailbox(self.me).attended.store(attended.into(), Ordering::Release);
     }
 
     /// Sleeps until the bell rings, at most for `nap`, unless `ready` finds

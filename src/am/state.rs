@@ -4,6 +4,7 @@
 use super::deliver::Work;
 use super::later::Later;
 use super::node::{Incoming, Node};
+use super::presence::Presence;
 use super::{Handler, HandlerId, Signal};
 use crate::error::{Result, fail};
 use crate::path::anywhere::Accesses;
@@ -187,6 +188,7 @@ pub struct Am {
     /// A thread has locked the handlers.
     pub(super) locked: AtomicBool,
     pub(super) later: Later,
+    pub(crate) presence: Presence,
     pub(super) hooks: RwLock<Vec<Hook>>,
     /// Messages that this rank has sent.
     pub(super) sent: AtomicU64,
@@ -219,6 +221,7 @@ impl Am {
             sent_locally: AtomicUsize::new(0),
             locked: AtomicBool::new(false),
             later: Later::default(),
+            presence: Presence::default(),
             hooks: RwLock::default(),
             sent: AtomicU64::new(0),
             handled: AtomicU64::new(0),

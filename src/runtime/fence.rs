@@ -149,12 +149,15 @@ impl Engine {
 
     /// Runs something in which the thread does not poll, within a wait.
     fn absent(&self, sleep: impl FnOnce()) {
-        let Some(am) = self.started_am() else { return sleep() };
-        am.leave(self);
-        sleep();
-        if let Some(node) = &am.node {
-            node.attend();
+        let rings = self.started_am().and_then(|am| Some((am, am.node.as_ref()?)));
+        let Some((am, node)) = rings else { return sleep() };
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        if am.presence.sleep(node, &self.waiters) {
+            am.look_again(self);
         }
+        sleep();
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        am.presence.arrive(node);
     }
 }
 
@@ -213,15 +216,18 @@ impl Progress for Engine {
         Ok(())
     }
     fn waiting(&self, begins: bool) {
+        let rings = self.started_am().and_then(|am| Some((am, am.node.as_ref()?)));
         if begins {
-            self.waiters.fetch_add(1, Ordering::Relaxed);
-            if let Some(node) = self.started_am().and_then(|am| am.node.as_ref()) {
-                node.attend();
+            self.waiters.fetch_add(1, Ordering::SeqCst);
+            if let Some((am, node)) = rings {
+                am.presence.arrive(node);
             }
         } else {
-            self.waiters.fetch_sub(1, Ordering::Relaxed);
-            if let Some(am) = self.started_am() {
-                am.leave(self);
+            self.waiters.fetch_sub(1, Ordering::SeqCst);
+            if let Some((am, node)) = rings
+                && am.presence.depart(node, &self.waiters, self.watched.load(Ordering::Relaxed))
+            {
+                am.look_again(self);
             }
         }
     }

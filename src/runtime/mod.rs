@@ -52,6 +52,8 @@ pub struct Engine {
     ours: bool,
     stopped: AtomicBool,
     waiters: AtomicU32,
+    /// The progress thread runs.
+    watched: AtomicBool,
     polls: AtomicU32,
     /// There are messages, but no thread that serves them.
     threadless: AtomicBool,
@@ -292,7 +294,7 @@ impl Engine {
         self.level == ThreadLevel::Multiple || self.messenger.is_none()
     }
 
-    pub(crate) fn waiters(&self) -> u32 {
-        self.waiters.load(Ordering::Relaxed)
+    pub(crate) fn waiters(&self) -> &AtomicU32 {
+        &self.waiters
     }
 }

@@ -194,6 +194,7 @@ impl Engine {
             ours: started.ours,
             stopped: AtomicBool::new(false),
             waiters: AtomicU32::new(0),
+            watched: AtomicBool::new(false),
             polls: AtomicU32::new(0),
             threadless: AtomicBool::new(false),
             // Polling longer is of use only with a core for every rank.
@@ -235,6 +236,7 @@ impl Engine {
         }
         if self.size() > 1 && self.may_use_threads() {
             *self.thread.lock() = Some(ProgressThread::start(&super::current_arc()?)?);
+            self.watched.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -259,6 +261,7 @@ impl Engine {
             return Ok(());
         }
         *self.thread.lock() = Some(ProgressThread::start(self)?);
+        self.watched.store(true, Ordering::Relaxed);
         self.threadless.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -305,6 +308,7 @@ impl Engine {
             am.stop();
         }
         if let Some(thread) = self.thread.lock().take() {
+            self.watched.store(false, Ordering::Relaxed);
             thread.stop(self);
         }
         self.drain_messages()?;
