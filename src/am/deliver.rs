@@ -398,6 +398,12 @@ impl Am {
     /// it, or this one already, returns at once.
     #[inline]
     pub(crate) fn poll(&self, engine: &Engine) -> Result<bool> {
+        if self.node.is_none()
+            && self.sent_locally.load(Ordering::Relaxed) == 0
+            && self.later.is_idle()
+        {
+            return Ok(false);
+        }
         let Some(mut dispatch) = self.dispatch.try_lock() else { return Ok(false) };
         let super::state::Dispatch { incoming, work } = &mut *dispatch;
         let mut busy = false;

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Engine;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
@@ -28,6 +29,9 @@ struct Queue {
 #[derive(Default)]
 pub struct Later {
     queue: Arc<(Mutex<Queue>, Condvar)>,
+    /// How many jobs wait, for who has to look often. Not counted where there is the
+    /// thread.
+    waiting: AtomicUsize,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -44,6 +48,7 @@ impl Later {
         queue.lock().jobs.push_back(job);
         changed.notify_one();
         if !threads {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
         let mut thread = self.thread.lock();
@@ -60,8 +65,17 @@ impl Later {
         Ok(())
     }
 
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) == 0
+    }
+
     /// Runs one job on the calling thread, where no thread does; true if one ran.
     pub fn run_here(&self, engine: &Engine) -> bool {
+        if self.is_idle() {
+            return false;
+        }
         let (queue, _) = &*self.queue;
         let job = {
             let mut queue = queue.lock();
@@ -73,6 +87,7 @@ impl Later {
             job
         };
         let Some(job) = job else { return false };
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         job(engine);
         queue.lock().running = false;
         true

@@ -35,6 +35,35 @@ impl Request {
     }
 }
 
+impl Request {
+    /// Whether a receive has completed: its source and its length, once.
+    pub fn test_message(&mut self) -> Result<Option<(usize, usize)>> {
+        let mut flag: c_int = 0;
+        let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
+        check(
+            // SAFETY: `raw` is a live request, the status is valid for writes.
+            unsafe { ffi::MPI_Test(&mut self.raw, &mut flag, status.as_mut_ptr()) },
+            "MPI_Test",
+        )?;
+        if flag == 0 {
+            return Ok(None);
+        }
+        // SAFETY: MPI has filled the status of a completed receive.
+        let status = unsafe { status.assume_init() };
+        Ok(Some((status.MPI_SOURCE as usize, super::p2p::received_bytes(&status))))
+    }
+
+    /// Takes a receive back that nothing has matched, and waits until it is gone.
+    pub fn cancel(&mut self) -> Result<()> {
+        // SAFETY: `raw` is a live request; the memory that it names outlives the
+        // wait, by the promise of whoever made it.
+        unsafe {
+            check(ffi::MPI_Cancel(&mut self.raw), "MPI_Cancel")?;
+            check(ffi::MPI_Wait(&mut self.raw, ffi::RSMPI_STATUS_IGNORE), "MPI_Wait")
+        }
+    }
+}
+
 /// What a completed request of a [`Requests`] set brought.
 #[derive(Debug)]
 pub struct Completed<T> {

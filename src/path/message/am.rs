@@ -162,7 +162,7 @@ impl Messenger {
         };
         let ticket = core.next_ticket;
         core.next_ticket += 1;
-        let origin = core.origins.entry(source).or_default();
+        let origin = &mut core.origins[source];
         origin.waiting.push_front(Waiting { ticket, ready: None });
         self.am_receive(core, source, ticket, message.len() as u64, Box::new(arriving))?;
         Ok(false)
@@ -214,7 +214,7 @@ impl Messenger {
         let Some(_dispatch) = am.try_dispatch() else { return Ok(()) };
         for (source, ticket, cost, arriving) in std::mem::take(&mut core.landed) {
             am.finish(engine, arriving.landing)?;
-            let origin = core.origins.entry(source).or_default();
+            let origin = &mut core.origins[source];
             debug_assert_eq!(origin.waiting.front().map(|w| w.ticket), Some(ticket));
             origin.waiting.pop_front();
             self.handled(engine, core, source, cost, false)?;

@@ -4,12 +4,13 @@
 //! |---|---|
 //! | [`wire`] | the form of a request |
 //! | [`am`] | active messages on this channel |
+//! | [`inbox`] | receives that wait for requests |
 //! | [`send`] | the origin: requests, flow control, answers |
 //! | [`blocks`] | the origin: many small blocks in one request |
 //! | [`serve`] | the target: carrying requests out, in order |
 //!
-//! Requests travel on one communicator with one tag and are taken by a matched
-//! probe, so the requests of one origin are handled in the order in which they
+//! Requests travel on one communicator with one tag, into receives that are posted
+//! in advance ([`inbox`]), so the requests of one origin are handled in the order in which they
 //! were sent. Answers and bytes that go straight into place travel on a second
 //! communicator, each with a tag (*slot*) that the origin chose.
 //!
@@ -25,28 +26,27 @@
 
 pub mod am;
 pub mod blocks;
+pub mod inbox;
 pub mod send;
 pub mod serve;
 pub mod wire;
 
+use self::inbox::Inbox;
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::slab::Slab;
-use crate::mpi::p2p::{self, Matched};
-use crate::mpi::{Comm, Request, Requests};
+use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::peer::Tally;
 use crate::runtime::Engine;
 use parking_lot::Mutex;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 /// Most unconfirmed requests from one origin to one target.
 pub const MOST_IN_FLIGHT: u64 = 512;
 /// The target confirms at least every so many requests.
 pub const CONFIRM_EVERY: u64 = 32;
-/// Messages up to this length are received at once, longer ones in the background.
-const AT_ONCE: usize = 16 << 10;
 /// Messages taken in one poll.
 const PER_POLL: usize = 32;
 
@@ -113,9 +113,10 @@ struct Origin {
 #[derive(Debug, Default)]
 struct Core {
     requests: Requests<Action>,
-    origins: HashMap<usize, Origin>,
+    /// By rank.
+    origins: Vec<Origin>,
     next_ticket: u64,
-    scratch: Vec<u8>,
+    inbox: Inbox,
     /// Origins whose first request is here, but waits for the dispatcher.
     stalled: Vec<usize>,
     /// Long active messages that wait for it: source, ticket, cost.
@@ -130,6 +131,8 @@ pub struct Messenger {
     core: Mutex<Core>,
     /// Requests that were started since the last poll.
     fresh: Mutex<Vec<(Request, Action)>>,
+    /// Whether there are any.
+    any_fresh: AtomicBool,
     buffers: Mutex<Vec<Vec<u8>>>,
     next_slot: AtomicU32,
 }
@@ -140,11 +143,18 @@ const KEEP_BUFFERS: usize = 64;
 impl Messenger {
     /// Makes the two communicators. Collective.
     pub fn new(world: &Comm) -> Result<Messenger> {
+        let requests = world.dup()?;
+        let inbox = Inbox::open(&requests)?;
         Ok(Messenger {
-            requests: world.dup()?,
+            requests,
             data: world.dup()?,
-            core: Mutex::new(Core::default()),
+            core: Mutex::new(Core {
+                origins: (0..world.size()).map(|_| Origin::default()).collect(),
+                inbox,
+                ..Core::default()
+            }),
             fresh: Mutex::new(Vec::new()),
+            any_fresh: AtomicBool::new(false),
             buffers: Mutex::new(Vec::new()),
             next_slot: AtomicU32::new(0),
         })
@@ -152,6 +162,7 @@ impl Messenger {
 
     /// Frees the communicators. Collective; nothing may be outstanding.
     pub fn free(&self) -> Result<()> {
+        self.core.lock().inbox.close()?;
         self.requests.free()?;
         self.data.free()
     }
@@ -184,12 +195,18 @@ impl Messenger {
             if request.test()? {
                 self.recycle(buffer);
             } else {
-                self.fresh.lock().push((request, Action::Sent(buffer)));
+                self.keep(request, Action::Sent(buffer));
             }
             return Ok(());
         }
-        self.fresh.lock().push((request, action));
+        self.keep(request, action);
         Ok(())
+    }
+
+    fn keep(&self, request: Request, action: Action) {
+        let mut fresh = self.fresh.lock();
+        fresh.push((request, action));
+        self.any_fresh.store(true, Ordering::Relaxed);
     }
 
     /// How many requests are outstanding, for reports.
@@ -205,8 +222,12 @@ impl Messenger {
         };
         let core = &mut *core;
         let mut busy = false;
-        for (request, action) in self.fresh.lock().drain(..) {
-            core.requests.push(request, action);
+        if self.any_fresh.load(Ordering::Relaxed) {
+            let mut fresh = self.fresh.lock();
+            self.any_fresh.store(false, Ordering::Relaxed);
+            for (request, action) in fresh.drain(..) {
+                core.requests.push(request, action);
+            }
         }
         if !core.requests.is_empty() {
             let mut done = Vec::new();
@@ -223,11 +244,12 @@ impl Messenger {
             self.drain(engine, core, source)?;
         }
         for _ in 0..PER_POLL {
-            let Some(matched) = p2p::improbe(&self.requests, None, None)? else {
-                break;
-            };
+            let Some(arrived) = core.inbox.take()? else { break };
             busy = true;
-            self.accept(engine, core, matched)?;
+            let message = &arrived.buffer[..arrived.bytes];
+            let accepted = self.accept(engine, core, arrived.source, message);
+            core.inbox.post(&self.requests, arrived.buffer)?;
+            accepted?;
         }
         Ok(busy)
     }
@@ -265,14 +287,14 @@ impl Messenger {
                 self.recycle(buffer);
             }
             Action::Inbound { source, ticket, buffer, bytes } => {
-                let origin = core.origins.entry(source).or_default();
+                let origin = &mut core.origins[source];
                 if let Some(w) = origin.waiting.iter_mut().find(|w| w.ticket == ticket) {
                     w.ready = Some((buffer, bytes));
                 }
                 self.drain(engine, core, source)?;
             }
             Action::Landed { source, ticket, cost, .. } => {
-                let origin = core.origins.entry(source).or_default();
+                let origin = &mut core.origins[source];
                 debug_assert_eq!(origin.waiting.front().map(|w| w.ticket), Some(ticket));
                 origin.waiting.pop_front();
                 self.handled(engine, core, source, cost, false)?;
@@ -287,42 +309,43 @@ impl Messenger {
         Ok(())
     }
 
-    /// Takes a message off the wire and handles it, or queues it behind what the
-    /// same origin sent before.
-    fn accept(&self, engine: &Engine, core: &mut Core, matched: Matched) -> Result<()> {
-        let (source, bytes) = (matched.source, matched.bytes);
-        let idle = core.origins.entry(source).or_default().waiting.is_empty();
-        if bytes <= AT_ONCE {
-            let mut scratch = std::mem::take(&mut core.scratch);
-            if scratch.len() < AT_ONCE {
-                scratch.resize(AT_ONCE, 0);
-            }
-            matched.receive(&mut scratch[..bytes])?;
-            if idle && let Some(served) = self.try_serve(engine, core, source, &scratch[..bytes]) {
-                core.scratch = scratch;
+    /// Handles a request, or queues it behind what the same origin sent before.
+    fn accept(
+        &self,
+        engine: &Engine,
+        core: &mut Core,
+        source: usize,
+        message: &[u8],
+    ) -> Result<()> {
+        if message.first() == Some(&(wire::Kind::Follows as u8)) {
+            return self.await_request(core, source, message);
+        }
+        if core.origins[source].waiting.is_empty() {
+            if let Some(served) = self.try_serve(engine, core, source, message) {
                 return served;
             }
-            if idle {
-                core.stalled.push(source);
-            }
-            let ticket = core.next_ticket;
-            core.next_ticket += 1;
-            let origin = core.origins.entry(source).or_default();
-            origin
-                .waiting
-                .push_back(Waiting { ticket, ready: Some((scratch[..bytes].to_vec(), bytes)) });
-            core.scratch = scratch;
-            return Ok(());
+            core.stalled.push(source);
         }
+        let ticket = core.next_ticket;
+        core.next_ticket += 1;
+        let ready = Some((message.to_vec(), message.len()));
+        core.origins[source].waiting.push_back(Waiting { ticket, ready });
+        Ok(())
+    }
+
+    /// A long request follows: receives it.
+    fn await_request(&self, core: &mut Core, source: usize, message: &[u8]) -> Result<()> {
+        let (header, _, _) = wire::decode(message)?;
+        let bytes = header.operand[0] as usize;
         let ticket = core.next_ticket;
         core.next_ticket += 1;
         let mut buffer = self.buffer(bytes);
         buffer.resize(bytes, 0);
+        let (to, tag) = (buffer.as_mut_ptr(), header.slot as i32);
         // SAFETY: the buffer travels with the action and is not touched until
         // the receive has completed; moving a Vec does not move its bytes.
-        let request = unsafe { matched.start(buffer.as_mut_ptr()) }?;
-        let origin = core.origins.entry(source).or_default();
-        origin.waiting.push_back(Waiting { ticket, ready: None });
+        let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
+        core.origins[source].waiting.push_back(Waiting { ticket, ready: None });
         core.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
         Ok(())
     }
@@ -353,7 +376,7 @@ impl Messenger {
     /// Handles queued requests of an origin as far as they are here.
     fn drain(&self, engine: &Engine, core: &mut Core, source: usize) -> Result<()> {
         loop {
-            let origin = core.origins.entry(source).or_default();
+            let origin = &mut core.origins[source];
             let Some(first) = origin.waiting.front_mut() else {
                 return Ok(());
             };
@@ -365,7 +388,7 @@ impl Messenger {
                 Some(served) => served?,
                 None => {
                     let ready = Some((buffer, bytes));
-                    let origin = core.origins.entry(source).or_default();
+                    let origin = &mut core.origins[source];
                     origin.waiting.push_front(Waiting { ready, ..waiting });
                     core.stalled.push(source);
                     return Ok(());

@@ -1,5 +1,6 @@
 //! The origin's side: requests, flow control and answers.
 
+use super::inbox;
 use super::wire::{self, Header, Kind};
 use super::{Action, Address, MOST_IN_FLIGHT, Messenger, Number};
 use crate::atomics::Rmw;
@@ -91,9 +92,19 @@ impl Messenger {
     /// Sends without counting: for answers and notices, which are bounded by the
     /// requests that cause them. Never waits.
     pub(super) fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
+        let mut channel = (&self.requests, 0);
+        if buffer.len() > inbox::SMALL {
+            let mut header = Header::new(Kind::Follows, 0);
+            header.slot = self.slot() + 1;
+            header.operand[0] = buffer.len() as u64;
+            channel = (&self.data, header.slot as i32);
+            let mut announcement = self.buffer(wire::MAX_HEAD);
+            wire::encode(header, &Shape::contiguous(0), &mut announcement);
+            self.send(target, announcement)?;
+        }
+        let (comm, tag) = channel;
         // SAFETY: the buffer travels with the action until the send is done.
-        let request =
-            unsafe { p2p::isend(&self.requests, buffer.as_ptr(), buffer.len(), target, 0) }?;
+        let request = unsafe { p2p::isend(comm, buffer.as_ptr(), buffer.len(), target, tag) }?;
         self.started(request, Action::Sent(buffer))
     }
 

@@ -82,7 +82,9 @@ impl Messenger {
                 let (head, rest) = crate::am::wire::split(record)?;
                 engine.am()?.control(engine, &head, rest)?;
             }
-            Kind::Am | Kind::AmLong => fail!(Internal, "an active message came unawaited"),
+            Kind::Am | Kind::AmLong | Kind::Follows => {
+                fail!(Internal, "a request of kind {kind:?} came to the wrong place")
+            }
         }
         if kind.is_counted() {
             self.handled(engine, core, source, cost, kind == Kind::Fence)?;
@@ -187,7 +189,7 @@ impl Messenger {
             unsafe { p2p::irecv(&self.data, to, bytes, Some(source), header.slot as i32) }?;
         let ticket = core.next_ticket;
         core.next_ticket += 1;
-        let origin = core.origins.entry(source).or_default();
+        let origin = &mut core.origins[source];
         origin.waiting.push_front(Waiting { ticket, ready: None });
         core.requests.push(request, Action::Landed { source, ticket, _slab: slab, cost });
         Ok(())
@@ -246,7 +248,7 @@ impl Messenger {
         cost: u64,
         now: bool,
     ) -> Result<()> {
-        let origin = core.origins.entry(source).or_default();
+        let origin = &mut core.origins[source];
         origin.handled += 1;
         origin.handled_bytes += cost;
         let bytes = origin.handled_bytes - origin.confirmed_bytes;

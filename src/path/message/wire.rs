@@ -52,12 +52,14 @@ pub enum Kind {
     AmLong = 17,
     /// What its origin is told.
     AmNotice = 18,
+    /// A request follows on the data channel.
+    Follows = 19,
 }
 
 impl Kind {
     fn from_raw(raw: u8) -> Option<Kind> {
         use Kind::*;
-        const ALL: [Kind; 18] = [
+        const ALL: [Kind; 19] = [
             Put,
             PutLater,
             Accumulate,
@@ -76,13 +78,14 @@ impl Kind {
             Am,
             AmLong,
             AmNotice,
+            Follows,
         ];
         ALL.into_iter().find(|&k| k as u8 == raw)
     }
 
     /// Whether the target counts it, so that a fence waits for it.
     pub fn is_counted(self) -> bool {
-        !matches!(self, Kind::Confirm | Kind::Grant | Kind::Next | Kind::AmNotice)
+        !matches!(self, Kind::Confirm | Kind::Grant | Kind::Next | Kind::AmNotice | Kind::Follows)
     }
 }
 

@@ -1,0 +1,72 @@
+//! Receives that wait for requests.
+//!
+//! A few receives of [`SMALL`] bytes are posted at all times, so that a request goes
+//! from the wire into its buffer without a probe. They are matched in the order in
+//! which they were posted, so looking at the oldest is enough, and requests of one
+//! origin come out in the order in which they were sent. A longer request is
+//! announced by a small one and follows on the data channel.
+
+use crate::error::Result;
+use crate::mpi::{Comm, Request, p2p};
+use std::collections::VecDeque;
+
+/// Longest request that is received without an announcement.
+pub const SMALL: usize = 16 << 10;
+/// Receives that are posted.
+const POSTED: usize = 16;
+
+/// The posted receives, oldest first.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    posted: VecDeque<(Request, Vec<u8>)>,
+}
+
+/// A request that has come.
+#[derive(Debug)]
+pub struct Arrived {
+    /// Its origin.
+    pub source: usize,
+    /// Its length.
+    pub bytes: usize,
+    /// The buffer that it is in, to be given back by [`Inbox::post`].
+    pub buffer: Vec<u8>,
+}
+
+impl Inbox {
+    /// Posts all receives on a channel.
+    pub fn open(comm: &Comm) -> Result<Inbox> {
+        let mut inbox = Inbox::default();
+        for _ in 0..POSTED {
+            inbox.post(comm, vec![0; SMALL])?;
+        }
+        Ok(inbox)
+    }
+
+    /// Posts a receive into a buffer of [`SMALL`] bytes.
+    pub fn post(&mut self, comm: &Comm, mut buffer: Vec<u8>) -> Result<()> {
+        debug_assert_eq!(buffer.len(), SMALL);
+        // SAFETY: the buffer stays with the request until that has completed or was
+        // cancelled; moving a Vec does not move its bytes.
+        let request = unsafe { p2p::irecv(comm, buffer.as_mut_ptr(), SMALL, None, 0) }?;
+        self.posted.push_back((request, buffer));
+        Ok(())
+    }
+
+    /// The next request, if it is here.
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<Arrived>> {
+        let Some((request, _)) = self.posted.front_mut() else { return Ok(None) };
+        let Some((source, bytes)) = request.test_message()? else { return Ok(None) };
+        let buffer = self.posted.pop_front().map(|(_, buffer)| buffer).unwrap_or_default();
+        Ok(Some(Arrived { source, bytes, buffer }))
+    }
+
+    /// Takes the receives back. Nothing may be under way any more.
+    pub fn close(&mut self) -> Result<()> {
+        for (request, _) in &mut self.posted {
+            request.cancel()?;
+        }
+        self.posted.clear();
+        Ok(())
+    }
+}
