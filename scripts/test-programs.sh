@@ -321,6 +321,7 @@ plan_all() {
   plan pass c/memory 2 '' 2500
   plan pass fortran/armci_fortran 3 ''
   plan pass fortran/armci_fortran 2 node-size=1
+  plan pass fortran/mpi_f08 2 ''
   plan pass link/interpose.static 2 ''
   plan pass link/contiguous.static 2 ''
   if command -v pkg-config >/dev/null; then plan pass link/values.pkg-config 2 ''; else echo "skip link/values.pkg-config: no pkg-config"; fi

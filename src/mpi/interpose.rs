@@ -132,3 +132,27 @@ pub unsafe extern "C" fn mpi_init_thread_(
     // SAFETY: the caller's pointers are valid.
     unsafe { init_fortran(*required, provided, ierror) }
 }
+
+/// `MPI_INIT` of Fortran's module `mpi_f08`.
+///
+/// # Safety
+/// `ierror` must be valid, or null where the program leaves it out.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mpi_init_f08_(ierror: *mut ffi::RSMPI_Fint) {
+    // SAFETY: passed on; RSMPI_THREAD_SINGLE is a constant.
+    unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
+}
+
+/// `MPI_INIT_THREAD` of Fortran's module `mpi_f08`.
+///
+/// # Safety
+/// The pointers must be valid; `ierror` may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mpi_init_thread_f08_(
+    required: *mut ffi::RSMPI_Fint,
+    provided: *mut ffi::RSMPI_Fint,
+    ierror: *mut ffi::RSMPI_Fint,
+) {
+    // SAFETY: the caller's pointers are valid.
+    unsafe { init_fortran(*required, provided, ierror) }
+}
