@@ -135,12 +135,22 @@ fn look(engine: &Engine) -> bool {
     })
 }
 
+/// Sends collected messages that have grown old.
+fn flush_aged(engine: &Engine) {
+    if engine.started_am().is_some_and(|am| !am.collects_nothing())
+        && let Err(error) = engine.flush_hooks(true)
+    {
+        log::error!("sending collected messages failed: {error}");
+        crate::mpi::init::abort(error.kind().code());
+    }
+}
+
 /// Sleeps until the bell of the rank's rings, where it has them, else for the nap.
 fn sleep(engine: &Engine, nap: Duration) {
     match engine.started_am().and_then(|am| Some((am, am.node.as_ref()?))) {
         Some((am, node)) => {
             // Rings wake the thread; only MPI and what grows old must be looked at.
-            let alone = !engine.has_messages() && am.hooks_are_none();
+            let alone = !engine.has_messages() && am.collects_nothing();
             let nap = match (am.presence.lingers(), alone) {
                 (true, _) => LINGER,
                 (false, true) => UNDISTURBED,
@@ -162,6 +172,8 @@ fn run(engine: &Engine, stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
         if engine.waiters().load(Ordering::Relaxed) > 0 {
             sleep(engine, longest);
+            // Who waits polls, but does not look after what grows old.
+            flush_aged(engine);
         } else if look(engine) {
             last_busy = Instant::now();
             nap = FIRST_NAP;

@@ -3,23 +3,82 @@
 //! An [`Aggregator`] collects items of one size for one handler, a buffer for each
 //! target. A buffer goes out as one message, the items bare one after the other,
 //! when it is full, when asked ([`Aggregator::flush`]), when it is older than
-//! `PORTOLAN_AGGREGATE_US` (the progress thread looks), and when the job comes to
-//! rest ([`Engine::quiesce`]). The handler sees a whole batch at once.
+//! `PORTOLAN_AGGREGATE_US` (the progress thread looks, and waiting calls where there
+//! is none), and when the job comes to rest ([`Engine::quiesce`]). The handler sees a
+//! whole batch at once.
+//!
+//! A push is a few plain stores for the thread that pushes first, and mostly
+//! ([`Biased`]). The age of a buffer is counted from the look that first finds it
+//! filled, so that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
+//! items for other nodes take the way of [`super::route`].
 
-use super::HandlerId;
-use crate::error::Result;
+use super::{Data, HandlerId, Signals, route};
+use crate::error::{Result, fail};
+use crate::memory::asymmetric::Biased;
 use crate::runtime::Engine;
+use bytemuck::Pod;
+use std::mem::size_of;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Where a batch is full unless the face says otherwise.
+pub const DEFAULT_LIMIT: usize = 64 << 10;
 
 /// Collects items of one size for one handler.
 #[derive(Debug)]
-pub struct Aggregator {}
+pub struct Aggregator {
+    handler: HandlerId,
+    header: Vec<u8>,
+    item: usize,
+    /// Items of a full batch.
+    limit: usize,
+    ranks: usize,
+    buffers: Biased<Buffers>,
+    /// Something may be collected.
+    dirty: AtomicBool,
+    age: Duration,
+    routed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    items: usize,
+    /// How many batches were sent before.
+    batch: u64,
+    /// The batch that a look has found filled, and when.
+    seen: Option<(u64, Instant)>,
+}
+
+#[derive(Debug)]
+struct Buffers {
+    by_target: Vec<Buffer>,
+    spare: Vec<Vec<u8>>,
+}
+
+/// A batch that is to go.
+type Batch = (Vec<u8>, usize);
+
+impl Buffers {
+    /// Takes what is collected for a target.
+    fn take(&mut self, target: usize) -> Batch {
+        let fresh = self.spare.pop().unwrap_or_default();
+        let buffer = &mut self.by_target[target];
+        buffer.batch += 1;
+        (std::mem::replace(&mut buffer.bytes, fresh), std::mem::take(&mut buffer.items))
+    }
+}
 
 impl Aggregator {
     /// Collects items of `item` bytes (0 is legal: only their number travels) for
     /// `handler`. Its messages have `header` with the number of items behind it as
     /// eight bytes, and the items as data. A buffer is full at `limit` bytes (at
-    /// least one item).
+    /// least one item), or 8,192 items.
+    ///
+    /// # Errors
+    /// `State` before handlers were registered, `Argument` for a header that leaves
+    /// no room for the count.
     pub fn new(
         engine: &Engine,
         handler: HandlerId,
@@ -27,23 +86,177 @@ impl Aggregator {
         item: usize,
         limit: usize,
     ) -> Result<Arc<Aggregator>> {
-        let _ = (engine, handler, header, item, limit);
-        todo!()
+        let most = super::MAX_HEADER - 8 - route::HEAD;
+        if header.len() > most {
+            fail!(Argument, "a header of {} bytes; batches have at most {most}", header.len());
+        }
+        let ranks = engine.size();
+        // Whole batches travel with their header, to the nearest and the farthest.
+        let room = (0..ranks).map(|r| engine.eager_limit(r)).min().unwrap_or(limit);
+        let routed = ranks >= engine.config.route_ranks && engine.topology.nodes() > 1;
+        let limit = (limit.min(room) / item.max(1)).clamp(1, 8192);
+        let aggregator = Arc::new(Aggregator {
+            handler,
+            header: header.to_vec(),
+            item,
+            limit,
+            ranks,
+            buffers: Biased::new(Buffers {
+                by_target: (0..ranks).map(|_| Buffer::default()).collect(),
+                spare: Vec::new(),
+            }),
+            dirty: AtomicBool::new(false),
+            age: engine.config.aggregate_age,
+            routed,
+        });
+        let weak = Arc::downgrade(&aggregator);
+        engine.add_flush_hook(Arc::new(move |engine: &Engine, aged| match weak.upgrade() {
+            Some(aggregator) => aggregator.send_collected(engine, aged),
+            None => Ok(false),
+        }))?;
+        Ok(aggregator)
+    }
+
+    /// Bytes of an item.
+    pub fn item(&self) -> usize {
+        self.item
+    }
+
+    /// Items of a full batch.
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Adds an item for `target`. The thread that pushes most often pays least.
     ///
     /// # Errors
-    /// `Rank`; `Argument` where the item has another size.
+    /// `Rank`; `Argument` where the item has another size; those of sending.
     #[inline]
     pub fn push(&self, engine: &Engine, target: usize, item: &[u8]) -> Result<()> {
-        let _ = (engine, target, item);
-        todo!()
+        if item.len() != self.item {
+            return self.wrong_size(item.len());
+        }
+        self.add(engine, target, |buffer| buffer.extend_from_slice(item))
+    }
+
+    /// [`Aggregator::push`] of a number or a plain structure.
+    ///
+    /// # Errors
+    /// As for `push`.
+    #[inline]
+    pub fn push_value<T: Pod>(&self, engine: &Engine, target: usize, item: T) -> Result<()> {
+        if size_of::<T>() != self.item {
+            return self.wrong_size(size_of::<T>());
+        }
+        self.add(engine, target, |buffer| buffer.extend_from_slice(bytemuck::bytes_of(&item)))
+    }
+
+    #[cold]
+    fn wrong_size(&self, bytes: usize) -> Result<()> {
+        fail!(Argument, "an item of {bytes} bytes for batches of items of {}", self.item)
+    }
+
+    #[inline]
+    fn add(&self, engine: &Engine, target: usize, put: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        if target >= self.ranks {
+            return engine.check_rank(target);
+        }
+        let full = self.buffers.with(|buffers| {
+            let buffer = &mut buffers.by_target[target];
+            if buffer.items == 0 {
+                buffer.bytes.reserve(self.limit * self.item);
+                self.dirty.store(true, Ordering::Relaxed);
+            }
+            put(&mut buffer.bytes);
+            buffer.items += 1;
+            (buffer.items == self.limit).then(|| buffers.take(target))
+        });
+        match full {
+            None => Ok(()),
+            Some(batch) => self.send(engine, target, batch),
+        }
     }
 
     /// Sends what is collected.
+    ///
+    /// # Errors
+    /// Those of sending.
     pub fn flush(&self, engine: &Engine) -> Result<()> {
-        let _ = engine;
-        todo!()
+        self.send_collected(engine, false).map(|_| ())
     }
+
+    /// Sends what is collected, or what of it is old; true if anything was.
+    fn send_collected(&self, engine: &Engine, aged: bool) -> Result<bool> {
+        if !self.dirty.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let now = aged.then(Instant::now);
+        let mut any = false;
+        for target in 0..self.ranks {
+            let batch = self.buffers.with(|buffers| {
+                let buffer = &mut buffers.by_target[target];
+                if buffer.items == 0 {
+                    return None;
+                }
+                if let Some(now) = now {
+                    let old = match buffer.seen {
+                        Some((batch, then)) if batch == buffer.batch => now - then >= self.age,
+                        _ => {
+                            buffer.seen = Some((buffer.batch, now));
+                            self.age.is_zero()
+                        }
+                    };
+                    if !old {
+                        return None;
+                    }
+                }
+                Some(buffers.take(target))
+            });
+            if let Some(batch) = batch {
+                any = true;
+                self.send(engine, target, batch)?;
+            }
+        }
+        if !any {
+            // Looked through without finding anything that could go: it may be empty.
+            self.buffers.with(|buffers| {
+                let filled = buffers.by_target.iter().any(|b| b.items > 0);
+                self.dirty.store(filled, Ordering::Relaxed);
+            });
+        }
+        Ok(any)
+    }
+
+    fn send(&self, engine: &Engine, target: usize, (mut bytes, items): Batch) -> Result<()> {
+        let topology = &engine.topology;
+        if self.routed && topology.node_of(target) != topology.my_node() {
+            let way = route::Way { handler: self.handler, header: &self.header, item: self.item };
+            engine.am()?.routes.collect(engine, &way, target, &bytes, items)?;
+        } else {
+            send_batch(engine, self.handler, &self.header, target, &bytes, items)?;
+        }
+        bytes.clear();
+        self.buffers.with(|buffers| {
+            if buffers.spare.len() < 4 {
+                buffers.spare.push(bytes);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Sends a batch to the rank that handles it.
+pub(super) fn send_batch(
+    engine: &Engine,
+    handler: HandlerId,
+    header: &[u8],
+    target: usize,
+    bytes: &[u8],
+    items: usize,
+) -> Result<()> {
+    let mut head = Vec::with_capacity(header.len() + 8);
+    head.extend_from_slice(header);
+    head.extend_from_slice(&(items as u64).to_ne_bytes());
+    // SAFETY: no address is given.
+    unsafe { engine.send_am(target, handler, &head, Data::Bytes(bytes), Signals::default()) }
 }

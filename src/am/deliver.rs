@@ -476,9 +476,9 @@ impl Am {
         }
     }
 
-    /// Whether no face collects anything.
-    pub(crate) fn hooks_are_none(&self) -> bool {
-        self.hooks.read().is_empty()
+    /// Whether nothing is collected that grows old.
+    pub(crate) fn collects_nothing(&self) -> bool {
+        self.hooks.read().is_empty() && self.routes.is_empty()
     }
 
     /// Ends the completion thread, when it has nothing to do any more.

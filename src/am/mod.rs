@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`aggregate`] | many small items in few messages |
+//! | `route` | batches to other nodes by way of one rank on each side |
 //! | [`wire`] | what travels: the head of a message |
 //! | [`ring`] | a ring of messages from one rank to another of its node, in shared memory |
 //! | [`node`] | the rings of a node: sending, polling, waking a sleeping rank |
@@ -48,10 +49,12 @@ pub mod node;
 pub mod presence;
 pub mod quiesce;
 pub mod ring;
+mod route;
 mod send;
 pub mod state;
 pub mod wire;
 
+pub(crate) use route::{ROUTE, Route};
 pub use state::{Am, Hook};
 
 use crate::error::{Result, fail};

@@ -7,6 +7,7 @@
 //! counted on one side only while the counts were collected would have changed one
 //! of the sums between the two rounds.
 
+use super::Am;
 use crate::error::Result;
 use crate::runtime::Engine;
 use std::sync::atomic::Ordering;
@@ -40,8 +41,20 @@ impl Engine {
     /// Runs the flush hooks; true if one sent anything.
     pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
         let am = self.am()?;
+        // Sending may wait, and waiting looks again.
+        if aged && am.flushing.swap(true, Ordering::Acquire) {
+            return Ok(false);
+        }
+        let flushed = self.run_hooks(am, aged);
+        if aged {
+            am.flushing.store(false, Ordering::Release);
+        }
+        flushed
+    }
+
+    fn run_hooks(&self, am: &Am, aged: bool) -> Result<bool> {
         let hooks = am.hooks.read().clone();
-        let mut any = false;
+        let mut any = am.routes.flush(self, aged)?;
         for hook in hooks {
             any |= hook(self, aged)?;
         }

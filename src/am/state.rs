@@ -5,6 +5,7 @@ use super::deliver::Work;
 use super::later::Later;
 use super::node::{Incoming, Node};
 use super::presence::Presence;
+use super::route::Routes;
 use super::{Handler, HandlerId, Signal};
 use crate::error::{Result, fail};
 use crate::path::anywhere::Accesses;
@@ -189,6 +190,9 @@ pub struct Am {
     pub(super) locked: AtomicBool,
     pub(super) later: Later,
     pub(crate) presence: Presence,
+    pub(super) routes: Routes,
+    /// A thread sends what has grown old.
+    pub(super) flushing: AtomicBool,
     pub(super) hooks: RwLock<Vec<Hook>>,
     /// Messages that this rank has sent.
     pub(super) sent: AtomicU64,
@@ -222,6 +226,8 @@ impl Am {
             locked: AtomicBool::new(false),
             later: Later::default(),
             presence: Presence::default(),
+            routes: Routes::default(),
+            flushing: AtomicBool::new(false),
             hooks: RwLock::default(),
             sent: AtomicU64::new(0),
             handled: AtomicU64::new(0),

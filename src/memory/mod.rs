@@ -2,6 +2,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`asymmetric`] | barriers that one side pays for both |
 //! | [`shm`] | a file in shared memory, mapped by the ranks of a node; room checks |
 //! | [`cut`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
@@ -30,6 +31,7 @@
 //! takes a whole number of them; the length that was asked for is kept for the
 //! bounds check.
 
+pub mod asymmetric;
 pub mod cut;
 pub mod index;
 pub mod local;

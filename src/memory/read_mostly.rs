@@ -2,20 +2,19 @@
 //!
 //! A reader says so in a slot of its own thread and then looks whether somebody
 //! changes the value: two plain memory accesses, no locked instruction, and
-//! nothing that readers on other cores share. The changer pays for both sides:
-//! it announces the change, lets the kernel put a memory barrier into every
-//! thread of the process (`membarrier(2)`), and then waits until no thread is
-//! reading. Where the kernel has no such call, readers use a barrier themselves.
+//! nothing that readers on other cores share. The changer pays for both sides
+//! ([`super::asymmetric`]): it announces the change and then waits until no thread is
+//! reading.
 //!
 //! Reading may nest: an inner reader goes ahead, since the changer waits for the
 //! outer one anyway. A thread that reads must not change, nor wait for anything
 //! while it reads that waits for a change.
 
+use super::asymmetric::{heavy, light};
 use parking_lot::Mutex;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Deref;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 /// What one thread tells those who change.
 #[derive(Debug)]
@@ -62,33 +61,6 @@ fn new_slot() -> &'static Slot {
     // A thread that is past its destructors keeps the slot for ever.
     let _ = LEASE.try_with(|lease| lease.set(Some(Lease(slot))));
     slot
-}
-
-/// Whether those who change put the barrier into the readers.
-#[inline]
-fn asymmetric() -> bool {
-    static ASYMMETRIC: OnceLock<bool> = OnceLock::new();
-    *ASYMMETRIC.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
-}
-
-fn membarrier(command: libc::c_int) -> bool {
-    // SAFETY: the call touches no memory of ours; commands that the kernel does
-    // not know are refused.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
-}
-
-/// A barrier in every thread of the process.
-fn barrier_everywhere() {
-    fence(Ordering::SeqCst);
-    if !asymmetric() {
-        return;
-    }
-    let done = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
-        // A process made by fork has to say again that it will use it.
-        || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
-            && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
-        || membarrier(libc::MEMBARRIER_CMD_GLOBAL);
-    assert!(done, "membarrier was there and is there no more");
 }
 
 /// A value for many readers and rare changes.
@@ -142,7 +114,6 @@ impl<T> Drop for Reading<'_, T> {
 impl<T> ReadMostly<T> {
     /// Holds `value`.
     pub fn new(value: T) -> ReadMostly<T> {
-        asymmetric();
         ReadMostly {
             value: UnsafeCell::new(value),
             changing: AtomicBool::new(false),
@@ -157,11 +128,7 @@ impl<T> ReadMostly<T> {
         let depth = slot.depth.load(Ordering::Relaxed);
         slot.depth.store(depth + 1, Ordering::Relaxed);
         // The announcement above must be seen before the look below is taken.
-        if asymmetric() {
-            compiler_fence(Ordering::SeqCst);
-        } else {
-            fence(Ordering::SeqCst);
-        }
+        light();
         if self.changing.load(Ordering::Acquire) && depth == 0 {
             self.after_change(slot);
         }
@@ -193,7 +160,7 @@ impl<T> ReadMostly<T> {
         let _one = self.changer.lock();
         self.changing.store(true, Ordering::Relaxed);
         let _announced = Announced(&self.changing);
-        barrier_everywhere();
+        heavy();
         // Threads that come after this list was read see the announcement: their
         // slot was made under its lock.
         for slot in SLOTS.lock().iter() {

@@ -137,7 +137,7 @@ impl Engine {
         let mut busy = false;
         if let Some(am) = self.started_am() {
             busy = am.poll(self)?;
-            if !busy && !am.hooks_are_none() {
+            if !busy && !am.collects_nothing() {
                 busy = self.flush_hooks(true)?;
             }
         }
@@ -145,6 +145,19 @@ impl Engine {
             Some(messenger) => Ok(busy | messenger.poll(self)?),
             None => Ok(busy),
         }
+    }
+
+    /// Without a progress thread, waiting calls look after what grows old.
+    fn flush_aged_sometimes(&self) -> Result<()> {
+        const EVERY: u32 = 64;
+        if let Some(am) = self.started_am()
+            && crate::am::state::running().is_none()
+            && self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY)
+            && !am.collects_nothing()
+        {
+            self.flush_hooks(true)?;
+        }
+        Ok(())
     }
 
     /// Runs something in which the thread does not poll, within a wait.
@@ -169,6 +182,9 @@ impl Progress for Engine {
             && !self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(BUSY_POKE)
         {
             return Ok(true);
+        }
+        if !self.watched.load(Ordering::Relaxed) {
+            self.flush_aged_sometimes()?;
         }
         match &self.messenger {
             Some(messenger) => messenger.poll(self),

@@ -55,6 +55,8 @@ pub struct Engine {
     /// The progress thread runs.
     watched: AtomicBool,
     polls: AtomicU32,
+    /// Polls without a progress thread.
+    looks: AtomicU32,
     /// There are messages, but no thread that serves them.
     threadless: AtomicBool,
     spin: u32,

@@ -196,6 +196,7 @@ impl Engine {
             waiters: AtomicU32::new(0),
             watched: AtomicBool::new(false),
             polls: AtomicU32::new(0),
+            looks: AtomicU32::new(0),
             threadless: AtomicBool::new(false),
             // Polling longer is of use only with a core for every rank.
             spin: if on_node > cores { config.spin.min(20) } else { config.spin },
@@ -230,7 +231,7 @@ impl Engine {
         if self.am.set(Am::new(node, ranks)).is_err() {
             fail!(State, "active messages are started by two threads at a time");
         }
-        self.register_anywhere()?;
+        self.register_own()?;
         if self.has_thread() || self.config.progress_thread == ThreadChoice::Off {
             return Ok(());
         }

@@ -70,15 +70,16 @@ const READ: HandlerId = HandlerId(1);
 const ANSWER: HandlerId = HandlerId(2);
 
 impl Engine {
-    /// Makes the handlers known, before all others.
-    pub(crate) fn register_anywhere(&self) -> Result<()> {
+    /// Makes the engine's own handlers known, before all others.
+    pub(crate) fn register_own(&self) -> Result<()> {
         let handlers = &self.am()?.handlers;
         let ids = [
             handlers.add("portolan::write", Arc::new(Write))?,
             handlers.add("portolan::read", Arc::new(Read))?,
             handlers.add("portolan::answer", Arc::new(Answered))?,
         ];
-        if ids != [WRITE, READ, ANSWER] {
+        let route = handlers.add("portolan::route", Arc::new(crate::am::Route))?;
+        if ids != [WRITE, READ, ANSWER] || route != crate::am::ROUTE {
             fail!(Internal, "the engine's own handlers are {ids:?}");
         }
         Ok(())

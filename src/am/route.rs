@@ -1,0 +1,204 @@
+//! Batches to other nodes by way of one rank on each side.
+//!
+//! With many ranks, a buffer for each target holds few items, and each goes out as a
+//! small message. So items for ranks of another node are first gathered at one rank
+//! of the own node, the *gateway* to that node, from all ranks of the own one; they
+//! travel together to one rank of the other node, which hands them out there.
+//! Meanwhile each item carries its final rank.
+//!
+//! Each hop is a message, counted like any other, and what a gateway has gathered is
+//! sent by the same flushes as what faces have collected, so that quiescence covers
+//! all of it.
+
+use super::aggregate::send_batch;
+use super::{Accept, Arrival, Data, Handler, HandlerId, Signals};
+use crate::error::{Result, fail};
+use crate::runtime::Engine;
+use bytemuck::{Pod, Zeroable};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::mem::size_of;
+use std::time::Instant;
+
+/// The number of the handler below: the engine's own, the same on all ranks.
+pub const ROUTE: HandlerId = HandlerId(3);
+/// Bytes that routing adds to a header.
+pub const HEAD: usize = size_of::<Head>();
+/// Gathered bytes that go together.
+const FULL: usize = 48 << 10;
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Head {
+    item: u64,
+    handler: u32,
+    /// The node that the items go to.
+    node: u32,
+}
+
+/// What is the same for all items of an aggregator.
+#[derive(Debug)]
+pub struct Way<'a> {
+    /// Who handles them.
+    pub handler: HandlerId,
+    /// The header of their batches.
+    pub header: &'a [u8],
+    /// Bytes of an item.
+    pub item: usize,
+}
+
+/// What goes together: the node, the handler, the item's size, the header.
+type Key = (usize, u16, usize, Vec<u8>);
+
+#[derive(Debug)]
+struct Gathered {
+    bytes: Vec<u8>,
+    since: Instant,
+}
+
+/// What this rank has gathered as a gateway.
+#[derive(Debug, Default)]
+pub struct Routes {
+    gathered: Mutex<HashMap<Key, Gathered>>,
+}
+
+impl Routes {
+    /// Brings a batch for a rank of another node on its way.
+    pub(super) fn collect(
+        &self,
+        engine: &Engine,
+        way: &Way<'_>,
+        target: usize,
+        items: &[u8],
+        count: usize,
+    ) -> Result<()> {
+        let mut bytes = Vec::with_capacity(items.len() + 4 * count);
+        for n in 0..count {
+            bytes.extend_from_slice(&(target as u32).to_ne_bytes());
+            bytes.extend_from_slice(&items[n * way.item..][..way.item]);
+        }
+        let node = engine.topology.node_of(target);
+        let here = engine.topology.ranks_of(engine.topology.my_node());
+        let gateway = here[node % here.len()];
+        if gateway == engine.rank() {
+            return self.gather(engine, way, node, &bytes);
+        }
+        pass_on(engine, way, node, gateway, &bytes)
+    }
+
+    /// Adds items at their gateway.
+    fn gather(&self, engine: &Engine, way: &Way<'_>, node: usize, bytes: &[u8]) -> Result<()> {
+        let key = (node, way.handler.0, way.item, way.header.to_vec());
+        let full = {
+            let mut gathered = self.gathered.lock();
+            let all = gathered
+                .entry(key)
+                .or_insert_with(|| Gathered { bytes: Vec::new(), since: Instant::now() });
+            if all.bytes.is_empty() {
+                all.since = Instant::now();
+            }
+            all.bytes.extend_from_slice(bytes);
+            (all.bytes.len() >= FULL).then(|| std::mem::take(&mut all.bytes))
+        };
+        match full {
+            Some(bytes) => cross(engine, way, node, &bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends what is gathered, or what of it is old; true if anything was.
+    pub(super) fn flush(&self, engine: &Engine, aged: bool) -> Result<bool> {
+        let age = engine.config.aggregate_age;
+        let ready: Vec<(Key, Vec<u8>)> = self
+            .gathered
+            .lock()
+            .iter_mut()
+            .filter(|(_, g)| !g.bytes.is_empty() && (!aged || g.since.elapsed() >= age))
+            .map(|(key, g)| (key.clone(), std::mem::take(&mut g.bytes)))
+            .collect();
+        for ((node, handler, item, header), bytes) in &ready {
+            let way = Way { handler: HandlerId(*handler), header, item: *item };
+            cross(engine, &way, *node, bytes)?;
+        }
+        Ok(!ready.is_empty())
+    }
+
+    /// Whether nothing is gathered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.gathered.lock().values().all(|g| g.bytes.is_empty())
+    }
+}
+
+/// From the gateway to its partner on the other node.
+fn cross(engine: &Engine, way: &Way<'_>, node: usize, bytes: &[u8]) -> Result<()> {
+    let there = engine.topology.ranks_of(node);
+    let partner = there[engine.topology.my_node() % there.len()];
+    pass_on(engine, way, node, partner, bytes)
+}
+
+fn pass_on(engine: &Engine, way: &Way<'_>, node: usize, to: usize, bytes: &[u8]) -> Result<()> {
+    let head = Head { item: way.item as u64, handler: way.handler.0.into(), node: node as u32 };
+    let header = [bytemuck::bytes_of(&head), way.header].concat();
+    // SAFETY: no address is given.
+    unsafe { engine.send_am(to, ROUTE, &header, Data::Bytes(bytes), Signals::default()) }
+}
+
+/// What a gateway, and its partner, do with items.
+pub(crate) struct Route;
+
+impl Handler for Route {
+    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+        let Some((head, header)) = message.header.split_at_checked(HEAD) else {
+            fail!(Internal, "rank {} sent a batch without its way", message.origin);
+        };
+        let head: Head = bytemuck::pod_read_unaligned(head);
+        let (item, node) = (head.item as usize, head.node as usize);
+        let way = Way { handler: HandlerId(head.handler as u16), header, item };
+        let at_goal = node == engine.topology.my_node();
+        let origin = message.origin;
+        if let Some(bytes) = message.data {
+            if at_goal {
+                hand_out(engine, &way, origin, bytes)?;
+            } else {
+                engine.am()?.routes.gather(engine, &way, node, bytes)?;
+            }
+            return Ok(Accept::DONE);
+        }
+        // Longer than what comes along: handled when it is here.
+        let header = header.to_vec();
+        let handler = way.handler;
+        let then = move |engine: &Engine, bytes: Vec<u8>| {
+            let way = Way { handler, header: &header, item };
+            let done = if at_goal {
+                hand_out(engine, &way, origin, &bytes)
+            } else {
+                engine.am().and_then(|am| am.routes.gather(engine, &way, node, &bytes))
+            };
+            if let Err(error) = done {
+                log::error!("a batch from rank {origin} is lost: {error}");
+                crate::mpi::init::abort(error.kind().code());
+            }
+        };
+        Ok(Accept { to: super::Destination::Buffer, then: super::Then::Inline(Box::new(then)) })
+    }
+}
+
+/// Sorts items by their final rank and sends each its batch.
+fn hand_out(engine: &Engine, way: &Way<'_>, origin: usize, bytes: &[u8]) -> Result<()> {
+    let stride = way.item + 4;
+    if !bytes.len().is_multiple_of(stride) {
+        fail!(Internal, "rank {origin} sent {} bytes of items of {stride}", bytes.len());
+    }
+    let mut batches: HashMap<u32, (Vec<u8>, usize)> = HashMap::new();
+    for item in bytes.chunks_exact(stride) {
+        let (rank, item) = item.split_at(4);
+        let rank = u32::from_ne_bytes(rank.try_into().unwrap_or_default());
+        let batch = batches.entry(rank).or_default();
+        batch.0.extend_from_slice(item);
+        batch.1 += 1;
+    }
+    for (rank, (bytes, items)) in batches {
+        send_batch(engine, way.handler, way.header, rank as usize, &bytes, items)?;
+    }
+    Ok(())
+}
