@@ -12,21 +12,20 @@
 //! filled, so that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
 //! items for other nodes take the way of [`super::route`].
 
-use super::{Data, HandlerId, Signals, route};
+use super::{Data, HandlerId, Hook, Signals, route};
 use crate::error::{Result, fail};
 use crate::memory::asymmetric::Biased;
 use crate::runtime::Engine;
 use bytemuck::Pod;
 use std::mem::size_of;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Where a batch is full unless the face says otherwise.
 pub const DEFAULT_LIMIT: usize = 64 << 10;
 
 /// Collects items of one size for one handler.
-#[derive(Debug)]
 pub struct Aggregator {
     handler: HandlerId,
     header: Vec<u8>,
@@ -37,8 +36,21 @@ pub struct Aggregator {
     buffers: Biased<Buffers>,
     /// Something may be collected.
     dirty: AtomicBool,
+    /// Batches that were taken and are not sent yet.
+    sending: AtomicUsize,
     age: Duration,
     routed: bool,
+    hook: OnceLock<Hook>,
+}
+
+impl std::fmt::Debug for Aggregator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Aggregator")
+            .field("handler", &self.handler)
+            .field("item", &self.item)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -106,14 +118,18 @@ impl Aggregator {
                 spare: Vec::new(),
             }),
             dirty: AtomicBool::new(false),
+            sending: AtomicUsize::new(0),
+            hook: OnceLock::new(),
             age: engine.config.aggregate_age,
             routed,
         });
         let weak = Arc::downgrade(&aggregator);
-        engine.add_flush_hook(Arc::new(move |engine: &Engine, aged| match weak.upgrade() {
+        let hook: Hook = Arc::new(move |engine: &Engine, aged| match weak.upgrade() {
             Some(aggregator) => aggregator.send_collected(engine, aged),
             None => Ok(false),
-        }))?;
+        });
+        engine.add_flush_hook(hook.clone())?;
+        let _ = aggregator.hook.set(hook);
         Ok(aggregator)
     }
 
@@ -169,7 +185,7 @@ impl Aggregator {
             }
             put(&mut buffer.bytes);
             buffer.items += 1;
-            (buffer.items == self.limit).then(|| buffers.take(target))
+            (buffer.items == self.limit).then(|| self.take(buffers, target))
         });
         match full {
             None => Ok(()),
@@ -177,7 +193,9 @@ impl Aggregator {
         }
     }
 
-    /// Sends what is collected.
+    /// Sends what is collected. On return all items that were pushed before have been
+    /// sent, also those that another thread was about to send (but not in a handler,
+    /// which must not wait for that).
     ///
     /// # Errors
     /// Those of sending.
@@ -187,6 +205,16 @@ impl Aggregator {
 
     /// Sends what is collected, or what of it is old; true if anything was.
     fn send_collected(&self, engine: &Engine, aged: bool) -> Result<bool> {
+        let sent = self.send_dirty(engine, aged)?;
+        if !aged && super::state::running().is_none() {
+            engine.wait_until(&|| "batches that other threads send".into(), || {
+                Ok(self.sending.load(Ordering::Acquire) == 0)
+            })?;
+        }
+        Ok(sent)
+    }
+
+    fn send_dirty(&self, engine: &Engine, aged: bool) -> Result<bool> {
         if !self.dirty.load(Ordering::Relaxed) {
             return Ok(false);
         }
@@ -210,7 +238,7 @@ impl Aggregator {
                         return None;
                     }
                 }
-                Some(buffers.take(target))
+                Some(self.take(buffers, target))
             });
             if let Some(batch) = batch {
                 any = true;
@@ -227,14 +255,16 @@ impl Aggregator {
         Ok(any)
     }
 
+    /// Takes what is collected for a target; [`Aggregator::send`] is to follow.
+    fn take(&self, buffers: &mut Buffers, target: usize) -> Batch {
+        self.sending.fetch_add(1, Ordering::Relaxed);
+        buffers.take(target)
+    }
+
     fn send(&self, engine: &Engine, target: usize, (mut bytes, items): Batch) -> Result<()> {
-        let topology = &engine.topology;
-        if self.routed && topology.node_of(target) != topology.my_node() {
-            let way = route::Way { handler: self.handler, header: &self.header, item: self.item };
-            engine.am()?.routes.collect(engine, &way, target, &bytes, items)?;
-        } else {
-            send_batch(engine, self.handler, &self.header, target, &bytes, items)?;
-        }
+        let sent = self.send_bytes(engine, target, &bytes, items);
+        self.sending.fetch_sub(1, Ordering::Release);
+        sent?;
         bytes.clear();
         self.buffers.with(|buffers| {
             if buffers.spare.len() < 4 {
@@ -242,6 +272,26 @@ impl Aggregator {
             }
         });
         Ok(())
+    }
+
+    fn send_bytes(&self, engine: &Engine, target: usize, bytes: &[u8], items: usize) -> Result<()> {
+        let topology = &engine.topology;
+        if self.routed && topology.node_of(target) != topology.my_node() {
+            let way = route::Way { handler: self.handler, header: &self.header, item: self.item };
+            engine.am()?.routes.collect(engine, &way, target, bytes, items)
+        } else {
+            send_batch(engine, self.handler, &self.header, target, bytes, items)
+        }
+    }
+}
+
+impl Drop for Aggregator {
+    fn drop(&mut self) {
+        if let (Ok(engine), Some(hook)) = (crate::runtime::current(), self.hook.get())
+            && let Err(error) = engine.remove_flush_hook(hook)
+        {
+            log::debug!("an aggregator outlives active messages: {error}");
+        }
     }
 }
 

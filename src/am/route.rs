@@ -18,6 +18,7 @@ use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::mem::size_of;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The number of the handler below: the engine's own, the same on all ranks.
@@ -60,6 +61,8 @@ struct Gathered {
 #[derive(Debug, Default)]
 pub struct Routes {
     gathered: Mutex<HashMap<Key, Gathered>>,
+    /// Flushes that have taken something and not sent it yet.
+    flushing: AtomicUsize,
 }
 
 impl Routes {
@@ -109,16 +112,24 @@ impl Routes {
     /// Sends what is gathered, or what of it is old; true if anything was.
     pub(super) fn flush(&self, engine: &Engine, aged: bool) -> Result<bool> {
         let age = engine.config.aggregate_age;
-        let ready: Vec<(Key, Vec<u8>)> = self
-            .gathered
-            .lock()
+        let mut gathered = self.gathered.lock();
+        self.flushing.fetch_add(1, Ordering::Relaxed);
+        let ready: Vec<(Key, Vec<u8>)> = gathered
             .iter_mut()
             .filter(|(_, g)| !g.bytes.is_empty() && (!aged || g.since.elapsed() >= age))
             .map(|(key, g)| (key.clone(), std::mem::take(&mut g.bytes)))
             .collect();
-        for ((node, handler, item, header), bytes) in &ready {
+        drop(gathered);
+        let sent = ready.iter().try_for_each(|((node, handler, item, header), bytes)| {
             let way = Way { handler: HandlerId(*handler), header, item: *item };
-            cross(engine, &way, *node, bytes)?;
+            cross(engine, &way, *node, bytes)
+        });
+        self.flushing.fetch_sub(1, Ordering::Release);
+        sent?;
+        if !aged && super::state::running().is_none() {
+            engine.wait_until(&|| "batches that other threads pass on".into(), || {
+                Ok(self.flushing.load(Ordering::Acquire) == 0)
+            })?;
         }
         Ok(!ready.is_empty())
     }
