@@ -2,8 +2,8 @@
 
 use crate::child::Ctx;
 use crate::{
-    atomics, collectives, consistency, driver, errors, fences, flood, groups, large, lifecycle,
-    limits, mutexes, progress, random, segments, threads,
+    am, am_errors, anywhere, atomics, collectives, consistency, driver, errors, fences, flood,
+    groups, large, lifecycle, limits, mutexes, progress, random, segments, threads,
 };
 
 /// One way to run the engine.
@@ -61,6 +61,36 @@ pub const CONFIGS: &[Config] = &[
         label: "node_size=2 atomics=mpi",
         env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_ATOMICS", "mpi")],
         ranks: &[3],
+        ..BASE
+    },
+    Config { label: "am=mpi", env: &[("PORTOLAN_AM", "mpi")], ranks: &[2, 3], quick: &[2], ..BASE },
+    Config {
+        label: "am=node small rings cross_memory=off",
+        env: &[
+            ("PORTOLAN_AM", "node"),
+            ("PORTOLAN_AM_RING_BYTES", "16K"),
+            ("PORTOLAN_CROSS_MEMORY", "off"),
+        ],
+        ranks: &[2, 4],
+        quick: &[2],
+        ..BASE
+    },
+    Config {
+        label: "node_size=2 routed",
+        env: &[
+            ("PORTOLAN_NODE_SIZE", "2"),
+            ("PORTOLAN_ROUTE_RANKS", "1"),
+            ("PORTOLAN_PATH", "message"),
+        ],
+        ranks: &[4],
+        quick: &[4],
+        ..BASE
+    },
+    Config {
+        label: "am=node thread=0",
+        env: &[("PORTOLAN_AM", "node"), ("PORTOLAN_PROGRESS_THREAD", "0")],
+        ranks: &[3],
+        served: false,
         ..BASE
     },
     Config {
@@ -192,6 +222,17 @@ pub const CHECKS: &[Check] = &[
     Check { name: "group_orders", seconds: 60, on: several, run: groups::orders },
     Check { name: "collectives", seconds: 60, on: always, run: collectives::collectives },
     Check { name: "reductions", seconds: 60, on: always, run: collectives::reductions },
+    Check { name: "am_sizes", seconds: 90, on: always, run: am::sizes },
+    Check { name: "am_nested", seconds: 60, on: always, run: am::nested },
+    Check { name: "am_answers", seconds: 60, on: always, run: am::answers },
+    Check { name: "am_fences", seconds: 60, on: always, run: am::fences },
+    Check { name: "am_computing", seconds: 60, on: two_served, run: am::computing },
+    Check { name: "am_aggregates", seconds: 60, on: always, run: am::aggregates },
+    Check { name: "am_many_handlers", seconds: 60, on: always, run: am::many_handlers },
+    Check { name: "am_senders", seconds: 60, on: threaded, run: am::senders },
+    Check { name: "am_errors", seconds: 60, on: always, run: am_errors::errors },
+    Check { name: "anywhere", seconds: 60, on: always, run: anywhere::anywhere },
+    Check { name: "anywhere_errors", seconds: 60, on: always, run: anywhere::errors },
     Check { name: "huge_ask", seconds: 60, on: always, run: limits::huge_ask },
     Check { name: "many_segments", seconds: 120, on: two, run: segments::many },
     Check { name: "no_leaks", seconds: 90, on: always, run: limits::no_leaks },
@@ -348,6 +389,30 @@ pub const ALONE: &[Alone] = &[
         label: "default",
         end: End::Fails(&["rank 1 FAILED in step 'on purpose'"]),
         run: lifecycle::fail_on_purpose,
+        ..ALONE_BASE
+    },
+    Alone { name: "am_lives", label: "default", run: am_errors::lives, ..ALONE_BASE },
+    Alone {
+        name: "am_lives_mpi",
+        label: "am=mpi",
+        env: &[("PORTOLAN_AM", "mpi")],
+        ranks: 3,
+        run: am_errors::lives,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "a_handler_panics",
+        label: "default",
+        end: End::Fails(&["the handler the unlucky one panicked", "thirteen"]),
+        run: am_errors::panics,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "a_handler_fails",
+        label: "am=mpi",
+        env: &[("PORTOLAN_AM", "mpi")],
+        end: End::Fails(&["the handler the refusing one failed"]),
+        run: am_errors::fails,
         ..ALONE_BASE
     },
     Alone {

@@ -15,6 +15,9 @@
 //!
 //! A failed random check prints its seed; `PORTOLAN_TEST_SEED` runs it again.
 
+mod am;
+mod am_errors;
+mod anywhere;
 mod atomics;
 mod cases;
 mod child;

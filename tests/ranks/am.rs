@@ -1,0 +1,530 @@
+//! Active messages: all sizes and kinds, storms with nested sends, answers, order,
+//! completions, quiescence.
+
+use crate::child::{Ctx, step};
+use crate::rng::Rng;
+use parking_lot::Mutex;
+use portolan::am::aggregate::Aggregator;
+use portolan::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then};
+use portolan::error::Result;
+use portolan::peer::Tally;
+use portolan::runtime::Engine;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// A handler made of a function.
+pub struct Runs<F>(pub F);
+
+impl<F> Handler for Runs<F>
+where
+    F: Fn(&Engine, &Arrival<'_>) -> Result<Accept> + Send + Sync,
+{
+    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+        (self.0)(engine, message)
+    }
+}
+
+/// Registers one handler that may send to itself on other ranks.
+pub fn register<F>(
+    ctx: &Ctx,
+    name: &str,
+    make: impl FnOnce(Arc<OnceLock<HandlerId>>) -> F,
+) -> HandlerId
+where
+    F: Fn(&Engine, &Arrival<'_>) -> Result<Accept> + Send + Sync + 'static,
+{
+    let own = Arc::new(OnceLock::new());
+    let handler: Arc<dyn Handler> = Arc::new(Runs(make(own.clone())));
+    let ids = ctx.engine.register_handlers(vec![(name.to_string(), handler)]).expect("register");
+    own.set(ids[0]).expect("set once");
+    ctx.barrier();
+    ids[0]
+}
+
+/// Ends a handler's life.
+pub fn unregister(ctx: &Ctx, id: HandlerId) {
+    ctx.engine.quiesce().expect("quiesce");
+    ctx.engine.unregister_handlers(&[id]).expect("unregister");
+}
+
+fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    (0..len).map(|i| (i as u64).wrapping_mul(31).wrapping_add(seed) as u8).collect()
+}
+
+/// Sizes around every border, to every rank, with each destination, each moment of
+/// completion and each kind of data; each completion is told once.
+pub fn sizes(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let got = Arc::new(AtomicU64::new(0));
+    let count = got.clone();
+    let id = register(ctx, "sizes", |_| {
+        move |_: &Engine, m: &Arrival<'_>| {
+            let (to, then, seed) = (m.header[0], m.header[1], u64::from(m.header[2]));
+            let (len, origin) = (m.len, m.origin);
+            assert!(m.data.is_none_or(|d| d == pattern(len, seed)), "data that came along");
+            let count = count.clone();
+            let place = (to == 0)
+                .then(|| Box::leak(vec![0u8; len].into_boxed_slice()).as_mut_ptr() as usize);
+            let check = move |_: &Engine, buffer: Vec<u8>| {
+                if let Some(place) = place {
+                    // SAFETY: leaked above with this length, and taken back once.
+                    let place = unsafe {
+                        Box::from_raw(std::ptr::slice_from_raw_parts_mut(place as *mut u8, len))
+                    };
+                    assert!(*place == *pattern(len, seed), "{len} bytes of rank {origin} in place");
+                }
+                assert!(to != 1 || buffer == pattern(len, seed), "{len} bytes in a buffer");
+                count.fetch_add(1, Ordering::Relaxed);
+            };
+            let to = match place {
+                Some(place) => Destination::At(place as *mut u8),
+                None if to == 1 => Destination::Buffer,
+                None => Destination::Taken,
+            };
+            let then = match then {
+                0 => Then::Inline(Box::new(check)),
+                _ => Then::Later(Box::new(check)),
+            };
+            Ok(Accept { to, then })
+        }
+    });
+    let eager = engine.eager_limit((ctx.me + 1) % ctx.n).min(1 << 20);
+    let mut all = vec![
+        0,
+        1,
+        7,
+        8,
+        23,
+        24,
+        25,
+        31,
+        32,
+        33,
+        4000,
+        eager - 1,
+        eager,
+        eager + 1,
+        1 << 20,
+        5 << 20,
+    ];
+    if !ctx.quick {
+        all.extend([16 << 20, 64 << 20]);
+    }
+    let tally = Arc::new(Tally::default());
+    let told = AtomicU32::new(0);
+    let called = Arc::new(AtomicU32::new(0));
+    let mut sent = 0;
+    for (turn, &len) in all.iter().enumerate() {
+        step(format!("sizes: {len} bytes"));
+        let kinds = if len > 8 << 20 { 1 } else { 6 };
+        for kind in 0..kinds {
+            let data = pattern(len, (turn + kind) as u64);
+            let header = [kind as u8 % 3, (turn % 2) as u8, (turn + kind) as u8];
+            for target in 0..ctx.n {
+                let counted = called.clone();
+                tally.begin();
+                let signals = match kind {
+                    0 | 3 => Signals {
+                        origin: Signal::Tally(tally.clone()),
+                        completion: Signal::Count(&raw const told),
+                    },
+                    1 | 4 => Signals {
+                        origin: Signal::Call(Box::new(move |_| {
+                            counted.fetch_add(1, Ordering::Relaxed);
+                        })),
+                        completion: Signal::Tally(tally.clone()),
+                    },
+                    _ => Signals {
+                        origin: Signal::Count(&raw const told),
+                        completion: Signal::Tally(tally.clone()),
+                    },
+                };
+                let data = match kind % 3 {
+                    0 => Data::At(data.as_ptr(), len),
+                    1 => Data::Owned(data.clone()),
+                    _ => Data::Bytes(&data),
+                };
+                // SAFETY: the data and the counter outlive the wait below.
+                unsafe { engine.send_am(target, id, &header, data, signals) }.expect("send");
+                sent += 1;
+            }
+            engine.wait_until(&|| "tallies".into(), || tally.check()).expect("wait");
+        }
+    }
+    engine.quiesce().expect("quiesce");
+    assert_eq!(got.load(Ordering::Relaxed), sent, "messages that were handled here");
+    let all = told.load(Ordering::Relaxed) + called.load(Ordering::Relaxed);
+    engine
+        .wait_until(&|| "counts".into(), || {
+            Ok(told.load(Ordering::Relaxed) + called.load(Ordering::Relaxed) >= all)
+        })
+        .expect("wait");
+    assert_eq!(u64::from(all), sent, "completions by counter and call");
+    unregister(ctx, id);
+}
+
+/// All ranks send to all, and handlers send on, to a random depth; what comes out is
+/// what went in, and after quiescence nothing moves.
+pub fn nested(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let (sum, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let counted = (sum.clone(), seen.clone());
+    let n = ctx.n;
+    let id = register(ctx, "nested", |own| {
+        move |engine: &Engine, m: &Arrival<'_>| {
+            let word =
+                |i: usize| u64::from_ne_bytes(m.header[i * 8..][..8].try_into().expect("a word"));
+            let (depth, value) = (word(0), word(1));
+            counted.0.fetch_add(value, Ordering::Relaxed);
+            counted.1.fetch_add(1, Ordering::Relaxed);
+            assert!(m.data.is_none_or(|d| d == pattern(m.len, value)));
+            if depth > 0 {
+                let mut rng = Rng::new(value, &[depth]);
+                for _ in 0..2 {
+                    let header = [depth - 1, value + 1].map(u64::to_ne_bytes).concat();
+                    let len = if rng.one_in(20) { rng.below(100_000) } else { rng.below(200) };
+                    let data = pattern(len, value + 1);
+                    engine.send_message(rng.below(n), *own.get().expect("set"), &header, &data)?;
+                }
+            }
+            let to = if m.data.is_none() { Destination::Buffer } else { Destination::Taken };
+            let check = move |_: &Engine, data: Vec<u8>| {
+                assert!(data.is_empty() || data == pattern(data.len(), value))
+            };
+            Ok(Accept { to, then: Then::Inline(Box::new(check)) })
+        }
+    });
+    let mut rng = Rng::new(ctx.seed, &[ctx.me as u64, 77]);
+    let rounds = if ctx.quick { 300 } else { 1500 };
+    for round in 0..3 {
+        let (mut expected, mut messages) = (0u64, 0u64);
+        for i in 0..rounds {
+            step(format!("nested: round {round}, message {i}"));
+            let (depth, value) = (rng.below(5) as u64, rng.below(1000) as u64);
+            let header = [depth, value].map(u64::to_ne_bytes).concat();
+            let data = pattern(rng.below(3000), value);
+            engine.send_message(rng.below(ctx.n), id, &header, &data).expect("send");
+            for level in 0..=depth {
+                expected += (value + level) << level;
+                messages += 1 << level;
+            }
+        }
+        engine.quiesce().expect("quiesce");
+        let mine =
+            [sum.swap(0, Ordering::Relaxed), seen.swap(0, Ordering::Relaxed), expected, messages];
+        let all: Vec<[u64; 4]> = engine.world().allgather(engine, &mine).expect("allgather");
+        let total = |i: usize| all.iter().map(|x| x[i]).sum::<u64>();
+        assert_eq!((total(0), total(1)), (total(2), total(3)), "sums and messages");
+        ctx.barrier();
+    }
+    unregister(ctx, id);
+}
+
+/// Handlers that answer, order from one origin, a completion handler that waits for an
+/// answer itself.
+pub fn answers(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let last = Arc::new(Mutex::new(vec![0u64; ctx.n]));
+    let got = Arc::new(AtomicU64::new(0));
+    let (order, answers) = (last.clone(), got.clone());
+    let threads = engine.thread_level() == portolan::mpi::init::ThreadLevel::Multiple;
+    let id = register(ctx, "answers", |own| {
+        move |engine: &Engine, m: &Arrival<'_>| {
+            let number = u64::from_ne_bytes(m.header[1..9].try_into().expect("a number"));
+            let own = *own.get().expect("set");
+            match m.header[0] {
+                b'a' => {
+                    answers.fetch_add(number, Ordering::Release);
+                }
+                b'q' => {
+                    let mut order = order.lock();
+                    assert_eq!(
+                        order[m.origin] + 1,
+                        number,
+                        "messages of rank {} in order",
+                        m.origin
+                    );
+                    order[m.origin] = number;
+                    engine.send_message(
+                        m.origin,
+                        own,
+                        &[b"a".as_slice(), &1u64.to_ne_bytes()].concat(),
+                        &[],
+                    )?;
+                }
+                _ => {
+                    // Asks back, waits for the answer, and only then answers.
+                    let (origin, answers) = (m.origin, answers.clone());
+                    let ask = move |engine: &Engine, _| {
+                        let before = answers.load(Ordering::Acquire);
+                        let one = [b"a".as_slice(), &1u64.to_ne_bytes()].concat();
+                        if threads {
+                            engine.send_message(engine.rank(), own, &one, &[]).expect("to itself");
+                            engine
+                                .wait_until(&|| "its own answer".into(), || {
+                                    Ok(answers.load(Ordering::Acquire) > before)
+                                })
+                                .expect("a completion handler may wait");
+                        } else {
+                            answers.fetch_add(1, Ordering::Release);
+                        }
+                        let thousand = [b"a".as_slice(), &1000u64.to_ne_bytes()].concat();
+                        engine.send_message(origin, own, &thousand, &[]).expect("answer");
+                    };
+                    return Ok(Accept { to: Destination::Taken, then: Then::Later(Box::new(ask)) });
+                }
+            }
+            Ok(Accept::DONE)
+        }
+    });
+    let rounds = if ctx.quick { 500 } else { 3000 };
+    let target = (ctx.me + 1) % ctx.n;
+    for i in 1..=rounds {
+        step(format!("answers: question {i}"));
+        let header = [b"q".as_slice(), &(i as u64).to_ne_bytes()].concat();
+        engine.send_message(target, id, &header, &pattern(i % 3000, 0)).expect("ask");
+        if i % 7 == 0 {
+            engine
+                .wait_until(&|| "answers".into(), || Ok(got.load(Ordering::Acquire) >= i as u64))
+                .expect("wait");
+        }
+    }
+    engine.quiesce().expect("quiesce");
+    assert_eq!(got.swap(0, Ordering::Relaxed), rounds as u64);
+    ctx.barrier();
+    for _ in 0..20 {
+        let header = [b"l".as_slice(), &[0; 8]].concat();
+        engine.send_message(target, id, &header, &[]).expect("ask");
+    }
+    engine.quiesce().expect("quiesce");
+    assert_eq!(got.load(Ordering::Relaxed), 20 * 1001, "answers of completion handlers");
+    unregister(ctx, id);
+}
+
+/// Fences, and the lock of the handlers.
+pub fn fences(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let inside = Arc::new(AtomicU64::new(0));
+    let count = inside.clone();
+    let id = register(ctx, "fences", |_| {
+        move |_: &Engine, _: &Arrival<'_>| {
+            count.fetch_add(1, Ordering::SeqCst);
+            Ok(Accept { to: Destination::Buffer, then: Then::Nothing })
+        }
+    });
+    let seen = ctx.allocate(8);
+    for round in 1..=10u64 {
+        step(format!("fences: round {round}"));
+        for target in 0..ctx.n {
+            for len in [0, 10, 70_000, 2 << 20] {
+                // SAFETY: the data is static.
+                unsafe {
+                    static ZEROS: [u8; 2 << 20] = [0; 2 << 20];
+                    engine
+                        .send_am(target, id, &[], Data::At(ZEROS.as_ptr(), len), Signals::default())
+                        .expect("send");
+                }
+            }
+        }
+        engine.fence_all_messages().expect("fence");
+        ctx.barrier();
+        assert_eq!(
+            inside.load(Ordering::SeqCst),
+            round * 4 * ctx.n as u64,
+            "after fence and barrier"
+        );
+        ctx.barrier();
+    }
+    ctx.free(seen);
+    step("fences: the lock of the handlers");
+    engine.lock_handlers().expect("lock");
+    engine.lock_handlers().expect("lock again");
+    let before = inside.load(Ordering::SeqCst);
+    ctx.barrier(); // all have locked theirs
+    engine.send_message(ctx.me, id, &[], &[]).expect("to itself");
+    engine.send_message((ctx.me + 1) % ctx.n, id, &[], &[]).expect("to the next");
+    let until = Instant::now() + Duration::from_millis(30);
+    while Instant::now() < until {
+        engine.probe().expect("probe");
+    }
+    assert_eq!(inside.load(Ordering::SeqCst), before, "no handler runs while they are locked");
+    engine.unlock_handlers().expect("unlock");
+    assert_eq!(inside.load(Ordering::SeqCst), before, "locked twice");
+    engine.unlock_handlers().expect("unlock");
+    assert!(engine.unlock_handlers().is_err(), "one unlock too many");
+    engine.quiesce().expect("quiesce");
+    assert_eq!(inside.load(Ordering::SeqCst), before + 2);
+    unregister(ctx, id);
+}
+
+/// A rank that computes answers all the same.
+pub fn computing(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let got = Arc::new(AtomicU64::new(0));
+    let count = got.clone();
+    let id = register(ctx, "computing", |own| {
+        move |engine: &Engine, m: &Arrival<'_>| {
+            if m.header.is_empty() {
+                count.fetch_add(1, Ordering::Release);
+            } else {
+                engine.send_message(m.origin, *own.get().expect("set"), &[], &[])?;
+            }
+            Ok(Accept::DONE)
+        }
+    });
+    step("computing");
+    if ctx.me == 1 {
+        let until = Instant::now() + Duration::from_millis(300);
+        let mut x = 1u64;
+        while Instant::now() < until {
+            x = std::hint::black_box(x.wrapping_mul(31));
+        }
+        assert!(
+            got.load(Ordering::Acquire) > 0,
+            "questions were answered while this rank computed"
+        );
+    } else {
+        // One at a time, the last of them after the other has stopped computing.
+        for i in 1..=20u64 {
+            engine.send_message(1, id, &[1], &[]).expect("ask");
+            engine
+                .wait_until(&|| "an answer".into(), || Ok(got.load(Ordering::Acquire) >= i))
+                .expect("wait");
+            engine.send_message(1, id, &[], &[]).expect("tell");
+        }
+    }
+    unregister(ctx, id);
+}
+
+/// Collected items arrive, by fullness, flush, age and rest; handlers collect too.
+pub fn aggregates(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let (sum, items) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let counted = (sum.clone(), items.clone());
+    let again: Arc<OnceLock<Arc<Aggregator>>> = Arc::default();
+    let nested = again.clone();
+    let n = ctx.n;
+    let id = register(ctx, "aggregates", |_| {
+        move |engine: &Engine, m: &Arrival<'_>| {
+            let data = m.data.expect("batches come whole");
+            let count = u64::from_ne_bytes(m.header[2..10].try_into().expect("a count"));
+            assert_eq!((&m.header[..2], data.len() as u64), (b"hd".as_slice(), count * 8));
+            for item in data.chunks_exact(8) {
+                let value = u64::from_ne_bytes(item.try_into().expect("a word"));
+                counted.0.fetch_add(value, Ordering::Relaxed);
+                counted.1.fetch_add(1, Ordering::Relaxed);
+                if value > 0 && value % 64 == 0 {
+                    nested.get().expect("set").push_value(
+                        engine,
+                        value as usize / 64 % n,
+                        value / 2,
+                    )?;
+                }
+            }
+            Ok(Accept::DONE)
+        }
+    });
+    let aggregator = Aggregator::new(engine, id, b"hd", 8, 4096).expect("aggregator");
+    assert!(again.set(aggregator.clone()).is_ok());
+    ctx.barrier();
+    let mut rng = Rng::new(ctx.seed, &[ctx.me as u64, 5]);
+    let (mut expected, mut number) = (0u64, 0u64);
+    let mut push = |target: usize| {
+        let mut value = rng.below(100_000) as u64;
+        aggregator.push_value(engine, target, value).expect("push");
+        loop {
+            (expected, number) = (expected + value, number + 1);
+            if value == 0 || value % 64 != 0 {
+                break;
+            }
+            value /= 2;
+        }
+    };
+    for i in 0..if ctx.quick { 20_000 } else { 200_000 } {
+        push(i % ctx.n);
+        if i % 5000 == 0 {
+            step(format!("aggregates: item {i}"));
+            aggregator.flush(engine).expect("flush");
+        }
+    }
+    assert!(aggregator.push(engine, ctx.n, &[0; 8]).is_err(), "a rank outside");
+    assert!(aggregator.push(engine, 0, &[0; 7]).is_err(), "an item of another size");
+    engine.quiesce().expect("quiesce");
+    let mine = [sum.load(Ordering::Relaxed), items.load(Ordering::Relaxed), expected, number];
+    let all: Vec<[u64; 4]> = engine.world().allgather(engine, &mine).expect("allgather");
+    let total = |i: usize| all.iter().map(|x| x[i]).sum::<u64>();
+    assert_eq!((total(0), total(1)), (total(2), total(3)), "sums and items");
+    step("aggregates: by age");
+    ctx.barrier();
+    let before = items.load(Ordering::Relaxed);
+    aggregator.push_value(engine, (ctx.me + 1) % ctx.n, 1u64).expect("push");
+    engine
+        .wait_until(&|| "an item that nobody flushes".into(), || {
+            Ok(items.load(Ordering::Relaxed) > before)
+        })
+        .expect("wait");
+    ctx.barrier();
+    drop(again);
+    unregister(ctx, id);
+}
+
+/// Many handlers, and the same names again.
+pub fn many_handlers(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let hits = Arc::new(AtomicU64::new(0));
+    for life in 0..2 {
+        step(format!("many_handlers: life {life}"));
+        let handlers = (0..if ctx.quick { 300 } else { 2000u64 })
+            .map(|n| {
+                let hits = hits.clone();
+                let handler = move |_: &Engine, _: &Arrival<'_>| {
+                    hits.fetch_add(n, Ordering::Relaxed);
+                    Ok(Accept::DONE)
+                };
+                (format!("many {n}"), Arc::new(Runs(handler)) as Arc<dyn Handler>)
+            })
+            .collect();
+        let ids = engine.register_handlers(handlers).expect("register");
+        for id in &ids {
+            engine.send_message((ctx.me + 1) % ctx.n, *id, &[], &[]).expect("send");
+        }
+        engine.quiesce().expect("quiesce");
+        let all = ids.len() as u64;
+        assert_eq!(hits.swap(0, Ordering::Relaxed), all * (all - 1) / 2);
+        engine.unregister_handlers(&ids).expect("unregister");
+        assert!(engine.send_message(ctx.me, ids[0], &[], &[]).is_err(), "an unregistered handler");
+    }
+}
+
+/// Several threads of a rank send at once.
+pub fn senders(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let sum = Arc::new(AtomicU64::new(0));
+    let count = sum.clone();
+    let id = register(ctx, "senders", |_| {
+        move |_: &Engine, m: &Arrival<'_>| {
+            count.fetch_add(m.len as u64 + 1, Ordering::Relaxed);
+            Ok(Accept { to: Destination::Buffer, then: Then::Nothing })
+        }
+    });
+    let rounds = if ctx.quick { 300 } else { 2000 };
+    step("senders: three threads");
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            scope.spawn(move || {
+                for i in 0..rounds {
+                    let data = pattern(if i % 50 == 0 { 150_000 } else { i % 100 }, 0);
+                    engine.send_message((i + thread) % ctx.n, id, &[0; 16], &data).expect("send");
+                }
+            });
+        }
+    });
+    engine.quiesce().expect("quiesce");
+    let one: u64 =
+        (0..rounds as u64).map(|i| 1 + if i % 50 == 0 { 150_000 } else { i % 100 }).sum();
+    let all: Vec<u64> =
+        engine.world().allgather(engine, &sum.load(Ordering::Relaxed)).expect("allgather");
+    assert_eq!(all.iter().sum::<u64>(), one * 3 * ctx.n as u64);
+    unregister(ctx, id);
+}

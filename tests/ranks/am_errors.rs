@@ -1,0 +1,122 @@
+//! Active messages that are refused, and handlers that fail.
+
+use crate::am::{Runs, register, unregister};
+use crate::child::{self, Ctx, step};
+use portolan::am::{Accept, Arrival, Data, Handler, HandlerId, MAX_HEADER, Signals};
+use portolan::error::{ErrorKind, Result};
+use portolan::mpi::init::ThreadLevel;
+use portolan::runtime::Engine;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+fn nothing(_: &Engine, _: &Arrival<'_>) -> Result<Accept> {
+    Ok(Accept::DONE)
+}
+
+fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
+    result.expect_err("an error").kind()
+}
+
+/// Bad arguments send nothing; registrations that differ register nothing.
+pub fn errors(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let said = Arc::new(Mutex::new(String::new()));
+    let text = said.clone();
+    let id = register(ctx, "errors", |_| {
+        move |engine: &Engine, m: &Arrival<'_>| {
+            // A handler that would wait is told so.
+            let error = engine.wait_until(&String::new, || Ok(false)).expect_err("a wait");
+            *text.lock().expect("lock") = format!("{error} {:?}", Engine::running_handler());
+            assert_eq!(m.len, 0);
+            Ok(Accept::DONE)
+        }
+    });
+    step("errors: arguments");
+    let send =
+        |target: usize, id: HandlerId, header: &[u8]| engine.send_message(target, id, header, &[]);
+    assert_eq!(kind(send(ctx.n, id, &[])), ErrorKind::Rank);
+    assert_eq!(kind(send(usize::MAX, id, &[])), ErrorKind::Rank);
+    assert_eq!(kind(send(0, id, &[0; MAX_HEADER + 1])), ErrorKind::Argument);
+    // SAFETY: the null address is refused.
+    let null =
+        unsafe { engine.send_am(0, id, &[], Data::At(std::ptr::null(), 8), Signals::default()) };
+    assert_eq!(kind(null), ErrorKind::Argument);
+    // SAFETY: no bytes are read.
+    unsafe {
+        engine.send_am(0, id, &[0; MAX_HEADER], Data::At(std::ptr::null(), 0), Signals::default())
+    }
+    .expect("null without bytes is legal");
+    engine.quiesce().expect("quiesce");
+    if ctx.me == 0 {
+        let said = said.lock().expect("lock");
+        assert!(said.contains("the handler errors called") && said.contains("Some"), "{said}");
+    }
+    step("errors: registration");
+    let named = |name: &str| (name.to_string(), Arc::new(Runs(nothing)) as Arc<dyn Handler>);
+    if ctx.n > 1 {
+        let order = if ctx.me == 1 { ["b", "a"] } else { ["a", "b"] };
+        let result = engine.register_handlers(order.map(named).into());
+        assert_eq!(kind(result), ErrorKind::Argument, "another order on one rank");
+        let few = if ctx.me == 0 { vec![named("a")] } else { vec![] };
+        assert_eq!(kind(engine.register_handlers(few)), ErrorKind::Argument, "fewer on some");
+    }
+    assert_eq!(kind(engine.register_handlers(vec![named("errors")])), ErrorKind::Argument);
+    assert_eq!(kind(engine.register_handlers(vec![named("x"), named("x")])), ErrorKind::Argument);
+    let ids = engine.register_handlers(["a", "b"].map(named).into()).expect("nothing was kept");
+    engine.unregister_handlers(&ids).expect("unregister");
+    assert!(engine.unlock_handlers().is_err(), "not locked");
+    unregister(ctx, id);
+}
+
+fn one_handler(name: &str, run: fn(&Engine, &Arrival<'_>) -> Result<Accept>) {
+    let engine = child::start();
+    let handler: Arc<dyn Handler> = Arc::new(Runs(run));
+    let ids = engine.register_handlers(vec![(name.into(), handler)]).expect("register");
+    if engine.rank() == 0 {
+        engine.send_message(1, ids[0], &[], &[]).expect("send");
+    }
+    engine.quiesce().expect("quiesce");
+}
+
+/// A handler that panics ends the job and is named.
+pub fn panics() {
+    one_handler("the unlucky one", |_, _| panic!("thirteen"));
+}
+
+/// So does one that returns an error.
+pub fn fails() {
+    one_handler("the refusing one", |engine, _| {
+        engine.check_rank(usize::MAX)?;
+        Ok(Accept::DONE)
+    });
+}
+
+/// The engine starts again after a stop, and so do active messages.
+pub fn lives() {
+    child::host_init(ThreadLevel::Multiple);
+    for life in 0..3u32 {
+        step(format!("lives: {life}"));
+        let engine = child::start();
+        let hits = Arc::new(AtomicU32::new(0));
+        let count = hits.clone();
+        let handler = move |_: &Engine, _: &Arrival<'_>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(Accept::DONE)
+        };
+        let handler: Arc<dyn Handler> = Arc::new(Runs(handler));
+        let ids = engine.register_handlers(vec![("life".into(), handler)]).expect("register");
+        for target in 0..engine.size() {
+            engine.send_message(target, ids[0], &[life as u8], &[7; 100]).expect("send");
+        }
+        let all = engine.size() as u32;
+        if life < 2 {
+            engine.quiesce().expect("quiesce");
+            assert_eq!(hits.load(Ordering::Relaxed), all);
+        }
+        drop(engine);
+        // The stop itself waits for what is under way.
+        Engine::stop().expect("stop");
+        assert_eq!(hits.load(Ordering::Relaxed), all);
+    }
+    child::host_finalize();
+}

@@ -1,0 +1,169 @@
+//! Any memory of any rank: stack, heap, globals, segments.
+
+use crate::child::{Ctx, step};
+use crate::rng::Rng;
+use portolan::error::ErrorKind;
+use portolan::path::anywhere::Span;
+use portolan::peer::Tally;
+use std::sync::Arc;
+
+static mut GLOBAL: [u8; 4096] = [0; 4096];
+static CONSTANT: [u8; 4096] = [3; 4096];
+
+fn span(local: *const u8, remote: usize, bytes: usize) -> Span {
+    Span { local: local as usize, remote, bytes }
+}
+
+/// Active messages carry what cannot be reached otherwise.
+fn start(ctx: &Ctx) {
+    ctx.engine.register_handlers(Vec::new()).expect("active messages start");
+    ctx.barrier();
+}
+
+/// Random spans of all kinds of memory against a model.
+pub fn anywhere(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    start(ctx);
+    const HEAP: usize = 600_000;
+    let mut stack = [0u8; 8192];
+    let mut heap = vec![0u8; HEAP];
+    let segment = ctx.allocate(50_000);
+    let mine = [
+        (&raw mut GLOBAL as u64, 4096),
+        (stack.as_mut_ptr() as u64, 8192),
+        (heap.as_mut_ptr() as u64, HEAP as u64),
+        (segment.parts()[ctx.me].address() as u64, 50_000),
+    ];
+    for (address, bytes) in mine {
+        // SAFETY: the four regions are this rank's own, and nobody writes yet.
+        unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes as usize) };
+    }
+    let flat = mine.map(|(a, b)| [a, b]).concat();
+    let flat: [u64; 8] = flat.try_into().expect("eight numbers");
+    let all: Vec<[u64; 8]> = engine.world().allgather(engine, &flat).expect("allgather");
+    ctx.barrier();
+    // Each rank writes to the next one only, and knows what must be there.
+    let target = (ctx.me + 1) % ctx.n;
+    let mut model: Vec<Vec<u8>> =
+        (0..4).map(|r| vec![0; all[target][r * 2 + 1] as usize]).collect();
+    let mut rng = Rng::new(ctx.seed, &[ctx.me as u64, 3]);
+    let rounds = if ctx.quick { 60 } else { 300 };
+    for round in 0..rounds {
+        step(format!("anywhere: round {round}"));
+        let put = rng.one_in(2);
+        let started = rng.one_in(3);
+        let n = rng.range(1, 12);
+        let (mut spans, mut places) = (Vec::new(), Vec::new());
+        let mut buffers: Vec<Vec<u8>> = Vec::new();
+        for _ in 0..n {
+            let region = rng.below(4);
+            let size = model[region].len();
+            let most = if rng.one_in(10) { size } else { size.min(300) };
+            let bytes = rng.below(most + 1);
+            let offset = rng.below(size - bytes + 1);
+            let buffer: Vec<u8> =
+                (0..bytes).map(|_| if put { rng.next() as u8 } else { 0 }).collect();
+            let remote = all[target][region * 2] as usize + offset;
+            spans.push(span(buffer.as_ptr(), remote, bytes));
+            places.push((region, offset));
+            buffers.push(buffer);
+        }
+        // A later span of one call may overlap an earlier one only in order.
+        let tally = Arc::new(Tally::default());
+        // SAFETY: the buffers live until the waits below; the target's regions are
+        // written by this rank only.
+        unsafe {
+            match (put, started) {
+                (true, false) => {
+                    spans.iter().for_each(|s| engine.put_anywhere(target, &[*s]).expect("put"))
+                }
+                (true, true) => {
+                    for s in &spans {
+                        engine.start_put_anywhere(target, &[*s], &tally).expect("put");
+                        engine.wait_until(&String::new, || tally.check()).expect("wait");
+                    }
+                }
+                (false, false) => engine.get_anywhere(target, &spans).expect("get"),
+                (false, true) => engine.start_get_anywhere(target, &spans, &tally).expect("get"),
+            }
+        }
+        engine.wait_until(&|| "spans".into(), || tally.check()).expect("wait");
+        for ((region, offset), buffer) in places.into_iter().zip(&buffers) {
+            let known = &mut model[region][offset..offset + buffer.len()];
+            if put {
+                known.copy_from_slice(buffer);
+            } else {
+                assert!(
+                    known == &buffer[..],
+                    "{} bytes at {offset} of region {region}",
+                    buffer.len()
+                );
+            }
+        }
+    }
+    step("anywhere: lists of puts that do not overlap");
+    let words: Vec<u64> = (0..1000).map(|i| i * 7 + ctx.me as u64).collect();
+    let heap_there = all[target][4] as usize;
+    let spans: Vec<Span> =
+        (0..1000).map(|i| span(words[i..].as_ptr().cast(), heap_there + i * 24, 8)).collect();
+    // SAFETY: as above.
+    unsafe { engine.put_anywhere(target, &spans) }.expect("put");
+    let mut back = vec![0u8; 24_000];
+    // SAFETY: as above.
+    unsafe { engine.get_anywhere(target, &[span(back.as_mut_ptr(), heap_there, 24_000)]) }
+        .expect("get");
+    for (i, word) in words.iter().enumerate() {
+        assert_eq!(back[i * 24..i * 24 + 8], word.to_ne_bytes());
+    }
+    ctx.barrier();
+    std::hint::black_box((&stack, &heap));
+    ctx.free(segment);
+}
+
+/// Bad addresses are errors, and nobody is harmed.
+pub fn errors(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    start(ctx);
+    let mut here = vec![1u8; 300_000];
+    let constant = &raw const CONSTANT as u64;
+    let all: Vec<u64> = engine.world().allgather(engine, &constant).expect("allgather");
+    let target = (ctx.me + 1) % ctx.n;
+    // SAFETY: nothing is read or written: all are refused, or have no bytes.
+    unsafe {
+        let zero = span(std::ptr::null(), 0, 0);
+        engine.put_anywhere(target, &[zero]).expect("no bytes");
+        engine.get_anywhere(target, &[zero, zero]).expect("no bytes");
+        let null = engine.put_anywhere(target, &[span(here.as_ptr(), 0, 8)]).expect_err("null");
+        assert_eq!(null.kind(), ErrorKind::Argument);
+        let null = engine.get_anywhere(target, &[span(std::ptr::null(), 64, 8)]).expect_err("null");
+        assert_eq!(null.kind(), ErrorKind::Argument);
+        let rank = engine.put_anywhere(ctx.n, &[span(here.as_ptr(), 64, 8)]).expect_err("rank");
+        assert_eq!(rank.kind(), ErrorKind::Rank);
+    }
+    if ctx.n > 1 {
+        for bytes in [8, 1000, 300_000] {
+            step(format!("anywhere: {bytes} bytes that are not there"));
+            let nowhere = span(here.as_mut_ptr(), 64, bytes);
+            // SAFETY: the local bytes are the vector's; the remote ones do not exist.
+            unsafe {
+                let error = engine.get_anywhere(target, &[nowhere]).expect_err("unmapped");
+                assert_eq!(error.kind(), ErrorKind::Address, "{error}");
+                let error = engine.put_anywhere(target, &[nowhere]).expect_err("unmapped");
+                assert_eq!(error.kind(), ErrorKind::Address, "{error}");
+            }
+        }
+        step("anywhere: constants");
+        let there = all[target] as usize;
+        // SAFETY: the local bytes are the vector's.
+        unsafe {
+            engine.get_anywhere(target, &[span(here.as_mut_ptr(), there, 4096)]).expect("get");
+            assert!(here[..4096].iter().all(|&b| b == 3));
+            let error = engine
+                .put_anywhere(target, &[span(here.as_ptr(), there, 16)])
+                .expect_err("constant");
+            assert_eq!(error.kind(), ErrorKind::Address, "{error}");
+        }
+    }
+    ctx.barrier();
+    assert!(CONSTANT.iter().all(|&b| b == 3));
+}
