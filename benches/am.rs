@@ -1,0 +1,542 @@
+//! What active messages cost, each figure beside its reference in the same run.
+//!
+//!     cargo bench --bench am [-- --quick]
+//!
+//! Starts two ranks under the MPI launcher, once with rings and once with MPI's
+//! messages. The figures are medians of rounds in turn; *required* is what the
+//! library is to reach.
+
+use mpi::ffi;
+use portolan::am::aggregate::Aggregator;
+use portolan::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signals, Then};
+use portolan::error::Result;
+use portolan::mpi::Flavour;
+use portolan::runtime::Engine;
+use std::ffi::c_void;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+fn launched() -> bool {
+    ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().any(|name| std::env::var(name).is_ok())
+}
+
+/// Starts this program again under the launcher, for each transport.
+fn launch() -> ExitCode {
+    let me = std::env::current_exe().expect("the path of this program");
+    let mut short = 0;
+    for am in ["node", "mpi"] {
+        let (launcher, flags): (_, &[&str]) = match Flavour::built() {
+            Flavour::Mpich | Flavour::Other => ("mpiexec.mpich", &["-bind-to", "core"]),
+            Flavour::OpenMpi => {
+                ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "core"])
+            }
+        };
+        let launcher = std::env::var("MPIEXEC").unwrap_or_else(|_| launcher.into());
+        let mut command = Command::new(launcher);
+        command.args(flags).args(["-n", "2"]).arg(&me).args(std::env::args().skip(1));
+        match command.env("PORTOLAN_AM", am).status() {
+            Ok(status) if status.success() => {}
+            other => {
+                eprintln!("am: the launch with PORTOLAN_AM={am} failed: {other:?}");
+                short += 1;
+            }
+        }
+    }
+    if short > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+static HITS: AtomicU64 = AtomicU64::new(0);
+
+struct Count;
+impl Handler for Count {
+    fn arrive(&self, _: &Engine, _: &Arrival<'_>) -> Result<Accept> {
+        HITS.fetch_add(1, Ordering::Relaxed);
+        Ok(Accept::DONE)
+    }
+}
+
+/// Answers to the handler registered before it.
+struct Answer;
+impl Handler for Answer {
+    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+        engine.send_message(message.origin, *COUNT.get().expect("set"), message.header, &[])?;
+        Ok(Accept::DONE)
+    }
+}
+
+static COUNT: std::sync::OnceLock<HandlerId> = std::sync::OnceLock::new();
+
+/// Takes long data into one place.
+struct Place(*mut u8);
+// SAFETY: the memory outlives the handler and is written by one message at a time.
+unsafe impl Send for Place {}
+// SAFETY: as above.
+unsafe impl Sync for Place {}
+impl Handler for Place {
+    fn arrive(&self, _: &Engine, _: &Arrival<'_>) -> Result<Accept> {
+        let count = |_: &Engine, _| {
+            HITS.fetch_add(1, Ordering::Relaxed);
+        };
+        Ok(Accept { to: Destination::At(self.0), then: Then::Inline(Box::new(count)) })
+    }
+}
+
+/// The table of RandomAccess.
+struct Table(*mut u64, usize);
+// SAFETY: handlers of a rank run one at a time, and nobody else touches the table
+// while updates are under way.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+fn update(table: *mut u64, mask: usize, bytes: &[u8]) {
+    for item in bytes.chunks_exact(8) {
+        let value = u64::from_ne_bytes(item.try_into().expect("eight bytes"));
+        // SAFETY: the mask keeps the index inside the table.
+        unsafe { *table.add(value as usize & mask) ^= value };
+    }
+}
+
+impl Handler for Table {
+    fn arrive(&self, _: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+        update(self.0, self.1 - 1, message.data.unwrap_or_default());
+        Ok(Accept::DONE)
+    }
+}
+
+struct Bench {
+    engine: Arc<Engine>,
+    ids: Vec<HandlerId>,
+    me: usize,
+    over_mpi: bool,
+    quick: bool,
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn next(x: u64) -> u64 {
+    (x << 1) ^ if (x as i64) < 0 { 7 } else { 0 }
+}
+
+impl Bench {
+    fn barrier(&self) {
+        self.engine.world().barrier(&*self.engine).expect("barrier");
+    }
+
+    fn wait_for(&self, hits: u64) {
+        let reached = || Ok(HITS.load(Ordering::Relaxed) >= hits);
+        self.engine.wait_until(&|| "messages".into(), reached).expect("wait");
+    }
+
+    fn ask(&self) {
+        let hits = HITS.load(Ordering::Relaxed) + 1;
+        self.engine.send_message(1, self.ids[1], &[0; 8], &[]).expect("send");
+        self.wait_for(hits);
+    }
+
+    fn row(
+        &self,
+        what: &str,
+        value: f64,
+        unit: &str,
+        beside: &str,
+        ratio: f64,
+        wanted: &str,
+        ok: bool,
+    ) {
+        if self.me == 0 {
+            let am = if self.over_mpi { "mpi" } else { "node" };
+            let verdict = if ok { "ok" } else { "SHORT" };
+            println!(
+                "{am:5} {what:32} {value:10.3} {unit:9} {beside:28} {ratio:8.3}  {wanted:10} {verdict}"
+            );
+        }
+    }
+
+    /// Nanoseconds of a round trip, both sides waiting in the library.
+    fn round_trip(&self, n: u32) -> f64 {
+        self.barrier();
+        let begun = Instant::now();
+        if self.me == 0 {
+            (0..n).for_each(|_| self.ask());
+        }
+        let each = begun.elapsed().as_secs_f64() / f64::from(n) * 1e9;
+        self.barrier();
+        each
+    }
+
+    /// The same by MPI's own messages of `bytes`.
+    fn mpi_round_trip(&self, buffer: &mut [u8], n: u32, answer: usize) -> f64 {
+        self.barrier();
+        let begun = Instant::now();
+        for _ in 0..n {
+            let whole = buffer.len();
+            if self.me == 0 {
+                self.mpi_send(&buffer[..whole]);
+                self.mpi_receive(&mut buffer[..answer]);
+            } else {
+                self.mpi_receive(&mut buffer[..whole]);
+                self.mpi_send(&buffer[..answer]);
+            }
+        }
+        begun.elapsed().as_secs_f64() / f64::from(n) * 1e9
+    }
+
+    fn mpi_send(&self, bytes: &[u8]) {
+        // SAFETY: the buffer has the bytes; MPI runs.
+        let rc = unsafe {
+            ffi::MPI_Send(
+                bytes.as_ptr().cast::<c_void>(),
+                bytes.len() as i32,
+                ffi::RSMPI_UINT8_T,
+                1 - self.me as i32,
+                9,
+                ffi::RSMPI_COMM_WORLD,
+            )
+        };
+        assert_eq!(rc, 0, "MPI_Send");
+    }
+
+    fn mpi_receive(&self, bytes: &mut [u8]) {
+        // SAFETY: as above.
+        let rc = unsafe {
+            ffi::MPI_Recv(
+                bytes.as_mut_ptr().cast::<c_void>(),
+                bytes.len() as i32,
+                ffi::RSMPI_UINT8_T,
+                1 - self.me as i32,
+                9,
+                ffi::RSMPI_COMM_WORLD,
+                ffi::RSMPI_STATUS_IGNORE,
+            )
+        };
+        assert_eq!(rc, 0, "MPI_Recv");
+    }
+
+    /// A bare ping-pong of two flags in shared memory.
+    fn flags(&self, words: [&AtomicU64; 2], n: u64) -> f64 {
+        let base = words[0].load(Ordering::Relaxed);
+        self.barrier();
+        let begun = Instant::now();
+        for i in base + 1..=base + n {
+            if self.me == 0 {
+                words[0].store(i, Ordering::Release);
+            }
+            while words[1 - self.me].load(Ordering::Acquire) < i {
+                std::hint::spin_loop();
+            }
+            if self.me == 1 {
+                words[1].store(i, Ordering::Release);
+            }
+        }
+        begun.elapsed().as_secs_f64() / n as f64 * 1e9
+    }
+
+    fn latency(&self) {
+        let engine = &*self.engine;
+        let segment = engine.allocate(engine.world(), 256).expect("segment");
+        let base = segment.parts()[0].address();
+        let mapped =
+            engine.memory.registry.find(0, base, 256).ok().map(|hit| (hit.slice(), hit.offset));
+        let rounds = if self.quick { 5 } else { 15 };
+        let (mut ours, mut mpis, mut flags) = (Vec::new(), Vec::new(), Vec::new());
+        self.round_trip(2000);
+        for _ in 0..rounds {
+            ours.push(self.round_trip(5000));
+            mpis.push(self.mpi_round_trip(&mut [0; 8], 5000, 8));
+            if let Some((slice, offset)) = mapped
+                && !slice.is_null()
+            {
+                // SAFETY: both words lie in the segment, which lives until below.
+                let word = |n: usize| unsafe { &*slice.add(offset + n * 128).cast::<AtomicU64>() };
+                flags.push(self.flags([word(0), word(1)], 20_000));
+            }
+        }
+        let (ours, mpi) = (median(ours), median(mpis));
+        let limit = if self.over_mpi { 1.6 } else { 1.0 };
+        let beside = format!("MPI's own {mpi:.0} ns");
+        let ratio = ours / mpi;
+        self.row("round trip", ours, "ns", &beside, ratio, &format!("<= {limit}"), ratio <= limit);
+        if !self.over_mpi && !flags.is_empty() {
+            let flag = median(flags);
+            let beside = format!("two bare flags {flag:.0} ns");
+            self.row("round trip", ours, "ns", &beside, ours / flag, "<= 2", ours <= 2.0 * flag);
+        }
+        engine.release(segment).expect("release");
+    }
+
+    fn reaction(&self) {
+        self.barrier();
+        let mut times = Vec::new();
+        let all = Duration::from_millis(if self.quick { 600 } else { 2000 });
+        let begun = Instant::now();
+        if self.me == 0 {
+            while begun.elapsed() + Duration::from_millis(50) < all {
+                std::thread::sleep(Duration::from_millis(2));
+                let asked = Instant::now();
+                self.ask();
+                times.push(asked.elapsed().as_secs_f64() * 1e6);
+            }
+        } else {
+            let mut x = 1u64;
+            while begun.elapsed() < all {
+                x = std::hint::black_box(next(x));
+            }
+        }
+        self.barrier();
+        if self.me == 0 {
+            let value = median(times);
+            let (limit, wanted) = if self.over_mpi { (f64::MAX, "-") } else { (100.0, "< 100") };
+            self.row("reaction of a computing rank", value, "us", "", value, wanted, value < limit);
+        }
+    }
+
+    fn bandwidth(&self) {
+        const BYTES: usize = 16 << 20;
+        let (mut ours, mut mpis) = (Vec::new(), Vec::new());
+        let mut buffer = vec![1u8; BYTES];
+        for _ in 0..if self.quick { 7 } else { 25 } {
+            self.barrier();
+            let begun = Instant::now();
+            if self.me == 0 {
+                let hits = HITS.load(Ordering::Relaxed) + 1;
+                let data = Data::At(buffer.as_ptr(), BYTES);
+                // SAFETY: the buffer lives until the answer, which follows the data.
+                unsafe { self.engine.send_am(1, self.ids[2], &[], data, Signals::default()) }
+                    .expect("send");
+                self.wait_for(hits);
+            } else {
+                let hits = HITS.load(Ordering::Relaxed) + 1;
+                self.wait_for(hits);
+                self.engine.send_message(0, self.ids[0], &[], &[]).expect("answer");
+            }
+            ours.push(BYTES as f64 / begun.elapsed().as_secs_f64() / 1e9);
+            mpis.push(BYTES as f64 / self.mpi_round_trip(&mut buffer, 1, 8));
+        }
+        let (ours, mpi) = (median(ours), median(mpis));
+        let beside = format!("MPI's own {mpi:.2} GB/s");
+        self.row("16 MiB", ours, "GB/s", &beside, ours / mpi, ">= 0.85", ours >= 0.85 * mpi);
+    }
+
+    fn rate(&self) {
+        let n = if self.quick { 300_000u64 } else { 2_000_000 };
+        self.barrier();
+        let begun = Instant::now();
+        if self.me == 0 {
+            for _ in 0..n {
+                self.engine.send_message(1, self.ids[0], &[0; 8], &[]).expect("send");
+            }
+            self.engine.fence_messages(1).expect("fence");
+        }
+        let rate = n as f64 / begun.elapsed().as_secs_f64() / 1e6;
+        self.row("single messages, one way", rate, "M/s", "", rate, "-", true);
+        self.barrier();
+    }
+
+    /// Million updates a second of all ranks, by aggregated messages.
+    fn random_access(&self, aggregator: &Aggregator, bits: u32, n: u64, seed: u64) -> f64 {
+        self.barrier();
+        let begun = Instant::now();
+        let mut x = seed;
+        for _ in 0..n {
+            x = next(x);
+            aggregator.push_value(&self.engine, (x >> bits) as usize & 1, x).expect("push");
+        }
+        self.engine.quiesce().expect("quiesce");
+        2.0 * n as f64 / begun.elapsed().as_secs_f64() / 1e6
+    }
+
+    /// The same by hand: 8-byte items in 64 KiB messages of MPI's.
+    fn random_access_by_hand(&self, table: *mut u64, bits: u32, n: u64, seed: u64) -> f64 {
+        const ITEMS: usize = 8192;
+        let mask = (1usize << bits) - 1;
+        let mut out: Vec<u64> = Vec::with_capacity(ITEMS);
+        let mut into = vec![0u8; ITEMS * 8];
+        self.barrier();
+        let begun = Instant::now();
+        let (mut x, mut sent, mut theirs_end) = (seed, 0, false);
+        let mut request = None;
+        let mut flying: Vec<u64> = Vec::with_capacity(ITEMS);
+        let receive = |into: &mut [u8], ended: &mut bool| {
+            if let Some(bytes) = self.mpi_try_receive(into) {
+                update(table, mask, &into[..bytes]);
+                *ended |= bytes < ITEMS * 8;
+            }
+        };
+        while sent < n {
+            x = next(x);
+            sent += 1;
+            if (x >> bits) as usize & 1 == self.me {
+                // SAFETY: the mask keeps the index inside the table.
+                unsafe { *table.add(x as usize & mask) ^= x };
+                continue;
+            }
+            out.push(x);
+            if out.len() == ITEMS {
+                while !Self::mpi_done(&mut request) {
+                    receive(&mut into, &mut theirs_end);
+                }
+                std::mem::swap(&mut out, &mut flying);
+                out.clear();
+                request = Some(self.mpi_start_send(&flying));
+                receive(&mut into, &mut theirs_end);
+            }
+        }
+        while !Self::mpi_done(&mut request) {
+            receive(&mut into, &mut theirs_end);
+        }
+        // A batch that is not full is the last.
+        request = Some(self.mpi_start_send(&out));
+        while !theirs_end || !Self::mpi_done(&mut request) {
+            receive(&mut into, &mut theirs_end);
+        }
+        self.barrier();
+        2.0 * n as f64 / begun.elapsed().as_secs_f64() / 1e6
+    }
+
+    fn mpi_start_send(&self, items: &[u64]) -> ffi::MPI_Request {
+        let mut request = std::mem::MaybeUninit::uninit();
+        // SAFETY: the caller keeps the items until the request is done.
+        unsafe {
+            let rc = ffi::MPI_Isend(
+                items.as_ptr().cast::<c_void>(),
+                (items.len() * 8) as i32,
+                ffi::RSMPI_UINT8_T,
+                1 - self.me as i32,
+                10,
+                ffi::RSMPI_COMM_WORLD,
+                request.as_mut_ptr(),
+            );
+            assert_eq!(rc, 0, "MPI_Isend");
+            request.assume_init()
+        }
+    }
+
+    fn mpi_done(request: &mut Option<ffi::MPI_Request>) -> bool {
+        let Some(raw) = request else { return true };
+        let mut flag = 0;
+        // SAFETY: the request is live.
+        let rc = unsafe { ffi::MPI_Test(raw, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
+        assert_eq!(rc, 0, "MPI_Test");
+        if flag != 0 {
+            *request = None;
+        }
+        flag != 0
+    }
+
+    fn mpi_try_receive(&self, into: &mut [u8]) -> Option<usize> {
+        let (mut flag, mut bytes) = (0, 0);
+        let mut status = std::mem::MaybeUninit::<ffi::MPI_Status>::uninit();
+        let peer = 1 - self.me as i32;
+        // SAFETY: the out-parameters are valid, and the buffer is as long as the
+        // longest batch.
+        unsafe {
+            ffi::MPI_Iprobe(peer, 10, ffi::RSMPI_COMM_WORLD, &mut flag, status.as_mut_ptr());
+            if flag == 0 {
+                return None;
+            }
+            ffi::MPI_Get_count(status.as_ptr(), ffi::RSMPI_UINT8_T, &mut bytes);
+            ffi::MPI_Recv(
+                into.as_mut_ptr().cast::<c_void>(),
+                bytes,
+                ffi::RSMPI_UINT8_T,
+                peer,
+                10,
+                ffi::RSMPI_COMM_WORLD,
+                ffi::RSMPI_STATUS_IGNORE,
+            );
+        }
+        Some(bytes as usize)
+    }
+
+    fn updates(&self, table: *mut u64, bits: u32) {
+        let aggregator =
+            Aggregator::new(&self.engine, self.ids[3], &[], 8, 64 << 10).expect("aggregator");
+        let n = if self.quick { 4_000_000 } else { 30_000_000 };
+        let (mut ours, mut hands) = (Vec::new(), Vec::new());
+        // Each twice with the same numbers: the table must be zero again afterwards.
+        for round in 0..if self.quick { 3 } else { 7 } {
+            let seed = 0x9e37_79b9 + 7919 * self.me as u64 + round;
+            ours.push(self.random_access(&aggregator, bits, n, seed));
+            hands.push(self.random_access_by_hand(table, bits, n, seed));
+        }
+        // SAFETY: the table has this many words, and no update is under way.
+        let rest = unsafe { std::slice::from_raw_parts(table, 1 << bits) };
+        assert!(rest.iter().all(|&word| word == 0), "updates were lost");
+        let (ours, hand) = (median(ours), median(hands));
+        let beside = format!("by hand over MPI {hand:.1} M/s");
+        let limit = if self.over_mpi { 0.0 } else { (0.6 * hand).max(60.0) };
+        let wanted = format!(">= {limit:.0} M/s");
+        self.row("RandomAccess", ours, "M/s", &beside, ours / hand, &wanted, ours >= limit);
+    }
+
+    fn idle(&self) {
+        self.barrier();
+        let used = || {
+            // SAFETY: the structure is plain data that the call fills.
+            unsafe {
+                let mut r: libc::rusage = std::mem::zeroed();
+                libc::getrusage(libc::RUSAGE_SELF, &mut r);
+                let time = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6;
+                time(r.ru_utime) + time(r.ru_stime)
+            }
+        };
+        std::thread::sleep(Duration::from_millis(300));
+        let (seconds, before) = (if self.quick { 2 } else { 5 }, used());
+        std::thread::sleep(Duration::from_secs(seconds));
+        let mine = (used() - before) / seconds as f64 * 100.0;
+        let all = self.engine.world().allgather(&*self.engine, &mine).expect("allgather");
+        let worst = all.into_iter().fold(0.0, f64::max);
+        self.row("idle, of a core", worst, "%", "", worst, "< 1", worst < 1.0);
+    }
+}
+
+fn main() -> ExitCode {
+    if std::env::args().any(|a| a == "--test") {
+        return ExitCode::SUCCESS; // cargo test runs benches too
+    }
+    if !launched() {
+        println!(
+            "am    what                                  figure           beside                          ratio  required"
+        );
+        return launch();
+    }
+    const BITS: u32 = 22;
+    // SAFETY: no communicator is given.
+    let engine = unsafe { Engine::start(None) }.expect("start");
+    assert_eq!(engine.size(), 2, "the benchmark is for two ranks");
+    let mut table = vec![0u64; 1 << BITS];
+    let mut place = vec![0u8; 16 << 20];
+    let table = table.as_mut_ptr();
+    let handlers: Vec<(&str, Arc<dyn Handler>)> = vec![
+        ("count", Arc::new(Count)),
+        ("answer", Arc::new(Answer)),
+        ("place", Arc::new(Place(place.as_mut_ptr()))),
+        ("table", Arc::new(Table(table, 1 << BITS))),
+    ];
+    let handlers = handlers.into_iter().map(|(name, h)| (name.to_string(), h)).collect();
+    let ids = engine.register_handlers(handlers).expect("register");
+    COUNT.set(ids[0]).expect("set once");
+    let bench = Bench {
+        me: engine.rank(),
+        over_mpi: std::env::var("PORTOLAN_AM").is_ok_and(|v| v == "mpi"),
+        quick: std::env::args().any(|a| a == "--quick"),
+        ids,
+        engine,
+    };
+    bench.latency();
+    bench.reaction();
+    bench.bandwidth();
+    bench.rate();
+    bench.updates(table, BITS);
+    bench.idle();
+    drop(bench);
+    Engine::stop().expect("stop");
+    drop(place);
+    ExitCode::SUCCESS
+}
