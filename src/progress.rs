@@ -30,6 +30,9 @@ const LATELY: Duration = Duration::from_millis(100);
 /// Longest sleep of a thread that is woken whenever there is something to do.
 const UNDISTURBED: Duration = Duration::from_millis(250);
 
+/// Longest nap while something waits for room at another rank.
+const HELD_UP: Duration = Duration::from_micros(100);
+
 /// The running thread.
 #[derive(Debug)]
 pub struct ProgressThread {
@@ -152,6 +155,7 @@ fn sleep(engine: &Engine, nap: Duration) {
             // Rings wake the thread; only MPI and what grows old must be looked at.
             let alone = !engine.has_messages() && am.collects_nothing();
             let nap = match (am.presence.lingers(), alone) {
+                _ if am.is_held_up() => nap.min(HELD_UP),
                 (true, _) => LINGER,
                 (false, true) => UNDISTURBED,
                 (false, false) => nap,

@@ -6,6 +6,7 @@
 //! where the system does not allow that; over MPI it follows as a message of its
 //! own. When it is in place, the message's [`Then`] runs, and the origin is told.
 
+use super::node::Node;
 use super::state::{Am, Awaited, Running};
 use super::wire::{self, Head, Kind, Source};
 use super::{Arrival, Destination, HandlerId, Signal, Then};
@@ -106,7 +107,11 @@ impl Signal {
                 // SAFETY: who made the signal vouches for the counter's life.
                 unsafe { (*counter).fetch_add(1, Ordering::Release) };
             }
-            Signal::Call(call) => call(engine),
+            Signal::Call(call) => {
+                // Others may need the thread, and it may hold their lock.
+                let _running = Running::enter("a completion signal");
+                call(engine);
+            }
         }
     }
 }
@@ -391,6 +396,7 @@ impl Am {
             }
         }
         work.streams.retain(|stream| stream.sent < stream.len);
+        self.held_up.store(!work.streams.is_empty(), Ordering::Relaxed);
         Ok(busy)
     }
 
@@ -474,6 +480,11 @@ impl Am {
                 Err(error) => fatal(&error),
             }
         }
+    }
+
+    /// Whether something waits for room in a ring, of which nobody tells.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.held_up.load(Ordering::Relaxed) || self.node.as_ref().is_some_and(Node::keeps)
     }
 
     /// Whether nothing is collected that grows old.

@@ -295,6 +295,11 @@ impl Node {
         any
     }
 
+    /// Whether records are kept for want of room.
+    pub fn keeps(&self) -> bool {
+        self.keeping.load(Ordering::Relaxed)
+    }
+
     /// What a fence waits for: how many records are written to a rank. `None` where
     /// some are still kept.
     pub fn written(&self, index: usize) -> Option<u64> {

@@ -191,6 +191,8 @@ pub struct Am {
     pub(super) later: Later,
     pub(crate) presence: Presence,
     pub(super) routes: Routes,
+    /// Pieces of long messages wait for room.
+    pub(super) held_up: AtomicBool,
     /// A thread sends what has grown old.
     pub(super) flushing: AtomicBool,
     pub(super) hooks: RwLock<Vec<Hook>>,
@@ -227,6 +229,7 @@ impl Am {
             later: Later::default(),
             presence: Presence::default(),
             routes: Routes::default(),
+            held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             hooks: RwLock::default(),
             sent: AtomicU64::new(0),
