@@ -106,6 +106,18 @@ impl Handler for Table {
     }
 }
 
+/// A line of the table.
+struct Row<'a> {
+    what: &'a str,
+    value: f64,
+    unit: &'a str,
+    /// What it is compared with.
+    beside: &'a str,
+    ratio: f64,
+    wanted: &'a str,
+    ok: bool,
+}
+
 struct Bench {
     engine: Arc<Engine>,
     ids: Vec<HandlerId>,
@@ -139,19 +151,11 @@ impl Bench {
         self.wait_for(hits);
     }
 
-    fn row(
-        &self,
-        what: &str,
-        value: f64,
-        unit: &str,
-        beside: &str,
-        ratio: f64,
-        wanted: &str,
-        ok: bool,
-    ) {
+    fn row(&self, row: &Row<'_>) {
         if self.me == 0 {
             let am = if self.over_mpi { "mpi" } else { "node" };
-            let verdict = if ok { "ok" } else { "SHORT" };
+            let verdict = if row.ok { "ok" } else { "SHORT" };
+            let Row { what, value, unit, beside, ratio, wanted, .. } = row;
             println!(
                 "{am:5} {what:32} {value:10.3} {unit:9} {beside:28} {ratio:8.3}  {wanted:10} {verdict}"
             );
@@ -261,11 +265,27 @@ impl Bench {
         let limit = if self.over_mpi { 1.6 } else { 1.0 };
         let beside = format!("MPI's own {mpi:.0} ns");
         let ratio = ours / mpi;
-        self.row("round trip", ours, "ns", &beside, ratio, &format!("<= {limit}"), ratio <= limit);
+        self.row(&Row {
+            what: "round trip",
+            value: ours,
+            unit: "ns",
+            beside: &beside,
+            ratio,
+            wanted: &format!("<= {limit}"),
+            ok: ratio <= limit,
+        });
         if !self.over_mpi && !flags.is_empty() {
             let flag = median(flags);
             let beside = format!("two bare flags {flag:.0} ns");
-            self.row("round trip", ours, "ns", &beside, ours / flag, "<= 2", ours <= 2.0 * flag);
+            self.row(&Row {
+                what: "round trip",
+                value: ours,
+                unit: "ns",
+                beside: &beside,
+                ratio: ours / flag,
+                wanted: "<= 2",
+                ok: ours <= 2.0 * flag,
+            });
         }
         engine.release(segment).expect("release");
     }
@@ -292,7 +312,15 @@ impl Bench {
         if self.me == 0 {
             let value = median(times);
             let (limit, wanted) = if self.over_mpi { (f64::MAX, "-") } else { (100.0, "< 100") };
-            self.row("reaction of a computing rank", value, "us", "", value, wanted, value < limit);
+            self.row(&Row {
+                what: "reaction of a computing rank",
+                value,
+                unit: "us",
+                beside: "",
+                ratio: value,
+                wanted,
+                ok: value < limit,
+            });
         }
     }
 
@@ -320,7 +348,15 @@ impl Bench {
         }
         let (ours, mpi) = (median(ours), median(mpis));
         let beside = format!("MPI's own {mpi:.2} GB/s");
-        self.row("16 MiB", ours, "GB/s", &beside, ours / mpi, ">= 0.85", ours >= 0.85 * mpi);
+        self.row(&Row {
+            what: "16 MiB",
+            value: ours,
+            unit: "GB/s",
+            beside: &beside,
+            ratio: ours / mpi,
+            wanted: ">= 0.85",
+            ok: ours >= 0.85 * mpi,
+        });
     }
 
     fn rate(&self) {
@@ -334,7 +370,15 @@ impl Bench {
             self.engine.fence_messages(1).expect("fence");
         }
         let rate = n as f64 / begun.elapsed().as_secs_f64() / 1e6;
-        self.row("single messages, one way", rate, "M/s", "", rate, "-", true);
+        self.row(&Row {
+            what: "single messages, one way",
+            value: rate,
+            unit: "M/s",
+            beside: "",
+            ratio: rate,
+            wanted: "-",
+            ok: true,
+        });
         self.barrier();
     }
 
@@ -472,7 +516,15 @@ impl Bench {
         let beside = format!("by hand over MPI {hand:.1} M/s");
         let limit = if self.over_mpi { 0.0 } else { (0.6 * hand).max(60.0) };
         let wanted = format!(">= {limit:.0} M/s");
-        self.row("RandomAccess", ours, "M/s", &beside, ours / hand, &wanted, ours >= limit);
+        self.row(&Row {
+            what: "RandomAccess",
+            value: ours,
+            unit: "M/s",
+            beside: &beside,
+            ratio: ours / hand,
+            wanted: &wanted,
+            ok: ours >= limit,
+        });
     }
 
     fn idle(&self) {
@@ -492,7 +544,15 @@ impl Bench {
         let mine = (used() - before) / seconds as f64 * 100.0;
         let all = self.engine.world().allgather(&*self.engine, &mine).expect("allgather");
         let worst = all.into_iter().fold(0.0, f64::max);
-        self.row("idle, of a core", worst, "%", "", worst, "< 1", worst < 1.0);
+        self.row(&Row {
+            what: "idle, of a core",
+            value: worst,
+            unit: "%",
+            beside: "",
+            ratio: worst,
+            wanted: "< 1",
+            ok: worst < 1.0,
+        });
     }
 }
 

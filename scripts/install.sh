@@ -29,6 +29,8 @@ use_mpi "$mpi"
 # One line for each interface: its pkg-config and CMake name, then its link names.
 FACES=(
   "armci armci armci-$MPI"
+  "x10 x10"
+  "lapi lapi_r"
 )
 PROGRAMS=(portolan-info)
 
@@ -48,11 +50,11 @@ soname=$(objdump -p "$built/libportolan.so" | awk '$1 == "SONAME" { print $2 }')
 [[ -n $soname ]] || die "libportolan.so has no soname"
 
 # Rust cannot define weak symbols, and the static library needs some: ARMCI_X
-# beside each PARMCI_X, for profilers that define ARMCI_X themselves, and the
+# beside each PARMCI_X and so on, for profilers that define ARMCI_X themselves, and the
 # MPI calls that we wrap, which the program or a tool may wrap as well.
 weak_symbols() {
   nm -g --defined-only -P "$1" 2>/dev/null | awk '
-    /^[Pp]armci_|^PARMCI_/ { twin[substr($1, 2)] }
+    /^[Pp]armci_|^PARMCI_|^PLAPI_|^plapi_/ { twin[substr($1, 2)] }
     /^armci_msg_(group_)?barrier |^MPI_|^mpi_(init|init_thread|init_f08|init_thread_f08|finalize)_* / { print $1 }
     END { for (name in twin) print name }' | sort -u
 }

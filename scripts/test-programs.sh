@@ -80,25 +80,31 @@ read -ra GA_FORTRAN <<<"$("$GA_CONFIG" --fflags)"
 
 # Sets command to what builds a program, and linked to what ldd must then say of it.
 how_to_build() { # program
-  local name=${1#*/} out=$BIN/$1
+  local name=${1#*/} out=$BIN/$1 link=armci
+  case $name in x10_*) link=x10 ;; lapi_*) link=lapi_r ;; esac
   linked="libportolan\.so\.0 => $PREFIX/lib/"
   case $1 in
-    c/cxx) # -Wextra finds fault with the C++ interface of Open MPI's mpi.h
+    c/cxx | c/*_cxx) # -Wextra finds fault with the C++ interface of Open MPI's mpi.h
       command=("$MPICXX" -std=c++11 -O1 -g -Wall -Wextra -Werror -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX
-        "${INCLUDE[@]}" tests/c/cxx.cpp -o "$out" "${LINK[@]}" -larmci) ;;
+        "${INCLUDE[@]}" "tests/c/$name.cpp" -o "$out" "${LINK[@]}" "-l$link") ;;
+    c/x10_library)
+      command=(build_with_library "tests/c/$name.c" "$out" "${LINK[@]}" "-l$link") ;;
     c/*)
-      command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/$name.c" -o "$out" "${LINK[@]}" -larmci) ;;
+      command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/$name.c" -o "$out" "${LINK[@]}" "-l$link") ;;
     ga/ga_fortran)
       command=("$MPIFORT" -O1 -g -Wall -J "$BIN/ga" "${GA_FLAGS[@]}" "${GA_FORTRAN[@]}" tests/ga/ga_fortran.F90
         -o "$out" "${LINK[@]}" "${GA_LIBS[@]}") ;;
     ga/*)
       command=("$MPICC" -O1 -g -Wall -Wextra -Werror "${INCLUDE[@]}" "${GA_FLAGS[@]}" "tests/ga/$name.c"
         -o "$out" "${LINK[@]}" "${GA_LIBS[@]}") ;;
+    fortran/lapi_*)
+      command=("$MPIFORT" -O1 -g -Wall -Werror "${INCLUDE[@]}" -J "$BIN/fortran" "tests/fortran/$name.f90"
+        -o "$out" "${LINK[@]}" -llapi_r) ;;
     fortran/*)
       command=("$MPIFORT" -O1 -g -Wall -J "$BIN/fortran" "tests/fortran/$name.f90" -o "$out" "${LINK[@]}" -larmci) ;;
     link/*.static) # the archive and nothing else
       linked=''
-      command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/${name%.*}.c" -o "$out" "-L$PREFIX/lib" -l:libarmci.a) ;;
+      command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/${name%.*}.c" -o "$out" "-L$PREFIX/lib" "-l:lib$link.a") ;;
     link/*.pkg-config) # not even the MPI's compiler
       local flags
       read -ra flags <<<"$(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config --cflags --libs armci)"
@@ -111,6 +117,12 @@ how_to_build() { # program
       command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/${name%.*}.c" -o "$out"
         "-L$OTHER_PREFIX/lib" "-Wl,-rpath,$OTHER_PREFIX/lib" -larmci) ;;
   esac
+}
+
+# A program and, beside it, the library that it loads: one source.
+build_with_library() { # source, program, linker flags ...
+  "${C99[@]}" "${INCLUDE[@]}" -DLIBRARY -shared -fPIC "$1" -o "$2.so" &&
+    "${C99[@]}" "${INCLUDE[@]}" "$1" -o "$2" "${@:3}"
 }
 
 write_cmake() { # name of a C program
@@ -199,6 +211,10 @@ run_case() { # a line of cases
     case $word in
       path=*) env+=("PORTOLAN_PATH=${word#*=}") ;;
       node-size=*) env+=("PORTOLAN_NODE_SIZE=${word#*=}") ;;
+      thread=*) env+=("PORTOLAN_PROGRESS_THREAD=${word#*=}") ;;
+      am=*) env+=("PORTOLAN_AM=${word#*=}") ;;
+      route=*) env+=("PORTOLAN_ROUTE_RANKS=${word#*=}") ;;
+      cross-memory=*) env+=("PORTOLAN_CROSS_MEMORY=${word#*=}") ;;
     esac
   done
   read -ra args <<<"$arguments"
@@ -285,6 +301,11 @@ ALL=(abi symbols cxx contiguous strided vector accumulate rmw values flags handl
   groups messages reductions domains lifecycle peer_faults errors interpose)
 MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups
   peer_faults errors)
+X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggregate x10_lock
+  x10_environment x10_lifecycle x10_library x10_symbols x10_cxx)
+LAPI=(lapi_abi lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_errors
+  lapi_environment lapi_interpose lapi_cxx)
+LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_errors lapi_environment)
 GA=(ga_fortran)
 for f in tests/ga/*.c; do GA+=("$(basename "$f" .c)"); done
 GA_SOME=(ga_acc ga_copy ga_dgemm ga_elem ga_groups ga_nonblocking ga_patches ga_read_inc ga_scatter)
@@ -308,6 +329,38 @@ plan_all() {
     plan pass "c/$p" 3 node-size=1
     plan pass "c/$p" 4 node-size=2
   done
+  for p in "${X10[@]}"; do
+    for n in 1 2 3 4; do
+      if [[ -z $quick || $n == [23] ]]; then plan pass "c/$p" "$n" ''; fi
+    done
+    if [[ -z $quick ]]; then
+      plan pass "c/$p" 2 am=mpi
+      plan pass "c/$p" 3 'thread=0 node-size=1'
+      plan pass "c/$p" 2 path=rma
+    fi
+    plan pass "c/$p" 3 cross-memory=off
+    plan pass "c/$p" 3 node-size=2
+  done
+  plan pass c/x10_aggregate 4 'node-size=2 route=1'
+  plan pass c/x10_aggregate 3 'node-size=1 route=1'
+  for p in alone after; do plan pass c/x10_lifecycle 2 '' "$p"; done
+  for p in index library; do plan abort c/x10_library 2 '' "$p"; done
+  plan pass link/x10_async.static 2 ''
+  for p in "${LAPI[@]}"; do
+    for n in 1 2 3 4; do
+      if [[ -z $quick || $n == [23] ]]; then plan pass "c/$p" "$n" ''; fi
+    done
+  done
+  for p in "${LAPI_MOVING[@]}"; do
+    plan pass "c/$p" 2 node-size=1
+    plan pass "c/$p" 2 cross-memory=off
+    plan pass "c/$p" 3 am=mpi
+    if [[ -z $quick ]]; then plan pass "c/$p" 4 node-size=2; fi
+  done
+  plan pass fortran/lapi_fortran 1 ''
+  plan pass fortran/lapi_fortran 3 ''
+  plan pass fortran/lapi_fortran 2 node-size=1
+  plan pass link/lapi_interpose.static 2 ''
   for p in "${GA[@]}"; do
     if [[ -z $quick ]]; then plan pass "ga/$p" 2 ''; fi
     plan pass "ga/$p" 4 ''
@@ -330,15 +383,17 @@ plan_all() {
 
 # Every case in turn, or every third.
 plan_aborts() {
-  local name i=0
-  [[ -x $BIN/c/errors ]] || return 0
-  for name in $("$BIN/c/errors" list); do
-    if [[ -z $quick ]] || ((i++ % 3 == 0)); then plan abort c/errors 2 '' "$name"; fi
+  local program name i=0
+  for program in errors lapi_errors; do
+    [[ -x $BIN/c/$program ]] || continue
+    for name in $("$BIN/c/$program" list); do
+      if [[ -z $quick ]] || ((i++ % 3 == 0)); then plan abort "c/$program" 2 '' "$name"; fi
+    done
   done
 }
 
 plan_all
-programs=(c/errors) # it names the cases of abort
+programs=(c/errors c/lapi_errors) # they name the cases of abort
 for line in "${cases[@]}"; do
   IFS='|' read -r _ _ program _ <<<"$line"
   programs+=("$program")

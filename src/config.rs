@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Variable {
     /// The name in the environment.
     pub name: &'static str,
-    /// A name of ARMCI-MPI that means the same and is read when ours is unset.
+    /// A name of another library that means the same and is read when ours is unset.
     pub alias: Option<&'static str>,
     /// The default, as it would be written in the environment.
     pub default: &'static str,
@@ -106,6 +106,8 @@ pub struct Config {
     pub raise_thread_level: bool,
     /// `PORTOLAN_WATCHDOG`; zero is off.
     pub watchdog: Duration,
+    /// `PORTOLAN_X10_AGGREGATE`
+    pub x10_aggregate: usize,
     /// `PORTOLAN_LOG`
     pub log: String,
 }
@@ -332,6 +334,17 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_X10_AGGREGATE",
+        alias: Some("X10_MAX_AGG_SIZE"),
+        default: "1024",
+        meaning: "X10Lib: aggregated asyncs that wait for one place before they are sent",
+        set: |c, v| {
+            let items: usize = parse(v, "a number of asyncs")?;
+            c.x10_aggregate = items.clamp(1, 8192);
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_LOG",
         alias: None,
         default: "warn",
@@ -363,6 +376,7 @@ impl Default for Config {
             route_ranks: 0,
             raise_thread_level: true,
             watchdog: Duration::ZERO,
+            x10_aggregate: 0,
             log: String::new(),
         };
         for variable in VARIABLES {

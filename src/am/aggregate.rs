@@ -10,7 +10,7 @@
 //! A push is a few plain stores for the thread that pushes first, and mostly
 //! ([`Biased`]). The age of a buffer is counted from the look that first finds it
 //! filled, so that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
-//! items for other nodes take the way of [`super::route`].
+//! items for other nodes go by way of one rank on each side.
 
 use super::{Data, HandlerId, Hook, Signals, route};
 use crate::error::{Result, fail};

@@ -12,7 +12,7 @@
 //! no record is overlooked.
 //!
 //! **No room.** A sender that may wait polls until there is room. What a handler
-//! sends is kept in order ([`Outgoing::kept`]) and goes out with later polls.
+//! sends is kept in order and goes out with later polls.
 
 use super::ring::{self, Reader, Writer};
 use crate::config::Config;
@@ -362,8 +362,8 @@ impl Incoming {
     #[inline]
     pub fn look_for_new(&mut self, node: &Node) {
         let opened = &node.mailbox(node.me).opened;
-        for word in 0..self.known.len() {
-            let now = opened[word].load(Ordering::Acquire);
+        for (word, opened) in opened.iter().enumerate().take(self.known.len()) {
+            let now = opened.load(Ordering::Acquire);
             if now != self.known[word] {
                 self.open_new(node, word, now);
             }

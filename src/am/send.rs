@@ -92,9 +92,9 @@ impl Engine {
         let am = self.am()?;
         let (at, len) = data.parts();
         let may_wait = state::running().is_none();
-        // SAFETY: the caller vouches for the data; null goes with no bytes.
         let bytes = match len {
             0 => &[],
+            // SAFETY: the caller vouches for the data; null goes with no bytes.
             _ => unsafe { std::slice::from_raw_parts(at, len) },
         };
         if target == self.rank() {

@@ -15,13 +15,13 @@ use std::mem::size_of;
 pub enum Kind {
     /// A message with its data.
     Whole = 1,
-    /// A message whose data waits at the origin, at [`Head::address`].
+    /// A message whose data waits at the origin, at [`Source::address`].
     Long = 2,
     /// The message that [`Head::token`] names was handled.
     Handled = 3,
-    /// The data that [`Head::source`] names has left.
+    /// The data that [`Source::token`] names has left.
     Left = 4,
-    /// Send the data that [`Head::source`] names in pieces, for the landing
+    /// Send the data that [`Source::token`] names in pieces, for the landing
     /// [`Head::token`] of the target.
     Pull = 5,
     /// A piece for the landing [`Head::token`], at offset [`Head::len`].

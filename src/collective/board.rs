@@ -73,6 +73,8 @@ impl Board {
 
     /// Waits until all ranks have called.
     pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+        // Who may not wait must not count as arrived.
+        progress.may_wait()?;
         let (arrived, generation, sleepers) = (self.word(0), self.word(1), self.word(2));
         let now = generation.load(Ordering::Acquire);
         if arrived.fetch_add(1, Ordering::AcqRel) as usize + 1 < self.size {

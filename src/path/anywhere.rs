@@ -4,7 +4,7 @@
 //! same node go by `process_vm_readv` and `process_vm_writev` ([`super::cross`]),
 //! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
 //! forbids it), else, and between nodes, by active messages to the owner's progress
-//! engine ([`serve`]). An address that the owner has not mapped is an error and harms
+//! engine. An address that the owner has not mapped is an error and harms
 //! nobody. Where memory outside of segments is named on another rank, active
 //! messages must have been started.
 

@@ -36,5 +36,6 @@ program f08
    if (total /= ranks*(ranks + 1)/2) error stop 4
    rc = armci_finalize()
    if (rc /= 0) error stop 5
+   if (me == 0) print '(a)', 'PASS mpi_f08'
    call MPI_Finalize()
 end program

@@ -414,7 +414,7 @@ pub fn aggregates(ctx: &Ctx) {
                 let value = u64::from_ne_bytes(item.try_into().expect("a word"));
                 counted.0.fetch_add(value, Ordering::Relaxed);
                 counted.1.fetch_add(1, Ordering::Relaxed);
-                if value > 0 && value % 64 == 0 {
+                if value > 0 && value.is_multiple_of(64) {
                     nested.get().expect("set").push_value(
                         engine,
                         value as usize / 64 % n,
@@ -435,7 +435,7 @@ pub fn aggregates(ctx: &Ctx) {
         aggregator.push_value(engine, target, value).expect("push");
         loop {
             (expected, number) = (expected + value, number + 1);
-            if value == 0 || value % 64 != 0 {
+            if value == 0 || !value.is_multiple_of(64) {
                 break;
             }
             value /= 2;

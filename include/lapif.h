@@ -1,0 +1,777 @@
+! lapif.h - the LAPI active message interface, for Fortran 2008 and newer, free or
+! fixed form: INCLUDE 'lapif.h' after IMPLICIT. Link with -llapi_r.
+!
+! The calls are those of lapi.h, with the return code as their last argument. Where
+! C takes a pointer, the argument is one of these:
+!   buffer   the variable itself: uhdr, org_addr of LAPI_PUT, counters of this task
+!   address  INTEGER (KIND=LAPI_ADDR_TYPE) or TYPE (LAPI_ADDR_T) that holds the
+!            address, by LAPI_ADDRESS or LAPI_ADDRESS_INIT: udata, org_addr of
+!            LAPI_GET, tgt_addr, tgt_var, tgt_vec, tgt_cntr, hdr_hdl
+! LAPI_ADDR_NULL may stand for any of them, and so does any constant that begins with
+! eight bytes of zeros. hdr_hdl may be the function itself, or an
+! index of the address table.
+!
+! A header handler is an INTEGER (KIND=LAPI_ADDR_TYPE) FUNCTION, since it returns an
+! address. It declares comp_h as INTEGER (KIND=LAPI_ADDR_TYPE) and sets it by
+! LAPI_ADDRESS, or to LAPI_ADDR_NULL, which it is before; user_info is a
+! TYPE (LAPI_ADDR_T); msg_len is the first member of a TYPE (LAPI_RETURN_INFO_T),
+! as which it may be declared instead.
+
+      INTEGER, PARAMETER :: LAPI_LONG_TYPE = 8
+      INTEGER, PARAMETER :: LAPI_LONG_LONG_TYPE = 8
+      INTEGER, PARAMETER :: LAPI_ADDR_TYPE = 8
+      INTEGER (KIND=LAPI_ADDR_TYPE), PARAMETER :: LAPI_ADDR_NULL = 0
+      INTEGER, PARAMETER :: LAPI_MAX_ERR_STRING = 160
+      INTEGER (KIND=LAPI_LONG_TYPE),                                    &
+     &  PARAMETER :: LAPI_MAX_MSG_SZ = HUGE(0_8)
+
+! Return codes.
+      INTEGER, PARAMETER :: LAPI_SUCCESS = 0
+      INTEGER, PARAMETER :: LAPI_ERR_UNKNOWN = 400
+      INTEGER, PARAMETER :: LAPI_ERR_ALL_HNDL_IN_USE = 401
+      INTEGER, PARAMETER :: LAPI_ERR_INFO_NULL = 405
+      INTEGER, PARAMETER :: LAPI_ERR_HDR_HNDLR_NULL = 409
+      INTEGER, PARAMETER :: LAPI_ERR_HNDL_INVALID = 417
+      INTEGER, PARAMETER :: LAPI_ERR_RET_PTR_NULL = 418
+      INTEGER, PARAMETER :: LAPI_ERR_ADDR_HNDL_RANGE = 419
+      INTEGER, PARAMETER :: LAPI_ERR_ADDR_TBL_NULL = 420
+      INTEGER, PARAMETER :: LAPI_ERR_TGT_PURGED = 421
+      INTEGER, PARAMETER :: LAPI_ERR_MULTIPLE_WAITERS = 422
+      INTEGER, PARAMETER :: LAPI_ERR_MEMORY_EXHAUSTED = 423
+      INTEGER, PARAMETER :: LAPI_ERR_INFO_NONZERO = 424
+      INTEGER, PARAMETER :: LAPI_ERR_ORG_ADDR_NULL = 425
+      INTEGER, PARAMETER :: LAPI_ERR_TGT_ADDR_NULL = 426
+      INTEGER, PARAMETER :: LAPI_ERR_DATA_LEN = 427
+      INTEGER, PARAMETER :: LAPI_ERR_TGT = 428
+      INTEGER, PARAMETER :: LAPI_ERR_UHDR_NULL = 429
+      INTEGER, PARAMETER :: LAPI_ERR_UHDR_LEN = 430
+      INTEGER, PARAMETER :: LAPI_ERR_HDR_LEN = 431
+      INTEGER, PARAMETER :: LAPI_ERR_ORG_EXTENT = 432
+      INTEGER, PARAMETER :: LAPI_ERR_ORG_STRIDE = 433
+      INTEGER, PARAMETER :: LAPI_ERR_ORG_VEC_ADDR = 440
+      INTEGER, PARAMETER :: LAPI_ERR_ORG_VEC_LEN = 441
+      INTEGER, PARAMETER :: LAPI_ERR_ORG_VEC_NULL = 442
+      INTEGER, PARAMETER :: LAPI_ERR_ORG_VEC_TYPE = 443
+      INTEGER, PARAMETER :: LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL = 444
+      INTEGER, PARAMETER :: LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL = 445
+      INTEGER, PARAMETER :: LAPI_ERR_TGT_EXTENT = 446
+      INTEGER, PARAMETER :: LAPI_ERR_TGT_STRIDE = 447
+      INTEGER, PARAMETER :: LAPI_ERR_TGT_VEC_ADDR = 448
+      INTEGER, PARAMETER :: LAPI_ERR_TGT_VEC_LEN = 449
+      INTEGER, PARAMETER :: LAPI_ERR_TGT_VEC_NULL = 451
+      INTEGER, PARAMETER :: LAPI_ERR_TGT_VEC_TYPE = 452
+      INTEGER, PARAMETER :: LAPI_ERR_VEC_NUM_DIFF = 453
+      INTEGER, PARAMETER :: LAPI_ERR_VEC_TYPE_DIFF = 454
+      INTEGER, PARAMETER :: LAPI_ERR_VEC_LEN_DIFF = 455
+      INTEGER, PARAMETER :: LAPI_ERR_MSG_INFO_NULL = 456
+      INTEGER, PARAMETER :: LAPI_ERR_CNTR_NULL = 458
+      INTEGER, PARAMETER :: LAPI_ERR_CNTR_VAL = 459
+      INTEGER, PARAMETER :: LAPI_ERR_QUERY_TYPE = 460
+      INTEGER, PARAMETER :: LAPI_ERR_IN_VAL_NULL = 461
+      INTEGER, PARAMETER :: LAPI_ERR_RMW_OP = 462
+      INTEGER, PARAMETER :: LAPI_ERR_TGT_VAR_NULL = 463
+      INTEGER, PARAMETER :: LAPI_ERR_SET_VAL = 464
+      INTEGER, PARAMETER :: LAPI_ERR_OP_SZ = 474
+      INTEGER, PARAMETER :: LAPI_ERR_XFER_CMD = 476
+      INTEGER, PARAMETER :: LAPI_ERR_CODE_UNKNOWN = 519
+
+! Queries.
+      INTEGER, PARAMETER :: TASK_ID = 0
+      INTEGER, PARAMETER :: NUM_TASKS = 1
+      INTEGER, PARAMETER :: MAX_UHDR_SZ = 2
+      INTEGER, PARAMETER :: MAX_DATA_SZ = 3
+      INTEGER, PARAMETER :: ERROR_CHK = 4
+      INTEGER, PARAMETER :: TIMEOUT = 5
+      INTEGER, PARAMETER :: MIN_TIMEOUT = 6
+      INTEGER, PARAMETER :: MAX_TIMEOUT = 7
+      INTEGER, PARAMETER :: INTERRUPT_SET = 8
+      INTEGER, PARAMETER :: MAX_PORTS = 9
+      INTEGER, PARAMETER :: MAX_PKT_SZ = 10
+      INTEGER, PARAMETER :: NUM_REX_BUFS = 11
+      INTEGER, PARAMETER :: REX_BUF_SZ = 12
+      INTEGER, PARAMETER :: LOC_ADDRTBL_SZ = 13
+      INTEGER, PARAMETER :: EPOCH_NUM = 14
+      INTEGER, PARAMETER :: USE_THRESH = 15
+      INTEGER, PARAMETER :: RCV_FIFO_SIZE = 16
+      INTEGER, PARAMETER :: MAX_ATOM_SIZE = 17
+      INTEGER, PARAMETER :: BUF_CP_SIZE = 18
+      INTEGER, PARAMETER :: MAX_PKTS_OUT = 19
+      INTEGER, PARAMETER :: ACK_THRESHOLD = 20
+      INTEGER, PARAMETER :: QUERY_SHM_ENABLED = 21
+      INTEGER, PARAMETER :: QUERY_SHM_NUM_TASKS = 22
+      INTEGER, PARAMETER :: QUERY_SHM_TASKS = 23
+      INTEGER, PARAMETER :: QUERY_STATISTICS = 24
+      INTEGER, PARAMETER :: PRINT_STATISTICS = 25
+
+! Operations, transfers, vectors, flags.
+      INTEGER, PARAMETER :: FETCH_AND_ADD = 0
+      INTEGER, PARAMETER :: FETCH_AND_OR = 1
+      INTEGER, PARAMETER :: SWAP = 2
+      INTEGER, PARAMETER :: COMPARE_AND_SWAP = 3
+      INTEGER, PARAMETER :: LAPI_GET_XFER = 0
+      INTEGER, PARAMETER :: LAPI_AM_XFER = 1
+      INTEGER, PARAMETER :: LAPI_PUT_XFER = 2
+      INTEGER, PARAMETER :: LAPI_GETV_XFER = 3
+      INTEGER, PARAMETER :: LAPI_PUTV_XFER = 4
+      INTEGER, PARAMETER :: LAPI_AMV_XFER = 5
+      INTEGER, PARAMETER :: LAPI_RMW_XFER = 6
+      INTEGER, PARAMETER :: LAPI_GEN_IOVECTOR = 0
+      INTEGER, PARAMETER :: LAPI_GEN_STRIDED_XFER = 1
+      INTEGER, PARAMETER :: LAPI_GEN_GENERIC = 2
+      INTEGER, PARAMETER :: LAPI_NORMAL = 0
+      INTEGER, PARAMETER :: LAPI_LOCAL_STATE = 1
+      INTEGER, PARAMETER :: LAPI_SEND_REPLY = 2
+      INTEGER, PARAMETER :: LAPI_DELIVER_MSG = 0
+      INTEGER, PARAMETER :: LAPI_BURY_MSG = 1
+      INTEGER, PARAMETER :: LAPI_DROP_PKT = 2
+      INTEGER, PARAMETER :: LAPI_SEND_COMPLETE = 1
+      INTEGER, PARAMETER :: LAPI_RECV_COMPLETE = 2
+      INTEGER, PARAMETER :: LAPI_BOTH_COMPLETE = 3
+      INTEGER, PARAMETER :: LAPI_POLLING_NET = 4
+      INTEGER, PARAMETER :: LAPI_DISP_CNTR = 8
+
+! Types, with the layouts of C.
+      TYPE LAPI_ADDR_T
+        SEQUENCE
+        INTEGER (KIND=8) :: addr
+      END TYPE LAPI_ADDR_T
+      TYPE LAPI_CNTR_T
+        SEQUENCE
+        INTEGER (KIND=4) :: cntr
+        INTEGER (KIND=4) :: reserved(3)
+      END TYPE LAPI_CNTR_T
+      TYPE LAPI_INFO_T
+        SEQUENCE
+        INTEGER (KIND=4) :: protocol
+        INTEGER (KIND=4) :: lib_vers
+        INTEGER (KIND=4) :: epoch_num
+        INTEGER (KIND=4) :: num_compl_hndlr_thr
+        INTEGER (KIND=4) :: instance_no
+        INTEGER (KIND=4) :: info6
+        INTEGER (KIND=8) :: err_hndlr
+        INTEGER (KIND=8) :: lapi_thread_attr
+        INTEGER (KIND=8) :: adapter_name
+        INTEGER (KIND=8) :: add_info
+      END TYPE LAPI_INFO_T
+      TYPE LAPI_RETURN_INFO_T
+        SEQUENCE
+        INTEGER (KIND=8) :: msg_len
+        INTEGER (KIND=4) :: MAGIC
+        INTEGER (KIND=4) :: ret_flags
+        INTEGER (KIND=4) :: ctl_flags
+        INTEGER (KIND=4) :: pad1
+        INTEGER (KIND=8) :: dgsp_handle
+        INTEGER (KIND=8) :: bytes
+        INTEGER (KIND=4) :: src
+        INTEGER (KIND=4) :: pad2
+        INTEGER (KIND=8) :: udata_one_pkt_ptr
+        INTEGER (KIND=8) :: recv_offset_dgsp_bytes
+      END TYPE LAPI_RETURN_INFO_T
+      TYPE LAPI_SH_INFO_T
+        SEQUENCE
+        INTEGER (KIND=4) :: src
+        INTEGER (KIND=4) :: reason
+        INTEGER (KIND=8) :: reserve(6)
+      END TYPE LAPI_SH_INFO_T
+      TYPE LAPI_MSG_STATE_T
+        SEQUENCE
+        INTEGER (KIND=4) :: status
+        INTEGER (KIND=4) :: pad1
+        INTEGER (KIND=8) :: reserve(10)
+      END TYPE LAPI_MSG_STATE_T
+      TYPE LAPI_STATISTICS_T
+        SEQUENCE
+        INTEGER (KIND=8) :: Tot_dup_pkt_cnt
+        INTEGER (KIND=8) :: Tot_retrans_pkt_cnt
+        INTEGER (KIND=8) :: Tot_gho_pkt_cnt
+        INTEGER (KIND=8) :: Tot_pkt_sent_cnt
+        INTEGER (KIND=8) :: Tot_pkt_recv_cnt
+        INTEGER (KIND=8) :: Tot_data_sent
+        INTEGER (KIND=8) :: Tot_data_recv
+        INTEGER (KIND=8) :: Tot_ack_send_cnt
+        INTEGER (KIND=8) :: Tot_ack_recv_cnt
+      END TYPE LAPI_STATISTICS_T
+      TYPE LAPI_VEC_T
+        SEQUENCE
+        INTEGER (KIND=4) :: vec_type
+        INTEGER (KIND=4) :: num_vecs
+        INTEGER (KIND=8) :: info
+        INTEGER (KIND=8) :: len
+      END TYPE LAPI_VEC_T
+      TYPE LAPI_GET_T
+        SEQUENCE
+        INTEGER (KIND=4) :: Xfer_type
+        INTEGER (KIND=4) :: flags
+        INTEGER (KIND=4) :: tgt
+        INTEGER (KIND=4) :: pad
+        INTEGER (KIND=8) :: tgt_addr
+        INTEGER (KIND=8) :: org_addr
+        INTEGER (KIND=8) :: len
+        INTEGER (KIND=8) :: tgt_cntr
+        INTEGER (KIND=8) :: org_cntr
+        INTEGER (KIND=8) :: chndlr
+        INTEGER (KIND=8) :: cinfo
+      END TYPE LAPI_GET_T
+      TYPE LAPI_AM_T
+        SEQUENCE
+        INTEGER (KIND=4) :: Xfer_type
+        INTEGER (KIND=4) :: flags
+        INTEGER (KIND=4) :: tgt
+        INTEGER (KIND=4) :: pad
+        INTEGER (KIND=8) :: hdr_hdl
+        INTEGER (KIND=4) :: uhdr_len
+        INTEGER (KIND=4) :: pad2
+        INTEGER (KIND=8) :: uhdr
+        INTEGER (KIND=8) :: udata
+        INTEGER (KIND=8) :: udata_len
+        INTEGER (KIND=8) :: shdlr
+        INTEGER (KIND=8) :: sinfo
+        INTEGER (KIND=8) :: tgt_cntr
+        INTEGER (KIND=8) :: org_cntr
+        INTEGER (KIND=8) :: cmpl_cntr
+      END TYPE LAPI_AM_T
+      TYPE LAPI_PUT_T
+        SEQUENCE
+        INTEGER (KIND=4) :: Xfer_type
+        INTEGER (KIND=4) :: flags
+        INTEGER (KIND=4) :: tgt
+        INTEGER (KIND=4) :: pad
+        INTEGER (KIND=8) :: tgt_addr
+        INTEGER (KIND=8) :: org_addr
+        INTEGER (KIND=8) :: len
+        INTEGER (KIND=8) :: shdlr
+        INTEGER (KIND=8) :: sinfo
+        INTEGER (KIND=8) :: tgt_cntr
+        INTEGER (KIND=8) :: org_cntr
+        INTEGER (KIND=8) :: cmpl_cntr
+      END TYPE LAPI_PUT_T
+      TYPE LAPI_GETV_T
+        SEQUENCE
+        INTEGER (KIND=4) :: Xfer_type
+        INTEGER (KIND=4) :: flags
+        INTEGER (KIND=4) :: tgt
+        INTEGER (KIND=4) :: pad
+        INTEGER (KIND=8) :: org_vec
+        INTEGER (KIND=8) :: tgt_vec
+        INTEGER (KIND=8) :: tgt_cntr
+        INTEGER (KIND=8) :: org_cntr
+        INTEGER (KIND=8) :: chndlr
+        INTEGER (KIND=8) :: cinfo
+      END TYPE LAPI_GETV_T
+      TYPE LAPI_PUTV_T
+        SEQUENCE
+        INTEGER (KIND=4) :: Xfer_type
+        INTEGER (KIND=4) :: flags
+        INTEGER (KIND=4) :: tgt
+        INTEGER (KIND=4) :: pad
+        INTEGER (KIND=8) :: shdlr
+        INTEGER (KIND=8) :: sinfo
+        INTEGER (KIND=8) :: org_vec
+        INTEGER (KIND=8) :: tgt_vec
+        INTEGER (KIND=8) :: tgt_cntr
+        INTEGER (KIND=8) :: org_cntr
+        INTEGER (KIND=8) :: cmpl_cntr
+      END TYPE LAPI_PUTV_T
+      TYPE LAPI_AMV_T
+        SEQUENCE
+        INTEGER (KIND=4) :: Xfer_type
+        INTEGER (KIND=4) :: flags
+        INTEGER (KIND=4) :: tgt
+        INTEGER (KIND=4) :: pad
+        INTEGER (KIND=8) :: hdr_hdl
+        INTEGER (KIND=4) :: uhdr_len
+        INTEGER (KIND=4) :: pad2
+        INTEGER (KIND=8) :: uhdr
+        INTEGER (KIND=8) :: shdlr
+        INTEGER (KIND=8) :: sinfo
+        INTEGER (KIND=8) :: org_vec
+        INTEGER (KIND=8) :: tgt_cntr
+        INTEGER (KIND=8) :: org_cntr
+        INTEGER (KIND=8) :: cmpl_cntr
+      END TYPE LAPI_AMV_T
+      TYPE LAPI_RMW_T
+        SEQUENCE
+        INTEGER (KIND=4) :: Xfer_type
+        INTEGER (KIND=4) :: op
+        INTEGER (KIND=4) :: tgt
+        INTEGER (KIND=4) :: size
+        INTEGER (KIND=8) :: tgt_var
+        INTEGER (KIND=8) :: in_val
+        INTEGER (KIND=8) :: prev_tgt_val
+        INTEGER (KIND=8) :: org_cntr
+        INTEGER (KIND=8) :: shdlr
+        INTEGER (KIND=8) :: sinfo
+      END TYPE LAPI_RMW_T
+
+! Calls, and their profiling twins.
+      INTERFACE
+      SUBROUTINE LAPI_INIT(hndl, lapi_info, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: lapi_info
+      TYPE(*), DIMENSION(*) :: lapi_info
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_TERM(hndl, ierror)
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_QENV(hndl, query, ret_val, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ret_val
+      TYPE(*), DIMENSION(*) :: ret_val
+      INTEGER :: hndl, query, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_SENV(hndl, query, set_val, ierror)
+      INTEGER :: hndl, query, set_val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_MSG_STRING(error_code, buf, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      TYPE(*), DIMENSION(*) :: buf
+      INTEGER :: error_code, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE LAPI_ADDRESS
+      SUBROUTINE LAPI_ADDRESS(my_addr, ret_addr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
+      TYPE(*), DIMENSION(*) :: my_addr
+      INTEGER :: ierror
+      INTEGER (KIND=8) :: ret_addr
+      END SUBROUTINE
+      SUBROUTINE LAPI_ADDRESS_PROC(my_addr, ret_addr, ierror)
+      EXTERNAL :: my_addr
+      INTEGER :: ierror
+      INTEGER (KIND=8) :: ret_addr
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_ADDRESS_INIT(hndl, my_addr, add_tab, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
+      TYPE(*), DIMENSION(*) :: my_addr
+      INTEGER :: hndl, ierror
+      INTEGER (KIND=8), DIMENSION(*) :: add_tab
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE LAPI_ADDR_SET
+      SUBROUTINE LAPI_ADDR_SET(hndl, addr, addr_hndl, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
+      TYPE(*), DIMENSION(*) :: addr
+      INTEGER :: hndl, addr_hndl, ierror
+      END SUBROUTINE
+      SUBROUTINE LAPI_ADDR_SET_PROC(hndl, addr, addr_hndl, ierror)
+      EXTERNAL :: addr
+      INTEGER :: hndl, addr_hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_ADDR_GET(hndl, addr, addr_hndl, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
+      TYPE(*), DIMENSION(*) :: addr
+      INTEGER :: hndl, addr_hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE LAPI_AMSEND
+      SUBROUTINE LAPI_AMSEND(hndl, tgt, hdr_hdl, uhdr, uhdr_len, udata, &
+     &  udata_len, tgt_cntr, org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: hdr_hdl, uhdr, udata
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_cntr, org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: hdr_hdl, uhdr, udata, tgt_cntr, org_cntr,&
+     &  cmpl_cntr
+      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=8) :: udata_len
+      END SUBROUTINE
+      SUBROUTINE LAPI_AMSEND_PROC(hndl, tgt, hdr_hdl, uhdr, uhdr_len,   &
+     &  udata, udata_len, tgt_cntr, org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: uhdr, udata, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: uhdr, udata, tgt_cntr, org_cntr,         &
+     &  cmpl_cntr
+      EXTERNAL :: hdr_hdl
+      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=8) :: udata_len
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE LAPI_AMSENDV
+      SUBROUTINE LAPI_AMSENDV(hndl, tgt, hdr_hdl, uhdr, uhdr_len,       &
+     &  org_vec, tgt_cntr, org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: hdr_hdl, uhdr, org_vec
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_cntr, org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: hdr_hdl, uhdr, org_vec, tgt_cntr,        &
+     &  org_cntr, cmpl_cntr
+      INTEGER :: hndl, tgt, uhdr_len, ierror
+      END SUBROUTINE
+      SUBROUTINE LAPI_AMSENDV_PROC(hndl, tgt, hdr_hdl, uhdr, uhdr_len,  &
+     &  org_vec, tgt_cntr, org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: uhdr, org_vec, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: uhdr, org_vec, tgt_cntr, org_cntr,       &
+     &  cmpl_cntr
+      EXTERNAL :: hdr_hdl
+      INTEGER :: hndl, tgt, uhdr_len, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_XFER(hndl, xfer_cmd, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: xfer_cmd
+      TYPE(*), DIMENSION(*) :: xfer_cmd
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_PUT(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, &
+     &  org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_addr, org_addr, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: tgt_addr, org_addr, tgt_cntr, org_cntr,  &
+     &  cmpl_cntr
+      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=8) :: len
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_GET(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, &
+     &  org_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_addr, org_addr, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
+      TYPE(*), DIMENSION(*) :: tgt_addr, org_addr, tgt_cntr, org_cntr
+      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=8) :: len
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_PUTV(hndl, tgt, tgt_vec, org_vec, tgt_cntr,       &
+     &  org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_vec, org_vec, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: tgt_vec, org_vec, tgt_cntr, org_cntr,    &
+     &  cmpl_cntr
+      INTEGER :: hndl, tgt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_GETV(hndl, tgt, tgt_vec, org_vec, tgt_cntr,       &
+     &  org_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_vec, org_vec, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
+      TYPE(*), DIMENSION(*) :: tgt_vec, org_vec, tgt_cntr, org_cntr
+      INTEGER :: hndl, tgt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_RMW(hndl, op, tgt, tgt_var, in_val, prev_tgt_val, &
+     &  org_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_var, in_val, prev_tgt_val
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
+      TYPE(*), DIMENSION(*) :: tgt_var, in_val, prev_tgt_val, org_cntr
+      INTEGER :: hndl, op, tgt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_RMW64(hndl, op, tgt, tgt_var, in_val,             &
+     &  prev_tgt_val, org_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_var, in_val, prev_tgt_val
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
+      TYPE(*), DIMENSION(*) :: tgt_var, in_val, prev_tgt_val, org_cntr
+      INTEGER :: hndl, op, tgt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_SETCNTR(hndl, cntr, val, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr
+      TYPE(*), DIMENSION(*) :: cntr
+      INTEGER :: hndl, val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_GETCNTR(hndl, cntr, val, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr
+      TYPE(*), DIMENSION(*) :: cntr
+      INTEGER :: hndl, val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_WAITCNTR(hndl, cntr, val, cur_cntr_val, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, cur_cntr_val
+      TYPE(*), DIMENSION(*) :: cntr, cur_cntr_val
+      INTEGER :: hndl, val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_NOPOLL_WAIT(hndl, cntr, val, cur_cntr_val, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, cur_cntr_val
+      TYPE(*), DIMENSION(*) :: cntr, cur_cntr_val
+      INTEGER :: hndl, val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_PROBE(hndl, ierror)
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_MSGPOLL(hndl, cnt, info, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+      TYPE(*), DIMENSION(*) :: info
+      INTEGER :: hndl, cnt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_FENCE(hndl, ierror)
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_GFENCE(hndl, ierror)
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_PURGE_TOTASK(hndl, dest, ierror)
+      INTEGER :: hndl, dest, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE LAPI_RESUME_TOTASK(hndl, dest, ierror)
+      INTEGER :: hndl, dest, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_INIT(hndl, lapi_info, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: lapi_info
+      TYPE(*), DIMENSION(*) :: lapi_info
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_TERM(hndl, ierror)
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_QENV(hndl, query, ret_val, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ret_val
+      TYPE(*), DIMENSION(*) :: ret_val
+      INTEGER :: hndl, query, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_SENV(hndl, query, set_val, ierror)
+      INTEGER :: hndl, query, set_val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_MSG_STRING(error_code, buf, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      TYPE(*), DIMENSION(*) :: buf
+      INTEGER :: error_code, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE PLAPI_ADDRESS
+      SUBROUTINE PLAPI_ADDRESS(my_addr, ret_addr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
+      TYPE(*), DIMENSION(*) :: my_addr
+      INTEGER :: ierror
+      INTEGER (KIND=8) :: ret_addr
+      END SUBROUTINE
+      SUBROUTINE PLAPI_ADDRESS_PROC(my_addr, ret_addr, ierror)
+      EXTERNAL :: my_addr
+      INTEGER :: ierror
+      INTEGER (KIND=8) :: ret_addr
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_ADDRESS_INIT(hndl, my_addr, add_tab, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
+      TYPE(*), DIMENSION(*) :: my_addr
+      INTEGER :: hndl, ierror
+      INTEGER (KIND=8), DIMENSION(*) :: add_tab
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE PLAPI_ADDR_SET
+      SUBROUTINE PLAPI_ADDR_SET(hndl, addr, addr_hndl, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
+      TYPE(*), DIMENSION(*) :: addr
+      INTEGER :: hndl, addr_hndl, ierror
+      END SUBROUTINE
+      SUBROUTINE PLAPI_ADDR_SET_PROC(hndl, addr, addr_hndl, ierror)
+      EXTERNAL :: addr
+      INTEGER :: hndl, addr_hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_ADDR_GET(hndl, addr, addr_hndl, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
+      TYPE(*), DIMENSION(*) :: addr
+      INTEGER :: hndl, addr_hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE PLAPI_AMSEND
+      SUBROUTINE PLAPI_AMSEND(hndl, tgt, hdr_hdl, uhdr, uhdr_len, udata,&
+     &  udata_len, tgt_cntr, org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: hdr_hdl, uhdr, udata
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_cntr, org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: hdr_hdl, uhdr, udata, tgt_cntr, org_cntr,&
+     &  cmpl_cntr
+      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=8) :: udata_len
+      END SUBROUTINE
+      SUBROUTINE PLAPI_AMSEND_PROC(hndl, tgt, hdr_hdl, uhdr, uhdr_len,  &
+     &  udata, udata_len, tgt_cntr, org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: uhdr, udata, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: uhdr, udata, tgt_cntr, org_cntr,         &
+     &  cmpl_cntr
+      EXTERNAL :: hdr_hdl
+      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=8) :: udata_len
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE PLAPI_AMSENDV
+      SUBROUTINE PLAPI_AMSENDV(hndl, tgt, hdr_hdl, uhdr, uhdr_len,      &
+     &  org_vec, tgt_cntr, org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: hdr_hdl, uhdr, org_vec
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_cntr, org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: hdr_hdl, uhdr, org_vec, tgt_cntr,        &
+     &  org_cntr, cmpl_cntr
+      INTEGER :: hndl, tgt, uhdr_len, ierror
+      END SUBROUTINE
+      SUBROUTINE PLAPI_AMSENDV_PROC(hndl, tgt, hdr_hdl, uhdr, uhdr_len, &
+     &  org_vec, tgt_cntr, org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: uhdr, org_vec, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: uhdr, org_vec, tgt_cntr, org_cntr,       &
+     &  cmpl_cntr
+      EXTERNAL :: hdr_hdl
+      INTEGER :: hndl, tgt, uhdr_len, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_XFER(hndl, xfer_cmd, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: xfer_cmd
+      TYPE(*), DIMENSION(*) :: xfer_cmd
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_PUT(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr,&
+     &  org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_addr, org_addr, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: tgt_addr, org_addr, tgt_cntr, org_cntr,  &
+     &  cmpl_cntr
+      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=8) :: len
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_GET(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr,&
+     &  org_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_addr, org_addr, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
+      TYPE(*), DIMENSION(*) :: tgt_addr, org_addr, tgt_cntr, org_cntr
+      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=8) :: len
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_PUTV(hndl, tgt, tgt_vec, org_vec, tgt_cntr,      &
+     &  org_cntr, cmpl_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_vec, org_vec, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
+      TYPE(*), DIMENSION(*) :: tgt_vec, org_vec, tgt_cntr, org_cntr,    &
+     &  cmpl_cntr
+      INTEGER :: hndl, tgt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_GETV(hndl, tgt, tgt_vec, org_vec, tgt_cntr,      &
+     &  org_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_vec, org_vec, tgt_cntr
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
+      TYPE(*), DIMENSION(*) :: tgt_vec, org_vec, tgt_cntr, org_cntr
+      INTEGER :: hndl, tgt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_RMW(hndl, op, tgt, tgt_var, in_val, prev_tgt_val,&
+     &  org_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_var, in_val, prev_tgt_val
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
+      TYPE(*), DIMENSION(*) :: tgt_var, in_val, prev_tgt_val, org_cntr
+      INTEGER :: hndl, op, tgt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_RMW64(hndl, op, tgt, tgt_var, in_val,            &
+     &  prev_tgt_val, org_cntr, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_var, in_val, prev_tgt_val
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
+      TYPE(*), DIMENSION(*) :: tgt_var, in_val, prev_tgt_val, org_cntr
+      INTEGER :: hndl, op, tgt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_SETCNTR(hndl, cntr, val, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr
+      TYPE(*), DIMENSION(*) :: cntr
+      INTEGER :: hndl, val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_GETCNTR(hndl, cntr, val, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr
+      TYPE(*), DIMENSION(*) :: cntr
+      INTEGER :: hndl, val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_WAITCNTR(hndl, cntr, val, cur_cntr_val, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, cur_cntr_val
+      TYPE(*), DIMENSION(*) :: cntr, cur_cntr_val
+      INTEGER :: hndl, val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_NOPOLL_WAIT(hndl, cntr, val, cur_cntr_val,       &
+     &  ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, cur_cntr_val
+      TYPE(*), DIMENSION(*) :: cntr, cur_cntr_val
+      INTEGER :: hndl, val, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_PROBE(hndl, ierror)
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_MSGPOLL(hndl, cnt, info, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+      TYPE(*), DIMENSION(*) :: info
+      INTEGER :: hndl, cnt, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_FENCE(hndl, ierror)
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_GFENCE(hndl, ierror)
+      INTEGER :: hndl, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_PURGE_TOTASK(hndl, dest, ierror)
+      INTEGER :: hndl, dest, ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE
+      SUBROUTINE PLAPI_RESUME_TOTASK(hndl, dest, ierror)
+      INTEGER :: hndl, dest, ierror
+      END SUBROUTINE
+      END INTERFACE

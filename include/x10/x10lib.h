@@ -1,0 +1,596 @@
+/*
+ * x10/x10lib.h - the X10Lib interface for C and C++, by Portolan.
+ *
+ * Every call of X10Lib 0.1 exists in C99 (x10_*) and in C++11 (namespace x10lib).
+ * The C++ names are listed at the end and do what the C ones do. What holds for
+ * every call:
+ *
+ * Places. A place is an MPI process, numbered as in MPI_COMM_WORLD. A global
+ * reference names a place and an address in it, any address: of a global, on the
+ * stack, on the heap. A reference to one's own place is legal everywhere.
+ *
+ * Errors. Calls return X10_OK or X10_ERR_LAPI; x10_last_error says why. Bad
+ * arguments move nothing, and an address that its place does not have is such an
+ * error (of one's own memory bad addresses are faults, as for memcpy). Before x10_init and after x10_finalize every call
+ * returns X10_ERR_LAPI, but for x10_init, x10_last_error and the calls that make
+ * and read references.
+ *
+ * No bytes. A transfer of no bytes succeeds and does nothing, with any addresses,
+ * NULL too; its place must exist.
+ *
+ * Completion. A blocking get returns when the bytes are here, a blocking put when
+ * they are at the target. A non-blocking transfer is issued on a switch, see
+ * below. Blocking transfers of one thread to one place take effect in order.
+ *
+ * Functions at other places. An async names a function by address. The address
+ * travels as the program or library that it lies in, and the offset there; so
+ * position-independent programs and libraries may lie elsewhere at every place.
+ * Every place must run the same build of that program or library and keep it
+ * loaded. A function that is registered travels as its index instead, and where
+ * the function is an index (a number from 1 to X10_TABLE_SIZE, cast), it is that
+ * of the target's table. A function that the target does not have ends the job.
+ *
+ * Rules for functions that an async runs. At each place one runs at a time, on
+ * whatever thread makes progress, also while the place computes. They must be
+ * short and must not wait: a call that would returns X10_ERR_LAPI. They may spawn. The arguments belong to the function until it returns. C++ exceptions
+ * must not leave it.
+ */
+#ifndef PORTOLAN_X10LIB_H
+#define PORTOLAN_X10LIB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------------- codes, limits */
+
+#define X10_OK 0
+#define X10_ERR_LAPI 1              /* any error of the layer below, or a bad argument */
+
+#define X10_MAX_ASYNC_ARGS 32       /* most arguments of one async */
+#define X10_TABLE_SIZE 1024         /* indexes of registered functions: 1 to this */
+#define X10_MAX_AGG_SIZE 1024       /* default of X10_AGG_LIMIT */
+#define X10_MAX_LEVELS 8            /* most levels of a strided transfer */
+#define X10_MAX_NODE_NAME 256       /* bytes of X10_NODE_NAME, with the 0 at the end */
+
+/* ------------------------------------------------------------------- types */
+
+typedef int32_t place_t;
+typedef int64_t async_arg_t;
+
+/* A function that an async runs: its arguments and their number. */
+typedef void async_func_t(async_arg_t *args, int n);
+typedef async_func_t *x10_async_handler_t;
+
+/* A global reference. */
+typedef struct {
+  place_t place;
+  unsigned long addr;
+} x10_gas_ref_t;
+
+/* Blocks of a vector transfer: count blocks of as many bytes each. The places of
+ * the references may differ. In a get the references are the source, in a put the
+ * local addresses are. */
+typedef struct {
+  x10_gas_ref_t *remote;
+  void **local;
+  int bytes;
+  int count;
+} x10_giov_ref_t;
+
+/* Names a switch; NULL names none. */
+typedef struct x10_switch *x10_switch_t;
+
+/* What x10_getenv answers. "set" marks what x10_setenv sets. */
+typedef enum {
+  /* The queries of LAPI, with LAPI's values. */
+  X10_TASK_ID = 0,                  /* this place */
+  X10_NUM_TASKS = 1,                /* number of places */
+  X10_MAX_UHDR_SZ = 2,              /* longest header of a message, in bytes */
+  X10_MAX_DATA_SZ = 3,              /* most bytes of one transfer */
+  X10_ERROR_CHK = 4,                /* set: 0 or 1, kept; arguments are checked always */
+  X10_TIMEOUT = 5,                  /* set: seconds, kept; nothing is given up, see
+                                       PORTOLAN_WATCHDOG */
+  X10_MIN_TIMEOUT = 6,              /* least and most that X10_TIMEOUT takes */
+  X10_MAX_TIMEOUT = 7,
+  X10_INTERRUPT_SET = 8,            /* set: 1 is 0 in X10_POLLING_SET, and the reverse */
+  X10_MAX_PORTS = 9,                /* communication contexts: 1 */
+  X10_MAX_PKT_SZ = 10,              /* bytes that travel in one piece to the farthest place */
+  X10_NUM_REX_BUFS = 11,            /* retransmission buffers and their size: 0, since */
+  X10_REX_BUF_SZ = 12,              /* nothing is lost on the way */
+  X10_LOC_ADDRTBL_SZ = 13,          /* X10_TABLE_SIZE */
+  X10_EPOCH_NUM = 14,               /* how often x10_init succeeded in this process */
+  X10_USE_THRESH = 15,              /* whether messages are throttled: 1 */
+  X10_RCV_FIFO_SIZE = 16,           /* bytes that one place may have under way to another */
+  X10_MAX_ATOM_SIZE = 17,           /* bytes of the largest value calls: 8 */
+  X10_BUF_CP_SIZE = 18,             /* longest message that is copied when it is sent */
+  X10_MAX_PKTS_OUT = 19,            /* X10_RCV_FIFO_SIZE in pieces of X10_MAX_PKT_SZ */
+  X10_ACK_THRESHOLD = 20,           /* set: messages per confirmation, kept; the transport
+                                       chooses its own */
+  X10_QUERY_SHM_ENABLED = 21,       /* 1 where this place shares its node with others */
+  X10_QUERY_SHM_NUM_TASKS = 22,     /* places on this node, this one counted */
+  X10_QUERY_SHM_TASKS = 23,         /* ret_val: an array that takes the numbers of these */
+  X10_QUERY_STATISTICS = 24,        /* ret_val: an x10_statistics_t, cast to int * */
+  X10_PRINT_STATISTICS = 25,        /* prints them; ret_val may be NULL */
+  /* X10Lib's own. */
+  X10_PLACE_ID = 100,               /* this place */
+  X10_NUM_PLACES = 101,             /* number of places */
+  X10_NODE_NAME = 102,              /* ret_val: X10_MAX_NODE_NAME chars, cast to int * */
+  X10_NODE_ID = 103,                /* number of this place's node, from 0 */
+  X10_POLLING_SET = 104,            /* set: 1 says that the program means to poll, 0 that
+                                       it computes for long; kept. Progress is made in both.
+                                       At first 1 where no thread makes progress */
+  X10_AGG_LIMIT = 105               /* set: items that wait for one place before they are
+                                       sent, 1 to 8192, for functions that were not
+                                       aggregated before. At first what the environment's
+                                       X10_MAX_AGG_SIZE says. Items with many arguments
+                                       go earlier, as many as a message holds */
+} x10_query_t;
+
+/* Counted at this place since x10_init. */
+typedef struct {
+  unsigned long gets;               /* get calls that moved something, and their bytes */
+  unsigned long bytes_got;
+  unsigned long puts;
+  unsigned long bytes_put;
+  unsigned long spawned;            /* asyncs sent that were not aggregated */
+  unsigned long ran;                /* asyncs that ran here, from any place */
+  unsigned long batches;            /* messages in which aggregated ones came */
+} x10_statistics_t;
+
+/* ------------------------------------------------------------- start and end */
+
+/*
+ * Starts X10Lib; MPI too, unless the program has. Collective. handlers[i], of n,
+ * is registered at index i + 1; NULL or no n registers nothing. All places give
+ * handlers before any async arrives.
+ */
+int x10_init(x10_async_handler_t *handlers, int n);
+
+/*
+ * Ends X10Lib: completes everything, as x10_gfence does. Collective. MPI goes on
+ * unless x10_init started it; then x10_init may be called again.
+ */
+int x10_finalize(void);
+
+/* Text of this thread's last error, "" if there was none. Valid until its next. */
+const char *x10_last_error(void);
+
+/* ---------------------------------------------------------- global references */
+
+x10_gas_ref_t x10_make_gas_ref(place_t place, void *addr);
+place_t x10_gas2place(x10_gas_ref_t ref);
+void *x10_gas2addr(x10_gas_ref_t ref);
+
+/* ------------------------------------------------------------------- switches */
+
+/*
+ * A switch counts what is under way on it: each transfer takes one off when it is
+ * issued (a vector transfer one for each place, a long transfer one for each
+ * piece) and adds it when it is complete: for a get when the bytes are here, for a
+ * put when they are at the target. One switch may serve any number of transfers.
+ * The program may count on it too.
+ */
+x10_switch_t x10_alloc_switch(void);                    /* at 0; NULL on an error */
+int x10_free_switch(x10_switch_t hndl);                 /* nothing may be under way on it */
+int x10_decrement_switch(x10_switch_t hndl);            /* takes one off */
+int x10_increment_switch(x10_switch_t hndl);            /* adds one */
+int x10_switch_value(x10_switch_t hndl, int *value);
+
+/* Waits until the switch is at least 0. An error if a transfer on it failed. */
+int x10_wait(x10_switch_t hndl);
+int x10_next_on_switch(x10_switch_t hndl);              /* the same */
+/* *done = 1 where x10_wait would return at once, else 0. */
+int x10_test(x10_switch_t hndl, int *done);
+
+/* ------------------------------------------------------------ contiguous bytes */
+
+int x10_get(x10_gas_ref_t src, void *dest, int n);
+int x10_get_nb(x10_gas_ref_t src, void *dest, int n, x10_switch_t hndl);
+int x10_put(void *src, x10_gas_ref_t dest, int n);
+int x10_put_nb(void *src, x10_gas_ref_t dest, int n, x10_switch_t hndl);
+
+/* --------------------------------------------------------------------- vectors */
+
+/* dsrc has len elements. */
+int x10_get_v(x10_giov_ref_t *dsrc, int len);
+int x10_get_v_nb(x10_giov_ref_t *dsrc, int len, x10_switch_t hndl);
+int x10_put_v(x10_giov_ref_t *dsrc, int len);
+int x10_put_v_nb(x10_giov_ref_t *dsrc, int len, x10_switch_t hndl);
+
+/* --------------------------------------------------------------------- strided */
+
+/*
+ * count[0] bytes in a row, repeated count[1] times at a distance of stride[0]
+ * bytes, all that count[2] times at stride[1], and so on: count has levels + 1
+ * elements, the stride arrays have levels, which is at most X10_MAX_LEVELS.
+ * Strides may be negative.
+ *
+ * The text gives the non-blocking calls the names of the blocking ones and a
+ * switch as seventh argument; that works too.
+ */
+int x10_get_s(x10_gas_ref_t src, int src_stride[], void *dest, int dest_stride[], int count[],
+              int levels);
+int x10_get_s_nb(x10_gas_ref_t src, int src_stride[], void *dest, int dest_stride[], int count[],
+                 int levels, x10_switch_t hndl);
+int x10_put_s(void *src, int src_stride[], x10_gas_ref_t dest, int dest_stride[], int count[],
+              int levels);
+int x10_put_s_nb(void *src, int src_stride[], x10_gas_ref_t dest, int dest_stride[], int count[],
+                 int levels, x10_switch_t hndl);
+
+/* ---------------------------------------------------------------------- values */
+
+/*
+ * A get of a value has no way to return an error: it then returns 0 and writes the
+ * reason to standard error, and x10_get_value_status returns X10_ERR_LAPI until
+ * this thread's next get of a value.
+ */
+int x10_get_value_int(x10_gas_ref_t src);
+long x10_get_value_long(x10_gas_ref_t src);
+float x10_get_value_float(x10_gas_ref_t src);
+double x10_get_value_double(x10_gas_ref_t src);
+int x10_get_value_status(void);
+
+int x10_put_value_int(int val, x10_gas_ref_t dest);
+int x10_put_value_long(long val, x10_gas_ref_t dest);
+int x10_put_value_float(float val, x10_gas_ref_t dest);
+int x10_put_value_double(double val, x10_gas_ref_t dest);
+int x10_put_value_int_nb(int val, x10_gas_ref_t dest, x10_switch_t hndl);
+int x10_put_value_long_nb(long val, x10_gas_ref_t dest, x10_switch_t hndl);
+int x10_put_value_float_nb(float val, x10_gas_ref_t dest, x10_switch_t hndl);
+int x10_put_value_double_nb(double val, x10_gas_ref_t dest, x10_switch_t hndl);
+
+/* The same by shorter names. */
+int x10_put_int(int val, x10_gas_ref_t dest);
+int x10_put_long(long val, x10_gas_ref_t dest);
+int x10_put_float(float val, x10_gas_ref_t dest);
+int x10_put_double(double val, x10_gas_ref_t dest);
+int x10_put_int_nb(int val, x10_gas_ref_t dest, x10_switch_t hndl);
+int x10_put_long_nb(long val, x10_gas_ref_t dest, x10_switch_t hndl);
+int x10_put_float_nb(float val, x10_gas_ref_t dest, x10_switch_t hndl);
+int x10_put_double_nb(double val, x10_gas_ref_t dest, x10_switch_t hndl);
+
+/* -------------------------------------------------------- order, exclusion */
+
+/*
+ * x10_fence returns when all that this place has issued is complete at its target:
+ * transfers, also non-blocking ones, asyncs and aggregated asyncs, which have run.
+ */
+int x10_fence(void);
+
+/*
+ * The same for all places, collective. Asyncs that asyncs have spawned, to any
+ * depth, have run everywhere when it returns.
+ */
+int x10_gfence(void);
+
+/*
+ * x10_lock keeps asyncs from running at this place until x10_unlock by the same
+ * thread; the two nest. What others send waits meanwhile, but an async that the
+ * thread itself spawns at its own place runs at once. Keep it for short: a wait for
+ * an async at this place would not end. x10_unlock without x10_lock is an error, and
+ * so are fences and x10_finalize under the lock.
+ */
+int x10_lock(void);
+int x10_unlock(void);
+
+/* ------------------------------------------------------------------- addresses */
+
+/*
+ * Registers a function at an index from 1 to X10_TABLE_SIZE of this place's table,
+ * in place of what is there; NULL clears it. Not collective.
+ */
+int x10_register(void *addr, int addr_hndl);
+
+/* addr_tab[j] becomes the my_addr, which may be NULL, of place j. Collective. */
+int x10_addr_init(void *my_addr, void *addr_tab[]);
+
+/* ---------------------------------------------------------------- environment */
+
+int x10_getenv(x10_query_t query, int *ret_val);
+int x10_setenv(x10_query_t query, int set_val);
+
+/* --------------------------------------------------------------------- asyncs */
+
+/*
+ *   int x10_asyncSpawnInline(place_t dest, int n, async_func_t *f, ...);
+ *   int x10_asyncSpawnInlineAgg(place_t dest, int n, async_func_t *f, int handle, ...);
+ *
+ * run f with the n arguments that follow, at dest. There must be n of them, 0 to
+ * X10_MAX_ASYNC_ARGS. Each is converted to async_arg_t, integers and pointers by
+ * value; copy the bits of a floating-point number into an integer.
+ *
+ * The first is sent at once and returns when it has been handed over; at one's own
+ * place f has run then. The second collects: what is spawned with the same f, n
+ * and handle goes out in batches, when X10_AGG_LIMIT of them wait for one place, at
+ * a flush or a fence, and after some time (PORTOLAN_AGGREGATE_US).
+ *
+ * In C these are macros over the functions below, which take the arguments as an
+ * array, and their number once more.
+ */
+int x10_async_spawn_packed(place_t dest, int n, async_func_t *f, int given,
+                           const async_arg_t *args);
+int x10_async_spawn_agg_packed(place_t dest, int n, async_func_t *f, int handle, int given,
+                               const async_arg_t *args);
+
+/* Sends what is collected under n and handle, of any function, or of f. The text lists f
+ * among the parameters of x10_flush too: x10_flush(n, f, handle) is the second. */
+int x10_flush(int n, int handle);
+int x10_flush_func(int n, async_func_t *f, int handle);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+/* ------------------------------------------------- the text's names in plain C */
+
+#ifndef __cplusplus
+
+/* Six arguments are a blocking transfer, a seventh is its switch. */
+#define X10_SEVENTH_(a, b, c, d, e, f, g, name, ...) name
+#define x10_get_s(...) X10_SEVENTH_(__VA_ARGS__, x10_get_s_nb, x10_get_s, 0)(__VA_ARGS__)
+#define x10_put_s(...) X10_SEVENTH_(__VA_ARGS__, x10_put_s_nb, x10_put_s, 0)(__VA_ARGS__)
+
+/* Two arguments, or three. */
+#define X10_FOURTH_(a, b, c, name, ...) name
+#define x10_flush(...) X10_FOURTH_(__VA_ARGS__, x10_flush_func, x10_flush, 0)(__VA_ARGS__)
+
+/* By the type of the value. (A get has nothing to tell the type by.) */
+#if defined(__GNUC__) || __STDC_VERSION__ >= 201112L
+#ifdef __GNUC__
+#define X10_GENERIC_ __extension__ _Generic
+#else
+#define X10_GENERIC_ _Generic
+#endif
+#define x10_put_value(val, dest)                                                        \
+  (X10_GENERIC_((val), int: x10_put_value_int, long: x10_put_value_long,                \
+                float: x10_put_value_float, double: x10_put_value_double)((val), (dest)))
+#define x10_put_value_nb(val, dest, hndl)                                               \
+  (X10_GENERIC_((val), int: x10_put_value_int_nb, long: x10_put_value_long_nb,          \
+                float: x10_put_value_float_nb,                                          \
+                double: x10_put_value_double_nb)((val), (dest), (hndl)))
+#endif
+
+/* X10_COUNT_ counts what follows the two arguments h and k; X10_WORDS_ makes async_arg_t
+ * of each. Written so that C99 needs no empty variable part. */
+#define X10_COUNT_(...)                                                                   \
+  X10_COUNT_I_(__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18,   \
+               17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
+#define X10_COUNT_I_(h, k, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14,   \
+                     a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27,     \
+                     a28, a29, a30, a31, a32, count, ...)                                 \
+  count
+#define X10_JOIN_(a, b) X10_JOIN_I_(a, b)
+#define X10_JOIN_I_(a, b) a##b
+#define X10_FIRST_(h, ...) h
+#define X10_SECOND_(h, k, ...) k
+#define X10_WORDS_(...) X10_JOIN_(X10_W, X10_COUNT_(__VA_ARGS__))(__VA_ARGS__)
+#define X10_W0(h, k) 0
+#define X10_W1(h, k, a) (async_arg_t)(a)
+#define X10_W2(h, k, a, ...) (async_arg_t)(a), X10_W1(h, k, __VA_ARGS__)
+#define X10_W3(h, k, a, ...) (async_arg_t)(a), X10_W2(h, k, __VA_ARGS__)
+#define X10_W4(h, k, a, ...) (async_arg_t)(a), X10_W3(h, k, __VA_ARGS__)
+#define X10_W5(h, k, a, ...) (async_arg_t)(a), X10_W4(h, k, __VA_ARGS__)
+#define X10_W6(h, k, a, ...) (async_arg_t)(a), X10_W5(h, k, __VA_ARGS__)
+#define X10_W7(h, k, a, ...) (async_arg_t)(a), X10_W6(h, k, __VA_ARGS__)
+#define X10_W8(h, k, a, ...) (async_arg_t)(a), X10_W7(h, k, __VA_ARGS__)
+#define X10_W9(h, k, a, ...) (async_arg_t)(a), X10_W8(h, k, __VA_ARGS__)
+#define X10_W10(h, k, a, ...) (async_arg_t)(a), X10_W9(h, k, __VA_ARGS__)
+#define X10_W11(h, k, a, ...) (async_arg_t)(a), X10_W10(h, k, __VA_ARGS__)
+#define X10_W12(h, k, a, ...) (async_arg_t)(a), X10_W11(h, k, __VA_ARGS__)
+#define X10_W13(h, k, a, ...) (async_arg_t)(a), X10_W12(h, k, __VA_ARGS__)
+#define X10_W14(h, k, a, ...) (async_arg_t)(a), X10_W13(h, k, __VA_ARGS__)
+#define X10_W15(h, k, a, ...) (async_arg_t)(a), X10_W14(h, k, __VA_ARGS__)
+#define X10_W16(h, k, a, ...) (async_arg_t)(a), X10_W15(h, k, __VA_ARGS__)
+#define X10_W17(h, k, a, ...) (async_arg_t)(a), X10_W16(h, k, __VA_ARGS__)
+#define X10_W18(h, k, a, ...) (async_arg_t)(a), X10_W17(h, k, __VA_ARGS__)
+#define X10_W19(h, k, a, ...) (async_arg_t)(a), X10_W18(h, k, __VA_ARGS__)
+#define X10_W20(h, k, a, ...) (async_arg_t)(a), X10_W19(h, k, __VA_ARGS__)
+#define X10_W21(h, k, a, ...) (async_arg_t)(a), X10_W20(h, k, __VA_ARGS__)
+#define X10_W22(h, k, a, ...) (async_arg_t)(a), X10_W21(h, k, __VA_ARGS__)
+#define X10_W23(h, k, a, ...) (async_arg_t)(a), X10_W22(h, k, __VA_ARGS__)
+#define X10_W24(h, k, a, ...) (async_arg_t)(a), X10_W23(h, k, __VA_ARGS__)
+#define X10_W25(h, k, a, ...) (async_arg_t)(a), X10_W24(h, k, __VA_ARGS__)
+#define X10_W26(h, k, a, ...) (async_arg_t)(a), X10_W25(h, k, __VA_ARGS__)
+#define X10_W27(h, k, a, ...) (async_arg_t)(a), X10_W26(h, k, __VA_ARGS__)
+#define X10_W28(h, k, a, ...) (async_arg_t)(a), X10_W27(h, k, __VA_ARGS__)
+#define X10_W29(h, k, a, ...) (async_arg_t)(a), X10_W28(h, k, __VA_ARGS__)
+#define X10_W30(h, k, a, ...) (async_arg_t)(a), X10_W29(h, k, __VA_ARGS__)
+#define X10_W31(h, k, a, ...) (async_arg_t)(a), X10_W30(h, k, __VA_ARGS__)
+#define X10_W32(h, k, a, ...) (async_arg_t)(a), X10_W31(h, k, __VA_ARGS__)
+
+/* The variable part is n, f, arguments ... */
+#define x10_asyncSpawnInline(dest, ...)                                                   \
+  x10_async_spawn_packed((dest), X10_FIRST_(__VA_ARGS__), X10_SECOND_(__VA_ARGS__, 0),    \
+                         X10_COUNT_(__VA_ARGS__),                                         \
+                         (const async_arg_t[]){ X10_WORDS_(__VA_ARGS__) })
+/* ... and here f, handle, arguments. */
+#define x10_asyncSpawnInlineAgg(dest, n, ...)                                             \
+  x10_async_spawn_agg_packed((dest), (n), X10_FIRST_(__VA_ARGS__),                        \
+                             X10_SECOND_(__VA_ARGS__, 0), X10_COUNT_(__VA_ARGS__),        \
+                             (const async_arg_t[]){ X10_WORDS_(__VA_ARGS__) })
+
+#else /* __cplusplus */
+
+/* ------------------------------------------------- the text's C names in C++ */
+
+inline int x10_get_s(x10_gas_ref_t src, int src_stride[], void *dest, int dest_stride[],
+                     int count[], int levels, x10_switch_t hndl)
+{
+  return x10_get_s_nb(src, src_stride, dest, dest_stride, count, levels, hndl);
+}
+inline int x10_put_s(void *src, int src_stride[], x10_gas_ref_t dest, int dest_stride[],
+                     int count[], int levels, x10_switch_t hndl)
+{
+  return x10_put_s_nb(src, src_stride, dest, dest_stride, count, levels, hndl);
+}
+inline int x10_flush(int n, async_func_t *f, int handle) { return x10_flush_func(n, f, handle); }
+
+inline int x10_put_value(int v, x10_gas_ref_t d) { return x10_put_value_int(v, d); }
+inline int x10_put_value(long v, x10_gas_ref_t d) { return x10_put_value_long(v, d); }
+inline int x10_put_value(float v, x10_gas_ref_t d) { return x10_put_value_float(v, d); }
+inline int x10_put_value(double v, x10_gas_ref_t d) { return x10_put_value_double(v, d); }
+inline int x10_put_value_nb(int v, x10_gas_ref_t d, x10_switch_t h) { return x10_put_value_int_nb(v, d, h); }
+inline int x10_put_value_nb(long v, x10_gas_ref_t d, x10_switch_t h) { return x10_put_value_long_nb(v, d, h); }
+inline int x10_put_value_nb(float v, x10_gas_ref_t d, x10_switch_t h) { return x10_put_value_float_nb(v, d, h); }
+inline int x10_put_value_nb(double v, x10_gas_ref_t d, x10_switch_t h) { return x10_put_value_double_nb(v, d, h); }
+
+/* -------------------------------------------------------------------- C++ calls */
+
+namespace x10lib {
+
+namespace detail {
+
+template <class A> inline async_arg_t word(A a) { return (async_arg_t)a; }
+
+/* The function that stands for a struct with operator(). */
+template <class T> struct runner {
+  static void run(async_arg_t *args, int n)
+  {
+    T body = T();
+    body(args, n);
+  }
+};
+
+} /* namespace detail */
+
+inline int Init(x10_async_handler_t *handlers, int n) { return x10_init(handlers, n); }
+inline int Finalize() { return x10_finalize(); }
+inline const char *LastError() { return x10_last_error(); }
+
+inline x10_gas_ref_t MakeGASRef(place_t place, void *addr) { return x10_make_gas_ref(place, addr); }
+inline place_t GAS2Place(x10_gas_ref_t ref) { return x10_gas2place(ref); }
+inline void *GAS2Addr(x10_gas_ref_t ref) { return x10_gas2addr(ref); }
+
+inline x10_switch_t AllocSwitch() { return x10_alloc_switch(); }
+inline int FreeSwitch(x10_switch_t hndl) { return x10_free_switch(hndl); }
+inline int Decrement(x10_switch_t hndl) { return x10_decrement_switch(hndl); }
+inline int Increment(x10_switch_t hndl) { return x10_increment_switch(hndl); }
+inline int SwitchValue(x10_switch_t hndl, int *value) { return x10_switch_value(hndl, value); }
+inline int Wait(x10_switch_t hndl) { return x10_wait(hndl); }
+inline int Next(x10_switch_t hndl) { return x10_next_on_switch(hndl); }
+inline int Test(x10_switch_t hndl, int *done) { return x10_test(hndl, done); }
+
+inline int Get(x10_gas_ref_t src, void *dest, int n) { return x10_get(src, dest, n); }
+inline int NbGet(x10_gas_ref_t src, void *dest, int n, x10_switch_t hndl)
+{
+  return x10_get_nb(src, dest, n, hndl);
+}
+inline int Put(void *src, x10_gas_ref_t dest, int n) { return x10_put(src, dest, n); }
+inline int NbPut(void *src, x10_gas_ref_t dest, int n, x10_switch_t hndl)
+{
+  return x10_put_nb(src, dest, n, hndl);
+}
+
+inline int GetV(x10_giov_ref_t *dsrc, int len) { return x10_get_v(dsrc, len); }
+inline int NbGetV(x10_giov_ref_t *dsrc, int len, x10_switch_t hndl)
+{
+  return x10_get_v_nb(dsrc, len, hndl);
+}
+inline int PutV(x10_giov_ref_t *dsrc, int len) { return x10_put_v(dsrc, len); }
+inline int NbPutV(x10_giov_ref_t *dsrc, int len, x10_switch_t hndl)
+{
+  return x10_put_v_nb(dsrc, len, hndl);
+}
+
+inline int GetS(x10_gas_ref_t src, int src_stride[], void *dest, int dest_stride[], int count[],
+                int levels)
+{
+  return ::x10_get_s(src, src_stride, dest, dest_stride, count, levels);
+}
+inline int NbGetS(x10_gas_ref_t src, int src_stride[], void *dest, int dest_stride[], int count[],
+                  int levels, x10_switch_t hndl)
+{
+  return x10_get_s_nb(src, src_stride, dest, dest_stride, count, levels, hndl);
+}
+inline int PutS(void *src, int src_stride[], x10_gas_ref_t dest, int dest_stride[], int count[],
+                int levels)
+{
+  return ::x10_put_s(src, src_stride, dest, dest_stride, count, levels);
+}
+inline int NbPutS(void *src, int src_stride[], x10_gas_ref_t dest, int dest_stride[], int count[],
+                  int levels, x10_switch_t hndl)
+{
+  return x10_put_s_nb(src, src_stride, dest, dest_stride, count, levels, hndl);
+}
+
+inline int GetValueInt(x10_gas_ref_t src) { return x10_get_value_int(src); }
+inline long GetValueLong(x10_gas_ref_t src) { return x10_get_value_long(src); }
+inline float GetValueFloat(x10_gas_ref_t src) { return x10_get_value_float(src); }
+inline double GetValueDouble(x10_gas_ref_t src) { return x10_get_value_double(src); }
+inline int GetValueStatus() { return x10_get_value_status(); }
+
+inline int PutValueInt(int val, x10_gas_ref_t dest) { return x10_put_value_int(val, dest); }
+inline int PutValueLong(long val, x10_gas_ref_t dest) { return x10_put_value_long(val, dest); }
+inline int PutValueFloat(float val, x10_gas_ref_t dest) { return x10_put_value_float(val, dest); }
+inline int PutValueDouble(double val, x10_gas_ref_t dest) { return x10_put_value_double(val, dest); }
+inline int NbPutValueInt(int val, x10_gas_ref_t dest, x10_switch_t hndl)
+{
+  return x10_put_value_int_nb(val, dest, hndl);
+}
+inline int NbPutValueLong(long val, x10_gas_ref_t dest, x10_switch_t hndl)
+{
+  return x10_put_value_long_nb(val, dest, hndl);
+}
+inline int NbPutValueFloat(float val, x10_gas_ref_t dest, x10_switch_t hndl)
+{
+  return x10_put_value_float_nb(val, dest, hndl);
+}
+inline int NbPutValueDouble(double val, x10_gas_ref_t dest, x10_switch_t hndl)
+{
+  return x10_put_value_double_nb(val, dest, hndl);
+}
+
+inline int Fence() { return x10_fence(); }
+inline int Gfence() { return x10_gfence(); }
+inline int Lock() { return x10_lock(); }
+inline int Unlock() { return x10_unlock(); }
+inline int Register(void *addr, int addr_hndl) { return x10_register(addr, addr_hndl); }
+inline int AddrInit(void *my_addr, void *addr_tab[]) { return x10_addr_init(my_addr, addr_tab); }
+inline int Getenv(x10_query_t query, int *ret_val) { return x10_getenv(query, ret_val); }
+inline int Setenv(x10_query_t query, int set_val) { return x10_setenv(query, set_val); }
+
+/*
+ * T is a struct with void operator()(async_arg_t *args, int n); at dest a T is made
+ * and called with the N arguments.
+ */
+template <int N, class T, class... A> inline int asyncSpawnInline(place_t dest, A... a)
+{
+  static_assert(sizeof...(A) == N, "as many arguments as N says");
+  const async_arg_t args[] = { detail::word(a)..., 0 };
+  return x10_async_spawn_packed(dest, N, detail::runner<T>::run, N, args);
+}
+template <int N, class T, class... A>
+inline int asyncSpawnInlineAgg(place_t dest, int handle, A... a)
+{
+  static_assert(sizeof...(A) == N, "as many arguments as N says");
+  const async_arg_t args[] = { detail::word(a)..., 0 };
+  return x10_async_spawn_agg_packed(dest, N, detail::runner<T>::run, handle, N, args);
+}
+template <int N, class T> inline int flush(int handle)
+{
+  return x10_flush_func(N, detail::runner<T>::run, handle);
+}
+
+} /* namespace x10lib */
+
+/* The C calls with a variable number of arguments. */
+template <class... A>
+inline int x10_asyncSpawnInline(place_t dest, int n, async_func_t *f, A... a)
+{
+  const async_arg_t args[] = { x10lib::detail::word(a)..., 0 };
+  return x10_async_spawn_packed(dest, n, f, (int)sizeof...(A), args);
+}
+template <class... A>
+inline int x10_asyncSpawnInlineAgg(place_t dest, int n, async_func_t *f, int handle, A... a)
+{
+  const async_arg_t args[] = { x10lib::detail::word(a)..., 0 };
+  return x10_async_spawn_agg_packed(dest, n, f, handle, (int)sizeof...(A), args);
+}
+
+#endif /* __cplusplus */
+
+#endif /* PORTOLAN_X10LIB_H */

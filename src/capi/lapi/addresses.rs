@@ -1,0 +1,91 @@
+//! Addresses: exchanging them, and the table of header handlers.
+
+use super::context::{Context, Outcome, TABLE, call, enter, may_wait, refuse};
+use super::types::Handle;
+use super::{messages, twin};
+use std::os::raw::{c_int, c_ulong, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+twin! {
+    /// Stores an address as a number; legal at any time. For Fortran.
+    LAPI_Address / PLAPI_Address(my_addr: *mut c_void, ret_addr: *mut c_ulong) -> c_int {
+        call("LAPI_Address", || {
+            if my_addr.is_null() {
+                refuse!(messages::ORG_ADDR_NULL, "the address is null");
+            }
+            if ret_addr.is_null() {
+                refuse!(messages::TGT_ADDR_NULL, "the pointer to the number is null");
+            }
+            // SAFETY: it is not null, and the caller vouches for it.
+            unsafe { ret_addr.write(my_addr as c_ulong) };
+            Ok(())
+        })
+    }
+}
+
+twin! {
+    /// Gives every rank the address that each rank gives, in the order of ranks, in
+    /// `add_tab`. An address of a header handler or a counter is its owner's own: what
+    /// is found at `add_tab[t]` is right for calls to task `t`. Collective.
+    LAPI_Address_init / PLAPI_Address_init(
+        hndl: Handle, my_addr: *mut c_void, add_tab: *mut *mut c_void,
+    ) -> c_int {
+        call("LAPI_Address_init", || {
+            let (context, engine) = enter(hndl)?;
+            may_wait()?;
+            // A rank without a table takes part, so that no other waits for it.
+            let all: Vec<u64> = engine.world().allgather(engine, &(my_addr as u64))?;
+            let mut exchanged = context.exchanged.write();
+            exchanged.extend(all.iter().copied().enumerate().filter(|&(_, a)| a != 0));
+            drop(exchanged);
+            context.routes.write().clear();
+            if add_tab.is_null() {
+                refuse!(messages::ADDR_TBL_NULL, "the table for the addresses is null");
+            }
+            for (task, &address) in all.iter().enumerate() {
+                // SAFETY: the caller has room for an address of each task.
+                unsafe { add_tab.add(task).write(address as *mut c_void) };
+            }
+            Ok(())
+        })
+    }
+}
+
+fn entry(context: &Context, index: c_int) -> Outcome<&AtomicUsize> {
+    match usize::try_from(index).ok().filter(|&i| i > 0).and_then(|i| context.table.get(i)) {
+        Some(entry) => Ok(entry),
+        None => {
+            refuse!(messages::ADDR_HNDL_RANGE, "index {index}, but 1 to {} are possible", TABLE - 1)
+        }
+    }
+}
+
+twin! {
+    /// Stores the address of a header handler under an index, by which messages from
+    /// any rank may name it; null takes it back.
+    LAPI_Addr_set / PLAPI_Addr_set(hndl: Handle, addr: *mut c_void, addr_hndl: c_int) -> c_int {
+        call("LAPI_Addr_set", || {
+            let (context, _) = enter(hndl)?;
+            entry(context, addr_hndl)?.store(addr as usize, Ordering::Release);
+            Ok(())
+        })
+    }
+}
+
+twin! {
+    /// The address under an index; null where there is none.
+    LAPI_Addr_get / PLAPI_Addr_get(
+        hndl: Handle, addr: *mut *mut c_void, addr_hndl: c_int,
+    ) -> c_int {
+        call("LAPI_Addr_get", || {
+            let (context, _) = enter(hndl)?;
+            let entry = entry(context, addr_hndl)?;
+            if addr.is_null() {
+                refuse!(messages::RET_PTR_NULL, "the pointer to the address is null");
+            }
+            // SAFETY: it is not null, and the caller vouches for it.
+            unsafe { addr.write(entry.load(Ordering::Acquire) as *mut c_void) };
+            Ok(())
+        })
+    }
+}

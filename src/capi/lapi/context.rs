@@ -1,0 +1,389 @@
+//! The context: what a handle stands for.
+//!
+//! A call enters through [`call`], which turns errors into codes, and [`enter`],
+//! which finds the context of its handle. The context lives from `LAPI_Init` to
+//! `LAPI_Term`; calls on other threads must have returned before it ends. A handle is
+//! never used twice, so one that was terminated is known to be invalid.
+
+use super::messages;
+use super::pending::Pending;
+use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, SendHandler};
+use crate::am::{HandlerId, state};
+use crate::capi::boundary;
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::{self, Engine};
+use parking_lot::{Mutex, RwLock};
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::os::raw::{c_int, c_uint};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
+
+/// `LOC_ADDRTBL_SZ`: indices are less than it.
+pub const TABLE: usize = 128;
+
+/// Why a call fails.
+#[derive(Debug)]
+pub enum Failure {
+    /// With this code, for the reason that the text gives.
+    Code(c_int, String),
+    /// Because of the engine.
+    Engine(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Engine(error)
+    }
+}
+
+/// What the bodies of calls return.
+pub type Outcome<T = ()> = std::result::Result<T, Failure>;
+
+/// Returns early with a code and a formatted reason.
+macro_rules! refuse {
+    ($code:expr, $($arg:tt)+) => {
+        return Err($crate::capi::lapi::context::Failure::Code($code, format!($($arg)+)))
+    };
+}
+pub(crate) use refuse;
+
+/// The engine's handlers.
+#[derive(Debug, Clone, Copy)]
+pub struct Handlers {
+    /// Active messages.
+    pub message: HandlerId,
+    /// Counts a counter.
+    pub count: HandlerId,
+    /// Runs something of the rank's own on the completion thread.
+    pub run: HandlerId,
+    /// Read-modify-write, and its answer.
+    pub rmw: HandlerId,
+    /// The answer.
+    pub answer: HandlerId,
+}
+
+impl Handlers {
+    /// All of them.
+    pub fn all(&self) -> [HandlerId; 5] {
+        [self.message, self.count, self.run, self.rmw, self.answer]
+    }
+}
+
+/// What has happened so far.
+#[derive(Debug, Default)]
+pub struct Tallies {
+    /// Messages sent.
+    pub sent: AtomicU64,
+    /// Messages whose data may be changed again.
+    pub left: AtomicU64,
+    /// Messages received and done.
+    pub received: AtomicU64,
+    /// Bytes sent.
+    pub bytes_sent: AtomicU64,
+    /// Bytes received.
+    pub bytes_received: AtomicU64,
+    /// Replies sent.
+    pub replies_sent: AtomicU64,
+    /// Replies received.
+    pub replies_received: AtomicU64,
+}
+
+/// What can be set.
+#[derive(Debug)]
+pub struct Settings {
+    /// `ERROR_CHK`
+    pub error_chk: AtomicI32,
+    /// `TIMEOUT`
+    pub timeout: AtomicI32,
+    /// `INTERRUPT_SET`
+    pub interrupt: AtomicI32,
+    /// `ACK_THRESHOLD`
+    pub ack_threshold: AtomicI32,
+}
+
+/// A context.
+#[derive(Debug)]
+pub struct Context {
+    handle: AtomicU32,
+    /// The user's error handler.
+    pub err_hndlr: Option<ErrHandler>,
+    /// The engine's handlers.
+    pub handlers: Handlers,
+    /// Header handlers by index.
+    pub table: [AtomicUsize; TABLE],
+    /// Addresses of other ranks that `LAPI_Address_init` has given.
+    pub exchanged: RwLock<HashSet<(usize, u64)>>,
+    /// How addresses of header handlers travel, once found out.
+    pub routes: RwLock<HashMap<(usize, u64), (u64, u64)>>,
+    /// Header handlers that have come, as they travel, and where they are.
+    pub code: RwLock<HashMap<(u64, u64), usize>>,
+    /// Addresses given by other ranks that were found to be in use.
+    pub in_use: RwLock<HashSet<usize>>,
+    purged: Box<[AtomicBool]>,
+    /// How often a target was purged.
+    pub purges: AtomicU32,
+    /// Counters for which `LAPI_Nopoll_wait` waits.
+    pub waited_for: Mutex<HashSet<usize>>,
+    /// Transfers that are not done.
+    pub pending: Pending,
+    /// Read-modify-writes without an answer.
+    pub asked: AtomicUsize,
+    /// What has happened.
+    pub tallies: Tallies,
+    /// What can be set.
+    pub settings: Settings,
+}
+
+static CURRENT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
+static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
+
+impl Context {
+    /// A fresh context for `tasks` ranks.
+    pub fn new(
+        handle: Handle,
+        err_hndlr: Option<ErrHandler>,
+        handlers: Handlers,
+        tasks: usize,
+    ) -> Context {
+        Context {
+            handle: AtomicU32::new(handle),
+            err_hndlr,
+            handlers,
+            table: [const { AtomicUsize::new(0) }; TABLE],
+            exchanged: RwLock::default(),
+            routes: RwLock::default(),
+            code: RwLock::default(),
+            in_use: RwLock::default(),
+            purged: (0..tasks).map(|_| AtomicBool::new(false)).collect(),
+            purges: AtomicU32::new(0),
+            waited_for: Mutex::default(),
+            pending: Pending::default(),
+            asked: AtomicUsize::new(0),
+            tallies: Tallies::default(),
+            settings: Settings {
+                error_chk: AtomicI32::new(0),
+                timeout: AtomicI32::new(900),
+                interrupt: AtomicI32::new(1),
+                ack_threshold: AtomicI32::new(30),
+            },
+        }
+    }
+
+    /// The handle.
+    pub fn handle(&self) -> Handle {
+        self.handle.load(Ordering::Relaxed)
+    }
+
+    /// What handlers get as their first argument.
+    pub fn handle_ptr(&self) -> *mut Handle {
+        self.handle.as_ptr()
+    }
+
+    /// A target that C gives.
+    ///
+    /// # Errors
+    /// `TGT` outside the job, `TGT_PURGED`.
+    #[inline]
+    pub fn target(&self, tgt: c_uint) -> Outcome<usize> {
+        let target = self.task(tgt)?;
+        if self.is_purged(target) {
+            refuse!(messages::TGT_PURGED, "task {tgt} was purged; LAPI_Resume_totask admits it");
+        }
+        Ok(target)
+    }
+
+    /// A task that C gives, purged or not.
+    #[inline]
+    pub fn task(&self, tgt: c_uint) -> Outcome<usize> {
+        let tasks = self.purged.len();
+        if tgt as usize >= tasks {
+            refuse!(messages::TGT, "task {tgt} is outside the {tasks} tasks of the job");
+        }
+        Ok(tgt as usize)
+    }
+
+    /// Whether a rank was purged.
+    #[inline]
+    pub fn is_purged(&self, rank: usize) -> bool {
+        self.purged[rank].load(Ordering::Relaxed)
+    }
+
+    /// Purges a rank, or admits it again.
+    pub fn set_purged(&self, rank: usize, purged: bool) {
+        self.purged[rank].store(purged, Ordering::SeqCst);
+        if purged {
+            self.purges.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether any rank is purged.
+    pub fn purged_any(&self) -> bool {
+        self.purged.iter().any(|p| p.load(Ordering::Relaxed))
+    }
+
+    /// Tells the user's error handler of something that no call can return. The
+    /// error that comes back is to end the job.
+    #[cold]
+    pub fn tell(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
+        if let Some(tell) = self.err_hndlr {
+            log::error!("{}", Error::new(ErrorKind::State, text.as_str()));
+            let me = runtime::current().map_or(0, Engine::rank);
+            let (mut code, mut of) = (code, of as c_int);
+            let (mut me, mut src) = (me as c_int, src as c_int);
+            // SAFETY: the user gave the handler to LAPI_Init; the arguments are locals.
+            unsafe { tell(self.handle_ptr(), &mut code, &mut of, &mut me, &mut src) };
+        }
+        let name = messages::describe(code).unwrap_or_default();
+        Error::new(ErrorKind::State, format!("{text}; {name}"))
+    }
+}
+
+/// Makes a context the current one.
+pub fn install(context: Context) {
+    let context = Arc::new(context);
+    CURRENT.store(Arc::as_ptr(&context).cast_mut(), Ordering::Release);
+    *OWNER.lock() = Some(context);
+}
+
+/// Ends the current context.
+pub fn remove() {
+    CURRENT.store(ptr::null_mut(), Ordering::Release);
+    OWNER.lock().take();
+}
+
+/// Whether there is a context and an engine below it.
+pub fn is_live() -> bool {
+    !CURRENT.load(Ordering::Acquire).is_null() && runtime::is_running()
+}
+
+/// The current context, for handlers.
+///
+/// # Errors
+/// `State` where there is none.
+#[inline]
+pub fn current() -> Result<&'static Context> {
+    let context = CURRENT.load(Ordering::Acquire);
+    if context.is_null() {
+        return Err(Error::new(ErrorKind::State, "there is no LAPI context; LAPI_Init makes it"));
+    }
+    // SAFETY: the pointer is that of the context in OWNER, which stays until
+    // LAPI_Term; calls of other threads and all messages are done by then.
+    Ok(unsafe { &*context })
+}
+
+/// The context of a handle, and the engine.
+///
+/// # Errors
+/// `HNDL_INVALID`
+#[inline]
+pub fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
+    match (current(), runtime::current()) {
+        (Ok(context), Ok(engine)) if context.handle() == hndl => Ok((context, engine)),
+        (Ok(context), Ok(_)) => {
+            let live = context.handle();
+            refuse!(messages::HNDL_INVALID, "handle {hndl} is not valid; handle {live} is")
+        }
+        _ => refuse!(
+            messages::HNDL_INVALID,
+            "handle {hndl}: LAPI is not initialised, or was terminated"
+        ),
+    }
+}
+
+/// For calls that wait for others: a handler must not make them, not even where it
+/// would not have to wait.
+///
+/// # Errors
+/// `UNKNOWN`, naming the handler.
+pub fn may_wait() -> Outcome {
+    match state::running() {
+        None => Ok(()),
+        Some(name) => refuse!(
+            messages::UNKNOWN,
+            "a handler ({name}) called a function that waits; header handlers and inline \
+             completion handlers must not block"
+        ),
+    }
+}
+
+/// The code of an engine's error.
+fn code_of(error: &Error) -> c_int {
+    match error.kind() {
+        ErrorKind::Memory => messages::MEMORY_EXHAUSTED,
+        ErrorKind::Rank => messages::TGT,
+        ErrorKind::Address => messages::TGT_ADDR_NULL,
+        _ => messages::UNKNOWN,
+    }
+}
+
+/// Runs the body of a call: errors and panics become codes, and are written to
+/// standard error, except that a target was purged.
+#[inline]
+pub fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
+    let code = Cell::new(messages::UNKNOWN);
+    let failed = |error: &Error| {
+        if code.get() == messages::TGT_PURGED {
+            log::debug!("{error}");
+        } else {
+            boundary::reported(error);
+        }
+        code.get()
+    };
+    boundary::guard(name, failed, || {
+        body().map(|()| messages::SUCCESS).map_err(|failure| {
+            let error = match failure {
+                Failure::Code(given, text) => {
+                    code.set(given);
+                    Error::new(ErrorKind::Argument, text)
+                }
+                Failure::Engine(error) => {
+                    code.set(code_of(&error));
+                    error
+                }
+            };
+            let name = messages::describe(code.get()).unwrap_or_default();
+            let name = name.split(':').next().unwrap_or_default();
+            Error::new(error.kind(), format!("{}; {name}", error.detail()))
+        })
+    })
+}
+
+/// Ends the job because of an error that nobody can be told.
+#[cold]
+pub fn fatal(error: &Error) -> ! {
+    log::error!("{error}");
+    crate::mpi::init::abort(error.kind().code())
+}
+
+/// Something of C's that is called on another thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Hook<F>(pub F, pub *mut std::ffi::c_void);
+
+// SAFETY: function and argument are the user's, who has them called on whichever
+// thread of the library is due.
+unsafe impl<F> Send for Hook<F> {}
+
+impl Hook<ComplHandler> {
+    /// Calls it.
+    pub fn call(self, context: &Context) {
+        // SAFETY: the user gave both, for this.
+        unsafe { (self.0)(context.handle_ptr(), self.1) }
+    }
+}
+
+impl Hook<SendHandler> {
+    /// Calls it for a message to `target`.
+    pub fn call(self, context: &Context, target: usize) {
+        let mut info = super::types::SendInfo {
+            src: target as c_uint,
+            reason: messages::SUCCESS as c_uint,
+            reserve: [0; 6],
+        };
+        // SAFETY: the user gave both, for this; the information is a local.
+        unsafe { (self.0)(context.handle_ptr(), self.1, &mut info) }
+    }
+}

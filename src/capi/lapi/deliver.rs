@@ -1,0 +1,308 @@
+//! The target's side of active messages: header handlers and what they decide.
+//!
+//! A header handler runs under the engine's rules for handlers: one at a time, and it
+//! must not block. It gets a copy of the user header, which lives until its completion
+//! handler has returned, and a [`ReturnInfo`] behind `msg_len`. What it returns:
+//!
+//! | the data | address | what happens |
+//! |---|---|---|
+//! | none | any | nothing to copy |
+//! | came whole | null | the handler has taken what it wants |
+//! | came whole | an address | copied there |
+//! | is to come | an address | received there |
+//! | is to come | null | an error that ends the job |
+//!
+//! `LAPI_BURY_MSG` discards the data, whatever the address; the rest of the message is
+//! as usual. `LAPI_DROP_PKT` keeps the message and calls the header handler again
+//! later; fences do not wait for what is kept.
+//!
+//! A completion handler runs on the engine's completion thread, in the order of the
+//! messages' completion, and may do anything; with `LAPI_SEND_REPLY` or
+//! `LAPI_LOCAL_STATE` it runs at once, under the rules of handlers.
+
+use super::amsend::{AGAIN, Head, OF, VECTOR, WHOLE};
+use super::context::{self, Context, Hook, TABLE, fatal};
+use super::types::{
+    BURY_MSG, ComplHandler, DELIVER_MSG, DROP_PKT, HdrHandler, LOCAL_STATE, MAGIC, ReturnInfo,
+    SEND_REPLY,
+};
+use super::{counters, messages, notices, objects, vectors};
+use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
+use crate::error::Result;
+use crate::runtime::Engine;
+use std::os::raw::{c_int, c_ulong, c_void};
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+/// A message, as far as its header has told.
+#[derive(Debug)]
+pub struct Incoming {
+    /// What traveled before the user header.
+    pub head: Head,
+    /// Who sent it.
+    pub origin: usize,
+    /// The user header; lives until the completion handler has returned.
+    pub uhdr: Vec<u64>,
+    /// The header handler.
+    pub handler: usize,
+}
+
+/// What is to happen when the data is in place.
+#[derive(Debug)]
+pub struct Finish {
+    completion: Option<Hook<ComplHandler>>,
+    uhdr: Vec<u64>,
+    tgt_cntr: u64,
+    cmpl_cntr: u64,
+    origin: usize,
+    bytes: usize,
+}
+
+impl Finish {
+    /// Makes it happen.
+    pub fn run(self, engine: &Engine) {
+        let done = context::current().and_then(|context| {
+            if let Some(hook) = self.completion {
+                hook.call(context);
+            }
+            drop(self.uhdr);
+            context.tallies.bytes_received.fetch_add(self.bytes as u64, Ordering::Relaxed);
+            context.tallies.received.fetch_add(1, Ordering::Release);
+            counters::bump_at(context, self.tgt_cntr, OF, self.origin)?;
+            notices::reply(context, engine, self.origin, self.cmpl_cntr, OF)
+        });
+        if let Err(error) = done {
+            fatal(&error);
+        }
+    }
+
+    /// Whether there is a completion handler.
+    pub fn has_handler(&self) -> bool {
+        self.completion.is_some()
+    }
+
+    /// How the engine is to do it.
+    fn then(self, inline: bool) -> Then {
+        let later = self.completion.is_some() && !inline;
+        let job: Completion = Box::new(move |engine, _| self.run(engine));
+        if later { Then::Later(job) } else { Then::Inline(job) }
+    }
+}
+
+impl Incoming {
+    fn new(context: &Context, message: &Arrival<'_>) -> Result<Incoming> {
+        let (head, rest): (Head, _) = notices::head(message.header, message.origin)?;
+        let bytes = head.uhdr_len as usize;
+        if rest.len() < bytes {
+            let text = format!("task {} sent a user header that is cut off", message.origin);
+            return Err(context.tell(messages::UNKNOWN, OF, message.origin, text));
+        }
+        let mut uhdr = vec![0u64; bytes.div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut uhdr)[..bytes].copy_from_slice(&rest[..bytes]);
+        let again = head.flags & AGAIN != 0;
+        let origin = if again { head.origin as usize } else { message.origin };
+        let handler = find(context, origin, &head)?;
+        Ok(Incoming { head, origin, uhdr, handler })
+    }
+
+    /// The user header, as handlers get it: null where there is none.
+    pub fn uhdr_ptr(&mut self) -> *mut c_void {
+        if self.uhdr.is_empty() { ptr::null_mut() } else { self.uhdr.as_mut_ptr().cast() }
+    }
+
+    /// What is to happen when `bytes` of data are in place.
+    pub fn finish(
+        self,
+        completion: Option<ComplHandler>,
+        user_info: *mut c_void,
+        bytes: usize,
+        reply: bool,
+    ) -> Finish {
+        Finish {
+            completion: completion.map(|function| Hook(function, user_info)),
+            uhdr: self.uhdr,
+            tgt_cntr: self.head.tgt_cntr,
+            cmpl_cntr: if reply { self.head.cmpl_cntr } else { 0 },
+            origin: self.origin,
+            bytes,
+        }
+    }
+}
+
+/// The header handler that a message names.
+fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
+    let Head { handler, object, .. } = *head;
+    if object == 0 && handler <= TABLE as u64 {
+        let entry = context.table.get(handler as usize).map_or(0, |a| a.load(Ordering::Acquire));
+        if entry != 0 && handler != 0 {
+            return Ok(entry);
+        }
+        let text = format!(
+            "task {origin} sent a message for the header handler of index {handler}, but \
+             LAPI_Addr_set has set none here"
+        );
+        return Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text));
+    }
+    if let Some(&known) = context.code.read().get(&(object, handler)) {
+        return Ok(known);
+    }
+    let found = match object {
+        0 => Some(handler as usize).filter(|&address| objects::is_code(address)),
+        _ => objects::resolve(object, handler),
+    };
+    let Some(address) = found else {
+        let what = match object {
+            0 => format!("the header handler at {handler:#x}, where there is no code here"),
+            _ => format!(
+                "a header handler of its own, at offset {handler:#x} of a program or library \
+                 that is not loaded here"
+            ),
+        };
+        let text = format!(
+            "task {origin} sent a message for {what}; use the target's own address, from \
+             LAPI_Address_init, or an index, from LAPI_Addr_set"
+        );
+        return Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text));
+    };
+    context.code.write().insert((object, handler), address);
+    Ok(address)
+}
+
+/// Data that came along, at an address that is a multiple of 8 as C programs expect.
+struct Aligned(Vec<u64>);
+
+impl Aligned {
+    /// The address of `data`, or of a copy that is kept in `self`.
+    fn of(&mut self, data: &[u8]) -> *mut c_void {
+        if data.as_ptr().addr().is_multiple_of(8) {
+            return data.as_ptr().cast_mut().cast();
+        }
+        self.0 = vec![0; data.len().div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut self.0)[..data.len()].copy_from_slice(data);
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// Keeps a message that was dropped, and has it come again.
+fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
+    let mut head = incoming.head;
+    head.flags |= AGAIN | if whole { WHOLE } else { 0 };
+    head.origin = incoming.origin as u32;
+    let mut header = message.header.to_vec();
+    header[..size_of::<Head>()].copy_from_slice(bytemuck::bytes_of(&head));
+    let resend: Completion = Box::new(move |engine, data| {
+        let sent = context::current().and_then(|context| {
+            let (me, handler) = (engine.rank(), context.handlers.message);
+            // SAFETY: the data is given away.
+            unsafe { engine.send_am(me, handler, &header, Data::Owned(data), Signals::default()) }
+        });
+        if let Err(error) = sent {
+            fatal(&error);
+        }
+    });
+    // On the completion thread, so that others get their turn first.
+    Accept { to: Destination::Buffer, then: Then::Later(resend) }
+}
+
+/// Takes active messages.
+#[derive(Debug)]
+pub struct Messages;
+
+impl Handler for Messages {
+    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+        let context = context::current()?;
+        let incoming = Incoming::new(context, message)?;
+        if incoming.head.flags & VECTOR != 0 {
+            return vectors::arrive(context, engine, message, incoming);
+        }
+        deliver(context, engine, message, incoming)
+    }
+}
+
+fn deliver(
+    context: &Context,
+    engine: &Engine,
+    message: &Arrival<'_>,
+    mut incoming: Incoming,
+) -> Result<Accept> {
+    let flags = incoming.head.flags;
+    let data = message.data.filter(|_| flags & AGAIN == 0 || flags & WHOLE != 0);
+    let whole = data.is_some();
+    let mut copy = Aligned(Vec::new());
+    let packet = match data {
+        Some(data) if message.len > 0 => copy.of(data),
+        _ => ptr::null_mut(),
+    };
+    let mut info = ReturnInfo {
+        msg_len: message.len as c_ulong,
+        magic: MAGIC,
+        ret_flags: 0,
+        ctl_flags: DELIVER_MSG,
+        dgsp_handle: ptr::null_mut(),
+        bytes: message.len as c_ulong,
+        src: incoming.origin as c_int,
+        udata_one_pkt_ptr: packet,
+        recv_offset_dgsp_bytes: 0,
+    };
+    let (mut completion, mut user_info) = (None, ptr::null_mut());
+    let mut uhdr_len = incoming.head.uhdr_len;
+    let uhdr = incoming.uhdr_ptr();
+    // SAFETY: `find` has found code at the address, which the program says is a header
+    // handler; the pointers are those of locals, and `msg_len` that of the whole of
+    // `info`.
+    let address = unsafe {
+        let handler: HdrHandler = std::mem::transmute(incoming.handler);
+        handler(
+            context.handle_ptr(),
+            uhdr,
+            &mut uhdr_len,
+            (&raw mut info).cast(),
+            &mut completion,
+            &mut user_info,
+        )
+    };
+    drop(copy);
+    let origin = incoming.origin;
+    let wrong = |code, text: &str| {
+        let len = message.len;
+        let text =
+            format!("the header handler of a message of {len} bytes from task {origin} {text}");
+        Err(context.tell(code, OF, origin, text))
+    };
+    if !info.dgsp_handle.is_null() {
+        return wrong(messages::UNKNOWN, "set dgsp_handle, which no message of LAPI_Amsend may");
+    }
+    let to = match info.ctl_flags {
+        DROP_PKT => return Ok(again(message, incoming, whole)),
+        BURY_MSG => Destination::Taken,
+        DELIVER_MSG if message.len == 0 => Destination::Taken,
+        DELIVER_MSG if !address.is_null() => Destination::At(address.cast()),
+        DELIVER_MSG if whole => Destination::Taken,
+        DELIVER_MSG => {
+            return wrong(
+                messages::TGT_ADDR_NULL,
+                "returned null, but the data has not come yet (udata_one_pkt_ptr is null); it \
+                 must return an address for it, or set LAPI_BURY_MSG",
+            );
+        }
+        _ => return wrong(messages::UNKNOWN, "set ctl_flags to an unknown value"),
+    };
+    let inline = info.ret_flags & (SEND_REPLY | LOCAL_STATE) != 0;
+    let reply = info.ret_flags & LOCAL_STATE == 0;
+    let finish = incoming.finish(completion, user_info, message.len, reply);
+    let (true, Some(data)) = (inline || !finish.has_handler(), message.data) else {
+        return Ok(Accept { to, then: finish.then(inline) });
+    };
+    // All is here, and nothing is to wait: it is done at once.
+    if let Destination::At(to) = to {
+        // SAFETY: the header handler gave a place for the data.
+        unsafe { ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+    }
+    finish.run(engine);
+    Ok(Accept::DONE)
+}
+
+/// What a message's completion is to do, where its data is in place already.
+pub fn accept_done(finish: Finish) -> Accept {
+    Accept { to: Destination::Taken, then: finish.then(false) }
+}

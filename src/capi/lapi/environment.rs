@@ -1,0 +1,178 @@
+//! Queries and settings.
+//!
+//! Sizes of packets, buffers and windows are those of the engine where it has such a
+//! thing. Settings are kept and given back; checks are made, and messages served,
+//! whatever they say.
+
+use super::amsend::MAX_UHDR;
+use super::context::{Context, Outcome, TABLE, call, enter, refuse};
+use super::types::{Handle, Statistics};
+use super::{messages, twin};
+use crate::am::MAX_HEADER;
+use crate::runtime::Engine;
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const TASK_ID: c_int = 0;
+const NUM_TASKS: c_int = 1;
+const MAX_UHDR_SZ: c_int = 2;
+const MAX_DATA_SZ: c_int = 3;
+const ERROR_CHK: c_int = 4;
+const TIMEOUT: c_int = 5;
+const MIN_TIMEOUT: c_int = 6;
+const MAX_TIMEOUT: c_int = 7;
+const INTERRUPT_SET: c_int = 8;
+const MAX_PORTS: c_int = 9;
+const MAX_PKT_SZ: c_int = 10;
+const NUM_REX_BUFS: c_int = 11;
+const REX_BUF_SZ: c_int = 12;
+const LOC_ADDRTBL_SZ: c_int = 13;
+const EPOCH_NUM: c_int = 14;
+const USE_THRESH: c_int = 15;
+const RCV_FIFO_SIZE: c_int = 16;
+const MAX_ATOM_SIZE: c_int = 17;
+const BUF_CP_SIZE: c_int = 18;
+const MAX_PKTS_OUT: c_int = 19;
+const ACK_THRESHOLD: c_int = 20;
+const QUERY_SHM_ENABLED: c_int = 21;
+const QUERY_SHM_NUM_TASKS: c_int = 22;
+const QUERY_SHM_TASKS: c_int = 23;
+const QUERY_STATISTICS: c_int = 24;
+const PRINT_STATISTICS: c_int = 25;
+
+/// Longest packet to speak of: what a rank sends to itself always comes whole.
+const MOST_PACKET: usize = 64 << 10;
+/// Seconds: the limits of `TIMEOUT`.
+const TIMEOUTS: (c_int, c_int) = (10, 86_400);
+/// The limits of `ACK_THRESHOLD`.
+const THRESHOLDS: (c_int, c_int) = (1, 30);
+
+fn int(n: usize) -> c_int {
+    c_int::try_from(n).unwrap_or(c_int::MAX)
+}
+
+/// What has happened, as `lapi_statistics_t`.
+pub fn statistics(context: &Context) -> Statistics {
+    let tallies = &context.tallies;
+    let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+    Statistics {
+        pkt_sent: read(&tallies.sent),
+        pkt_recv: read(&tallies.received),
+        data_sent: read(&tallies.bytes_sent),
+        data_recv: read(&tallies.bytes_received),
+        ack_send: read(&tallies.replies_sent),
+        ack_recv: read(&tallies.replies_received),
+        ..Statistics::default()
+    }
+}
+
+/// The ranks that share memory with this one, itself included.
+fn neighbours(engine: &Engine) -> Vec<c_int> {
+    let topology = &engine.topology;
+    topology.ranks_of(topology.my_node()).iter().map(|&rank| int(rank)).collect()
+}
+
+/// # Safety
+/// `ret` must have room for what the query gives.
+unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_int) -> Outcome {
+    let eager = (0..engine.size()).map(|rank| engine.eager_limit(rank));
+    let eager = eager.min().unwrap_or(0).min(MOST_PACKET);
+    let settings = &context.settings;
+    let value = match query {
+        TASK_ID => int(engine.rank()),
+        NUM_TASKS => int(engine.size()),
+        MAX_UHDR_SZ => int(MAX_UHDR),
+        MAX_DATA_SZ => c_int::MAX,
+        ERROR_CHK => settings.error_chk.load(Ordering::Relaxed),
+        TIMEOUT => settings.timeout.load(Ordering::Relaxed),
+        MIN_TIMEOUT => TIMEOUTS.0,
+        MAX_TIMEOUT => TIMEOUTS.1,
+        INTERRUPT_SET => settings.interrupt.load(Ordering::Relaxed),
+        MAX_PORTS => 1,
+        MAX_PKT_SZ => int(eager),
+        // Nothing is sent again: what lies below is reliable.
+        NUM_REX_BUFS => 0,
+        REX_BUF_SZ => 0,
+        LOC_ADDRTBL_SZ => int(TABLE),
+        EPOCH_NUM => 0,
+        USE_THRESH => c_int::from(engine.has_thread()),
+        RCV_FIFO_SIZE => int(engine.config.flight_bytes),
+        MAX_ATOM_SIZE => 8,
+        BUF_CP_SIZE => int(eager),
+        MAX_PKTS_OUT => int(engine.config.flight_bytes / (eager + MAX_HEADER)),
+        ACK_THRESHOLD => settings.ack_threshold.load(Ordering::Relaxed),
+        QUERY_SHM_ENABLED => c_int::from(neighbours(engine).len() > 1),
+        QUERY_SHM_NUM_TASKS => int(neighbours(engine).len()),
+        QUERY_SHM_TASKS => {
+            let tasks = neighbours(engine);
+            // SAFETY: the caller has room for QUERY_SHM_NUM_TASKS numbers.
+            unsafe { std::ptr::copy_nonoverlapping(tasks.as_ptr(), ret, tasks.len()) };
+            return Ok(());
+        }
+        QUERY_STATISTICS => {
+            // SAFETY: the caller gives the address of a lapi_statistics_t.
+            unsafe { ret.cast::<Statistics>().write_unaligned(statistics(context)) };
+            return Ok(());
+        }
+        PRINT_STATISTICS => {
+            let s = statistics(context);
+            // In one piece, since other ranks may be writing too.
+            println!(
+                "[{}] LAPI: {} messages and {} bytes sent, {} messages and {} bytes received, \
+                 {} replies sent, {} received",
+                engine.rank(),
+                s.pkt_sent,
+                s.data_sent,
+                s.pkt_recv,
+                s.data_recv,
+                s.ack_send,
+                s.ack_recv
+            );
+            0
+        }
+        _ => refuse!(messages::QUERY_TYPE, "there is no query {query}"),
+    };
+    // SAFETY: the caller gives the address of an int.
+    unsafe { ret.write(value) };
+    Ok(())
+}
+
+twin! {
+    /// Answers a query. `QUERY_SHM_TASKS` fills an array of ints, `QUERY_STATISTICS` a
+    /// `lapi_statistics_t`, all others an int.
+    LAPI_Qenv / PLAPI_Qenv(hndl: Handle, query_type: c_int, ret_val: *mut c_int) -> c_int {
+        call("LAPI_Qenv", || {
+            let (context, engine) = enter(hndl)?;
+            if !(TASK_ID..=PRINT_STATISTICS).contains(&query_type) {
+                refuse!(messages::QUERY_TYPE, "there is no query {query_type}");
+            }
+            if ret_val.is_null() {
+                refuse!(messages::RET_PTR_NULL, "the pointer to the answer is null");
+            }
+            // SAFETY: it is not null, and the caller has room for the answer.
+            unsafe { query(context, engine, query_type, ret_val) }
+        })
+    }
+}
+
+twin! {
+    /// Sets `ERROR_CHK` or `INTERRUPT_SET` (0 or 1), `TIMEOUT` or `ACK_THRESHOLD`.
+    LAPI_Senv / PLAPI_Senv(hndl: Handle, query_type: c_int, set_val: c_int) -> c_int {
+        call("LAPI_Senv", || {
+            let (context, _) = enter(hndl)?;
+            let settings = &context.settings;
+            let (setting, (least, most)) = match query_type {
+                ERROR_CHK => (&settings.error_chk, (0, 1)),
+                INTERRUPT_SET => (&settings.interrupt, (0, 1)),
+                TIMEOUT => (&settings.timeout, TIMEOUTS),
+                ACK_THRESHOLD => (&settings.ack_threshold, THRESHOLDS),
+                _ => refuse!(messages::QUERY_TYPE, "query {query_type} cannot be set"),
+            };
+            if !(least..=most).contains(&set_val) {
+                refuse!(messages::SET_VAL, "{set_val} is not within {least} and {most}");
+            }
+            setting.store(set_val, Ordering::Relaxed);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! Order: fences, and targets that are not to be sent to.
+//!
+//! A fence waits for data: puts and gets are complete, the data of active messages is
+//! in place. It does not wait for completion handlers; only a completion counter shows
+//! that one has run.
+
+use super::context::{self, Context, call};
+use super::twin;
+use super::types::Handle;
+use crate::error::Result;
+use crate::runtime::Engine;
+use std::os::raw::{c_int, c_uint};
+use std::sync::atomic::Ordering;
+
+/// Waits for all that this rank has begun, to targets that are not purged.
+pub fn fence(context: &Context, engine: &Engine) -> Result<()> {
+    let left = || context.pending.left() + context.asked.load(Ordering::SeqCst);
+    if left() > 0 {
+        engine.wait_until(&|| format!("{} transfers at a fence", left()), || {
+            context.pending.advance(context, engine)?;
+            Ok(left() == 0)
+        })?;
+    }
+    if context.purged_any() {
+        for target in (0..engine.size()).filter(|&t| !context.is_purged(t)) {
+            engine.fence(target)?;
+            engine.fence_messages(target)?;
+        }
+        return Ok(());
+    }
+    engine.fence_all()?;
+    engine.fence_all_messages()
+}
+
+twin! {
+    /// Returns when all that this rank has begun is in place.
+    LAPI_Fence / PLAPI_Fence(hndl: Handle) -> c_int {
+        call("LAPI_Fence", || {
+            let (context, engine) = context::enter(hndl)?;
+            context::may_wait()?;
+            Ok(fence(context, engine)?)
+        })
+    }
+}
+
+twin! {
+    /// Returns when all that any rank has begun before its call is in place. Collective.
+    LAPI_Gfence / PLAPI_Gfence(hndl: Handle) -> c_int {
+        call("LAPI_Gfence", || {
+            let (context, engine) = context::enter(hndl)?;
+            context::may_wait()?;
+            fence(context, engine)?;
+            Ok(engine.barrier_of(engine.world())?)
+        })
+    }
+}
+
+twin! {
+    /// From now on calls to `dest` return `LAPI_ERR_TGT_PURGED`, fences do not wait for
+    /// it, and threads in `LAPI_Nopoll_wait` return. What was sent before still arrives.
+    LAPI_Purge_totask / PLAPI_Purge_totask(hndl: Handle, dest: c_uint) -> c_int {
+        call("LAPI_Purge_totask", || {
+            let (context, _) = context::enter(hndl)?;
+            context.set_purged(context.task(dest)?, true);
+            Ok(())
+        })
+    }
+}
+
+twin! {
+    /// Takes `LAPI_Purge_totask` back.
+    LAPI_Resume_totask / PLAPI_Resume_totask(hndl: Handle, dest: c_uint) -> c_int {
+        call("LAPI_Resume_totask", || {
+            let (context, _) = context::enter(hndl)?;
+            context.set_purged(context.task(dest)?, false);
+            Ok(())
+        })
+    }
+}

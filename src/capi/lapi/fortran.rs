@@ -1,0 +1,392 @@
+//! The calls for Fortran (`lapif.h`): lower case, an underscore behind, arguments by
+//! reference, the return code last.
+//!
+//! A reference to `LAPI_ADDR_NULL` is one to eight bytes of zeros among the program's
+//! constants, where no counter and no buffer to be written can be; that is how it is
+//! told from a variable that is zero. A reference to code is one to a procedure, as
+//! the header handler itself; `_proc_` names are the same calls under the names that
+//! `lapif.h` gives them then.
+
+use super::types::{Counter, Handle, Info, MAX_ERR_STRING, MsgInfo, Vector, Xfer};
+use super::{
+    addresses, amsend, counters, environment, fences, lifecycle, messages, objects, progress,
+    putget, rmw, twin, vectors, xfer,
+};
+use std::os::raw::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
+
+/// Exports a call and its twin; the body is the return code.
+macro_rules! fortran {
+    ($(#[$doc:meta])* $name:ident / $twin:ident ($($arg:ident: $ty:ty),* $(,)?) $body:expr) => {
+        twin! {
+            $(#[$doc])*
+            $name / $twin($($arg: *mut $ty,)* ierror: *mut c_int) {
+                // SAFETY: Fortran passes references to variables of the types that
+                // lapif.h states.
+                unsafe {
+                    let code: c_int = $body;
+                    ierror.write_unaligned(code);
+                }
+            }
+        }
+    };
+}
+
+/// # Safety
+/// `reference` must be one to a value.
+unsafe fn value<T: Copy>(reference: *const T) -> T {
+    // SAFETY: the caller vouches for it.
+    unsafe { reference.read_unaligned() }
+}
+
+/// The address of a variable; null where `LAPI_ADDR_NULL` stands for it.
+///
+/// # Safety
+/// `reference` must be null or one to a variable or constant.
+unsafe fn variable<T>(reference: *mut T) -> *mut T {
+    let constant = objects::is_constant(reference as usize);
+    // SAFETY: `LAPI_ADDR_NULL` has eight bytes; other constants are read as far as
+    // they go within their page, which is mapped.
+    let null = constant && unsafe { reference.cast::<u64>().read_unaligned() } == 0;
+    if null { std::ptr::null_mut() } else { reference }
+}
+
+/// The address that a variable holds.
+///
+/// # Safety
+/// `reference` must be one to an address.
+unsafe fn address(reference: *const c_void) -> u64 {
+    // SAFETY: the caller vouches for it.
+    unsafe { value(reference.cast::<u64>()) }
+}
+
+/// The address of a procedure, or the address or index that a variable holds.
+///
+/// # Safety
+/// `reference` must be one to either.
+unsafe fn procedure(reference: *const c_void) -> u64 {
+    if objects::is_procedure(reference as usize) {
+        return reference as u64;
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { address(reference) }
+}
+
+/// A vector, or the vector whose address a variable holds. No vector lies at an
+/// address whose low half looks like a type.
+///
+/// # Safety
+/// `reference` must be one to either.
+unsafe fn vector(reference: *mut c_void) -> *mut Vector {
+    // SAFETY: the caller vouches for it; both begin with eight bytes.
+    let word = unsafe { address(reference) };
+    match word as u32 {
+        _ if word == 0 && objects::is_constant(reference as usize) => std::ptr::null_mut(),
+        0..=2 => reference.cast(),
+        _ => word as *mut Vector,
+    }
+}
+
+fortran! {
+    /// `LAPI_Init`
+    lapi_init_ / plapi_init_(hndl: Handle, info: Info)
+    lifecycle::PLAPI_Init(variable(hndl), variable(info))
+}
+fortran! {
+    /// `LAPI_Term`
+    lapi_term_ / plapi_term_(hndl: Handle)
+    lifecycle::PLAPI_Term(value(hndl))
+}
+fortran! {
+    /// `LAPI_Qenv`
+    lapi_qenv_ / plapi_qenv_(hndl: Handle, query: c_int, ret_val: c_int)
+    environment::PLAPI_Qenv(value(hndl), value(query), variable(ret_val))
+}
+fortran! {
+    /// `LAPI_Senv`
+    lapi_senv_ / plapi_senv_(hndl: Handle, query: c_int, set_val: c_int)
+    environment::PLAPI_Senv(value(hndl), value(query), value(set_val))
+}
+fortran! {
+    /// `LAPI_Msg_string`; the text is filled up with blanks.
+    lapi_msg_string_ / plapi_msg_string_(error_code: c_int, buf: c_void)
+    {
+        let buf = variable(buf);
+        let code = messages::PLAPI_Msg_string(value(error_code), buf);
+        if !buf.is_null() {
+            let text = std::slice::from_raw_parts_mut(buf.cast::<u8>(), MAX_ERR_STRING);
+            let end = text.iter().position(|&b| b == 0).unwrap_or(MAX_ERR_STRING);
+            text[end..].fill(b' ');
+        }
+        code
+    }
+}
+fortran! {
+    /// `LAPI_Address`: of a variable or procedure.
+    lapi_address_ / plapi_address_(my_addr: c_void, ret_addr: c_ulong)
+    addresses::PLAPI_Address(variable(my_addr), variable(ret_addr))
+}
+fortran! {
+    /// `LAPI_Address`
+    lapi_address_proc_ / plapi_address_proc_(my_addr: c_void, ret_addr: c_ulong)
+    addresses::PLAPI_Address(my_addr, variable(ret_addr))
+}
+fortran! {
+    /// `LAPI_Address_init`: of the address that `my_addr` holds.
+    lapi_address_init_ / plapi_address_init_(
+        hndl: Handle, my_addr: c_void, add_tab: *mut c_void,
+    )
+    addresses::PLAPI_Address_init(
+        value(hndl), address(my_addr) as *mut c_void, variable(add_tab),
+    )
+}
+fortran! {
+    /// `LAPI_Addr_set`
+    lapi_addr_set_ / plapi_addr_set_(hndl: Handle, addr: c_void, addr_hndl: c_int)
+    addresses::PLAPI_Addr_set(value(hndl), procedure(addr) as *mut c_void, value(addr_hndl))
+}
+fortran! {
+    /// `LAPI_Addr_set`
+    lapi_addr_set_proc_ / plapi_addr_set_proc_(hndl: Handle, addr: c_void, addr_hndl: c_int)
+    addresses::PLAPI_Addr_set(value(hndl), addr, value(addr_hndl))
+}
+fortran! {
+    /// `LAPI_Addr_get`
+    lapi_addr_get_ / plapi_addr_get_(hndl: Handle, addr: *mut c_void, addr_hndl: c_int)
+    addresses::PLAPI_Addr_get(value(hndl), variable(addr), value(addr_hndl))
+}
+
+/// # Safety
+/// As for the call.
+#[expect(clippy::too_many_arguments, reason = "those of LAPI_Amsend")]
+unsafe fn send(
+    hndl: *const Handle,
+    tgt: *const c_uint,
+    hdr_hdl: u64,
+    uhdr: *mut c_void,
+    uhdr_len: *const c_uint,
+    udata: *const c_void,
+    udata_len: *const c_long,
+    tgt_cntr: *const c_void,
+    org_cntr: *mut Counter,
+    cmpl_cntr: *mut Counter,
+) -> c_int {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        let uhdr = if value(uhdr_len) == 0 { uhdr } else { variable(uhdr) };
+        amsend::PLAPI_Amsend(
+            value(hndl),
+            value(tgt),
+            hdr_hdl as *mut c_void,
+            uhdr,
+            value(uhdr_len),
+            address(udata) as *mut c_void,
+            value(udata_len) as c_ulong,
+            address(tgt_cntr) as *mut Counter,
+            variable(org_cntr),
+            variable(cmpl_cntr),
+        )
+    }
+}
+
+fortran! {
+    /// `LAPI_Amsend`
+    lapi_amsend_ / plapi_amsend_(
+        hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
+        udata: c_void, udata_len: c_long, tgt_cntr: c_void, org_cntr: Counter,
+        cmpl_cntr: Counter,
+    )
+    send(
+        hndl, tgt, procedure(hdr_hdl), uhdr, uhdr_len, udata, udata_len, tgt_cntr, org_cntr,
+        cmpl_cntr,
+    )
+}
+fortran! {
+    /// `LAPI_Amsend`
+    lapi_amsend_proc_ / plapi_amsend_proc_(
+        hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
+        udata: c_void, udata_len: c_long, tgt_cntr: c_void, org_cntr: Counter,
+        cmpl_cntr: Counter,
+    )
+    send(
+        hndl, tgt, hdr_hdl as u64, uhdr, uhdr_len, udata, udata_len, tgt_cntr, org_cntr,
+        cmpl_cntr,
+    )
+}
+
+/// # Safety
+/// As for the call.
+#[expect(clippy::too_many_arguments, reason = "those of LAPI_Amsendv")]
+unsafe fn send_vector(
+    hndl: *const Handle,
+    tgt: *const c_uint,
+    hdr_hdl: u64,
+    uhdr: *mut c_void,
+    uhdr_len: *const c_uint,
+    org_vec: *mut c_void,
+    tgt_cntr: *const c_void,
+    org_cntr: *mut Counter,
+    cmpl_cntr: *mut Counter,
+) -> c_int {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        let uhdr = if value(uhdr_len) == 0 { uhdr } else { variable(uhdr) };
+        vectors::PLAPI_Amsendv(
+            value(hndl),
+            value(tgt),
+            hdr_hdl as *mut c_void,
+            uhdr,
+            value(uhdr_len),
+            vector(org_vec),
+            address(tgt_cntr) as *mut Counter,
+            variable(org_cntr),
+            variable(cmpl_cntr),
+        )
+    }
+}
+
+fortran! {
+    /// `LAPI_Amsendv`
+    lapi_amsendv_ / plapi_amsendv_(
+        hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
+        org_vec: c_void, tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
+    )
+    send_vector(
+        hndl, tgt, procedure(hdr_hdl), uhdr, uhdr_len, org_vec, tgt_cntr, org_cntr, cmpl_cntr,
+    )
+}
+fortran! {
+    /// `LAPI_Amsendv`
+    lapi_amsendv_proc_ / plapi_amsendv_proc_(
+        hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
+        org_vec: c_void, tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
+    )
+    send_vector(
+        hndl, tgt, hdr_hdl as u64, uhdr, uhdr_len, org_vec, tgt_cntr, org_cntr, cmpl_cntr,
+    )
+}
+fortran! {
+    /// `LAPI_Xfer`
+    lapi_xfer_ / plapi_xfer_(hndl: Handle, xfer_cmd: Xfer)
+    xfer::PLAPI_Xfer(value(hndl), variable(xfer_cmd))
+}
+fortran! {
+    /// `LAPI_Put`
+    lapi_put_ / plapi_put_(
+        hndl: Handle, tgt: c_uint, len: c_long, tgt_addr: c_void, org_addr: c_void,
+        tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
+    )
+    putget::PLAPI_Put(
+        value(hndl), value(tgt), value(len) as c_ulong, address(tgt_addr) as *mut c_void,
+        variable(org_addr), address(tgt_cntr) as *mut Counter, variable(org_cntr),
+        variable(cmpl_cntr),
+    )
+}
+fortran! {
+    /// `LAPI_Get`
+    lapi_get_ / plapi_get_(
+        hndl: Handle, tgt: c_uint, len: c_long, tgt_addr: c_void, org_addr: c_void,
+        tgt_cntr: c_void, org_cntr: Counter,
+    )
+    putget::PLAPI_Get(
+        value(hndl), value(tgt), value(len) as c_ulong, address(tgt_addr) as *mut c_void,
+        address(org_addr) as *mut c_void, address(tgt_cntr) as *mut Counter, variable(org_cntr),
+    )
+}
+fortran! {
+    /// `LAPI_Putv`
+    lapi_putv_ / plapi_putv_(
+        hndl: Handle, tgt: c_uint, tgt_vec: c_void, org_vec: c_void, tgt_cntr: c_void,
+        org_cntr: Counter, cmpl_cntr: Counter,
+    )
+    vectors::PLAPI_Putv(
+        value(hndl), value(tgt), vector(tgt_vec), vector(org_vec),
+        address(tgt_cntr) as *mut Counter, variable(org_cntr), variable(cmpl_cntr),
+    )
+}
+fortran! {
+    /// `LAPI_Getv`
+    lapi_getv_ / plapi_getv_(
+        hndl: Handle, tgt: c_uint, tgt_vec: c_void, org_vec: c_void, tgt_cntr: c_void,
+        org_cntr: Counter,
+    )
+    vectors::PLAPI_Getv(
+        value(hndl), value(tgt), vector(tgt_vec), vector(org_vec),
+        address(tgt_cntr) as *mut Counter, variable(org_cntr),
+    )
+}
+fortran! {
+    /// `LAPI_Rmw`
+    lapi_rmw_ / plapi_rmw_(
+        hndl: Handle, op: c_int, tgt: c_uint, tgt_var: c_void, in_val: c_int,
+        prev_tgt_val: c_int, org_cntr: Counter,
+    )
+    rmw::PLAPI_Rmw(
+        value(hndl), value(op), value(tgt), address(tgt_var) as *mut c_int, in_val,
+        variable(prev_tgt_val), variable(org_cntr),
+    )
+}
+fortran! {
+    /// `LAPI_Rmw64`
+    lapi_rmw64_ / plapi_rmw64_(
+        hndl: Handle, op: c_int, tgt: c_uint, tgt_var: c_void, in_val: c_longlong,
+        prev_tgt_val: c_longlong, org_cntr: Counter,
+    )
+    rmw::PLAPI_Rmw64(
+        value(hndl), value(op), value(tgt), address(tgt_var) as *mut c_longlong, in_val,
+        variable(prev_tgt_val), variable(org_cntr),
+    )
+}
+fortran! {
+    /// `LAPI_Setcntr`
+    lapi_setcntr_ / plapi_setcntr_(hndl: Handle, cntr: Counter, val: c_int)
+    counters::PLAPI_Setcntr(value(hndl), variable(cntr), value(val))
+}
+fortran! {
+    /// `LAPI_Getcntr`
+    lapi_getcntr_ / plapi_getcntr_(hndl: Handle, cntr: Counter, val: c_int)
+    counters::PLAPI_Getcntr(value(hndl), variable(cntr), variable(val))
+}
+fortran! {
+    /// `LAPI_Waitcntr`
+    lapi_waitcntr_ / plapi_waitcntr_(
+        hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
+    )
+    counters::PLAPI_Waitcntr(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
+}
+fortran! {
+    /// `LAPI_Nopoll_wait`
+    lapi_nopoll_wait_ / plapi_nopoll_wait_(
+        hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
+    )
+    counters::PLAPI_Nopoll_wait(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
+}
+fortran! {
+    /// `LAPI_Probe`
+    lapi_probe_ / plapi_probe_(hndl: Handle)
+    progress::PLAPI_Probe(value(hndl))
+}
+fortran! {
+    /// `LAPI_Msgpoll`
+    lapi_msgpoll_ / plapi_msgpoll_(hndl: Handle, cnt: c_uint, info: MsgInfo)
+    progress::PLAPI_Msgpoll(value(hndl), value(cnt), variable(info))
+}
+fortran! {
+    /// `LAPI_Fence`
+    lapi_fence_ / plapi_fence_(hndl: Handle)
+    fences::PLAPI_Fence(value(hndl))
+}
+fortran! {
+    /// `LAPI_Gfence`
+    lapi_gfence_ / plapi_gfence_(hndl: Handle)
+    fences::PLAPI_Gfence(value(hndl))
+}
+fortran! {
+    /// `LAPI_Purge_totask`
+    lapi_purge_totask_ / plapi_purge_totask_(hndl: Handle, dest: c_uint)
+    fences::PLAPI_Purge_totask(value(hndl), value(dest))
+}
+fortran! {
+    /// `LAPI_Resume_totask`
+    lapi_resume_totask_ / plapi_resume_totask_(hndl: Handle, dest: c_uint)
+    fences::PLAPI_Resume_totask(value(hndl), value(dest))
+}

@@ -1,0 +1,107 @@
+//! Start and end.
+//!
+//! The context shares the engine with the other interfaces of the program
+//! ([`sharing`]). At the end everything is taken out of it that the start has put
+//! there, after all messages were handled.
+
+use super::context::{self, Context, Handlers, call, refuse};
+use super::types::{Handle, Info};
+use super::{deliver, messages as m, notices, pending, rmw, twin};
+use crate::am::Handler;
+use crate::capi::sharing;
+use crate::error::Result;
+use crate::runtime::Engine;
+use parking_lot::Mutex;
+use std::os::raw::c_int;
+use std::sync::Arc;
+
+/// `LAST_LIB`: the newest version that a program may ask for.
+const LAST_LIB: c_int = 4;
+/// Handles count up from here, so that a variable that was never set is none.
+const FIRST_HANDLE: Handle = 0x1a00_0001;
+
+/// The next handle; held while a context is made or ended.
+static NEXT: Mutex<Handle> = Mutex::new(FIRST_HANDLE);
+
+/// Whether the fields that are not used are zero.
+fn is_clean(info: &Info) -> bool {
+    info.protocol == 0
+        && (0..=LAST_LIB).contains(&info.lib_vers)
+        && info.epoch_num == 0
+        && (0..=1).contains(&info.num_compl_hndlr_thr)
+        && info.instance_no <= 1
+        && info.info6 == 0
+        && info.lapi_thread_attr.is_null()
+        && info.adapter_name.is_null()
+        && info.add_info.is_null()
+}
+
+fn register(engine: &Engine) -> Result<Handlers> {
+    let named = |name: &str, handler: Arc<dyn Handler>| (format!("lapi.{name}"), handler);
+    let ids = engine.register_handlers(vec![
+        named("message", Arc::new(deliver::Messages)),
+        named("count", Arc::new(notices::Count)),
+        named("run", Arc::new(notices::Run)),
+        named("rmw", Arc::new(rmw::Serve)),
+        named("answer", Arc::new(rmw::Take)),
+    ])?;
+    Ok(Handlers { message: ids[0], count: ids[1], run: ids[2], rmw: ids[3], answer: ids[4] })
+}
+
+twin! {
+    /// Makes the context, over all ranks of the job; starts MPI too, unless the program
+    /// has. Collective.
+    LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int {
+        call("LAPI_Init", || {
+            if hndl.is_null() {
+                refuse!(m::RET_PTR_NULL, "the pointer to the handle is null");
+            }
+            // SAFETY: the caller vouches for the structure, if it is one.
+            let Some(info) = (unsafe { lapi_info.as_ref() }) else {
+                refuse!(m::INFO_NULL, "the pointer to lapi_info_t is null");
+            };
+            if !is_clean(info) {
+                refuse!(m::INFO_NONZERO, "lapi_info_t has values in fields that are not used");
+            }
+            let mut next = NEXT.lock();
+            if context::is_live() {
+                refuse!(m::ALL_HNDL_IN_USE, "there is a context already; LAPI_Term ends it");
+            }
+            context::remove(); // MPI_Finalize has closed its engine
+            // SAFETY: no communicator is given.
+            let engine = unsafe { sharing::attach(None) }?;
+            let handlers = register(engine)?;
+            let handle = *next;
+            *next += 1;
+            context::install(Context::new(handle, info.err_hndlr, handlers, engine.size()));
+            pending::hook_up(engine)?;
+            // No message comes before its target has a context.
+            engine.barrier_of(engine.world())?;
+            // SAFETY: it is not null, and the caller vouches for it.
+            unsafe { hndl.write(handle) };
+            Ok(())
+        })
+    }
+}
+
+twin! {
+    /// Ends the context, when all messages are handled and all completion handlers have
+    /// run. MPI goes on unless `LAPI_Init` started it. Collective.
+    LAPI_Term / PLAPI_Term(hndl: Handle) -> c_int {
+        call("LAPI_Term", || {
+            context::may_wait()?;
+            let _alone = NEXT.lock();
+            let (context, engine) = context::enter(hndl)?;
+            engine.wait_until(&|| "transfers at the end of LAPI".into(), || {
+                context.pending.advance(context, engine)?;
+                Ok(context.pending.left() == 0)
+            })?;
+            engine.quiesce()?;
+            let ids = context.handlers.all();
+            engine.unregister_handlers(&ids)?;
+            pending::unhook(engine)?;
+            context::remove();
+            Ok(sharing::detach()?)
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! The LAPI interface: `lapi.h` and `lapif.h`.
+//!
+//! Every call `LAPI_X` has a profiling twin `PLAPI_X`; a program's own `LAPI_X` wins
+//! over ours, because nothing here calls the `LAPI_` names. There is one context a
+//! process, over all ranks of the job.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`types`], [`messages`] | layouts and values; return codes and their texts |
+//! | [`context`] | the context: entering a call, errors, targets that were purged |
+//! | [`lifecycle`] | start, end |
+//! | [`addresses`], [`objects`] | exchange of addresses, the address table; code that lies elsewhere in each process |
+//! | [`amsend`] | the origin's side of active messages |
+//! | [`deliver`] | the target's side: header handlers, completion handlers |
+//! | [`vectors`] | shapes of vectors, and the calls that take them |
+//! | [`putget`], [`rmw`], [`xfer`] | put and get, read-modify-write, all of them by `LAPI_Xfer` |
+//! | [`pending`], [`notices`] | what runs when a transfer is done; counting at another rank |
+//! | [`counters`], [`fences`], [`progress`], [`environment`] | counters, order, polling, settings |
+//! | [`fortran`] | the same for Fortran |
+//!
+//! **Order of checks.** A call looks at its handle first, then at the target's number,
+//! then whether the target was purged, then at its other arguments in their order; a
+//! length comes before the address whose bytes it counts. What fails a check has
+//! changed nothing. Checks are made whatever `ERROR_CHK` says.
+//!
+//! **Counters of an active message.** The origin's counts when header and data may be
+//! changed again. The target's counts at the target after the completion handler, or
+//! when the data is in place where there is none. The completion counter counts at the
+//! origin when the target's reply to that event has come. A header handler that sets
+//! `LAPI_LOCAL_STATE` forbids the reply: the completion counter then never counts, the
+//! other two do.
+//!
+//! **Errors without a caller.** What goes wrong at the target, such as a header handler
+//! that returns no address for data that has not come, is told to the error handler of
+//! `lapi_info_t`, if there is one, and then ends the job, since the origin counts on
+//! the message.
+
+pub mod addresses;
+pub mod amsend;
+pub mod context;
+pub mod counters;
+pub mod deliver;
+pub mod environment;
+pub mod fences;
+pub mod fortran;
+pub mod lifecycle;
+pub mod messages;
+pub mod notices;
+pub mod objects;
+pub mod pending;
+pub mod progress;
+pub mod putget;
+pub mod rmw;
+pub mod types;
+pub mod vectors;
+pub mod xfer;
+
+pub(crate) use super::armci::twin;

@@ -1,0 +1,139 @@
+//! Counting at another rank: target counters of puts and gets, and the replies that
+//! completion counters count.
+
+use super::context::{self, Context};
+use super::counters;
+use super::types::ErrorOf;
+use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
+use crate::error::{Result, fail};
+use crate::runtime::Engine;
+use bytemuck::{Pod, Zeroable};
+use std::mem::size_of;
+use std::sync::atomic::Ordering;
+
+/// Counts a counter of the rank that gets it.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Notice {
+    /// The counter, at the target.
+    pub counter: u64,
+    /// A counter of the sender that is to count then; 0 none.
+    pub reply: u64,
+    /// The [`ErrorOf`] that it belongs to.
+    pub of: i32,
+    /// 1 for a reply.
+    pub is_reply: u32,
+}
+
+/// Reads the head of a message.
+pub(super) fn head<T: Pod>(bytes: &[u8], from: usize) -> Result<(T, &[u8])> {
+    match bytes.split_at_checked(size_of::<T>()) {
+        Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),
+        None => fail!(Internal, "rank {from} sent a message of {} bytes", bytes.len()),
+    }
+}
+
+fn kind(of: i32) -> ErrorOf {
+    match of {
+        0 => ErrorOf::Get,
+        1 => ErrorOf::Put,
+        2 => ErrorOf::Rmw,
+        3 => ErrorOf::Am,
+        _ => ErrorOf::Internal,
+    }
+}
+
+/// Counts `counter` of `target`, and then `reply` of this rank.
+pub fn count(
+    context: &Context,
+    engine: &Engine,
+    target: usize,
+    counter: u64,
+    reply: u64,
+    of: ErrorOf,
+) -> Result<()> {
+    if target == engine.rank() {
+        counters::bump_at(context, counter, of, target)?;
+        return counters::bump_at(context, reply, of, target);
+    }
+    let notice = Notice { counter, reply, of: of as i32, is_reply: 0 };
+    send(context, engine, target, &notice)
+}
+
+/// Sends the reply to a message of `origin`: counts its completion counter.
+pub fn reply(
+    context: &Context,
+    engine: &Engine,
+    origin: usize,
+    counter: u64,
+    of: ErrorOf,
+) -> Result<()> {
+    if counter == 0 {
+        return Ok(());
+    }
+    if origin == engine.rank() {
+        return counters::bump_at(context, counter, of, origin);
+    }
+    context.tallies.replies_sent.fetch_add(1, Ordering::Relaxed);
+    let notice = Notice { counter, reply: 0, of: of as i32, is_reply: 1 };
+    send(context, engine, origin, &notice)
+}
+
+fn send(context: &Context, engine: &Engine, target: usize, notice: &Notice) -> Result<()> {
+    let handler = context.handlers.count;
+    engine.send_message(target, handler, bytemuck::bytes_of(notice), &[])
+}
+
+/// Takes notices.
+#[derive(Debug)]
+pub struct Count;
+
+impl Handler for Count {
+    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+        let context = context::current()?;
+        let (notice, _): (Notice, _) = head(message.header, message.origin)?;
+        let of = kind(notice.of);
+        if notice.is_reply == 1 {
+            context.tallies.replies_received.fetch_add(1, Ordering::Relaxed);
+        }
+        counters::bump_at(context, notice.counter, of, message.origin)?;
+        reply(context, engine, message.origin, notice.reply, of)?;
+        Ok(Accept::DONE)
+    }
+}
+
+/// Has `job` run on the completion thread of this rank, after what waits there.
+pub fn run_later(context: &Context, engine: &Engine, job: Completion) -> Result<()> {
+    let job = Box::into_raw(Box::new(job)) as u64;
+    // SAFETY: no address is given that the engine would read.
+    let sent = unsafe {
+        engine.send_am(
+            engine.rank(),
+            context.handlers.run,
+            &job.to_ne_bytes(),
+            Data::NONE,
+            Signals::default(),
+        )
+    };
+    if sent.is_err() {
+        // SAFETY: it was made above, and nobody has got it.
+        drop(unsafe { Box::from_raw(job as *mut Completion) });
+    }
+    sent
+}
+
+/// Takes jobs of [`run_later`].
+#[derive(Debug)]
+pub struct Run;
+
+impl Handler for Run {
+    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+        let (job, _): (u64, _) = head(message.header, message.origin)?;
+        if message.origin != engine.rank() {
+            fail!(Internal, "rank {} sent a job of its own", message.origin);
+        }
+        // SAFETY: this rank made it in `run_later` and sent it once.
+        let job = unsafe { Box::from_raw(job as *mut Completion) };
+        Ok(Accept { to: Destination::Taken, then: Then::Later(*job) })
+    }
+}

@@ -1,0 +1,175 @@
+//! Code and data of this process: what an address belongs to.
+//!
+//! Position-independent programs and shared libraries lie elsewhere in each process,
+//! so the address of a function means nothing to another one. What means the same
+//! everywhere is the *object* (the program or a library, named by a hash of its build
+//! identifier and its shape) and the offset in it.
+
+use parking_lot::RwLock;
+use std::ffi::CStr;
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+/// A loaded program or library.
+#[derive(Debug)]
+struct Object {
+    key: u64,
+    base: usize,
+    /// Begin, end and flags of what is mapped.
+    parts: Vec<(usize, usize, u32)>,
+}
+
+static LOADED: RwLock<Option<Arc<Vec<Object>>>> = RwLock::new(None);
+
+/// FNV-1a.
+fn mix(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    list: *mut c_void,
+) -> c_int {
+    // SAFETY: dl_iterate_phdr passes on the list of `load`, and a valid description
+    // whose headers and notes are mapped.
+    unsafe {
+        let (info, list) = (&*info, &mut *list.cast::<Vec<Object>>());
+        let base = info.dlpi_addr as usize;
+        let mut key = 0xcbf2_9ce4_8422_2325;
+        if !info.dlpi_name.is_null() {
+            let name = CStr::from_ptr(info.dlpi_name).to_bytes();
+            key = mix(key, name.rsplit(|&b| b == b'/').next().unwrap_or(name));
+        }
+        let mut parts = Vec::new();
+        for i in 0..usize::from(info.dlpi_phnum) {
+            let header = &*info.dlpi_phdr.add(i);
+            let begin = base + header.p_vaddr as usize;
+            match header.p_type {
+                libc::PT_LOAD => {
+                    parts.push((begin, begin + header.p_memsz as usize, header.p_flags));
+                    for number in [header.p_vaddr, header.p_memsz, u64::from(header.p_flags)] {
+                        key = mix(key, &number.to_le_bytes());
+                    }
+                }
+                // Notes hold the build identifier.
+                libc::PT_NOTE => {
+                    let size = header.p_memsz as usize;
+                    key = mix(key, std::slice::from_raw_parts(begin as *const u8, size));
+                }
+                _ => {}
+            }
+        }
+        list.push(Object { key: key.max(1), base, parts });
+    }
+    0
+}
+
+fn load() -> Arc<Vec<Object>> {
+    let mut list: Vec<Object> = Vec::new();
+    // SAFETY: `visit` fills the list and keeps nothing.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
+    let list = Arc::new(list);
+    *LOADED.write() = Some(list.clone());
+    list
+}
+
+/// Looks in what was loaded when last asked, and again after a fresh look.
+fn find<T>(look: impl Fn(&[Object]) -> Option<T>) -> Option<T> {
+    let known = LOADED.read().clone();
+    if let Some(found) = known.and_then(|list| look(&list)) {
+        return Some(found);
+    }
+    look(&load())
+}
+
+/// The flags of the part that an address lies in, by one look at the loaded objects.
+fn flags(address: usize, fresh: bool) -> Option<u32> {
+    let look = |list: &[Object]| {
+        let part = |o: &Object| o.parts.iter().find(|p| (p.0..p.1).contains(&address)).map(|p| p.2);
+        list.iter().find_map(part)
+    };
+    if fresh {
+        return find(look);
+    }
+    // In two steps, since the lock is held to the end of a statement.
+    let known = LOADED.read().clone();
+    look(&known.unwrap_or_else(load))
+}
+
+/// Whether an address is one of code.
+pub fn is_code(address: usize) -> bool {
+    flags(address, true).is_some_and(|f| f & libc::PF_X != 0)
+}
+
+/// As [`is_code`], by what was loaded at the first call, so that it is cheap.
+pub fn is_procedure(address: usize) -> bool {
+    flags(address, false).is_some_and(|f| f & libc::PF_X != 0)
+}
+
+/// Whether an address lies in code or constants of an object. Looks at what was loaded
+/// at the first call, so that it is cheap.
+pub fn is_constant(address: usize) -> bool {
+    flags(address, false).is_some_and(|f| f & libc::PF_W == 0)
+}
+
+/// The object and the offset of code at an address.
+pub fn locate(address: usize) -> Option<(u64, u64)> {
+    find(|list| {
+        let inside = |o: &&Object| {
+            let holds =
+                |p: &(usize, usize, u32)| (p.0..p.1).contains(&address) && p.2 & libc::PF_X != 0;
+            o.parts.iter().any(holds)
+        };
+        list.iter().find(inside).map(|o| (o.key, (address - o.base) as u64))
+    })
+}
+
+/// The address of code at an offset of an object.
+pub fn resolve(key: u64, offset: u64) -> Option<usize> {
+    let base = find(|list| list.iter().find(|o| o.key == key).map(|o| o.base))?;
+    let address = base.checked_add(usize::try_from(offset).ok()?)?;
+    is_code(address).then_some(address)
+}
+
+/// Whether bytes at an address can be read. Where the system does not let us ask, they
+/// are taken to be.
+pub fn is_mapped(address: usize, bytes: usize) -> bool {
+    debug_assert!(bytes <= 16, "more bytes than there is room for");
+    let mut copy = [0u8; 16];
+    let local = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: bytes };
+    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes };
+    // SAFETY: the copy has room; the kernel checks the other side.
+    let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
+    read == bytes as isize
+        || read < 0 && std::io::Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_again() {
+        let here = functions_are_found_again as *const () as usize;
+        assert!(is_code(here) && is_constant(here));
+        let (key, offset) = locate(here).unwrap();
+        assert_eq!(resolve(key, offset), Some(here));
+        assert!(resolve(key ^ 1, offset).is_none());
+        let far = libc::getpid as *const () as usize;
+        let (other, offset) = locate(far).unwrap();
+        assert_eq!(resolve(other, offset), Some(far));
+    }
+
+    #[test]
+    fn data_is_no_code() {
+        static mut WORD: u64 = 0;
+        let local = 5u8;
+        assert!(!is_code(&raw const WORD as usize) && !is_constant(&raw const WORD as usize));
+        assert!(!is_code(&raw const local as usize) && locate(&raw const local as usize).is_none());
+        assert!(is_mapped(&raw const WORD as usize, 8));
+        assert!(!is_mapped(8, 8));
+        static ZERO: u64 = 0;
+        assert!(is_constant(&raw const ZERO as usize));
+    }
+}

@@ -1,0 +1,141 @@
+//! Put and get of contiguous bytes, at any address of the target.
+//!
+//! Neither blocks: what the engine does not complete at once waits in
+//! [`super::pending`]. The origin's counter of a put counts when the data may be
+//! changed again, that of a get when it is here. The target's counts at the target
+//! when the data is in place there, or need not be kept there any more. The completion
+//! counter of a put counts when the target's has, or when the data is in place.
+
+use super::context::{Context, Hook, Outcome, call, enter, refuse};
+use super::pending::Done;
+use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler};
+use super::{messages, twin};
+use crate::path::anywhere::Span;
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use std::os::raw::{c_int, c_uint, c_ulong, c_void};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What is to happen after a put; the target is filled in later.
+pub fn put_done(
+    tgt_cntr: u64,
+    org_cntr: *const Counter,
+    cmpl_cntr: *const Counter,
+    sent: Option<Hook<SendHandler>>,
+) -> Done {
+    Done { of: ErrorOf::Put, target: 0, tgt_cntr, org_cntr, cmpl_cntr, sent, got: None }
+}
+
+/// What is to happen after a get; the target is filled in later.
+pub fn get_done(tgt_cntr: u64, org_cntr: *const Counter, got: Option<Hook<ComplHandler>>) -> Done {
+    let cmpl_cntr = std::ptr::null();
+    Done { of: ErrorOf::Get, target: 0, tgt_cntr, org_cntr, cmpl_cntr, sent: None, got }
+}
+
+/// Begins a transfer of spans; what is to happen then happens now where it is
+/// complete at once.
+///
+/// # Safety
+/// The local bytes must be valid, and the counters until they have counted.
+pub unsafe fn start(
+    context: &'static Context,
+    engine: &Engine,
+    spans: &[Span],
+    done: Done,
+) -> Outcome {
+    let tally = Arc::new(Tally::default());
+    if !spans.is_empty() {
+        let bytes: usize = spans.iter().map(|s| s.bytes).sum();
+        // SAFETY: passed on from the caller.
+        let started = unsafe {
+            match done.of {
+                ErrorOf::Get => engine.start_get_anywhere(done.target, spans, &tally),
+                _ => engine.start_put_anywhere(done.target, spans, &tally),
+            }
+        };
+        if let Err(error) = started {
+            // What was begun may still use the caller's memory.
+            let what = || "the rest of a transfer that failed".to_string();
+            engine.wait_until(&what, || Ok(tally.outstanding() == 0))?;
+            return Err(error.into());
+        }
+        let tallies = &context.tallies;
+        match done.of {
+            ErrorOf::Get => tallies.bytes_received.fetch_add(bytes as u64, Ordering::Relaxed),
+            _ => tallies.bytes_sent.fetch_add(bytes as u64, Ordering::Relaxed),
+        };
+    }
+    if done.of == ErrorOf::Put {
+        context.tallies.sent.fetch_add(1, Ordering::Relaxed);
+    }
+    if tally.outstanding() > 0 {
+        context.pending.add(tally, done);
+        return Ok(());
+    }
+    tally.check()?;
+    Ok(done.run(context, engine)?)
+}
+
+/// Moves contiguous bytes: the common part of `LAPI_Put` and `LAPI_Get`.
+///
+/// # Safety
+/// Addresses and counters must be as the interface says.
+pub unsafe fn move_bytes(
+    hndl: Handle,
+    tgt: c_uint,
+    len: c_ulong,
+    tgt_addr: u64,
+    org_addr: *const c_void,
+    done: Done,
+) -> Outcome {
+    let (context, engine) = enter(hndl)?;
+    let target = context.target(tgt)?;
+    if len > MAX_MSG_SZ {
+        refuse!(messages::DATA_LEN, "{len} bytes are more than LAPI_MAX_MSG_SZ");
+    }
+    if len > 0 && tgt_addr == 0 {
+        refuse!(
+            messages::TGT_ADDR_NULL,
+            "the target's address is null, but {len} bytes are to move"
+        );
+    }
+    if len > 0 && org_addr.is_null() {
+        refuse!(
+            messages::ORG_ADDR_NULL,
+            "the origin's address is null, but {len} bytes are to move"
+        );
+    }
+    let span = Span { local: org_addr as usize, remote: tgt_addr as usize, bytes: len as usize };
+    let spans = if len > 0 { &[span][..] } else { &[] };
+    // SAFETY: passed on from the caller.
+    unsafe { start(context, engine, spans, Done { target, ..done }) }
+}
+
+twin! {
+    /// Copies bytes of this rank to the target.
+    LAPI_Put / PLAPI_Put(
+        hndl: Handle, tgt: c_uint, len: c_ulong, tgt_addr: *mut c_void, org_addr: *mut c_void,
+        tgt_cntr: *mut Counter, org_cntr: *mut Counter, cmpl_cntr: *mut Counter,
+    ) -> c_int {
+        call("LAPI_Put", || {
+            let done = put_done(tgt_cntr as u64, org_cntr, cmpl_cntr, None);
+            // SAFETY: the caller vouches for addresses and counters.
+            unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
+        })
+    }
+}
+
+twin! {
+    /// Copies bytes of the target to this rank.
+    LAPI_Get / PLAPI_Get(
+        hndl: Handle, tgt: c_uint, len: c_ulong, tgt_addr: *mut c_void, org_addr: *mut c_void,
+        tgt_cntr: *mut Counter, org_cntr: *mut Counter,
+    ) -> c_int {
+        call("LAPI_Get", || {
+            let done = get_done(tgt_cntr as u64, org_cntr, None);
+            // SAFETY: the caller vouches for addresses and counters.
+            unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
+        })
+    }
+}

@@ -1,0 +1,399 @@
+//! Layouts of the C structures and the values of `lapi.h`, checked here against the
+//! binary contract; the tests in C check the header against the same numbers.
+
+use std::os::raw::{c_int, c_long, c_uint, c_ulong, c_void};
+use std::sync::atomic::AtomicU32;
+
+/// `lapi_handle_t`.
+pub type Handle = c_uint;
+
+/// `lapi_cntr_t`: a counter. Only its first word is used; all accesses are atomic.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Counter {
+    /// The value, an `int` for C.
+    pub value: AtomicU32,
+    reserved: [u32; 3],
+}
+
+/// `compl_hndlr_t`.
+pub type ComplHandler = unsafe extern "C" fn(*mut Handle, *mut c_void);
+/// `scompl_hndlr_t`.
+pub type SendHandler = unsafe extern "C" fn(*mut Handle, *mut c_void, *mut SendInfo);
+/// `hdr_hndlr_t`.
+pub type HdrHandler = unsafe extern "C" fn(
+    *mut Handle,
+    *mut c_void,
+    *mut c_uint,
+    *mut c_ulong,
+    *mut Option<ComplHandler>,
+    *mut *mut c_void,
+) -> *mut c_void;
+/// `vhdr_hndlr_t`.
+pub type VecHdrHandler = unsafe extern "C" fn(
+    *mut Handle,
+    *mut c_void,
+    *mut c_uint,
+    *mut c_ulong,
+    *mut Option<ComplHandler>,
+    *mut *mut c_void,
+) -> *mut Vector;
+/// `LAPI_err_hndlr`: handle, code, kind of error, this task, the other task.
+pub type ErrHandler =
+    unsafe extern "C" fn(*mut Handle, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+
+/// `lapi_info_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Info {
+    /// Not used by us.
+    pub protocol: c_int,
+    /// Which version of the library the program was written for.
+    pub lib_vers: c_int,
+    /// Not used by us.
+    pub epoch_num: c_uint,
+    /// Completion handler threads; there is one.
+    pub num_compl_hndlr_thr: c_int,
+    /// Which instance is meant; there is one.
+    pub instance_no: c_uint,
+    /// Not used by us.
+    pub info6: c_int,
+    /// Is told of errors that no call can return.
+    pub err_hndlr: Option<ErrHandler>,
+    /// Not used by us.
+    pub lapi_thread_attr: *mut c_void,
+    /// Not used by us.
+    pub adapter_name: *mut c_void,
+    /// Not used by us.
+    pub add_info: *mut c_void,
+}
+
+/// `lapi_return_info_t`: what a header handler finds behind its `msg_len`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ReturnInfo {
+    /// Bytes of data.
+    pub msg_len: c_ulong,
+    /// Marks the structure.
+    pub magic: c_int,
+    /// `LAPI_NORMAL`, or the bits [`LOCAL_STATE`] and [`SEND_REPLY`].
+    pub ret_flags: c_int,
+    /// [`DELIVER_MSG`], [`BURY_MSG`] or [`DROP_PKT`].
+    pub ctl_flags: c_int,
+    /// Must stay null: there are no data gather/scatter programs.
+    pub dgsp_handle: *mut c_void,
+    /// Bytes of data.
+    pub bytes: c_ulong,
+    /// The task that sent the message.
+    pub src: c_int,
+    /// The data, where it came whole with the header.
+    pub udata_one_pkt_ptr: *mut c_void,
+    /// Not used by us.
+    pub recv_offset_dgsp_bytes: c_ulong,
+}
+
+/// `lapi_sh_info_t`: what a send completion handler gets.
+#[derive(Debug)]
+#[repr(C)]
+pub struct SendInfo {
+    /// The target.
+    pub src: c_uint,
+    /// A return code.
+    pub reason: c_uint,
+    /// Zeros.
+    pub reserve: [c_ulong; 6],
+}
+
+/// `lapi_msg_info_t`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct MsgInfo {
+    /// What happened.
+    pub status: c_uint,
+    /// Zeros.
+    pub reserve: [c_ulong; 10],
+}
+
+/// `lapi_statistics_t`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct Statistics {
+    /// Packets that came twice: none, what lies below is reliable.
+    pub dup_pkt: u64,
+    /// Packets sent again: none.
+    pub retrans_pkt: u64,
+    /// Packets of an earlier job: none.
+    pub gho_pkt: u64,
+    /// Messages sent.
+    pub pkt_sent: u64,
+    /// Messages received.
+    pub pkt_recv: u64,
+    /// Bytes of data sent.
+    pub data_sent: u64,
+    /// Bytes of data received.
+    pub data_recv: u64,
+    /// Replies sent.
+    pub ack_send: u64,
+    /// Replies received.
+    pub ack_recv: u64,
+}
+
+/// `lapi_vec_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Vector {
+    /// [`IOVECTOR`], [`STRIDED`] or [`GENERIC`].
+    pub vec_type: c_int,
+    /// Blocks.
+    pub num_vecs: c_uint,
+    /// Addresses of the blocks; base, block and stride of a strided vector.
+    pub info: *mut *mut c_void,
+    /// Bytes of the blocks.
+    pub len: *mut c_ulong,
+}
+
+/// `lapi_get_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Get")]
+pub struct GetXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub tgt_addr: u64,
+    pub org_addr: *mut c_void,
+    pub len: c_ulong,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub chndlr: Option<ComplHandler>,
+    pub cinfo: *mut c_void,
+}
+
+/// `lapi_am_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Amsend")]
+pub struct AmXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub hdr_hdl: u64,
+    pub uhdr_len: c_uint,
+    pub uhdr: *mut c_void,
+    pub udata: *mut c_void,
+    pub udata_len: c_ulong,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub cmpl_cntr: *mut Counter,
+}
+
+/// `lapi_put_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Put")]
+pub struct PutXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub tgt_addr: u64,
+    pub org_addr: *mut c_void,
+    pub len: c_ulong,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub cmpl_cntr: *mut Counter,
+}
+
+/// `lapi_getv_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Getv")]
+pub struct GetvXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub org_vec: *mut Vector,
+    pub tgt_vec: *mut c_void,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub chndlr: Option<ComplHandler>,
+    pub cinfo: *mut c_void,
+}
+
+/// `lapi_putv_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Putv")]
+pub struct PutvXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+    pub org_vec: *mut Vector,
+    pub tgt_vec: *mut c_void,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub cmpl_cntr: *mut Counter,
+}
+
+/// `lapi_amv_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Amsendv")]
+pub struct AmvXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub hdr_hdl: u64,
+    pub uhdr_len: c_uint,
+    pub uhdr: *mut c_void,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+    pub org_vec: *mut Vector,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub cmpl_cntr: *mut Counter,
+}
+
+/// `lapi_rmw_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Rmw")]
+pub struct RmwXfer {
+    pub xfer_type: c_int,
+    pub op: c_int,
+    pub tgt: c_uint,
+    pub size: c_uint,
+    pub tgt_var: u64,
+    pub in_val: *mut c_void,
+    pub prev_tgt_val: *mut c_void,
+    pub org_cntr: *mut Counter,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+}
+
+/// `lapi_xfer_t`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "xfer_type says which member is meant")]
+pub union Xfer {
+    pub xfer_type: c_int,
+    pub get: GetXfer,
+    pub am: AmXfer,
+    pub put: PutXfer,
+    pub getv: GetvXfer,
+    pub putv: PutvXfer,
+    pub amv: AmvXfer,
+    pub rmw: RmwXfer,
+}
+
+impl std::fmt::Debug for Xfer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // SAFETY: all members begin with the type.
+        write!(f, "Xfer of type {}", unsafe { self.xfer_type })
+    }
+}
+
+/// `LAPI_LOCAL_STATE`.
+pub const LOCAL_STATE: c_int = 1;
+/// `LAPI_SEND_REPLY`.
+pub const SEND_REPLY: c_int = 2;
+/// `LAPI_DELIVER_MSG`.
+pub const DELIVER_MSG: c_int = 0;
+/// `LAPI_BURY_MSG`.
+pub const BURY_MSG: c_int = 1;
+/// `LAPI_DROP_PKT`.
+pub const DROP_PKT: c_int = 2;
+/// What [`ReturnInfo::magic`] is.
+pub const MAGIC: c_int = 0x4c41_5049;
+
+/// `LAPI_GEN_IOVECTOR`.
+pub const IOVECTOR: c_int = 0;
+/// `LAPI_GEN_STRIDED_XFER`.
+pub const STRIDED: c_int = 1;
+/// `LAPI_GEN_GENERIC`.
+pub const GENERIC: c_int = 2;
+
+/// `LAPI_MAX_ERR_STRING`.
+pub const MAX_ERR_STRING: usize = 160;
+/// `LAPI_MAX_MSG_SZ`.
+pub const MAX_MSG_SZ: u64 = i64::MAX as u64;
+/// The word of which a user header's length is a multiple.
+pub const WORD: usize = 8;
+
+/// `lapi_err_t`: the kinds of operation that an error handler is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum ErrorOf {
+    /// A get.
+    Get = 0,
+    /// A put.
+    Put = 1,
+    /// A read-modify-write.
+    Rmw = 2,
+    /// An active message.
+    Am = 3,
+    /// Anything else.
+    Internal = 4,
+}
+
+mod layout {
+    use super::*;
+    use memoffset::offset_of;
+    use static_assertions::{const_assert, const_assert_eq};
+    use std::mem::{align_of, size_of};
+
+    const_assert_eq!(size_of::<c_int>(), 4);
+    const_assert_eq!(size_of::<c_long>(), 8);
+    const_assert_eq!(size_of::<Option<ErrHandler>>(), 8);
+    const_assert_eq!(offset_of!(Counter, value), 0);
+    const_assert_eq!(size_of::<Counter>(), 16);
+    const_assert_eq!(align_of::<Counter>(), 4);
+    const_assert_eq!(offset_of!(ReturnInfo, msg_len), 0);
+    const_assert_eq!(offset_of!(ReturnInfo, magic), 8);
+    const_assert_eq!(offset_of!(ReturnInfo, ret_flags), 12);
+    const_assert_eq!(offset_of!(ReturnInfo, ctl_flags), 16);
+    const_assert_eq!(offset_of!(ReturnInfo, dgsp_handle), 24);
+    const_assert_eq!(offset_of!(ReturnInfo, bytes), 32);
+    const_assert_eq!(offset_of!(ReturnInfo, src), 40);
+    const_assert_eq!(offset_of!(ReturnInfo, udata_one_pkt_ptr), 48);
+    const_assert_eq!(offset_of!(ReturnInfo, recv_offset_dgsp_bytes), 56);
+    const_assert_eq!(size_of::<ReturnInfo>(), 64);
+    const_assert_eq!(offset_of!(Info, err_hndlr), 24);
+    const_assert_eq!(size_of::<Info>(), 56);
+    const_assert_eq!(size_of::<SendInfo>(), 56);
+    const_assert_eq!(size_of::<MsgInfo>(), 88);
+    const_assert_eq!(size_of::<Statistics>(), 72);
+    const_assert_eq!(size_of::<Vector>(), 24);
+    const_assert_eq!(offset_of!(Vector, info), 8);
+    const_assert_eq!(offset_of!(Vector, len), 16);
+    const_assert_eq!(offset_of!(AmXfer, hdr_hdl), 16);
+    const_assert_eq!(offset_of!(AmXfer, uhdr_len), 24);
+    const_assert_eq!(offset_of!(AmXfer, uhdr), 32);
+    const_assert_eq!(offset_of!(AmXfer, udata), 40);
+    const_assert_eq!(offset_of!(AmXfer, udata_len), 48);
+    const_assert_eq!(offset_of!(AmXfer, shdlr), 56);
+    const_assert_eq!(offset_of!(AmXfer, sinfo), 64);
+    const_assert_eq!(offset_of!(AmXfer, tgt_cntr), 72);
+    const_assert_eq!(offset_of!(AmXfer, org_cntr), 80);
+    const_assert_eq!(offset_of!(AmXfer, cmpl_cntr), 88);
+    const_assert_eq!(size_of::<AmXfer>(), 96);
+    const_assert_eq!(size_of::<GetXfer>(), 72);
+    const_assert_eq!(size_of::<PutXfer>(), 80);
+    const_assert_eq!(size_of::<GetvXfer>(), 64);
+    const_assert_eq!(size_of::<PutvXfer>(), 72);
+    const_assert_eq!(size_of::<AmvXfer>(), 88);
+    const_assert_eq!(size_of::<RmwXfer>(), 64);
+    const_assert_eq!(size_of::<Xfer>(), 96);
+    const_assert!(WORD == size_of::<usize>());
+}

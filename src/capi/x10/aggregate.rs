@@ -1,0 +1,186 @@
+//! Asyncs in batches: one [`Aggregator`] for each function, number of arguments
+//! and handle.
+//!
+//! A batch is a message with the function's [`Name`] and the number of items as
+//! header, and the arguments of all items bare behind each other as data. The way
+//! of an item to its aggregator is short: a slot of a small table by hash, read
+//! without a lock. Entries live until the end of X10Lib, when no call runs.
+
+use super::function::{self, Name};
+use super::{code, environment, refs, spawn};
+use crate::am::aggregate::Aggregator;
+use crate::am::{Accept, Arrival, Destination, Handler, Then};
+use crate::error::{Result, fail};
+use crate::runtime::Engine;
+use parking_lot::Mutex;
+use std::os::raw::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What asyncs that travel together have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    f: usize,
+    n: usize,
+    handle: c_int,
+}
+
+struct Entry {
+    key: Key,
+    aggregator: Arc<Aggregator>,
+}
+
+/// All entries. Boxed, because slots point at them.
+#[allow(clippy::vec_box)]
+static ENTRIES: Mutex<Vec<Box<Entry>>> = Mutex::new(Vec::new());
+
+const SLOTS: usize = 64;
+static RECENT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
+
+impl Key {
+    #[inline]
+    fn slot(self) -> &'static AtomicPtr<Entry> {
+        let mixed = (self.f >> 4) ^ self.n.wrapping_mul(7) ^ (self.handle as usize).wrapping_mul(5);
+        &RECENT[(mixed ^ mixed >> 6) % SLOTS]
+    }
+}
+
+/// Forgets all entries. No other call may run.
+pub(super) fn clear() {
+    for slot in &RECENT {
+        slot.store(std::ptr::null_mut(), Ordering::Release);
+    }
+    ENTRIES.lock().clear();
+}
+
+/// The entry of a key.
+#[inline]
+fn entry(engine: &Engine, key: Key) -> Result<&'static Entry> {
+    let recent = key.slot().load(Ordering::Acquire);
+    if !recent.is_null() {
+        // SAFETY: slots point at entries that live until `clear`, which runs when
+        // no other call does.
+        let recent = unsafe { &*recent };
+        if recent.key == key {
+            return Ok(recent);
+        }
+    }
+    find(engine, key)
+}
+
+#[cold]
+fn find(engine: &Engine, key: Key) -> Result<&'static Entry> {
+    let mut entries = ENTRIES.lock();
+    let at = match entries.iter().position(|e| e.key == key) {
+        Some(at) => at,
+        None => {
+            let name = function::name(key.f, key.n as u32)?;
+            let item = key.n * 8;
+            let limit = environment::aggregate_limit() * item.max(8);
+            let header = bytemuck::bytes_of(&name);
+            let aggregator = Aggregator::new(engine, spawn::batches()?, header, item, limit)?;
+            entries.push(Box::new(Entry { key, aggregator }));
+            entries.len() - 1
+        }
+    };
+    let found = &raw mut *entries[at];
+    key.slot().store(found, Ordering::Release);
+    // SAFETY: as in `entry`.
+    Ok(unsafe { &*found })
+}
+
+fn aggregators(which: impl Fn(&Key) -> bool) -> Vec<Arc<Aggregator>> {
+    let entries = ENTRIES.lock();
+    entries.iter().filter(|e| which(&e.key)).map(|e| e.aggregator.clone()).collect()
+}
+
+/// Sends what is collected under keys. Other calls go on meanwhile.
+fn flush(engine: &Engine, which: impl Fn(&Key) -> bool) -> Result<()> {
+    aggregators(which).iter().try_for_each(|a| a.flush(engine))
+}
+
+/// Sends all that is collected.
+pub(super) fn flush_all(engine: &Engine) -> Result<()> {
+    flush(engine, |_| true)
+}
+
+/// Runs the functions of a batch.
+pub(super) struct Batches;
+
+/// Runs the items of a batch.
+fn run(name: &Name, count: u64, items: &[u8]) -> Result<()> {
+    let n = name.n as usize;
+    if items.len() as u64 != count * n as u64 * 8 {
+        fail!(Internal, "{} bytes for {count} items of {n} arguments", items.len());
+    }
+    spawn::run(function::resolve(name)?, n, count, items);
+    environment::count_batch();
+    Ok(())
+}
+
+impl Handler for Batches {
+    fn arrive(&self, _engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+        let (name, count) = spawn::read_name(message.header)?;
+        let Ok(count) = count.try_into().map(u64::from_ne_bytes) else {
+            fail!(Internal, "the header of a batch has {} bytes", message.header.len());
+        };
+        match message.data {
+            Some(items) => run(&name, count, items)?,
+            None if message.len == 0 => run(&name, count, &[])?,
+            None => {
+                let then = move |_: &Engine, items: Vec<u8>| {
+                    if let Err(error) = run(&name, count, &items) {
+                        crate::capi::boundary::abort(&error.to_string(), error.kind().code());
+                    }
+                };
+                return Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(then)) });
+            }
+        }
+        Ok(Accept::DONE)
+    }
+}
+
+/// Runs `f` at `dest` with `n` arguments, in a batch.
+///
+/// # Safety
+/// As for `x10_async_spawn_packed`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_async_spawn_agg_packed(
+    dest: i32,
+    n: c_int,
+    f: usize,
+    handle: c_int,
+    given: c_int,
+    args: *const i64,
+) -> c_int {
+    code("x10_asyncSpawnInlineAgg", |engine| {
+        // SAFETY: passed on from the caller.
+        let args = unsafe { spawn::arguments(n, given, args)? };
+        let target = refs::rank(engine, dest)?;
+        let entry = entry(engine, Key { f, n: args.len(), handle })?;
+        match args {
+            // The usual length as one that the compiler knows.
+            [arg] => entry.aggregator.push(engine, target, &arg.to_ne_bytes()),
+            args => entry.aggregator.push(engine, target, bytemuck::cast_slice(args)),
+        }
+    })
+}
+
+fn flush_checked(engine: &Engine, n: c_int, which: impl Fn(&Key) -> bool) -> Result<()> {
+    let n = refs::count(n, "the number of arguments")?;
+    flush(engine, |key| key.n == n && which(key))
+}
+
+/// Sends what is collected under `n` and `handle`.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_flush(n: c_int, handle: c_int) -> c_int {
+    code("x10_flush", |engine| flush_checked(engine, n, |key| key.handle == handle))
+}
+
+/// Sends what is collected under `n` and `handle` for `f`.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_flush_func(n: c_int, f: usize, handle: c_int) -> c_int {
+    code("x10_flush_func", |engine| {
+        flush_checked(engine, n, |key| key.handle == handle && key.f == f)
+    })
+}

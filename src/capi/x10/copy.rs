@@ -1,0 +1,149 @@
+//! Contiguous transfers, and what all transfers end in.
+//!
+//! Invariant: whatever a call has begun is complete, or counted on its switch,
+//! when the call returns, also with an error.
+
+use super::refs::{self, GasRef};
+use super::{code, environment, switches};
+use crate::error::Result;
+use crate::path::anywhere::Span;
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+/// Which way the bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the caller to the place.
+    Put,
+    /// From the place to the caller.
+    Get,
+}
+
+/// Moves bytes; returns when they have arrived.
+///
+/// # Safety
+/// The local bytes must be valid for the way they go.
+pub unsafe fn now(engine: &Engine, way: Way, target: usize, spans: &[Span]) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match way {
+            Way::Put => engine.put_anywhere(target, spans),
+            Way::Get => engine.get_anywhere(target, spans),
+        }
+    }
+}
+
+/// Begins to move bytes, counted on `tally`.
+///
+/// # Safety
+/// As for [`now`], until the tally is done.
+pub unsafe fn start(
+    engine: &Engine,
+    way: Way,
+    target: usize,
+    spans: &[Span],
+    tally: &Arc<Tally>,
+) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match way {
+            Way::Put => engine.start_put_anywhere(target, spans, tally),
+            Way::Get => engine.start_get_anywhere(target, spans, tally),
+        }
+    }
+}
+
+/// Runs `begin` with a tally of its own and waits until that is done, whether
+/// `begin` failed or not.
+pub fn blocking(
+    engine: &Engine,
+    way: Way,
+    begin: impl FnOnce(&Arc<Tally>) -> Result<()>,
+) -> Result<()> {
+    let tally = Arc::new(Tally::default());
+    let begun = begin(&tally);
+    let what = || format!("{} transfers ({way:?})", tally.outstanding());
+    engine.wait_until(&what, || Ok(tally.outstanding() == 0))?;
+    begun?;
+    tally.check().map(|_| ())
+}
+
+/// # Safety
+/// `local` must be valid for `n` bytes, with a switch until it is done.
+unsafe fn contiguous(
+    engine: &Engine,
+    way: Way,
+    remote: GasRef,
+    local: *const c_void,
+    n: c_int,
+    hndl: Option<usize>,
+) -> Result<()> {
+    let bytes = refs::count(n, "the number of bytes")?;
+    let target = refs::rank(engine, remote.place)?;
+    let span = Span { local: refs::local(local, bytes)?, remote: remote.address(), bytes };
+    let switch = hndl.map(switches::find).transpose()?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match switch {
+            None => now(engine, way, target, &[span])?,
+            Some(switch) => start(engine, way, target, &[span], switch.tally())?,
+        }
+    }
+    environment::count_transfer(way, bytes);
+    Ok(())
+}
+
+/// Gets `n` bytes; on return they are here.
+///
+/// # Safety
+/// `dest` must be valid for writes of `n` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("x10_get", |engine| unsafe { contiguous(engine, Way::Get, src, dest, n, None) })
+}
+
+/// As `x10_get`, on a switch.
+///
+/// # Safety
+/// As for `x10_get`, until the switch is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_get_nb(
+    src: GasRef,
+    dest: *mut c_void,
+    n: c_int,
+    hndl: usize,
+) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("x10_get_nb", |engine| unsafe { contiguous(engine, Way::Get, src, dest, n, Some(hndl)) })
+}
+
+/// Puts `n` bytes; on return they are there.
+///
+/// # Safety
+/// `src` must be valid for reads of `n` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("x10_put", |engine| unsafe { contiguous(engine, Way::Put, dest, src, n, None) })
+}
+
+/// As `x10_put`, on a switch.
+///
+/// # Safety
+/// As for `x10_put`, and `src` unchanged, until the switch is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_put_nb(
+    src: *const c_void,
+    dest: GasRef,
+    n: c_int,
+    hndl: usize,
+) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("x10_put_nb", |engine| unsafe { contiguous(engine, Way::Put, dest, src, n, Some(hndl)) })
+}

@@ -1,0 +1,242 @@
+//! Settings, queries, statistics.
+//!
+//! The queries of the layer below keep LAPI's numbers; X10Lib's own begin at 100.
+//! What is *kept* is answered as it was set, and changes nothing else: the header
+//! says of each what it means here.
+
+use super::copy::Way;
+use super::register::TABLE_SIZE;
+use super::{code, refs};
+use crate::am::MAX_HEADER;
+use crate::error::{Result, fail};
+use crate::runtime::Engine;
+use std::os::raw::{c_char, c_int, c_ulong};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Room for a node's name, the 0 at the end included.
+const NODE_NAME: usize = 256;
+const TIMEOUTS: (c_int, c_int) = (10, 86400);
+const DEFAULT_TIMEOUT: c_int = 900;
+const DEFAULT_ACK_THRESHOLD: c_int = 30;
+
+static ERROR_CHK: AtomicI32 = AtomicI32::new(0);
+static TIMEOUT: AtomicI32 = AtomicI32::new(DEFAULT_TIMEOUT);
+static ACK_THRESHOLD: AtomicI32 = AtomicI32::new(DEFAULT_ACK_THRESHOLD);
+static POLLING: AtomicI32 = AtomicI32::new(0);
+static AGG_LIMIT: AtomicUsize = AtomicUsize::new(1024);
+static EPOCH: AtomicI32 = AtomicI32::new(0);
+
+static GETS: AtomicU64 = AtomicU64::new(0);
+static BYTES_GOT: AtomicU64 = AtomicU64::new(0);
+static PUTS: AtomicU64 = AtomicU64::new(0);
+static BYTES_PUT: AtomicU64 = AtomicU64::new(0);
+static SPAWNED: AtomicU64 = AtomicU64::new(0);
+static RAN: AtomicU64 = AtomicU64::new(0);
+static BATCHES: AtomicU64 = AtomicU64::new(0);
+
+/// Notes a transfer.
+pub(super) fn count_transfer(way: Way, bytes: usize) {
+    let (calls, total) = match way {
+        Way::Get => (&GETS, &BYTES_GOT),
+        Way::Put => (&PUTS, &BYTES_PUT),
+    };
+    calls.fetch_add(1, Relaxed);
+    total.fetch_add(bytes as u64, Relaxed);
+}
+
+/// Notes an async that was sent.
+pub(super) fn count_spawn() {
+    SPAWNED.fetch_add(1, Relaxed);
+}
+
+/// Notes asyncs that ran.
+pub(super) fn count_runs(n: u64) {
+    RAN.fetch_add(n, Relaxed);
+}
+
+/// Notes a batch that ran.
+pub(super) fn count_batch() {
+    BATCHES.fetch_add(1, Relaxed);
+}
+
+/// Items that wait for one place before they are sent.
+pub(super) fn aggregate_limit() -> usize {
+    AGG_LIMIT.load(Relaxed)
+}
+
+/// Notes that X10Lib has started once more.
+pub(super) fn started(engine: &Engine) {
+    EPOCH.fetch_add(1, Relaxed);
+    POLLING.store((!engine.has_thread()).into(), Relaxed);
+}
+
+/// Begins a life with default settings and nothing counted.
+pub(super) fn reset(engine: &Engine) {
+    ERROR_CHK.store(0, Relaxed);
+    TIMEOUT.store(DEFAULT_TIMEOUT, Relaxed);
+    ACK_THRESHOLD.store(DEFAULT_ACK_THRESHOLD, Relaxed);
+    AGG_LIMIT.store(engine.config.x10_aggregate, Relaxed);
+    for counter in [&GETS, &BYTES_GOT, &PUTS, &BYTES_PUT, &SPAWNED, &RAN, &BATCHES] {
+        counter.store(0, Relaxed);
+    }
+}
+
+/// `x10_statistics_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Statistics {
+    gets: c_ulong,
+    bytes_got: c_ulong,
+    puts: c_ulong,
+    bytes_put: c_ulong,
+    spawned: c_ulong,
+    ran: c_ulong,
+    batches: c_ulong,
+}
+
+impl Statistics {
+    fn now() -> Statistics {
+        Statistics {
+            gets: GETS.load(Relaxed),
+            bytes_got: BYTES_GOT.load(Relaxed),
+            puts: PUTS.load(Relaxed),
+            bytes_put: BYTES_PUT.load(Relaxed),
+            spawned: SPAWNED.load(Relaxed),
+            ran: RAN.load(Relaxed),
+            batches: BATCHES.load(Relaxed),
+        }
+    }
+}
+
+/// The name of the system, cut to what the caller has room for.
+fn node_name() -> [u8; NODE_NAME] {
+    let mut name = [0u8; NODE_NAME];
+    // SAFETY: the buffer is one byte longer than said, so the name is terminated.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), NODE_NAME - 1) };
+    name
+}
+
+fn clamped(n: usize) -> c_int {
+    c_int::try_from(n).unwrap_or(c_int::MAX)
+}
+
+/// Bytes that travel in one piece to any place.
+fn packet(engine: &Engine) -> usize {
+    (0..engine.size()).map(|rank| engine.eager_limit(rank)).min().unwrap_or(0)
+}
+
+/// The answer to a query that one number answers; `None` for other queries.
+fn number(engine: &Engine, query: c_int) -> Option<c_int> {
+    let topology = &engine.topology;
+    let on_node = || topology.ranks_of(topology.my_node()).len();
+    let window = engine.config.flight_bytes;
+    Some(match query {
+        0 | 100 => clamped(engine.rank()),
+        1 | 101 => clamped(engine.size()),
+        2 => clamped(MAX_HEADER),
+        3 => c_int::MAX,
+        4 => ERROR_CHK.load(Relaxed),
+        5 => TIMEOUT.load(Relaxed),
+        6 => TIMEOUTS.0,
+        7 => TIMEOUTS.1,
+        8 => (POLLING.load(Relaxed) == 0).into(),
+        9 => 1,
+        10 | 18 => clamped(packet(engine)),
+        11 | 12 => 0,
+        13 => clamped(TABLE_SIZE),
+        14 => EPOCH.load(Relaxed),
+        15 => 1,
+        16 => clamped(window),
+        17 => 8,
+        19 => clamped(window / packet(engine).max(1)),
+        20 => ACK_THRESHOLD.load(Relaxed),
+        21 => (on_node() > 1).into(),
+        22 => clamped(on_node()),
+        103 => clamped(topology.my_node()),
+        104 => POLLING.load(Relaxed),
+        105 => clamped(aggregate_limit()),
+        _ => return None,
+    })
+}
+
+/// # Safety
+/// `result` must be null or valid for what the query writes.
+unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()> {
+    if query == 25 {
+        println!("[{}] {:?}", engine.rank(), Statistics::now());
+        return Ok(());
+    }
+    let number = number(engine, query);
+    if number.is_none() && !matches!(query, 23 | 24 | 102) {
+        fail!(Argument, "{query} is no query");
+    }
+    if result.is_null() {
+        fail!(Argument, "the pointer to the result of query {query} is null");
+    }
+    // SAFETY: the caller vouches for the room that the query needs; the structure
+    // may lie unaligned in the caller's array of int.
+    unsafe {
+        match (query, number) {
+            (_, Some(number)) => *result = number,
+            (23, _) => {
+                let topology = &engine.topology;
+                for (i, &rank) in topology.ranks_of(topology.my_node()).iter().enumerate() {
+                    *result.add(i) = clamped(rank);
+                }
+            }
+            (24, _) => result.cast::<Statistics>().write_unaligned(Statistics::now()),
+            _ => {
+                let name = node_name();
+                let length = name.iter().position(|&b| b == 0).unwrap_or(NODE_NAME - 1);
+                let to = result.cast::<c_char>();
+                std::ptr::copy_nonoverlapping(name.as_ptr().cast(), to, length);
+                *to.add(length) = 0;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a setting takes a value.
+fn within(query: &str, value: c_int, from: c_int, to: c_int) -> Result<c_int> {
+    if !(from..=to).contains(&value) {
+        fail!(Argument, "{query} cannot be {value}, only {from} to {to}");
+    }
+    Ok(value)
+}
+
+fn set(query: c_int, value: c_int) -> Result<()> {
+    match query {
+        4 => ERROR_CHK.store(within("X10_ERROR_CHK", value, 0, 1)?, Relaxed),
+        5 => TIMEOUT.store(within("X10_TIMEOUT", value, TIMEOUTS.0, TIMEOUTS.1)?, Relaxed),
+        8 => POLLING.store(1 - within("X10_INTERRUPT_SET", value, 0, 1)?, Relaxed),
+        20 => ACK_THRESHOLD.store(within("X10_ACK_THRESHOLD", value, 1, c_int::MAX)?, Relaxed),
+        104 => POLLING.store(within("X10_POLLING_SET", value, 0, 1)?, Relaxed),
+        105 => {
+            let limit = within("X10_AGG_LIMIT", value, 1, MOST_AGGREGATED as c_int)?;
+            AGG_LIMIT.store(refs::count(limit, "the limit")?, Relaxed);
+        }
+        0..=25 | 100..=103 => fail!(Argument, "query {query} cannot be set"),
+        _ => fail!(Argument, "{query} is no query"),
+    }
+    Ok(())
+}
+
+/// The largest value of the limit of aggregation.
+const MOST_AGGREGATED: usize = 8192;
+
+/// Answers a query.
+///
+/// # Safety
+/// `ret_val` must be null or valid for what the query writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_getenv(query: c_int, ret_val: *mut c_int) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("x10_getenv", |engine| unsafe { answer(engine, query, ret_val) })
+}
+
+/// Sets what can be set.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_setenv(query: c_int, set_val: c_int) -> c_int {
+    code("x10_setenv", |_| set(query, set_val))
+}

@@ -1,0 +1,57 @@
+//! Keeping asyncs from running for a while.
+
+use super::code;
+use crate::am::state;
+use crate::error::{Result, fail};
+use std::cell::Cell;
+use std::os::raw::c_int;
+
+thread_local! {
+    /// How often this thread has locked.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether this thread holds the lock.
+pub(super) fn is_held() -> bool {
+    DEPTH.get() > 0
+}
+
+/// Whether this thread may wait for all that others do here.
+///
+/// # Errors
+/// `State` in an async, and under the lock.
+pub(super) fn may_wait() -> Result<()> {
+    if let Some(handler) = state::running() {
+        fail!(State, "called in a handler ({handler}), which must not wait");
+    }
+    if is_held() {
+        fail!(
+            State,
+            "this thread holds the lock, and others may wait for an async here; unlock first"
+        );
+    }
+    Ok(())
+}
+
+/// Keeps asyncs from running at this place until `x10_unlock`; nests.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_lock() -> c_int {
+    code("x10_lock", |engine| {
+        engine.lock_handlers()?;
+        DEPTH.set(DEPTH.get() + 1);
+        Ok(())
+    })
+}
+
+/// Undoes one `x10_lock` of this thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_unlock() -> c_int {
+    code("x10_unlock", |engine| {
+        if !is_held() {
+            fail!(State, "this thread does not hold the lock; x10_lock takes it");
+        }
+        engine.unlock_handlers()?;
+        DEPTH.set(DEPTH.get() - 1);
+        Ok(())
+    })
+}

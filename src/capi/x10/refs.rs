@@ -1,0 +1,90 @@
+//! Global references, and the checks that all calls share.
+
+use crate::error::{Result, fail};
+use crate::runtime::Engine;
+use std::os::raw::{c_int, c_ulong, c_void};
+
+/// `x10_gas_ref_t`: an address at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct GasRef {
+    /// The place.
+    pub place: i32,
+    /// The address there.
+    pub addr: c_ulong,
+}
+
+const _: () = assert!(size_of::<GasRef>() == 16);
+
+impl GasRef {
+    /// The address as the engine takes it.
+    #[inline]
+    pub fn address(self) -> usize {
+        self.addr as usize
+    }
+}
+
+/// The rank of a place.
+#[inline]
+pub fn rank(engine: &Engine, place: i32) -> Result<usize> {
+    match usize::try_from(place) {
+        Ok(rank) if rank < engine.size() => Ok(rank),
+        _ => fail!(
+            Rank,
+            "place {place} is none of the {} places, 0 to {}",
+            engine.size(),
+            engine.size() - 1
+        ),
+    }
+}
+
+/// A number that C gives as an int.
+#[inline]
+pub fn count(n: c_int, what: &str) -> Result<usize> {
+    match usize::try_from(n) {
+        Ok(n) => Ok(n),
+        Err(_) => fail!(Argument, "{what} is {n}, but cannot be negative"),
+    }
+}
+
+/// A local address, which may be null where there are no bytes.
+#[inline]
+pub fn local(address: *const c_void, bytes: usize) -> Result<usize> {
+    if address.is_null() && bytes > 0 {
+        fail!(Argument, "the local address is null, but {bytes} bytes are to move");
+    }
+    Ok(address as usize)
+}
+
+/// An array of C, which may be null when it has no elements.
+///
+/// # Safety
+/// `data` must be valid for reads of `n` elements, if it is not null.
+pub unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
+    if n == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() {
+        fail!(Argument, "{what} is null, but {n} elements are to be read");
+    }
+    // SAFETY: the caller vouches for the array.
+    Ok(unsafe { std::slice::from_raw_parts(data, n) })
+}
+
+/// Makes a reference; nothing is checked before it is used.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {
+    GasRef { place, addr: addr as c_ulong }
+}
+
+/// The place of a reference.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_gas2place(r: GasRef) -> i32 {
+    r.place
+}
+
+/// The address of a reference.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_gas2addr(r: GasRef) -> *mut c_void {
+    r.addr as *mut c_void
+}

@@ -1,0 +1,205 @@
+//! Strided transfers: a shape ([`Shape`]) walked in batches of spans.
+
+use super::copy::{self, Way};
+use super::refs::{self, GasRef};
+use super::{code, environment, switches};
+use crate::error::{Result, fail};
+use crate::layout::{MAX_LEVELS, Shape};
+use crate::path::anywhere::Span;
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+/// The most spans of one operation of the engine's.
+const BATCH: usize = 4096;
+
+/// A strided call's arguments.
+struct Call {
+    way: Way,
+    remote: GasRef,
+    remote_stride: *const c_int,
+    local: *const c_void,
+    local_stride: *const c_int,
+    count: *const c_int,
+    levels: c_int,
+}
+
+impl Call {
+    /// # Safety
+    /// The arrays must have the lengths that `levels` says.
+    unsafe fn shape(&self) -> Result<Shape> {
+        let levels = match usize::try_from(self.levels) {
+            Ok(levels) if levels <= MAX_LEVELS => levels,
+            _ => {
+                fail!(Argument, "{} stride levels, but 0 to {MAX_LEVELS} are possible", self.levels)
+            }
+        };
+        // SAFETY: the caller vouches for the arrays.
+        let (counts, local, remote) = unsafe {
+            (
+                refs::array(self.count, levels + 1, "the count array")?,
+                refs::array(self.local_stride, levels, "the local stride array")?,
+                refs::array(self.remote_stride, levels, "the remote stride array")?,
+            )
+        };
+        let mut sizes = [0usize; MAX_LEVELS + 1];
+        for (i, &c) in counts.iter().enumerate() {
+            sizes[i] = match usize::try_from(c) {
+                Ok(c) => c,
+                Err(_) => fail!(Argument, "count[{i}] is {c}, but cannot be negative"),
+            };
+        }
+        let (mut l, mut r) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
+        for i in 0..levels {
+            (l[i], r[i]) = (local[i] as isize, remote[i] as isize);
+        }
+        Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
+    }
+
+    /// Calls `batch` with the spans of the shape, at most [`BATCH`] at a time.
+    fn batches(&self, shape: &Shape, mut batch: impl FnMut(&[Span]) -> Result<()>) -> Result<()> {
+        let (local, remote, bytes) = (self.local as usize, self.remote.address(), shape.block());
+        let mut spans = Vec::with_capacity((shape.bytes() / bytes).min(BATCH));
+        let mut result = Ok(());
+        shape.for_each(&mut |l, r| {
+            if result.is_err() {
+                return;
+            }
+            let span = Span {
+                local: local.wrapping_add_signed(l),
+                remote: remote.wrapping_add_signed(r),
+                bytes,
+            };
+            spans.push(span);
+            if spans.len() == BATCH {
+                result = batch(&spans);
+                spans.clear();
+            }
+        });
+        result?;
+        if spans.is_empty() { Ok(()) } else { batch(&spans) }
+    }
+
+    /// # Safety
+    /// The arrays must be as long as `levels` says, and the local bytes valid for
+    /// the way they go; with a switch until it is done.
+    unsafe fn run(&self, engine: &Engine, hndl: Option<usize>) -> Result<()> {
+        // SAFETY: passed on from the caller.
+        let shape = unsafe { self.shape()? };
+        let target = refs::rank(engine, self.remote.place)?;
+        let bytes = shape.bytes();
+        refs::local(self.local, bytes)?;
+        let switch = hndl.map(switches::find).transpose()?;
+        if shape.is_empty() {
+            return Ok(());
+        }
+        let begin = |tally: &Arc<Tally>| {
+            self.batches(&shape, |spans| {
+                // SAFETY: passed on from the caller.
+                unsafe { copy::start(engine, self.way, target, spans, tally) }
+            })
+        };
+        match switch {
+            Some(switch) => begin(switch.tally())?,
+            None if bytes / shape.block() <= BATCH => self.batches(&shape, |spans| {
+                // SAFETY: passed on from the caller.
+                unsafe { copy::now(engine, self.way, target, spans) }
+            })?,
+            None => copy::blocking(engine, self.way, begin)?,
+        }
+        environment::count_transfer(self.way, bytes);
+        Ok(())
+    }
+}
+
+macro_rules! strided_get {
+    ($(#[$doc:meta])* $name:ident $(, $hndl:ident)?) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            src: GasRef,
+            src_stride: *const c_int,
+            dest: *mut c_void,
+            dest_stride: *const c_int,
+            count: *const c_int,
+            levels: c_int,
+            $($hndl: usize,)?
+        ) -> c_int {
+            let call = Call {
+                way: Way::Get,
+                remote: src,
+                remote_stride: src_stride,
+                local: dest,
+                local_stride: dest_stride,
+                count,
+                levels,
+            };
+            #[allow(unused_mut, unused_assignments)]
+            let mut hndl = None;
+            $(hndl = Some($hndl);)?
+            // SAFETY: passed on from the caller.
+            code(stringify!($name), |engine| unsafe { call.run(engine, hndl) })
+        }
+    };
+}
+
+macro_rules! strided_put {
+    ($(#[$doc:meta])* $name:ident $(, $hndl:ident)?) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            src: *const c_void,
+            src_stride: *const c_int,
+            dest: GasRef,
+            dest_stride: *const c_int,
+            count: *const c_int,
+            levels: c_int,
+            $($hndl: usize,)?
+        ) -> c_int {
+            let call = Call {
+                way: Way::Put,
+                remote: dest,
+                remote_stride: dest_stride,
+                local: src,
+                local_stride: src_stride,
+                count,
+                levels,
+            };
+            #[allow(unused_mut, unused_assignments)]
+            let mut hndl = None;
+            $(hndl = Some($hndl);)?
+            // SAFETY: passed on from the caller.
+            code(stringify!($name), |engine| unsafe { call.run(engine, hndl) })
+        }
+    };
+}
+
+strided_get! {
+    /// Gets strided bytes; on return they are here.
+    ///
+    /// # Safety
+    /// The arrays must be as long as `levels` says, the local bytes valid for writes.
+    x10_get_s
+}
+strided_get! {
+    /// As `x10_get_s`, on a switch.
+    ///
+    /// # Safety
+    /// As for `x10_get_s`; the bytes until the switch is done.
+    x10_get_s_nb, hndl
+}
+strided_put! {
+    /// Puts strided bytes; on return they are there.
+    ///
+    /// # Safety
+    /// The arrays must be as long as `levels` says, the local bytes valid for reads.
+    x10_put_s
+}
+strided_put! {
+    /// As `x10_put_s`, on a switch.
+    ///
+    /// # Safety
+    /// As for `x10_put_s`; the bytes until the switch is done.
+    x10_put_s_nb, hndl
+}

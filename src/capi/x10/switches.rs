@@ -1,0 +1,312 @@
+//! Switches: counters of transfers under way.
+//!
+//! A switch's value is what the program has counted on it, less the operations of
+//! its [`Tally`] that have not ended. `x10_switch_t` is a token: a slot of a table
+//! with a generation, so that a switch that was freed is known as such.
+
+use super::{code, failed, lifecycle};
+use crate::capi::boundary::guard;
+use crate::error::{Result, fail};
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use parking_lot::Mutex;
+use std::os::raw::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Values that are read from where they lie until nothing is under way.
+#[derive(Debug, Default)]
+struct Kept {
+    #[allow(clippy::vec_box)] // their addresses stay when the list grows
+    values: Vec<Box<u64>>,
+    /// Calls that have kept a value and are about to issue its put.
+    issuing: usize,
+}
+
+/// What a token stands for.
+#[derive(Debug, Default)]
+pub struct Switch {
+    tally: Arc<Tally>,
+    counted: AtomicI64,
+    /// Values of puts that may be under way.
+    kept: Mutex<Kept>,
+}
+
+impl Switch {
+    /// Counts the transfers issued on the switch.
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.tally
+    }
+
+    /// Calls `issue` with the address of a copy of `value`, of up to eight bytes,
+    /// that stays until nothing is under way on the switch.
+    pub fn with_kept(&self, value: &[u8], issue: impl FnOnce(usize) -> Result<()>) -> Result<()> {
+        let mut word = [0u8; 8];
+        word[..value.len()].copy_from_slice(value);
+        let value = Box::new(u64::from_ne_bytes(word));
+        let address = (&raw const *value) as usize;
+        {
+            let mut kept = self.kept.lock();
+            if kept.issuing == 0 && self.tally.outstanding() == 0 {
+                kept.values.clear();
+            }
+            kept.values.push(value);
+            kept.issuing += 1;
+        }
+        let issued = issue(address);
+        self.kept.lock().issuing -= 1;
+        issued
+    }
+
+    fn value(&self) -> i64 {
+        self.counted.load(Ordering::Acquire) - self.tally.outstanding() as i64
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    switch: Option<Arc<Switch>>,
+}
+
+#[derive(Debug)]
+struct Table {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+static TABLE: Mutex<Table> = Mutex::new(Table { slots: Vec::new(), free: Vec::new() });
+
+impl Table {
+    fn insert(&mut self, switch: Arc<Switch>) -> usize {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.slots.push(Slot { generation: 0, switch: None });
+                self.slots.len() as u32 - 1
+            }
+        };
+        let slot = &mut self.slots[index as usize];
+        slot.switch = Some(switch);
+        (index as usize + 1) | (slot.generation as usize) << 32
+    }
+
+    fn slot(&mut self, token: usize) -> Result<(u32, &mut Slot)> {
+        let (index, generation) = (token as u32, (token >> 32) as u32);
+        if index == 0 {
+            fail!(Handle, "the switch is null; x10_alloc_switch makes one");
+        }
+        match self.slots.get_mut(index as usize - 1) {
+            Some(slot) if slot.generation == generation && slot.switch.is_some() => {
+                Ok((index - 1, slot))
+            }
+            Some(_) => fail!(Handle, "the switch {token:#x} was freed already"),
+            None => fail!(Handle, "{token:#x} is no switch"),
+        }
+    }
+
+    fn remove(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.switch = None;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+    }
+}
+
+/// The switch that a token names.
+pub(super) fn find(token: usize) -> Result<Arc<Switch>> {
+    let mut table = TABLE.lock();
+    let (_, slot) = table.slot(token)?;
+    match &slot.switch {
+        Some(switch) => Ok(switch.clone()),
+        None => fail!(Handle, "the switch {token:#x} was freed already"),
+    }
+}
+
+/// Waits until nothing is under way on any switch. Failures stay with theirs.
+pub(super) fn settle(engine: &Engine) -> Result<()> {
+    let all: Vec<_> = TABLE.lock().slots.iter().filter_map(|s| s.switch.clone()).collect();
+    for switch in all {
+        let what = || format!("{} transfers on a switch", switch.tally.outstanding());
+        engine.wait_until(&what, || Ok(switch.tally.outstanding() == 0))?;
+    }
+    Ok(())
+}
+
+/// Forgets all switches.
+pub(super) fn clear() {
+    let mut table = TABLE.lock();
+    for index in 0..table.slots.len() {
+        if table.slots[index].switch.is_some() {
+            table.remove(index as u32);
+        }
+    }
+}
+
+/// Whether the switch is open.
+///
+/// # Errors
+/// The first failure of a transfer on it, once all have ended.
+fn done(switch: &Switch) -> Result<bool> {
+    if switch.value() < 0 {
+        return Ok(false);
+    }
+    switch.tally.check()?;
+    Ok(true)
+}
+
+fn wait(engine: &Engine, token: usize) -> Result<()> {
+    let switch = find(token)?;
+    let what = || format!("a switch at {}", switch.value());
+    engine.wait_until(&what, || done(&switch))
+}
+
+/// Makes a switch, at 0; null on an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_alloc_switch() -> usize {
+    let error = |error: &_| {
+        failed(error);
+        0
+    };
+    guard("x10_alloc_switch", error, || {
+        lifecycle::engine()?;
+        Ok(TABLE.lock().insert(Arc::new(Switch::default())))
+    })
+}
+
+/// Frees a switch on which nothing is under way.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_free_switch(hndl: usize) -> c_int {
+    code("x10_free_switch", |_| {
+        let mut table = TABLE.lock();
+        let (index, slot) = table.slot(hndl)?;
+        let under_way = slot.switch.as_ref().map_or(0, |s| s.tally.outstanding());
+        if under_way > 0 {
+            fail!(Handle, "{under_way} transfers are under way on the switch; wait for it first");
+        }
+        table.remove(index);
+        Ok(())
+    })
+}
+
+/// Takes one off.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_decrement_switch(hndl: usize) -> c_int {
+    code("x10_decrement_switch", |_| {
+        find(hndl)?.counted.fetch_sub(1, Ordering::AcqRel);
+        Ok(())
+    })
+}
+
+/// Adds one.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
+    code("x10_increment_switch", |_| {
+        find(hndl)?.counted.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    })
+}
+
+/// The value at this moment.
+///
+/// # Safety
+/// `value` must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_switch_value(hndl: usize, value: *mut c_int) -> c_int {
+    code("x10_switch_value", |engine| {
+        let switch = find(hndl)?;
+        // The program may look in a loop.
+        engine.probe()?;
+        let now = switch.value().clamp(c_int::MIN.into(), c_int::MAX.into()) as c_int;
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { store(value, now) }
+    })
+}
+
+/// # Safety
+/// `to` must be null or valid for writes.
+unsafe fn store(to: *mut c_int, value: c_int) -> Result<()> {
+    if to.is_null() {
+        fail!(Argument, "the pointer to the result is null");
+    }
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { *to = value };
+    Ok(())
+}
+
+/// Waits until the switch is at least 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_wait(hndl: usize) -> c_int {
+    code("x10_wait", |engine| wait(engine, hndl))
+}
+
+/// The same.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_next_on_switch(hndl: usize) -> c_int {
+    code("x10_next_on_switch", |engine| wait(engine, hndl))
+}
+
+/// Sets `*done` to whether the switch is at least 0.
+///
+/// # Safety
+/// `done` must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_test(hndl: usize, is_done: *mut c_int) -> c_int {
+    code("x10_test", |engine| {
+        let switch = find(hndl)?;
+        if is_done.is_null() {
+            fail!(Argument, "the pointer to the result is null");
+        }
+        if switch.value() < 0 {
+            engine.probe()?;
+        }
+        let now = done(&switch)?;
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { store(is_done, now.into()) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn freed_and_unknown_tokens_are_errors() {
+        let mut table = Table { slots: Vec::new(), free: Vec::new() };
+        let kind = |r: Result<(u32, &mut Slot)>| r.err().map(|e| e.kind());
+        assert_eq!(kind(table.slot(0)), Some(ErrorKind::Handle));
+        assert_eq!(kind(table.slot(7)), Some(ErrorKind::Handle));
+        let token = table.insert(Arc::default());
+        assert!(table.slot(token).is_ok());
+        table.remove(0);
+        assert_eq!(kind(table.slot(token)), Some(ErrorKind::Handle));
+        let again = table.insert(Arc::default());
+        assert_ne!(again, token);
+        assert!(table.slot(token).is_err());
+        assert!(table.slot(again).is_ok());
+    }
+
+    #[test]
+    fn the_value_counts_both() {
+        let switch = Switch::default();
+        switch.tally.begin();
+        switch.tally.begin();
+        assert_eq!(switch.value(), -2);
+        switch.counted.fetch_add(1, Ordering::Relaxed);
+        switch.tally.end();
+        assert_eq!(switch.value(), 0);
+        let mut seen = Vec::new();
+        for value in [1u32, 2] {
+            let kept = switch.with_kept(&value.to_ne_bytes(), |at| {
+                seen.push(at);
+                Ok(())
+            });
+            assert!(kept.is_ok());
+        }
+        assert_ne!(seen[0], seen[1]);
+        assert_eq!(switch.kept.lock().values.len(), 2);
+        switch.tally.end();
+        assert_eq!(switch.value(), 1);
+    }
+}

@@ -1,0 +1,132 @@
+//! Single values of the four types.
+//!
+//! A non-blocking put takes its value along: where the put is not complete at
+//! once, a copy lives until it is.
+
+use super::copy::{self, Way};
+use super::refs::{self, GasRef};
+use super::{ERR_LAPI, OK, code, environment, failed, lifecycle, switches};
+use crate::capi::boundary::guard;
+use crate::error::Result;
+use crate::path::anywhere::Span;
+use crate::runtime::Engine;
+use std::cell::Cell;
+use std::os::raw::{c_double, c_float, c_int, c_long};
+
+thread_local! {
+    /// The code of this thread's last get of a value.
+    static STATUS: Cell<c_int> = const { Cell::new(OK) };
+}
+
+fn get<T: bytemuck::Pod>(call: &'static str, src: GasRef) -> T {
+    let body = || {
+        let engine = lifecycle::engine()?;
+        let mut value = T::zeroed();
+        let bytes = size_of::<T>();
+        let target = refs::rank(engine, src.place)?;
+        let local = (&raw mut value) as usize;
+        // SAFETY: the value is on this stack until the call, which blocks, returns.
+        unsafe {
+            copy::now(engine, Way::Get, target, &[Span { local, remote: src.address(), bytes }])?
+        };
+        environment::count_transfer(Way::Get, bytes);
+        STATUS.set(OK);
+        Ok(value)
+    };
+    let error = |error: &_| {
+        failed(error);
+        STATUS.set(ERR_LAPI);
+        T::zeroed()
+    };
+    guard(call, error, body)
+}
+
+fn put<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef) -> Result<()> {
+    let bytes = size_of::<T>();
+    let target = refs::rank(engine, dest.place)?;
+    let local = (&raw const value) as usize;
+    // SAFETY: the value is on this stack until the call, which blocks, returns.
+    unsafe {
+        copy::now(engine, Way::Put, target, &[Span { local, remote: dest.address(), bytes }])?
+    };
+    environment::count_transfer(Way::Put, bytes);
+    Ok(())
+}
+
+fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize) -> Result<()> {
+    let bytes = size_of::<T>();
+    let target = refs::rank(engine, dest.place)?;
+    let switch = switches::find(hndl)?;
+    switch.with_kept(bytemuck::bytes_of(&value), |local| {
+        let span = Span { local, remote: dest.address(), bytes };
+        // SAFETY: the copy stays until nothing is under way on the switch.
+        unsafe { copy::start(engine, Way::Put, target, &[span], switch.tally()) }
+    })?;
+    environment::count_transfer(Way::Put, bytes);
+    Ok(())
+}
+
+/// How this thread's last get of a value went: `X10_OK` or `X10_ERR_LAPI`.
+#[unsafe(no_mangle)]
+pub extern "C" fn x10_get_value_status() -> c_int {
+    STATUS.get()
+}
+
+macro_rules! values {
+    ($ty:ty, $get:ident, $put:ident / $put_short:ident, $put_nb:ident / $put_short_nb:ident) => {
+        /// Gets a value; 0 on an error, see `x10_get_value_status`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $get(src: GasRef) -> $ty {
+            get(stringify!($get), src)
+        }
+
+        /// Puts a value; on return it is there.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $put(val: $ty, dest: GasRef) -> c_int {
+            code(stringify!($put), |engine| put(engine, val, dest))
+        }
+
+        /// The same by another name.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $put_short(val: $ty, dest: GasRef) -> c_int {
+            code(stringify!($put_short), |engine| put(engine, val, dest))
+        }
+
+        /// Puts a value, on a switch.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $put_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
+            code(stringify!($put_nb), |engine| put_nb(engine, val, dest, hndl))
+        }
+
+        /// The same by another name.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $put_short_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
+            code(stringify!($put_short_nb), |engine| put_nb(engine, val, dest, hndl))
+        }
+    };
+}
+
+values!(
+    c_int,
+    x10_get_value_int,
+    x10_put_value_int / x10_put_int,
+    x10_put_value_int_nb / x10_put_int_nb
+);
+values!(
+    c_long,
+    x10_get_value_long,
+    x10_put_value_long / x10_put_long,
+    x10_put_value_long_nb / x10_put_long_nb
+);
+values!(
+    c_float,
+    x10_get_value_float,
+    x10_put_value_float / x10_put_float,
+    x10_put_value_float_nb / x10_put_float_nb
+);
+values!(
+    c_double,
+    x10_get_value_double,
+    x10_put_value_double / x10_put_double,
+    x10_put_value_double_nb / x10_put_double_nb
+);

@@ -1,0 +1,162 @@
+//! Vector transfers: blocks at any addresses of any places.
+//!
+//! All elements are checked before anything moves. The blocks of each place go
+//! together, in their order, those that continue each other on both sides as one.
+
+use super::copy::{self, Way};
+use super::refs::{self, GasRef};
+use super::{code, environment, switches};
+use crate::error::Result;
+use crate::path::anywhere::Span;
+use crate::runtime::Engine;
+use std::collections::BTreeMap;
+use std::os::raw::{c_int, c_void};
+
+/// `x10_giov_ref_t`: blocks of one length.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct GiovRef {
+    /// References to the remote blocks.
+    pub remote: *const GasRef,
+    /// Addresses of the local blocks.
+    pub local: *const *mut c_void,
+    /// Bytes of each block.
+    pub bytes: c_int,
+    /// Number of blocks.
+    pub count: c_int,
+}
+
+type ByPlace = BTreeMap<usize, Vec<Span>>;
+
+/// Reads the elements into spans by place, and sums their bytes.
+///
+/// # Safety
+/// The elements and their arrays must be valid.
+unsafe fn spans(engine: &Engine, list: *const GiovRef, len: c_int) -> Result<(ByPlace, usize)> {
+    let n = refs::count(len, "the number of vector elements")?;
+    let (mut by_place, mut total) = (ByPlace::new(), 0usize);
+    // SAFETY: the caller vouches for the arrays.
+    let list = unsafe { refs::array(list, n, "the array of vector elements")? };
+    for element in list {
+        let bytes = refs::count(element.bytes, "the number of bytes of a block")?;
+        let n = refs::count(element.count, "the number of blocks")?;
+        // SAFETY: as above.
+        let (remote, local) = unsafe {
+            (
+                refs::array(element.remote, n, "the array of references")?,
+                refs::array(element.local, n, "the array of local addresses")?,
+            )
+        };
+        for (&to, &here) in remote.iter().zip(local) {
+            let target = refs::rank(engine, to.place)?;
+            let span = Span { local: refs::local(here, bytes)?, remote: to.address(), bytes };
+            if bytes > 0 {
+                add(by_place.entry(target).or_default(), span);
+                total += bytes;
+            }
+        }
+    }
+    Ok((by_place, total))
+}
+
+/// Adds a span, to the last one where it continues that.
+fn add(spans: &mut Vec<Span>, span: Span) {
+    if let Some(last) = spans.last_mut()
+        && last.local.checked_add(last.bytes) == Some(span.local)
+        && last.remote.checked_add(last.bytes) == Some(span.remote)
+    {
+        last.bytes += span.bytes;
+    } else {
+        spans.push(span);
+    }
+}
+
+/// # Safety
+/// The elements must be valid, and their local blocks for the way they go; with a
+/// switch until it is done.
+unsafe fn vector(
+    engine: &Engine,
+    way: Way,
+    list: *const GiovRef,
+    len: c_int,
+    hndl: Option<usize>,
+) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    let (by_place, total) = unsafe { spans(engine, list, len)? };
+    let switch = hndl.map(switches::find).transpose()?;
+    let begin = |tally: &_| {
+        for (&target, spans) in &by_place {
+            // SAFETY: passed on from the caller.
+            unsafe { copy::start(engine, way, target, spans, tally)? };
+        }
+        Ok(())
+    };
+    match (switch, by_place.len()) {
+        (_, 0) => return Ok(()),
+        (Some(switch), _) => begin(switch.tally())?,
+        (None, 1) => {
+            for (&target, spans) in &by_place {
+                // SAFETY: passed on from the caller.
+                unsafe { copy::now(engine, way, target, spans)? };
+            }
+        }
+        (None, _) => copy::blocking(engine, way, begin)?,
+    }
+    environment::count_transfer(way, total);
+    Ok(())
+}
+
+/// Gets all blocks of all elements; on return they are here.
+///
+/// # Safety
+/// The elements must be valid, and their local blocks for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("x10_get_v", |engine| unsafe { vector(engine, Way::Get, dsrc, len, None) })
+}
+
+/// As `x10_get_v`, on a switch.
+///
+/// # Safety
+/// As for `x10_get_v`; the blocks until the switch is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_get_v_nb(dsrc: *const GiovRef, len: c_int, hndl: usize) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("x10_get_v_nb", |engine| unsafe { vector(engine, Way::Get, dsrc, len, Some(hndl)) })
+}
+
+/// Puts all blocks of all elements; on return they are there.
+///
+/// # Safety
+/// The elements must be valid, and their local blocks for reads.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("x10_put_v", |engine| unsafe { vector(engine, Way::Put, dsrc, len, None) })
+}
+
+/// As `x10_put_v`, on a switch.
+///
+/// # Safety
+/// As for `x10_put_v`; the blocks until the switch is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn x10_put_v_nb(dsrc: *const GiovRef, len: c_int, hndl: usize) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("x10_put_v_nb", |engine| unsafe { vector(engine, Way::Put, dsrc, len, Some(hndl)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_continue_each_other_join() {
+        let mut spans = Vec::new();
+        for (local, remote) in [(0, 64), (8, 72), (24, 80), (32, 200)] {
+            add(&mut spans, Span { local, remote, bytes: 8 });
+        }
+        let all: Vec<_> = spans.iter().map(|s| (s.local, s.remote, s.bytes)).collect();
+        assert_eq!(all, vec![(0, 64, 16), (24, 80, 8), (32, 200, 8)]);
+    }
+}

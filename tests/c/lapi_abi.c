@@ -1,0 +1,218 @@
+/* Layouts, values and names; calls before LAPI_Init and after LAPI_Term. */
+#include "lapi_check.h"
+
+#define AT(type, field, offset) CHECK_EQ(offsetof(type, field), offset)
+#define SIZE(type, size) CHECK_EQ(sizeof(type), size)
+
+static void layouts(void)
+{
+  SIZE(lapi_handle_t, 4);
+  AT(lapi_return_info_t, msg_len, 0);
+  AT(lapi_return_info_t, MAGIC, 8);
+  AT(lapi_return_info_t, ret_flags, 12);
+  AT(lapi_return_info_t, ctl_flags, 16);
+  AT(lapi_return_info_t, dgsp_handle, 24);
+  AT(lapi_return_info_t, bytes, 32);
+  AT(lapi_return_info_t, src, 40);
+  AT(lapi_return_info_t, udata_one_pkt_ptr, 48);
+  AT(lapi_return_info_t, recv_offset_dgsp_bytes, 56);
+  SIZE(lapi_return_info_t, 64);
+  AT(lapi_info_t, err_hndlr, 24);
+  SIZE(lapi_info_t, 56);
+  AT(lapi_cntr_t, cntr, 0);
+  SIZE(lapi_cntr_t, 16);
+  SIZE(lapi_vec_t, 24);
+  SIZE(lapi_sh_info_t, 56);
+  SIZE(lapi_msg_info_t, 88);
+  SIZE(lapi_statistics_t, 72);
+  AT(lapi_am_t, Xfer_type, 0);
+  AT(lapi_am_t, flags, 4);
+  AT(lapi_am_t, tgt, 8);
+  AT(lapi_am_t, hdr_hdl, 16);
+  AT(lapi_am_t, uhdr_len, 24);
+  AT(lapi_am_t, uhdr, 32);
+  AT(lapi_am_t, udata, 40);
+  AT(lapi_am_t, udata_len, 48);
+  AT(lapi_am_t, shdlr, 56);
+  AT(lapi_am_t, sinfo, 64);
+  AT(lapi_am_t, tgt_cntr, 72);
+  AT(lapi_am_t, org_cntr, 80);
+  AT(lapi_am_t, cmpl_cntr, 88);
+  SIZE(lapi_am_t, 96);
+  SIZE(lapi_get_t, 72);
+  SIZE(lapi_put_t, 80);
+  SIZE(lapi_getv_t, 64);
+  SIZE(lapi_putv_t, 72);
+  SIZE(lapi_amv_t, 88);
+  SIZE(lapi_rmw_t, 64);
+  SIZE(lapi_xfer_t, 96);
+}
+
+static void values(void)
+{
+  CHECK_EQ(LAPI_NORMAL, 0);
+  CHECK_EQ(LAPI_LOCAL_STATE, 1);
+  CHECK_EQ(LAPI_SEND_REPLY, 2);
+  CHECK_EQ(LAPI_DELIVER_MSG, 0);
+  CHECK_EQ(LAPI_BURY_MSG, 1);
+  CHECK_EQ(LAPI_DROP_PKT, 2);
+  CHECK_EQ(LAPI_GET_XFER, 0);
+  CHECK_EQ(LAPI_AM_XFER, 1);
+  CHECK_EQ(LAPI_PUT_XFER, 2);
+  CHECK_EQ(LAPI_GETV_XFER, 3);
+  CHECK_EQ(LAPI_PUTV_XFER, 4);
+  CHECK_EQ(LAPI_AMV_XFER, 5);
+  CHECK_EQ(LAPI_RMW_XFER, 6);
+  CHECK_EQ(FETCH_AND_ADD, 0);
+  CHECK_EQ(FETCH_AND_OR, 1);
+  CHECK_EQ(SWAP, 2);
+  CHECK_EQ(COMPARE_AND_SWAP, 3);
+  CHECK_EQ(LAPI_GEN_IOVECTOR, 0);
+  CHECK_EQ(LAPI_GEN_STRIDED_XFER, 1);
+  CHECK_EQ(LAPI_GEN_GENERIC, 2);
+  CHECK(LAPI_ADDR_NULL == NULL, "LAPI_ADDR_NULL");
+  CHECK_EQ(LAPI_MAX_ERR_STRING, 160);
+  CHECK(LAPI_MAX_MSG_SZ == 0x7fffffffffffffffL, "LAPI_MAX_MSG_SZ");
+  CHECK_EQ(TASK_ID, 0);
+  CHECK_EQ(ERROR_CHK, 4);
+  CHECK_EQ(LOC_ADDRTBL_SZ, 13);
+  CHECK_EQ(ACK_THRESHOLD, 20);
+  CHECK_EQ(PRINT_STATISTICS, 25);
+}
+
+static const struct { int value, code; const char *name; } codes[] = {
+#define C(value, name) { value, LAPI_ ## name, "LAPI_" #name }
+  C(0, SUCCESS), C(401, ERR_ALL_HNDL_IN_USE), C(405, ERR_INFO_NULL),
+  C(409, ERR_HDR_HNDLR_NULL), C(417, ERR_HNDL_INVALID), C(418, ERR_RET_PTR_NULL),
+  C(419, ERR_ADDR_HNDL_RANGE), C(420, ERR_ADDR_TBL_NULL), C(421, ERR_TGT_PURGED),
+  C(422, ERR_MULTIPLE_WAITERS), C(423, ERR_MEMORY_EXHAUSTED), C(424, ERR_INFO_NONZERO),
+  C(425, ERR_ORG_ADDR_NULL), C(426, ERR_TGT_ADDR_NULL), C(427, ERR_DATA_LEN),
+  C(428, ERR_TGT), C(429, ERR_UHDR_NULL), C(430, ERR_UHDR_LEN), C(431, ERR_HDR_LEN),
+  C(458, ERR_CNTR_NULL), C(459, ERR_CNTR_VAL), C(460, ERR_QUERY_TYPE), C(464, ERR_SET_VAL),
+  C(476, ERR_XFER_CMD), C(519, ERR_CODE_UNKNOWN),
+#undef C
+};
+
+static void texts(void)
+{
+  char text[LAPI_MAX_ERR_STRING + 8];
+
+  for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+    CHECK_EQ(codes[i].code, codes[i].value);
+    memset(text, '#', sizeof text);
+    LAPI_OK(LAPI_Msg_string(codes[i].value, text));
+    CHECK(strncmp(text, codes[i].name, strlen(codes[i].name)) == 0, "text of %s: %s",
+          codes[i].name, text);
+    CHECK(strlen(text) > strlen(codes[i].name) + 10, "text of %s says nothing", codes[i].name);
+    CHECK_BYTES(text + LAPI_MAX_ERR_STRING, "########", 8, "behind the text");
+  }
+  for (int code = -3; code < 1000; code++) {
+    const int rc = LAPI_Msg_string(code, text);
+    CHECK(rc == LAPI_SUCCESS || rc == LAPI_ERR_CODE_UNKNOWN, "code %d: %d", code, rc);
+  }
+  LAPI_CODE(LAPI_Msg_string(1, text), LAPI_ERR_CODE_UNKNOWN);
+  CHECK(strchr(text, '1') != NULL, "the text does not name the code: %s", text);
+  LAPI_CODE(LAPI_Msg_string(0, NULL), LAPI_ERR_RET_PTR_NULL);
+}
+
+static void *header(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
+                    compl_hndlr_t **completion, void **info)
+{
+  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)completion, (void)info;
+  return NULL;
+}
+
+/* Every call with a handle that is none; the other arguments are good. */
+static void invalid(lapi_handle_t h)
+{
+  static long long wide = 1, wide_out;
+  static lapi_cntr_t counter;
+  static char bytes[64];
+  void *table[64], *address, *blocks[1] = { bytes };
+  ulong lengths[1] = { 8 };
+  lapi_vec_t vec = { LAPI_GEN_IOVECTOR, 1, blocks, lengths };
+  lapi_xfer_t xfer;
+  lapi_msg_info_t state;
+  int value = 77, in = 1;
+
+  memset(&xfer, 0, sizeof xfer);
+  xfer.Xfer_type = LAPI_PUT_XFER;
+  LAPI_CODE(LAPI_Term(h), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Qenv(h, TASK_ID, &value), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Senv(h, ERROR_CHK, 1), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Xfer(h, &xfer), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Msgpoll(h, 1, &state), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Probe(h), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Getcntr(h, &counter, &value), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Setcntr(h, &counter, 5), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Waitcntr(h, &counter, 0, &value), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Nopoll_wait(h, &counter, 1, &value), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Purge_totask(h, 0), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Resume_totask(h, 0), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Fence(h), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Gfence(h), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Address_init(h, bytes, table), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Addr_set(h, bytes, 1), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Addr_get(h, &address, 1), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Put(h, 0, 8, bytes, bytes + 8, NULL, NULL, NULL), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Get(h, 0, 8, bytes, bytes + 8, NULL, NULL), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Putv(h, 0, &vec, &vec, NULL, NULL, NULL), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Getv(h, 0, &vec, &vec, NULL, NULL), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Amsend(h, 0, (void *)header, NULL, 0, NULL, 0, NULL, NULL, NULL),
+            LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Amsendv(h, 0, (void *)header, NULL, 0, &vec, NULL, NULL, NULL),
+            LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Rmw(h, FETCH_AND_ADD, 0, &value, &in, NULL, NULL), LAPI_ERR_HNDL_INVALID);
+  LAPI_CODE(LAPI_Rmw64(h, FETCH_AND_ADD, 0, &wide, &wide, &wide_out, NULL),
+            LAPI_ERR_HNDL_INVALID);
+  CHECK_EQ(value, 77);
+  CHECK_EQ(counter.cntr, 0);
+}
+
+/* The twins are there and are not the same function. */
+static void twins(void)
+{
+#define TWIN(name) CHECK((void *)LAPI_ ## name != NULL && (void *)PLAPI_ ## name != NULL, #name)
+  TWIN(Init); TWIN(Term); TWIN(Qenv); TWIN(Senv); TWIN(Msg_string); TWIN(Xfer);
+  TWIN(Msgpoll); TWIN(Probe); TWIN(Getcntr); TWIN(Setcntr); TWIN(Waitcntr);
+  TWIN(Nopoll_wait); TWIN(Purge_totask); TWIN(Resume_totask); TWIN(Fence); TWIN(Gfence);
+  TWIN(Address); TWIN(Address_init); TWIN(Addr_set); TWIN(Addr_get); TWIN(Put); TWIN(Get);
+  TWIN(Putv); TWIN(Getv); TWIN(Amsend); TWIN(Amsendv); TWIN(Rmw); TWIN(Rmw64);
+#undef TWIN
+  ulong number = 0;
+  LAPI_OK(PLAPI_Address(&number, &number));
+  CHECK(number == (ulong)&number, "PLAPI_Address");
+}
+
+int main(int argc, char **argv)
+{
+  ulong number;
+  lapi_info_t info;
+
+  check_start_mpi("lapi_abi", &argc, &argv);
+  layouts();
+  values();
+  texts();
+  twins();
+  LAPI_OK(LAPI_Address(&number, &number));        /* legal before LAPI_Init */
+  invalid(0);
+  invalid(1);
+  invalid(0xffffffffu);
+
+  memset(&info, 0, sizeof info);
+  LAPI_OK(LAPI_Init(&hndl, &info));
+  invalid(0);
+  invalid(hndl + 1);
+  const lapi_handle_t first = hndl;
+  LAPI_OK(LAPI_Term(hndl));
+  invalid(first);
+  texts();                                        /* and after LAPI_Term */
+
+  LAPI_OK(LAPI_Init(&hndl, &info));               /* again */
+  CHECK(hndl != first, "a handle was used twice");
+  invalid(first);
+  LAPI_OK(LAPI_Gfence(hndl));
+  LAPI_OK(LAPI_Term(hndl));
+  invalid(hndl);
+  return check_end_mpi();
+}

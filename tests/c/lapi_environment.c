@@ -1,0 +1,237 @@
+/*
+ * Queries, settings, statistics, polling; several contexts one after the other; ARMCI
+ * beside LAPI.
+ */
+#include "lapi_check.h"
+
+static lapi_cntr_t tgt, cmpl;
+static void **tgt_of;
+static char room[1 << 20];
+static volatile int computing = 1;
+
+static void *header(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
+                    compl_hndlr_t **comp_h, void **info)
+{
+  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)comp_h, (void)info;
+  return room;
+}
+
+static void queries(void)
+{
+  int value[64 + 1], tasks = 0;
+
+  for (int query = 0; query < LAST_QUERY; query++) {
+    if (query == QUERY_STATISTICS || query == QUERY_SHM_TASKS || query == PRINT_STATISTICS)
+      continue;
+    value[0] = -77;
+    value[1] = -78;
+    LAPI_OK(LAPI_Qenv(hndl, (lapi_query_t)query, value));
+    CHECK(value[0] >= 0, "query %d gives %d", query, value[0]);
+    CHECK_EQ(value[1], -78);
+  }
+  LAPI_OK(LAPI_Qenv(hndl, ERROR_CHK, value));
+  CHECK_EQ(value[0], 0);
+  LAPI_OK(LAPI_Qenv(hndl, MIN_TIMEOUT, &value[0]));
+  LAPI_OK(LAPI_Qenv(hndl, TIMEOUT, &value[1]));
+  LAPI_OK(LAPI_Qenv(hndl, MAX_TIMEOUT, &value[2]));
+  CHECK(value[0] <= value[1] && value[1] <= value[2], "timeouts %d %d %d", value[0], value[1],
+        value[2]);
+  LAPI_OK(LAPI_Qenv(hndl, QUERY_SHM_NUM_TASKS, &tasks));
+  CHECK(tasks >= 1 && tasks <= nproc, "%d neighbours", tasks);
+  for (int i = 0; i <= 64; i++)
+    value[i] = -5;
+  LAPI_OK(LAPI_Qenv(hndl, QUERY_SHM_TASKS, value));
+  int found = 0;
+  for (int i = 0; i < tasks; i++) {
+    CHECK(value[i] >= 0 && value[i] < nproc, "neighbour %d", value[i]);
+    found += value[i] == me;
+  }
+  CHECK_EQ(found, 1);
+  CHECK_EQ(value[tasks], -5);
+  LAPI_OK(LAPI_Qenv(hndl, QUERY_SHM_ENABLED, value));
+  CHECK_EQ(value[0], tasks > 1);
+
+  static const struct { lapi_query_t query; int low, high; } settable[] = {
+    { ERROR_CHK, 0, 1 }, { INTERRUPT_SET, 0, 1 }, { TIMEOUT, 10, 86400 }, { ACK_THRESHOLD, 1, 30 },
+  };
+  for (int i = 0; i < 4; i++) {
+    int before;
+    LAPI_OK(LAPI_Qenv(hndl, settable[i].query, &before));
+    LAPI_OK(LAPI_Senv(hndl, settable[i].query, settable[i].low));
+    LAPI_OK(LAPI_Qenv(hndl, settable[i].query, value));
+    CHECK_EQ(value[0], settable[i].low);
+    LAPI_OK(LAPI_Senv(hndl, settable[i].query, settable[i].high));
+    LAPI_OK(LAPI_Qenv(hndl, settable[i].query, value));
+    CHECK_EQ(value[0], settable[i].high);
+    LAPI_OK(LAPI_Senv(hndl, settable[i].query, before));
+  }
+}
+
+static void statistics(void)
+{
+  lapi_statistics_t before, after;
+  enum { N = 20 };
+  const uint right = (uint)((me + 1) % nproc);
+
+  LAPI_OK(LAPI_Gfence(hndl));
+  LAPI_OK(LAPI_Qenv(hndl, QUERY_STATISTICS, (int *)&before));
+  LAPI_OK(LAPI_Gfence(hndl));
+  for (int i = 0; i < N; i++)
+    LAPI_OK(LAPI_Amsend(hndl, right, (void *)1, NULL, 0, room, 100, tgt_of[right], NULL, &cmpl));
+  LAPI_WAIT(&cmpl, N);
+  LAPI_WAIT(&tgt, N);
+  LAPI_OK(LAPI_Qenv(hndl, QUERY_STATISTICS, (int *)&after));
+  CHECK_EQ(after.Tot_pkt_sent_cnt - before.Tot_pkt_sent_cnt, N);
+  CHECK_EQ(after.Tot_pkt_recv_cnt - before.Tot_pkt_recv_cnt, N);
+  CHECK_EQ(after.Tot_data_sent - before.Tot_data_sent, 100 * N);
+  CHECK_EQ(after.Tot_data_recv - before.Tot_data_recv, 100 * N);
+  CHECK_EQ(after.Tot_retrans_pkt_cnt, 0);
+  int ignored;
+  LAPI_OK(LAPI_Qenv(hndl, PRINT_STATISTICS, &ignored));
+  LAPI_OK(LAPI_Gfence(hndl));
+}
+
+static void polling(void)
+{
+  lapi_msg_info_t info;
+
+  LAPI_OK(LAPI_Gfence(hndl));
+  lapi_nap(20);
+  memset(&info, 0xff, sizeof info);
+  LAPI_OK(LAPI_Msgpoll(hndl, 10, &info));
+  CHECK_EQ(info.status, LAPI_DISP_CNTR);
+  LAPI_OK(LAPI_Msgpoll(hndl, 0, &info));
+  CHECK_EQ(info.status, LAPI_DISP_CNTR);
+  MPI_Barrier(MPI_COMM_WORLD);
+  /* Whoever finds the message, this thread or the progress thread: it is counted, and
+   * one of the polls, or the counter, tells. */
+  const int right = (me + 1) % nproc;
+  LAPI_OK(LAPI_Amsend(hndl, (uint)right, (void *)1, NULL, 0, room, sizeof room, tgt_of[right],
+                      NULL, NULL));
+  int seen = 0;
+  while (lapi_value(&tgt) == 0) {
+    LAPI_OK(LAPI_Msgpoll(hndl, 1000, &info));
+    CHECK((info.status & ~(uint)(LAPI_BOTH_COMPLETE | LAPI_DISP_CNTR)) == 0, "status %x", info.status);
+    seen |= (int)info.status;
+  }
+  CHECK(seen == 0 || seen & (LAPI_BOTH_COMPLETE | LAPI_DISP_CNTR), "status %x", (unsigned)seen);
+  LAPI_WAIT(&tgt, 1);
+  LAPI_OK(LAPI_Gfence(hndl));
+}
+
+/* A rank that computes is served, where there is a thread that does. */
+static void without_calls(void)
+{
+  int thread;
+
+  LAPI_OK(LAPI_Qenv(hndl, USE_THRESH, &thread));
+  if (!thread)
+    return;
+  LAPI_OK(LAPI_Gfence(hndl));
+  if (me == 0) {
+    LAPI_OK(LAPI_Amsend(hndl, (uint)(nproc - 1), (void *)1, NULL, 0, room, 8, NULL, NULL, &cmpl));
+    LAPI_WAIT(&cmpl, 1);
+    int stop = 1;
+    MPI_Send(&stop, 1, MPI_INT, nproc - 1, 3, MPI_COMM_WORLD);
+  } else if (me == nproc - 1) {
+    const double begun = check_seconds();
+    int flag = 0;
+    while (!flag && computing) {    /* MPI, but no call of LAPI */
+      MPI_Iprobe(0, 3, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+      CHECK(check_seconds() - begun < 10, "nobody served this rank while it computed");
+      sched_yield();
+    }
+    int stop;
+    MPI_Recv(&stop, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  LAPI_OK(LAPI_Gfence(hndl));
+}
+
+static void use(void)
+{
+  const uint right = (uint)((me + 1) % nproc);
+  void **table = lapi_exchange((void *)header);
+
+  lapi_zero(&cmpl);
+  LAPI_OK(LAPI_Amsend(hndl, right, table[right], NULL, 0, room, 5000, NULL, NULL, &cmpl));
+  LAPI_WAIT(&cmpl, 1);
+  free(table);
+}
+
+/* Messages that nobody has waited for are done when LAPI_Term returns. */
+static volatile int late;
+
+static void late_completion(lapi_handle_t *h, void *info)
+{
+  (void)h, (void)info;
+  lapi_nap(5);
+  late++;
+}
+
+static void *late_header(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
+                         compl_hndlr_t **comp_h, void **info)
+{
+  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)info;
+  *comp_h = late_completion;
+  return room;
+}
+
+int main(int argc, char **argv)
+{
+  lapi_info_t info;
+
+  lapi_start("lapi_environment", &argc, &argv);
+  lapi_zero(&tgt);
+  lapi_zero(&cmpl);
+  LAPI_OK(LAPI_Addr_set(hndl, (void *)header, 1));
+  tgt_of = lapi_exchange(&tgt);
+  queries();
+  statistics();
+  polling();
+  without_calls();
+  LAPI_OK(LAPI_Term(hndl));
+
+  memset(&info, 0, sizeof info);
+  info.lib_vers = LAST_LIB;
+  for (int life = 0; life < 3; life++) {
+    LAPI_OK(LAPI_Init(&hndl, &info));
+    use();
+    const int right = (me + 1) % nproc;
+    void **late_of = lapi_exchange((void *)late_header);
+    late = 0;
+    LAPI_OK(LAPI_Gfence(hndl));
+    for (int i = 0; i < 5; i++)
+      LAPI_OK(LAPI_Amsend(hndl, (uint)right, late_of[right], NULL, 0, NULL, 0, NULL, NULL, NULL));
+    LAPI_OK(LAPI_Term(hndl));
+    CHECK_EQ(late, 5);
+    free(late_of);
+  }
+
+  /* ARMCI first and last, LAPI inside; then the other way round. */
+  void **base = check_calloc(nproc * (long)sizeof(void *));
+  const int right = (me + 1) % nproc;
+  long number = 100 + me, back = 0;
+  CHECK_OK(ARMCI_Init());
+  CHECK_OK(ARMCI_Malloc(base, 64));
+  LAPI_OK(LAPI_Init(&hndl, &info));
+  use();
+  lapi_cntr_t done;
+  lapi_zero(&done);                 /* segments are memory like any other */
+  LAPI_OK(LAPI_Put(hndl, (uint)right, 8, base[right], &number, NULL, NULL, &done));
+  LAPI_WAIT(&done, 1);
+  LAPI_OK(LAPI_Gfence(hndl));
+  CHECK_OK(ARMCI_Get(base[right], &back, 8, right));
+  CHECK_EQ(back, number);
+  LAPI_OK(LAPI_Term(hndl));
+  CHECK_OK(ARMCI_Get(base[right], &back, 8, right));
+  CHECK_OK(ARMCI_Free(base[me]));
+  CHECK_OK(ARMCI_Finalize());
+  LAPI_OK(LAPI_Init(&hndl, &info));
+  CHECK_OK(ARMCI_Init());
+  use();
+  CHECK_OK(ARMCI_Finalize());
+  use();
+  free(base);
+  free(tgt_of);
+  return lapi_end();
+}

@@ -1,0 +1,207 @@
+/* Start and end: every call before and after, again and again, with things left behind,
+ * beside ARMCI, with MPI started by X10Lib ("alone") or ended first ("after"). */
+#include "x10_check.h"
+
+static volatile long hits;
+static void hit(async_arg_t *args, int n) { hits += n > 0 ? args[0] : 1; }
+static void other(async_arg_t *args, int n) { (void)args; (void)n; hits += 100; }
+
+/* Nothing works outside of init and finalize. */
+static void refused(void)
+{
+  long cell = 0, local = 0;
+  void *addresses[64];
+  const x10_gas_ref_t here = x10_make_gas_ref(0, &cell);
+  x10_gas_ref_t refs[1] = { here };
+  void *locals[1] = { &local };
+  x10_giov_ref_t v = { refs, locals, 8, 1 };
+  int stride[1] = { 8 }, count[2] = { 8, 1 }, value = 0;
+  const x10_switch_t sw = (x10_switch_t)(size_t)1;
+  const char *word = "not initialised";
+
+  CHECK_EQ(x10_gas2place(here), 0);
+  CHECK(x10_gas2addr(here) == &cell, "a reference has lost its address");
+  FAILS(x10_finalize(), word);
+  FAILS(x10_get(here, &local, 8), word);
+  FAILS(x10_get(here, &local, 0), word);
+  FAILS(x10_get_nb(here, &local, 8, sw), word);
+  FAILS(x10_put(&local, here, 8), word);
+  FAILS(x10_put_nb(&local, here, 8, sw), word);
+  FAILS(x10_get_v(&v, 1), word);
+  FAILS(x10_get_v_nb(&v, 1, sw), word);
+  FAILS(x10_put_v(&v, 1), word);
+  FAILS(x10_put_v_nb(&v, 1, sw), word);
+  FAILS(x10_get_s(here, stride, &local, stride, count, 1), word);
+  FAILS(x10_get_s_nb(here, stride, &local, stride, count, 1, sw), word);
+  FAILS(x10_put_s(&local, stride, here, stride, count, 1), word);
+  FAILS(x10_put_s_nb(&local, stride, here, stride, count, 1, sw), word);
+  CHECK_EQ(x10_get_value_int(here), 0);
+  CHECK_EQ(x10_get_value_status(), X10_ERR_LAPI);
+  FAILS(x10_put_value_int(1, here), word);
+  FAILS(x10_put_value_double_nb(1, here, sw), word);
+  FAILS(x10_fence(), word);
+  FAILS(x10_gfence(), word);
+  FAILS(x10_lock(), word);
+  FAILS(x10_unlock(), word);
+  FAILS(x10_register((void *)hit, 1), word);
+  FAILS(x10_addr_init(NULL, addresses), word);
+  FAILS(x10_getenv(X10_PLACE_ID, &value), word);
+  FAILS(x10_setenv(X10_ERROR_CHK, 1), word);
+  CHECK(x10_alloc_switch() == NULL, "a switch, but nothing is initialised");
+  FAILS(x10_free_switch(sw), word);
+  FAILS(x10_wait(sw), word);
+  FAILS(x10_next_on_switch(sw), word);
+  FAILS(x10_test(sw, &value), word);
+  FAILS(x10_decrement_switch(sw), word);
+  FAILS(x10_increment_switch(sw), word);
+  FAILS(x10_switch_value(sw, &value), word);
+  FAILS(x10_asyncSpawnInline(0, 0, hit), word);
+  FAILS(x10_asyncSpawnInlineAgg(0, 0, hit, 1), word);
+  FAILS(x10_flush(0, 1), word);
+  FAILS(x10_flush_func(0, hit, 1), word);
+  CHECK_EQ(cell + hits, 0);
+}
+
+/* Enough use to see that X10Lib works. */
+static void use(void)
+{
+  long cell = -1, seen = 0;
+  void **table = x_addresses(&cell);
+  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
+  int value;
+
+  GOOD(x10_getenv(X10_NUM_PLACES, &value));
+  CHECK_EQ(value, nproc);
+  hits = 0;
+  GOOD(x10_gfence());
+  GOOD(x10_put_value_long(500 + me, x_at(table, right, 0)));
+  GOOD(x10_asyncSpawnInline(right, 1, hit, 3));
+  for (int i = 0; i < 10; i++)
+    GOOD(x10_asyncSpawnInlineAgg(right, 1, hit, 1, 1));
+  GOOD(x10_gfence());
+  CHECK_EQ(hits, 13);
+  CHECK_EQ(cell, 500 + left);
+  GOOD(x10_get(x_at(table, right, 0), &seen, sizeof seen));
+  CHECK_EQ(seen, 500 + me);
+  GOOD(x10_gfence());
+  hits = 0;
+  GOOD(x10_gfence());
+  free(table);
+}
+
+/* Leave switches, transfers and asyncs under way. What is spawned must still run. */
+static void litter(void)
+{
+  static long cells[4];
+  void **table = x_addresses(cells);
+
+  for (int i = 0; i < 4; i++) {
+    x10_switch_t sw = x10_alloc_switch();
+    GOOD(x10_put_value_long_nb(i, x_at(table, (me + i) % nproc, 8L * i), sw));
+    GOOD(x10_decrement_switch(sw));
+  }
+  for (int i = 0; i < 25; i++)
+    GOOD(x10_asyncSpawnInlineAgg((me + 1) % nproc, 1, hit, 9, 2));
+  GOOD(x10_asyncSpawnInline((me + 1) % nproc, 1, hit, 50));
+  free(table);
+}
+
+static int alone(void)
+{
+  int up = 0, down = 0;
+
+  check_name = "x10_lifecycle";
+  GOOD(x10_init(NULL, 0));
+  MPI_Initialized(&up);
+  CHECK_EQ(up, 1);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &nproc);
+  use();
+  GOOD(x10_finalize());
+  MPI_Finalized(&down);
+  CHECK_EQ(down, 1);
+  CHECK_EQ(x10_init(NULL, 0), X10_ERR_LAPI);    /* MPI does not start twice */
+  refused();
+  if (me == 0)
+    printf("PASS x10_lifecycle\n");
+  return 0;
+}
+
+int main(int argc, char **argv)
+{
+  x10_async_handler_t table[3] = { hit, NULL, other };
+  static x10_async_handler_t too_many[X10_TABLE_SIZE + 1];
+  int epoch;
+
+  refused();
+  if (argc > 1 && strcmp(argv[1], "alone") == 0)
+    return alone();
+  check_start_mpi("x10_lifecycle", &argc, &argv);
+  const int after = argc > 1 && strcmp(argv[1], "after") == 0;
+  refused();
+
+  for (int life = 0; life < 4; life++) {
+    const x10_switch_t stale = (x10_switch_t)(size_t)1;
+    GOOD(x10_init(life % 2 ? table : NULL, life % 2 ? 3 : life - 1));
+    FAILS(x10_init(NULL, 0), "already");
+    GOOD(x10_getenv(X10_EPOCH_NUM, &epoch));
+    CHECK_EQ(epoch, life + 1);
+    use();
+    if (life % 2) {
+      GOOD(x10_asyncSpawnInline((me + 1) % nproc, 1, (async_func_t *)(size_t)1, 1));
+      GOOD(x10_asyncSpawnInline((me + 1) % nproc, 1, (async_func_t *)(size_t)3, 1));
+      GOOD(x10_gfence());
+      CHECK_EQ(hits, 101);
+      GOOD(x10_gfence());
+      FAILS(x10_asyncSpawnInline(me, 1, (async_func_t *)(size_t)2, 1), "index 2");
+      hits = 0;
+    } else
+      FAILS(x10_asyncSpawnInline(me, 1, (async_func_t *)(size_t)1, 1), "index 1");
+    FAILS(x10_wait(stale), "switch");
+    GOOD(x10_gfence());
+    litter();
+    GOOD(x10_finalize());
+    CHECK_EQ(hits, 100);
+    hits = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    refused();
+  }
+  FAILS(x10_init(too_many, X10_TABLE_SIZE + 1), "1025");
+  refused();
+
+  /* Beside ARMCI, begun and ended in either order. */
+  for (int order = 0; order < 4; order++) {
+    if (order % 2)
+      CHECK_OK(ARMCI_Init());
+    GOOD(x10_init(NULL, 0));
+    if (order % 2 == 0)
+      CHECK_OK(ARMCI_Init());
+    void **base = check_segment(64);
+    GOOD(x10_put_value_long(me + 7, x_at(base, (me + 1) % nproc, 0)));
+    GOOD(x10_gfence());
+    CHECK_EQ(*(long *)base[me], (me + nproc - 1) % nproc + 7);
+    use();
+    if (order / 2) {
+      GOOD(x10_finalize());
+      refused();
+      check_free_segment(base);
+      CHECK_OK(ARMCI_Finalize());
+    } else {
+      check_free_segment(base);
+      CHECK_OK(ARMCI_Finalize());
+      use();
+      GOOD(x10_finalize());
+    }
+  }
+
+  GOOD(x10_init(table, 3));
+  use();
+  if (!after)
+    return x_end();
+  MPI_Finalize();
+  GOOD(x10_finalize());
+  refused();
+  if (me == 0)
+    printf("PASS x10_lifecycle\n");
+  return 0;
+}

@@ -1,0 +1,161 @@
+/* The lock keeps asyncs from running at its place, also those of other threads' making;
+ * it nests, belongs to a thread, and what waited runs after it. */
+#include "x10_check.h"
+
+#include <pthread.h>
+
+static volatile int inside, hits;
+
+static void touch(async_arg_t *args, int n)
+{
+  (void)args;
+  (void)n;
+  CHECK(!inside, "an async runs while its place is locked");
+  hits++;
+}
+
+static void own(async_arg_t *args, int n) { (void)args; (void)n; hits += 1000; }
+
+/* All spawn at place 0, which locks again and again and looks whether anything changes. */
+static void excludes(void)
+{
+  enum { ROUNDS = 20, BURST = 50 };
+
+  hits = 0;
+  GOOD(x10_gfence());
+  if (me == 0) {
+    for (int round = 0; round < ROUNDS; round++) {
+      int before;
+      GOOD(x10_lock());
+      inside = 1;
+      before = hits;
+      const double until = check_seconds() + 0.005;
+      while (check_seconds() < until)
+        CHECK_EQ(hits, before);
+      inside = 0;
+      GOOD(x10_unlock());
+      sched_yield();
+    }
+  } else
+    for (int i = 0; i < ROUNDS * BURST; i++)
+      GOOD(x10_asyncSpawnInline(0, 0, touch));
+  GOOD(x10_gfence());
+  if (me == 0)
+    CHECK_EQ(hits, (nproc - 1) * ROUNDS * BURST);
+  GOOD(x10_gfence());
+}
+
+static void nests(void)
+{
+  hits = 0;
+  GOOD(x10_gfence());
+  for (int i = 0; i < 4; i++)
+    GOOD(x10_lock());
+  inside = 1;
+  if (nproc > 1)
+    MPI_Barrier(MPI_COMM_WORLD);    /* all hold theirs */
+  GOOD(x10_asyncSpawnInline(me, 0, own));       /* the holder's own: at once */
+  CHECK_EQ(hits, 1000);
+  if (nproc > 1)
+    GOOD(x10_asyncSpawnInline((me + 1) % nproc, 0, touch));
+  for (int i = 0; i < 3; i++)
+    GOOD(x10_unlock());
+  const double until = check_seconds() + 0.02;
+  while (check_seconds() < until)
+    CHECK_EQ(hits, 1000);
+  FAILS(x10_fence(), "lock");
+  FAILS(x10_gfence(), "lock");
+  FAILS(x10_finalize(), "lock");
+  inside = 0;
+  GOOD(x10_unlock());
+  GOOD(x10_gfence());
+  CHECK_EQ(hits, nproc > 1 ? 1001 : 1000);
+  FAILS(x10_unlock(), "lock");
+  FAILS(x10_unlock(), "lock");
+}
+
+/* An async may lock, for nothing changes by it. */
+static void locks(async_arg_t *args, int n)
+{
+  (void)args;
+  (void)n;
+  GOOD(x10_lock());
+  GOOD(x10_lock());
+  hits++;
+  GOOD(x10_unlock());
+  GOOD(x10_unlock());
+  FAILS(x10_unlock(), "lock");
+}
+
+static void in_asyncs(void)
+{
+  hits = 0;
+  GOOD(x10_gfence());
+  for (int p = 0; p < nproc; p++)
+    GOOD(x10_asyncSpawnInline(p, 0, locks));
+  GOOD(x10_gfence());
+  CHECK_EQ(hits, nproc);
+}
+
+/* Transfers go on under the lock; so does what other threads get. */
+static void transfers(void)
+{
+  long cell = me, seen;
+  void **table = x_addresses(&cell);
+
+  for (int i = 0; i < 50; i++)
+    for (int p = 0; p < nproc; p++) {
+      if (p != me)
+        continue;
+      GOOD(x10_lock());
+      GOOD(x10_get(x_at(table, me, 0), &seen, sizeof seen));
+      CHECK_EQ(seen, me);
+      GOOD(x10_unlock());
+    }
+  GOOD(x10_gfence());
+  free(table);
+}
+
+static volatile int other_has;
+
+static void *other_thread(void *unused)
+{
+  CHECK_EQ(x10_unlock(), X10_ERR_LAPI);         /* it is not this thread's */
+  GOOD(x10_lock());                             /* waits for the first */
+  CHECK(!inside, "two threads hold the lock");
+  other_has = 1;
+  GOOD(x10_unlock());
+  return unused;
+}
+
+static void threads(void)
+{
+  pthread_t thread;
+  int level;
+
+  MPI_Query_thread(&level);
+  if (level < MPI_THREAD_MULTIPLE)
+    return;
+  other_has = 0;
+  GOOD(x10_lock());
+  inside = 1;
+  CHECK_EQ(pthread_create(&thread, NULL, other_thread, NULL), 0);
+  check_linger();
+  CHECK_EQ(other_has, 0);
+  inside = 0;
+  GOOD(x10_unlock());
+  CHECK_EQ(pthread_join(thread, NULL), 0);
+  CHECK_EQ(other_has, 1);
+  GOOD(x10_gfence());
+}
+
+int main(int argc, char **argv)
+{
+  x_start("x10_lock", &argc, &argv);
+  excludes();
+  nests();
+  in_asyncs();
+  transfers();
+  threads();
+  return x_end();
+}
