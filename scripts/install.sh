@@ -31,6 +31,7 @@ FACES=(
   "armci armci armci-$MPI"
   "x10 x10"
   "lapi lapi_r"
+  "compose compose"
 )
 PROGRAMS=(portolan-info)
 

@@ -81,7 +81,7 @@ read -ra GA_FORTRAN <<<"$("$GA_CONFIG" --fflags)"
 # Sets command to what builds a program, and linked to what ldd must then say of it.
 how_to_build() { # program
   local name=${1#*/} out=$BIN/$1 link=armci
-  case $name in x10_*) link=x10 ;; lapi_*) link=lapi_r ;; esac
+  case $name in x10_*) link=x10 ;; lapi_*) link=lapi_r ;; cp_*) link=compose ;; esac
   linked="libportolan\.so\.0 => $PREFIX/lib/"
   case $1 in
     c/cxx | c/*_cxx) # -Wextra finds fault with the C++ interface of Open MPI's mpi.h
@@ -297,8 +297,9 @@ run_other_library() {
 
 # -------------------------------------------------------------------- matrix
 
+COMPOSE=(cp_patterns cp_random cp_store cp_errors)
 ALL=(abi symbols cxx contiguous strided vector accumulate rmw values flags handles mutexes memory
-  groups messages reductions domains lifecycle peer_faults errors interpose)
+  groups messages reductions domains lifecycle peer_faults errors interpose "${COMPOSE[@]}")
 MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups
   peer_faults errors)
 X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggregate x10_lock
@@ -317,7 +318,7 @@ plan_all() {
       if [[ -z $quick || $n == [23] ]]; then plan pass "c/$p" "$n" ''; fi
     done
   done
-  for p in "${MOVING[@]}"; do
+  for p in "${MOVING[@]}" "${COMPOSE[@]}"; do
     if [[ -z $quick ]]; then
       plan pass "c/$p" 2 path=message
       plan pass "c/$p" 2 path=rma
@@ -372,6 +373,10 @@ plan_all() {
   done
   for p in alone before after; do plan pass c/lifecycle 2 '' "$p"; done
   plan pass c/memory 2 '' 2500
+  for n in 1 3; do # stored by one launch, loaded by the next one
+    for p in write read; do plan pass c/cp_store "$n" '' "$p"; done
+  done
+  plan pass link/cp_errors.static 2 ''
   plan pass fortran/armci_fortran 3 ''
   plan pass fortran/armci_fortran 2 node-size=1
   plan pass fortran/mpi_f08 2 ''

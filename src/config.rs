@@ -102,6 +102,8 @@ pub struct Config {
     pub aggregate_age: Duration,
     /// `PORTOLAN_ROUTE_RANKS`
     pub route_ranks: usize,
+    /// `PORTOLAN_COMPOSE_DIR`
+    pub compose_dir: String,
     /// `PORTOLAN_RAISE_THREAD_LEVEL`
     pub raise_thread_level: bool,
     /// `PORTOLAN_WATCHDOG`; zero is off.
@@ -310,6 +312,16 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_COMPOSE_DIR",
+        alias: None,
+        default: ".",
+        meaning: "directory in which compositions are stored, a file for each file number and rank",
+        set: |c, v| {
+            c.compose_dir = v.to_string();
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_RAISE_THREAD_LEVEL",
         alias: None,
         default: "1",
@@ -374,6 +386,7 @@ impl Default for Config {
             cross_memory: true,
             aggregate_age: Duration::ZERO,
             route_ranks: 0,
+            compose_dir: String::new(),
             raise_thread_level: true,
             watchdog: Duration::ZERO,
             x10_aggregate: 0,

@@ -12,6 +12,7 @@ pub mod api;
 pub mod atomics;
 pub mod capi;
 pub mod collective;
+pub mod compose;
 pub mod config;
 pub mod error;
 pub mod futex;
@@ -27,9 +28,10 @@ pub mod topology;
 pub mod transfer;
 pub mod wait;
 
+pub use api::am::{Batches, Context, Endpoint, Handlers, Item, Message, Messages, Reply};
 pub use api::{
-    Accumulate, Atomic, Block, Builder, Complex, Element, Group, Local, MutexGuard, MutexSet,
-    Operator, Path, Pending, PendingGet, PendingVec, Pod, Reducible, Remote, Runtime, Scope,
-    Segment, run,
+    Accumulate, Atomic, Block, Builder, Complex, Composer, Composition, CompositionKind, Element,
+    Group, Loaded, Local, Mapped, MutexGuard, MutexSet, Operator, Path, Pending, PendingGet,
+    PendingVec, Pod, Reducible, Remote, Runtime, Scope, Segment, Slice, run,
 };
 pub use error::{Error, ErrorKind, Result};

@@ -62,9 +62,13 @@
 //! | `block`, `strided` | blocks of multi-dimensional arrays |
 //! | `pending`, `scope`, `owned` | non-blocking transfers |
 //! | `mutex` | mutexes |
+//! | [`am`] | active messages |
+//! | `compose` | compositions: described once, performed many times |
 
+pub mod am;
 mod atomic;
 mod block;
+mod compose;
 mod element;
 mod group;
 mod local;
@@ -84,6 +88,7 @@ pub use crate::collective::{Element as Reducible, Operator};
 pub use crate::path::Path;
 pub use block::Block;
 pub use bytemuck::Pod;
+pub use compose::{Composer, Composition, Kind as CompositionKind, Loaded, Mapped, Slice};
 pub use element::{Accumulate, Atomic, Element};
 pub use group::Group;
 pub use local::Local;

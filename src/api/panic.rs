@@ -47,9 +47,14 @@ fn announce(info: &PanicHookInfo<'_>) {
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without a message");
+    let blocking = super::am::running_blocking().map(str::to_string);
+    let place = match crate::runtime::Engine::running_handler().or(blocking) {
+        Some(handler) => format!(" in the handler {handler}"),
+        None => String::new(),
+    };
     let line = match crate::runtime::world_rank() {
-        Some(rank) => format!("[{rank}] panic on rank {rank} ends the job: {message}\n"),
-        None => format!("a panic ends the job: {message}\n"),
+        Some(rank) => format!("[{rank}] panic on rank {rank}{place} ends the job: {message}\n"),
+        None => format!("a panic{place} ends the job: {message}\n"),
     };
     // In one piece, since other ranks may be writing too.
     let _ = std::io::stderr().write_all(line.as_bytes());

@@ -2,8 +2,9 @@
 
 use crate::child::Ctx;
 use crate::{
-    am, am_errors, anywhere, atomics, collectives, consistency, driver, errors, fences, flood,
-    groups, large, lifecycle, limits, mutexes, progress, random, segments, threads,
+    am, am_errors, am_items, am_typed, am_typed_errors, anywhere, atomics, collectives, compose,
+    compose_life, consistency, driver, errors, fences, flood, groups, large, lifecycle, limits,
+    mutexes, progress, random, segments, threads,
 };
 
 /// One way to run the engine.
@@ -233,8 +234,23 @@ pub const CHECKS: &[Check] = &[
     Check { name: "am_errors", seconds: 60, on: always, run: am_errors::errors },
     Check { name: "anywhere", seconds: 60, on: always, run: anywhere::anywhere },
     Check { name: "anywhere_errors", seconds: 60, on: always, run: anywhere::errors },
+    Check { name: "compose_random", seconds: 90, on: always, run: compose::random },
+    Check { name: "compose_patterns", seconds: 60, on: always, run: compose::patterns },
+    Check { name: "compose_computing", seconds: 60, on: two_served, run: compose::computing },
+    Check { name: "compose_freed", seconds: 60, on: always, run: compose_life::freed },
+    Check { name: "compose_errors", seconds: 60, on: always, run: compose_life::errors },
+    Check { name: "compose_files", seconds: 60, on: always, run: compose_life::files },
+    Check { name: "compose_million", seconds: 60, on: always, run: compose::million },
+    Check { name: "compose_neighbours", seconds: 60, on: always, run: compose::neighbours },
     Check { name: "huge_ask", seconds: 60, on: always, run: limits::huge_ask },
     Check { name: "many_segments", seconds: 120, on: two, run: segments::many },
+    Check { name: "typed_values", seconds: 60, on: always, run: am_typed::values },
+    Check { name: "typed_order", seconds: 60, on: always, run: am_typed::order },
+    Check { name: "typed_nesting", seconds: 60, on: always, run: am_typed::nesting },
+    Check { name: "typed_answers", seconds: 60, on: always, run: am_typed::answers },
+    Check { name: "typed_blocking", seconds: 60, on: always, run: am_typed::blocking },
+    Check { name: "typed_items", seconds: 60, on: always, run: am_items::items },
+    Check { name: "typed_errors", seconds: 60, on: always, run: am_typed_errors::errors },
     Check { name: "no_leaks", seconds: 90, on: always, run: limits::no_leaks },
 ];
 
@@ -346,6 +362,15 @@ pub const ALONE: &[Alone] = &[
         name: "raised_level",
         label: "host asks for single",
         run: lifecycle::raised,
+        ..ALONE_BASE
+    },
+    Alone { name: "compose_typed", label: "default", run: compose_life::typed, ..ALONE_BASE },
+    Alone {
+        name: "compose_typed_message",
+        label: "path=message",
+        ranks: 3,
+        env: MESSAGE,
+        run: compose_life::typed,
         ..ALONE_BASE
     },
     Alone {
@@ -477,6 +502,35 @@ pub const ALONE: &[Alone] = &[
         quick: false,
         skip: large::no_room,
         run: large::large,
+        ..ALONE_BASE
+    },
+    Alone { name: "typed_life", label: "default", run: am_typed_errors::whole_life, ..ALONE_BASE },
+    Alone {
+        name: "typed_panic",
+        label: "a handler panics",
+        end: End::Fails(&["rank 1 in the handler", "am_typed_errors::Panics", "on purpose"]),
+        run: am_typed_errors::panics,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "typed_panic_blocking",
+        label: "a blocking handler panics",
+        end: End::Fails(&["rank 1 in the handler", "am_typed_errors::Panics", "on purpose"]),
+        run: am_typed_errors::panics_blocking,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "typed_no_state",
+        label: "a handler asks for a state",
+        end: End::Fails(&["am_typed_errors::Stateless asks for the state", "am_typed::Seen"]),
+        run: am_typed_errors::no_state,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "typed_unreadable",
+        label: "a message that cannot be read",
+        end: End::Fails(&["am_typed_errors::Forged failed", "from rank 0 are no"]),
+        run: am_typed_errors::unreadable,
         ..ALONE_BASE
     },
 ];

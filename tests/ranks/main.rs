@@ -17,11 +17,16 @@
 
 mod am;
 mod am_errors;
+mod am_items;
+mod am_typed;
+mod am_typed_errors;
 mod anywhere;
 mod atomics;
 mod cases;
 mod child;
 mod collectives;
+mod compose;
+mod compose_life;
 mod consistency;
 mod driver;
 mod errors;

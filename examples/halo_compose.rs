@@ -1,0 +1,169 @@
+//! A 3-D halo exchange, composed once and performed a thousand times.
+//!
+//! The ranks form a periodic grid; each has a block of numbers with a halo one cell
+//! wide. What goes to the 26 neighbours, faces, edges and corners, is described by
+//! slices, merged into one composition, and mapped. A step is then three calls: the
+//! halo may be written, write the neighbours', wait for theirs.
+//!
+//! Usage: halo_compose [cells along a side, 32] [steps, 1000]
+
+use portolan::{Composer, Composition, Runtime, Segment, Slice};
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// A rank's place in the grid of ranks, and the shape of its block.
+struct Block {
+    n: usize,
+    dims: [usize; 3],
+    at: [usize; 3],
+}
+
+impl Block {
+    /// The most cubic grid of all ranks.
+    fn new(n: usize, rank: usize, ranks: usize) -> Block {
+        // Cut first along z, whose planes lie in a row.
+        let mut dims = [1, 1, ranks];
+        for z in (1..=ranks).rev().filter(|z| ranks.is_multiple_of(*z)) {
+            for y in (1..=ranks / z).rev().filter(|y| (ranks / z).is_multiple_of(*y)) {
+                let grid = [ranks / z / y, y, z];
+                if grid.iter().sum::<usize>() < dims.iter().sum() {
+                    dims = grid;
+                }
+            }
+        }
+        Block { n, dims, at: [rank % dims[0], rank / dims[0] % dims[1], rank / dims[0] / dims[1]] }
+    }
+
+    fn side(&self) -> usize {
+        self.n + 2
+    }
+
+    fn cell(&self, [x, y, z]: [usize; 3]) -> usize {
+        (z * self.side() + y) * self.side() + x
+    }
+
+    /// The rank of the neighbour in a direction.
+    fn neighbour(&self, direction: [isize; 3]) -> usize {
+        let along = |i: usize| {
+            let size = self.dims[i] as isize;
+            (self.at[i] as isize + direction[i]).rem_euclid(size) as usize
+        };
+        (along(2) * self.dims[1] + along(1)) * self.dims[0] + along(0)
+    }
+
+    /// What a cell has to hold in a step; `cell` counts from the halo.
+    fn value(&self, cell: [usize; 3], step: usize) -> f64 {
+        let along = |i: usize| {
+            let size = self.n * self.dims[i];
+            (self.at[i] * self.n + cell[i] + size - 1) % size
+        };
+        let (x, y, z) = (along(0), along(1), along(2));
+        ((z * self.n * self.dims[1] + y) * self.n * self.dims[0] + x) as f64 + step as f64 / 8.0
+    }
+
+    /// All directions but none.
+    fn directions() -> impl Iterator<Item = [isize; 3]> {
+        (0..27).map(|d| [d % 3 - 1, d / 3 % 3 - 1, d / 9 - 1]).filter(|d| *d != [0, 0, 0])
+    }
+
+    /// Adds what goes in a direction: planes of rows.
+    fn add<'rt>(
+        &self,
+        composition: &mut Composition<'rt>,
+        field: &Segment<'rt, f64>,
+        direction: [isize; 3],
+    ) -> portolan::Result<()> {
+        let count = direction.map(|d| if d == 0 { self.n } else { 1 });
+        let from = direction.map(|d| if d > 0 { self.n } else { 1 });
+        let to = direction.map(|d| match d {
+            1 => 0,
+            -1 => self.n + 1,
+            _ => 1,
+        });
+        let rows = |start| Slice { start, block: count[0], stride: self.side(), count: count[1] };
+        for k in 0..count[2] {
+            composition.add_slice(
+                field,
+                rows(self.cell([from[0], from[1], from[2] + k])),
+                field,
+                self.neighbour(direction),
+                rows(self.cell([to[0], to[1], to[2] + k])),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Calls with each cell, those of the halo too.
+    fn cells(&self, halo: bool, mut cell: impl FnMut([usize; 3])) {
+        let range = if halo { 0..self.side() } else { 1..self.n + 1 };
+        for z in range.clone() {
+            for y in range.clone() {
+                for x in range.clone() {
+                    cell([x, y, z]);
+                }
+            }
+        }
+    }
+}
+
+fn exchange(rt: &Runtime, n: usize, steps: usize) -> Result<(), Box<dyn Error>> {
+    let block = Block::new(n, rt.rank(), rt.size());
+    let field = rt.world().allocate::<f64>(block.side().pow(3))?;
+    let composer = Composer::new(rt)?;
+
+    let begun = Instant::now();
+    let mut all: Option<Composition> = None;
+    for direction in Block::directions() {
+        let mut one = composer.simple(block.neighbour(direction))?;
+        block.add(&mut one, &field, direction)?;
+        all = Some(match all {
+            Some(all) => all.merge(&one)?,
+            None => one,
+        });
+    }
+    let halo = all.ok_or("no direction")?.map()?;
+    let composing = begun.elapsed();
+    // Neighbours are neighbours of each other: each performs once a step.
+    let sources: BTreeSet<usize> = Block::directions().map(|d| block.neighbour(d)).collect();
+
+    let mut moving = Duration::ZERO;
+    for step in 0..steps {
+        let looked_at = step.is_multiple_of(100) || step + 1 == steps;
+        if looked_at {
+            block.cells(false, |c| field.local().write(block.cell(c), block.value(c, step)));
+        }
+        let begun = Instant::now();
+        composer.sync()?;
+        composer.perform(&halo)?;
+        composer.wait_for(sources.len() as u32)?;
+        moving += begun.elapsed();
+        if looked_at {
+            let mut wrong = 0;
+            block.cells(true, |c| {
+                wrong += usize::from(field.local().read(block.cell(c)) != block.value(c, step));
+            });
+            if wrong > 0 {
+                return Err(format!("{wrong} cells are wrong in step {step}").into());
+            }
+        }
+    }
+    if rt.rank() == 0 {
+        println!(
+            "grid {:?}, blocks of {n}^3: composed in {composing:.1?}, {steps} steps, {:.1?} each",
+            block.dims,
+            moving / steps.max(1) as u32
+        );
+    }
+    composer.free()?;
+    field.free()?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let number = |i: usize, default: usize| {
+        std::env::args().nth(i).and_then(|a| a.parse().ok()).unwrap_or(default)
+    };
+    portolan::run(|rt| exchange(rt, number(1, 32), number(2, 1000)))
+}

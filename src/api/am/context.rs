@@ -1,0 +1,133 @@
+//! What a handler sees.
+
+use super::messages::{Endpoint, sending};
+use super::{Batches, Item, Message, Reply};
+use crate::error::Result;
+use std::any::Any;
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell};
+
+/// Where a handler runs and for whom: this rank's state, the sender, the payload, and
+/// the means to send further messages.
+#[derive(Debug)]
+pub struct Context<'a> {
+    endpoint: Endpoint<'a>,
+    origin: usize,
+    name: &'static str,
+    payload: Payload<'a>,
+}
+
+/// Bytes that came beside a message.
+pub(super) struct Payload<'a> {
+    /// They lie in what has arrived.
+    lent: &'a [u8],
+    /// Or they are this rank's, from here on.
+    own: Cell<Option<Vec<u8>>>,
+    /// The same once somebody has looked at them.
+    shown: OnceCell<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Payload<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Payload").field("lent", &self.lent.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Payload<'a> {
+    pub fn lent(bytes: &'a [u8]) -> Payload<'a> {
+        Payload { lent: bytes, own: Cell::new(None), shown: OnceCell::new() }
+    }
+    pub fn own(bytes: Vec<u8>) -> Payload<'a> {
+        Payload { lent: &[], own: Cell::new(Some(bytes)), shown: OnceCell::new() }
+    }
+    fn bytes(&self) -> &[u8] {
+        if !self.lent.is_empty() {
+            return self.lent;
+        }
+        self.shown.get_or_init(|| self.own.take().unwrap_or_default())
+    }
+    fn take(&self) -> Vec<u8> {
+        match self.own.take() {
+            Some(bytes) => bytes,
+            None => self.bytes().to_vec(),
+        }
+    }
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(
+        endpoint: Endpoint<'a>,
+        origin: usize,
+        name: &'static str,
+        payload: Payload<'a>,
+    ) -> Context<'a> {
+        Context { endpoint, origin, name, payload }
+    }
+
+    pub(super) fn checked(&self) -> Endpoint<'a> {
+        self.endpoint
+    }
+
+    /// The rank that sent the message. Of items that were routed it is the last rank
+    /// on their way.
+    pub fn origin(&self) -> usize {
+        self.origin
+    }
+
+    /// The bytes that came beside the message
+    /// ([`Messages::spawn_with`](super::Messages::spawn_with)).
+    pub fn payload(&self) -> &[u8] {
+        self.payload.bytes()
+    }
+
+    /// The same, to keep. Long payloads are not copied where nobody has looked at
+    /// them before; the payload may be empty afterwards.
+    pub fn take_payload(&self) -> Vec<u8> {
+        self.payload.take()
+    }
+
+    /// This rank's state of a type, as it was given to
+    /// [`Handlers::state`](super::Handlers::state).
+    ///
+    /// # Panics
+    /// Where there is none of the type, which ends the job.
+    #[inline]
+    #[track_caller]
+    pub fn state<S: Any + Send + Sync>(&self) -> &'a S {
+        match self.find_state() {
+            Some(state) => state,
+            None => panic!(
+                "the handler {} asks for the state {}, which was not given to Handlers::state",
+                self.name,
+                std::any::type_name::<S>()
+            ),
+        }
+    }
+
+    /// This rank's state of a type, if there is one.
+    #[inline]
+    pub fn find_state<S: Any + Send + Sync>(&self) -> Option<&'a S> {
+        self.endpoint.shared.state()
+    }
+
+    sending!("Context");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_can_be_seen_and_taken() {
+        let lent = Payload::lent(b"abc");
+        assert_eq!((lent.bytes(), lent.take()), (&b"abc"[..], b"abc".to_vec()));
+        let own = Payload::own(vec![1; 1000]);
+        let at = own.own.take().inspect(|v| own.own.set(Some(v.clone()))).unwrap();
+        assert_eq!(own.take(), at);
+        assert!(own.bytes().is_empty() && own.take().is_empty());
+        let seen = Payload::own(vec![2; 10]);
+        assert_eq!(seen.bytes(), [2; 10]);
+        assert_eq!(seen.take(), [2; 10]);
+        assert_eq!(seen.bytes(), [2; 10]);
+    }
+}

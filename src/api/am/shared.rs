@@ -1,0 +1,175 @@
+//! What a registration keeps: handlers' numbers, batches, state, who awaits answers.
+
+use super::context::Context;
+use super::{Item, Message};
+use crate::am::HandlerId;
+use crate::am::aggregate::Aggregator;
+use crate::error::{Result, fail};
+use parking_lot::Mutex;
+use slab::Slab;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, OnceLock};
+
+/// Type ids are hashes already.
+#[derive(Debug, Default)]
+pub(super) struct TypeHasher(u64);
+
+impl Hasher for TypeHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 ^= u64::from_ne_bytes(word);
+        }
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 ^= word;
+    }
+}
+
+/// Something for each of some types.
+pub(super) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeHasher>>;
+
+/// What runs when an answer has come: the encoded answer, and on behalf of whom.
+pub(super) type OnReply = Box<dyn FnOnce(&[u8], &Context<'_>) -> Result<()> + Send>;
+
+/// What registration finds out when the handlers exist already.
+#[derive(Default)]
+pub(super) struct Numbers {
+    pub messages: ByType<HandlerId>,
+    pub items: ByType<Arc<Aggregator>>,
+    /// Takes answers in; there where messages are.
+    pub reply: Option<HandlerId>,
+    /// All, for the end.
+    pub all: Vec<HandlerId>,
+}
+
+/// One registration. Handlers hold it, so it lives as long as they do.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub numbers: OnceLock<Numbers>,
+    states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
+    awaited: Mutex<Slab<(u32, OnReply)>>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let handlers = self.numbers.get().map_or(0, |n| n.all.len());
+        f.debug_struct("Shared").field("handlers", &handlers).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// With these states.
+    pub fn new(states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>) -> Shared {
+        Shared { states, ..Shared::default() }
+    }
+
+    fn numbers(&self) -> Result<&Numbers> {
+        match self.numbers.get() {
+            Some(numbers) => Ok(numbers),
+            None => fail!(State, "messages are sent before they are registered"),
+        }
+    }
+
+    /// The handler of a message type.
+    #[inline]
+    pub fn message<M: Message>(&self) -> Result<HandlerId> {
+        match self.numbers()?.messages.get(&TypeId::of::<M>()) {
+            Some(id) => Ok(*id),
+            None => fail!(
+                Argument,
+                "messages of {} are not registered: name the type in Handlers::message",
+                M::name()
+            ),
+        }
+    }
+
+    /// The batches of an item type.
+    #[inline]
+    pub fn items<I: Item>(&self) -> Result<&Aggregator> {
+        match self.numbers()?.items.get(&TypeId::of::<I>()) {
+            Some(batches) => Ok(batches),
+            None => fail!(
+                Argument,
+                "items of {} are not registered: name the type in Handlers::item",
+                I::name()
+            ),
+        }
+    }
+
+    /// All batches.
+    pub fn all_items(&self) -> impl Iterator<Item = &Aggregator> {
+        self.numbers.get().into_iter().flat_map(|n| n.items.values().map(|a| &**a))
+    }
+
+    /// The handler of answers.
+    pub fn reply(&self) -> Result<HandlerId> {
+        match self.numbers()?.reply {
+            Some(id) => Ok(id),
+            None => fail!(Internal, "an answer where no messages are registered"),
+        }
+    }
+
+    /// The state of a type.
+    #[inline]
+    pub fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
+        let id = TypeId::of::<S>();
+        self.states.iter().find(|(t, _)| *t == id)?.1.downcast_ref()
+    }
+
+    /// A token for an answer. It is never zero and not used again soon.
+    pub fn expect(&self, on_reply: OnReply) -> u64 {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static GENERATION: AtomicU32 = AtomicU32::new(0);
+        let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
+        let key = self.awaited.lock().insert((generation, on_reply));
+        u64::from(generation) << 32 | (key as u64 + 1)
+    }
+
+    /// What awaits an answer, once.
+    pub fn take(&self, token: u64) -> Option<OnReply> {
+        let key = usize::try_from(token & 0xffff_ffff).ok()?.checked_sub(1)?;
+        let mut awaited = self.awaited.lock();
+        let (generation, _) = awaited.get(key)?;
+        if u64::from(*generation) != token >> 32 {
+            return None;
+        }
+        awaited.try_remove(key).map(|(_, on_reply)| on_reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_taken_once() {
+        let shared = Shared::default();
+        let a = shared.expect(Box::new(|_, _| Ok(())));
+        let b = shared.expect(Box::new(|_, _| Ok(())));
+        assert!(a != b && a != 0);
+        assert!(shared.take(a).is_some());
+        assert!(shared.take(a).is_none());
+        let c = shared.expect(Box::new(|_, _| Ok(())));
+        assert!(c != a && shared.take(a).is_none());
+        assert!(shared.take(0).is_none());
+        assert!(shared.take(b).is_some() && shared.take(c).is_some());
+    }
+
+    #[test]
+    fn states_are_found_by_type() {
+        let shared = Shared::new(vec![
+            (TypeId::of::<u8>(), Arc::new(3u8)),
+            (TypeId::of::<String>(), Arc::new(String::from("x"))),
+        ]);
+        assert_eq!(shared.state::<u8>(), Some(&3));
+        assert_eq!(shared.state::<String>().map(String::as_str), Some("x"));
+        assert_eq!(shared.state::<u16>(), None);
+    }
+}

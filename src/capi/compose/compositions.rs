@@ -1,0 +1,201 @@
+//! Compositions: create, add, merge, map, load, store, destroy.
+
+use super::table::{self, with};
+use super::{array, call, rank};
+use crate::compose::{Blocks, Composition, Kind};
+use crate::error::Result;
+use crate::runtime::Engine;
+use std::os::raw::{c_int, c_uint, c_void};
+
+/// `CP_COMPTYPE_SIMPLE`, `CP_COMPTYPE_MERGED`, `CP_COMPTYPE_MAPPED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_comptype(compnum: c_int) -> c_int {
+    call("cp_comptype", |engine| {
+        with(engine, |face| {
+            Ok(match face.table.get(compnum)?.kind() {
+                Kind::Simple => 1,
+                Kind::Merged => 2,
+                Kind::Mapped => 3,
+            })
+        })
+    })
+}
+
+/// An empty simple composition towards a rank; returns its number.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_create(targetproc: c_int) -> c_int {
+    call("cp_create", |engine| {
+        let made = Composition::simple(engine, rank(targetproc)?)?;
+        with(engine, |face| face.table.insert(made))
+    })
+}
+
+/// Loads the next composition of a file; returns its number.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_load(filenum: c_int) -> c_int {
+    call("cp_load", |engine| {
+        let loaded = table::composer(engine)?.load(engine, filenum)?;
+        with(engine, |face| face.table.insert(loaded))
+    })
+}
+
+/// Stores a composition.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
+    call("cp_store", |engine| {
+        let (composition, composer) =
+            with(engine, |face| Ok((face.table.get(compnum)?.clone(), face.composer.clone())))?;
+        composer.store(engine, filenum, &composition)?;
+        Ok(0)
+    })
+}
+
+/// Makes the next `cp_load` of a file begin with its first composition.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_rewind(filenum: c_int) -> c_int {
+    call("cp_rewind", |engine| {
+        table::composer(engine)?.rewind(filenum)?;
+        Ok(0)
+    })
+}
+
+/// Forgets a composition; others that were made of it stay.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_destroy(compnum: c_int) -> c_int {
+    call("cp_destroy", |engine| with(engine, |face| face.table.remove(compnum).map(|()| 0)))
+}
+
+/// Changes a composition.
+fn add(
+    name: &'static str,
+    compnum: c_int,
+    body: impl FnOnce(&mut Composition) -> Result<()>,
+) -> c_int {
+    call(name, |engine| with(engine, |face| body(face.table.get(compnum)?).map(|()| 0)))
+}
+
+/// Adds one byte.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_add_adxpair(
+    compnum: c_int,
+    localadx: *mut c_void,
+    remoteadx: *mut c_void,
+) -> c_int {
+    add("cp_add_adxpair", compnum, |c| c.add(localadx as usize, remoteadx as usize, 1))
+}
+
+/// Adds single bytes; all, or none where it fails.
+///
+/// # Safety
+/// The arrays must have `numpairs` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cp_add_adxpairvector(
+    compnum: c_int,
+    localadx: *const *mut c_void,
+    remoteadx: *const *mut c_void,
+    numpairs: c_uint,
+) -> c_int {
+    add("cp_add_adxpairvector", compnum, |c| {
+        // SAFETY: the caller vouches for the arrays.
+        let (local, remote) = unsafe {
+            (
+                array(localadx, numpairs, "the array of local addresses")?,
+                array(remoteadx, numpairs, "the array of remote addresses")?,
+            )
+        };
+        c.add_all(local.iter().zip(remote).map(|(&l, &r)| (l as usize, r as usize, 1)))
+    })
+}
+
+/// Adds `length` bytes that follow each other on both sides.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_add_adxblock(
+    compnum: c_int,
+    localadxstart: *mut c_void,
+    remoteadxstart: *mut c_void,
+    length: c_uint,
+) -> c_int {
+    add("cp_add_adxblock", compnum, |c| {
+        c.add(localadxstart as usize, remoteadxstart as usize, length as usize)
+    })
+}
+
+/// Adds blocks; all, or none where it fails.
+///
+/// # Safety
+/// The arrays must have `numblocks` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cp_add_adxblockvector(
+    compnum: c_int,
+    localadxstart: *const *mut c_void,
+    remoteadxstart: *const *mut c_void,
+    length: *const c_uint,
+    numblocks: c_uint,
+) -> c_int {
+    add("cp_add_adxblockvector", compnum, |c| {
+        // SAFETY: the caller vouches for the arrays.
+        let (local, remote, length) = unsafe {
+            (
+                array(localadxstart, numblocks, "the array of local addresses")?,
+                array(remoteadxstart, numblocks, "the array of remote addresses")?,
+                array(length, numblocks, "the array of lengths")?,
+            )
+        };
+        let runs = local.iter().zip(remote).zip(length);
+        c.add_all(runs.map(|((&l, &r), &n)| (l as usize, r as usize, n as usize)))
+    })
+}
+
+/// Adds blocks at strides; the bytes of both sides are paired in their order.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_add_adxslice(
+    compnum: c_int,
+    localadxstart: *mut c_void,
+    localadxstride: *mut c_void,
+    localblocklen: c_uint,
+    localnumblocks: c_uint,
+    remoteadxstart: *mut c_void,
+    remoteadxstride: *mut c_void,
+    remoteblocklen: c_uint,
+    remotenumblocks: c_uint,
+) -> c_int {
+    let blocks = |start: *mut c_void, stride: *mut c_void, block: c_uint, count: c_uint| Blocks {
+        start: start as usize,
+        stride: stride as isize,
+        block: block as usize,
+        count: count as usize,
+    };
+    add("cp_add_adxslice", compnum, |c| {
+        c.add_slice(
+            blocks(localadxstart, localadxstride, localblocklen, localnumblocks),
+            blocks(remoteadxstart, remoteadxstride, remoteblocklen, remotenumblocks),
+        )
+    })
+}
+
+/// Makes a new composition of others, outside of the table's lock.
+fn derived(
+    name: &'static str,
+    numbers: &[c_int],
+    body: impl FnOnce(&Engine, &[Composition]) -> Result<Composition>,
+) -> c_int {
+    call(name, |engine| {
+        let given: Vec<Composition> = with(engine, |face| {
+            numbers.iter().map(|&n| face.table.get(n).map(|c| c.clone())).collect()
+        })?;
+        let made = body(engine, &given)?;
+        with(engine, |face| face.table.insert(made))
+    })
+}
+
+/// A composition with the pairs of both; returns its number.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_merge(compnum1: c_int, compnum2: c_int) -> c_int {
+    derived("cp_merge", &[compnum1, compnum2], |_, given| given[0].merge(&given[1]))
+}
+
+/// A composition in the form that can be performed; returns its number.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_map(compnum: c_int) -> c_int {
+    derived("cp_map", &[compnum], |engine, given| given[0].map(engine))
+}

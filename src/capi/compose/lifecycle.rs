@@ -1,0 +1,120 @@
+//! Start, end, memory, ranks, the reason of an error.
+
+use super::{call, table};
+use crate::capi::{boundary, sharing};
+use crate::error::{Result, fail};
+use crate::runtime;
+use parking_lot::Mutex;
+use std::os::raw::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+/// How many initialisations have not been finalised.
+static DEPTH: Mutex<usize> = Mutex::new(0);
+
+/// Starts the runtime over all ranks, or joins the one that runs. Collective.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_init() -> c_int {
+    boundary::guard(
+        "cp_init",
+        |error| -error.kind().code(),
+        || {
+            let mut depth = DEPTH.lock();
+            if !runtime::is_running() {
+                *depth = 0; // MPI_Finalize has closed an earlier one
+            }
+            if *depth == 0 {
+                // SAFETY: no communicator is given.
+                let engine = unsafe { sharing::attach(None) }?;
+                let composer = table::composer(engine)?;
+                composer.prepare(engine)?;
+            }
+            *depth += 1;
+            Ok(0)
+        },
+    )
+}
+
+fn finalize() -> Result<c_int> {
+    let mut depth = DEPTH.lock();
+    if *depth == 0 {
+        return Ok(0); // one too many does no harm
+    }
+    *depth -= 1;
+    if *depth > 0 {
+        return Ok(0);
+    }
+    let face = table::take();
+    if !runtime::is_running() {
+        return Ok(0);
+    }
+    let engine = runtime::current()?;
+    if let Some(face) = face {
+        drop(face.table);
+        match Arc::into_inner(face.composer) {
+            Some(composer) => composer.free(engine)?,
+            None => fail!(State, "another thread is in a call of this interface"),
+        }
+    }
+    sharing::detach()?;
+    Ok(0)
+}
+
+/// Forgets all compositions and ends the runtime, unless others use it. Collective.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_finalize() -> c_int {
+    boundary::guard("cp_finalize", |error| -error.kind().code(), finalize)
+}
+
+/// This rank.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_rank() -> c_int {
+    call("cp_rank", |engine| Ok(engine.rank() as c_int))
+}
+
+/// The number of ranks.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_nprocs() -> c_int {
+    call("cp_nprocs", |engine| Ok(engine.size() as c_int))
+}
+
+/// Allocates memory that other ranks reach fastest: `bytes` on this rank. The
+/// address of each rank's memory goes to `ptrs`. Collective.
+///
+/// # Safety
+/// `ptrs` must be valid for one pointer a rank.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_int {
+    call("cp_malloc", |engine| {
+        let asked = if ptrs.is_null() {
+            Err(crate::error::Error::new(
+                crate::error::ErrorKind::Argument,
+                "the array for the addresses is null",
+            ))
+        } else {
+            Ok(bytes)
+        };
+        let segment = engine.allocate_checked(engine.world(), asked)?;
+        for (rank, part) in segment.parts().iter().enumerate() {
+            // SAFETY: the caller vouches for one pointer a rank.
+            unsafe { ptrs.add(rank).write(part.address() as *mut c_void) };
+        }
+        Ok(0)
+    })
+}
+
+/// Frees what `cp_malloc` gave: `ptr` is this rank's address, null where it has no
+/// bytes. Collective.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
+    call("cp_free", |engine| {
+        let mine = (!ptr.is_null()).then_some(ptr as usize);
+        engine.release_at(engine.world(), mine)?;
+        Ok(0)
+    })
+}
+
+/// Why the last call of this thread that failed has failed; empty where none has.
+#[unsafe(no_mangle)]
+pub extern "C" fn cp_errmsg() -> *const c_char {
+    boundary::last_error()
+}

@@ -1,0 +1,54 @@
+//! The compose/perform interface: `cp.h`.
+//!
+//! | module | calls |
+//! |---|---|
+//! | [`table`] | numbers of compositions |
+//! | [`lifecycle`] | init, finalize, memory, ranks |
+//! | [`compositions`] | create, add, merge, map, load, store, destroy |
+//! | [`perform`] | sync, perform, wait |
+//!
+//! **Errors.** Calls return a negative code, have changed nothing then unless they
+//! say so, and keep the reason for `cp_errmsg`. Nothing is written to standard error.
+//!
+//! `cp_init` starts the runtime, but a program that has started it by another
+//! interface needs no call of it: the state of this one is made when it is first
+//! used, and goes when the runtime ends.
+
+pub mod compositions;
+pub mod lifecycle;
+pub mod perform;
+pub mod table;
+
+use super::boundary::guard;
+use crate::error::{Result, fail};
+use crate::runtime::{self, Engine};
+use std::os::raw::{c_int, c_uint};
+
+/// A call that returns 0, or a number, or a code below 0.
+#[inline]
+fn call(name: &'static str, body: impl FnOnce(&'static Engine) -> Result<c_int>) -> c_int {
+    guard(name, |error| -error.kind().code(), || body(runtime::current()?))
+}
+
+/// A rank that arrives as an int.
+fn rank(proc: c_int) -> Result<usize> {
+    match usize::try_from(proc) {
+        Ok(rank) => Ok(rank),
+        Err(_) => fail!(Rank, "rank {proc} is negative"),
+    }
+}
+
+/// An array of C, which may be null when it has no elements.
+///
+/// # Safety
+/// `data` must be valid for reads of `n` elements, if it is not null.
+unsafe fn array<'a, T>(data: *const T, n: c_uint, what: &str) -> Result<&'a [T]> {
+    if n == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() {
+        fail!(Argument, "{what} is null, but {n} elements are to be read");
+    }
+    // SAFETY: the caller vouches for the array.
+    Ok(unsafe { std::slice::from_raw_parts(data, n as usize) })
+}

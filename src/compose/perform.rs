@@ -1,0 +1,216 @@
+//! Performing: sync, perform, wait.
+//!
+//! All calls of a phase are made by one rank for itself; only the sync, and making
+//! and freeing the composer, are collective. Nothing waits for a target, except where
+//! flow control, or a flush of MPI's windows, does; and such a wait serves others.
+
+use super::arrivals::Arrivals;
+use super::file::Files;
+use super::plan::{Plan, Toward};
+use crate::error::{Error, ErrorKind, Result};
+use crate::path::Path;
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use crate::wait;
+use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock};
+
+/// What performing needs beside compositions: who has arrived, what has not left.
+#[derive(Debug, Default)]
+pub struct Composer {
+    arrivals: OnceLock<Arrivals>,
+    /// Performances that still read local memory, and counts on their way.
+    leaving: Arc<Tally>,
+    /// The files of compositions that were read and written.
+    pub(super) files: Mutex<Files>,
+    /// Where they are, if not where `PORTOLAN_COMPOSE_DIR` says.
+    pub(super) directory: Option<String>,
+}
+
+impl Composer {
+    /// Nothing is performed yet. The counters of arrivals are made by the first
+    /// [`Composer::sync`].
+    pub fn new() -> Composer {
+        Composer::default()
+    }
+
+    /// As [`Composer::new`], with files of compositions in a directory.
+    pub fn with_directory(directory: impl Into<String>) -> Composer {
+        Composer { directory: Some(directory.into()), ..Composer::default() }
+    }
+
+    /// Makes the counters of arrivals, which the first [`Composer::sync`] does else.
+    /// Collective.
+    ///
+    /// # Errors
+    /// `Memory`, on all ranks, where there is no room.
+    pub fn prepare(&self, engine: &Engine) -> Result<()> {
+        if self.arrivals.get().is_none() {
+            // The ranks come here together, and one thread of each.
+            let _ = self.arrivals.set(Arrivals::new(engine)?);
+            // For memory outside segments; all else goes without.
+            if let Err(error) = engine.start_am() {
+                log::warn!("compositions reach memory in segments only: {error}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes what this rank has performed, begins a new phase, and waits for all
+    /// ranks. Collective. What a rank performs after it counts for no phase before,
+    /// and the other way round.
+    ///
+    /// # Errors
+    /// As for [`Composer::prepare`]; what a performance failed with that had not left
+    /// yet.
+    pub fn sync(&self, engine: &Engine) -> Result<()> {
+        self.prepare(engine)?;
+        let left = self.left(engine);
+        engine.fence_all()?;
+        self.arrivals()?.next_phase(engine)?;
+        left
+    }
+
+    fn arrivals(&self) -> Result<&Arrivals> {
+        self.arrivals.get().ok_or_else(|| {
+            Error::new(
+                ErrorKind::State,
+                "there was no sync yet: all ranks sync before they perform",
+            )
+        })
+    }
+
+    /// Waits until local memory is free again.
+    fn left(&self, engine: &Engine) -> Result<()> {
+        let tally = &self.leaving;
+        let what = || format!("{} messages of performances to leave", tally.outstanding());
+        wait::until(engine, &what, || tally.check())
+    }
+
+    /// Performs a mapped composition. On a node its bytes are in place on return;
+    /// elsewhere local bytes may be changed after the next [`Composer::wait_for`] or
+    /// [`Composer::sync`].
+    ///
+    /// # Errors
+    /// `State` before the first sync, or where a segment that it was mapped to was
+    /// freed: nothing has moved then. `Address`
+    /// where a rank has no memory at an address outside segments; the ranks that got
+    /// all their bytes have been told, the others not.
+    ///
+    /// # Safety
+    /// The local bytes must be valid for reads, and unchanged until the memory is free
+    /// again. Bytes at targets outside segments are overwritten whatever they are.
+    #[inline]
+    pub unsafe fn perform(&self, engine: &Engine, plan: &Plan) -> Result<()> {
+        let arrivals = self.arrivals()?;
+        plan.guard.check(engine)?;
+        // SAFETY: the guard says that the segments live; the caller vouches for the
+        // rest.
+        unsafe { self.carry_out(engine, plan, arrivals) }
+    }
+
+    /// # Safety
+    /// As for [`Composer::perform`]; the plan's segments live.
+    unsafe fn carry_out(&self, engine: &Engine, plan: &Plan, arrivals: &Arrivals) -> Result<()> {
+        let mut started: Vec<(&Toward, Arc<Tally>, Result<()>)> = Vec::new();
+        for toward in plan.towards.iter().filter(|t| t.far.is_some()) {
+            let tally = Arc::new(Tally::default());
+            // SAFETY: passed on from the caller.
+            let result = unsafe { self.start(engine, toward, &tally) };
+            started.push((toward, tally, result));
+        }
+        for toward in &plan.towards {
+            engine.settle(toward.target, Path::Direct)?;
+            for near in &toward.near {
+                // SAFETY: local bytes are vouched for by the caller; those at the
+                // target were in bounds of a segment that is mapped here and lives,
+                // or belong to this rank and are the caller's too.
+                unsafe { near.loops.copy(near.shift) };
+            }
+            if toward.far.is_none() {
+                // Where a segment is mapped, the counters nearly always are too.
+                if arrivals.is_near(toward.target) {
+                    arrivals.tell_near(toward.target);
+                } else {
+                    arrivals.tell_far(engine, toward.target, &self.leaving)?;
+                }
+            }
+        }
+        let mut whole = Ok(());
+        for (toward, tally, result) in started {
+            let what = || format!("a performance to memory of rank {}", toward.target);
+            // Also after a failure: what was started reads local memory.
+            let done = wait::until(engine, &what, || tally.check());
+            match result.and(done) {
+                Ok(()) => self.tell_behind(engine, arrivals, toward.target)?,
+                Err(error) => whole = whole.and(Err(error)),
+            }
+        }
+        whole
+    }
+
+    /// Starts what does not go by load and store; `tally` is done when what goes to
+    /// memory outside segments is there.
+    ///
+    /// # Safety
+    /// As for [`Composer::carry_out`].
+    unsafe fn start(&self, engine: &Engine, toward: &Toward, tally: &Arc<Tally>) -> Result<()> {
+        let Some(far) = &toward.far else {
+            return Ok(());
+        };
+        // SAFETY: passed on from the caller, who keeps local bytes valid until the
+        // tallies are done and the target is fenced.
+        unsafe {
+            if !far.elsewhere.is_empty() {
+                engine.start_put_anywhere(toward.target, &far.elsewhere, tally)?;
+            }
+            for puts in &far.windows {
+                puts.start(engine, toward.target)?;
+            }
+            for schedule in &far.messages {
+                schedule.start(engine, toward.target, &self.leaving)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a performance whose bytes were not all stored directly.
+    fn tell_behind(&self, engine: &Engine, arrivals: &Arrivals, target: usize) -> Result<()> {
+        if arrivals.is_near(target) {
+            engine.fence(target)?;
+            arrivals.tell_near(target);
+            return Ok(());
+        }
+        arrivals.tell_far(engine, target, &self.leaving)
+    }
+
+    /// Waits until this rank's own performances have left its memory, and `n`
+    /// performances that have bytes for this rank have arrived whole since the last
+    /// sync.
+    ///
+    /// # Errors
+    /// `State` before the first sync; what a performance failed with that had not
+    /// left yet.
+    pub fn wait_for(&self, engine: &Engine, n: u32) -> Result<()> {
+        let arrivals = self.arrivals()?;
+        self.left(engine)?;
+        arrivals.wait(engine, n)
+    }
+
+    /// How many performances have arrived here since the last sync.
+    ///
+    /// # Errors
+    /// `State` before the first sync.
+    pub fn arrived(&self) -> Result<u32> {
+        Ok(self.arrivals()?.arrived())
+    }
+
+    /// Completes everything and gives the counters back. Collective.
+    pub fn free(self, engine: &Engine) -> Result<()> {
+        self.left(engine)?;
+        match self.arrivals.into_inner() {
+            Some(arrivals) => arrivals.free(engine),
+            None => Ok(()),
+        }
+    }
+}

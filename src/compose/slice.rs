@@ -1,0 +1,218 @@
+//! Slices: blocks at a stride, cut one way here and another way at the target.
+//!
+//! The bytes of both sides are taken in order, and the k-th byte here is paired
+//! with the k-th byte there. Where the blocks of one side are a whole number of
+//! those of the other, that is one shape; else the pattern in which the cuts of
+//! the two sides alternate repeats after the least common multiple of the block
+//! lengths, and each of its stretches is a shape.
+
+use super::part::Part;
+use crate::error::{Result, fail};
+use crate::layout::Shape;
+
+/// One side of a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocks {
+    /// Address of the first block.
+    pub start: usize,
+    /// Bytes from the start of a block to that of the next one.
+    pub stride: isize,
+    /// Bytes of a block.
+    pub block: usize,
+    /// How many blocks.
+    pub count: usize,
+}
+
+impl Blocks {
+    fn bytes(&self, side: &str) -> Result<usize> {
+        match self.block.checked_mul(self.count) {
+            Some(bytes) if isize::try_from(bytes).is_ok() => Ok(bytes),
+            _ => fail!(
+                Argument,
+                "{} blocks of {} bytes on the {side} side are more than an address space holds",
+                self.count,
+                self.block
+            ),
+        }
+    }
+
+    /// The same bytes in as few blocks as possible.
+    fn joined(self, bytes: usize) -> Blocks {
+        if self.count == 1 || usize::try_from(self.stride) == Ok(self.block) {
+            Blocks { stride: 0, block: bytes, count: 1, ..self }
+        } else {
+            self
+        }
+    }
+
+    /// Where the byte number `at` lies, from the start.
+    fn offset(&self, at: usize) -> Option<isize> {
+        let block = isize::try_from(at / self.block).ok()?.checked_mul(self.stride)?;
+        block.checked_add_unsigned(at % self.block)
+    }
+}
+
+/// Why offsets that do not fit are refused.
+fn too_far<T>(value: Option<T>, side: &str, b: &Blocks) -> Result<T> {
+    match value {
+        Some(value) => Ok(value),
+        None => fail!(
+            Argument,
+            "{} blocks at a stride of {} bytes on the {side} side leave the address space",
+            b.count,
+            b.stride
+        ),
+    }
+}
+
+fn gcd(mut a: usize, mut b: usize) -> usize {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+impl Part {
+    /// Adds a slice.
+    ///
+    /// # Errors
+    /// `Argument` where the sides have different totals, for a null address with
+    /// bytes, and for bytes beyond the address space. Nothing is added then.
+    pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
+        let (bytes, there) = (local.bytes("local")?, remote.bytes("remote")?);
+        if bytes != there {
+            fail!(
+                Argument,
+                "{} local blocks of {} bytes are {bytes} bytes, {} remote blocks of {} are {there}: \
+                 the two sides of a slice must have as many",
+                local.count,
+                local.block,
+                remote.count,
+                remote.block
+            );
+        }
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (l, r) = (local.joined(bytes), remote.joined(bytes));
+        if l.block.is_multiple_of(r.block) {
+            let inner = l.block / r.block;
+            let outer = too_far(r.offset(l.block), "remote", &r)?;
+            let shape = Shape::strided(
+                &[r.block, inner, l.count],
+                &[r.block as isize, l.stride],
+                &[r.stride, outer],
+            )?;
+            return self.add_shape(l.start, r.start, shape);
+        }
+        if r.block.is_multiple_of(l.block) {
+            let inner = r.block / l.block;
+            let outer = too_far(l.offset(r.block), "local", &l)?;
+            let shape = Shape::strided(
+                &[l.block, inner, r.count],
+                &[l.stride, outer],
+                &[l.block as isize, r.stride],
+            )?;
+            return self.add_shape(l.start, r.start, shape);
+        }
+        self.add_stretches(bytes, &l, &r)
+    }
+
+    fn add_stretches(&mut self, bytes: usize, l: &Blocks, r: &Blocks) -> Result<()> {
+        // Both block lengths divide the total, so this does, and is no longer.
+        let period = l.block / gcd(l.block, r.block) * r.block;
+        let repeats = bytes / period;
+        let (ls, rs) =
+            (too_far(l.offset(period), "local", l)?, too_far(r.offset(period), "remote", r)?);
+        let mut added = Part::default();
+        let mut at = 0;
+        while at < period {
+            let len = (l.block - at % l.block).min(r.block - at % r.block);
+            let (lo, ro) =
+                (too_far(l.offset(at), "local", l)?, too_far(r.offset(at), "remote", r)?);
+            let (from, to) = (
+                too_far(l.start.checked_add_signed(lo), "local", l)?,
+                too_far(r.start.checked_add_signed(ro), "remote", r)?,
+            );
+            added.add_shape(from, to, Shape::strided(&[len, repeats], &[ls], &[rs])?)?;
+            at += len;
+        }
+        self.append(added);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::part::Run;
+    use super::*;
+
+    /// All pairs of bytes, in the order of the slice.
+    fn pairs(part: &Part) -> Vec<(usize, usize)> {
+        let mut runs: Vec<Run> = part.runs().to_vec();
+        part.pieces().iter().for_each(|p| p.unroll(&mut runs));
+        let mut all: Vec<_> =
+            runs.iter().flat_map(|r| (0..r.bytes).map(|i| (r.local + i, r.remote + i))).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn expected(l: Blocks, r: Blocks) -> Vec<(usize, usize)> {
+        let at = |b: Blocks, k: usize| b.start.wrapping_add_signed(b.offset(k).unwrap());
+        let mut all: Vec<_> = (0..l.block * l.count).map(|k| (at(l, k), at(r, k))).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn bytes_are_paired_in_order_however_the_sides_are_cut() {
+        for (lb, ln, rb, rn) in [
+            (8, 6, 8, 6),
+            (24, 4, 8, 12),
+            (8, 12, 24, 4),
+            (6, 20, 4, 30),
+            (10, 12, 15, 8),
+            (120, 1, 7, 0),
+            (1, 120, 120, 1),
+            (7, 11, 11, 7),
+        ] {
+            for (ls, rs) in [(lb as isize, 64), (40, rb as isize), (33, 130), (-50, 64), (130, -33)]
+            {
+                let l = Blocks { start: 100_000, stride: ls, block: lb, count: ln };
+                let r = Blocks { start: 500_000, stride: rs, block: rb, count: rn };
+                let mut part = Part::default();
+                if lb * ln != rb * rn {
+                    assert!(part.add_slice(l, r).is_err());
+                    assert!(part.is_empty());
+                    continue;
+                }
+                part.add_slice(l, r).unwrap();
+                assert_eq!(pairs(&part), expected(l, r), "{l:?} {r:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn regular_slices_stay_one_shape() {
+        let mut part = Part::default();
+        let l = Blocks { start: 4096, stride: 528, block: 8, count: 4096 };
+        let r = Blocks { start: 8 << 20, stride: 8, block: 8, count: 4096 };
+        part.add_slice(l, r).unwrap();
+        assert_eq!((part.runs().len(), part.pieces().len()), (0, 1));
+        assert_eq!(part.pieces()[0].shape.dims().len(), 1);
+    }
+
+    #[test]
+    fn strides_beyond_the_address_space_are_refused() {
+        let mut part = Part::default();
+        let l = Blocks { start: 4096, stride: isize::MAX, block: 6, count: 4 };
+        let r = Blocks { start: 4096, stride: 64, block: 4, count: 6 };
+        assert!(part.add_slice(l, r).is_err());
+        let l = Blocks { start: 4096, stride: -4096, block: 8, count: 8 };
+        let r = Blocks { start: 4096, stride: 64, block: 8, count: 8 };
+        assert!(part.add_slice(l, r).is_err());
+        let huge = Blocks { start: 4096, stride: 64, block: usize::MAX, count: 2 };
+        assert!(part.add_slice(huge, huge).is_err());
+        assert!(part.is_empty());
+    }
+}

@@ -1,0 +1,373 @@
+//! Compositions as bytes: addresses become segment and offset, and back.
+//!
+//! The body of a record ([`super::file`]) is a table of pieces of segments, each a
+//! segment's name, the rank whose piece it is, and its length there; then, for each
+//! target, runs and shapes. A segment is named by its group and its number in the
+//! group's order of allocation, so that a run which allocates the same in the same
+//! order finds the same memory, wherever it lies. The group of all ranks is named 0.
+//!
+//! What is loaded is checked as what is added: nothing of a file is trusted.
+
+use super::file;
+use super::locate::Locator;
+use super::normal::Normal;
+use super::part::{Part, Piece, Run};
+use super::plan::Plan;
+use super::{Composer, Composition, Form, Kind};
+use crate::error::{Result, fail};
+use crate::layout::{MAX_LEVELS, Shape};
+use crate::memory::registry::SegmentId;
+use crate::memory::segment::Segment;
+use crate::runtime::Engine;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Row {
+    group: u64,
+    number: u64,
+    rank: usize,
+    bytes: usize,
+}
+
+/// Gives addresses names.
+struct Names<'e> {
+    locator: Locator<'e>,
+    world: u64,
+    rows: Vec<Row>,
+    /// Rank and first address to row.
+    known: HashMap<(usize, usize), u32>,
+}
+
+/// An address, named.
+#[derive(Clone, Copy)]
+struct Name {
+    row: u32,
+    offset: usize,
+    /// Bytes from it to the end of its piece.
+    room: usize,
+}
+
+impl Names<'_> {
+    fn name(&mut self, rank: usize, address: usize) -> Result<Name> {
+        let Some(piece) = self.locator.find(rank, address) else {
+            fail!(
+                Address,
+                "{address:#x} of rank {rank} lies in no segment: it means nothing to another run, \
+                 so the composition cannot be stored"
+            );
+        };
+        let (start, end, segment) = (piece.span.start, piece.span.end, piece.segment);
+        let rows = &mut self.rows;
+        let world = self.world;
+        let row = *self.known.entry((rank, start)).or_insert_with(|| {
+            let group = if segment.group == world { 0 } else { segment.group };
+            rows.push(Row { group, number: segment.number, rank, bytes: end - start });
+            rows.len() as u32 - 1
+        });
+        Ok(Name { row, offset: address - start, room: end - address })
+    }
+}
+
+fn put32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+fn put64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+fn put_pair(out: &mut Vec<u8>, local: Name, remote: Name, bytes: usize) {
+    put32(out, local.row);
+    put32(out, remote.row);
+    put64(out, local.offset as u64);
+    put64(out, remote.offset as u64);
+    put64(out, bytes as u64);
+}
+
+/// The pairs towards one target: counts, runs, shapes.
+fn encode_target(
+    names: &mut Names<'_>,
+    me: usize,
+    target: usize,
+    runs: &[Run],
+    pieces: &[Piece],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let (mut shapes, mut shaped) = (Vec::new(), 0u64);
+    let mut apart: Vec<Run> = Vec::new();
+    for piece in pieces {
+        let ((lf, le), (rf, re)) = (piece.local_span(), piece.remote_span());
+        let (l, r) = (names.name(me, lf)?, names.name(target, rf)?);
+        if l.room < le - lf || r.room < re - rf {
+            piece.unroll(&mut apart);
+            continue;
+        }
+        // The offsets of the first block, which strides down leave behind the rest.
+        let local = Name { offset: l.offset + (piece.local - lf), ..l };
+        let remote = Name { offset: r.offset + (piece.remote - rf), ..r };
+        put_pair(&mut shapes, local, remote, piece.shape.block());
+        put32(&mut shapes, piece.shape.dims().len() as u32);
+        for d in piece.shape.dims() {
+            put64(&mut shapes, d.n as u64);
+            put64(&mut shapes, d.local as u64);
+            put64(&mut shapes, d.remote as u64);
+        }
+        shaped += 1;
+    }
+    let (mut rows, mut count) = (Vec::new(), 0u64);
+    for run in runs.iter().chain(&apart) {
+        // A run may go on from one segment into the next one, on either side.
+        let mut at = 0;
+        while at < run.bytes {
+            let l = names.name(me, run.local + at)?;
+            let r = names.name(target, run.remote + at)?;
+            let bytes = (run.bytes - at).min(l.room).min(r.room);
+            put_pair(&mut rows, l, r, bytes);
+            at += bytes;
+            count += 1;
+        }
+    }
+    put32(out, target as u32);
+    put64(out, count);
+    put64(out, shaped);
+    out.append(&mut rows);
+    out.append(&mut shapes);
+    Ok(())
+}
+
+fn encode(engine: &Engine, composition: &Composition) -> Result<Vec<u8>> {
+    let mut names = Names {
+        locator: Locator::new(engine),
+        world: engine.world().key(),
+        rows: Vec::new(),
+        known: HashMap::new(),
+    };
+    let me = engine.rank();
+    let (mut targets, mut count) = (Vec::new(), 0u32);
+    let mut add = |target: usize, runs: &[Run], pieces: &[Piece]| {
+        count += 1;
+        encode_target(&mut names, me, target, runs, pieces, &mut targets)
+    };
+    match &composition.form {
+        Form::Simple(target, part) => add(*target, part.runs(), part.pieces())?,
+        Form::Merged(all) => {
+            for (target, parts) in all {
+                for part in parts {
+                    add(*target, part.runs(), part.pieces())?;
+                }
+            }
+        }
+        Form::Mapped(plan) => {
+            for (target, pairs) in plan.pairs() {
+                for Normal { runs, pieces } in pairs {
+                    add(target, &runs, &pieces)?;
+                }
+            }
+        }
+    }
+    let mut out = Vec::with_capacity(targets.len() + names.rows.len() * 32 + 8);
+    put32(&mut out, names.rows.len() as u32);
+    for row in &names.rows {
+        put64(&mut out, row.group);
+        put64(&mut out, row.number);
+        put64(&mut out, row.rank as u64);
+        put64(&mut out, row.bytes as u64);
+    }
+    put32(&mut out, count);
+    out.append(&mut targets);
+    Ok(out)
+}
+
+/// Reads numbers off a body.
+struct Reader<'a> {
+    left: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        match self.left.split_first_chunk::<N>() {
+            Some((bytes, left)) => {
+                self.left = left;
+                Ok(*bytes)
+            }
+            None => fail!(Argument, "the composition ends too early: the file is damaged"),
+        }
+    }
+    fn u32(&mut self) -> Result<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+    fn u64(&mut self) -> Result<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+    fn size(&mut self) -> Result<usize> {
+        match usize::try_from(self.u64()?) {
+            Ok(n) if isize::try_from(n).is_ok() => Ok(n),
+            _ => fail!(Argument, "a number of the composition is out of range"),
+        }
+    }
+    fn stride(&mut self) -> Result<isize> {
+        Ok(self.u64()? as isize)
+    }
+}
+
+/// Finds the memory that rows name in this run.
+struct Pieces<'e> {
+    engine: &'e Engine,
+    /// Rank, first address, and length.
+    found: Vec<(usize, usize, usize)>,
+    keep: Vec<Arc<Segment>>,
+}
+
+impl Pieces<'_> {
+    fn add(&mut self, row: Row) -> Result<()> {
+        let world = self.engine.world();
+        let group = if row.group == 0 { world.key() } else { row.group };
+        let id = SegmentId { group, number: row.number };
+        let Some(segment) = self.engine.memory.segment_by_id(id) else {
+            fail!(
+                Address,
+                "the composition needs segment {} of {}, which does not live in this run: the run \
+                 must allocate what the one that stored it had, in the same order, before it loads",
+                row.number,
+                if row.group == 0 { "all ranks" } else { "a group" }
+            );
+        };
+        let part = segment.group().rank_of(row.rank).map(|rank| &segment.parts()[rank]);
+        let bytes = part.map_or(0, |p| p.len());
+        let Some(part) = part.filter(|p| p.len() == row.bytes) else {
+            fail!(
+                Address,
+                "segment {} has {bytes} bytes at rank {} in this run, and {} in the run that stored \
+                 the composition: the two must have the same shape",
+                row.number,
+                row.rank,
+                row.bytes
+            );
+        };
+        self.found.push((row.rank, part.address(), part.len()));
+        self.keep.push(segment);
+        Ok(())
+    }
+
+    /// The address of `lo..hi` around an offset in a row of `rank`.
+    fn address(&self, row: u32, rank: usize, at: usize, lo: isize, hi: isize) -> Result<usize> {
+        let Some(&(owner, start, len)) = self.found.get(row as usize) else {
+            fail!(Argument, "the composition names a segment that its table lacks");
+        };
+        let inside = at.checked_add_signed(lo).is_some()
+            && at.checked_add_signed(hi).is_some_and(|end| end <= len);
+        if owner != rank || !inside {
+            fail!(Argument, "the composition names bytes outside of their segment");
+        }
+        Ok(start + at)
+    }
+}
+
+fn decode_target(reader: &mut Reader<'_>, pieces: &Pieces<'_>, me: usize) -> Result<(usize, Part)> {
+    let target = reader.u32()? as usize;
+    pieces.engine.check_rank(target)?;
+    let (runs, shapes) = (reader.u64()?, reader.u64()?);
+    let mut part = Part::default();
+    for i in 0..runs.saturating_add(shapes) {
+        let (from, to) = (reader.u32()?, reader.u32()?);
+        let (local, remote, block) = (reader.size()?, reader.size()?, reader.size()?);
+        let mut shape = Shape::contiguous(block);
+        if i >= runs {
+            let levels = reader.u32()? as usize;
+            if levels > MAX_LEVELS {
+                fail!(Argument, "a shape of the composition has {levels} dimensions");
+            }
+            let (mut n, mut l, mut r) = (vec![block], Vec::new(), Vec::new());
+            for _ in 0..levels {
+                n.push(reader.size()?);
+                l.push(reader.stride()?);
+                r.push(reader.stride()?);
+            }
+            shape = Shape::strided(&n, &l, &r)?;
+        }
+        let (ll, lh) = shape.extent(crate::layout::Side::Local);
+        let (rl, rh) = shape.extent(crate::layout::Side::Remote);
+        let local = pieces.address(from, me, local, ll, lh)?;
+        let remote = pieces.address(to, target, remote, rl, rh)?;
+        part.add_shape(local, remote, shape)?;
+    }
+    Ok((target, part))
+}
+
+fn decode(engine: &Engine, kind: Kind, body: &[u8]) -> Result<Composition> {
+    let mut reader = Reader { left: body };
+    let mut pieces = Pieces { engine, found: Vec::new(), keep: Vec::new() };
+    for _ in 0..reader.u32()? {
+        let row = Row {
+            group: reader.u64()?,
+            number: reader.u64()?,
+            rank: reader.size()?,
+            bytes: reader.size()?,
+        };
+        pieces.add(row)?;
+    }
+    let mut parts: Vec<(usize, Vec<Arc<Part>>)> = Vec::new();
+    for _ in 0..reader.u32()? {
+        let (target, part) = decode_target(&mut reader, &pieces, engine.rank())?;
+        match parts.binary_search_by_key(&target, |(t, _)| *t) {
+            Ok(at) => parts[at].1.push(Arc::new(part)),
+            Err(at) => parts.insert(at, (target, vec![Arc::new(part)])),
+        }
+    }
+    if !reader.left.is_empty() {
+        fail!(Argument, "{} bytes are left over in the composition", reader.left.len());
+    }
+    let form = match kind {
+        Kind::Merged => Form::Merged(parts),
+        Kind::Mapped => Form::Mapped(Arc::new(Plan::new(engine, &parts)?)),
+        Kind::Simple => match parts.pop().map(|(target, mut list)| (target, list.pop())) {
+            Some((target, Some(part))) if parts.is_empty() => Form::Simple(target, part),
+            _ => {
+                fail!(Argument, "a simple composition has one target, this one has another number")
+            }
+        },
+    };
+    let mut composition = Composition { form, keep: Vec::new() };
+    pieces.keep.iter().for_each(|segment| composition.hold(segment));
+    Ok(composition)
+}
+
+impl Composer {
+    fn directory<'a>(&'a self, engine: &'a Engine) -> &'a str {
+        self.directory.as_deref().unwrap_or(&engine.config.compose_dir)
+    }
+
+    /// Stores a composition. Each rank stores its own.
+    ///
+    /// # Errors
+    /// `Address` where an address lies in no segment; `Argument` for a bad number or a
+    /// file that cannot be written. Nothing is written then.
+    pub fn store(&self, engine: &Engine, number: i32, composition: &Composition) -> Result<()> {
+        let body = encode(engine, composition)?;
+        let place = file::place_of(engine);
+        let record = file::encode(place, composition.kind(), &body);
+        self.files.lock().store(self.directory(engine), number, place, &record)
+    }
+
+    /// Loads the next composition of a file. Each rank loads its own.
+    ///
+    /// # Errors
+    /// `Argument` where there is none, or the file is damaged, or of another rank, job
+    /// size or version; `Address` where the segments of this run are not those of the
+    /// run that stored it.
+    pub fn load(&self, engine: &Engine, number: i32) -> Result<Composition> {
+        let place = file::place_of(engine);
+        let record = self.files.lock().load(self.directory(engine), number, place)?;
+        decode(engine, record.kind, &record.body)
+    }
+
+    /// Makes the next load of a file begin with its first composition.
+    ///
+    /// # Errors
+    /// `Argument` for a negative number.
+    pub fn rewind(&self, number: i32) -> Result<()> {
+        self.files.lock().rewind(number)
+    }
+}

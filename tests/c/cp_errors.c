@@ -1,0 +1,221 @@
+/* Every error of cp.h, and what must still work after it; numbers; start and end. */
+#include "cp_check.h"
+
+static void kinds(void **base)
+{
+  unsigned char out[64];
+  const int target = (me + 1) % nproc;
+  void *there = base[target];
+  const int simple = CP(cp_create(target));
+  CP(cp_add_adxblock(simple, out, there, 16));
+  const int merged = CP(cp_merge(simple, simple)), mapped = CP(cp_map(merged));
+  void *local[2] = { out, out + 1 }, *remote[2] = { there, check_at(base, target, 1) };
+  unsigned length[2] = { 1, 1 };
+  const int wrong[2] = { merged, mapped };
+
+  for (int i = 0; i < 2; i++) {
+    const int c = wrong[i];
+    const char *text = i ? "mapped" : "merged";
+    CP_FAILS(cp_add_adxpair(c, out, there), CP_ERR_HANDLE, text);
+    CP_FAILS(cp_add_adxpairvector(c, local, remote, 2), CP_ERR_HANDLE, text);
+    CP_FAILS(cp_add_adxblock(c, out, there, 4), CP_ERR_HANDLE, text);
+    CP_FAILS(cp_add_adxblockvector(c, local, remote, length, 2), CP_ERR_HANDLE, text);
+    CP_FAILS(cp_add_adxslice(c, out, (void *)8, 4, 2, there, (void *)8, 4, 2), CP_ERR_HANDLE, text);
+  }
+  CP_FAILS(cp_merge(simple, mapped), CP_ERR_HANDLE, "mapped");
+  CP_FAILS(cp_merge(mapped, simple), CP_ERR_HANDLE, "mapped");
+  CP_FAILS(cp_map(mapped), CP_ERR_HANDLE, "mapped");
+  CP_FAILS(cp_perform(simple), CP_ERR_HANDLE, "simple");
+  CP_FAILS(cp_perform(merged), CP_ERR_HANDLE, "merged");
+  CHECK_EQ(cp_comptype(simple), CP_COMPTYPE_SIMPLE);
+  CHECK_EQ(cp_comptype(merged), CP_COMPTYPE_MERGED);
+  CHECK_EQ(cp_comptype(mapped), CP_COMPTYPE_MAPPED);
+  CP(cp_destroy(simple));
+  CP(cp_destroy(merged));
+  CP(cp_destroy(mapped));
+}
+
+static void arguments(void **base)
+{
+  unsigned char out[64];
+  const int target = (me + 1) % nproc;
+  unsigned char *there = base[target];
+  void *holes[2] = { out, NULL }, *remote[2] = { there, there + 1 };
+  unsigned length[2] = { 1, 1 }, none[2] = { 1, 0 };
+
+  CP_FAILS(cp_create(-1), CP_ERR_RANK, "-1");
+  CP_FAILS(cp_create(nproc), CP_ERR_RANK, "outside");
+  const int c = CP(cp_create(target));
+  CP_FAILS(cp_add_adxpair(c, NULL, there), CP_ERR_ARGUMENT, "null");
+  CP_FAILS(cp_add_adxpair(c, out, NULL), CP_ERR_ARGUMENT, "null");
+  CP_FAILS(cp_add_adxblock(c, NULL, there, 1), CP_ERR_ARGUMENT, "null");
+  CP_FAILS(cp_add_adxblock(c, out, (void *)-4L, 8), CP_ERR_ARGUMENT, "address space");
+  CP_FAILS(cp_add_adxpairvector(c, NULL, remote, 2), CP_ERR_ARGUMENT, "null");
+  CP_FAILS(cp_add_adxpairvector(c, remote, NULL, 2), CP_ERR_ARGUMENT, "null");
+  CP_FAILS(cp_add_adxpairvector(c, holes, remote, 2), CP_ERR_ARGUMENT, "null");
+  CP_FAILS(cp_add_adxblockvector(c, holes, remote, length, 2), CP_ERR_ARGUMENT, "null");
+  CP_FAILS(cp_add_adxblockvector(c, remote, remote, NULL, 2), CP_ERR_ARGUMENT, "null");
+  CP_FAILS(cp_add_adxslice(c, out, (void *)8, 4, 2, there, (void *)8, 4, 3), CP_ERR_ARGUMENT,
+           "8 bytes");
+  CP_FAILS(cp_add_adxslice(c, NULL, (void *)8, 4, 2, there, (void *)8, 4, 2), CP_ERR_ARGUMENT,
+           "null");
+  CP_FAILS(cp_add_adxslice(c, out, (void *)-0x7000000000000000L, 4, 2, there, (void *)8, 4, 2),
+           CP_ERR_ARGUMENT, "address space");
+  /* nothing of all that was added */
+  const int empty = CP(cp_map(c));
+  CP(cp_sync());
+  CP(cp_perform(empty));
+  CP(cp_sync());
+  CHECK_EQ(cp_arrived(), 0);
+  CHECK_EQ(there == NULL, 0);
+  /* no bytes need no address */
+  CP(cp_add_adxblock(c, NULL, NULL, 0));
+  CP(cp_add_adxpairvector(c, NULL, NULL, 0));
+  CP(cp_add_adxblockvector(c, NULL, NULL, NULL, 0));
+  CP(cp_add_adxblockvector(c, holes, holes, none, 2));
+  CP(cp_add_adxslice(c, NULL, NULL, 0, 5, NULL, NULL, 7, 0));
+  CP_FAILS(cp_waitfor(-1), CP_ERR_ARGUMENT, "-1");
+  CP_FAILS(cp_malloc(NULL, 8), CP_ERR_ARGUMENT, me == 0 ? "null" : "");
+  CP_FAILS(cp_free(out), CP_ERR_ADDRESS, "nothing was freed");
+  CP(cp_destroy(c));
+  CP(cp_destroy(empty));
+}
+
+static void conflicts(void **base)
+{
+  unsigned char out[64];
+  char text[40];
+  const int target = (me + 1) % nproc;
+  unsigned char *there = base[target];
+  const int a = CP(cp_create(target)), b = CP(cp_create(target));
+
+  CP(cp_add_adxblock(a, out, there, 32));
+  CP(cp_add_adxblock(a, out + 8, there + 8, 8)); /* the same again */
+  CP(cp_destroy(CP(cp_map(a))));
+  CP(cp_add_adxpair(b, out + 40, there + 31));
+  CP(cp_destroy(CP(cp_map(b))));
+  const int both = CP(cp_merge(a, b));
+  snprintf(text, sizeof text, "0x%lx", (unsigned long)(there + 31));
+  CP_FAILS(cp_map(both), CP_ERR_ARGUMENT, text);
+  snprintf(text, sizeof text, "0x%lx", (unsigned long)(out + 40));
+  CP_FAILS(cp_map(both), CP_ERR_ARGUMENT, text);
+  CP(cp_add_adxpair(a, out + 41, there + 32)); /* both is as it was */
+  CP_FAILS(cp_map(both), CP_ERR_ARGUMENT, text);
+  CP(cp_destroy(both));
+  CP(cp_destroy(a));
+  CP(cp_destroy(b));
+}
+
+static void numbers(void)
+{
+  static const int bad[] = { 0, -1, 77777, 1 << 30 };
+  enum { MANY = 300 };
+  int live[MANY];
+
+  for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+    CP_FAILS(cp_comptype(bad[i]), CP_ERR_HANDLE, "no live");
+    CP_FAILS(cp_destroy(bad[i]), CP_ERR_HANDLE, "no live");
+    CP_FAILS(cp_map(bad[i]), CP_ERR_HANDLE, "no live");
+    CP_FAILS(cp_merge(bad[i], bad[i]), CP_ERR_HANDLE, "no live");
+    CP_FAILS(cp_perform(bad[i]), CP_ERR_HANDLE, "no live");
+    CP_FAILS(cp_store(9, bad[i]), CP_ERR_HANDLE, "no live");
+    CP_FAILS(cp_add_adxpair(bad[i], &live, &live), CP_ERR_HANDLE, "no live");
+  }
+  for (int i = 0; i < MANY; i++)
+    live[i] = CP(cp_create(i % nproc));
+  for (int round = 0; round < 20; round++)
+    for (int i = 0; i < MANY; i += 7) {
+      const int old = live[i];
+      CP(cp_destroy(old));
+      CP_FAILS(cp_destroy(old), CP_ERR_HANDLE, "no live");
+      live[i] = CP(cp_create(0));
+      CHECK(live[i] > 0, "the number is %d", live[i]);
+      CP_FAILS(cp_comptype(old), CP_ERR_HANDLE, "no live");
+    }
+  for (int i = 0; i < MANY; i++)
+    for (int k = 0; k < i; k++)
+      CHECK(live[i] != live[k], "two live compositions have the number %d", live[i]);
+  for (int i = 0; i < MANY; i++)
+    CP(cp_destroy(live[i]));
+}
+
+/* Memory that has gone, and memory that never was. */
+static void memory(void)
+{
+  void **base = cp_segment(256);
+  unsigned char out[64] = { 1, 2, 3 };
+  const int target = (me + 1) % nproc;
+  const int comp = cp_block(target, out, base[target], 64);
+
+  CP(cp_sync());
+  CP(cp_perform(comp));
+  CP(cp_waitfor(1));
+  cp_free_segment(base);
+  base = cp_segment(256);
+  CP_FAILS(cp_perform(comp), CP_ERR_STATE, "freed");
+  for (int i = 0; i < 256; i++)
+    CHECK_EQ(((char *)base[me])[i], 0);
+  CP(cp_destroy(comp));
+  if (nproc > 1) {
+    const int wild = cp_block(target, out, (void *)64, 8);
+    CP(cp_sync());
+    CP_FAILS(cp_perform(wild), CP_ERR_ADDRESS, "");
+    CP(cp_destroy(wild));
+  }
+  cp_free_segment(base);
+}
+
+static void not_running(const char *text)
+{
+  char c;
+  CP_FAILS(cp_create(0), CP_ERR_STATE, text);
+  CP_FAILS(cp_sync(), CP_ERR_STATE, text);
+  CP_FAILS(cp_perform(1), CP_ERR_STATE, text);
+  CP_FAILS(cp_waitfor(0), CP_ERR_STATE, text);
+  CP_FAILS(cp_add_adxpair(1, &c, &c), CP_ERR_STATE, text);
+  CP_FAILS(cp_rank(), CP_ERR_STATE, text);
+}
+
+int main(int argc, char **argv)
+{
+  check_start_mpi("cp_errors", &argc, &argv);
+  CHECK_EQ(cp_errmsg()[0], 0);
+  not_running("not initialised");
+  CP(cp_init());
+  const int old = CP(cp_create(0));
+  CP(cp_init());                    /* they nest */
+  CP(cp_finalize());
+  CHECK_EQ(cp_comptype(old), CP_COMPTYPE_SIMPLE);
+  CP_FAILS(cp_waitfor(0) < 0 ? 0 : cp_perform(old), CP_ERR_HANDLE, "simple");
+  void **base = cp_segment(256);
+  kinds(base);
+  arguments(base);
+  conflicts(base);
+  numbers();
+  memory();
+  cp_free_segment(base);
+  CP(cp_finalize());
+  not_running("not initialised");
+  CP(cp_finalize());                /* one too many does no harm */
+
+  /* again, and beside ARMCI, whichever ends first */
+  CP(cp_init());
+  CP_FAILS(cp_comptype(old), CP_ERR_HANDLE, "no live");
+  CHECK_OK(ARMCI_Init());
+  CP(cp_finalize());
+  base = check_segment(64);
+  long token = 40 + me;
+  const int comp = cp_block((me + 1) % nproc, &token, base[(me + 1) % nproc], sizeof token);
+  CP_FAILS(cp_perform(comp), CP_ERR_STATE, "sync");
+  CP(cp_sync());
+  CP(cp_perform(comp));
+  CP(cp_waitfor(1));
+  CHECK_EQ(*(long *)base[me], 40 + (me + nproc - 1) % nproc);
+  check_free_segment(base);
+  CP(cp_init());
+  CHECK_OK(ARMCI_Finalize());
+  CP(cp_sync());
+  CP(cp_finalize());
+  not_running("not initialised");
+  return check_end_mpi();
+}

@@ -1,0 +1,169 @@
+/* Compositions in files: store and load in one run; `write` and then `read` in two. */
+#include "cp_check.h"
+#include <errno.h>
+#include <sys/stat.h>
+
+enum { LEN = 5000, ROWS = 40, WIDTH = 24 };
+
+static char directory[200];
+
+/* One directory for both runs of a number of ranks. */
+static void use_directory(void)
+{
+  const char *tmp = getenv("TMPDIR");
+  snprintf(directory, sizeof directory, "%s/portolan-cp-store-%ld-%d", tmp ? tmp : "/tmp",
+           (long)getuid(), nproc);
+  CHECK(mkdir(directory, 0700) == 0 || errno == EEXIST, "cannot make %s", directory);
+  setenv("PORTOLAN_COMPOSE_DIR", directory, 1);
+}
+
+static const char *file_of(int number, int rank)
+{
+  static char name[300];
+  snprintf(name, sizeof name, "%s/compose-%d.%d", directory, number, rank);
+  return name;
+}
+
+/* Rows to the next rank, and a block to oneself. */
+static int compose(void **from, void **to)
+{
+  const int next = (me + 1) % nproc;
+  const int rows = CP(cp_create(next)), block = CP(cp_create(me));
+  CP(cp_add_adxslice(rows, from[me], (void *)100, WIDTH, ROWS, to[next], (void *)(long)(WIDTH / 3),
+                     WIDTH / 3, 3 * ROWS));
+  CP(cp_add_adxpair(rows, check_at(from, me, 7), check_at(to, next, 4000)));
+  CP(cp_add_adxblock(block, check_at(from, me, 4321), check_at(to, me, 4444), 99));
+  return CP(cp_merge(rows, block));
+}
+
+static void performs(int mapped, void **from, void **to, const char *what)
+{
+  unsigned char *want = check_calloc(LEN), *theirs = check_calloc(LEN);
+  const int before = (me + nproc - 1) % nproc;
+
+  check_fill(from[me], 30 + me, LEN);
+  memset(to[me], 0, LEN);
+  CP(cp_sync());
+  CP(cp_perform(mapped));
+  CP(cp_waitfor(nproc > 1 ? 2 : 1));
+  check_fill(theirs, 30 + before, LEN);
+  for (int i = 0; i < ROWS; i++)
+    memcpy(want + i * WIDTH, theirs + i * 100, WIDTH);
+  want[4000] = theirs[7];
+  check_fill(theirs, 30 + me, LEN);
+  memcpy(want + 4444, theirs + 4321, 99);
+  CHECK_BYTES(to[me], want, LEN, "%s", what);
+  CP(cp_sync());
+  free(want);
+  free(theirs);
+}
+
+static void store_all(void **from, void **to)
+{
+  const int merged = compose(from, to), mapped = CP(cp_map(merged));
+  const int simple = CP(cp_create(me));
+  CHECK_EQ(cp_store(1, merged), 0);
+  CHECK_EQ(cp_store(1, mapped), 0);
+  CHECK_EQ(cp_store(1, simple), 0);
+  CP(cp_add_adxblock(simple, from[me], to[me], 10));
+  CHECK_EQ(cp_store(2, simple), 0);
+  CP(cp_destroy(merged));
+  CP(cp_destroy(mapped));
+  CP(cp_destroy(simple));
+}
+
+static void load_all(void **from, void **to)
+{
+  const int merged = CP(cp_load(1)), mapped = CP(cp_load(1)), empty = CP(cp_load(1));
+  const int simple = CP(cp_load(2));
+  CHECK_EQ(cp_comptype(merged), CP_COMPTYPE_MERGED);
+  CHECK_EQ(cp_comptype(mapped), CP_COMPTYPE_MAPPED);
+  CHECK_EQ(cp_comptype(empty), CP_COMPTYPE_SIMPLE);
+  CHECK_EQ(cp_comptype(simple), CP_COMPTYPE_SIMPLE);
+  performs(mapped, from, to, "the mapped one");
+  const int again = CP(cp_map(merged));
+  performs(again, from, to, "the merged one, mapped");
+  CP(cp_add_adxblock(empty, from[me], to[me], 8)); /* it can be added to */
+  CP_FAILS(cp_load(1), CP_ERR_ARGUMENT, "no further");
+  CP_FAILS(cp_load(2), CP_ERR_ARGUMENT, "no further");
+  CP(cp_rewind(2));
+  CP(cp_destroy(CP(cp_load(2))));
+}
+
+/* Changes a byte of a file, or cuts it. */
+static void damage(int number, long at, long length)
+{
+  FILE *file = fopen(file_of(number, me), "r+b");
+  CHECK(file != NULL, "no file");
+  if (length >= 0) {
+    CHECK_EQ(truncate(file_of(number, me), length), 0);
+  } else {
+    fseek(file, at, SEEK_SET);
+    const int c = fgetc(file);
+    fseek(file, at, SEEK_SET);
+    fputc(c ^ 0x20, file);
+  }
+  fclose(file);
+}
+
+static void errors(void **from, void **to)
+{
+  unsigned char heap[8];
+  const int outside = CP(cp_create(me)), good = CP(cp_create(me));
+  CP(cp_add_adxblock(outside, heap, to[me], 8));
+  CP_FAILS(cp_store(3, outside), CP_ERR_ADDRESS, "no segment");
+  const int mapped = CP(cp_map(outside));
+  CP_FAILS(cp_store(3, mapped), CP_ERR_ADDRESS, "no segment");
+  CP_FAILS(cp_load(3), CP_ERR_ARGUMENT, "cannot open");
+  CP_FAILS(cp_load(-2), CP_ERR_ARGUMENT, "negative");
+  CP_FAILS(cp_store(-2, good), CP_ERR_ARGUMENT, "negative");
+  CP_FAILS(cp_rewind(-2), CP_ERR_ARGUMENT, "negative");
+  CP_FAILS(cp_store(1, 12345), CP_ERR_HANDLE, "12345");
+  for (long at = 0; at < 60; at += 7) {
+    damage(2, at, -1);
+    CP(cp_rewind(2));
+    CP_FAILS(cp_load(2), CP_ERR_ARGUMENT, at >= 8 && at < 12 ? "version" : "damaged");
+    damage(2, at, -1);
+  }
+  CP(cp_rewind(2));
+  CP(cp_destroy(CP(cp_load(2))));   /* it is whole again */
+  damage(2, 0, 55);
+  CP(cp_rewind(2));
+  CP_FAILS(cp_load(2), CP_ERR_ARGUMENT, "damaged");
+  CP(cp_add_adxblock(good, from[me], to[me], 5));
+  CHECK_EQ(cp_store(4, good), 0);   /* the first of this run begins the file */
+  CP(cp_destroy(CP(cp_load(4))));
+  CP_FAILS(cp_load(4), CP_ERR_ARGUMENT, "no further");
+  CP(cp_destroy(good));
+  CP(cp_destroy(outside));
+  CP(cp_destroy(mapped));
+}
+
+int main(int argc, char **argv)
+{
+  const char *part = argc > 1 ? argv[1] : "";
+  check_start_mpi("cp_store", &argc, &argv);
+  use_directory();
+  CP(cp_init());
+  void **from = cp_segment(LEN), **to = cp_segment(LEN);
+  if (strcmp(part, "read") != 0)
+    store_all(from, to);
+  if (strcmp(part, "write") != 0) {
+    load_all(from, to);
+    errors(from, to);
+    /* another shape of memory is not the one that was stored for */
+    CP(cp_rewind(1));
+    cp_free_segment(to);
+    CP_FAILS(cp_load(1), CP_ERR_ADDRESS, "does not live");
+    for (int number = 1; number <= 4; number++)
+      unlink(file_of(number, me));
+  } else {
+    cp_free_segment(to);
+  }
+  cp_free_segment(from);
+  CP(cp_finalize());
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me == 0 && strcmp(part, "write") != 0)
+    rmdir(directory);
+  return check_end_mpi();
+}

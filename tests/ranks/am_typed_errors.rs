@@ -1,0 +1,200 @@
+//! What goes wrong with active messages by type, and whole lives of the interface.
+
+use crate::am_items::{Add, Hop};
+use crate::am_typed::{Double, Numbered, Seen};
+use crate::child::{self, Ctx, refused, step};
+use portolan::error::ErrorKind;
+use portolan::{Context, Handlers, Message};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+#[derive(Serialize, Deserialize)]
+struct Impatient;
+
+impl Message for Impatient {
+    type Reply = String;
+    fn handle(self, context: &Context<'_>) -> String {
+        let other = (context.rank() + 1) % context.size();
+        let reply = context.call(other, &Double(1)).expect("call");
+        refused(ErrorKind::State, "waiting in a handler", reply.wait())
+    }
+}
+
+#[derive(Deserialize)]
+struct Unwritable;
+
+impl Serialize for Unwritable {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom("this value cannot be written"))
+    }
+}
+
+impl Message for Unwritable {
+    type Reply = ();
+    fn handle(self, _: &Context<'_>) {}
+}
+
+/// Errors are values, on all ranks where all take part, and say what is wrong.
+pub fn errors(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let register = |handlers: Handlers| handlers.register_in(engine);
+    step("errors: other types");
+    if ctx.n > 1 {
+        let handlers = match ctx.me {
+            0 => Handlers::new().message::<Double>().message::<Impatient>(),
+            _ => Handlers::new().message::<Impatient>().message::<Double>(),
+        };
+        let text = refused(ErrorKind::Argument, "another order", register(handlers));
+        assert!(text.contains("registers other handlers"), "{text}");
+        let handlers = match ctx.me {
+            1 => Handlers::new(),
+            _ => Handlers::new().message::<Double>(),
+        };
+        refused(ErrorKind::Argument, "other types", register(handlers));
+    }
+    step("errors: twice");
+    let twice = Handlers::new().message::<Double>().item::<Add>().message::<Double>();
+    let text = refused(ErrorKind::Argument, "a type twice", register(twice));
+    assert!(text.contains("Double"), "{text}");
+    let mut states = Handlers::new().state(Arc::new(1u8));
+    if ctx.me == ctx.n - 1 {
+        states = states.state(Arc::new(2u8));
+    }
+    let text = refused(ErrorKind::Argument, "a state twice", register(states));
+    assert!(text.contains("u8"), "{text}");
+    step("errors: sending");
+    let messages = register(
+        Handlers::new()
+            .message::<Double>()
+            .message::<Impatient>()
+            .message::<Unwritable>()
+            .item::<Add>()
+            .state(Arc::new(Seen::default())),
+    )
+    .expect("register");
+    let again = register(Handlers::new().item::<Add>());
+    refused(ErrorKind::Argument, "registered by two", again);
+    refused(ErrorKind::Rank, "spawn", messages.spawn(ctx.n, &Double(1)));
+    refused(ErrorKind::Rank, "spawn", messages.spawn(usize::MAX, &Double(1)));
+    refused(ErrorKind::Rank, "call", messages.call(ctx.n, &Double(1)));
+    refused(ErrorKind::Rank, "aggregate", messages.aggregate(ctx.n, Add(1)));
+    let text = refused(ErrorKind::Argument, "not registered", messages.spawn(0, &Numbered(0)));
+    assert!(text.contains("Numbered") && text.contains("Messages::spawn"), "{text}");
+    refused(ErrorKind::Argument, "not registered", messages.batches::<Hop>());
+    let text = refused(ErrorKind::Argument, "not written", messages.spawn(0, &Unwritable));
+    assert!(text.contains("Unwritable"), "{text}");
+    assert!(messages.state::<String>().is_none());
+    step("errors: waiting in a handler");
+    for target in 0..ctx.n {
+        let text = messages.call(target, &Impatient).expect("call").wait().expect("wait");
+        assert!(text.contains("Impatient"), "the error names the handler: {text}");
+    }
+    messages.quiesce().expect("quiesce");
+    assert_eq!(messages.call(0, &Double(4)).expect("call").wait().expect("wait"), 8);
+    // Sending goes on until all ranks are here.
+    messages.quiesce().expect("quiesce");
+    messages.free().expect("free");
+    step("errors: once more");
+    let messages = register(Handlers::new().message::<Double>()).expect("register again");
+    assert_eq!(messages.call(ctx.n - 1, &Double(5)).expect("call").wait().expect("wait"), 10);
+    messages.free().expect("free");
+    let nothing = register(Handlers::new()).expect("nothing to register");
+    nothing.quiesce().expect("quiesce");
+    nothing.free().expect("free");
+}
+
+#[derive(Serialize, Deserialize)]
+struct Panics;
+
+impl Message for Panics {
+    type Reply = ();
+    fn handle(self, _: &Context<'_>) {
+        panic!("on purpose");
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stateless;
+
+impl Message for Stateless {
+    type Reply = ();
+    fn handle(self, context: &Context<'_>) {
+        context.state::<Seen>().note(0);
+    }
+}
+
+/// Writes another thing than it reads.
+#[derive(Deserialize)]
+struct Forged(#[expect(dead_code, reason = "it never arrives")] String);
+
+impl Serialize for Forged {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(200)
+    }
+}
+
+impl Message for Forged {
+    type Reply = ();
+    fn handle(self, _: &Context<'_>) {}
+}
+
+fn end_by<M: Message>(handlers: Handlers, message: &M) {
+    let rt = portolan::Runtime::init().expect("start");
+    child::check_size(rt.size());
+    let messages = handlers.register(&rt).expect("register");
+    if rt.rank() == 0 {
+        messages.spawn(1, message).expect("spawn");
+    }
+    messages.quiesce().expect("quiesce");
+}
+
+/// A handler that panics ends the job.
+pub fn panics() {
+    end_by(Handlers::new().message::<Panics>(), &Panics);
+}
+
+/// On the thread of those that may wait as well.
+pub fn panics_blocking() {
+    end_by(Handlers::new().blocking_message::<Panics>(), &Panics);
+}
+
+/// So does one that asks for a state that is not there.
+pub fn no_state() {
+    end_by(Handlers::new().message::<Stateless>(), &Stateless);
+}
+
+/// And a message that cannot be read.
+pub fn unreadable() {
+    end_by(Handlers::new().message::<Forged>(), &Forged(String::new()));
+}
+
+/// The interface from the runtime's start to its end, twice.
+pub fn whole_life() {
+    let rt = portolan::Runtime::init().expect("start");
+    child::check_size(rt.size());
+    for _ in 0..2 {
+        let seen = Arc::new(Seen::default());
+        let messages = Handlers::new()
+            .state(seen.clone())
+            .message::<Double>()
+            .item::<Add>()
+            .register(&rt)
+            .expect("register");
+        for target in 0..rt.size() {
+            messages.aggregate(target, Add(2)).expect("push");
+            assert_eq!(messages.call(target, &Double(3)).expect("call").wait().expect("wait"), 6);
+        }
+        messages.quiesce().expect("quiesce");
+        assert_eq!(seen.sum.load(Ordering::Relaxed), 2 * rt.size() as u64);
+        messages.free().expect("free");
+    }
+    // What is not freed goes with the runtime, and what is unsent is sent before.
+    let seen = Arc::new(Seen::default());
+    let messages =
+        Handlers::new().state(seen.clone()).item::<Add>().register(&rt).expect("register");
+    messages.aggregate((rt.rank() + 1) % rt.size(), Add(5)).expect("push");
+    drop(messages);
+    rt.finalize().expect("finalize");
+    assert_eq!(seen.sum.load(Ordering::Relaxed), 5);
+}
