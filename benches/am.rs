@@ -1,6 +1,8 @@
 //! What active messages cost, each figure beside its reference in the same run.
 //!
-//!     cargo bench --bench am [-- --quick]
+//!     cargo bench --bench am [-- --quick] [-- PART ...]
+//!
+//! A part is latency, reaction, bandwidth, rate, updates or idle; the default is all.
 //!
 //! Starts two ranks under the MPI launcher, once with rings and once with MPI's
 //! messages. The figures are medians of rounds in turn; *required* is what the
@@ -589,12 +591,17 @@ fn main() -> ExitCode {
         ids,
         engine,
     };
-    bench.latency();
-    bench.reaction();
-    bench.bandwidth();
-    bench.rate();
-    bench.updates(table, BITS);
-    bench.idle();
+    let parts: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|p| p == part);
+    let run: [(&str, &dyn Fn()); 6] = [
+        ("latency", &|| bench.latency()),
+        ("reaction", &|| bench.reaction()),
+        ("bandwidth", &|| bench.bandwidth()),
+        ("rate", &|| bench.rate()),
+        ("updates", &|| bench.updates(table, BITS)),
+        ("idle", &|| bench.idle()),
+    ];
+    run.iter().filter(|(part, _)| wanted(part)).for_each(|(_, run)| run());
     drop(bench);
     Engine::stop().expect("stop");
     drop(place);

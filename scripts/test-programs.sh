@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/test-programs.sh --mpi mpich|openmpi [--quick] [FILTER]
+# Usage: scripts/test-programs.sh --mpi mpich|openmpi [--quick|--full] [FILTER]
 #
 # Builds the programs of tests/c, tests/fortran and tests/ga against the library
 # installed in target/MPI/prefix, as users build theirs, and runs each with several
@@ -7,18 +7,20 @@
 # and one line `PASS name`; a call that must end the job passes when it does. One line
 # a case; the last line is `N passed, N failed`, and the exit code is 0 when none failed.
 #
-#   --quick   fewer numbers of ranks and paths
+#   --quick   fewer numbers of ranks
+#   --full    more paths, node sizes and numbers of ranks
 #   FILTER    only cases whose line contains FILTER, and only the programs they need
 #
 # The programs are left in target/MPI/programs, with the seconds of each case in times.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi='' quick=${PORTOLAN_TEST_QUICK:-} filter=''
+mpi='' quick=${PORTOLAN_TEST_QUICK:-} full=${PORTOLAN_TEST_FULL:-} filter=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
-    --quick) quick=1 && shift ;;
+    --quick) quick=1 full='' && shift ;;
+    --full) full=1 quick='' && shift ;;
     -h | --help) usage && exit ;;
     -*) die "unknown option '$1', see --help" ;;
     *) filter=$1 && shift ;;
@@ -319,7 +321,7 @@ plan_all() {
     done
   done
   for p in "${MOVING[@]}" "${COMPOSE[@]}"; do
-    if [[ -z $quick ]]; then
+    if [[ -n $full ]]; then
       plan pass "c/$p" 2 path=message
       plan pass "c/$p" 2 path=rma
       plan pass "c/$p" 2 node-size=1
@@ -334,7 +336,7 @@ plan_all() {
     for n in 1 2 3 4; do
       if [[ -z $quick || $n == [23] ]]; then plan pass "c/$p" "$n" ''; fi
     done
-    if [[ -z $quick ]]; then
+    if [[ -n $full ]]; then
       plan pass "c/$p" 2 am=mpi
       plan pass "c/$p" 3 'thread=0 node-size=1'
       plan pass "c/$p" 2 path=rma
@@ -356,14 +358,14 @@ plan_all() {
     plan pass "c/$p" 2 node-size=1
     plan pass "c/$p" 2 cross-memory=off
     plan pass "c/$p" 3 am=mpi
-    if [[ -z $quick ]]; then plan pass "c/$p" 4 node-size=2; fi
+    if [[ -n $full ]]; then plan pass "c/$p" 4 node-size=2; fi
   done
   plan pass fortran/lapi_fortran 1 ''
   plan pass fortran/lapi_fortran 3 ''
   plan pass fortran/lapi_fortran 2 node-size=1
   plan pass link/lapi_interpose.static 2 ''
   for p in "${GA[@]}"; do
-    if [[ -z $quick ]]; then plan pass "ga/$p" 2 ''; fi
+    if [[ -n $full ]]; then plan pass "ga/$p" 2 ''; fi
     plan pass "ga/$p" 4 ''
     plan pass "ga/$p" 4 node-size=2
   done
@@ -392,7 +394,7 @@ plan_aborts() {
   for program in errors lapi_errors; do
     [[ -x $BIN/c/$program ]] || continue
     for name in $("$BIN/c/$program" list); do
-      if [[ -z $quick ]] || ((i++ % 3 == 0)); then plan abort "c/$program" 2 '' "$name"; fi
+      if [[ -n $full ]] || ((i++ % 3 == 0)); then plan abort "c/$program" 2 '' "$name"; fi
     done
   done
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick] [FILTER]
+# Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick|--full] [FILTER]
 #
 # Checks everything, with each MPI by default: format, lints, documentation,
 # installation, unit and documentation tests, the tests on several ranks, the C,
@@ -9,15 +9,17 @@
 #
 #   --mpi M   only the MPI M
 #   --quick   tests only, and those on several ranks with fewer rank counts
+#   --full    those on several ranks in all combinations; takes three times as long
 #   FILTER    only tests whose name contains FILTER, and no other checks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi=all quick='' filter=''
+mpi=all quick='' full='' filter=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --quick) quick=1 && shift ;;
+    --full) full=1 && shift ;;
     -h | --help) usage && exit ;;
     -*) die "unknown option '$1', see --help" ;;
     *) filter=$1 && shift ;;
@@ -26,7 +28,9 @@ done
 choose_mpis "$mpi"
 
 export CARGO_TERM_COLOR=never
+[[ -z $quick || -z $full ]] || die "--quick or --full, see --help"
 if [[ -n $quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
+if [[ -n $full ]]; then export PORTOLAN_TEST_FULL=1; fi
 passed=0 failed=0
 
 # Runs a command with its output in a log; leaves its exit code in $code.
@@ -88,7 +92,7 @@ test_with() { # MPI
   fi
   logged tests cargo test --release --no-fail-fast -- ${filter:+"$filter"}
   count_tests
-  logged programs scripts/test-programs.sh --mpi "$MPI" ${quick:+--quick} ${filter:+"$filter"}
+  logged programs scripts/test-programs.sh --mpi "$MPI" ${quick:+--quick} ${full:+--full} ${filter:+"$filter"}
   count_tests
   if [[ -z $quick$filter ]]; then
     check example timeout 600 ./mpirun.sh --mpi "$MPI" -n 4 --example ga_matmul || true

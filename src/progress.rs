@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 /// How long the thread stays awake, polling, after something happened: about the
 /// time in which a blocking caller sends its next request.
 const AWAKE: Duration = Duration::from_micros(30);
+/// The same where all that comes wakes the thread: the core is the computing rank's.
+const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
 const FIRST_NAP: Duration = Duration::from_micros(20);
 /// How long others count as heard of lately. A wake-up costs some 25 us with cold
 /// caches, which is what an idle process pays for.
@@ -138,14 +140,18 @@ fn look(engine: &Engine) -> bool {
     })
 }
 
-/// Sends collected messages that have grown old.
-fn flush_aged(engine: &Engine) {
-    if engine.started_am().is_some_and(|am| !am.collects_nothing())
-        && let Err(error) = engine.flush_hooks(true)
-    {
+/// Sends collected messages that have grown old. Looks at most four times in the age
+/// at which they are: a look stops the thread that collects.
+fn flush_aged(engine: &Engine, looked: &mut Instant) {
+    let collects = engine.started_am().is_some_and(|am| !am.collects_nothing());
+    if !collects || looked.elapsed() < engine.config.aggregate_age / 4 {
+        return;
+    }
+    if let Err(error) = engine.flush_hooks(true) {
         log::error!("sending collected messages failed: {error}");
         crate::mpi::init::abort(error.kind().code());
     }
+    *looked = Instant::now();
 }
 
 /// Sleeps until the bell of the rank's rings, where it has them, else for the nap.
@@ -173,17 +179,20 @@ fn run(engine: &Engine, stop: &AtomicBool) {
     let longest = engine.config.idle_poll;
     let mut nap = FIRST_NAP;
     let mut last_busy = Instant::now();
+    let mut looked = last_busy;
+    let awake = if engine.has_messages() { AWAKE } else { AWAKE_BY_BELL };
     while !stop.load(Ordering::Acquire) {
         if engine.waiters().load(Ordering::Relaxed) > 0 {
             sleep(engine, longest);
             // Who waits polls, but does not look after what grows old.
-            flush_aged(engine);
+            flush_aged(engine, &mut looked);
         } else if look(engine) {
             last_busy = Instant::now();
             nap = FIRST_NAP;
-        } else if last_busy.elapsed() < AWAKE {
+        } else if last_busy.elapsed() < awake {
             std::hint::spin_loop();
         } else {
+            flush_aged(engine, &mut looked);
             sleep(engine, nap);
             let most = if last_busy.elapsed() < LATELY { longest / 2 } else { longest };
             nap = (nap * 2).min(most);

@@ -180,13 +180,13 @@ impl Am {
     pub(crate) fn finish(&self, engine: &Engine, landing: Landing) -> Result<()> {
         let Landing { origin, token, buffer, then, name, .. } = landing;
         match then {
-            Then::Nothing => self.handled(engine, origin, token),
+            Then::Nothing => self.handled_here(engine, origin, token),
             Then::Inline(run) => {
                 guarded(name, || {
                     run(engine, buffer);
                     Ok(())
                 });
-                self.handled(engine, origin, token)
+                self.handled_here(engine, origin, token)
             }
             Then::Later(run) => {
                 let job = Box::new(move |engine: &Engine| {
@@ -194,7 +194,7 @@ impl Am {
                         let text = format!("a completion handler of {name} panicked");
                         fatal(&Error::new(ErrorKind::Internal, text));
                     }
-                    let told = engine.am().and_then(|am| am.handled(engine, origin, token));
+                    let told = engine.am().and_then(|am| am.handled_later(engine, origin, token));
                     if let Err(error) = told {
                         fatal(&error);
                     }
@@ -204,14 +204,37 @@ impl Am {
         }
     }
 
-    /// Counts a message as handled and tells its origin where that waits.
-    fn handled(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
-        if token != 0 {
-            let head = Head { token, ..Head::new(Kind::Handled) };
-            self.send_record(engine, origin, &[bytemuck::bytes_of(&head)])?;
-        }
-        self.handled.fetch_add(1, Ordering::AcqRel);
+    /// Counts a message as handled, under the dispatcher's lock, and tells its origin
+    /// where that waits.
+    #[inline]
+    fn handled_here(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+        self.tell_handled(engine, origin, token)?;
+        // The lock keeps other threads from counting, so that this needs no locked
+        // instruction.
+        let handled = self.handled.load(Ordering::Relaxed);
+        self.handled.store(handled + 1, Ordering::Release);
         Ok(())
+    }
+
+    /// The same for a message that a completion thread has handled.
+    fn handled_later(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+        self.tell_handled(engine, origin, token)?;
+        self.handled_later.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    #[inline]
+    fn tell_handled(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+        if token == 0 {
+            return Ok(());
+        }
+        let head = Head { token, ..Head::new(Kind::Handled) };
+        self.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
+    }
+
+    /// Messages that were handled here.
+    pub(super) fn all_handled(&self) -> u64 {
+        self.handled.load(Ordering::Acquire) + self.handled_later.load(Ordering::Acquire)
     }
 
     /// Sends a record that is no message; never waits.

@@ -198,15 +198,17 @@ pub struct Am {
     pub(super) hooks: RwLock<Vec<Hook>>,
     /// Messages that this rank has sent.
     pub(super) sent: AtomicU64,
-    /// Messages that were handled here.
+    /// Messages that were handled here under the dispatcher's lock.
     pub(super) handled: AtomicU64,
+    /// Those that were handled elsewhere.
+    pub(super) handled_later: AtomicU64,
 }
 
 impl std::fmt::Debug for Am {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Am")
             .field("sent", &self.sent)
-            .field("handled", &self.handled)
+            .field("handled", &self.all_handled())
             .field("later", &self.later)
             .finish_non_exhaustive()
     }
@@ -234,6 +236,7 @@ impl Am {
             hooks: RwLock::default(),
             sent: AtomicU64::new(0),
             handled: AtomicU64::new(0),
+            handled_later: AtomicU64::new(0),
         }
     }
 }

@@ -14,6 +14,14 @@ use std::time::Duration;
 /// While rings are busy, MPI is polled with every so many of their polls.
 const BUSY_POKE: u32 = 16;
 
+/// Counts, roughly where several threads do, without a locked instruction.
+#[inline]
+fn count(counter: &AtomicU32) -> u32 {
+    let n = counter.load(Ordering::Relaxed);
+    counter.store(n.wrapping_add(1), Ordering::Relaxed);
+    n
+}
+
 impl Engine {
     /// Before an operation takes `path` to `target`: completes what went there
     /// by another one.
@@ -36,7 +44,7 @@ impl Engine {
     #[cold]
     fn serve_sometimes(&self) -> Result<()> {
         const EVERY: u32 = 16;
-        if self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
+        if count(&self.polls).is_multiple_of(EVERY) {
             self.poll()?;
         }
         Ok(())
@@ -134,13 +142,10 @@ impl Engine {
 impl Engine {
     /// A look of the progress thread: MPI only where threads may call it.
     pub(crate) fn poll_by_thread(&self) -> Result<bool> {
-        let mut busy = false;
-        if let Some(am) = self.started_am() {
-            busy = am.poll(self)?;
-            if !busy && !am.collects_nothing() {
-                busy = self.flush_hooks(true)?;
-            }
-        }
+        let busy = match self.started_am() {
+            Some(am) => am.poll(self)?,
+            None => false,
+        };
         match &self.messenger {
             Some(messenger) => Ok(busy | messenger.poll(self)?),
             None => Ok(busy),
@@ -152,7 +157,7 @@ impl Engine {
         const EVERY: u32 = 64;
         if let Some(am) = self.started_am()
             && crate::am::state::running().is_none()
-            && self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY)
+            && count(&self.looks).is_multiple_of(EVERY)
             && !am.collects_nothing()
         {
             self.flush_hooks(true)?;
@@ -179,7 +184,7 @@ impl Progress for Engine {
     fn poll(&self) -> Result<bool> {
         if let Some(am) = self.started_am()
             && am.poll(self)?
-            && !self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(BUSY_POKE)
+            && !count(&self.polls).is_multiple_of(BUSY_POKE)
         {
             return Ok(true);
         }
@@ -191,7 +196,7 @@ impl Progress for Engine {
             None => {
                 // The host's own messages may need this rank: a call of ours is to
                 // make progress for them as MPI's blocking calls do.
-                if self.polls.fetch_add(1, Ordering::Relaxed) % POKE_EVERY == POKE_EVERY - 1 {
+                if count(&self.polls) % POKE_EVERY == POKE_EVERY - 1 {
                     p2p::poke(&*self.world.comm()?)?;
                 }
                 Ok(false)

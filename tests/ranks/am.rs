@@ -108,8 +108,10 @@ pub fn sizes(ctx: &Ctx) {
         1 << 20,
         5 << 20,
     ];
-    if !ctx.quick {
-        all.extend([16 << 20, 64 << 20]);
+    if ctx.full {
+        all.extend([16 << 20, 64 << 20, 256 << 20]);
+    } else if !ctx.quick && ctx.n == 2 {
+        all.push(16 << 20);
     }
     let tally = Arc::new(Tally::default());
     let told = AtomicU32::new(0);

@@ -16,6 +16,8 @@ pub struct Config {
     pub env: &'static [(&'static str, &'static str)],
     /// Rank counts.
     pub ranks: &'static [usize],
+    /// Those that a full run adds.
+    pub full: &'static [usize],
     /// Rank counts of a quick run.
     pub quick: &'static [usize],
     /// Whether a rank is served while it computes.
@@ -25,7 +27,7 @@ pub struct Config {
 }
 
 const BASE: Config =
-    Config { label: "", env: &[], ranks: &[], quick: &[], served: true, threads: true };
+    Config { label: "", env: &[], ranks: &[], full: &[], quick: &[], served: true, threads: true };
 
 /// All configurations.
 pub const CONFIGS: &[Config] = &[
@@ -33,14 +35,16 @@ pub const CONFIGS: &[Config] = &[
     Config {
         label: "path=message",
         env: &[("PORTOLAN_PATH", "message")],
-        ranks: &[1, 2, 3],
+        ranks: &[3],
+        full: &[1, 2],
         quick: &[2],
         ..BASE
     },
     Config {
         label: "path=rma",
         env: &[("PORTOLAN_PATH", "rma")],
-        ranks: &[1, 2, 3],
+        ranks: &[2],
+        full: &[1, 3],
         quick: &[2],
         ..BASE
     },
@@ -50,21 +54,35 @@ pub const CONFIGS: &[Config] = &[
         ranks: &[2],
         ..BASE
     },
-    Config { label: "node_size=1", env: &[("PORTOLAN_NODE_SIZE", "1")], ranks: &[2, 4], ..BASE },
+    Config {
+        label: "node_size=1",
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        ranks: &[2],
+        full: &[4],
+        ..BASE
+    },
     Config {
         label: "node_size=2",
         env: &[("PORTOLAN_NODE_SIZE", "2")],
-        ranks: &[3, 4],
+        ranks: &[4],
+        full: &[3],
         quick: &[3],
         ..BASE
     },
     Config {
         label: "node_size=2 atomics=mpi",
         env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_ATOMICS", "mpi")],
-        ranks: &[3],
+        full: &[3],
         ..BASE
     },
-    Config { label: "am=mpi", env: &[("PORTOLAN_AM", "mpi")], ranks: &[2, 3], quick: &[2], ..BASE },
+    Config {
+        label: "am=mpi",
+        env: &[("PORTOLAN_AM", "mpi")],
+        ranks: &[2],
+        full: &[3],
+        quick: &[2],
+        ..BASE
+    },
     Config {
         label: "am=node small rings cross_memory=off",
         env: &[
@@ -72,7 +90,8 @@ pub const CONFIGS: &[Config] = &[
             ("PORTOLAN_AM_RING_BYTES", "16K"),
             ("PORTOLAN_CROSS_MEMORY", "off"),
         ],
-        ranks: &[2, 4],
+        ranks: &[2],
+        full: &[4],
         quick: &[2],
         ..BASE
     },
@@ -102,7 +121,8 @@ pub const CONFIGS: &[Config] = &[
             ("PORTOLAN_FLIGHT_BYTES", "64K"),
             ("PORTOLAN_SLAB_BYTES", "64K"),
         ],
-        ranks: &[2, 3],
+        ranks: &[2],
+        full: &[3],
         quick: &[2],
         ..BASE
     },
@@ -116,7 +136,7 @@ pub const CONFIGS: &[Config] = &[
     Config {
         label: "path=rma thread=0",
         env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_PROGRESS_THREAD", "0")],
-        ranks: &[2],
+        full: &[2],
         served: false,
         ..BASE
     },
@@ -138,7 +158,7 @@ pub const CONFIGS: &[Config] = &[
             ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
             ("PORTOLAN_TEST_HOST", "single"),
         ],
-        ranks: &[2],
+        full: &[2],
         served: false,
         threads: false,
         ..BASE
@@ -152,6 +172,7 @@ pub const CONFIGS: &[Config] = &[
         ],
         ranks: &[3],
         quick: &[2],
+        full: &[],
         served: false,
         threads: false,
     },

@@ -37,6 +37,8 @@ pub struct Ctx {
     pub seed: u64,
     /// Whether to do less.
     pub quick: bool,
+    /// The run is a full one: nothing is too large.
+    pub full: bool,
 }
 
 static STEP: Mutex<Option<File>> = Mutex::new(None);
@@ -149,6 +151,7 @@ impl Ctx {
             engine,
             seed: seed(),
             quick: variable("PORTOLAN_TEST_QUICK").is_some(),
+            full: variable("PORTOLAN_TEST_FULL").is_some(),
         }
     }
 

@@ -1,11 +1,12 @@
 //! The parent: arguments, the matrix of launches, what is printed.
 //!
 //! ```text
-//! cargo test --release --test ranks -- [FILTER ...] [--exact] [--quick] [--list]
+//! cargo test --release --test ranks -- [FILTER ...] [--exact] [--quick | --full] [--list]
 //! ```
 //! A filter selects by substring of what is printed, such as `random` or
 //! `path=rma`; with `--exact` it is the whole name of a check. `--quick`, or
-//! `PORTOLAN_TEST_QUICK=1`, runs a smaller matrix. `PORTOLAN_MPIEXEC` is the
+//! `PORTOLAN_TEST_QUICK=1`, runs a smaller matrix, `--full`, or `PORTOLAN_TEST_FULL=1`,
+//! all of it. `PORTOLAN_MPIEXEC` is the
 //! launcher with its flags.
 
 use crate::cases::{self, Alone, Check, Config, End};
@@ -24,18 +25,24 @@ struct Args {
     skips: Vec<String>,
     exact: bool,
     quick: bool,
+    full: bool,
     list: bool,
     ignored: bool,
 }
 
 fn arguments() -> Args {
-    let mut args =
-        Args { quick: std::env::var_os("PORTOLAN_TEST_QUICK").is_some(), ..Args::default() };
+    let is_set = |name| std::env::var_os(name).is_some();
+    let mut args = Args {
+        quick: is_set("PORTOLAN_TEST_QUICK"),
+        full: is_set("PORTOLAN_TEST_FULL"),
+        ..Args::default()
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--exact" => args.exact = true,
             "--quick" => args.quick = true,
+            "--full" => args.full = true,
             "--list" => args.list = true,
             "--ignored" => args.ignored = true,
             "--skip" => args.skips.extend(words.next()),
@@ -138,8 +145,12 @@ pub fn main() -> ExitCode {
     );
     let begun = Instant::now();
     for config in cases::CONFIGS {
-        let ranks = if driver.args.quick { config.quick } else { config.ranks };
-        for &n in ranks {
+        let (ranks, more) = match (driver.args.quick, driver.args.full) {
+            (true, _) => (config.quick, &[][..]),
+            (false, true) => (config.ranks, config.full),
+            (false, false) => (config.ranks, &[][..]),
+        };
+        for &n in ranks.iter().chain(more) {
             driver.batch(config, n);
         }
     }
@@ -180,6 +191,8 @@ impl Driver {
         let mut env = vec![(job::SEED.to_string(), self.seed.clone())];
         if self.args.quick {
             env.push(("PORTOLAN_TEST_QUICK".into(), "1".into()));
+        } else if self.args.full {
+            env.push(("PORTOLAN_TEST_FULL".into(), "1".into()));
         }
         env
     }

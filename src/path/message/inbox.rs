@@ -5,6 +5,9 @@
 //! which they were posted, so looking at the oldest is enough, and requests of one
 //! origin come out in the order in which they were sent. A longer request is
 //! announced by a small one and follows on the data channel.
+//!
+//! Posting costs a call while somebody waits for what has come, so a buffer is posted
+//! again when there is nothing else to do, or when several wait for that.
 
 use crate::error::Result;
 use crate::mpi::{Comm, Request, p2p};
@@ -14,11 +17,14 @@ use std::collections::VecDeque;
 pub const SMALL: usize = 16 << 10;
 /// Receives that are posted.
 const POSTED: usize = 16;
+/// Buffers that may wait to be posted again.
+const SPARE: usize = 8;
 
 /// The posted receives, oldest first.
 #[derive(Debug, Default)]
 pub struct Inbox {
     posted: VecDeque<(Request, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
 }
 
 /// A request that has come.
@@ -28,7 +34,7 @@ pub struct Arrived {
     pub source: usize,
     /// Its length.
     pub bytes: usize,
-    /// The buffer that it is in, to be given back by [`Inbox::post`].
+    /// The buffer that it is in, to be given back by [`Inbox::give_back`].
     pub buffer: Vec<u8>,
 }
 
@@ -42,8 +48,24 @@ impl Inbox {
         Ok(inbox)
     }
 
+    /// Takes a buffer back.
+    #[inline]
+    pub fn give_back(&mut self, comm: &Comm, buffer: Vec<u8>) -> Result<()> {
+        self.spare.push(buffer);
+        if self.spare.len() >= SPARE { self.post_all(comm) } else { Ok(()) }
+    }
+
+    /// Posts what was given back.
+    #[inline]
+    pub fn post_all(&mut self, comm: &Comm) -> Result<()> {
+        while let Some(buffer) = self.spare.pop() {
+            self.post(comm, buffer)?;
+        }
+        Ok(())
+    }
+
     /// Posts a receive into a buffer of [`SMALL`] bytes.
-    pub fn post(&mut self, comm: &Comm, mut buffer: Vec<u8>) -> Result<()> {
+    fn post(&mut self, comm: &Comm, mut buffer: Vec<u8>) -> Result<()> {
         debug_assert_eq!(buffer.len(), SMALL);
         // SAFETY: the buffer stays with the request until that has completed or was
         // cancelled; moving a Vec does not move its bytes.

@@ -248,8 +248,11 @@ impl Messenger {
             busy = true;
             let message = &arrived.buffer[..arrived.bytes];
             let accepted = self.accept(engine, core, arrived.source, message);
-            core.inbox.post(&self.requests, arrived.buffer)?;
+            core.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
+        }
+        if !busy {
+            core.inbox.post_all(&self.requests)?;
         }
         Ok(busy)
     }
