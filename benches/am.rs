@@ -385,6 +385,7 @@ impl Bench {
     }
 
     /// Million updates a second of all ranks, by aggregated messages.
+    #[inline(never)]
     fn random_access(&self, aggregator: &Aggregator, bits: u32, n: u64, seed: u64) -> f64 {
         self.barrier();
         let begun = Instant::now();
@@ -398,6 +399,7 @@ impl Bench {
     }
 
     /// The same by hand: 8-byte items in 64 KiB messages of MPI's.
+    #[inline(never)]
     fn random_access_by_hand(&self, table: *mut u64, bits: u32, n: u64, seed: u64) -> f64 {
         const ITEMS: usize = 8192;
         let mask = (1usize << bits) - 1;

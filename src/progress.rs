@@ -11,6 +11,7 @@
 //! Invariants: an idle thread uses under 1 % of a core; a request to a rank that
 //! computes waits no longer than the longest nap.
 
+use crate::am::deliver::Rings;
 use crate::am::presence::LINGER;
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Engine;
@@ -32,7 +33,7 @@ const LATELY: Duration = Duration::from_millis(100);
 /// Longest sleep of a thread that is woken whenever there is something to do.
 const UNDISTURBED: Duration = Duration::from_millis(250);
 
-/// Longest nap while something waits for room at another rank.
+/// Longest nap while something waits for room at another rank, or for another thread.
 const HELD_UP: Duration = Duration::from_micros(100);
 
 /// The running thread.
@@ -166,7 +167,13 @@ fn sleep(engine: &Engine, nap: Duration) {
                 (false, true) => UNDISTURBED,
                 (false, false) => nap,
             };
-            node.sleep(nap, || engine.waiters().load(Ordering::Relaxed) == 0 && am.ready());
+            node.sleep(|| match am.rings() {
+                _ if engine.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
+                Rings::Ready => None,
+                // Spinning would take the core from the thread that has the lock.
+                Rings::Held => Some(nap.min(HELD_UP)),
+                Rings::Empty => Some(nap),
+            });
             if am.presence.lingers() && am.presence.look(node, engine.waiters()) {
                 am.look_again(engine);
             }

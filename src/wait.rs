@@ -116,7 +116,7 @@ pub fn until<P: Progress + ?Sized>(
         }
         polls += 1;
         if polls <= spin {
-            std::hint::spin_loop();
+            // Without a pause: a poll takes long enough, and a pause as long again.
             continue;
         }
         let since = *idle_since.get_or_insert_with(Instant::now);

@@ -22,6 +22,10 @@ use std::sync::atomic::Ordering;
 const READ_AT_A_TIME: usize = 1 << 20;
 /// Records of one ring that are handled in one poll.
 const PER_POLL: usize = 64;
+/// A look costs less than the lock under which it is made: so often does a poll look
+/// at rings with nothing in them, while there are few.
+const LOOKS: usize = 8;
+const FEW: usize = 4;
 
 /// A message whose data is on its way.
 #[derive(Debug)]
@@ -71,6 +75,17 @@ pub struct Work {
     last_landing: u64,
 }
 
+/// What a thread finds that would sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rings {
+    /// Nothing.
+    Empty,
+    /// Something to handle.
+    Ready,
+    /// Another thread handles what there is, and looks again when it is done.
+    Held,
+}
+
 /// An error of a handler ends the job: the origin counts on the message.
 #[cold]
 fn fatal(error: &Error) -> ! {
@@ -78,6 +93,7 @@ fn fatal(error: &Error) -> ! {
     crate::mpi::init::abort(error.kind().code())
 }
 
+#[inline]
 fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -> R {
     let _running = Running::enter(name);
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -232,6 +248,12 @@ impl Am {
         self.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
     }
 
+    /// Messages that this rank has sent.
+    pub(super) fn all_sent(&self) -> u64 {
+        let in_rings = self.node.as_ref().map_or(0, Node::messages);
+        self.sent.load(Ordering::Acquire) + in_rings
+    }
+
     /// Messages that were handled here.
     pub(super) fn all_handled(&self) -> u64 {
         self.handled.load(Ordering::Acquire) + self.handled_later.load(Ordering::Acquire)
@@ -244,7 +266,7 @@ impl Am {
             return self.control(engine, &head, rest);
         }
         match self.node.as_ref().and_then(|node| Some((node, node.index_of(target)?))) {
-            Some((node, index)) => node.send(engine, index, parts, false),
+            Some((node, index)) => node.send(engine, index, parts, (false, false)),
             None => engine.messenger()?.am_notice(target, parts),
         }
     }
@@ -267,6 +289,7 @@ impl Am {
     }
 
     /// Handles a record of a ring.
+    #[inline]
     fn record(&self, engine: &Engine, work: &mut Work, index: usize, record: &[u8]) -> Result<()> {
         let (head, rest) = wire::split(record)?;
         let origin = self.node.as_ref().map_or(0, |node| node.rank_of(index));
@@ -438,14 +461,20 @@ impl Am {
         let mut busy = false;
         if let (Some(node), Some(incoming)) = (&self.node, incoming) {
             incoming.look_for_new(node);
-            for n in 0..incoming.open() {
-                let (index, reader) = incoming.ring(n);
-                for _ in 0..PER_POLL {
-                    let Some(record) = reader.peek() else { break };
-                    busy = true;
-                    let result = self.record(engine, work, index, record);
-                    reader.advance();
-                    result?;
+            let looks = if incoming.open() <= FEW { LOOKS } else { 1 };
+            for _ in 0..looks {
+                for n in 0..incoming.open() {
+                    let (index, reader) = incoming.ring(n);
+                    for _ in 0..PER_POLL {
+                        let Some(record) = reader.peek() else { break };
+                        busy = true;
+                        let result = self.record(engine, work, index, record);
+                        reader.advance();
+                        result?;
+                    }
+                }
+                if busy {
+                    break;
                 }
             }
             if !work.reads.is_empty() || !work.streams.is_empty() {
@@ -496,7 +525,7 @@ impl Am {
 
     /// Nobody polls any more: what came while others thought so is handled.
     pub(crate) fn look_again(&self, engine: &Engine) {
-        while self.ready() {
+        while self.rings() == Rings::Ready {
             match self.poll(engine) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -520,17 +549,21 @@ impl Am {
         self.later.stop();
     }
 
-    /// Whether a ring holds something, or what was kept or sent locally waits.
-    pub(crate) fn ready(&self) -> bool {
-        if self.sent_locally.load(Ordering::Relaxed) > 0 {
-            return true;
-        }
-        let Some(node) = &self.node else { return false };
-        match self.dispatch.try_lock() {
-            Some(dispatch) => dispatch.incoming.as_ref().is_some_and(|i| i.ready(node)),
-            // Whoever polls may have looked already; whoever has locked the
-            // handlers looks afterwards.
-            None => !self.locked.load(Ordering::Acquire),
+    /// What there is to do.
+    pub(crate) fn rings(&self) -> Rings {
+        let Some(dispatch) = self.dispatch.try_lock() else {
+            // A face's lock may be held for long.
+            let locked = self.locked.load(Ordering::Acquire);
+            return if locked { Rings::Empty } else { Rings::Held };
+        };
+        let in_ring = match (&self.node, &dispatch.incoming) {
+            (Some(node), Some(incoming)) => incoming.ready(node),
+            _ => false,
+        };
+        if in_ring || self.sent_locally.load(Ordering::Relaxed) > 0 {
+            Rings::Ready
+        } else {
+            Rings::Empty
         }
     }
 }

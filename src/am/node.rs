@@ -14,7 +14,9 @@
 //! **No room.** A sender that may wait polls until there is room. What a handler
 //! sends is kept in order and goes out with later polls.
 
+use super::MAX_HEADER;
 use super::ring::{self, Reader, Writer};
+use super::wire::Head;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::futex;
@@ -33,6 +35,8 @@ const PAGE: usize = 4096;
 const MOST_RANKS: usize = 1024;
 /// What all rings of a rank have together, at most, unless they would be too small.
 const ALL_STORES: usize = 16 << 20;
+/// The number of a rank of another node.
+const ELSEWHERE: u32 = u32::MAX;
 const SMALLEST_STORE: usize = 32 << 10;
 
 /// What other ranks of the node know of a rank.
@@ -60,6 +64,8 @@ const _: () = assert!(size_of::<Mailbox>() <= PAGE);
 #[derive(Debug, Default)]
 struct Outgoing {
     writer: Option<Writer>,
+    /// Messages among the records.
+    messages: u64,
     /// Records that found no room.
     kept: VecDeque<Vec<u8>>,
 }
@@ -69,6 +75,8 @@ struct Outgoing {
 pub struct Node {
     file: SharedFile,
     ranks: Vec<usize>,
+    /// By world rank: the number on the node, or [`ELSEWHERE`].
+    index: Vec<u32>,
     me: usize,
     store: usize,
     out: Vec<Mutex<Outgoing>>,
@@ -118,6 +126,9 @@ impl Node {
             store,
             out: (0..n).map(|_| Mutex::default()).collect(),
             keeping: AtomicBool::new(false),
+            index: (0..topology.size())
+                .map(|rank| ranks.binary_search(&rank).map_or(ELSEWHERE, |index| index as u32))
+                .collect(),
             ranks,
         };
         let reserved = node.file.reserve(me * PAGE, PAGE).map_err(|e| {
@@ -148,7 +159,7 @@ impl Node {
     /// The number on the node of a world rank, if it is on it.
     #[inline]
     pub fn index_of(&self, world: usize) -> Option<usize> {
-        self.ranks.binary_search(&world).ok()
+        self.index.get(world).filter(|&&index| index != ELSEWHERE).map(|&index| index as usize)
     }
 
     /// The world rank of a number on the node.
@@ -159,6 +170,12 @@ impl Node {
     /// Longest record.
     pub fn longest(&self) -> usize {
         self.store / 4
+    }
+
+    /// Longest data that comes with its header.
+    #[inline]
+    pub fn eager_limit(&self) -> usize {
+        self.longest() - size_of::<Head>() - MAX_HEADER
     }
 
     fn open(&self, index: usize) -> Result<Writer> {
@@ -200,59 +217,72 @@ impl Node {
         }
     }
 
-    /// Sends a record that consists of `parts`. Where there is no room, waits if it
-    /// may, else keeps the record.
+    /// Sends a record that consists of `parts`, and counts it if it is a message. Where
+    /// there is no room, waits if it may, else keeps the record.
     #[inline]
     pub fn send(
         &self,
         engine: &Engine,
         index: usize,
         parts: &[&[u8]],
-        may_wait: bool,
+        (message, may_wait): (bool, bool),
     ) -> Result<()> {
         loop {
             {
                 let mut out = self.out[index].lock();
                 if out.kept.is_empty() {
-                    if out.writer.is_none() {
-                        out.writer = Some(self.open(index)?);
-                    }
-                    if let Some(writer) = &mut out.writer
-                        && writer.write(parts)
-                    {
+                    // Counted before it leaves.
+                    out.messages += u64::from(message);
+                    if self.write(index, &mut out, parts)? {
                         drop(out);
                         self.alert(index);
                         return Ok(());
                     }
+                    out.messages -= u64::from(message);
                 }
                 if !may_wait {
+                    out.messages += u64::from(message);
                     out.kept.push_back(parts.concat());
                     self.keeping.store(true, Ordering::Release);
                     return Ok(());
                 }
             }
-            let size = parts.iter().map(|p| p.len()).sum();
-            let rank = self.ranks[index];
-            wait::until(
-                engine,
-                &|| format!("room for a message to rank {rank}, which is behind in taking them"),
-                || {
-                    let mut out = self.out[index].lock();
-                    self.send_kept(index, &mut out);
-                    Ok(out.kept.is_empty() && out.writer.as_mut().is_none_or(|w| w.has_room(size)))
-                },
-            )?;
+            self.wait_for_room(engine, index, parts)?;
         }
+    }
+
+    #[inline]
+    fn write(&self, index: usize, out: &mut Outgoing, parts: &[&[u8]]) -> Result<bool> {
+        match &mut out.writer {
+            Some(writer) => Ok(writer.write(parts)),
+            none => Ok(none.insert(self.open(index)?).write(parts)),
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&self, engine: &Engine, index: usize, parts: &[&[u8]]) -> Result<()> {
+        let size = parts.iter().map(|p| p.len()).sum();
+        let rank = self.ranks[index];
+        wait::until(
+            engine,
+            &|| format!("room for a message to rank {rank}, which is behind in taking them"),
+            || {
+                let mut out = self.out[index].lock();
+                self.send_kept(index, &mut out);
+                Ok(out.kept.is_empty() && out.writer.as_mut().is_none_or(|w| w.has_room(size)))
+            },
+        )
+    }
+
+    /// Messages that this rank has sent to others of the node.
+    pub fn messages(&self) -> u64 {
+        self.out.iter().map(|out| out.lock().messages).sum()
     }
 
     /// Writes a record if there is room now and nothing is kept before it.
     pub fn try_send(&self, index: usize, parts: &[&[u8]]) -> Result<bool> {
         let mut out = self.out[index].lock();
-        if out.writer.is_none() {
-            out.writer = Some(self.open(index)?);
-        }
-        let written =
-            out.kept.is_empty() && out.writer.as_mut().is_some_and(|writer| writer.write(parts));
+        let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
         drop(out);
         if written {
             self.alert(index);
@@ -262,7 +292,7 @@ impl Node {
 
     /// Sends what was kept, as far as there is room; true if anything was sent.
     fn send_kept(&self, index: usize, out: &mut Outgoing) -> bool {
-        let Outgoing { writer: Some(writer), kept } = out else { return false };
+        let Outgoing { writer: Some(writer), kept, .. } = out else { return false };
         let mut any = false;
         while let Some(record) = kept.front() {
             if !writer.write(&[record]) {
@@ -278,10 +308,13 @@ impl Node {
     }
 
     /// Sends what was kept for any rank; true if anything was sent.
+    #[inline]
     pub fn send_all_kept(&self) -> bool {
-        if !self.keeping.load(Ordering::Acquire) {
-            return false;
-        }
+        self.keeping.load(Ordering::Acquire) && self.send_all_kept_now()
+    }
+
+    #[cold]
+    fn send_all_kept_now(&self) -> bool {
         let (mut any, mut left) = (false, false);
         self.keeping.store(false, Ordering::SeqCst);
         for (index, out) in self.out.iter().enumerate() {
@@ -326,14 +359,14 @@ impl Node {
         self.mailbox(self.me).attended.store(attended.into(), Ordering::Release);
     }
 
-    /// Sleeps until the bell rings, at most for `nap`, unless `ready` finds
-    /// something to do.
-    pub fn sleep(&self, nap: Duration, ready: impl FnOnce() -> bool) {
+    /// Sleeps until the bell rings, at most as long as `nap` says, which looks whether
+    /// there is something to do.
+    pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         let mailbox = self.mailbox(self.me);
         mailbox.sleepers.fetch_add(1, Ordering::SeqCst);
         let bell = mailbox.bell.load(Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if !ready() {
+        if let Some(nap) = nap() {
             futex::wait(&mailbox.bell, bell, nap);
         }
         mailbox.sleepers.fetch_sub(1, Ordering::SeqCst);

@@ -25,7 +25,7 @@ impl Engine {
             self.flush_hooks(false)?;
             // What is here is handled before it is counted.
             while am.poll(self)? {}
-            let mine = [am.sent.load(Ordering::Acquire), am.all_handled()];
+            let mine = [am.all_sent(), am.all_handled()];
             let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
             let sums = all.iter().fold([0u64; 2], |s, c| [s[0] + c[0], s[1] + c[1]]);
             if sums[0] == sums[1] && before == Some(sums) {

@@ -4,14 +4,13 @@
 //! Longer data is announced; it leaves when the target knows its place, and then
 //! the target says so (or MPI does).
 
-use super::state::{self, Awaited, Local};
+use super::state::{self, Am, Awaited, Local};
 use super::wire::{Head, Kind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::error::{Result, fail};
 use crate::path::message::am::AM_EAGER;
 use crate::peer::Tally;
 use crate::runtime::Engine;
-use std::mem::size_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -61,7 +60,6 @@ impl Engine {
         if am.handlers.get(handler).is_none_or(|e| e.gone.load(Ordering::Relaxed)) {
             fail!(Argument, "no handler has the number {}", handler.0);
         }
-        am.sent.fetch_add(1, Ordering::AcqRel);
         let Signals { origin, completion } = signals;
         let token = match completion {
             Signal::None => 0,
@@ -69,11 +67,8 @@ impl Engine {
         };
         // SAFETY: passed on from the caller.
         let sent = unsafe { self.hand_over(target, handler, header, data, origin, token) };
-        if sent.is_err() {
-            am.sent.fetch_sub(1, Ordering::AcqRel);
-            if token != 0 {
-                am.tokens.lock().take(token);
-            }
+        if sent.is_err() && token != 0 {
+            am.tokens.lock().take(token);
         }
         sent
     }
@@ -98,17 +93,20 @@ impl Engine {
             _ => unsafe { std::slice::from_raw_parts(at, len) },
         };
         if target == self.rank() {
-            self.send_locally(handler, header, bytes, token)?;
+            self.counted(am, || self.send_locally(handler, header, bytes, token))?;
             origin.tell(self);
             return Ok(());
         }
         let on_node = am.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
-        if len <= self.eager_limit(target) {
+        if len <= on_node.map_or(AM_EAGER, |(node, _)| node.eager_limit()) {
             let head = Head::message(Kind::Whole, handler, header.len(), len, token);
             let parts = [bytemuck::bytes_of(&head), header, bytes];
             match on_node {
-                Some((node, index)) => node.send(self, index, &parts, may_wait)?,
-                None => self.messenger()?.am_whole(self, target, &parts)?,
+                Some((node, index)) => node.send(self, index, &parts, (true, may_wait))?,
+                None => {
+                    let messenger = self.messenger()?;
+                    self.counted(am, || messenger.am_whole(self, target, &parts))?
+                }
             }
             origin.tell(self);
             return Ok(());
@@ -138,7 +136,7 @@ impl Engine {
                 let name = am.tokens.lock().add(awaited);
                 let source = Source { address: address as u64, token: name };
                 let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];
-                if let Err(error) = node.send(self, index, &parts, may_wait) {
+                if let Err(error) = node.send(self, index, &parts, (true, may_wait)) {
                     am.tokens.lock().take(name);
                     return Err(error);
                 }
@@ -146,7 +144,10 @@ impl Engine {
             // SAFETY: the data stays valid until the signal is told, or with `keep`.
             None => unsafe {
                 let parts = [bytemuck::bytes_of(&head), header];
-                self.messenger()?.am_long(self, target, &parts, (at, len), keep, signal)?;
+                let messenger = self.messenger()?;
+                self.counted(am, || {
+                    messenger.am_long(self, target, &parts, (at, len), keep, signal)
+                })?;
             },
         }
         if let Some(tally) = waits {
@@ -155,6 +156,17 @@ impl Engine {
         }
         after.tell(self);
         Ok(())
+    }
+
+    /// Counts a message before it leaves; the node's rings do so themselves.
+    #[inline]
+    fn counted(&self, am: &Am, send: impl FnOnce() -> Result<()>) -> Result<()> {
+        am.sent.fetch_add(1, Ordering::AcqRel);
+        let sent = send();
+        if sent.is_err() {
+            am.sent.fetch_sub(1, Ordering::AcqRel);
+        }
+        sent
     }
 
     fn send_locally(
@@ -172,8 +184,12 @@ impl Engine {
             return Ok(());
         }
         loop {
-            if let Some(_dispatch) = am.dispatch.try_lock() {
-                return am.deliver_local(self, handler, header, data, token);
+            if let Some(dispatch) = am.dispatch.try_lock() {
+                am.deliver_local(self, handler, header, data, token)?;
+                drop(dispatch);
+                // What came meanwhile has found the lock taken.
+                am.look_again(self);
+                return Ok(());
             }
             // Another thread of this rank runs handlers, or has locked them.
             std::thread::yield_now();
@@ -186,8 +202,8 @@ impl Engine {
             return usize::MAX;
         }
         let node = self.am().ok().and_then(|am| am.node.as_ref());
-        match node.and_then(|node| node.index_of(target).map(|_| node.longest())) {
-            Some(longest) => longest - size_of::<Head>() - MAX_HEADER,
+        match node.and_then(|node| node.index_of(target).map(|_| node.eager_limit())) {
+            Some(limit) => limit,
             None => AM_EAGER,
         }
     }

@@ -196,7 +196,7 @@ pub struct Am {
     /// A thread sends what has grown old.
     pub(super) flushing: AtomicBool,
     pub(super) hooks: RwLock<Vec<Hook>>,
-    /// Messages that this rank has sent.
+    /// Messages that this rank has sent, without those in the node's rings.
     pub(super) sent: AtomicU64,
     /// Messages that were handled here under the dispatcher's lock.
     pub(super) handled: AtomicU64,
@@ -207,7 +207,7 @@ pub struct Am {
 impl std::fmt::Debug for Am {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Am")
-            .field("sent", &self.sent)
+            .field("sent", &self.all_sent())
             .field("handled", &self.all_handled())
             .field("later", &self.later)
             .finish_non_exhaustive()

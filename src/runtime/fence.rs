@@ -2,6 +2,7 @@
 //! the engine's part in waiting.
 
 use super::{Engine, POKE_EVERY};
+use crate::am::deliver::Rings;
 use crate::error::{Result, fail};
 use crate::mpi::p2p;
 use crate::path::Path;
@@ -182,24 +183,26 @@ impl Engine {
 impl Progress for Engine {
     #[inline]
     fn poll(&self) -> Result<bool> {
-        if let Some(am) = self.started_am()
-            && am.poll(self)?
-            && !count(&self.polls).is_multiple_of(BUSY_POKE)
-        {
+        let polls = count(&self.polls);
+        let busy = match self.started_am() {
+            Some(am) => am.poll(self)?,
+            None => false,
+        };
+        if busy && !polls.is_multiple_of(BUSY_POKE) {
             return Ok(true);
         }
         if !self.watched.load(Ordering::Relaxed) {
             self.flush_aged_sometimes()?;
         }
         match &self.messenger {
-            Some(messenger) => messenger.poll(self),
+            Some(messenger) => Ok(busy | messenger.poll(self)?),
             None => {
                 // The host's own messages may need this rank: a call of ours is to
                 // make progress for them as MPI's blocking calls do.
-                if count(&self.polls) % POKE_EVERY == POKE_EVERY - 1 {
+                if polls.is_multiple_of(POKE_EVERY) {
                     p2p::poke(&*self.world.comm()?)?;
                 }
-                Ok(false)
+                Ok(busy)
             }
         }
     }
@@ -209,7 +212,7 @@ impl Progress for Engine {
         let nap = if self.has_messages() {
             nap
         } else {
-            self.polls.store(POKE_EVERY - 1, Ordering::Relaxed);
+            self.polls.store(0, Ordering::Relaxed);
             Duration::from_millis(1)
         };
         self.absent(|| crate::futex::wait(word, value, nap));
@@ -222,7 +225,9 @@ impl Progress for Engine {
     }
     fn nap(&self, nap: Duration) {
         match self.started_am().and_then(|am| Some((am, am.node.as_ref()?))) {
-            Some((am, node)) => self.absent(|| node.sleep(nap, || am.ready())),
+            Some((am, node)) => {
+                self.absent(|| node.sleep(|| (am.rings() != Rings::Ready).then_some(nap)))
+            }
             None => std::thread::sleep(nap),
         }
     }

@@ -66,7 +66,7 @@ pub struct Engine {
 
 /// How many polls of a waiting rank without messages lie between two occasions
 /// for MPI to make progress.
-const POKE_EVERY: u32 = 64;
+const POKE_EVERY: u32 = 256;
 
 static CURRENT: AtomicPtr<Engine> = AtomicPtr::new(std::ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
