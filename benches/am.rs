@@ -85,7 +85,11 @@ impl Handler for Place {
     }
 }
 
-/// The table of RandomAccess.
+/// Words of the tables of RandomAccess, as powers of two: one that the cache holds, so
+/// that messages are what is measured, and one that it does not.
+const TABLES: [u32; 2] = [18, 22];
+
+/// A table of RandomAccess.
 struct Table(*mut u64, usize);
 // SAFETY: handlers of a rank run one at a time, and nobody else touches the table
 // while updates are under way.
@@ -502,9 +506,10 @@ impl Bench {
         Some(bytes as usize)
     }
 
-    fn updates(&self, table: *mut u64, bits: u32) {
+    fn updates(&self, table: *mut u64, which: usize) {
+        let (bits, handler) = (TABLES[which], self.ids[3 + which]);
         let aggregator =
-            Aggregator::new(&self.engine, self.ids[3], &[], 8, 64 << 10).expect("aggregator");
+            Aggregator::new(&self.engine, handler, &[], 8, 64 << 10).expect("aggregator");
         let n = if self.quick { 4_000_000 } else { 30_000_000 };
         let (mut ours, mut hands) = (Vec::new(), Vec::new());
         // Each twice with the same numbers: the table must be zero again afterwards.
@@ -521,7 +526,7 @@ impl Bench {
         let limit = if self.over_mpi { 0.0 } else { (0.6 * hand).max(60.0) };
         let wanted = format!(">= {limit:.0} M/s");
         self.row(&Row {
-            what: "RandomAccess",
+            what: &format!("RandomAccess, {} MiB a rank", (8 << bits) >> 20),
             value: ours,
             unit: "M/s",
             beside: &beside,
@@ -570,18 +575,18 @@ fn main() -> ExitCode {
         );
         return launch();
     }
-    const BITS: u32 = 22;
     // SAFETY: no communicator is given.
     let engine = unsafe { Engine::start(None) }.expect("start");
     assert_eq!(engine.size(), 2, "the benchmark is for two ranks");
-    let mut table = vec![0u64; 1 << BITS];
+    let mut table = vec![0u64; 1 << TABLES[1]];
     let mut place = vec![0u8; 16 << 20];
     let table = table.as_mut_ptr();
     let handlers: Vec<(&str, Arc<dyn Handler>)> = vec![
         ("count", Arc::new(Count)),
         ("answer", Arc::new(Answer)),
         ("place", Arc::new(Place(place.as_mut_ptr()))),
-        ("table", Arc::new(Table(table, 1 << BITS))),
+        ("small table", Arc::new(Table(table, 1 << TABLES[0]))),
+        ("table", Arc::new(Table(table, 1 << TABLES[1]))),
     ];
     let handlers = handlers.into_iter().map(|(name, h)| (name.to_string(), h)).collect();
     let ids = engine.register_handlers(handlers).expect("register");
@@ -600,7 +605,7 @@ fn main() -> ExitCode {
         ("reaction", &|| bench.reaction()),
         ("bandwidth", &|| bench.bandwidth()),
         ("rate", &|| bench.rate()),
-        ("updates", &|| bench.updates(table, BITS)),
+        ("updates", &|| (0..2).for_each(|which| bench.updates(table, which))),
         ("idle", &|| bench.idle()),
     ];
     run.iter().filter(|(part, _)| wanted(part)).for_each(|(_, run)| run());
