@@ -39,6 +39,7 @@ use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::peer::Tally;
 use crate::runtime::Engine;
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
@@ -139,6 +140,14 @@ pub struct Messenger {
 
 /// Buffers kept for reuse.
 const KEEP_BUFFERS: usize = 64;
+/// Those that a thread keeps for itself, so that small messages need no lock for them.
+const KEEP_AT_HAND: usize = 4;
+/// Longest of these.
+const SMALL_BUFFER: usize = 4 << 10;
+
+thread_local! {
+    static AT_HAND: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
 
 impl Messenger {
     /// Makes the two communicators. Collective.
@@ -169,13 +178,25 @@ impl Messenger {
 
     /// An empty buffer with room for `bytes`.
     fn buffer(&self, bytes: usize) -> Vec<u8> {
-        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        let at_hand = AT_HAND.with_borrow_mut(Vec::pop);
+        let mut buffer = at_hand.or_else(|| self.buffers.lock().pop()).unwrap_or_default();
         buffer.clear();
         buffer.reserve(bytes);
         buffer
     }
 
     fn recycle(&self, buffer: Vec<u8>) {
+        let kept = buffer.capacity() <= SMALL_BUFFER
+            && AT_HAND.with_borrow(|at_hand| at_hand.len() < KEEP_AT_HAND);
+        if kept {
+            AT_HAND.with_borrow_mut(|at_hand| at_hand.push(buffer));
+        } else {
+            self.recycle_for_all(buffer);
+        }
+    }
+
+    #[cold]
+    fn recycle_for_all(&self, buffer: Vec<u8>) {
         let mut buffers = self.buffers.lock();
         if buffers.len() < KEEP_BUFFERS && buffer.capacity() <= 1 << 20 {
             buffers.push(buffer);
@@ -250,6 +271,10 @@ impl Messenger {
             let accepted = self.accept(engine, core, arrived.source, message);
             core.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
+            // Another look costs a call of MPI, and this may be what a thread waits for.
+            if engine.waiters().load(Ordering::Relaxed) > 0 && core.requests.is_empty() {
+                break;
+            }
         }
         if !busy {
             core.inbox.post_all(&self.requests)?;
