@@ -1,8 +1,10 @@
 //! A ring of records from one rank to another of its node, in shared memory.
 //!
-//! The ring consists of *cells* of one cache line and of a *store*. A record of up to
-//! [`INLINE`] bytes lies in its cell, so that a small message is one cache line on
-//! its way; a longer one lies in the store and its cell says where. A cell is full
+//! The ring consists of *cells* and of a *store*. A record of up to [`INLINE`] bytes
+//! lies in its cell, so that a small message is one cache line on its way, or two; a
+//! longer one lies in the store and its cell says where. A cell is as long as what
+//! processors fetch at a time, so that nobody gets the next one, which the other side
+//! looks at, along with it. A cell is full
 //! when its stamp is the number of the present lap, so the reader looks at the cell
 //! alone, and nobody clears anything.
 //!
@@ -16,19 +18,23 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
+/// Processors fetch lines in pairs.
+const CELL: usize = 2 * LINE;
 /// Cells of a ring.
 pub const CELLS: u64 = 256;
 /// Bytes of a record that lie in its cell.
-pub const INLINE: usize = LINE - 8;
+pub const INLINE: usize = CELL - 8;
 /// The reader's counts.
-const HEAD: usize = LINE;
+const HEAD: usize = CELL;
 
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 struct Cell {
     stamp: AtomicU32,
     size: u32,
     bytes: [u8; INLINE],
 }
+
+const _: () = assert!(size_of::<Cell>() == CELL);
 
 #[repr(C)]
 struct Counts {
@@ -40,7 +46,7 @@ struct Counts {
 
 /// Bytes of a ring whose store has `store` bytes.
 pub const fn bytes(store: usize) -> usize {
-    HEAD + CELLS as usize * LINE + store
+    HEAD + CELLS as usize * CELL + store
 }
 
 /// Where a ring lies.
@@ -57,11 +63,11 @@ impl Place {
         unsafe { &*self.base.cast() }
     }
     fn cell(&self, n: u64) -> *mut Cell {
-        self.base.wrapping_add(HEAD + (n % CELLS) as usize * LINE).cast()
+        self.base.wrapping_add(HEAD + (n % CELLS) as usize * CELL).cast()
     }
     fn store_at(&self, position: u64) -> *mut u8 {
         let offset = (position % self.store as u64) as usize;
-        self.base.wrapping_add(HEAD + CELLS as usize * LINE + offset)
+        self.base.wrapping_add(HEAD + CELLS as usize * CELL + offset)
     }
 }
 
@@ -262,9 +268,9 @@ mod tests {
     #[test]
     fn records_arrive_in_order_and_whole() {
         const STORE: usize = 4096;
-        let mut memory = vec![[0u64; 8]; bytes(STORE) / 64 + 1];
+        let mut memory = vec![[0u64; 16]; bytes(STORE) / 128 + 1];
         let base = memory.as_mut_ptr() as usize;
-        let base = base.next_multiple_of(64) as *mut u8 as usize;
+        let base = base.next_multiple_of(128) as *mut u8 as usize;
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 // SAFETY: the memory outlives the scope and there is one writer.
