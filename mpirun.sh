@@ -3,7 +3,9 @@
 #        ./mpirun.sh [--mpi mpich|openmpi] -n N [--node-size K] --example NAME [ARGS]
 #
 # Runs an MPI program on N ranks with Portolan's library in reach, or builds and
-# runs an example: examples/NAME.rs, examples/NAME/main.rs or examples/c/NAME.c.
+# runs an example: examples/NAME.rs, examples/NAME/main.rs, examples/c/NAME.c or
+# examples/c/NAME.cpp, the last two with further sources NAME_*.c beside them. Where one
+# name has several, c/NAME is that in C, and NAME.cpp that in C++.
 #
 #   --mpi M        the MPI to use; the default is $PORTOLAN_MPI, else mpich
 #   --node-size K  treat each K ranks as a node of their own that shares no
@@ -45,28 +47,65 @@ install_if_stale() {
   fi
 }
 
-build_c_example() { # source, program
-  local before=() after=(-larmci)
-  if grep -qE '^ *# *include *[<"]ga\.h[>"]' "$1"; then
+# The files of a C or C++ example beside its main source.
+parts_of() { # main source
+  local file
+  for file in "${1%.*}"_*."${1##*.}" "${1%.*}.h"; do
+    if [[ -e $file ]]; then echo "$file"; fi
+  done
+}
+
+build_c_example() { # main source, program
+  local files=("$1") sources=() file compiler=("$MPICC") before=() after=()
+  while read -r file; do files+=("$file"); done < <(parts_of "$1")
+  for file in "${files[@]}"; do
+    if [[ $file != *.h ]]; then sources+=("$file"); fi
+  done
+  includes() { # pattern of a header
+    grep -qE "^ *# *include *[<\"]($1)[>\"]" "${files[@]}"
+  }
+  if [[ $1 == *.cpp ]]; then compiler=("$MPICXX" -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX); fi
+  if includes 'ga\.h'; then
     # Our directory comes first, so that its libarmci-MPI serves Global Arrays.
     read -ra before <<<"$("$GA_CONFIG" --cppflags)"
     read -ra after <<<"$("$GA_CONFIG" --ldflags --libs --flibs)"
+  else
+    # Each interface by its own name.
+    if includes 'mercury\w*\.h'; then after+=(-lmercury); fi
+    if includes 'na\.h'; then after+=(-lna); fi
+    if includes 'x10/\w+\.h'; then after+=(-lx10); fi
+    if includes 'lapif?\.h'; then after+=(-llapi_r); fi
+    if includes 'cp\.h'; then after+=(-lcompose); fi
+    if includes 'armcix?\.h' || ((${#after[@]} == 0)); then after+=(-larmci); fi
   fi
   mkdir -p "$(dirname "$2")"
-  "$MPICC" -O2 -Wall "-I$PREFIX/include" "${before[@]}" "$1" -o "$2" \
+  "${compiler[@]}" -O2 -Wall -pthread "-I$PREFIX/include" "${before[@]}" "${sources[@]}" -o "$2" \
     "-L$PREFIX/lib" "${after[@]}" -lm "-Wl,-rpath,$PREFIX/lib"
+}
+
+# Whether a program is older than one of the files that it is made of.
+is_stale() { # program, files ...
+  local file
+  for file in "${@:2}"; do
+    if [[ ! $1 -nt $file ]]; then return 0; fi
+  done
+  return 1
 }
 
 if [[ -n $example ]]; then
   "$ROOT/scripts/setup.sh" --quiet --mpi "$MPI" >&2
-  source=$ROOT/examples/c/$example.c
+  source=''
+  for file in "$ROOT/examples/c/${example#c/}"{,.c,.cpp}; do
+    if [[ -z $source && -f $file ]]; then source=$file; fi
+  done
   if [[ -e $ROOT/examples/$example.rs || -e $ROOT/examples/$example/main.rs ]]; then
     (cd "$ROOT" && cargo build --release --example "$example")
     program=$CARGO_TARGET_DIR/release/examples/$example
-  elif [[ -e $source ]]; then
+  elif [[ -n $source ]]; then
     install_if_stale
-    program=$CARGO_TARGET_DIR/examples-c/$example
-    if [[ ! $program -nt $source || ! $program -nt $PREFIX/lib/pkgconfig/portolan.pc ]]; then
+    program=$CARGO_TARGET_DIR/examples-c/${example#c/}
+    readarray -t parts < <(parts_of "$source")
+    if is_stale "$program" "$source" "${parts[@]}" "$PREFIX/lib/pkgconfig/portolan.pc"; then
       build_c_example "$source" "$program"
     fi
   else

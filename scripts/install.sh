@@ -32,6 +32,8 @@ FACES=(
   "x10 x10"
   "lapi lapi_r"
   "compose compose"
+  "mercury mercury"
+  "na na"
 )
 PROGRAMS=(portolan-info)
 

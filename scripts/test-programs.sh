@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Usage: scripts/test-programs.sh --mpi mpich|openmpi [--quick|--full] [FILTER]
 #
-# Builds the programs of tests/c, tests/fortran and tests/ga against the library
-# installed in target/MPI/prefix, as users build theirs, and runs each with several
-# numbers of ranks and transfer paths. A program passes when it ends with exit code 0
-# and one line `PASS name`; a call that must end the job passes when it does. One line
+# Builds the programs of tests/c, tests/fortran and tests/ga, and some examples, against
+# the library installed in target/MPI/prefix, as users build theirs, and runs each with
+# several numbers of ranks and transfer paths. A program passes when it ends with exit code
+# 0 and one line `PASS name`; a call that must end the job passes when it does. One line
 # a case; the last line is `N passed, N failed`, and the exit code is 0 when none failed.
 #
 #   --quick   fewer numbers of ranks
@@ -38,7 +38,7 @@ LIMIT=90 # seconds for one run
 BIN=$CARGO_TARGET_DIR/programs
 RUN=programs-$$ # marks our processes
 OUT=$BIN/stdout ERR=$BIN/stderr
-mkdir -p "$BIN"/{c,ga,fortran,link,cmake}
+mkdir -p "$BIN"/{c,ga,fortran,link,cmake,examples}
 exec 9>"$BIN/.lock"
 flock -n 9 || { echo "waiting for another run in $BIN" >&2 && flock 9; }
 
@@ -83,7 +83,7 @@ read -ra GA_FORTRAN <<<"$("$GA_CONFIG" --fflags)"
 # Sets command to what builds a program, and linked to what ldd must then say of it.
 how_to_build() { # program
   local name=${1#*/} out=$BIN/$1 link=armci
-  case $name in x10_*) link=x10 ;; lapi_*) link=lapi_r ;; cp_*) link=compose ;; esac
+  case $name in x10_*) link=x10 ;; lapi_*) link=lapi_r ;; cp_*) link=compose ;; mercury_*) link=mercury ;; esac
   linked="libportolan\.so\.0 => $PREFIX/lib/"
   case $1 in
     c/cxx | c/*_cxx) # -Wextra finds fault with the C++ interface of Open MPI's mpi.h
@@ -104,6 +104,12 @@ how_to_build() { # program
         -o "$out" "${LINK[@]}" -llapi_r) ;;
     fortran/*)
       command=("$MPIFORT" -O1 -g -Wall -J "$BIN/fortran" "tests/fortran/$name.f90" -o "$out" "${LINK[@]}" -larmci) ;;
+    examples/io_forwarding.c)
+      command=("$MPICC" -O2 -Wall -Wextra -Werror -pthread "${INCLUDE[@]}" examples/c/io_forwarding*.c -o "$out"
+        "${LINK[@]}" -lmercury) ;;
+    examples/*) # in Rust
+      linked=''
+      command=(build_example "$name" "$out") ;;
     link/*.static) # the archive and nothing else
       linked=''
       command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/${name%.*}.c" -o "$out" "-L$PREFIX/lib" "-l:lib$link.a") ;;
@@ -125,6 +131,10 @@ how_to_build() { # program
 build_with_library() { # source, program, linker flags ...
   "${C99[@]}" "${INCLUDE[@]}" -DLIBRARY -shared -fPIC "$1" -o "$2.so" &&
     "${C99[@]}" "${INCLUDE[@]}" "$1" -o "$2" "${@:3}"
+}
+
+build_example() { # name of a Rust example, program
+  cargo build --release --example "$1" && cp "$CARGO_TARGET_DIR/release/examples/$1" "$2"
 }
 
 write_cmake() { # name of a C program
@@ -251,6 +261,30 @@ judge_abort() {
   fi
 }
 
+# An example of I/O forwarding: its files were read back as written, and are gone.
+judge_forwarding() {
+  judge_end 0 '^io_forwarding: all [0-9]+ digests agree$'
+}
+
+# An exit code, a line of the output, and no directory of an I/O rank left.
+judge_end() { # code, pattern
+  local left
+  left=$(sed -n 's/^I\/O rank [0-9]*: pid [0-9]*, files in //p' "$OUT" | while read -r dir; do
+    if [[ -e $dir ]]; then echo "$dir"; fi
+  done)
+  if [[ -n $why ]]; then
+    bad "$case" "$why" "$ERR" "$OUT"
+  elif ((code != $1)); then
+    bad "$case" "exit code $code, expected $1" "$ERR" "$OUT"
+  elif ! grep -aqE "$2" "$OUT" || ! grep -aq 'No space left on device' "$OUT"; then
+    bad "$case" "does not say '$2', and which errors came" "$ERR" "$OUT"
+  elif [[ -n $left ]]; then
+    bad "$case" "leaves $left" "$ERR" "$OUT"
+  else
+    ok "$case"
+  fi
+}
+
 # A program that must be refused, with this text among its output.
 judge_refused() { # text
   if [[ -n $why ]]; then
@@ -297,6 +331,62 @@ run_other_library() {
   judge_refused 'this library was built for .* but the program runs on'
 }
 
+DYNAMIC="c/mercury_dynamic server and clients [jobs=3]"
+
+# A server and two clients, each a job of its own, that find each other by a file.
+run_dynamic() {
+  wanted "$DYNAMIC" || return 0
+  if [[ $MPI != openmpi ]] || ! command -v ompi-server >/dev/null; then
+    echo "skip $case: no ompi-server for $MPI"
+    return
+  fi
+  if [[ ! -x $BIN/c/mercury_dynamic ]]; then build_all c/mercury_dynamic; fi
+  [[ -x $BIN/c/mercury_dynamic ]] || return 0
+  launch "PORTOLAN_TEST_RANKS=1" "PORTOLAN_TEST_SECONDS=$((LIMIT - 10))" \
+    tests/c/mercury_dynamic.sh "$BIN/c/mercury_dynamic" "${LAUNCH[@]}"
+  if [[ -n $why ]]; then
+    bad "$case" "$why" "$ERR" "$OUT"
+  elif ((code != 0)); then
+    bad "$case" "exit code $code" "$ERR" "$OUT"
+  elif (($(grep -ac '^PASS mercury_dynamic$' "$OUT") != 3)); then
+    bad "$case" "not all three jobs pass" "$ERR" "$OUT"
+  else
+    ok "$case"
+  fi
+}
+
+TERMINATED=(examples/io_forwarding examples/io_forwarding.c)
+
+# Sends SIGTERM to the first I/O rank when it has written some files.
+terminate_server() {
+  local pid='' dir='' i
+  for i in {1..600}; do
+    read -r pid dir < <(sed -n 's/^I\/O rank 0: pid \([0-9]*\), files in /\1 /p' "$OUT" 2>/dev/null) || true
+    if [[ -n $dir && -e $dir/rank-1-file-3 ]]; then
+      kill -TERM "$pid"
+      return
+    fi
+    sleep 0.05
+  done
+}
+
+# An I/O rank under SIGTERM completes what it has begun, and the job ends in order.
+run_terminated() { # program
+  local helper
+  wanted "$1 SIGTERM to the server [n=2]" || return 0
+  [[ -x $BIN/$1 ]] || return 0
+  : >"$OUT"
+  terminate_server 9>&- &
+  helper=$!
+  launch "${LAUNCH[@]}" -n 2 "$BIN/$1" --size 16M --files 80 --window 4
+  kill "$helper" 2>/dev/null || true
+  wait "$helper" || true
+  if [[ -z $why ]] && ! grep -aqE '^I/O rank 0: SIGTERM; [0-9]+ calls are completed first$' "$OUT"; then
+    why="SIGTERM is not told"
+  fi
+  judge_end 3 '^io_forwarding: ended early by SIGTERM: [0-9]+ of 80 files written whole, 0 compared, none differs$'
+}
+
 # -------------------------------------------------------------------- matrix
 
 COMPOSE=(cp_patterns cp_random cp_store cp_errors)
@@ -309,12 +399,29 @@ X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggre
 LAPI=(lapi_abi lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_errors
   lapi_environment lapi_interpose lapi_cxx)
 LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_errors lapi_environment)
+ALONE=(mercury_checksum mercury_proc mercury_macros mercury_cxx mercury_symbols) # they do not communicate
+MERCURY=(mercury_na mercury_rpc mercury_bulk mercury_errors mercury_stubs)
 GA=(ga_fortran)
 for f in tests/ga/*.c; do GA+=("$(basename "$f" .c)"); done
 GA_SOME=(ga_acc ga_copy ga_dgemm ga_elem ga_groups ga_nonblocking ga_patches ga_read_inc ga_scatter)
 
 plan_all() {
   local p n
+  for p in "${ALONE[@]}"; do plan pass "c/$p" 1 ''; done
+  plan pass c/mercury_dynamic 1 ''
+  for p in "${MERCURY[@]}"; do
+    plan pass "c/$p" 2 ''
+    if [[ -z $quick ]]; then plan pass "c/$p" 4 node-size=2; fi
+    if [[ -n $full ]]; then
+      for n in 1 3 4; do plan pass "c/$p" "$n" ''; done
+      plan pass "c/$p" 2 path=message
+      plan pass "c/$p" 2 am=mpi
+      plan pass "c/$p" 2 'thread=0 node-size=1'
+      plan pass "c/$p" 3 cross-memory=off
+    fi
+    plan pass "c/$p" 3 node-size=1
+  done
+  plan pass link/mercury_rpc.static 2 ''
   for p in "${ALL[@]}"; do
     for n in 1 2 3 4; do
       if [[ -z $quick || $n == [23] ]]; then plan pass "c/$p" "$n" ''; fi
@@ -375,6 +482,14 @@ plan_all() {
   done
   for p in alone before after; do plan pass c/lifecycle 2 '' "$p"; done
   plan pass c/memory 2 '' 2500
+  for p in io_forwarding io_forwarding.c; do
+    for n in 2 4; do plan forwarding "examples/$p" "$n" '' --size 3M --files 3 --segment 10000; done
+    plan forwarding "examples/$p" 4 node-size=1 --size 3M --files 3 --io-ranks 2
+    if [[ -n $full ]]; then
+      plan forwarding "examples/$p" 1 '' --size 3M --chunk 100K --buffer 300K
+      plan forwarding "examples/$p" 3 am=mpi --size 3M --segment 3M --window 5
+    fi
+  done
   for n in 1 3; do # stored by one launch, loaded by the next one
     for p in write read; do plan pass c/cp_store "$n" '' "$p"; done
   done
@@ -406,10 +521,15 @@ for line in "${cases[@]}"; do
   programs+=("$program")
 done
 if wanted "$OTHER_LAUNCHER"; then programs+=(c/values); fi
+for p in "${TERMINATED[@]}"; do
+  if wanted "$p SIGTERM to the server [n=2]"; then programs+=("$p"); fi
+done
 readarray -t programs < <(printf '%s\n' "${programs[@]}" | sort -u)
 build_all "${programs[@]}"
 plan_aborts
 for line in "${cases[@]}"; do run_case "$line"; done
+run_dynamic
+for p in "${TERMINATED[@]}"; do run_terminated "$p"; done
 run_other_launcher
 run_other_library
 echo "$passed passed, $failed failed"

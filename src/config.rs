@@ -108,6 +108,8 @@ pub struct Config {
     pub raise_thread_level: bool,
     /// `PORTOLAN_WATCHDOG`; zero is off.
     pub watchdog: Duration,
+    /// `PORTOLAN_RPC_CHECKSUM`
+    pub rpc_checksum: String,
     /// `PORTOLAN_X10_AGGREGATE`
     pub x10_aggregate: usize,
     /// `PORTOLAN_LOG`
@@ -346,6 +348,19 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_RPC_CHECKSUM",
+        alias: None,
+        default: "crc64",
+        meaning: "checksum over the parameters of Mercury calls: crc64, crc32c, crc16, adler32 or none",
+        set: |c, v| {
+            if crate::rpc::checksum::Method::from_name(v.trim()).is_none() {
+                return Err("expected crc64, crc32c, crc16, adler32 or none".into());
+            }
+            c.rpc_checksum = v.trim().to_string();
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_X10_AGGREGATE",
         alias: Some("X10_MAX_AGG_SIZE"),
         default: "1024",
@@ -389,6 +404,7 @@ impl Default for Config {
             compose_dir: String::new(),
             raise_thread_level: true,
             watchdog: Duration::ZERO,
+            rpc_checksum: String::new(),
             x10_aggregate: 0,
             log: String::new(),
         };

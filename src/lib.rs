@@ -23,6 +23,7 @@ pub mod mpi;
 pub mod path;
 pub mod peer;
 pub mod progress;
+pub mod rpc;
 pub mod runtime;
 pub mod topology;
 pub mod transfer;

@@ -161,14 +161,15 @@ fn sleep(engine: &Engine, nap: Duration) {
         Some((am, node)) => {
             // Rings wake the thread; only MPI and what grows old must be looked at.
             let alone = !engine.has_messages() && am.collects_nothing();
-            let nap = match (am.presence.lingers(), alone) {
+            let lingers = am.presence.lingers();
+            let nap = match (lingers, alone) {
                 _ if am.is_held_up() => nap.min(HELD_UP),
                 (true, _) => LINGER,
                 (false, true) => UNDISTURBED,
                 (false, false) => nap,
             };
             node.sleep(|| match am.rings() {
-                _ if engine.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
+                _ if lingers || engine.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
                 Rings::Ready => None,
                 // Spinning would take the core from the thread that has the lock.
                 Rings::Held => Some(nap.min(HELD_UP)),
@@ -189,9 +190,9 @@ fn run(engine: &Engine, stop: &AtomicBool) {
     let mut looked = last_busy;
     let awake = if engine.has_messages() { AWAKE } else { AWAKE_BY_BELL };
     while !stop.load(Ordering::Acquire) {
-        if engine.waiters().load(Ordering::Relaxed) > 0 {
+        if engine.waiters().load(Ordering::Relaxed) > 0 || engine.lingers() {
             sleep(engine, longest);
-            // Who waits polls, but does not look after what grows old.
+            // Who waits, or will soon, polls, but does not look after what grows old.
             flush_aged(engine, &mut looked);
         } else if look(engine) {
             last_busy = Instant::now();

@@ -65,19 +65,46 @@ impl Presence {
             return false;
         }
         let mut gate = self.gate.lock();
-        if watched && waits.is_multiple_of(WAITS) {
-            let now = Instant::now();
-            if gate.counted.is_some_and(|then| now - then < OFTEN) {
-                gate.seen = waits;
-                self.lingering.store(true, Ordering::SeqCst);
-                drop(gate);
-                // The thread sleeps for long: it is to look more often now.
-                node.wake_own();
-                return false;
-            }
-            gate.counted = Some(now);
+        if watched && waits.is_multiple_of(WAITS) && self.is_often(&mut gate, waits) {
+            drop(gate);
+            // The thread sleeps for long: it is to look more often now.
+            node.wake_own();
+            return false;
         }
         self.take_back(node, waiters)
+    }
+
+    /// A thread does what it does between two waits, when others may answer at once: it
+    /// is counted as a wait, because the next one is near.
+    #[inline]
+    pub fn touch(&self, node: &Node, watched: bool) {
+        let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
+        self.waits.store(waits, Ordering::Relaxed);
+        if waits.is_multiple_of(WAITS) && watched && !self.lingers() {
+            self.touched_often(node, waits);
+        }
+    }
+
+    #[cold]
+    fn touched_often(&self, node: &Node, waits: u32) {
+        let mut gate = self.gate.lock();
+        if !self.lingering.load(Ordering::SeqCst) && self.is_often(&mut gate, waits) {
+            node.set_attended(true);
+            drop(gate);
+            node.wake_own();
+        }
+    }
+
+    /// Under the gate: whether the rank is to linger, which it then does.
+    fn is_often(&self, gate: &mut Gate, waits: u32) -> bool {
+        let now = Instant::now();
+        if gate.counted.is_some_and(|then| now - then < OFTEN) {
+            gate.seen = waits;
+            self.lingering.store(true, Ordering::SeqCst);
+            return true;
+        }
+        gate.counted = Some(now);
+        false
     }
 
     /// A waiting thread goes to sleep, and is not counted meanwhile: there is no

@@ -3,7 +3,7 @@
 //! [`boundary`] holds what every face needs: the panic boundary, the last error
 //! of a thread, the abort; [`sharing`] lets several interfaces of one program use one
 //! engine. [`armci`] is the ARMCI interface, [`compose`] compose/perform, [`lapi`] LAPI's
-//! active messages, [`x10`] X10Lib; [`extension`] holds the few calls of our own
+//! active messages, [`mercury`] function shipping, [`x10`] X10Lib; [`extension`] holds the few calls of our own
 //! (`include/portolan.h`).
 
 pub mod armci;
@@ -11,5 +11,6 @@ pub mod boundary;
 pub mod compose;
 pub mod extension;
 pub mod lapi;
+pub mod mercury;
 pub mod sharing;
 pub mod x10;

@@ -20,6 +20,7 @@
 
 mod comm;
 mod datatype;
+pub mod dynamic;
 pub mod init;
 mod interpose;
 pub mod p2p;

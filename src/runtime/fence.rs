@@ -166,6 +166,62 @@ impl Engine {
         Ok(())
     }
 
+    /// A thread does what it does between waits, and will wait soon: others need not
+    /// wake the progress thread.
+    #[inline]
+    pub(crate) fn attend(&self) {
+        if let Some(am) = self.started_am()
+            && let Some(node) = &am.node
+        {
+            am.presence.touch(node, self.watched.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Whether a thread waits so often that the progress thread stands back between
+    /// its waits as well.
+    #[inline]
+    pub(crate) fn lingers(&self) -> bool {
+        self.started_am().is_some_and(|am| am.presence.lingers())
+    }
+
+    /// Longest nap of a thread that looks after MPI.
+    pub(crate) fn idle_poll(&self) -> std::time::Duration {
+        self.config.idle_poll
+    }
+
+    /// Whether something waits here for room at another rank.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.started_am().is_some_and(|am| am.is_held_up())
+    }
+
+    /// Sleeps within a wait that has lasted: until the bell of the rank's rings, or,
+    /// without rings, until `word`, which is `value`, is woken; at most for `nap`. Not
+    /// at all where `ready` says that there is something.
+    pub(crate) fn sleep_long(
+        &self,
+        word: &AtomicU32,
+        value: u32,
+        nap: Duration,
+        ready: impl FnOnce() -> bool,
+    ) {
+        match self.started_am().and_then(|am| Some((am, am.node.as_ref()?))) {
+            Some((am, node)) => self
+                .absent(|| node.sleep(|| (am.rings() != Rings::Ready && !ready()).then_some(nap))),
+            None => crate::futex::wait(word, value, nap),
+        }
+        if !self.has_messages() {
+            // The host's own messages may need this rank: the next poll looks at them.
+            self.polls.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Wakes the threads of this rank that sleep on its bell.
+    pub(crate) fn wake_sleepers(&self) {
+        if let Some(node) = self.started_am().and_then(|am| am.node.as_ref()) {
+            node.wake_own();
+        }
+    }
+
     /// Runs something in which the thread does not poll, within a wait.
     fn absent(&self, sleep: impl FnOnce()) {
         let rings = self.started_am().and_then(|am| Some((am, am.node.as_ref()?)));

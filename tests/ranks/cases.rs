@@ -4,7 +4,7 @@ use crate::child::Ctx;
 use crate::{
     am, am_errors, am_items, am_typed, am_typed_errors, anywhere, atomics, collectives, compose,
     compose_life, consistency, driver, errors, fences, flood, groups, large, lifecycle, limits,
-    mutexes, progress, random, segments, threads,
+    mutexes, progress, random, rpc, segments, threads,
 };
 
 /// One way to run the engine.
@@ -263,6 +263,12 @@ pub const CHECKS: &[Check] = &[
     Check { name: "compose_files", seconds: 60, on: always, run: compose_life::files },
     Check { name: "compose_million", seconds: 60, on: always, run: compose::million },
     Check { name: "compose_neighbours", seconds: 60, on: always, run: compose::neighbours },
+    Check { name: "rpc_calls", seconds: 60, on: always, run: rpc::calls },
+    Check { name: "rpc_errors", seconds: 60, on: always, run: rpc::errors },
+    Check { name: "rpc_outstanding", seconds: 90, on: always, run: rpc::outstanding },
+    Check { name: "rpc_bulk", seconds: 60, on: always, run: rpc::bulk },
+    Check { name: "rpc_forgeries", seconds: 90, on: always, run: rpc::forgeries },
+    Check { name: "rpc_idle", seconds: 60, on: two, run: rpc::idle },
     Check { name: "huge_ask", seconds: 60, on: always, run: limits::huge_ask },
     Check { name: "many_segments", seconds: 120, on: two, run: segments::many },
     Check { name: "typed_values", seconds: 60, on: always, run: am_typed::values },

@@ -42,6 +42,7 @@ mod mutexes;
 mod progress;
 mod random;
 mod rng;
+mod rpc;
 mod segments;
 mod threads;
 

@@ -1,0 +1,404 @@
+/*
+ * Calls of Mercury's interface of 2013 beside MPI's own messages and memcpy.
+ *
+ *   mpiexec -n 2 rpc_bench [--quick] [--only CASE,...] [--skip CASE,...]
+ *
+ * Rank 0 is the client, rank 1 the server; PORTOLAN_RPC_CHECKSUM chooses the checksum.
+ * Prints `case<TAB>value`, medians of rounds in turn with their references:
+ *   null_poll, null_wait   microseconds of a call without parameters, where the server
+ *                          polls, or waits in HG_Handler_process with a time-out
+ *   mpi_round_trip         of 8 bytes there and back
+ *   null_64, mpi_64        million calls a second, 64 under way; of MPI two messages each
+ *   in_4k, in_64k          microseconds of a call with so much input
+ *   mpi_4k, mpi_64k        of a message of that size and an answer of 8 bytes
+ *   pull_1m, pull_16m      GB/s of HG_Bulk_transfer of so much memory, as the server sees it
+ *   memcpy_1m, memcpy_16m  of memcpy there
+ *   pull_1024              of 1,024 segments of 1 KiB
+ *   idle_percent           of a core, that a waiting server uses
+ *   idle_wake              microseconds of a call after 10 ms of silence
+ */
+#define _DEFAULT_SOURCE
+#include <mpi.h>
+#include <mercury.h>
+#include <mercury_macros.h>
+#include <portolan.h>
+#include <sys/resource.h>
+
+#include "bench.h"
+
+enum { FLIGHTS = 64, SEGMENTS = 1024, MOST_INPUT = 64 << 10 };
+
+/* Bytes as they are, their number first. */
+typedef struct {
+  uint64_t size;
+  void *bytes;
+} bytes_t;
+
+static hg_return_t hg_proc_bytes_t(hg_proc_t proc, void *data)
+{
+  bytes_t *b = data;
+  hg_return_t rc = hg_proc_uint64_t(proc, &b->size);
+  if (rc == HG_SUCCESS && hg_proc_get_op(proc) != HG_FREE) {
+    void *at = hg_proc_save_ptr(proc, b->size);
+    if (!at)
+      return HG_OVERFLOW;
+    if (hg_proc_get_op(proc) == HG_ENCODE)
+      memcpy(at, b->bytes, b->size);
+    else
+      memcpy(b->bytes = malloc(b->size), at, b->size);
+    rc = hg_proc_restore_ptr(proc, at, b->size);
+  } else if (rc == HG_SUCCESS) {
+    free(b->bytes);
+  }
+  return rc;
+}
+
+MERCURY_GEN_PROC(memory_t, ((hg_bulk_t)(bulk)))
+MERCURY_GEN_PROC(number_t, ((double)(value)))
+
+static int me;
+static volatile int stop_called;
+static na_class_t *network;
+static na_addr_t server;
+static hg_id_t null_id, take_id, pull_id, stop_id;
+
+static void must(hg_return_t rc, const char *call)
+{
+  if (rc == HG_SUCCESS)
+    return;
+  fprintf(stderr, "%s: %s: %s\n", call, HG_Error_to_string(rc), portolan_last_error());
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+#define MUST(call) must((call), #call)
+
+/* ------------------------------------------------------------------------- the server */
+
+static hg_return_t null_called(hg_handle_t handle)
+{
+  MUST(HG_Handler_start_output(handle, NULL));
+  return HG_Handler_free(handle);
+}
+
+static hg_return_t stop_called_now(hg_handle_t handle)
+{
+  stop_called = 1;
+  return null_called(handle);
+}
+
+static hg_return_t take_called(hg_handle_t handle)
+{
+  bytes_t in;
+  number_t out;
+  MUST(HG_Handler_get_input(handle, &in));
+  out.value = (double)in.size;
+  MUST(HG_Handler_start_output(handle, &out));
+  MUST(HG_Handler_free_input(handle, &in));
+  return HG_Handler_free(handle);
+}
+
+/* Pulls the caller's memory; the seconds that takes. */
+static hg_return_t pull_called(hg_handle_t handle)
+{
+  static char *room;
+  static size_t room_size;
+  memory_t in;
+  number_t out;
+  hg_bulk_t local;
+  hg_bulk_request_t request;
+  hg_status_t done = HG_FALSE;
+  MUST(HG_Handler_get_input(handle, &in));
+  size_t size = HG_Bulk_handle_get_size(in.bulk);
+  if (size > room_size) {
+    free(room);
+    room = malloc(room_size = size);
+  }
+  void *at = room;
+  memset(room, 1, size);
+  MUST(HG_Bulk_handle_create(1, &at, &size, HG_BULK_READWRITE, &local));
+  const double begun = now();
+  MUST(HG_Bulk_transfer(HG_BULK_PULL, HG_Handler_get_addr(handle), in.bulk, 0, local, 0, size, &request));
+  while (!done)
+    MUST(HG_Bulk_wait(request, 1000, &done));
+  out.value = now() - begun;
+  if (room[size - 1] != 7)
+    must(HG_FAULT, "the last byte of the client's memory");
+  MUST(HG_Bulk_handle_free(local));
+  MUST(HG_Handler_start_output(handle, &out));
+  MUST(HG_Handler_free_input(handle, &in));
+  return HG_Handler_free(handle);
+}
+
+/* ------------------------------------------------------------------------- the client */
+
+static void call(hg_id_t id, void *in, void *out)
+{
+  hg_request_t request;
+  hg_status_t done = HG_FALSE;
+  MUST(HG_Forward(server, id, in, out, &request));
+  while (!done)
+    MUST(HG_Wait(request, 1000, &done));
+  MUST(HG_Request_free(request));
+}
+
+/* Runs the client's part while the server waits for `timeout` at a time; its figure. */
+static double phase(unsigned int timeout, double (*client)(void))
+{
+  double value = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me == 1) {
+    stop_called = 0;
+    while (!stop_called)
+      HG_Handler_process(timeout, HG_STATUS_IGNORE);
+  } else {
+    value = client();
+    call(stop_id, NULL, NULL);
+  }
+  return value;
+}
+
+static long calls;
+static size_t bytes;
+static size_t segments;
+
+static double null_calls(void)
+{
+  const double begun = now();
+  for (long i = 0; i < calls; i++)
+    call(null_id, NULL, NULL);
+  return (now() - begun) / (double)calls * 1e6;
+}
+
+/* As many calls under way as that: the oldest is waited for and forwarded again. */
+static double many_calls(void)
+{
+  hg_request_t requests[FLIGHTS];
+  const double begun = now();
+  for (int i = 0; i < FLIGHTS; i++)
+    MUST(HG_Forward(server, null_id, NULL, NULL, &requests[i]));
+  for (long i = 0; i < calls; i++) {
+    const int n = (int)(i % FLIGHTS);
+    hg_status_t done = HG_FALSE;
+    while (!done)
+      MUST(HG_Wait(requests[n], 1000, &done));
+    MUST(HG_Request_free(requests[n]));
+    if (i + FLIGHTS < calls)
+      MUST(HG_Forward(server, null_id, NULL, NULL, &requests[n]));
+  }
+  return (double)calls / (now() - begun) * 1e-6;
+}
+
+static double input_calls(void)
+{
+  static char input[MOST_INPUT];
+  bytes_t in = { bytes, input };
+  number_t out;
+  const double begun = now();
+  for (long i = 0; i < calls; i++) {
+    call(take_id, &in, &out);
+    if (out.value != (double)bytes)
+      must(HG_FAULT, "the size of the input");
+  }
+  return (now() - begun) / (double)calls * 1e6;
+}
+
+static double pull_calls(void)
+{
+  static double times[MAX_REPS];
+  const size_t each = bytes / segments, gap = segments > 1 ? 64 : 0;
+  char *memory = malloc(segments * (each + gap));
+  void **at = malloc(segments * sizeof *at);
+  size_t *sizes = malloc(segments * sizeof *sizes);
+  memory_t in;
+  memset(memory, 7, segments * (each + gap));
+  for (size_t i = 0; i < segments; i++) {
+    at[i] = memory + i * (each + gap);
+    sizes[i] = each;
+  }
+  MUST(HG_Bulk_handle_create(segments, at, sizes, HG_BULK_READ_ONLY, &in.bulk));
+  for (long i = 0; i < calls; i++) {
+    number_t out;
+    call(pull_id, &in, &out);
+    times[i] = out.value;
+  }
+  MUST(HG_Bulk_handle_free(in.bulk));
+  free(memory);
+  free(at);
+  free(sizes);
+  return (double)bytes / median(times, (int)calls) * 1e-9;
+}
+
+static double idle_calls(void)
+{
+  static double times[MAX_REPS];
+  for (long i = 0; i < calls; i++) {
+    const struct timespec silence = { 0, 10000000 };
+    nanosleep(&silence, NULL);
+    const double begun = now();
+    call(null_id, NULL, NULL);
+    times[i] = (now() - begun) * 1e6;
+  }
+  return median(times, (int)calls);
+}
+
+static double no_calls(void)
+{
+  const struct timespec silence = { bench_quick ? 2 : 5, 0 };
+  nanosleep(&silence, NULL);
+  return 0;
+}
+
+/* -------------------------------------------------------------------------- references */
+
+static double mpi_round_trips(void)
+{
+  static char message[MOST_INPUT];
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double begun = now();
+  for (long i = 0; i < calls; i++) {
+    if (me == 0) {
+      MPI_Send(message, (int)bytes, MPI_BYTE, 1, 9, MPI_COMM_WORLD);
+      MPI_Recv(message, 8, MPI_BYTE, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Recv(message, (int)bytes, MPI_BYTE, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(message, 8, MPI_BYTE, 0, 9, MPI_COMM_WORLD);
+    }
+  }
+  return (now() - begun) / (double)calls * 1e6;
+}
+
+static double mpi_many(void)
+{
+  static uint64_t out[FLIGHTS], into[FLIGHTS];
+  MPI_Request there[FLIGHTS], back[FLIGHTS];
+  MPI_Status statuses[FLIGHTS];
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double begun = now();
+  for (long i = 0; i < calls; i += FLIGHTS) {
+    for (int n = 0; n < FLIGHTS; n++)
+      MPI_Irecv(&into[n], 8, MPI_BYTE, 1 - me, 10, MPI_COMM_WORLD, &back[n]);
+    if (me == 1)
+      MPI_Waitall(FLIGHTS, back, statuses);
+    for (int n = 0; n < FLIGHTS; n++)
+      MPI_Isend(&out[n], 8, MPI_BYTE, 1 - me, 10, MPI_COMM_WORLD, &there[n]);
+    MPI_Waitall(FLIGHTS, there, statuses);
+    if (me == 0)
+      MPI_Waitall(FLIGHTS, back, statuses);
+  }
+  return (double)calls / (now() - begun) * 1e-6;
+}
+
+static double copies(void)
+{
+  static double times[MAX_REPS];
+  char *from = malloc(bytes), *to = malloc(bytes);
+  memset(from, 7, bytes);
+  memset(to, 1, bytes);
+  for (long i = 0; i < calls; i++) {
+    const double begun = now();
+    memcpy(to, from, bytes);
+    __asm__ volatile("" : : "r"(to) : "memory");
+    times[i] = now() - begun;
+  }
+  free(from);
+  free(to);
+  return (double)bytes / median(times, (int)calls) * 1e-9;
+}
+
+/* ------------------------------------------------------------------------------ cases */
+
+/* Medians of a case and its reference, in turn. */
+static void beside(const char *name, unsigned int timeout, double (*client)(void),
+                   const char *reference_name, double (*reference)(void))
+{
+  double ours[MAX_REPS], theirs[MAX_REPS];
+  const int rounds = bench_quick ? 3 : 11;
+  if (!wanted(name))
+    return;
+  phase(timeout, client);
+  for (int i = 0; i < rounds; i++) {
+    ours[i] = phase(timeout, client);
+    theirs[i] = reference ? reference() : 0;
+  }
+  if (me == 0) {
+    report(name, median(ours, rounds));
+    if (reference)
+      report(reference_name, median(theirs, rounds));
+  }
+}
+
+static double processor_seconds(void)
+{
+  struct rusage r;
+  getrusage(RUSAGE_SELF, &r);
+  return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+         1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+}
+
+static void idle(void)
+{
+  const double begun = now(), before = processor_seconds();
+  double percent;
+  if (!wanted("idle_percent"))
+    return;
+  phase(1000, no_calls);
+  percent = 100 * (processor_seconds() - before) / (now() - begun);
+  MPI_Bcast(&percent, 1, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+  if (me == 0)
+    report("idle_percent", percent);
+}
+
+int main(int argc, char **argv)
+{
+  int at = 1, ranks;
+  const char *unknown;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if ((unknown = bench_argument(argv, &at)) != NULL || ranks != 2) {
+    if (me == 0)
+      fprintf(stderr, "rpc_bench: %s\n", unknown ? unknown : "wants two ranks");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  network = NA_Initialize("mpi", NA_TRUE);
+  if (!network)
+    must(HG_FAIL, "NA_Initialize");
+  MUST(HG_Init(network));
+  null_id = MERCURY_REGISTER("null", void, void, null_called);
+  stop_id = MERCURY_REGISTER("stop", void, void, stop_called_now);
+  take_id = MERCURY_REGISTER("take", bytes_t, number_t, take_called);
+  pull_id = MERCURY_REGISTER("pull", memory_t, number_t, pull_called);
+  must((hg_return_t)NA_Addr_lookup_wait(network, "mpi://1", &server), "NA_Addr_lookup_wait");
+
+  bytes = 8;
+  calls = bench_quick ? 2000 : 5000;
+  beside("null_poll", 0, null_calls, "mpi_round_trip", mpi_round_trips);
+  beside("null_wait", 100, null_calls, NULL, NULL);
+  calls = FLIGHTS * (bench_quick ? 1500 : 8000);
+  beside("null_64", 0, many_calls, "mpi_64", mpi_many);
+  calls = bench_quick ? 500 : 2000;
+  bytes = 4 << 10;
+  beside("in_4k", 0, input_calls, "mpi_4k", mpi_round_trips);
+  calls = bench_quick ? 100 : 500;
+  bytes = 64 << 10;
+  beside("in_64k", 0, input_calls, "mpi_64k", mpi_round_trips);
+  calls = 50;
+  segments = 1;
+  bytes = 1 << 20;
+  beside("pull_1m", 0, pull_calls, "memcpy_1m", copies);
+  segments = SEGMENTS;
+  beside("pull_1024", 0, pull_calls, NULL, NULL);
+  calls = 9;
+  segments = 1;
+  bytes = 16 << 20;
+  beside("pull_16m", 0, pull_calls, "memcpy_16m", copies);
+  idle();
+  calls = bench_quick ? 20 : 60;
+  beside("idle_wake", 1000, idle_calls, NULL, NULL);
+
+  NA_Addr_free(network, server);
+  MUST(HG_Bulk_finalize());
+  MUST(HG_Finalize());
+  NA_Finalize(network);
+  MPI_Finalize();
+  return 0;
+}

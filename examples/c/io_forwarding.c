@@ -1,0 +1,267 @@
+/*
+ * I/O forwarding with Mercury: compute ranks ship their file calls to I/O ranks.
+ *
+ * On large machines the compute nodes do not mount the file system; a few I/O nodes do,
+ * and run the calls of the others. Here one rank in four is an I/O rank (at least one),
+ * and the others write a checkpoint through them: open, write, close, stat, open, read,
+ * close. A lone rank serves itself.
+ *
+ *   - The data of a call is a bulk handle over many segments: the rows of a field, without
+ *     the ghost cells between them. Files are read back into rows of another length.
+ *   - A write of any length passes through a buffer of fixed size at the I/O rank: chunk by
+ *     chunk it is pulled from the client's memory while threads write the chunks before it
+ *     to the file; a read likewise, the other way round (io_forwarding_server.c).
+ *   - Clients keep several calls under way, on all I/O ranks, and compute digests
+ *     meanwhile. At the end the digest of what was written is compared with that of what
+ *     was read back; ghost cells must be as they were.
+ *   - What the file system refuses comes back as its errno value: the program tries a
+ *     missing file, one outside the directory, and a full device.
+ *   - SIGTERM to an I/O rank: it completes the calls that it has begun, answers further
+ *     ones with ESHUTDOWN, and the job ends in order, with exit code 3. SIGTERM to a compute
+ *     rank: that rank begins no further file; exit code 3 as well.
+ *   - Transfers that last show their progress on standard error.
+ *
+ * How to run it:
+ *
+ *   ./mpirun.sh -n 4 --example c/io_forwarding
+ *   ./mpirun.sh -n 4 --example c/io_forwarding --size 256M --files 4 --dir /scratch/me
+ *   ./mpirun.sh -n 4 --node-size 1 --example c/io_forwarding    # as if on four hosts
+ *
+ * Options, and their defaults:
+ *
+ *   --dir DIR        where I/O rank R keeps its files, in DIR/io-R; else a temporary
+ *                    directory, removed at the end
+ *   --size BYTES     of each file (16M; K, M and G count in 1,024)
+ *   --files N        of each compute rank (2)
+ *   --io-ranks N     spread evenly over the ranks (one in four)
+ *   --segment BYTES  of the rows of a client's memory (64K)
+ *   --chunk BYTES    that an I/O rank moves at a time (1M)
+ *   --buffer BYTES   of an I/O rank's buffer (8M)
+ *   --window N       calls with data that a client keeps under way (2)
+ *
+ * Exit codes: 0 when all digests agree, 1 when not or when something fails, 2 for options
+ * that make no sense, 3 when SIGTERM has ended the job early.
+ */
+#include "io_forwarding.h"
+
+#include <mpi.h>
+#include <stdio.h>
+
+struct job job;
+struct report report;
+volatile sig_atomic_t terminated;
+
+void give_up(const char *what, const char *why)
+{
+  fprintf(stderr, "rank %d: %s: %s\n", job.rank, what, why);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  exit(1);
+}
+
+void must(hg_return_t code, const char *call)
+{
+  if (code != HG_SUCCESS) {
+    fprintf(stderr, "rank %d: %s\n", job.rank, portolan_last_error());
+    give_up(call, HG_Error_to_string(code));
+  }
+}
+
+double seconds(void)
+{
+  return MPI_Wtime();
+}
+
+/* The calls of a server run in server_step. */
+static void register_calls(int serving)
+{
+#define REGISTER(name) \
+  MERCURY_REGISTER(job.hg, "io." #name, name##_in_t, name##_out_t, serving ? name##_called : NULL)
+#define REGISTER_MOVE(name) \
+  MERCURY_REGISTER(job.hg, "io." #name, move_in_t, move_out_t, serving ? name##_called : NULL)
+  job.calls.open = REGISTER(open);
+  job.calls.write = REGISTER_MOVE(write);
+  job.calls.read = REGISTER_MOVE(read);
+  job.calls.stat = REGISTER(stat);
+  job.calls.close = REGISTER(close);
+  job.calls.leave = MERCURY_REGISTER(job.hg, "io.leave", void, void, serving ? leave_called : NULL);
+  if (!job.calls.open || !job.calls.write || !job.calls.read || !job.calls.stat || !job.calls.close ||
+      !job.calls.leave)
+    give_up("MERCURY_REGISTER", portolan_last_error());
+#undef REGISTER
+#undef REGISTER_MOVE
+}
+
+/* ------------------------------------------------------------------------------ the job */
+
+static void noted(int signal)
+{
+  (void)signal;
+  terminated = 1;
+}
+
+static const char usage[] =
+    "usage: io_forwarding [--dir DIR] [--size BYTES] [--files N] [--io-ranks N]\n"
+    "                     [--segment BYTES] [--chunk BYTES] [--buffer BYTES] [--window N]\n";
+
+/* A number above zero, with K, M or G behind it; else 0. */
+static size_t number_of(const char *text)
+{
+  char *after;
+  unsigned long long n = *text >= '0' && *text <= '9' ? strtoull(text, &after, 10) : 0;
+  const char *units = "KMG", *unit;
+  if (n == 0)
+    return 0;
+  if (*after && !after[1] && (unit = strchr(units, *after & ~0x20)) != NULL)
+    n <<= 10 * (unit - units + 1);
+  else if (*after)
+    return 0;
+  return (size_t)n;
+}
+
+/* Takes the options; an exit code, or -1 to go on. */
+static int parse(int argc, char **argv)
+{
+  struct options *o = &job.options;
+  struct {
+    const char *name;
+    size_t *value;
+  } numbers[] = { { "--size", &o->size },       { "--files", &o->files },   { "--io-ranks", &o->io_ranks },
+                  { "--segment", &o->segment }, { "--chunk", &o->chunk },   { "--buffer", &o->buffer },
+                  { "--window", &o->window } };
+  const size_t known = sizeof numbers / sizeof *numbers;
+  *o = (struct options){ NULL, 16 << 20, 2, 0, 64 << 10, 1 << 20, 8 << 20, 2 };
+  for (int i = 1; i < argc; i += 2) {
+    size_t n = 0;
+    if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
+      if (job.rank == 0)
+        fputs(usage, stdout);
+      return 0;
+    }
+    while (n < known && strcmp(argv[i], numbers[n].name) != 0)
+      n++;
+    if (argv[i + 1] && strcmp(argv[i], "--dir") == 0)
+      o->dir = argv[i + 1];
+    else if (!argv[i + 1] || n == known || (*numbers[n].value = number_of(argv[i + 1])) == 0)
+      n = known + 1;
+    if (n > known || o->files > 1 << 20) {
+      if (job.rank == 0)
+        fprintf(stderr, "io_forwarding: '%s %s' makes no sense\n%s", argv[i],
+                argv[i + 1] ? argv[i + 1] : "", usage);
+      return 2;
+    }
+  }
+  if (o->chunk > o->buffer || o->size / o->segment > 1 << 20) {
+    if (job.rank == 0)
+      fprintf(stderr, "io_forwarding: a chunk must fit the buffer, and a file have at most a million "
+                      "segments\n");
+    return 2;
+  }
+  return -1;
+}
+
+/* Who does what: I/O ranks are spread evenly; a lone rank is both. */
+static int assign_roles(void)
+{
+  const size_t most = job.ranks > 1 ? (size_t)job.ranks - 1 : 1;
+  size_t count = job.options.io_ranks ? job.options.io_ranks : (size_t)job.ranks / 4;
+  int serving = 0;
+  count = count < 1 ? 1 : count > most ? most : count;
+  job.servers = malloc((size_t)job.ranks * sizeof *job.servers);
+  job.clients = malloc((size_t)job.ranks * sizeof *job.clients);
+  if (!job.servers || !job.clients)
+    give_up("the roles", "no memory");
+  for (size_t i = 0; i < count; i++)
+    job.servers[job.server_count++] = (int)(i * (size_t)job.ranks / count);
+  for (int rank = 0, next = 0; rank < job.ranks; rank++) {
+    const int serves = next < job.server_count && job.servers[next] == rank;
+    next += serves;
+    if (serves && rank == job.rank)
+      serving = 1;
+    if (!serves || job.ranks == 1)
+      job.clients[job.client_count++] = rank;
+  }
+  return serving;
+}
+
+/* What all ranks have done, and the exit code. */
+static int summary(void)
+{
+  long long counts[6] = { report.written, report.compared, report.differ,
+                          report.failed,  report.stopped || terminated, 0 };
+  double times[2] = { report.writing, report.reading };
+  const long long files = (long long)job.options.files * job.client_count;
+  const double mib = (double)job.options.size / 1048576;
+  MPI_Allreduce(MPI_IN_PLACE, counts, 5, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, times, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  const long long written = counts[0], compared = counts[1], differ = counts[2], failed = counts[3];
+  if (job.rank == job.clients[0] && report.errors) {
+    print_errors();
+  }
+  if (job.rank == 0) {
+    if (written)
+      printf("wrote %lld files in %.2f s, %.0f MiB/s\n", written, times[0], (double)written * mib / times[0]);
+    if (compared)
+      printf("read %lld files in %.2f s, %.0f MiB/s\n", compared, times[1], (double)compared * mib / times[1]);
+  }
+  int code = 1;
+  char end[128];
+  if (differ || failed) {
+    snprintf(end, sizeof end, "%lld of %lld digests differ, %lld failures", differ, compared, failed);
+  } else if (compared == files) {
+    code = 0;
+    snprintf(end, sizeof end, "all %lld digests agree", files);
+  } else if (counts[4]) {
+    code = 3;
+    snprintf(end, sizeof end, "ended early by SIGTERM: %lld of %lld files written whole, %lld compared, none differs",
+             written, files, compared);
+  } else {
+    snprintf(end, sizeof end, "only %lld of %lld files were compared", compared, files);
+  }
+  if (job.rank == 0)
+    printf("io_forwarding: %s\n", end);
+  fflush(stdout);
+  return code;
+}
+
+int main(int argc, char **argv)
+{
+  int code, serving;
+  signal(SIGTERM, noted);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
+  if ((code = parse(argc, argv)) >= 0) {
+    MPI_Finalize();
+    return code;
+  }
+  serving = assign_roles();
+  job.hg = HG_Init_opt("mpi", HG_TRUE, NULL);
+  job.context = job.hg ? HG_Context_create(job.hg) : NULL;
+  if (!job.context)
+    give_up("HG_Init_opt", portolan_last_error());
+  register_calls(serving);
+  if (serving)
+    server_start();
+  if (job.rank == 0) {
+    printf("%d compute ranks, %d I/O ranks: %zu files of %zu bytes for each compute rank, chunks of %zu "
+           "bytes through a buffer of %zu\n",
+           job.client_count, job.server_count, job.options.files, job.options.size, job.options.chunk,
+           job.options.buffer);
+    fflush(stdout);
+  }
+  MPI_Barrier(MPI_COMM_WORLD); /* now everybody has registered what it serves */
+  if (!serving || job.ranks == 1)
+    run_client();
+  if (serving) {
+    while (!server_is_done())
+      server_step(100);
+    server_stop();
+  }
+  code = summary();
+  MUST(HG_Context_destroy(job.context));
+  MUST(HG_Class_finalize(job.hg));
+  MPI_Finalize();
+  free(job.servers);
+  free(job.clients);
+  return code;
+}

@@ -1,0 +1,214 @@
+//! The I/O rank: handlers that only queue, and a loop that owns everything.
+//!
+//! A handler puts its call into a channel; [`Server::step`] takes calls and chunks from
+//! their channels, one after the other, on one thread. So there are no locks, and a call
+//! that takes long holds up none of the others.
+
+use crate::calls::{Calls, Move, Open, Outcome, Status, name};
+use crate::files::{Files, Workers};
+use crate::moves::{Event, Moves};
+use crate::options::{self, Options};
+use crate::{Result, Roles};
+use portolan::rpc::Failure;
+use portolan::rpc::hg::{Call, Class, Context, Rpc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Transfers show their progress when they last longer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Time between two such lines, of all I/O ranks together.
+const LINES: Duration = Duration::from_millis(500);
+
+/// Calls that wait for the loop.
+enum Request {
+    Open(Call<Open, Outcome<u64>>),
+    Move(Call<Move, Outcome<u64>>, bool),
+    Stat(Call<String, Outcome<Status>>),
+    Close(Call<u64, Outcome<()>>),
+    Leave(Call<(), ()>),
+}
+
+/// The I/O rank.
+pub struct Server {
+    pub calls: Calls,
+    rank: usize,
+    context: Context,
+    requests: Receiver<Request>,
+    events: Receiver<Event>,
+    files: Files,
+    moves: Moves,
+    clients: usize,
+    left: usize,
+    /// SIGTERM has come.
+    ending: bool,
+    refused: usize,
+    /// When the next line on standard error may come, and how often.
+    next_line: Instant,
+    between: Duration,
+    shown: usize,
+}
+
+/// Registers a function that only queues its calls.
+fn queue<I, O>(
+    class: &Class,
+    name: &str,
+    requests: &Sender<Request>,
+    request: fn(Call<I, O>) -> Request,
+) -> std::result::Result<Rpc<I, O>, Failure>
+where
+    I: Serialize + DeserializeOwned + 'static,
+    O: Serialize + DeserializeOwned + 'static,
+{
+    let requests = requests.clone();
+    class.serve(name, move |call| {
+        // Without a loop the call is dropped, and fails at its client.
+        let _ = requests.send(request(call));
+        Ok(())
+    })
+}
+
+impl Server {
+    /// Registers the calls; they run in [`Server::step`].
+    pub fn new(
+        class: &Class,
+        context: &Context,
+        rank: usize,
+        roles: &Roles,
+        options: &Options,
+    ) -> Result<Server> {
+        let files = Files::below(options, rank)?;
+        let (to_loop, requests) = channel();
+        let (chunks, events) = channel();
+        let calls = Calls {
+            open: queue(class, name::OPEN, &to_loop, Request::Open)?,
+            write: queue(class, name::WRITE, &to_loop, |call| Request::Move(call, true))?,
+            read: queue(class, name::READ, &to_loop, |call| Request::Move(call, false))?,
+            stat: queue(class, name::STAT, &to_loop, Request::Stat)?,
+            close: queue(class, name::CLOSE, &to_loop, Request::Close)?,
+            leave: queue(class, name::LEAVE, &to_loop, Request::Leave)?,
+        };
+        let workers = Workers::start(context, &chunks)?;
+        let slots = options.buffer / options.chunk;
+        println!(
+            "I/O rank {rank}: pid {}, files in {}",
+            std::process::id(),
+            files.root().display()
+        );
+        Ok(Server {
+            calls,
+            rank,
+            context: context.clone(),
+            requests,
+            events,
+            files,
+            moves: Moves::new(context, workers, chunks, options.chunk, slots)?,
+            clients: roles.clients.len(),
+            left: 0,
+            ending: false,
+            refused: 0,
+            next_line: Instant::now(),
+            between: LINES * roles.servers.len() as u32,
+            shown: 0,
+        })
+    }
+
+    /// Whether all clients have left.
+    pub fn is_done(&self) -> bool {
+        self.left == self.clients && self.moves.is_empty()
+    }
+
+    /// Serves; waits for at most so long until there is something.
+    pub fn step(&mut self, most: Duration) -> Result<()> {
+        self.context.progress(most)?;
+        self.context.trigger(64);
+        if !self.ending && options::terminated() {
+            self.ending = true;
+            let (_, calls) = self.moves.waiting();
+            println!("I/O rank {}: SIGTERM; {calls} calls are completed first", self.rank);
+        }
+        while let Ok(request) = self.requests.try_recv() {
+            self.take(request)?;
+        }
+        while let Ok(event) = self.events.try_recv() {
+            self.moves.went_on(event);
+        }
+        self.moves.advance()?;
+        self.show();
+        Ok(())
+    }
+
+    /// Begins a call, or answers it.
+    fn take(&mut self, request: Request) -> std::result::Result<(), Failure> {
+        let files = &mut self.files;
+        match request {
+            // Who leaves, or ends what it has begun, may do so.
+            Request::Leave(call) => {
+                self.left += 1;
+                call.answer(&())
+            }
+            Request::Close(call) => call.answer(&files.close(call.input()?)),
+            Request::Open(call) if self.ending => self.refuse(&call),
+            Request::Move(call, _) if self.ending => self.refuse(&call),
+            Request::Stat(call) if self.ending => self.refuse(&call),
+            Request::Open(call) => {
+                let Open { path, create } = call.input()?;
+                call.answer(&files.open(&path, create))
+            }
+            Request::Stat(call) => {
+                let found = files.stat(&call.input()?);
+                call.answer(&found.map(|(size, mode)| Status { size, mode }))
+            }
+            Request::Move(call, write) => {
+                let input = call.input()?;
+                match files.get(input.file) {
+                    Ok(file) => self.moves.begin(call, input, file, write),
+                    Err(errno) => call.answer(&Err(errno))?,
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn refuse<I: DeserializeOwned, T: Serialize>(
+        &mut self,
+        call: &Call<I, Outcome<T>>,
+    ) -> std::result::Result<(), Failure> {
+        self.refused += 1;
+        call.answer(&Err(libc::ESHUTDOWN))
+    }
+
+    /// A line on standard error now and then, while there is much to move.
+    fn show(&mut self) {
+        let now = Instant::now();
+        if now < self.next_line || self.moves.busy_for() < PATIENCE {
+            return;
+        }
+        let (bytes, (left, calls)) = (self.moves.tally.bytes, self.moves.waiting());
+        if bytes == self.shown {
+            return;
+        }
+        (self.shown, self.next_line) = (bytes, now + self.between);
+        let mib = |bytes: usize| bytes >> 20;
+        let rank = self.rank;
+        eprintln!(
+            "I/O rank {rank}: {} MiB moved, {} MiB left of {calls} calls under way",
+            mib(bytes),
+            mib(left)
+        );
+    }
+
+    /// The clients are gone.
+    pub fn close(self) -> Result<()> {
+        let Server { rank, moves, refused, .. } = self;
+        let (calls, bytes) = (moves.tally.calls, moves.tally.bytes);
+        moves.stop();
+        let end = match refused {
+            0 => String::new(),
+            n => format!(", {n} further calls answered with ESHUTDOWN"),
+        };
+        println!("I/O rank {rank}: {calls} reads and writes of {bytes} bytes{end}");
+        Ok(())
+    }
+}

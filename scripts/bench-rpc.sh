@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Usage: scripts/bench-rpc.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
+#                             [rpc_bench's own arguments]
+#
+# Measures shipped calls through Mercury's C interface beside MPI's own messages and memcpy
+# (benches/c/rpc_bench.c), one client and one server on a node, without and with checksums:
+# runs it R times for each, prints the medians, and what is required of them. The exit code
+# is 0 when no requirement falls short. The same through the Rust interface is
+# `cargo bench --bench rpc`.
+#
+#   --mpi M      one MPI, the default is all
+#   --rounds R   how often the program runs, 3 by default
+#   --quick      short measurements, for a first look
+#   --installed  take the library in target/MPI/prefix as it is
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+mpi=all mpis=() rounds=3 installed='' flags=()
+while (($#)); do
+  case $1 in
+    --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --rounds) needs_value "$@" && rounds=$2 && shift 2 ;;
+    --installed) installed=1 && shift ;;
+    -h | --help) usage && exit ;;
+    *) flags+=("$1") && shift ;;
+  esac
+done
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || die "--rounds wants a number"
+choose_mpis "$mpi"
+
+# The launcher's flags that put each rank on a core of its own.
+binding() {
+  if (($(nproc) >= 2)); then
+    if [[ $MPI == openmpi ]]; then echo "--bind-to core"; else echo "-bind-to core"; fi
+  elif [[ $MPI == openmpi ]]; then
+    echo "--bind-to none"
+  fi
+}
+
+# Medians of all rounds, and the requirements that can be computed from them.
+table() {
+  sort -k 1,1 -k 2,2g "$1" | awk -F '\t' '
+    $1 != name { put(); name = $1; n = 0 }
+    { v[++n] = $2 }
+    function put() { if (n) { m[name] = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2; printf "%-16s %12.3f\n", name, m[name] } }
+    function need(what, value, limit, least,  good) {
+      good = least ? value >= limit : value <= limit
+      printf "%-4s %s: %.2f, required %s %.4g\n", good ? "ok" : "FAIL", what, value, least ? "at least" : "at most", limit
+      if (!good) short = 1
+    }
+    function has(a, b) { return a in m && b in m }
+    function larger(a, b) { return a > b ? a : b }
+    END {
+      put()
+      if (has("null_poll", "mpi_round_trip")) need("null call over MPI round trip", m["null_poll"] / m["mpi_round_trip"], 1.3, 0)
+      if (has("null_wait", "null_poll")) need("null call, the server waits: us", m["null_wait"], larger(5, 4 * m["null_poll"]), 0)
+      if (has("null_64", "mpi_64")) need("64 calls under way: million a second", m["null_64"], larger(1.2, m["mpi_64"] / 2), 1)
+      if (has("in_4k", "mpi_4k")) need("input of 4 KiB over MPI", m["in_4k"] / m["mpi_4k"], 2, 0)
+      if (has("in_64k", "mpi_64k")) need("input of 64 KiB over MPI", m["in_64k"] / m["mpi_64k"], 2, 0)
+      if (has("pull_1m", "memcpy_1m")) need("pull of 1 MiB over memcpy", m["pull_1m"] / m["memcpy_1m"], 0.85, 1)
+      if (has("pull_16m", "memcpy_16m")) need("pull of 16 MiB over memcpy", m["pull_16m"] / m["memcpy_16m"], 0.85, 1)
+      if (has("pull_1024", "pull_1m")) need("1,024 segments over contiguous", m["pull_1024"] / m["pull_1m"], 0.5, 1)
+      if ("idle_percent" in m) need("idle server: percent of a core", m["idle_percent"], 1, 0)
+      if ("idle_wake" in m) need("call to an idle server: us", m["idle_wake"], 100, 0)
+      exit short
+    }'
+}
+
+short=0
+for m in "${mpis[@]}"; do
+  use_mpi "$m"
+  if [[ -z $installed ]]; then "$ROOT/scripts/install.sh" --mpi "$MPI" --prefix "$PREFIX" >&2; fi
+  dir=$CARGO_TARGET_DIR/bench-rpc
+  mkdir -p "$dir"
+  "$MPICC" -std=c99 -O2 -Wall "-I$PREFIX/include" "$ROOT/benches/c/rpc_bench.c" -o "$dir/rpc_bench" \
+    "-L$PREFIX/lib" -lmercury "-Wl,-rpath,$PREFIX/lib"
+  read -ra bind <<<"$(binding)"
+  if [[ $MPI == openmpi ]]; then bind+=(-x PORTOLAN_RPC_CHECKSUM); fi
+  for checksum in none crc64; do
+    export PORTOLAN_RPC_CHECKSUM=$checksum
+    : >"$dir/$checksum.tsv"
+    for ((round = 1; round <= rounds; round++)); do
+      printf '%s, checksum %s, round %s of %s\n' "$MPI" "$checksum" "$round" "$rounds" >&2
+      timeout -k 10 300 "${LAUNCH[@]}" "${bind[@]}" -n 2 "$dir/rpc_bench" "${flags[@]}" </dev/null >>"$dir/$checksum.tsv"
+    done
+    echo "$MPI, checksum $checksum: microseconds, million calls a second, GB/s"
+    table "$dir/$checksum.tsv" || short=1
+  done
+done
+exit "$short"

@@ -1,0 +1,414 @@
+//! `mercury.h`: the client's calls of 2013, and what they share with the others.
+//!
+//! There is one class for all, made by `HG_Init`, and one context. A wait for a request
+//! runs calls of others that come meanwhile, as `HG_Handler_process` does: so a handler
+//! may forward a call and wait, also where others wait for this process.
+
+use super::bulk;
+use super::face::{bytes, code, maybe, place, text, timeout, value};
+use super::handler;
+use super::na::{ADDRESSES, CLASSES};
+use super::params::{self, ProcCallback, Procs};
+use super::table::{Number, Table, Token};
+use crate::rpc::failure::{Failure, Result, Status, refuse};
+use crate::rpc::hg::origin::Origin;
+use crate::rpc::hg::registry::Rpc;
+use crate::rpc::hg::target::Target;
+use crate::rpc::hg::{Class, Context};
+use parking_lot::{Mutex, RwLock};
+use std::ffi::CStr;
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// `hg_rpc_cb_t`.
+pub type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
+
+/// The class of `HG_Init`.
+#[derive(Debug)]
+pub(super) struct Global {
+    pub class: Class,
+    pub context: Context,
+    na: Number,
+    bulk_is_ours: bool,
+}
+
+static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
+static INITIALIZED: AtomicBool = AtomicBool::new(false);
+static REQUESTS: Table<Arc<Request>> = Table::new("request", 0x21);
+
+/// A call under way.
+struct Request {
+    origin: Arc<Origin>,
+    procs: Procs,
+    output: *mut c_void,
+    /// Whether the output was decoded, and how that went.
+    decoded: Mutex<Option<Result<()>>>,
+}
+
+// SAFETY: the output is the program's struct, which it gives away until it has waited
+// for the request; the mutex orders accesses.
+unsafe impl Send for Request {}
+// SAFETY: as above.
+unsafe impl Sync for Request {}
+
+/// The class of `HG_Init`.
+///
+/// # Errors
+/// `FAIL` before it.
+pub(super) fn global() -> Result<Arc<Global>> {
+    match &*GLOBAL.read() {
+        Some(global) => Ok(global.clone()),
+        None => refuse!(FAIL, "Mercury is not initialised; call HG_Init first"),
+    }
+}
+
+/// # Errors
+/// `FAIL` before `HG_Init`.
+#[inline]
+fn check_initialized() -> Result<()> {
+    if INITIALIZED.load(Ordering::Acquire) { Ok(()) } else { global().map(drop) }
+}
+
+/// Begins, over a network class. Calls `HG_Bulk_init` too, unless that was called.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Init(na_class: Token) -> c_int {
+    code("HG_Init", || {
+        let na = CLASSES.get(na_class)?;
+        let mut global = GLOBAL.write();
+        if global.is_some() {
+            refuse!(BUSY, "Mercury is initialised already; call HG_Finalize first");
+        }
+        let class = Class::over(&na, params::checksum_method()?)?;
+        class.set_inline(true);
+        let context = class.context()?;
+        let bulk_is_ours = bulk::init_unless(na_class)?;
+        *global = Some(Arc::new(Global { class, context, na: Number::of(na_class), bulk_is_ours }));
+        INITIALIZED.store(true, Ordering::Release);
+        Ok(())
+    })
+}
+
+/// Ends. Requests that were not freed are cancelled; so is the bulk part, if `HG_Init`
+/// has begun it.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Finalize() -> c_int {
+    code("HG_Finalize", || {
+        let global = global()?;
+        INITIALIZED.store(false, Ordering::Release);
+        *GLOBAL.write() = None;
+        for request in REQUESTS.drain() {
+            request.origin.cancel();
+        }
+        handler::drop_those_of(&global.context);
+        let closed = global.class.finalize();
+        global.context.clone().destroy();
+        if global.bulk_is_ours && bulk::is_initialized() {
+            bulk::finalize()?;
+        }
+        closed
+    })
+}
+
+/// Whether `HG_Init` was called, and with which class.
+///
+/// # Safety
+/// The places must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
+    code("HG_Initialized", || {
+        let now = GLOBAL.read().clone();
+        // SAFETY: passed on from the caller.
+        unsafe {
+            *place(flag, "flag")? = u8::from(now.is_some());
+            if let Some(to) = maybe(na_class) {
+                *to = now.map_or(std::ptr::null_mut(), |global| global.na.token());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A function that runs a program's callback.
+pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {
+    let callback = callback?;
+    Some(Arc::new(move |target: Arc<Target>| {
+        let handle = handler::hold(target);
+        // SAFETY: the program's function, with a handle of ours.
+        let code = unsafe { callback(handle) };
+        if code != 0 {
+            // It may have freed the handle itself.
+            handler::let_go(handle);
+        }
+        params::status(code)
+    }))
+}
+
+/// Registers a function; its number is the same wherever the name is registered. 0
+/// where that fails.
+///
+/// # Safety
+/// `func_name` must be null or a terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Register(
+    func_name: *const c_char,
+    in_proc_cb: ProcCallback,
+    out_proc_cb: ProcCallback,
+    rpc_cb: RpcCallback,
+) -> u32 {
+    value(
+        "HG_Register",
+        |_| 0,
+        || {
+            // SAFETY: passed on from the caller.
+            unsafe { register(&global()?.class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
+        },
+    )
+}
+
+/// # Safety
+/// `name` must be null or a terminated string.
+pub(super) unsafe fn register(
+    class: &Class,
+    name: *const c_char,
+    input: ProcCallback,
+    output: ProcCallback,
+    callback: RpcCallback,
+) -> Result<u32> {
+    // SAFETY: passed on from the caller.
+    let name = unsafe { text(name, "function's name") }?;
+    let procs = Arc::new(Procs { input, output });
+    Ok(class.shared.functions.add(&name, serving(callback), Some(procs))?.id)
+}
+
+/// Whether a name is registered, and its number.
+///
+/// # Safety
+/// `func_name` must be null or a terminated string, the places null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Registered(
+    func_name: *const c_char,
+    flag: *mut u8,
+    id: *mut u32,
+) -> c_int {
+    code("HG_Registered", || {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            let name = text(func_name, "function's name")?;
+            let found = global()?.class.shared.functions.named(&name);
+            *place(flag, "flag")? = u8::from(found.is_some());
+            if let (Some(id), Some(function)) = (maybe(id), found) {
+                *id = function.id;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Forwards a call. Where the address is this process's own, the call runs here, at
+/// once.
+///
+/// # Safety
+/// The structs must be those that the function's procs go over; the output's must stay
+/// until the request was waited for or freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Forward(
+    addr: Token,
+    id: u32,
+    in_struct: *mut c_void,
+    out_struct: *mut c_void,
+    request: *mut Token,
+) -> c_int {
+    code("HG_Forward", || {
+        let global = global()?;
+        let address = ADDRESSES.get(addr)?;
+        // SAFETY: passed on from the caller.
+        let to = unsafe { place(request, "request") }?;
+        let Some(function) = global.class.shared.functions.get(id) else {
+            refuse!(NO_MATCH, "no function is registered here with the number {id:#x}");
+        };
+        let procs = params::procs(&function);
+        let origin = Origin::new(&global.context.shared, address, function);
+        // SAFETY: as above.
+        origin.forward(unsafe { params::encoder(procs.input, in_struct) }, None)?;
+        *to = REQUESTS.insert(Arc::new(Request {
+            origin,
+            procs,
+            output: out_struct,
+            decoded: Mutex::new(None),
+        }));
+        Ok(())
+    })
+}
+
+impl Request {
+    /// Waits, and decodes the output once.
+    fn wait(&self, time: Duration) -> Result<bool> {
+        if !self.origin.wait(time)? {
+            return Ok(false);
+        }
+        let mut decoded = self.decoded.lock();
+        if decoded.is_none() {
+            *decoded = Some(self.decode());
+        }
+        match &*decoded {
+            Some(Err(failure)) => Err(failure.clone()),
+            _ => Ok(true),
+        }
+    }
+
+    fn decode(&self) -> Result<()> {
+        let body = self.origin.output()?;
+        if self.output.is_null() {
+            return Ok(()); // it is not wanted
+        }
+        let method = self.origin.context().class.method;
+        // SAFETY: the program gives its struct until the request is freed.
+        unsafe { params::decode(self.procs.output, &body, method, self.output) }
+    }
+}
+
+/// Waits for a call. Where it fails, that is what is returned, and the status says
+/// that it has ended; where the time is over, the status says that it has not (without
+/// a status, `HG_TIMEOUT` is returned).
+///
+/// # Safety
+/// `status` must be null, ignored or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Wait(request: Token, milliseconds: c_uint, status: *mut u8) -> c_int {
+    code("HG_Wait", || {
+        // SAFETY: passed on from the caller.
+        let status = unsafe { maybe(status) };
+        check_initialized()?;
+        let waited = REQUESTS.get(request)?.wait(timeout(milliseconds));
+        report(waited, status, milliseconds)
+    })
+}
+
+/// Says how a wait ended.
+pub(super) fn report(
+    waited: Result<bool>,
+    status: Option<&mut u8>,
+    milliseconds: c_uint,
+) -> Result<()> {
+    let ended = !matches!(waited, Ok(false));
+    match status {
+        Some(status) => *status = u8::from(ended),
+        None if !ended => {
+            refuse!(TIMEOUT, "the operation has not ended in {milliseconds} ms");
+        }
+        None => {}
+    }
+    waited.map(|_| ())
+}
+
+/// Waits for several calls, for the whole of the time together. Returns the first
+/// failure.
+///
+/// # Safety
+/// The arrays must have `count` elements; that of statuses may be null or ignored.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Wait_all(
+    count: c_int,
+    array_of_requests: *const Token,
+    milliseconds: c_uint,
+    array_of_statuses: *mut u8,
+) -> c_int {
+    code("HG_Wait_all", || {
+        global()?;
+        let Ok(count) = usize::try_from(count) else {
+            refuse!(INVALID_ARG, "{count} requests cannot be waited for");
+        };
+        // SAFETY: passed on from the caller.
+        let tokens = unsafe { bytes(array_of_requests, count, "requests") }?;
+        let requests: Vec<_> = tokens.iter().map(|&t| REQUESTS.get(t)).collect::<Result<_>>()?;
+        let end = Instant::now() + timeout(milliseconds);
+        let (mut first, mut late) = (None, false);
+        for (n, request) in requests.iter().enumerate() {
+            let waited = request.wait(end.saturating_duration_since(Instant::now()));
+            late |= matches!(waited, Ok(false));
+            if array_of_statuses as usize > 1 {
+                // SAFETY: the array has as many elements.
+                unsafe { *array_of_statuses.add(n) = u8::from(!matches!(waited, Ok(false))) };
+            }
+            if let Err(failure) = waited {
+                first.get_or_insert(failure);
+            }
+        }
+        match first {
+            Some(failure) => Err(failure),
+            None if late && array_of_statuses as usize <= 1 => {
+                refuse!(TIMEOUT, "not all requests have ended in {milliseconds} ms")
+            }
+            None => Ok(()),
+        }
+    })
+}
+
+/// Frees a request and what decoding its output has allocated. A call that has not
+/// ended is cancelled: its output is not written any more.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Request_free(request: Token) -> c_int {
+    code("HG_Request_free", || {
+        let request = REQUESTS.remove(request)?;
+        request.origin.cancel();
+        if let Some(Ok(())) = request.decoded.lock().take() {
+            // SAFETY: it was decoded, and the program has it still.
+            unsafe { params::free(request.procs.output, request.output) };
+        }
+        Ok(())
+    })
+}
+
+/// The name of a code and its meaning, as C has it, under the prefix of its interface.
+pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
+    static TEXTS: Mutex<Vec<(Status, bool, &'static CStr)>> = Mutex::new(Vec::new());
+    let na = prefix == "NA_";
+    let mut texts = TEXTS.lock();
+    if let Some((.., text)) = texts.iter().find(|(s, n, _)| *s == status && *n == na) {
+        return text;
+    }
+    if texts.len() > 1000 {
+        return c"another status";
+    }
+    let text = match status.name() {
+        "OTHER" => format!("{}: {}", status.0, status.meaning()),
+        name => format!("{prefix}{name}: {}", status.meaning()),
+    };
+    let text = std::ffi::CString::new(text).unwrap_or_default();
+    // As many texts as there are statuses; C keeps no count of who holds one.
+    let text: &'static CStr = Box::leak(text.into_boxed_c_str());
+    texts.push((status, na, text));
+    text
+}
+
+/// What a code means.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
+    error_text(Status(errnum), "HG_").as_ptr()
+}
+
+/// The version of the interface.
+///
+/// # Safety
+/// The places must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Version_get(
+    major: *mut c_uint,
+    minor: *mut c_uint,
+    patch: *mut c_uint,
+) -> c_int {
+    for (to, number) in [(major, 0), (minor, 7), (patch, 0)] {
+        // SAFETY: passed on from the caller.
+        if let Some(to) = unsafe { maybe(to) } {
+            *to = number;
+        }
+    }
+    0
+}
+
+/// A failure without a call.
+pub(super) fn unknown(id: u32) -> Failure {
+    Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))
+}

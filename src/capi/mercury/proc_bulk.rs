@@ -1,0 +1,78 @@
+//! A bulk handle as a parameter.
+//!
+//! On the wire: the size of its serialised form, then that; a null handle has the
+//! size 0. Invariant: a slot that decoding or freeing has gone over holds a handle or
+//! null.
+
+use super::bulk::{
+    HG_Bulk_handle_deserialize, HG_Bulk_handle_free, HG_Bulk_handle_get_serialize_size,
+    HG_Bulk_handle_serialize,
+};
+use super::proc::{HgProc, with};
+use super::types::{HG_SUCCESS, HgReturn};
+use crate::rpc::proc::{Fault, Op};
+use std::cell::Cell;
+use std::os::raw::c_void;
+use std::ptr;
+
+/// Goes over an `hg_bulk_t`.
+///
+/// # Safety
+/// `proc` must be null or a live proc, `data` the address of an `hg_bulk_t` fit for
+/// what the proc does: a handle or null to encode and to free.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) -> HgReturn {
+    let slot = data.cast::<*mut c_void>();
+    // The code of the bulk call that failed says more than that of a proc's fault.
+    let inner = Cell::new(HG_SUCCESS);
+    let refused = |code: HgReturn, what: &str| {
+        inner.set(code);
+        Fault::Argument(format!("the bulk handle cannot be {what} (error {code})"))
+    };
+    // SAFETY: the caller's promise for the proc, the slot and the handle in it.
+    let code = unsafe {
+        with("hg_proc_hg_bulk_t", proc, |proc| {
+            if slot.is_null() {
+                return Err(proc.fail(Fault::argument("the bulk handle's address is null")));
+            }
+            match proc.op() {
+                Op::Encode if (*slot).is_null() => proc.put_size(0),
+                Op::Encode => {
+                    let size = HG_Bulk_handle_get_serialize_size(*slot);
+                    if size == 0 {
+                        return Err(proc.fail(refused(super::types::HG_INVALID_ARG, "serialised")));
+                    }
+                    proc.put_size(size)?;
+                    let place = proc.reserve(size)?;
+                    match HG_Bulk_handle_serialize(place.cast(), size, *slot) {
+                        HG_SUCCESS => Ok(()),
+                        code => Err(proc.fail(refused(code, "serialised"))),
+                    }
+                }
+                Op::Decode => {
+                    *slot = ptr::null_mut();
+                    let size = proc.take_size()?;
+                    if size == 0 {
+                        return Ok(());
+                    }
+                    let bytes = proc.take(size)?;
+                    match HG_Bulk_handle_deserialize(slot, bytes.as_ptr().cast(), size) {
+                        HG_SUCCESS => Ok(()),
+                        code => {
+                            *slot = ptr::null_mut();
+                            Err(proc.fail(refused(code, "deserialised")))
+                        }
+                    }
+                }
+                Op::Free if (*slot).is_null() => Ok(()),
+                Op::Free => {
+                    match HG_Bulk_handle_free(std::mem::replace(&mut *slot, ptr::null_mut())) {
+                        HG_SUCCESS => Ok(()),
+                        code => Err(refused(code, "freed")),
+                    }
+                }
+            }
+        })
+    };
+    if inner.get() == HG_SUCCESS { code } else { inner.get() }
+}

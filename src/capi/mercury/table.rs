@@ -1,0 +1,147 @@
+//! What C programs hold: numbers that look like addresses, never addresses.
+//!
+//! A handle names a slot, its generation and the kind of thing, so that one that was
+//! freed, belongs to something else, or is rubbish, is found out and not followed.
+
+use crate::rpc::failure::{Result, refuse};
+use parking_lot::Mutex;
+use slab::Slab;
+use std::os::raw::c_void;
+
+/// A handle, as C has it.
+pub type Token = *mut c_void;
+
+/// A handle that threads may share: it is a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Number(usize);
+
+impl Number {
+    /// Of a handle.
+    pub fn of(token: Token) -> Number {
+        Number(token as usize)
+    }
+
+    /// The handle.
+    pub fn token(self) -> Token {
+        self.0 as Token
+    }
+}
+
+/// Things of one kind.
+#[derive(Debug)]
+pub struct Table<T> {
+    what: &'static str,
+    kind: u8,
+    slots: Mutex<Slots<T>>,
+}
+
+#[derive(Debug)]
+struct Slots<T> {
+    slab: Slab<(u32, T)>,
+    generation: u32,
+}
+
+const GENERATIONS: u32 = (1 << 24) - 1;
+
+impl<T> Table<T> {
+    /// None yet. `kind` is a number below 128 that no other table has.
+    pub const fn new(what: &'static str, kind: u8) -> Table<T> {
+        Table { what, kind, slots: Mutex::new(Slots { slab: Slab::new(), generation: 0 }) }
+    }
+
+    /// A handle for a thing.
+    pub fn insert(&self, thing: T) -> Token {
+        let mut slots = self.slots.lock();
+        slots.generation = (slots.generation % GENERATIONS) + 1;
+        let generation = slots.generation;
+        let key = slots.slab.insert((generation, thing)) as u64;
+        let number = u64::from(self.kind) << 56 | u64::from(generation) << 32 | (key + 1);
+        number as usize as Token
+    }
+
+    fn key(&self, slots: &Slots<T>, token: Token) -> Result<usize> {
+        let number = token as usize as u64;
+        if number == 0 {
+            refuse!(INVALID_ARG, "the {} is null", self.what);
+        }
+        let key = (number & 0xffff_ffff) as usize;
+        let generation = (number >> 32) as u32 & GENERATIONS;
+        let slot = key.checked_sub(1).and_then(|key| slots.slab.get(key));
+        let known = number >> 56 == u64::from(self.kind);
+        match slot {
+            Some((now, _)) if known && *now == generation => Ok(key - 1),
+            _ if known => refuse!(INVALID_ARG, "the {} {number:#x} was freed", self.what),
+            _ => refuse!(INVALID_ARG, "{number:#x} is no {}", self.what),
+        }
+    }
+
+    /// Takes a thing out.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for what is no handle, or none any more.
+    pub fn remove(&self, token: Token) -> Result<T> {
+        let mut slots = self.slots.lock();
+        let key = self.key(&slots, token)?;
+        Ok(slots.slab.remove(key).1)
+    }
+
+    /// # Errors
+    /// `INVALID_ARG` for what can never have been a handle of the table.
+    pub fn was_one(&self, token: Token) -> Result<()> {
+        let number = token as usize as u64;
+        if number >> 56 != u64::from(self.kind) {
+            refuse!(INVALID_ARG, "{number:#x} is no {}", self.what);
+        }
+        Ok(())
+    }
+
+    /// Takes everything out.
+    pub fn drain(&self) -> Vec<T> {
+        let slab = std::mem::take(&mut self.slots.lock().slab);
+        slab.into_iter().map(|(_, (_, thing))| thing).collect()
+    }
+
+    /// The handle of the first thing of which `is` says so.
+    pub fn find(&self, is: impl Fn(&T) -> bool) -> Option<Token> {
+        let slots = self.slots.lock();
+        let (key, (generation, _)) = slots.slab.iter().find(|(_, (_, thing))| is(thing))?;
+        let number = u64::from(self.kind) << 56 | u64::from(*generation) << 32 | (key as u64 + 1);
+        Some(number as usize as Token)
+    }
+}
+
+impl<T: Clone> Table<T> {
+    /// The thing of a handle.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for what is no handle, or none any more.
+    #[inline]
+    pub fn get(&self, token: Token) -> Result<T> {
+        let slots = self.slots.lock();
+        let key = self.key(&slots, token)?;
+        Ok(slots.slab[key].1.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_foreign_and_rubbish_handles_are_found_out() {
+        let (a, b) = (Table::new("thing", 1), Table::new("other", 2));
+        let (x, y) = (a.insert(10), b.insert(20));
+        assert_eq!(a.get(x).unwrap(), 10);
+        assert!(a.get(y).is_err() && b.get(x).is_err());
+        assert_eq!(a.find(|&v| v == 10), Some(x));
+        assert_eq!(a.remove(x).unwrap(), 10);
+        assert!(a.get(x).is_err() && a.remove(x).is_err());
+        let z = a.insert(30);
+        assert_ne!(z, x);
+        for rubbish in [0usize, 1, 77, usize::MAX, (&raw const a) as usize] {
+            assert!(a.get(rubbish as Token).is_err());
+        }
+        assert_eq!(a.drain(), [30]);
+        assert!(a.get(z).is_err());
+    }
+}

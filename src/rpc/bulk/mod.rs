@@ -1,0 +1,235 @@
+//! Bulk data: memory that travels as a handle and moves by one-sided transfers.
+//!
+//! A [`Bulk`] stands for one or more segments. As a parameter of a call it is its
+//! serialised form, so a handler that has decoded it can pull from the origin's memory
+//! or push to it ([`Context::transfer`](crate::rpc::hg::Context::transfer)), with any
+//! offsets, in several pieces at a time. In the process that made it, it gives its
+//! segments without a copy ([`Bulk::access`]); the segments of another process it does
+//! not give away.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`buffer`] | the local side of transfers: bytes that are moved into one and come back |
+
+pub mod buffer;
+
+pub use buffer::Buffer;
+
+use crate::rpc::failure::{Result, refuse};
+use crate::rpc::na::{Access, Mem, Run};
+use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
+use serde::ser::{Serialize, Serializer};
+use std::fmt;
+use std::sync::Arc;
+
+/// Tells bulk handles from others.
+const KIND: u8 = 1;
+
+/// A bulk handle. Clones are the same handle.
+#[derive(Debug, Clone)]
+pub struct Bulk {
+    mem: Arc<Mem>,
+}
+
+impl Bulk {
+    /// Memory of the handle's own, zeroed, freed with it.
+    ///
+    /// # Errors
+    /// `NOMEM`; `INVALID_ARG` for no segment.
+    pub fn allocate(sizes: &[usize], access: Access) -> Result<Bulk> {
+        Ok(Bulk::over(Mem::allocate(sizes, access)?))
+    }
+
+    /// Memory of the handle's own with these bytes in it.
+    ///
+    /// # Errors
+    /// `NOMEM`.
+    pub fn from_bytes_of(bytes: &[u8], access: Access) -> Result<Bulk> {
+        let bulk = Bulk::allocate(&[bytes.len()], access)?;
+        bulk.write(0, bytes)?;
+        Ok(bulk)
+    }
+
+    /// Memory of the program's.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for no segment, or one that cannot be.
+    ///
+    /// # Safety
+    /// The segments must be valid for what `access` allows to others, and here for
+    /// both, while the handle, or a clone, lives.
+    pub unsafe fn expose(runs: Vec<Run>, access: Access) -> Result<Bulk> {
+        // SAFETY: passed on from the caller.
+        Ok(Bulk::over(unsafe { Mem::expose(runs, access) }?))
+    }
+
+    fn over(mem: Arc<Mem>) -> Bulk {
+        mem.register();
+        Bulk { mem }
+    }
+
+    /// The memory handle beneath.
+    pub fn mem(&self) -> &Arc<Mem> {
+        &self.mem
+    }
+
+    /// Bytes in all.
+    pub fn len(&self) -> usize {
+        self.mem.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.mem.is_empty()
+    }
+
+    /// How many segments it has.
+    pub fn segments(&self) -> usize {
+        self.mem.runs().len()
+    }
+
+    /// What others may do.
+    pub fn permission(&self) -> Access {
+        self.mem.access()
+    }
+
+    /// Whether the memory is this process's.
+    pub fn is_local(&self) -> bool {
+        self.mem.is_local()
+    }
+
+    /// The parts of the segments that a range consists of.
+    ///
+    /// # Errors
+    /// `PERMISSION` where the handle does not allow `access`; `ACCESS` for memory of
+    /// another process; `OVERFLOW` past the end.
+    pub fn access(&self, offset: usize, size: usize, access: Access) -> Result<Vec<Run>> {
+        if !self.is_local() {
+            refuse!(ACCESS, "the handle is for memory of another process; transfer it instead");
+        }
+        let has = self.permission();
+        if access.readable() && !has.readable() || access.writable() && !has.writable() {
+            refuse!(PERMISSION, "{access:?} is asked of a handle that is {has:?}");
+        }
+        self.mem.check(offset, size)?;
+        Ok(self.mem.pieces(offset, size).filter(|run| run.len > 0).collect())
+    }
+
+    /// Copies bytes into the memory, whatever others may do with it.
+    ///
+    /// # Errors
+    /// `ACCESS` for memory of another process; `OVERFLOW` past the end.
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
+        let mut rest = bytes;
+        for run in self.own(offset, bytes.len())? {
+            let (part, after) = rest.split_at(run.len);
+            // SAFETY: the memory is valid while the handle lives. Whoever moves the same
+            // bytes at the same time gets some of each, as with all one-sided access.
+            unsafe { std::ptr::copy(part.as_ptr(), run.address as *mut u8, part.len()) };
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Copies bytes out of the memory.
+    ///
+    /// # Errors
+    /// As for [`Bulk::write`].
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let mut at = 0;
+        for run in self.own(offset, bytes.len())? {
+            let part = &mut bytes[at..at + run.len];
+            // SAFETY: as above.
+            unsafe { std::ptr::copy(run.address as *const u8, part.as_mut_ptr(), run.len) };
+            at += run.len;
+        }
+        Ok(())
+    }
+
+    fn own(&self, offset: usize, size: usize) -> Result<Vec<Run>> {
+        if !self.is_local() {
+            refuse!(ACCESS, "the handle is for memory of another process; transfer it instead");
+        }
+        self.mem.check(offset, size)?;
+        Ok(self.mem.pieces(offset, size).collect())
+    }
+
+    /// Bytes of the serialised form.
+    pub fn encoded_len(&self) -> usize {
+        self.mem.encoded_len()
+    }
+
+    /// The serialised form.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.mem.to_bytes(KIND)
+    }
+
+    /// The handle that bytes describe.
+    ///
+    /// # Errors
+    /// `PROTOCOL_ERROR`, `CHECKSUM_ERROR` for what is none; `FAULT` for memory of this
+    /// process that is not exposed any more.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Bulk> {
+        Ok(Bulk { mem: Mem::from_bytes(bytes, KIND)? })
+    }
+}
+
+impl Serialize for Bulk {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.serialize_bytes(&self.to_bytes())
+    }
+}
+
+impl<'de> Deserialize<'de> for Bulk {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Bulk, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Bulk;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a bulk handle")
+            }
+
+            fn visit_bytes<E: serde::de::Error>(
+                self,
+                bytes: &[u8],
+            ) -> std::result::Result<Bulk, E> {
+                Bulk::from_bytes(bytes).map_err(E::custom)
+            }
+        }
+        if from.is_human_readable() {
+            return Err(D::Error::custom("a bulk handle has no form for people"));
+        }
+        from.deserialize_bytes(Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::failure::Status;
+
+    #[test]
+    fn access_follows_permission_and_bounds() {
+        let bulk = Bulk::allocate(&[10, 20], Access::ReadOnly).unwrap();
+        assert_eq!(bulk.access(5, 10, Access::ReadOnly).unwrap().len(), 2);
+        let refused = |offset, size, access| bulk.access(offset, size, access).unwrap_err().status;
+        assert_eq!(refused(0, 1, Access::ReadWrite), Status::PERMISSION);
+        assert_eq!(refused(25, 6, Access::ReadOnly), Status::OVERFLOW);
+        assert_eq!(refused(usize::MAX, 2, Access::ReadOnly), Status::OVERFLOW);
+    }
+
+    #[test]
+    fn bytes_go_in_and_out_across_segments() {
+        let bulk = Bulk::allocate(&[3, 0, 4], Access::ReadWrite).unwrap();
+        bulk.write(1, &[1, 2, 3, 4]).unwrap();
+        let mut all = [9; 7];
+        bulk.read(0, &mut all).unwrap();
+        assert_eq!(all, [0, 1, 2, 3, 4, 0, 0]);
+        assert!(bulk.write(4, &[0; 4]).is_err());
+        let back = Bulk::from_bytes(&bulk.to_bytes()).unwrap();
+        back.write(6, &[7]).unwrap();
+        bulk.read(0, &mut all).unwrap();
+        assert_eq!(all[6], 7, "what comes back to its process is the same memory");
+    }
+}

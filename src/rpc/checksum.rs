@@ -1,0 +1,196 @@
+//! Checksums over the parameters of a call.
+//!
+//! A [`Method`] is chosen by name or by value; a [`Checksum`] accumulates bytes
+//! and gives the value at any time. On the wire a value is little-endian.
+//!
+//! | name | bytes | definition | value of the ASCII digits `123456789` |
+//! |---|---|---|---|
+//! | `crc16` | 2 | CRC-16/T10-DIF | `d0db` |
+//! | `crc32c` | 4 | CRC-32/ISCSI | `e3069283` |
+//! | `crc64` | 8 | CRC-64/XZ (ECMA-182) | `995dc9bbdf1939fa` |
+//! | `adler32` | 4 | Adler-32 | `091e01de` |
+//! | `none` | 0 | | |
+
+use adler2::Adler32;
+use crc_fast::{CrcAlgorithm, Digest};
+
+/// How a checksum is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Method {
+    /// None is.
+    None,
+    /// CRC-16/T10-DIF, two bytes.
+    Crc16,
+    /// CRC-32/ISCSI, four bytes.
+    Crc32c,
+    /// CRC-64/XZ, eight bytes.
+    #[default]
+    Crc64,
+    /// Adler-32, four bytes.
+    Adler32,
+}
+
+impl Method {
+    /// All methods, in the order of the table above, [`Method::None`] last.
+    pub const ALL: [Method; 5] =
+        [Method::Crc16, Method::Crc32c, Method::Crc64, Method::Adler32, Method::None];
+
+    /// The method of a name; capitals do not matter.
+    pub fn from_name(name: &str) -> Option<Method> {
+        let known = Method::ALL.into_iter().find(|m| m.name().eq_ignore_ascii_case(name));
+        known.or_else(|| name.eq_ignore_ascii_case("crc32").then_some(Method::Crc32c))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::None => "none",
+            Method::Crc16 => "crc16",
+            Method::Crc32c => "crc32c",
+            Method::Crc64 => "crc64",
+            Method::Adler32 => "adler32",
+        }
+    }
+
+    /// Bytes of a value.
+    pub fn size(self) -> usize {
+        match self {
+            Method::None => 0,
+            Method::Crc16 => 2,
+            Method::Crc32c | Method::Adler32 => 4,
+            Method::Crc64 => 8,
+        }
+    }
+}
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box costs more than the copy")]
+enum State {
+    None,
+    Crc(Digest),
+    Adler(Adler32),
+}
+
+/// A checksum that accumulates.
+#[derive(Debug)]
+pub struct Checksum {
+    method: Method,
+    state: State,
+}
+
+impl Checksum {
+    /// Of nothing yet.
+    pub fn new(method: Method) -> Checksum {
+        let crc = |algorithm| State::Crc(Digest::new(algorithm));
+        let state = match method {
+            Method::None => State::None,
+            Method::Crc16 => crc(CrcAlgorithm::Crc16T10Dif),
+            Method::Crc32c => crc(CrcAlgorithm::Crc32Iscsi),
+            Method::Crc64 => crc(CrcAlgorithm::Crc64Xz),
+            Method::Adler32 => State::Adler(Adler32::new()),
+        };
+        Checksum { method, state }
+    }
+
+    /// How it is computed.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Takes in further bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.state {
+            State::None => {}
+            State::Crc(digest) => digest.update(bytes),
+            State::Adler(sum) => sum.write_slice(bytes),
+        }
+    }
+
+    /// Forgets all bytes.
+    pub fn reset(&mut self) {
+        match &mut self.state {
+            State::None => {}
+            State::Crc(digest) => digest.reset(),
+            State::Adler(sum) => *sum = Adler32::new(),
+        }
+    }
+
+    /// The value over the bytes so far, 0 for [`Method::None`]. More may follow.
+    pub fn value(&self) -> u64 {
+        match &self.state {
+            State::None => 0,
+            State::Crc(digest) => digest.finalize(),
+            State::Adler(sum) => u64::from(sum.checksum()),
+        }
+    }
+
+    /// The value as it travels, in the first [`Method::size`] bytes.
+    pub fn bytes(&self) -> [u8; 8] {
+        self.value().to_le_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGITS: &[u8] = b"123456789";
+
+    fn of(method: Method, bytes: &[u8]) -> u64 {
+        let mut sum = Checksum::new(method);
+        sum.update(bytes);
+        sum.value()
+    }
+
+    #[test]
+    fn values_of_the_definitions() {
+        assert_eq!(of(Method::Crc16, DIGITS), 0xd0db);
+        assert_eq!(of(Method::Crc32c, DIGITS), 0xe306_9283);
+        assert_eq!(of(Method::Crc64, DIGITS), 0x995d_c9bb_df19_39fa);
+        assert_eq!(of(Method::Adler32, DIGITS), 0x091e_01de);
+        assert_eq!(of(Method::None, DIGITS), 0);
+    }
+
+    #[test]
+    fn pieces_make_the_whole() {
+        let bytes: Vec<u8> = (0..5000u32).map(|i| (i * 31 % 251) as u8).collect();
+        for method in Method::ALL {
+            let whole = of(method, &bytes);
+            let mut sum = Checksum::new(method);
+            for round in 0..2 {
+                for piece in bytes.chunks(1 + 37 * (round + 1)) {
+                    sum.update(piece);
+                    let _ = sum.value(); // looking changes nothing
+                }
+                assert_eq!(sum.value(), whole, "{}", method.name());
+                sum.reset();
+            }
+            assert_eq!(sum.value(), of(method, &[]));
+        }
+    }
+
+    #[test]
+    fn any_bit_matters() {
+        let mut bytes = vec![0x5a_u8; 333];
+        for method in Method::ALL.into_iter().filter(|&m| m != Method::None) {
+            let whole = of(method, &bytes);
+            for bit in 0..bytes.len() * 8 {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                assert_ne!(of(method, &bytes), whole, "{} bit {bit}", method.name());
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+
+    #[test]
+    fn names() {
+        for method in Method::ALL {
+            assert_eq!(Method::from_name(method.name()), Some(method));
+            assert_eq!(Method::from_name(&method.name().to_uppercase()), Some(method));
+        }
+        assert_eq!(Method::from_name("crc32"), Some(Method::Crc32c));
+        for name in ["", "crc", "crc64 ", "md5"] {
+            assert_eq!(Method::from_name(name), None);
+        }
+    }
+}

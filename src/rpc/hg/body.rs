@@ -1,0 +1,89 @@
+//! Encoded parameters, wherever they lie.
+
+use crate::rpc::checksum::Method;
+use crate::rpc::failure::Result;
+use crate::rpc::na::{Access, Mem, Run};
+use crate::rpc::proc::Encoded;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Encodes parameters into a buffer, or into memory of their own where they do not fit.
+pub trait Encode: FnOnce(&mut [u8], Method) -> Result<Encoded> {}
+impl<T: FnOnce(&mut [u8], Method) -> Result<Encoded>> Encode for T {}
+
+/// Parameters that have come.
+#[derive(Debug)]
+pub enum Body {
+    /// With a head before them.
+    Bytes {
+        /// Head and parameters.
+        bytes: Vec<u8>,
+        /// Where the parameters begin.
+        start: usize,
+    },
+    /// Pulled.
+    Pulled(Arc<Mem>),
+}
+
+impl Body {
+    /// None.
+    pub const EMPTY: Body = Body::Bytes { bytes: Vec::new(), start: 0 };
+}
+
+impl std::ops::Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Body::Bytes { bytes, start } => &bytes[*start..],
+            Body::Pulled(mem) => {
+                let Run { address, len } = mem.runs()[0];
+                // SAFETY: the memory is the handle's own, of one segment, and nobody
+                // writes to it any more after it was pulled.
+                unsafe { std::slice::from_raw_parts(address as *const u8, len) }
+            }
+        }
+    }
+}
+
+/// Bytes that stay until the other side has pulled them.
+#[derive(Debug)]
+pub struct Kept {
+    mem: Arc<Mem>,
+    _bytes: Vec<u8>,
+}
+
+/// Tells handles of encoded parameters from others.
+pub const PARAMETERS: u8 = 2;
+
+impl Kept {
+    /// Exposes the bytes.
+    pub fn new(bytes: Vec<u8>) -> Result<Kept> {
+        let run = Run { address: bytes.as_ptr() as usize, len: bytes.len() };
+        // SAFETY: the bytes stay where they are and are not touched while the handle
+        // lives, which is dropped before them.
+        let mem = unsafe { Mem::expose(vec![run], Access::ReadOnly) }?;
+        mem.register();
+        Ok(Kept { mem, _bytes: bytes })
+    }
+
+    /// The bytes of the handle.
+    pub fn handle(&self) -> Vec<u8> {
+        self.mem.to_bytes(PARAMETERS)
+    }
+}
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Runs something with a buffer of at least so many bytes, whatever they are.
+pub fn with_scratch<R>(bytes: usize, body: impl FnOnce(&mut [u8]) -> R) -> R {
+    let mut scratch = SCRATCH.take();
+    if scratch.len() < bytes {
+        scratch.resize(bytes, 0);
+    }
+    let result = body(&mut scratch[..bytes]);
+    SCRATCH.set(scratch);
+    result
+}

@@ -1,0 +1,441 @@
+//! A class of functions over a network: calls under way, what comes for them.
+//!
+//! A call is known by its token here, a number with a generation, so that an answer
+//! that comes late, or never was wanted, finds nobody. Long inputs and outputs are
+//! pulled in [`ClassShared::step`], a few at a time: requests beyond that, and beyond
+//! what the program has taken out of its queue, stay in the network's windows, at last
+//! at their origins. So a server's memory is bounded, whatever comes.
+
+use super::body::{Body, Kept, PARAMETERS};
+use super::context::{ContextShared, Work};
+use super::origin::Origin;
+use super::registry::{Function, Registry};
+use super::target::Target;
+use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
+use crate::am::Data;
+use crate::rpc::checksum::Method;
+use crate::rpc::failure::{Failure, Result, Status, refuse};
+use crate::rpc::na;
+use crate::rpc::na::address::Peer;
+use crate::rpc::na::class::{Message, Upper};
+use crate::rpc::na::transfer::Transfer;
+use crate::rpc::na::waiting::until;
+use crate::rpc::na::wire::Kind;
+use crate::rpc::na::{Access, Address, Direction, Mem, Part};
+use parking_lot::Mutex;
+use slab::Slab;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Calls that wait in a context's queue before others are taken from the network.
+const MOST_QUEUED: usize = 256;
+/// Long inputs that are pulled at a time.
+const MOST_PULLS: usize = 16;
+/// How long finalising waits for others to pull what they were promised.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a token stands for at the origin.
+enum Entry {
+    Call(Arc<Origin>),
+    /// The call was cancelled, but its input may still be pulled.
+    Cancelled(#[expect(dead_code, reason = "keeps the bytes")] Kept),
+}
+
+/// Runs when an answer has left, or was pulled.
+pub type OnAnswered = Box<dyn FnOnce() + Send>;
+
+struct Promised {
+    peer: Peer,
+    _kept: Kept,
+    then: Option<OnAnswered>,
+}
+
+enum Purpose {
+    Input { request: Request, function: Arc<Function>, source: Address },
+    Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
+}
+
+struct Pull {
+    transfer: Option<Transfer>,
+    peer: Peer,
+    remote: Arc<Mem>,
+    local: Option<Arc<Mem>>,
+    purpose: Purpose,
+}
+
+/// Things by token.
+struct Tokens<T> {
+    slab: Slab<(u32, T)>,
+    generation: u32,
+}
+
+impl<T> Default for Tokens<T> {
+    fn default() -> Self {
+        Tokens { slab: Slab::new(), generation: 0 }
+    }
+}
+
+impl<T> Tokens<T> {
+    fn add(&mut self, thing: T) -> u64 {
+        self.generation = self.generation.wrapping_add(1);
+        let key = self.slab.insert((self.generation, thing));
+        u64::from(self.generation) << 32 | (key as u64 + 1)
+    }
+
+    fn get(&mut self, token: u64) -> Option<&mut T> {
+        let key = usize::try_from(token & 0xffff_ffff).ok()?.checked_sub(1)?;
+        let (generation, thing) = self.slab.get_mut(key)?;
+        (u64::from(*generation) == token >> 32).then_some(thing)
+    }
+
+    fn take(&mut self, token: u64) -> Option<T> {
+        self.get(token)?;
+        self.slab.try_remove((token & 0xffff_ffff) as usize - 1).map(|(_, thing)| thing)
+    }
+}
+
+/// A class, as its contexts and calls share it.
+pub struct ClassShared {
+    /// The network.
+    pub na: na::Class,
+    /// The functions.
+    pub functions: Registry,
+    /// How parameters are checked.
+    pub method: Method,
+    calls: Mutex<Tokens<Entry>>,
+    promised: Mutex<Tokens<Promised>>,
+    pulls: Mutex<VecDeque<Pull>>,
+    pulling: AtomicUsize,
+    inputs: AtomicUsize,
+    closed: AtomicBool,
+    /// Calls to oneself run where they are made, not in trigger.
+    pub(crate) inline: AtomicBool,
+}
+
+impl std::fmt::Debug for ClassShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Class").field("na", &self.na).finish_non_exhaustive()
+    }
+}
+
+impl ClassShared {
+    /// Over a network, which carries no other class.
+    pub(super) fn over(na: &na::Class, method: Method) -> Result<Arc<ClassShared>> {
+        let class = Arc::new(ClassShared {
+            na: na.clone(),
+            functions: Registry::default(),
+            method,
+            calls: Mutex::default(),
+            promised: Mutex::default(),
+            pulls: Mutex::default(),
+            pulling: AtomicUsize::new(0),
+            inputs: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            inline: AtomicBool::new(false),
+        });
+        if !na.is_open() {
+            refuse!(INVALID_ARG, "the network class is finalised");
+        }
+        let weak = Arc::downgrade(&class);
+        na.shared.set_upper(weak)?;
+        Ok(class)
+    }
+
+    /// Ends it: lets others pull what they were promised, cancels its own calls.
+    pub(super) fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            refuse!(INVALID_ARG, "the class is finalised already");
+        }
+        let begun = Instant::now();
+        until(&self.na.shared, PATIENCE, || {
+            Ok(self.promised.lock().slab.is_empty() || begun.elapsed() > PATIENCE)
+        })?;
+        let calls = std::mem::take(&mut *self.calls.lock());
+        for (_, (_, entry)) in calls.slab {
+            if let Entry::Call(origin) = entry {
+                origin.complete(Status::CANCELED, Body::EMPTY);
+            }
+        }
+        self.pulls.lock().drain(..).for_each(|_| self.na.shared.news.transfer_ends());
+        self.na.shared.clear_upper();
+        Ok(())
+    }
+
+    /// # Errors
+    /// `INVALID_ARG` after the class was finalised.
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            refuse!(INVALID_ARG, "the class is finalised");
+        }
+        Ok(())
+    }
+
+    // ------------------------------------------------------------- at origins
+
+    pub(super) fn expect(&self, origin: &Arc<Origin>) -> u64 {
+        self.calls.lock().add(Entry::Call(origin.clone()))
+    }
+
+    pub(super) fn forget(&self, token: u64) {
+        self.calls.lock().take(token);
+    }
+
+    /// A call is not waited for any more; its input stays while it may be pulled.
+    pub(super) fn abandon(&self, token: u64, kept: Option<Kept>) {
+        let mut calls = self.calls.lock();
+        match kept {
+            Some(kept) => {
+                if let Some(entry) = calls.get(token) {
+                    *entry = Entry::Cancelled(kept);
+                }
+            }
+            None => drop(calls.take(token)),
+        }
+    }
+
+    fn answered(&self, from: Peer, token: u64, bytes: Vec<u8>) {
+        let Some(answer) = Answer::parse(&bytes) else {
+            log::warn!("an answer from {from:?} that makes no sense is dropped");
+            return;
+        };
+        let entry = {
+            let mut calls = self.calls.lock();
+            let wanted = match calls.get(token) {
+                Some(Entry::Call(origin)) => origin.peer() == from,
+                Some(Entry::Cancelled(_)) => true,
+                None => false,
+            };
+            if wanted { calls.take(token) } else { None }
+        };
+        let Some(Entry::Call(origin)) = entry else {
+            if answer.long {
+                self.release(from, answer.release);
+            }
+            return;
+        };
+        let status = Status(answer.status);
+        if !answer.long {
+            return origin.complete(status, Body::Bytes { bytes, start: ANSWER });
+        }
+        match Mem::from_bytes(&bytes[ANSWER..], PARAMETERS) {
+            Ok(remote) => {
+                origin.pulling();
+                let release = answer.release;
+                let purpose = Purpose::Output { origin, status, release, peer: from };
+                self.enqueue(Pull { transfer: None, peer: from, remote, local: None, purpose });
+            }
+            Err(failure) => {
+                log::warn!("an answer from {from:?} cannot be pulled: {failure}");
+                self.release(from, answer.release);
+                origin.complete(failure.status, Body::EMPTY);
+            }
+        }
+    }
+
+    /// An answer of this process to itself.
+    pub(super) fn answer_own(&self, token: u64, status: Status, body: Body) {
+        if let Some(Entry::Call(origin)) = self.calls.lock().take(token) {
+            origin.complete(status, body);
+        }
+    }
+
+    fn release(&self, peer: Peer, token: u64) {
+        let released = self.na.shared.answer(peer, Kind::Release, token, Data::NONE);
+        if let Err(failure) = released {
+            log::error!("{peer:?} cannot be told that its output was pulled: {failure}");
+        }
+    }
+
+    // ------------------------------------------------------------- at targets
+
+    /// Keeps an output until it is pulled; the token by which it is released.
+    pub(super) fn promise(&self, peer: Peer, kept: Kept, then: Option<OnAnswered>) -> u64 {
+        self.promised.lock().add(Promised { peer, _kept: kept, then })
+    }
+
+    pub(super) fn break_promise(&self, token: u64) {
+        self.promised.lock().take(token);
+    }
+
+    fn released(&self, from: Peer, token: u64) {
+        let mut promised = self.promised.lock();
+        if promised.get(token).is_some_and(|p| p.peer == from) {
+            let gone = promised.take(token);
+            drop(promised);
+            if let Some(then) = gone.and_then(|gone| gone.then) {
+                then();
+            }
+        }
+    }
+
+    /// Answers with a status and nothing else.
+    pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
+        if to == Peer::Own {
+            return self.answer_own(token, status, Body::EMPTY);
+        }
+        if !self.na.is_open() {
+            return;
+        }
+        let mut bytes = [0; ANSWER];
+        Answer { status: status.0, long: false, release: 0 }.write(&mut bytes);
+        if let Err(failure) = self.na.shared.answer(to, Kind::Reply, token, Data::Bytes(&bytes)) {
+            log::error!("{to:?} cannot be answered: {failure}");
+        }
+    }
+
+    fn request(&self, context: &Arc<ContextShared>, message: Message) {
+        let Message { from, body, .. } = message;
+        let request = match Request::parse(&body) {
+            Parsed::Request(request) => request,
+            Parsed::Broken(request) => {
+                log::warn!("a request from {from:?} is cut short, or of another version");
+                if !request.quiet {
+                    self.answer_status(from.peer, request.token, Status::PROTOCOL_ERROR);
+                }
+                return;
+            }
+            Parsed::Rubbish => {
+                log::warn!("{} bytes from {from:?} that are no request are dropped", body.len());
+                return;
+            }
+        };
+        let function = self.functions.get(request.id).filter(|f| f.check == request.check);
+        let Some(function) = function else {
+            log::warn!("{from:?} asks for function {:#x}, which is not registered", request.id);
+            if !request.quiet {
+                self.answer_status(from.peer, request.token, Status::NO_MATCH);
+            }
+            return;
+        };
+        if !request.long {
+            let body = Body::Bytes { bytes: body, start: REQUEST };
+            let target = Target::new(context, function, from, &request, body);
+            return context.push(Work::Call(target));
+        }
+        match Mem::from_bytes(&body[REQUEST..], PARAMETERS) {
+            Ok(remote) => {
+                self.inputs.fetch_add(1, Ordering::AcqRel);
+                let purpose = Purpose::Input { request, function, source: from };
+                let peer = from.peer;
+                self.enqueue(Pull { transfer: None, peer, remote, local: None, purpose });
+            }
+            Err(failure) => {
+                log::warn!("an input from {from:?} cannot be pulled: {failure}");
+                if !request.quiet {
+                    self.answer_status(from.peer, request.token, failure.status);
+                }
+            }
+        }
+    }
+
+    // --------------------------------------------------------------- progress
+
+    fn enqueue(&self, pull: Pull) {
+        self.na.shared.news.transfer_begins();
+        self.pulls.lock().push_back(pull);
+        self.pulling.fetch_add(1, Ordering::Release);
+        self.na.shared.tell();
+    }
+
+    /// Turns what has come into work for a context; true if anything happened.
+    pub(super) fn step(&self, context: &Arc<ContextShared>) -> bool {
+        let mut busy = false;
+        while context.len() < MOST_QUEUED && self.inputs.load(Ordering::Acquire) < MOST_PULLS {
+            let Some(message) = self.na.shared.take_unexpected() else { break };
+            self.request(context, message);
+            busy = true;
+        }
+        if self.pulling.load(Ordering::Acquire) > 0 {
+            busy |= self.pull(context);
+        }
+        busy
+    }
+
+    fn pull(&self, context: &Arc<ContextShared>) -> bool {
+        let mut busy = false;
+        for _ in 0..self.pulling.load(Ordering::Acquire) {
+            let Some(mut pull) = self.pulls.lock().pop_front() else { break };
+            let ended = match self.begin(&mut pull) {
+                Ok(transfer) => transfer.advance(),
+                Err(failure) => {
+                    log::warn!("parameters cannot be pulled from {:?}: {failure}", pull.peer);
+                    Some(failure.status)
+                }
+            };
+            busy |= pull.transfer.as_ref().is_some_and(Transfer::is_moving);
+            match ended {
+                None => self.pulls.lock().push_back(pull),
+                Some(status) => {
+                    self.pulling.fetch_sub(1, Ordering::Release);
+                    self.na.shared.news.transfer_ends();
+                    self.pulled(context, pull, status);
+                    busy = true;
+                }
+            }
+        }
+        busy
+    }
+
+    fn begin<'a>(&self, pull: &'a mut Pull) -> Result<&'a mut Transfer> {
+        let transfer = match pull.transfer.take() {
+            Some(transfer) => transfer,
+            None => {
+                let size = pull.remote.len();
+                let local = Mem::allocate(&[size], Access::ReadWrite)?;
+                local.register();
+                let transfer = Transfer::new(
+                    &self.na.shared,
+                    Direction::Get,
+                    pull.peer,
+                    Part { mem: &local, offset: 0 },
+                    Part { mem: &pull.remote, offset: 0 },
+                    size,
+                )?;
+                pull.local = Some(local);
+                transfer
+            }
+        };
+        Ok(pull.transfer.insert(transfer))
+    }
+
+    fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
+        let Pull { local, purpose, transfer, .. } = pull;
+        drop(transfer);
+        let body = local.map_or(Body::EMPTY, Body::Pulled);
+        match purpose {
+            Purpose::Input { request, function, source } => {
+                self.inputs.fetch_sub(1, Ordering::AcqRel);
+                if ended == Status::SUCCESS {
+                    let target = Target::new(context, function, source, &request, body);
+                    context.push(Work::Call(target));
+                } else if !request.quiet {
+                    self.answer_status(source.peer, request.token, ended);
+                }
+            }
+            Purpose::Output { origin, status, release, peer } => {
+                self.release(peer, release);
+                match ended {
+                    Status::SUCCESS => origin.complete(status, body),
+                    failed => origin.complete(failed, Body::EMPTY),
+                }
+            }
+        }
+    }
+}
+
+impl Upper for ClassShared {
+    fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>) {
+        match kind {
+            Kind::Reply => self.answered(from, token, body.into_owned()),
+            _ => self.released(from, token),
+        }
+    }
+}
+
+/// A failure of a call, by the status that came.
+pub(super) fn failure(status: Status, function: &Function) -> Failure {
+    Failure::new(status, format!("the call of '{}': {}", function.name, status.meaning()))
+}

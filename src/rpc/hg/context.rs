@@ -1,0 +1,159 @@
+//! A context: the calls to run and the callbacks of one's own calls.
+//!
+//! What comes is turned into work by progress; trigger does the work. A handler may
+//! make progress and trigger again: it is then entered by other calls, so deep that
+//! the stack still has room.
+
+use super::class::ClassShared;
+use super::origin::{Origin, Then};
+use super::target::Target;
+use crate::rpc::failure::{Result, Status};
+use crate::rpc::na;
+use crate::rpc::na::waiting::until;
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How deep handlers may be entered while others wait.
+const DEEPEST: u32 = 64;
+
+/// Something for trigger.
+pub enum Work {
+    /// A call to run.
+    Call(Arc<Target>),
+    /// A call of ours has ended.
+    Ended(Arc<Origin>, Then),
+    /// Something else.
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+/// A context, as calls hold it.
+pub struct ContextShared {
+    /// Its class.
+    pub class: Arc<ClassShared>,
+    /// That of the network, for bulk transfers.
+    pub na: na::Context,
+    work: Mutex<VecDeque<Work>>,
+    len: AtomicUsize,
+}
+
+impl std::fmt::Debug for ContextShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("work", &self.len).finish_non_exhaustive()
+    }
+}
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether this thread runs so many handlers within each other that no more may begin.
+pub fn too_deep() -> bool {
+    DEPTH.get() >= DEEPEST
+}
+
+/// Runs a call.
+pub fn run(target: Arc<Target>) {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get() - 1);
+        }
+    }
+    DEPTH.set(DEPTH.get() + 1);
+    let _leave = Leave;
+    let status = match &target.function().rpc {
+        Some(rpc) => rpc(target.clone()),
+        None => Status::NO_MATCH,
+    };
+    if status != Status::SUCCESS {
+        target.answer_failure(status);
+    }
+}
+
+impl ContextShared {
+    pub(super) fn new(class: Arc<ClassShared>) -> Result<Arc<ContextShared>> {
+        let na = class.na.context()?;
+        Ok(Arc::new(ContextShared { class, na, work: Mutex::default(), len: AtomicUsize::new(0) }))
+    }
+
+    /// How much work waits.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Whether none does.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn push(&self, work: Work) {
+        self.work.lock().push_back(work);
+        self.len.fetch_add(1, Ordering::Release);
+        self.class.na.shared.tell();
+    }
+
+    /// Turns what has come into work.
+    #[inline]
+    pub(crate) fn step(self: &Arc<ContextShared>) -> Result<()> {
+        self.class.step(self);
+        self.na.shared.step();
+        if self.na.shared.queued() > 0 {
+            self.na.trigger(Duration::ZERO, usize::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Makes progress until there is work or the time is over; true where there is.
+    pub(crate) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
+        self.wait(timeout, || false)
+    }
+
+    /// Makes progress until there is work, `done` says so, or the time is over.
+    pub(crate) fn wait(
+        self: &Arc<ContextShared>,
+        timeout: Duration,
+        mut done: impl FnMut() -> bool,
+    ) -> Result<bool> {
+        self.class.check_open()?;
+        until(&self.class.na.shared, timeout, || {
+            if done() || !self.is_empty() && !too_deep() {
+                return Ok(true);
+            }
+            self.step()?;
+            Ok(done() || !self.is_empty() && !too_deep())
+        })
+    }
+
+    /// Does at most `most` pieces of work; how many.
+    pub(crate) fn trigger(&self, most: usize) -> usize {
+        let mut done = 0;
+        while done < most && !self.is_empty() && !too_deep() {
+            let Some(work) = self.work.lock().pop_front() else { break };
+            self.len.fetch_sub(1, Ordering::AcqRel);
+            if let Err(failure) = self.class.na.shared.attend() {
+                log::error!("{failure}");
+            }
+            match work {
+                Work::Call(target) => run(target),
+                Work::Ended(origin, then) => {
+                    origin.told();
+                    then(&origin);
+                }
+                Work::Run(body) => body(),
+            }
+            done += 1;
+        }
+        done
+    }
+
+    /// Gives up what waits: calls are answered with a failure by being dropped.
+    pub(super) fn clear(&self) {
+        let work = std::mem::take(&mut *self.work.lock());
+        self.len.fetch_sub(work.len(), Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,331 @@
+//! The origin's side of a call: made once, forwarded as often as one likes.
+
+use super::body::{Body, Encode, Kept, with_scratch};
+use super::class::{ClassShared, failure};
+use super::context::{self, ContextShared, Work};
+use super::registry::Function;
+use super::target::Target;
+use super::wire::{REQUEST, Request};
+use crate::rpc::failure::{Result, Status, refuse};
+use crate::rpc::na::Address;
+use crate::rpc::na::address::Peer;
+use crate::rpc::na::wire::Kind;
+use crate::rpc::proc::Encoded;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What runs, in trigger, when a call has ended.
+pub type Then = Box<dyn FnOnce(&Arc<Origin>) + Send>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Flying,
+    Pulling,
+    Ended,
+}
+
+struct State {
+    target: Address,
+    function: Arc<Function>,
+    phase: Phase,
+    token: u64,
+    kept: Option<Kept>,
+    then: Option<Then>,
+    /// The callback of the last call waits for trigger.
+    untold: bool,
+    status: Status,
+    body: Option<Arc<Body>>,
+}
+
+impl State {
+    fn check_free(&self) -> Result<()> {
+        if matches!(self.phase, Phase::Flying | Phase::Pulling) {
+            refuse!(BUSY, "the call is under way; wait for it, or cancel it");
+        }
+        if self.untold {
+            refuse!(BUSY, "the call has ended, but its callback has not run; trigger it first");
+        }
+        Ok(())
+    }
+}
+
+/// A request that has left.
+struct Sent {
+    /// It is to this process.
+    own: Option<Arc<Target>>,
+    /// There will be an answer.
+    answered: bool,
+}
+
+/// A call at its origin.
+pub struct Origin {
+    context: Arc<ContextShared>,
+    state: Mutex<State>,
+    done: AtomicBool,
+}
+
+impl std::fmt::Debug for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Origin").field("done", &self.done).finish_non_exhaustive()
+    }
+}
+
+impl Origin {
+    /// A call of a function at a target; nothing is sent.
+    pub fn new(
+        context: &Arc<ContextShared>,
+        target: Address,
+        function: Arc<Function>,
+    ) -> Arc<Origin> {
+        Arc::new(Origin {
+            context: context.clone(),
+            state: Mutex::new(State {
+                target,
+                function,
+                phase: Phase::Idle,
+                token: 0,
+                kept: None,
+                then: None,
+                untold: false,
+                status: Status::SUCCESS,
+                body: None,
+            }),
+            done: AtomicBool::new(false),
+        })
+    }
+
+    fn class(&self) -> &Arc<ClassShared> {
+        &self.context.class
+    }
+
+    /// Its context.
+    pub fn context(&self) -> &Arc<ContextShared> {
+        &self.context
+    }
+
+    /// Whom it calls.
+    pub fn address(&self) -> Address {
+        self.state.lock().target
+    }
+
+    pub(super) fn peer(&self) -> Peer {
+        self.state.lock().target.peer
+    }
+
+    /// What it calls.
+    pub fn function(&self) -> Arc<Function> {
+        self.state.lock().function.clone()
+    }
+
+    /// Makes it a call of something else; not while it is under way.
+    pub fn reset(&self, target: Address, function: Arc<Function>) -> Result<()> {
+        let mut state = self.state.lock();
+        state.check_free()?;
+        (state.target, state.function, state.phase) = (target, function, Phase::Idle);
+        state.body = None;
+        Ok(())
+    }
+
+    /// Encodes the input and sends the request. The place for the answer is there
+    /// before the request leaves.
+    ///
+    /// # Errors
+    /// `BUSY` while the call is under way; what encoding and sending say. Nothing was
+    /// sent then.
+    pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
+        let class = self.class();
+        class.check_open()?;
+        let (target, function) = {
+            let mut state = self.state.lock();
+            state.check_free()?;
+            state.phase = Phase::Flying;
+            (state.untold, state.then) = (then.is_some(), then);
+            self.done.store(false, Ordering::Release);
+            (state.target, state.function.clone())
+        };
+        class.na.shared.attend()?;
+        let room = class.na.shared.max_unexpected();
+        let sent = with_scratch(room, |buffer| self.send(target, &function, buffer, encode));
+        let Sent { own, answered } = match sent {
+            Ok(sent) => sent,
+            Err(failure) => {
+                let mut state = self.state.lock();
+                (state.phase, state.kept, state.then) = (Phase::Idle, None, None);
+                state.untold = false;
+                return Err(failure);
+            }
+        };
+        if let Some(own) = own {
+            if class.inline.load(Ordering::Relaxed) && !context::too_deep() {
+                context::run(own);
+            } else {
+                self.context.push(Work::Call(own));
+            }
+        }
+        if !answered {
+            self.complete(Status::SUCCESS, Body::EMPTY);
+        }
+        Ok(())
+    }
+
+    /// Sends the request; one to this process is not sent.
+    fn send(
+        self: &Arc<Origin>,
+        target: Address,
+        function: &Arc<Function>,
+        buffer: &mut [u8],
+        encode: impl Encode,
+    ) -> Result<Sent> {
+        let class = self.class();
+        let encoded = encode(&mut buffer[REQUEST..], class.method)?;
+        let quiet = function.is_quiet();
+        let mut request = Request {
+            id: function.id,
+            check: function.check,
+            method: class.method,
+            token: 0,
+            quiet,
+            long: false,
+            len: 0,
+        };
+        if target.peer == Peer::Own {
+            let bytes = match encoded {
+                Encoded::Fits(len) => buffer[REQUEST..REQUEST + len].to_vec(),
+                Encoded::Spilled(bytes) => bytes,
+            };
+            request.token = if quiet { 0 } else { self.announce(None) };
+            let body = Body::Bytes { bytes, start: 0 };
+            let call = Target::new(&self.context, function.clone(), target, &request, body);
+            return Ok(Sent { own: Some(call), answered: !quiet });
+        }
+        let (len, kept) = match encoded {
+            Encoded::Fits(len) => (len, None),
+            Encoded::Spilled(bytes) => {
+                let kept = Kept::new(bytes)?;
+                let handle = kept.handle();
+                buffer[REQUEST..REQUEST + handle.len()].copy_from_slice(&handle);
+                (handle.len(), Some(kept))
+            }
+        };
+        (request.long, request.len) = (kept.is_some(), len as u32);
+        // Without an answer nobody says when the input was pulled.
+        request.quiet = quiet && kept.is_none();
+        request.token = if request.quiet { 0 } else { self.announce(kept) };
+        request.write(buffer);
+        let body = &buffer[..REQUEST + len];
+        let sent = class.na.shared.send(target.peer, Kind::Unexpected, 0, body, || (0, None));
+        if sent.is_err() {
+            class.forget(request.token);
+        }
+        sent.map(|_| Sent { own: None, answered: !request.quiet })
+    }
+
+    fn announce(self: &Arc<Origin>, kept: Option<Kept>) -> u64 {
+        let token = self.class().expect(self);
+        let mut state = self.state.lock();
+        (state.token, state.kept) = (token, kept);
+        token
+    }
+
+    pub(super) fn pulling(&self) {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Flying {
+            state.phase = Phase::Pulling;
+        }
+    }
+
+    /// The call has ended. A second end, after it was cancelled, changes nothing.
+    pub(super) fn complete(self: &Arc<Origin>, status: Status, body: Body) {
+        let then = {
+            let mut state = self.state.lock();
+            if !matches!(state.phase, Phase::Flying | Phase::Pulling) {
+                return;
+            }
+            (state.phase, state.status, state.kept) = (Phase::Ended, status, None);
+            state.body = (!body.is_empty()).then(|| Arc::new(body));
+            self.done.store(true, Ordering::Release);
+            state.then.take()
+        };
+        match then {
+            Some(then) => self.context.push(Work::Ended(self.clone(), then)),
+            None => self.class().na.shared.tell(),
+        }
+    }
+
+    /// Its callback begins to run, and may forward it again.
+    pub(super) fn told(&self) {
+        self.state.lock().untold = false;
+    }
+
+    /// Whether it has ended.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.state.lock().phase == Phase::Idle
+    }
+
+    /// Ends the call as cancelled; one that has ended stays as it is. The server may
+    /// run it all the same.
+    pub fn cancel(self: &Arc<Origin>) {
+        let (token, kept) = {
+            let mut state = self.state.lock();
+            if !matches!(state.phase, Phase::Flying | Phase::Pulling) {
+                return;
+            }
+            (state.token, state.kept.take())
+        };
+        self.class().abandon(token, kept);
+        self.complete(Status::CANCELED, Body::EMPTY);
+    }
+
+    /// Makes progress until it has ended or the time is over, running calls of others
+    /// that come meanwhile; true where it has ended.
+    pub fn wait(self: &Arc<Origin>, timeout: Duration) -> Result<bool> {
+        if self.is_done() {
+            return Ok(true);
+        }
+        let deadline = std::time::Instant::now().checked_add(timeout);
+        loop {
+            if self.is_idle() {
+                refuse!(INVALID_ARG, "the call was never forwarded");
+            }
+            let left = deadline.map_or(Duration::MAX, |end| {
+                end.saturating_duration_since(std::time::Instant::now())
+            });
+            let came = self.context.wait(left, || self.is_done())?;
+            if self.is_done() {
+                return Ok(true);
+            }
+            if !came {
+                return Ok(false);
+            }
+            self.context.trigger(1);
+        }
+    }
+
+    /// How it ended.
+    pub fn status(&self) -> Status {
+        self.state.lock().status
+    }
+
+    /// The encoded output.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` before the call has ended; else the status with which it failed.
+    pub fn output(&self) -> Result<Arc<Body>> {
+        let state = self.state.lock();
+        if state.phase != Phase::Ended {
+            refuse!(INVALID_ARG, "the call has not ended; wait for it");
+        }
+        if state.status != Status::SUCCESS {
+            return Err(failure(state.status, &state.function));
+        }
+        Ok(state.body.clone().unwrap_or_else(|| Arc::new(Body::EMPTY)))
+    }
+}

@@ -1,0 +1,163 @@
+//! Functions by name.
+//!
+//! The number of a function is a hash of its name, so that both sides know it without
+//! a message. Two names of one process with the same number are an error when the
+//! second is registered; two of different processes are found by the second hash that
+//! every request carries.
+
+use super::target::Target;
+use crate::rpc::failure::{Result, Status, refuse};
+use parking_lot::RwLock;
+use std::any::Any;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs a call at its server. It answers through the target, now or later; where it
+/// returns something else than success, that is the answer.
+pub type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
+
+/// A registered function.
+pub struct Function {
+    /// Its number.
+    pub id: u32,
+    /// The second hash.
+    pub check: u32,
+    /// Its name.
+    pub name: String,
+    /// What runs; none on a client.
+    pub rpc: Option<Rpc>,
+    /// What a face attaches.
+    pub extra: Option<Arc<dyn Any + Send + Sync>>,
+    quiet: AtomicBool,
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({:#x})", self.name, self.id)
+    }
+}
+
+impl Function {
+    /// Whether calls have no answer.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet.load(Ordering::Relaxed)
+    }
+
+    /// Says so.
+    pub fn set_quiet(&self, quiet: bool) {
+        self.quiet.store(quiet, Ordering::Relaxed);
+    }
+}
+
+/// The number of a name: FNV-1a of 32 bits, never zero.
+pub fn id_of(name: &str) -> u32 {
+    let hash = |h: u32, b: u8| (h ^ u32::from(b)).wrapping_mul(0x0100_0193);
+    name.bytes().fold(0x811c_9dc5, hash).max(1)
+}
+
+/// The second hash of a name, independent of the first.
+pub fn check_of(name: &str) -> u32 {
+    let hash = |h: u64, b: u8| {
+        let h = (h.rotate_left(5) ^ u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        h ^ (h >> 32)
+    };
+    name.bytes().fold(0x5851_f42d_4c95_7f2d, hash) as u32
+}
+
+/// Numbers are hashes already.
+#[derive(Debug, Default)]
+pub struct ById(u64);
+
+impl Hasher for ById {
+    fn finish(&self) -> u64 {
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.0 = self.0 << 8 | u64::from(b));
+    }
+    fn write_u32(&mut self, number: u32) {
+        self.0 = number.into();
+    }
+}
+
+/// The functions of a class.
+#[derive(Debug, Default)]
+pub struct Registry {
+    by_id: RwLock<HashMap<u32, Arc<Function>, BuildHasherDefault<ById>>>,
+}
+
+impl Registry {
+    /// Registers a function; again under the same name replaces it.
+    ///
+    /// # Errors
+    /// `EXIST` where another name has the same number; `INVALID_ARG` for no name.
+    pub fn add(
+        &self,
+        name: &str,
+        rpc: Option<Rpc>,
+        extra: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Result<Arc<Function>> {
+        if name.is_empty() {
+            refuse!(INVALID_ARG, "a function must have a name");
+        }
+        let (id, check) = (id_of(name), check_of(name));
+        let mut by_id = self.by_id.write();
+        if let Some(other) = by_id.get(&id).filter(|other| other.name != name) {
+            refuse!(
+                EXIST,
+                "the functions '{name}' and '{}' have the same number {id:#x}; rename one",
+                other.name
+            );
+        }
+        let quiet = by_id.get(&id).is_some_and(|old| old.is_quiet());
+        let quiet = AtomicBool::new(quiet);
+        let function = Arc::new(Function { id, check, name: name.into(), rpc, extra, quiet });
+        by_id.insert(id, function.clone());
+        Ok(function)
+    }
+
+    /// The function of a number.
+    pub fn get(&self, id: u32) -> Option<Arc<Function>> {
+        self.by_id.read().get(&id).cloned()
+    }
+
+    /// The function of a name.
+    pub fn named(&self, name: &str) -> Option<Arc<Function>> {
+        self.get(id_of(name)).filter(|function| function.name == name)
+    }
+
+    /// Takes a function out.
+    ///
+    /// # Errors
+    /// `NO_MATCH` where there is none.
+    pub fn remove(&self, id: u32) -> Result<()> {
+        if self.by_id.write().remove(&id).is_none() {
+            refuse!(NO_MATCH, "no function has the number {id:#x}");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collisions_are_errors() {
+        // Two names with the same FNV-1a hash of 32 bits.
+        let (a, b) = ("costarring", "liquid");
+        assert_eq!(id_of(a), id_of(b));
+        assert_ne!(check_of(a), check_of(b));
+        let registry = Registry::default();
+        let first = registry.add(a, None, None).unwrap();
+        assert_eq!(registry.add(b, None, None).unwrap_err().status, Status::EXIST);
+        assert_eq!(registry.add(a, None, None).unwrap().id, first.id);
+        assert!(registry.named(b).is_none() && registry.named(a).is_some());
+        registry.remove(first.id).unwrap();
+        assert!(registry.remove(first.id).is_err());
+        assert!(registry.add(b, None, None).is_ok());
+        assert!(registry.add("", None, None).is_err());
+    }
+}

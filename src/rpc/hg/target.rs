@@ -1,0 +1,175 @@
+//! The target's side of a call: its input, its origin, its answer.
+//!
+//! A call is answered once. One that is dropped without an answer is answered with a
+//! failure: the reason why its input could not be decoded, if that was why.
+
+use super::body::{Body, Encode, Kept, with_scratch};
+use super::class::{ClassShared, OnAnswered};
+use super::context::{ContextShared, Work};
+use super::registry::Function;
+use super::wire::{ANSWER, Answer, Request};
+use crate::am::Data;
+use crate::rpc::checksum::Method;
+use crate::rpc::failure::{Result, Status, refuse};
+use crate::rpc::na::Address;
+use crate::rpc::na::address::Peer;
+use crate::rpc::na::wire::Kind;
+use crate::rpc::proc::Encoded;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// Bytes into which outputs are encoded first.
+const FIRST: usize = 4096;
+
+/// A call at its target.
+#[derive(Debug)]
+pub struct Target {
+    context: Arc<ContextShared>,
+    function: Arc<Function>,
+    source: Address,
+    token: u64,
+    quiet: bool,
+    method: Method,
+    body: Body,
+    answered: AtomicBool,
+    reason: AtomicI32,
+}
+
+impl Target {
+    pub(super) fn new(
+        context: &Arc<ContextShared>,
+        function: Arc<Function>,
+        source: Address,
+        request: &Request,
+        body: Body,
+    ) -> Arc<Target> {
+        Arc::new(Target {
+            context: context.clone(),
+            function,
+            source,
+            token: request.token,
+            quiet: request.quiet,
+            method: request.method,
+            body,
+            answered: AtomicBool::new(false),
+            reason: AtomicI32::new(Status::FAIL.0),
+        })
+    }
+
+    fn class(&self) -> &Arc<ClassShared> {
+        &self.context.class
+    }
+
+    /// Its context.
+    pub fn context(&self) -> &Arc<ContextShared> {
+        &self.context
+    }
+
+    /// The function that is called.
+    pub fn function(&self) -> &Arc<Function> {
+        &self.function
+    }
+
+    /// Who calls.
+    pub fn source(&self) -> Address {
+        self.source
+    }
+
+    /// How parameters are checked.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The encoded input.
+    pub fn input(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Keeps the reason for which there may be no answer.
+    pub fn blame(&self, status: Status) {
+        self.reason.store(status.0, Ordering::Relaxed);
+    }
+
+    /// Whether it was answered.
+    pub fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Acquire)
+    }
+
+    /// Answers with a failure, unless it was answered.
+    pub fn answer_failure(&self, status: Status) {
+        if !self.answered.swap(true, Ordering::AcqRel) && !self.quiet {
+            self.class().answer_status(self.source.peer, self.token, status);
+        }
+    }
+
+    /// Answers with an output. `then` runs in trigger when the answer has left, or,
+    /// where it was too long for a message, when the origin has pulled it.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` where it was answered already; what encoding and sending say. It
+    /// is not answered then.
+    pub fn answer(&self, encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
+        self.class().check_open()?;
+        if self.answered.swap(true, Ordering::AcqRel) {
+            refuse!(INVALID_ARG, "the call was answered already");
+        }
+        let sent = with_scratch(FIRST, |buffer| self.send(buffer, encode, then));
+        if let Err(failure) = &sent {
+            self.answered.store(false, Ordering::Release);
+            self.blame(failure.status);
+        }
+        sent
+    }
+
+    fn send(&self, buffer: &mut [u8], encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
+        let encoded = encode(&mut buffer[ANSWER..], self.method)?;
+        let (class, to) = (self.class(), self.source.peer);
+        let context = self.context.clone();
+        let run_later =
+            then.map(|then| -> OnAnswered { Box::new(move || context.push(Work::Run(then))) });
+        if self.quiet {
+            run_later.into_iter().for_each(|run| run());
+            return Ok(());
+        }
+        let short = Answer { status: 0, long: false, release: 0 };
+        let bytes = match encoded {
+            Encoded::Fits(len) if to == Peer::Own => buffer[ANSWER..ANSWER + len].to_vec(),
+            Encoded::Fits(len) => {
+                short.write(buffer);
+                let body = Data::Bytes(&buffer[..ANSWER + len]);
+                class.na.shared.answer(to, Kind::Reply, self.token, body)?;
+                run_later.into_iter().for_each(|run| run());
+                return Ok(());
+            }
+            Encoded::Spilled(bytes) => bytes,
+        };
+        if to == Peer::Own {
+            class.answer_own(self.token, Status::SUCCESS, Body::Bytes { bytes, start: 0 });
+        } else if bytes.len() + ANSWER <= class.na.shared.max_expected() {
+            let mut whole = vec![0; ANSWER];
+            short.write(&mut whole);
+            whole.extend_from_slice(&bytes);
+            class.na.shared.answer(to, Kind::Reply, self.token, Data::Owned(whole))?;
+        } else {
+            let kept = Kept::new(bytes)?;
+            let handle = kept.handle();
+            let release = class.promise(to, kept, run_later);
+            let mut whole = vec![0; ANSWER];
+            Answer { status: 0, long: true, release }.write(&mut whole);
+            whole.extend_from_slice(&handle);
+            let sent = class.na.shared.answer(to, Kind::Reply, self.token, Data::Owned(whole));
+            if sent.is_err() {
+                class.break_promise(release);
+            }
+            return sent;
+        }
+        run_later.into_iter().for_each(|run| run());
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        self.answer_failure(Status(self.reason.load(Ordering::Relaxed)));
+    }
+}

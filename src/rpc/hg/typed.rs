@@ -1,0 +1,287 @@
+//! Functions with types: what goes in and comes out is what serde describes.
+
+use super::body::Body;
+use super::class::failure;
+use super::origin::Origin;
+use super::registry::Function;
+use super::target::Target;
+use super::{Class, Context};
+use crate::rpc::checksum::Method;
+use crate::rpc::failure::{Failure, Result, Status};
+use crate::rpc::na::Address;
+use crate::rpc::proc;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+// Other threads may hold what a handler leaves to them, and answer.
+static_assertions::assert_impl_all!(Context: Send, Sync, Clone);
+static_assertions::assert_impl_all!(Call<String, Vec<u8>>: Send, Sync);
+static_assertions::assert_impl_all!(Handle<String, Vec<u8>>: Send, Sync);
+
+/// A registered function.
+pub struct Rpc<I, O> {
+    function: Arc<Function>,
+    types: PhantomData<fn(I) -> O>,
+}
+
+impl<I, O> Clone for Rpc<I, O> {
+    fn clone(&self) -> Self {
+        Rpc { function: self.function.clone(), types: PhantomData }
+    }
+}
+
+impl<I, O> std::fmt::Debug for Rpc<I, O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.function.fmt(f)
+    }
+}
+
+impl<I, O> Rpc<I, O> {
+    /// Calls have no answer: they end when they have left.
+    pub fn without_answer(self) -> Self {
+        self.function.set_quiet(true);
+        self
+    }
+
+    /// Its number, the same on every rank.
+    pub fn id(&self) -> u32 {
+        self.function.id
+    }
+}
+
+fn encode<T: Serialize>(value: &T) -> impl super::body::Encode + '_ {
+    move |buffer: &mut [u8], method: Method| Ok(proc::to_slice(value, buffer, method)?)
+}
+
+impl Class {
+    /// Registers a function that runs here, and that can be called elsewhere.
+    ///
+    /// The handler may answer at once, or keep the call and answer later; where it
+    /// fails before it has answered, the origin gets that failure.
+    ///
+    /// # Errors
+    /// `EXIST` where another name has the same number.
+    pub fn serve<I, O, F>(&self, name: &str, handler: F) -> Result<Rpc<I, O>>
+    where
+        I: Serialize + DeserializeOwned + 'static,
+        O: Serialize + DeserializeOwned + 'static,
+        F: Fn(Call<I, O>) -> Result<()> + Send + Sync + 'static,
+    {
+        let rpc = Arc::new(move |target: Arc<Target>| {
+            match handler(Call { target, types: PhantomData }) {
+                Ok(()) => Status::SUCCESS,
+                Err(failure) => {
+                    log::debug!("a handler fails: {failure}");
+                    failure.status
+                }
+            }
+        });
+        let function = self.shared.functions.add(name, Some(rpc), None)?;
+        Ok(Rpc { function, types: PhantomData })
+    }
+
+    /// Registers a function that answers at once: [`Class::serve`] of a plain function.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), portolan::rpc::Failure> {
+    /// # let class = portolan::rpc::hg::Class::init("mpi", true)?;
+    /// let add = class.serve_fn("add", |(a, b): (i64, i64)| Ok(a + b))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Class::serve`].
+    pub fn serve_fn<I, O, F>(&self, name: &str, function: F) -> Result<Rpc<I, O>>
+    where
+        I: Serialize + DeserializeOwned + 'static,
+        O: Serialize + DeserializeOwned + 'static,
+        F: Fn(I) -> Result<O> + Send + Sync + 'static,
+    {
+        self.serve(name, move |call: Call<I, O>| call.answer(&function(call.input()?)?))
+    }
+
+    /// Registers a function that is only called from here.
+    ///
+    /// # Errors
+    /// As for [`Class::serve`].
+    pub fn client<I, O>(&self, name: &str) -> Result<Rpc<I, O>>
+    where
+        I: Serialize + DeserializeOwned + 'static,
+        O: Serialize + DeserializeOwned + 'static,
+    {
+        let function = self.shared.functions.add(name, None, None)?;
+        Ok(Rpc { function, types: PhantomData })
+    }
+
+    /// The address of a rank of the job.
+    ///
+    /// # Errors
+    /// `ADDRNOTAVAIL` for a rank outside the job.
+    pub fn rank(&self, rank: usize) -> Result<Address> {
+        self.lookup(&format!("mpi://{rank}"))
+    }
+}
+
+/// A call at its server. Dropped without an answer, it fails at its origin.
+#[derive(Debug)]
+pub struct Call<I, O> {
+    target: Arc<Target>,
+    types: PhantomData<fn(I) -> O>,
+}
+
+impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
+    /// Who calls.
+    pub fn source(&self) -> Address {
+        self.target.source()
+    }
+
+    /// A context for what the handler itself begins: the one that the call came to.
+    pub fn context(&self) -> Context {
+        Context { shared: self.target.context().clone() }
+    }
+
+    /// The input.
+    ///
+    /// # Errors
+    /// `PROTOCOL_ERROR`, `OVERFLOW`, `CHECKSUM_ERROR`; the origin gets it too, unless
+    /// the call is answered.
+    pub fn input(&self) -> Result<I> {
+        proc::from_slice(self.target.input(), self.target.method()).map_err(|fault| {
+            let failure = Failure::from(fault);
+            self.target.blame(failure.status);
+            failure
+        })
+    }
+
+    /// Answers with an output.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` the second time.
+    pub fn answer(&self, output: &O) -> Result<()> {
+        self.target.answer(encode(output), None)
+    }
+
+    /// Answers with a failure.
+    pub fn refuse(self, status: Status) {
+        self.target.answer_failure(status);
+    }
+}
+
+/// A call at its origin: made once, forwarded as often as one likes.
+#[derive(Debug)]
+pub struct Handle<I, O> {
+    origin: Arc<Origin>,
+    types: PhantomData<fn(I) -> O>,
+}
+
+impl Context {
+    /// A handle for calls of a function at an address.
+    pub fn handle<I, O>(&self, address: &Address, rpc: &Rpc<I, O>) -> Handle<I, O> {
+        let origin = Origin::new(&self.shared, *address, rpc.function.clone());
+        Handle { origin, types: PhantomData }
+    }
+
+    /// Serves, until `done` says so: runs calls of others and callbacks.
+    ///
+    /// # Errors
+    /// What progress says; `INVALID_ARG` after the class was finalised.
+    pub fn serve_until(&self, mut done: impl FnMut() -> bool) -> Result<()> {
+        while !done() {
+            // What changes without a message is looked at now and then.
+            if self.progress(Duration::from_millis(10))? {
+                self.trigger(64);
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls a function and waits for its output; calls of others that come meanwhile
+    /// are run.
+    ///
+    /// # Errors
+    /// The failure of the call; `TIMEOUT`, and the call is cancelled.
+    pub fn call<I: Serialize, O: DeserializeOwned>(
+        &self,
+        address: &Address,
+        rpc: &Rpc<I, O>,
+        input: &I,
+        timeout: Duration,
+    ) -> Result<O> {
+        let handle = self.handle(address, rpc);
+        handle.start(input)?;
+        if !handle.wait(timeout)? {
+            handle.cancel();
+            let function = handle.origin.function();
+            return Err(failure(Status::TIMEOUT, &function));
+        }
+        handle.output()
+    }
+}
+
+fn decode<O: DeserializeOwned>(body: &Body, method: Method) -> Result<O> {
+    Ok(proc::from_slice(body, method)?)
+}
+
+impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
+    /// Forwards the call; `callback` runs in trigger with its output.
+    ///
+    /// # Errors
+    /// `BUSY` while it is under way.
+    pub fn forward(
+        &self,
+        input: &I,
+        callback: impl FnOnce(Result<O>) + Send + 'static,
+    ) -> Result<()> {
+        let then = move |origin: &Arc<Origin>| callback(output_of(origin));
+        self.origin.forward(encode(input), Some(Box::new(then)))
+    }
+
+    /// Forwards the call without a callback.
+    ///
+    /// # Errors
+    /// As for [`Handle::forward`].
+    pub fn start(&self, input: &I) -> Result<()> {
+        self.origin.forward(encode(input), None)
+    }
+
+    /// Waits until the call has ended; false where the time is over. Calls of others
+    /// that come meanwhile are run.
+    pub fn wait(&self, timeout: Duration) -> Result<bool> {
+        self.origin.wait(timeout)
+    }
+
+    /// Whether the call has ended.
+    pub fn is_done(&self) -> bool {
+        self.origin.is_done()
+    }
+
+    /// The output of the call that has ended.
+    ///
+    /// # Errors
+    /// The failure of the call.
+    pub fn output(&self) -> Result<O> {
+        output_of(&self.origin)
+    }
+
+    /// Cancels the call: its callback hears so. The server may run it all the same.
+    pub fn cancel(&self) {
+        self.origin.cancel();
+    }
+
+    /// Makes it a handle for another address.
+    ///
+    /// # Errors
+    /// `BUSY` while the call is under way.
+    pub fn redirect(&self, address: &Address) -> Result<()> {
+        self.origin.reset(*address, self.origin.function())
+    }
+}
+
+fn output_of<O: DeserializeOwned>(origin: &Origin) -> Result<O> {
+    let body = origin.output()?;
+    decode(&body, origin.context().class.method)
+}

@@ -1,0 +1,365 @@
+//! A class: what it runs over, addresses, what is pending and can be cancelled.
+//!
+//! Messages are in `messages`. The numbers of operations only grow, so one that was
+//! given out and is not pending has ended.
+
+mod messages;
+
+use super::address::{Address, Name, Peer, Scheme};
+use super::context::{Callback, ContextShared, Event, What};
+use super::dynamic::Dynamic;
+use super::flow::{self, Flow};
+use super::net;
+use super::waiting::News;
+use super::wire::Kind;
+use crate::am::HandlerId;
+use crate::rpc::failure::{Result, Status, refuse};
+use crate::runtime::Engine;
+use parking_lot::{Mutex, RwLock};
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Largest tag of messages.
+pub const MAX_TAG: u32 = (1 << 30) - 1;
+const MAX_UNEXPECTED: usize = 4096;
+const MAX_EXPECTED: usize = 64 << 10;
+
+/// What the layer above takes: answers, by their tokens.
+pub trait Upper: Send + Sync {
+    /// An answer or a release has come. Runs as a handler: must not block.
+    fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
+}
+
+/// A message that nobody has received yet.
+#[derive(Debug)]
+pub struct Message {
+    /// Who has sent it.
+    pub from: Address,
+    /// Its tag.
+    pub tag: u32,
+    /// Its bytes.
+    pub body: Vec<u8>,
+}
+
+/// A receive that waits.
+struct Posted {
+    op: u64,
+    context: Arc<ContextShared>,
+    callback: Callback,
+}
+
+/// What can be cancelled.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Pending {
+    Unexpected,
+    Expected(Peer, u32),
+    Send(Peer),
+    Transfer,
+}
+
+#[derive(Default)]
+struct Matching {
+    unexpected: VecDeque<Message>,
+    wanted: VecDeque<Posted>,
+    expected: HashMap<(Peer, u32), VecDeque<Vec<u8>>>,
+    posted: HashMap<(Peer, u32), VecDeque<Posted>>,
+}
+
+/// A class, as its contexts share it.
+pub struct Shared {
+    pub(super) number: u16,
+    scheme: Scheme,
+    listen: bool,
+    engine: Option<(Arc<Engine>, HandlerId)>,
+    pub(super) dynamic: Option<Dynamic>,
+    matching: Mutex<Matching>,
+    waiting: AtomicUsize,
+    flows: Vec<Flow>,
+    remote_flows: RwLock<Vec<Arc<Flow>>>,
+    window: u64,
+    pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
+    next_op: AtomicU64,
+    upper: RwLock<Option<Weak<dyn Upper>>>,
+    closed: AtomicBool,
+    max_unexpected: usize,
+    pub(crate) news: News,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Class")
+            .field("number", &self.number)
+            .field("scheme", &self.scheme)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Makes a class of an information string.
+    pub(super) fn open(info: &str, listen: bool) -> Result<Arc<Shared>> {
+        let scheme = Scheme::parse(info)?;
+        let engine = if scheme == Scheme::Own { None } else { Some(net::attach()?) };
+        let made = Shared::over(scheme, listen, engine.clone());
+        if made.is_err()
+            && let Some((engine, _)) = engine
+        {
+            net::detach(engine)?;
+        }
+        made
+    }
+
+    fn over(
+        scheme: Scheme,
+        listen: bool,
+        engine: Option<(Arc<Engine>, HandlerId)>,
+    ) -> Result<Arc<Shared>> {
+        let dynamic = match (scheme, &engine) {
+            (Scheme::Dynamic, Some((engine, _))) => Some(Dynamic::open(engine, listen)?),
+            _ => None,
+        };
+        let ranks = engine.as_ref().map_or(1, |(engine, _)| engine.size());
+        let window = flow::window(ranks - 1);
+        let eager = engine.as_ref().map_or(MAX_UNEXPECTED, |(engine, _)| {
+            (0..ranks).map(|rank| engine.eager_limit(rank)).min().unwrap_or(MAX_UNEXPECTED)
+        });
+        net::enlist(|number| {
+            Arc::new(Shared {
+                number,
+                scheme,
+                listen,
+                engine,
+                dynamic,
+                matching: Mutex::default(),
+                waiting: AtomicUsize::new(0),
+                flows: (0..ranks).map(|_| Flow::new(window)).collect(),
+                remote_flows: RwLock::default(),
+                window,
+                pending: Mutex::default(),
+                next_op: AtomicU64::new(1),
+                upper: RwLock::new(None),
+                closed: AtomicBool::new(false),
+                max_unexpected: eager.min(MAX_UNEXPECTED),
+                news: News::default(),
+            })
+        })
+    }
+
+    /// Ends the class: cancels what is pending.
+    pub(super) fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            refuse!(INVALID_ARG, "the class is finalised already");
+        }
+        net::retire(self.number);
+        let ops: Vec<u64> = self.pending.lock().keys().copied().collect();
+        for op in ops {
+            self.cancel(op)?;
+        }
+        for flow in self.flows.iter() {
+            flow.abandon();
+        }
+        self.matching.lock().unexpected.clear();
+        if let Some(dynamic) = &self.dynamic {
+            dynamic.close();
+        }
+        match &self.engine {
+            Some((engine, _)) => net::detach(engine.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// `INVALID_ARG` after the class was finalised.
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            refuse!(INVALID_ARG, "the class is finalised");
+        }
+        Ok(())
+    }
+
+    /// What it runs over.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Whether it takes messages of others.
+    pub fn listens(&self) -> bool {
+        self.listen
+    }
+
+    /// The engine, where there is one.
+    pub(crate) fn engine(&self) -> Option<&Engine> {
+        self.engine.as_ref().map(|(engine, _)| &**engine)
+    }
+
+    /// The layer above; one at a time.
+    pub(crate) fn set_upper(&self, upper: Weak<dyn Upper>) -> Result<()> {
+        let mut now = self.upper.write();
+        if now.as_ref().is_some_and(|upper| upper.strong_count() > 0) {
+            refuse!(BUSY, "the class carries calls already");
+        }
+        *now = Some(upper);
+        Ok(())
+    }
+
+    /// It goes.
+    pub(crate) fn clear_upper(&self) {
+        *self.upper.write() = None;
+    }
+
+    /// Longest unexpected message.
+    pub fn max_unexpected(&self) -> usize {
+        self.max_unexpected
+    }
+
+    /// Longest expected message.
+    pub fn max_expected(&self) -> usize {
+        MAX_EXPECTED
+    }
+
+    // ------------------------------------------------------------ addresses
+
+    /// The address of a name. Between jobs this connects, and may wait.
+    pub(super) fn lookup(self: &Arc<Shared>, name: &str) -> Result<Address> {
+        self.check_open()?;
+        let peer = match Name::parse(name)? {
+            Name::Own => Peer::Own,
+            Name::Rank(rank) => {
+                let Some(engine) = self.engine() else {
+                    refuse!(ADDRNOTAVAIL, "a class over self reaches nobody else, not '{name}'");
+                };
+                if rank >= engine.size() {
+                    refuse!(
+                        ADDRNOTAVAIL,
+                        "'{name}' is outside the {} ranks of the job",
+                        engine.size()
+                    );
+                }
+                self.peer_of(rank)
+            }
+            Name::Port(port) => match &self.dynamic {
+                Some(dynamic) if dynamic.own_port() == Some(port) => Peer::Own,
+                Some(dynamic) => dynamic.connect(self, port)?,
+                None => refuse!(
+                    ADDRNOTAVAIL,
+                    "'{name}' is of another job; the class was made over {}, not mpi+dynamic",
+                    self.scheme.name()
+                ),
+            },
+        };
+        Ok(Address { peer })
+    }
+
+    fn peer_of(&self, rank: usize) -> Peer {
+        match self.engine() {
+            Some(engine) if engine.rank() != rank => Peer::Rank(rank as u32),
+            _ => Peer::Own,
+        }
+    }
+
+    /// An address as text.
+    pub(super) fn text_of(&self, address: &Address) -> String {
+        match (address.peer, self.engine()) {
+            (Peer::Own, Some(engine)) => match self.dynamic.as_ref().and_then(Dynamic::own_port) {
+                Some(port) => format!("mpi+dynamic://{port}"),
+                None => format!("mpi://{}", engine.rank()),
+            },
+            (Peer::Own, None) => "self".into(),
+            (Peer::Rank(rank), _) => format!("mpi://{rank}"),
+            (Peer::Remote(n), _) => {
+                let port = self.dynamic.as_ref().and_then(|d| d.port_of(n));
+                match port {
+                    Some(port) => format!("mpi+dynamic://{port}"),
+                    None => format!("mpi+dynamic://client-{n}"),
+                }
+            }
+        }
+    }
+
+    // ----------------------------------------------------------- operations
+
+    pub(super) fn new_op(&self) -> u64 {
+        self.next_op.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn note(&self, op: u64, pending: Pending, context: &Arc<ContextShared>) {
+        self.pending.lock().insert(op, (pending, Arc::downgrade(context)));
+    }
+
+    /// What is pending in a context.
+    pub(super) fn pending_of(&self, context: &ContextShared) -> Vec<u64> {
+        let pending = self.pending.lock();
+        let of = |(_, (_, of)): &(&u64, &(Pending, Weak<ContextShared>))| {
+            std::ptr::eq(of.as_ptr(), context)
+        };
+        pending.iter().filter(of).map(|(op, _)| *op).collect()
+    }
+
+    /// Cancels an operation; one that is complete stays as it is.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for what was never begun.
+    pub(super) fn cancel(&self, op: u64) -> Result<()> {
+        if op == 0 || op >= self.next_op.load(Ordering::Relaxed) {
+            refuse!(INVALID_ARG, "{op:#x} is no operation of this class");
+        }
+        let Some((pending, context)) = self.pending.lock().get(&op).cloned() else {
+            return Ok(());
+        };
+        let take = |list: &mut VecDeque<Posted>| {
+            let at = list.iter().position(|posted| posted.op == op)?;
+            list.remove(at)
+        };
+        let posted = match pending {
+            Pending::Unexpected => take(&mut self.matching.lock().wanted),
+            Pending::Expected(peer, tag) => {
+                let mut matching = self.matching.lock();
+                let posted = matching.posted.get_mut(&(peer, tag)).and_then(take);
+                matching.posted.retain(|_, list| !list.is_empty());
+                posted
+            }
+            Pending::Send(peer) => {
+                if let Some(held) = self.with_flow(peer, |flow| flow.withdraw(op)).flatten()
+                    && let Some(sent) = held.sent
+                {
+                    sent(false);
+                }
+                None
+            }
+            Pending::Transfer => {
+                if let Some(context) = context.upgrade() {
+                    context.cancel_transfer(op);
+                }
+                None
+            }
+        };
+        if let Some(Posted { context, callback, .. }) = posted {
+            self.pending.lock().remove(&op);
+            let what = match pending {
+                Pending::Expected(..) => What::RecvExpected { body: Vec::new() },
+                _ => What::RecvUnexpected {
+                    body: Vec::new(),
+                    source: Address { peer: Peer::Own },
+                    tag: 0,
+                },
+            };
+            context.complete(callback, Event { status: Status::CANCELED, what });
+        }
+        Ok(())
+    }
+
+    // ------------------------------------------------------------- progress
+
+    /// Lets everything go on that can; true if anything happened.
+    pub(crate) fn poll(self: &Arc<Shared>) -> Result<bool> {
+        let mut busy = match self.engine() {
+            Some(engine) => engine.probe()?,
+            None => false,
+        };
+        if let Some(dynamic) = &self.dynamic {
+            busy |= dynamic.poll(self)?;
+        }
+        Ok(busy)
+    }
+}

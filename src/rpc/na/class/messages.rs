@@ -1,0 +1,315 @@
+//! Messages of a class: going out within the windows, coming in, matched with receives.
+//!
+//! Unexpected messages wait in one queue of the class; an unexpected receive takes the
+//! oldest. Expected messages are matched by source and tag. One that comes without a
+//! receive is kept until its receive is posted, within the sender's window.
+//!
+//! Locks are never held while something is sent: sending may wait, and make progress
+//! meanwhile, which takes the same locks.
+
+use super::{MAX_EXPECTED, MAX_TAG, Message, Pending, Posted, Shared};
+use crate::am::{Data, Signals};
+use crate::rpc::failure::{Result, Status, refuse};
+use crate::rpc::na::address::{Address, Peer};
+use crate::rpc::na::context::{Callback, ContextShared, Event, What};
+use crate::rpc::na::flow::{Flow, Held, OnSent};
+use crate::rpc::na::wire::{HEAD, Head, Kind};
+use parking_lot::Mutex;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+impl Shared {
+    // -------------------------------------------------------------- sending
+
+    pub(super) fn with_flow<R>(&self, peer: Peer, body: impl FnOnce(&Flow) -> R) -> Option<R> {
+        match peer {
+            Peer::Own => None,
+            Peer::Rank(rank) => self.flows.get(rank as usize).map(body),
+            Peer::Remote(n) => {
+                let flow = self.remote_flows.read().get(n as usize).cloned();
+                flow.map(|flow| body(&flow))
+            }
+        }
+    }
+
+    /// A connection begins.
+    pub(in crate::rpc::na) fn add_remote_flow(&self) {
+        self.remote_flows.write().push(Arc::new(Flow::new(self.window)));
+    }
+
+    /// Hands a message to the transport.
+    pub(in crate::rpc::na) fn transmit(&self, to: Peer, head: &Head, body: Data<'_>) -> Result<()> {
+        match to {
+            Peer::Own => {
+                let body = match body {
+                    Data::Bytes(bytes) => Cow::Borrowed(bytes),
+                    Data::Owned(bytes) => Cow::Owned(bytes),
+                    Data::At(..) => refuse!(INVALID_ARG, "an address is no message"),
+                };
+                self.arrived(Peer::Own, head, body);
+                Ok(())
+            }
+            Peer::Rank(rank) => {
+                let Some((engine, handler)) = &self.engine else {
+                    refuse!(NODEV, "a class over self reaches nobody else");
+                };
+                let head: [u8; HEAD] = head.bytes();
+                // SAFETY: no address is given.
+                Ok(unsafe {
+                    engine.send_am(rank as usize, *handler, &head, body, Signals::default())
+                }?)
+            }
+            Peer::Remote(n) => match &self.dynamic {
+                Some(dynamic) => dynamic.send(n, head, body),
+                None => refuse!(NODEV, "the class has no connections"),
+            },
+        }
+    }
+
+    /// Sends an unexpected or expected message as soon as the window allows. `sent`
+    /// hears of it where the message had to wait; true where it had not.
+    pub(crate) fn send(
+        &self,
+        to: Peer,
+        kind: Kind,
+        tag: u32,
+        body: &[u8],
+        wait: impl FnOnce() -> (u64, Option<OnSent>),
+    ) -> Result<bool> {
+        let which = kind as usize;
+        let head = Head { kind, class: self.number, tag, word: 0 };
+        if self.with_flow(to, |flow| flow.admit(which, body.len())) != Some(false) {
+            self.transmit(to, &head, Data::Bytes(body))?;
+            return Ok(true);
+        }
+        let (op, sent) = wait();
+        let held = Held { head, body: body.to_vec(), sent, op };
+        let go = self.with_flow(to, |flow| flow.hold(which, held)).flatten();
+        if let Some(Held { body, sent, .. }) = go {
+            self.transmit(to, &head, Data::Owned(body))?;
+            if let Some(sent) = sent {
+                sent(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sends something to the layer above at another process.
+    pub(crate) fn answer(&self, to: Peer, kind: Kind, token: u64, body: Data<'_>) -> Result<()> {
+        self.transmit(to, &Head { kind, class: self.number, tag: 0, word: token }, body)
+    }
+
+    /// A send on behalf of a context.
+    pub(in crate::rpc::na) fn post_send(
+        self: &Arc<Shared>,
+        context: &Arc<ContextShared>,
+        kind: Kind,
+        to: &Address,
+        tag: u32,
+        body: &[u8],
+        callback: Callback,
+    ) -> Result<u64> {
+        self.check_open()?;
+        let (most, what) = match kind {
+            Kind::Unexpected => (self.max_unexpected, What::SendUnexpected),
+            _ => (MAX_EXPECTED, What::SendExpected),
+        };
+        if body.len() > most {
+            refuse!(MSGSIZE, "a message of {} bytes; at most {most} are possible", body.len());
+        }
+        check_tag(tag)?;
+        let op = self.new_op();
+        let callback = Arc::new(Mutex::new(Some(callback)));
+        let (class, later, there) = (Arc::downgrade(self), callback.clone(), context.clone());
+        let told = what.clone();
+        let wait = || {
+            self.note(op, Pending::Send(to.peer), context);
+            let sent: OnSent = Box::new(move |left| {
+                if let Some(class) = class.upgrade() {
+                    class.pending.lock().remove(&op);
+                }
+                let status = if left { Status::SUCCESS } else { Status::CANCELED };
+                if let Some(callback) = later.lock().take() {
+                    there.complete(callback, Event { status, what: told });
+                }
+            });
+            (op, Some(sent))
+        };
+        let now = match self.send(to.peer, kind, tag, body, wait) {
+            Ok(now) => now,
+            Err(failure) => {
+                self.pending.lock().remove(&op);
+                return Err(failure);
+            }
+        };
+        if now && let Some(callback) = callback.lock().take() {
+            context.complete(callback, Event { status: Status::SUCCESS, what });
+        }
+        Ok(op)
+    }
+
+    // ------------------------------------------------------------ receiving
+
+    pub(in crate::rpc::na) fn post_unexpected(
+        &self,
+        context: &Arc<ContextShared>,
+        callback: Callback,
+    ) -> Result<u64> {
+        self.check_open()?;
+        let op = self.new_op();
+        let mut matching = self.matching.lock();
+        let Some(message) = matching.unexpected.pop_front() else {
+            self.note(op, Pending::Unexpected, context);
+            matching.wanted.push_back(Posted { op, context: context.clone(), callback });
+            return Ok(op);
+        };
+        drop(matching);
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.took(message.from.peer, 0, message.body.len());
+        let Message { from, tag, body } = message;
+        let what = What::RecvUnexpected { body, source: from, tag };
+        context.complete(callback, Event { status: Status::SUCCESS, what });
+        Ok(op)
+    }
+
+    pub(in crate::rpc::na) fn post_expected(
+        &self,
+        context: &Arc<ContextShared>,
+        source: &Address,
+        tag: u32,
+        callback: Callback,
+    ) -> Result<u64> {
+        self.check_open()?;
+        check_tag(tag)?;
+        let op = self.new_op();
+        let key = (source.peer, tag);
+        let mut matching = self.matching.lock();
+        let early = matching.expected.get_mut(&key).and_then(VecDeque::pop_front);
+        let Some(body) = early else {
+            self.note(op, Pending::Expected(source.peer, tag), context);
+            let posted = Posted { op, context: context.clone(), callback };
+            matching.posted.entry(key).or_default().push_back(posted);
+            return Ok(op);
+        };
+        if matching.expected.get(&key).is_some_and(VecDeque::is_empty) {
+            matching.expected.remove(&key);
+        }
+        drop(matching);
+        self.took(source.peer, 1, body.len());
+        let what = What::RecvExpected { body };
+        context.complete(callback, Event { status: Status::SUCCESS, what });
+        Ok(op)
+    }
+
+    /// Takes the oldest unexpected message.
+    pub(crate) fn take_unexpected(&self) -> Option<Message> {
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let message = self.matching.lock().unexpected.pop_front()?;
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.took(message.from.peer, 0, message.body.len());
+        Some(message)
+    }
+
+    /// Reports what was taken in, when it is time to.
+    fn took(&self, from: Peer, which: usize, bytes: usize) {
+        let Some(report) = self.with_flow(from, |flow| flow.took(which, bytes)).flatten() else {
+            return;
+        };
+        let head = Head { kind: Kind::Credit, class: self.number, tag: which as u32, word: report };
+        if let Err(failure) = self.transmit(from, &head, Data::NONE) {
+            log::error!("{from:?} cannot be told what was taken in: {failure}");
+        }
+    }
+
+    /// A message has come. Runs as a handler: must not block.
+    pub(in crate::rpc::na) fn arrived(&self, from: Peer, head: &Head, body: Cow<'_, [u8]>) {
+        let from = match from {
+            Peer::Rank(rank) => self.peer_of(rank as usize),
+            other => other,
+        };
+        match head.kind {
+            Kind::Unexpected => self.unexpected(from, head.tag, body),
+            Kind::Expected => self.expected(from, head.tag, body),
+            Kind::Credit => self.credited(from, head),
+            Kind::Reply | Kind::Release => {
+                let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
+                if let Some(upper) = upper {
+                    upper.arrived(from, head.kind, head.word, body);
+                }
+            }
+            Kind::Get | Kind::GetData | Kind::Put | Kind::PutDone => match &self.dynamic {
+                Some(dynamic) if matches!(from, Peer::Remote(_)) => {
+                    dynamic.arrived(self, from, head, &body);
+                }
+                _ => log::warn!("a message of kind {:?} from {from:?} is dropped", head.kind),
+            },
+        }
+    }
+
+    fn unexpected(&self, from: Peer, tag: u32, body: Cow<'_, [u8]>) {
+        let mut matching = self.matching.lock();
+        let source = Address { peer: from };
+        let Some(posted) = matching.wanted.pop_front() else {
+            self.waiting.fetch_add(1, Ordering::AcqRel);
+            matching.unexpected.push_back(Message { from: source, tag, body: body.into_owned() });
+            drop(matching);
+            return self.tell();
+        };
+        drop(matching);
+        self.took(from, 0, body.len());
+        let what = What::RecvUnexpected { body: body.into_owned(), source, tag };
+        self.finish(posted, what);
+    }
+
+    fn expected(&self, from: Peer, tag: u32, body: Cow<'_, [u8]>) {
+        let key = (from, tag);
+        let mut matching = self.matching.lock();
+        let Some(posted) = matching.posted.get_mut(&key).and_then(VecDeque::pop_front) else {
+            matching.expected.entry(key).or_default().push_back(body.into_owned());
+            return;
+        };
+        if matching.posted.get(&key).is_some_and(VecDeque::is_empty) {
+            matching.posted.remove(&key);
+        }
+        drop(matching);
+        self.took(from, 1, body.len());
+        self.finish(posted, What::RecvExpected { body: body.into_owned() });
+    }
+
+    fn finish(&self, posted: Posted, what: What) {
+        self.pending.lock().remove(&posted.op);
+        posted.context.complete(posted.callback, Event { status: Status::SUCCESS, what });
+    }
+
+    fn credited(&self, from: Peer, head: &Head) {
+        let which = (head.tag & 1) as usize;
+        let drain = self.with_flow(from, |flow| flow.credit(which, head.word));
+        if drain != Some(true) {
+            return;
+        }
+        while let Some(held) = self.with_flow(from, |flow| flow.next(which)).flatten() {
+            let Held { head, body, sent, .. } = held;
+            let left = match self.transmit(from, &head, Data::Owned(body)) {
+                Ok(()) => true,
+                Err(failure) => {
+                    log::error!("a message to {from:?} is lost: {failure}");
+                    false
+                }
+            };
+            if let Some(sent) = sent {
+                sent(left);
+            }
+        }
+    }
+}
+
+fn check_tag(tag: u32) -> Result<()> {
+    if tag > MAX_TAG {
+        refuse!(INVALID_ARG, "tag {tag} is above the largest, {MAX_TAG}");
+    }
+    Ok(())
+}

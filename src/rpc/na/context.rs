@@ -1,0 +1,215 @@
+//! A context: where completions wait until their callbacks run.
+//!
+//! Progress puts completions into the context's queue; only trigger runs callbacks. A
+//! callback runs once, on the thread that triggers, without any lock.
+
+use super::address::Address;
+use super::class::{Pending, Shared};
+use super::transfer::Transfer;
+use super::waiting::until;
+use crate::rpc::failure::{Result, Status};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// What an operation was, and what it gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A name was looked up.
+    Lookup(Address),
+    /// An unexpected message has left.
+    SendUnexpected,
+    /// An unexpected message has come.
+    RecvUnexpected {
+        /// Its bytes.
+        body: Vec<u8>,
+        /// Who has sent it.
+        source: Address,
+        /// Its tag.
+        tag: u32,
+    },
+    /// An expected message has left.
+    SendExpected,
+    /// An expected message has come.
+    RecvExpected {
+        /// Its bytes.
+        body: Vec<u8>,
+    },
+    /// Bytes are at the peer.
+    Put,
+    /// Bytes are here.
+    Get,
+}
+
+/// The end of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// How it ended.
+    pub status: Status,
+    /// What it was.
+    pub what: What,
+}
+
+/// What runs when an operation has ended.
+pub type Callback = Box<dyn FnOnce(Event) + Send>;
+
+struct Completion {
+    callback: Callback,
+    event: Event,
+}
+
+struct Active {
+    op: u64,
+    transfer: Transfer,
+    callback: Callback,
+}
+
+/// A context, as operations hold it.
+pub struct ContextShared {
+    pub(super) class: Arc<Shared>,
+    queue: Mutex<VecDeque<Completion>>,
+    queued: AtomicUsize,
+    active: Mutex<Vec<Active>>,
+    transfers: AtomicUsize,
+}
+
+impl Drop for ContextShared {
+    fn drop(&mut self) {
+        self.active.get_mut().drain(..).for_each(|_| self.class.news.transfer_ends());
+    }
+}
+
+impl std::fmt::Debug for ContextShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("queued", &self.queued).finish_non_exhaustive()
+    }
+}
+
+impl ContextShared {
+    pub(super) fn new(class: Arc<Shared>) -> Arc<ContextShared> {
+        Arc::new(ContextShared {
+            class,
+            queue: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            active: Mutex::default(),
+            transfers: AtomicUsize::new(0),
+        })
+    }
+
+    /// An operation has ended: its callback waits for trigger.
+    pub(super) fn complete(&self, callback: Callback, event: Event) {
+        self.queue.lock().push_back(Completion { callback, event });
+        self.queued.fetch_add(1, Ordering::Release);
+        self.class.tell();
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.queued.load(Ordering::Acquire)
+    }
+
+    /// Whether transfers are under way.
+    pub(super) fn is_moving(&self) -> bool {
+        self.transfers.load(Ordering::Acquire) > 0
+    }
+
+    /// Cancels what is pending and gives up the callbacks that wait.
+    pub(super) fn clear(&self) {
+        for op in self.class.pending_of(self) {
+            if let Err(failure) = self.class.cancel(op) {
+                log::warn!("{failure}");
+            }
+        }
+        let queue = std::mem::take(&mut *self.queue.lock());
+        self.queued.fetch_sub(queue.len(), Ordering::AcqRel);
+    }
+
+    /// Begins a transfer.
+    pub(super) fn start(
+        self: &Arc<ContextShared>,
+        mut transfer: Transfer,
+        callback: Callback,
+    ) -> Result<u64> {
+        self.class.check_open()?;
+        let op = self.class.new_op();
+        if let Some(status) = transfer.advance() {
+            self.complete(callback, Event { status, what: transfer.what() });
+            return Ok(op);
+        }
+        self.class.pending.lock().insert(op, (Pending::Transfer, Arc::downgrade(self)));
+        self.class.news.transfer_begins();
+        self.active.lock().push(Active { op, transfer, callback });
+        self.transfers.fetch_add(1, Ordering::Release);
+        Ok(op)
+    }
+
+    pub(super) fn cancel_transfer(&self, op: u64) {
+        if let Some(active) = self.active.lock().iter_mut().find(|active| active.op == op) {
+            active.transfer.cancel();
+        }
+    }
+
+    /// Carries transfers on; true if anything happened.
+    pub(crate) fn step(&self) -> bool {
+        if self.transfers.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let Some(mut active) = self.active.try_lock() else { return false };
+        let (mut n, mut busy) = (0, false);
+        while n < active.len() {
+            let Some(status) = active[n].transfer.advance() else {
+                busy |= active[n].transfer.is_moving();
+                n += 1;
+                continue;
+            };
+            let Active { op, transfer, callback } = active.remove(n);
+            self.class.pending.lock().remove(&op);
+            self.complete(callback, Event { status, what: transfer.what() });
+            self.transfers.fetch_sub(1, Ordering::Release);
+            self.class.news.transfer_ends();
+            busy = true;
+        }
+        busy
+    }
+
+    /// Puts what completes into the queue, until there is something or the time is
+    /// over; true where there is something.
+    pub(super) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
+        self.class.check_open()?;
+        if self.queued() > 0 {
+            return Ok(true);
+        }
+        until(&self.class, timeout, || {
+            self.step();
+            Ok(self.queued() > 0)
+        })
+    }
+
+    /// Runs at most `most` callbacks; how many.
+    pub(super) fn trigger(
+        self: &Arc<ContextShared>,
+        timeout: Duration,
+        most: usize,
+    ) -> Result<usize> {
+        if most > 0 && self.queued() == 0 && !timeout.is_zero() {
+            self.progress(timeout)?;
+        }
+        let mut ran = 0;
+        while ran < most {
+            let Some(Completion { callback, event }) = self.queue.lock().pop_front() else { break };
+            self.queued.fetch_sub(1, Ordering::AcqRel);
+            self.class.attend()?;
+            callback(event);
+            ran += 1;
+        }
+        Ok(ran)
+    }
+
+    /// A look-up that is complete.
+    pub(super) fn looked_up(&self, address: Address, callback: Callback) -> u64 {
+        let event = Event { status: Status::SUCCESS, what: What::Lookup(address) };
+        self.complete(callback, event);
+        self.class.new_op()
+    }
+}

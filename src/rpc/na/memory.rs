@@ -1,0 +1,503 @@
+//! Memory that others may read or write: handles over one region or many segments.
+//!
+//! A handle is made here ([`Mem::expose`]) or comes as bytes ([`Mem::from_bytes`]). One
+//! that comes from another process only names memory; one that comes back to the
+//! process that made it is the original again, if that still lives and says the same:
+//! bytes that lie about our own memory are refused before anybody follows them.
+//!
+//! The bytes: magic and kind (4), flags (4), rank (4), number of segments (4), process
+//! (8), number of the handle (8), total size (8), address and size of each segment (16
+//! each), CRC-64 of all that (8); little-endian.
+
+use super::wire::number;
+use crate::path::anywhere::Span;
+use crate::rpc::checksum::{Checksum, Method};
+use crate::rpc::failure::{Result, refuse};
+use crate::runtime;
+use parking_lot::Mutex;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Weak};
+
+/// What others may do with memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read it.
+    ReadOnly,
+    /// Write it.
+    WriteOnly,
+    /// Both.
+    ReadWrite,
+}
+
+impl Access {
+    /// Of the flags of C.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for others.
+    pub fn from_flags(flags: u64) -> Result<Access> {
+        match flags {
+            1 => Ok(Access::ReadOnly),
+            2 => Ok(Access::WriteOnly),
+            3 => Ok(Access::ReadWrite),
+            _ => refuse!(
+                INVALID_ARG,
+                "{flags:#x} is no permission; expected read-only, write-only or read-write"
+            ),
+        }
+    }
+
+    /// As C has it.
+    pub fn flags(self) -> u8 {
+        match self {
+            Access::ReadOnly => 1,
+            Access::WriteOnly => 2,
+            Access::ReadWrite => 3,
+        }
+    }
+
+    /// Whether it may be read.
+    pub fn readable(self) -> bool {
+        self != Access::WriteOnly
+    }
+
+    /// Whether it may be written.
+    pub fn writable(self) -> bool {
+        self != Access::ReadOnly
+    }
+}
+
+/// A run of bytes in its owner's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Where it begins.
+    pub address: usize,
+    /// Bytes.
+    pub len: usize,
+}
+
+/// Zeroed memory of the library's own, on a cache line of its own.
+#[derive(Debug)]
+pub struct Buffer {
+    at: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: the memory is the buffer's alone; who uses it through the address answers
+// for the order of accesses.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// `NOMEM`.
+    pub fn zeroed(bytes: usize) -> Result<Buffer> {
+        let layout = Layout::from_size_align(bytes.max(1), 64).ok();
+        // SAFETY: the layout has bytes.
+        let at = layout.map_or(std::ptr::null_mut(), |layout| unsafe { alloc_zeroed(layout) });
+        let (Some(layout), false) = (layout, at.is_null()) else {
+            refuse!(NOMEM, "no memory for {bytes} bytes");
+        };
+        Ok(Buffer { at, layout })
+    }
+
+    /// Where it begins.
+    pub fn address(&self) -> *mut u8 {
+        self.at
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.at, self.layout) };
+    }
+}
+
+/// A memory handle.
+#[derive(Debug)]
+pub struct Mem {
+    id: u64,
+    process: u64,
+    rank: u32,
+    runs: Vec<Run>,
+    /// Where each run begins within the whole.
+    starts: Vec<usize>,
+    total: usize,
+    access: Access,
+    registered: AtomicBool,
+    buffers: Vec<Buffer>,
+    /// What a handle that came back stands for.
+    original: Option<Arc<Mem>>,
+}
+
+const MAGIC: u32 = 0x4d45_4e50;
+const FIXED: usize = 40;
+/// No rank.
+const NOBODY: u32 = u32::MAX;
+
+static LIVE: LazyLock<Mutex<HashMap<u64, Weak<Mem>>>> = LazyLock::new(Mutex::default);
+static NEXT: AtomicU64 = AtomicU64::new(1);
+/// Tells this process from all others, also of other jobs and earlier times.
+static PROCESS: LazyLock<u64> = LazyLock::new(|| {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
+});
+
+fn rank() -> u32 {
+    runtime::current().map_or(NOBODY, |engine| engine.rank() as u32)
+}
+
+impl Mem {
+    /// Exposes memory. It is not registered yet.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for no segment, or for a segment at the null address, or one that
+    /// wraps around.
+    ///
+    /// # Safety
+    /// The bytes must be valid for what `access` allows to others, and here for both,
+    /// as long as the handle lives.
+    pub unsafe fn expose(runs: Vec<Run>, access: Access) -> Result<Arc<Mem>> {
+        Mem::make(runs, access, Vec::new())
+    }
+
+    /// Exposes memory of the handle's own, zeroed, freed with it.
+    ///
+    /// # Errors
+    /// `NOMEM`; `INVALID_ARG` for no segment.
+    pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
+        let buffers: Vec<Buffer> =
+            sizes.iter().map(|&n| Buffer::zeroed(n)).collect::<Result<_>>()?;
+        let runs = buffers.iter().zip(sizes);
+        let runs = runs.map(|(b, &len)| Run { address: b.address() as usize, len }).collect();
+        Mem::make(runs, access, buffers)
+    }
+
+    fn make(runs: Vec<Run>, access: Access, buffers: Vec<Buffer>) -> Result<Arc<Mem>> {
+        if runs.is_empty() {
+            refuse!(INVALID_ARG, "memory of no segments cannot be exposed");
+        }
+        let (starts, total) = measure(&runs)?;
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mem = Arc::new(Mem {
+            id,
+            process: *PROCESS,
+            rank: rank(),
+            runs,
+            starts,
+            total,
+            access,
+            registered: AtomicBool::new(false),
+            buffers,
+            original: None,
+        });
+        LIVE.lock().insert(id, Arc::downgrade(&mem));
+        Ok(mem)
+    }
+
+    /// A live handle of this process that is registered.
+    pub fn find(id: u64) -> Option<Arc<Mem>> {
+        let mem = LIVE.lock().get(&id)?.upgrade()?;
+        mem.is_registered().then_some(mem)
+    }
+
+    /// Bytes in all.
+    pub fn len(&self) -> usize {
+        self.total
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// The segments. Those of another process are its own business.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// What others may do.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// The number of the handle in the process that made it.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether its memory is this process's.
+    pub fn is_local(&self) -> bool {
+        self.process == *PROCESS
+    }
+
+    /// Whether the memory is that of a rank of this job, as far as is known.
+    pub fn belongs_to(&self, rank: u32) -> bool {
+        self.rank == rank && !self.is_local()
+    }
+
+    /// Lets others use the memory.
+    pub fn register(&self) {
+        self.registered.store(true, Ordering::Release);
+    }
+
+    /// No longer.
+    pub fn deregister(&self) {
+        self.registered.store(false, Ordering::Release);
+    }
+
+    /// Whether others may use it.
+    pub fn is_registered(&self) -> bool {
+        match &self.original {
+            Some(original) => original.is_registered(),
+            None => self.registered.load(Ordering::Acquire) || !self.is_local(),
+        }
+    }
+
+    /// # Errors
+    /// `OVERFLOW` where a part is not within the memory.
+    pub fn check(&self, offset: usize, size: usize) -> Result<()> {
+        if offset.checked_add(size).is_none_or(|end| end > self.total) {
+            refuse!(
+                OVERFLOW,
+                "{size} bytes at offset {offset} are not within the {} bytes of the handle",
+                self.total
+            );
+        }
+        Ok(())
+    }
+
+    /// The parts of the segments that a range consists of. The range is checked.
+    pub fn pieces(&self, offset: usize, size: usize) -> impl Iterator<Item = Run> + '_ {
+        let first = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
+        let (mut at, mut left) = (offset, size);
+        (first..self.runs.len()).map_while(move |n| {
+            if left == 0 {
+                return None;
+            }
+            let skip = at - self.starts[n];
+            let len = (self.runs[n].len - skip).min(left);
+            (at, left) = (at + len, left - len);
+            Some(Run { address: self.runs[n].address + skip, len })
+        })
+    }
+
+    /// Bytes of the handle's serialised form.
+    pub fn encoded_len(&self) -> usize {
+        FIXED + 16 * self.runs.len() + 8
+    }
+
+    /// The serialised form; `kind` tells layers apart.
+    pub fn to_bytes(&self, kind: u8) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.encoded_len());
+        bytes.extend((MAGIC + u32::from(kind)).to_le_bytes());
+        bytes.extend(u32::from(self.access.flags()).to_le_bytes());
+        bytes.extend(self.rank.to_le_bytes());
+        bytes.extend((self.runs.len() as u32).to_le_bytes());
+        bytes.extend(self.process.to_le_bytes());
+        bytes.extend(self.id.to_le_bytes());
+        bytes.extend((self.total as u64).to_le_bytes());
+        for run in &self.runs {
+            bytes.extend((run.address as u64).to_le_bytes());
+            bytes.extend((run.len as u64).to_le_bytes());
+        }
+        let mut sum = Checksum::new(Method::Crc64);
+        sum.update(&bytes);
+        bytes.extend(sum.bytes());
+        bytes
+    }
+
+    /// The handle that bytes describe. Bytes after it are ignored.
+    ///
+    /// # Errors
+    /// `PROTOCOL_ERROR` where they describe none, `CHECKSUM_ERROR` where they are
+    /// damaged, `FAULT` where they name memory of this process that is not exposed.
+    pub fn from_bytes(bytes: &[u8], kind: u8) -> Result<Arc<Mem>> {
+        if bytes.len() < FIXED + 16 + 8 {
+            refuse!(PROTOCOL_ERROR, "{} bytes are too few for a memory handle", bytes.len());
+        }
+        let word = |at: usize| number(&bytes[at..at + 4]) as u32;
+        let long = |at: usize| number(&bytes[at..at + 8]);
+        if word(0) != MAGIC + u32::from(kind) {
+            refuse!(PROTOCOL_ERROR, "the bytes are no memory handle of this kind");
+        }
+        let count = word(12) as usize;
+        let end = count.checked_mul(16).and_then(|n| n.checked_add(FIXED));
+        let Some(end) = end.filter(|&end| count > 0 && end <= bytes.len() - 8) else {
+            refuse!(
+                PROTOCOL_ERROR,
+                "{} bytes are too few for a memory handle of {count} segments",
+                bytes.len()
+            );
+        };
+        let mut sum = Checksum::new(Method::Crc64);
+        sum.update(&bytes[..end]);
+        if sum.value() != long(end) {
+            refuse!(CHECKSUM_ERROR, "the memory handle is damaged: its checksum differs");
+        }
+        let Ok(access) = Access::from_flags(u64::from(word(4))) else {
+            refuse!(PROTOCOL_ERROR, "the memory handle has the permission {:#x}", word(4));
+        };
+        let runs: Vec<Run> = (0..count)
+            .map(|n| FIXED + 16 * n)
+            .map(|at| Run { address: long(at) as usize, len: long(at + 8) as usize })
+            .collect();
+        let Ok((starts, total)) = measure(&runs) else {
+            refuse!(PROTOCOL_ERROR, "the memory handle has impossible segments");
+        };
+        if total as u64 != long(32) {
+            refuse!(PROTOCOL_ERROR, "the memory handle's size is not that of its segments");
+        }
+        let (process, id) = (long(16), long(24));
+        let original = if process == *PROCESS {
+            let live = LIVE.lock().get(&id).and_then(Weak::upgrade);
+            match live.filter(|mem| mem.runs == runs && mem.access == access) {
+                Some(original) => Some(original),
+                None => refuse!(FAULT, "the memory of the handle is not exposed (any more)"),
+            }
+        } else {
+            None
+        };
+        Ok(Arc::new(Mem {
+            id,
+            process,
+            rank: word(8),
+            runs,
+            starts,
+            total,
+            access,
+            registered: AtomicBool::new(false),
+            buffers: Vec::new(),
+            original,
+        }))
+    }
+}
+
+impl Drop for Mem {
+    fn drop(&mut self) {
+        if self.is_local() && self.original.is_none() {
+            LIVE.lock().remove(&self.id);
+        }
+        // The memory itself goes with `buffers`, if it was the handle's.
+        self.buffers.clear();
+    }
+}
+
+/// Where each run begins within the whole, and the bytes of the whole.
+fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
+    let (mut starts, mut total) = (Vec::with_capacity(runs.len()), 0usize);
+    for (n, run) in runs.iter().enumerate() {
+        starts.push(total);
+        if run.address == 0 && run.len > 0 {
+            refuse!(INVALID_ARG, "segment {n} has {} bytes at the null address", run.len);
+        }
+        let sum = total.checked_add(run.len);
+        let end = run.address.checked_add(run.len);
+        let (Some(sum), Some(_)) = (sum.filter(|&s| s <= isize::MAX as usize), end) else {
+            refuse!(INVALID_ARG, "segment {n} of {} bytes is too long for any memory", run.len);
+        };
+        total = sum;
+    }
+    Ok((starts, total))
+}
+
+/// Pairs the parts of two ranges of the same size.
+pub fn spans(
+    local: &Mem,
+    local_offset: usize,
+    remote: &Mem,
+    remote_offset: usize,
+    size: usize,
+) -> Vec<Span> {
+    let mut here = local.pieces(local_offset, size).filter(|r| r.len > 0);
+    let mut there = remote.pieces(remote_offset, size).filter(|r| r.len > 0);
+    let (mut a, mut b) = (here.next(), there.next());
+    let mut spans = Vec::new();
+    while let (Some(x), Some(y)) = (&mut a, &mut b) {
+        let bytes = x.len.min(y.len);
+        spans.push(Span { local: x.address, remote: y.address, bytes });
+        *x = Run { address: x.address + bytes, len: x.len - bytes };
+        *y = Run { address: y.address + bytes, len: y.len - bytes };
+        let (x_done, y_done) = (x.len == 0, y.len == 0);
+        if x_done {
+            a = here.next();
+        }
+        if y_done {
+            b = there.next();
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::failure::Status;
+
+    fn mem(sizes: &[usize]) -> Arc<Mem> {
+        Mem::allocate(sizes, Access::ReadWrite).unwrap()
+    }
+
+    #[test]
+    fn pieces_cross_segments() {
+        let m = mem(&[10, 0, 5, 20]);
+        assert_eq!(m.len(), 35);
+        for offset in 0..=35 {
+            for size in 0..=35 - offset {
+                let lens: usize = m.pieces(offset, size).map(|r| r.len).sum();
+                assert_eq!(lens, size, "{offset} {size}");
+            }
+        }
+        let at: Vec<Run> = m.pieces(12, 10).collect();
+        assert_eq!(at[0], Run { address: m.runs()[2].address + 2, len: 3 });
+        assert_eq!(at[1], Run { address: m.runs()[3].address, len: 7 });
+        assert!(m.check(30, 6).is_err() && m.check(usize::MAX, 2).is_err());
+        assert!(m.check(35, 0).is_ok());
+    }
+
+    #[test]
+    fn spans_cover_both_sides() {
+        let (a, b) = (mem(&[3, 4, 0, 9]), mem(&[5, 1, 1, 12]));
+        let all = spans(&a, 1, &b, 2, 15);
+        assert_eq!(all.iter().map(|s| s.bytes).sum::<usize>(), 15);
+        assert!(all.iter().all(|s| s.bytes > 0));
+        assert_eq!(
+            all[0],
+            Span { local: a.runs()[0].address + 1, remote: b.runs()[0].address + 2, bytes: 2 }
+        );
+    }
+
+    #[test]
+    fn bytes_come_back_and_damage_is_seen() {
+        let m = mem(&[100, 7]);
+        let bytes = m.to_bytes(0);
+        assert_eq!(bytes.len(), m.encoded_len());
+        let back = Mem::from_bytes(&bytes, 0).unwrap();
+        assert!(back.is_local() && back.runs() == m.runs());
+        assert!(Mem::from_bytes(&bytes, 1).is_err(), "of another kind");
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            assert!(Mem::from_bytes(&damaged, 0).is_err(), "byte {at}");
+            assert!(Mem::from_bytes(&bytes[..at], 0).is_err(), "cut at {at}");
+        }
+        drop(back);
+        drop(m);
+        assert_eq!(Mem::from_bytes(&bytes, 0).unwrap_err().status, Status::FAULT);
+    }
+
+    #[test]
+    fn impossible_memory_is_refused() {
+        let run = |address, len| vec![Run { address, len }];
+        for runs in [vec![], run(0, 1), run(usize::MAX - 3, 8), run(64, usize::MAX)] {
+            // SAFETY: the memory is refused, so nobody uses it.
+            assert!(unsafe { Mem::expose(runs, Access::ReadWrite) }.is_err());
+        }
+        assert!(Access::from_flags(0).is_err() && Access::from_flags(4).is_err());
+    }
+}

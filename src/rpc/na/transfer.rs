@@ -1,0 +1,258 @@
+//! Moving bytes between handles: in chunks, so that a transfer can be cancelled, others
+//! get their turn, and what has arrived can be used while the rest moves.
+
+use super::address::Peer;
+use super::class::Shared;
+use super::context::What;
+use super::memory::{self, Mem};
+use crate::peer::Tally;
+use crate::rpc::failure::{Failure, Result, Status, refuse};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Bytes of a chunk.
+const CHUNK: usize = 1 << 20;
+/// Chunks under way.
+const FLYING: usize = 4;
+/// Bytes that move in one step where they move at once.
+const STEP: usize = 4 << 20;
+
+/// Which way the bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To the peer.
+    Put,
+    /// From the peer.
+    Get,
+}
+
+/// A part of a handle's memory.
+#[derive(Debug, Clone)]
+pub struct Part<'a> {
+    /// The handle.
+    pub mem: &'a Arc<Mem>,
+    /// Where the part begins.
+    pub offset: usize,
+}
+
+/// A transfer under way.
+#[derive(Debug)]
+pub struct Transfer {
+    class: Arc<Shared>,
+    direction: Direction,
+    peer: Peer,
+    local: Arc<Mem>,
+    local_offset: usize,
+    remote: Arc<Mem>,
+    remote_offset: usize,
+    size: usize,
+    started: usize,
+    flying: SmallVec<[Arc<Tally>; FLYING]>,
+    ended: Option<Failure>,
+    moved: bool,
+}
+
+impl Transfer {
+    /// Checks everything; nothing moves yet.
+    ///
+    /// # Errors
+    /// `PERMISSION` where a handle does not allow it; `ACCESS` where it is not
+    /// registered; `OVERFLOW` past an end; `INVALID_ARG` where a handle is not that of
+    /// its side.
+    pub fn new(
+        class: &Arc<Shared>,
+        direction: Direction,
+        peer: Peer,
+        local: Part<'_>,
+        remote: Part<'_>,
+        size: usize,
+    ) -> Result<Transfer> {
+        class.check_open()?;
+        if !local.mem.is_local() {
+            refuse!(INVALID_ARG, "the local handle is for memory of another process");
+        }
+        if !local.mem.is_registered() || !remote.mem.is_registered() {
+            refuse!(ACCESS, "the memory is not registered, or not any more; register it first");
+        }
+        let own = peer == Peer::Own;
+        if own != remote.mem.is_local() {
+            refuse!(INVALID_ARG, "the remote handle is not for memory of the peer");
+        }
+        if let Peer::Rank(rank) = peer
+            && !remote.mem.belongs_to(rank)
+        {
+            refuse!(INVALID_ARG, "the remote handle is not for memory of rank {rank}");
+        }
+        let (here, there) = (local.mem.access(), remote.mem.access());
+        let (allowed, what) = match direction {
+            Direction::Put => (here.readable() && there.writable(), "be put"),
+            Direction::Get => (here.writable() && there.readable(), "be got"),
+        };
+        if !allowed {
+            refuse!(
+                PERMISSION,
+                "bytes cannot {what}: the local handle is {here:?}, the remote one {there:?}"
+            );
+        }
+        local.mem.check(local.offset, size)?;
+        remote.mem.check(remote.offset, size)?;
+        Ok(Transfer {
+            class: class.clone(),
+            direction,
+            peer,
+            local: local.mem.clone(),
+            local_offset: local.offset,
+            remote: remote.mem.clone(),
+            remote_offset: remote.offset,
+            size,
+            started: 0,
+            flying: SmallVec::new(),
+            ended: None,
+            moved: false,
+        })
+    }
+
+    /// What it is, for its callback.
+    pub fn what(&self) -> What {
+        match self.direction {
+            Direction::Put => What::Put,
+            Direction::Get => What::Get,
+        }
+    }
+
+    /// Starts no further chunk; those under way come to their end.
+    pub fn cancel(&mut self) {
+        self.fail(Failure::new(Status::CANCELED, "the transfer was cancelled"));
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        if self.ended.is_none() && failure.status != Status::CANCELED {
+            log::error!("a transfer of {} bytes fails: {failure}", self.size);
+        }
+        self.ended.get_or_insert(failure);
+    }
+
+    /// Whether the last step has moved anything.
+    pub fn is_moving(&self) -> bool {
+        self.moved
+    }
+
+    /// Why it has failed.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.ended.as_ref()
+    }
+
+    /// Carries it on; its status when it has ended.
+    pub fn advance(&mut self) -> Option<Status> {
+        self.moved = false;
+        let mut n = 0;
+        while n < self.flying.len() {
+            match self.flying[n].check() {
+                Ok(false) => n += 1,
+                Ok(true) => {
+                    self.flying.remove(n);
+                    self.moved = true;
+                }
+                Err(error) => {
+                    self.flying.remove(n);
+                    self.fail(error.into());
+                }
+            }
+        }
+        let mut at_once = 0;
+        while self.ended.is_none()
+            && self.started < self.size
+            && self.flying.len() < FLYING
+            && at_once < STEP
+        {
+            let bytes = CHUNK.min(self.size - self.started);
+            match self.start(bytes) {
+                Ok(Some(tally)) => self.flying.push(tally),
+                Ok(None) => at_once += bytes,
+                Err(failure) => self.fail(failure),
+            }
+            self.started += bytes;
+            self.moved = true;
+        }
+        if !self.flying.is_empty() {
+            return None;
+        }
+        match &self.ended {
+            Some(failure) => Some(failure.status),
+            None => (self.started == self.size).then_some(Status::SUCCESS),
+        }
+    }
+
+    /// Starts a chunk; `None` where it is complete already.
+    fn start(&self, bytes: usize) -> Result<Option<Arc<Tally>>> {
+        let (here, there) = (self.local_offset + self.started, self.remote_offset + self.started);
+        let tally = Arc::new(Tally::default());
+        if let Peer::Remote(connection) = self.peer {
+            let Some(dynamic) = &self.class.dynamic else {
+                refuse!(NODEV, "the class has no connections");
+            };
+            let runs: Vec<_> = self.local.pieces(here, bytes).collect();
+            let id = self.remote.id();
+            let number = self.class.number;
+            match self.direction {
+                Direction::Put => dynamic.put(connection, number, id, there, &runs, &tally)?,
+                Direction::Get => dynamic.get(connection, number, id, there, runs, &tally)?,
+            }
+            return Ok(Some(tally));
+        }
+        let spans = memory::spans(&self.local, here, &self.remote, there, bytes);
+        match self.peer {
+            Peer::Rank(rank) => {
+                let Some(engine) = self.class.engine() else {
+                    refuse!(NODEV, "a class over self reaches nobody else");
+                };
+                // SAFETY: the local handle keeps its memory valid, and the transfer
+                // keeps the handle until the tally is done; its permission was checked.
+                let started = unsafe {
+                    match self.direction {
+                        Direction::Put => engine.start_put_anywhere(rank as usize, &spans, &tally),
+                        Direction::Get => engine.start_get_anywhere(rank as usize, &spans, &tally),
+                    }
+                };
+                if let Err(error) = started {
+                    // Parts may be under way: they end before the memory goes.
+                    if tally.outstanding() > 0 {
+                        log::error!("a transfer to rank {rank} fails: {error}");
+                        tally.begin();
+                        tally.fail(error);
+                        return Ok(Some(tally));
+                    }
+                    return Err(error.into());
+                }
+            }
+            _ => {
+                for span in spans {
+                    let (local, remote) = (span.local as *mut u8, span.remote as *mut u8);
+                    // SAFETY: both handles are of this process and live, so both sides
+                    // are valid; they may overlap.
+                    unsafe {
+                        match self.direction {
+                            Direction::Put => std::ptr::copy(local, remote, span.bytes),
+                            Direction::Get => std::ptr::copy(remote, local, span.bytes),
+                        }
+                    }
+                }
+            }
+        }
+        if tally.outstanding() > 0 {
+            return Ok(Some(tally));
+        }
+        tally.check()?;
+        Ok(None)
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        if !self.flying.is_empty() {
+            // Bytes may still come: memory of the handle's own is given up, not freed.
+            log::warn!("a transfer of {} bytes is dropped under way", self.size);
+            std::mem::forget(self.local.clone());
+        }
+    }
+}

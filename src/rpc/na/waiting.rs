@@ -1,0 +1,276 @@
+//! Waiting in function shipping: servers that have nothing to do must cost nothing, and
+//! wake at once.
+//!
+//! Who waits polls for a while, then yields, then takes short naps, as all waits of the
+//! engine do. A class that has heard nothing for [`SHORT_FOR`] sleeps longer, in this
+//! wait and in those that follow: until the bell of the node's rings, until [`News`]
+//! tells it that another thread has brought something, or for the idle time of the
+//! progress thread, after which MPI is looked at.
+//!
+//! Invariant: whoever changes what a waiting thread waits for calls [`News::tell`]
+//! afterwards; a thread goes to sleep only if there was no news since before its last
+//! look. Both steps are sequentially consistent, so none is overlooked.
+
+use super::class::Shared;
+use crate::futex;
+use crate::rpc::failure::Result;
+use crate::runtime::Engine;
+use crate::wait::Progress;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a wait yields its core before it naps. Naps end with the bell, so they cost
+/// a wake-up and no more, while who yields keeps the core from whom it waits for.
+const YIELD_FOR: Duration = Duration::from_micros(200);
+/// How long it takes short naps before it sleeps longer.
+const SHORT_FOR: Duration = Duration::from_millis(2);
+const FIRST_NAP: Duration = Duration::from_micros(20);
+const LONGEST_NAP: Duration = Duration::from_micros(100);
+/// How long others count as heard of lately, where MPI must be looked at.
+const LATELY: Duration = Duration::from_millis(100);
+/// So many steps of a thread that sends or runs callbacks go with one poll.
+const POLL_EVERY: u32 = 16;
+/// Sleeps where nobody else can bring anything but who wakes us.
+const ALONE: Duration = Duration::from_millis(250);
+
+/// Tells waiting threads of a class that something has changed.
+#[derive(Debug, Default)]
+pub struct News {
+    count: AtomicU32,
+    sleepers: AtomicU32,
+    /// Transfers whose end nobody tells of: who waits must look.
+    moving: AtomicUsize,
+    /// Steps of threads that send or run callbacks; it need not be exact.
+    turns: AtomicU32,
+    /// Since when there was nothing, at this count.
+    idle: Mutex<Option<(u32, Instant)>>,
+}
+
+impl News {
+    /// Something has changed.
+    #[inline]
+    pub fn tell(&self, engine: Option<&Engine>) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.wake(engine);
+        }
+    }
+
+    #[cold]
+    fn wake(&self, engine: Option<&Engine>) {
+        futex::wake_all(&self.count);
+        if let Some(engine) = engine {
+            engine.wake_sleepers();
+        }
+    }
+
+    /// A transfer begins that must be looked after.
+    pub fn transfer_begins(&self) {
+        self.moving.fetch_add(1, Ordering::Release);
+    }
+
+    /// It has ended.
+    pub fn transfer_ends(&self) {
+        self.moving.fetch_sub(1, Ordering::Release);
+    }
+
+    /// How long nothing has happened, as far as waits have seen.
+    fn idle_for(&self, count: u32) -> Duration {
+        match *self.idle.lock() {
+            Some((then, since)) if then == count => since.elapsed(),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Nothing happens from now on, unless that is known since earlier.
+    fn idle_begins(&self, count: u32) -> Duration {
+        let mut idle = self.idle.lock();
+        match *idle {
+            Some((then, since)) if then == count => since.elapsed(),
+            _ => {
+                *idle = Some((count, Instant::now()));
+                Duration::ZERO
+            }
+        }
+    }
+
+    fn idle_ends(&self) {
+        *self.idle.lock() = None;
+    }
+}
+
+/// Says that a thread waits, and that it does not any more.
+struct Waiting<'a>(Option<&'a Engine>);
+
+impl<'a> Waiting<'a> {
+    fn begin(engine: Option<&'a Engine>) -> Result<Waiting<'a>> {
+        if let Some(engine) = engine {
+            engine.may_wait()?;
+            engine.waiting(true);
+        }
+        Ok(Waiting(engine))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(engine) = self.0 {
+            engine.waiting(false);
+        }
+    }
+}
+
+/// Waits until `done` says so or the time is over, making progress; at least one look
+/// is taken. True where `done` has said so. An idle server waits for long, so the
+/// watchdog says nothing here.
+///
+/// # Errors
+/// Those of `done` and of progress; `FAIL` in a handler of active messages.
+pub(crate) fn until(
+    class: &Arc<Shared>,
+    timeout: Duration,
+    mut done: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    if done()? {
+        return Ok(true);
+    }
+    if timeout.is_zero() {
+        // MPI may need more than one call to bring a message up.
+        for _ in 0..2 {
+            class.poll()?;
+            if done()? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    let engine = class.engine();
+    let news = &class.news;
+    let _waiting = Waiting::begin(engine)?;
+    let mut end: Option<Option<Instant>> = None;
+    let mut spin = engine.map_or(50, Progress::spin);
+    if news.idle_for(news.count.load(Ordering::SeqCst)) >= SHORT_FOR {
+        spin = 0;
+    }
+    let (mut polls, mut nap, mut was_idle) = (0, FIRST_NAP, false);
+    loop {
+        let count = news.count.load(Ordering::SeqCst);
+        let busy = class.poll()?;
+        if done()? {
+            return Ok(true);
+        }
+        polls += 1;
+        if busy {
+            (polls, nap) = (polls & 15, FIRST_NAP);
+            if std::mem::take(&mut was_idle) {
+                news.idle_ends();
+            }
+        }
+        // The clock is not looked at where answers come at once.
+        if polls & 15 != 0 && polls <= spin {
+            std::hint::spin_loop();
+            continue;
+        }
+        let now = Instant::now();
+        let end = *end.get_or_insert_with(|| now.checked_add(timeout));
+        let left = end.map_or(ALONE, |end| end.saturating_duration_since(now));
+        if left.is_zero() {
+            return Ok(false);
+        }
+        if busy || polls <= spin {
+            continue;
+        }
+        let idle = news.idle_begins(count);
+        was_idle = true;
+        if idle < YIELD_FOR {
+            std::thread::yield_now();
+        } else if idle < SHORT_FOR || class.must_look() {
+            match engine {
+                Some(engine) => engine.nap(nap.min(left)),
+                None => std::thread::sleep(nap.min(left)),
+            }
+            nap = (nap * 2).min(LONGEST_NAP);
+        } else {
+            sleep(class, count, idle, left);
+        }
+    }
+}
+
+/// Sleeps until somebody wakes the class, at most so long that MPI is looked at often
+/// enough.
+fn sleep(class: &Shared, count: u32, idle: Duration, left: Duration) {
+    let news = &class.news;
+    let longest = match class.engine() {
+        None => ALONE,
+        Some(engine) if idle < LATELY => engine.idle_poll() / 8,
+        Some(engine) => engine.idle_poll(),
+    };
+    let nap = longest.max(LONGEST_NAP).min(left);
+    news.sleepers.fetch_add(1, Ordering::SeqCst);
+    let changed = || news.count.load(Ordering::SeqCst) != count;
+    match class.engine() {
+        Some(engine) => engine.sleep_long(&news.count, count, nap, changed),
+        None => futex::wait(&news.count, count, nap),
+    }
+    news.sleepers.fetch_sub(1, Ordering::SeqCst);
+}
+
+impl Shared {
+    /// Tells waiting threads that something has changed.
+    #[inline]
+    pub(crate) fn tell(&self) {
+        self.news.tell(self.engine());
+    }
+
+    /// The thread sends or runs something, and makes progress in between: others need
+    /// not wake the progress thread. Not in a handler of active messages.
+    #[inline]
+    pub(crate) fn attend(self: &Arc<Shared>) -> Result<()> {
+        if let Some(engine) = self.engine() {
+            let turn = self.news.turns.load(Ordering::Relaxed).wrapping_add(1);
+            self.news.turns.store(turn, Ordering::Relaxed);
+            engine.attend();
+            if turn.is_multiple_of(POLL_EVERY) {
+                self.poll()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something is under way whose end nobody tells of.
+    fn must_look(&self) -> bool {
+        self.news.moving.load(Ordering::Acquire) > 0
+            || self.engine().is_some_and(Engine::is_held_up)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::na::Class;
+
+    #[test]
+    fn sleepers_wake_and_waits_end_in_time() {
+        let class = Class::new("self", false).unwrap();
+        let shared = &class.shared;
+        let begun = Instant::now();
+        assert!(!until(shared, Duration::from_millis(30), || Ok(false)).unwrap());
+        assert!(begun.elapsed() >= Duration::from_millis(30));
+        let told = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(60));
+                told.store(1, Ordering::SeqCst);
+                shared.news.tell(None);
+            });
+            // Much longer than any nap: only the news ends it.
+            let long = Duration::from_secs(30);
+            let done = || Ok(told.load(Ordering::SeqCst) == 1);
+            assert!(until(shared, long, done).unwrap());
+        });
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        class.finalize().unwrap();
+    }
+}

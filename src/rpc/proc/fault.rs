@@ -1,0 +1,96 @@
+//! What can be wrong with bytes or with what is to become bytes.
+
+use crate::error::{Error, ErrorKind};
+use std::fmt;
+
+/// A failed encoding or decoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The bytes end before the parameters do.
+    Overflow {
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are left.
+        left: usize,
+    },
+    /// The bytes have no meaning, or the value has no bytes.
+    Protocol(String),
+    /// The checksum over what was consumed is not the one that came.
+    Checksum {
+        /// Its name.
+        method: &'static str,
+        /// The one that came.
+        sent: u64,
+        /// That of the bytes consumed.
+        found: u64,
+    },
+    /// The trailer that came speaks of another number of bytes than were consumed.
+    Length {
+        /// What it says.
+        sent: u64,
+        /// What was consumed.
+        found: usize,
+    },
+    /// Memory that cannot be had: this many bytes.
+    Memory(usize),
+    /// The call makes no sense for this proc.
+    Argument(String),
+}
+
+impl Fault {
+    pub(crate) fn protocol(text: impl Into<String>) -> Fault {
+        Fault::Protocol(text.into())
+    }
+
+    pub(crate) fn argument(text: impl Into<String>) -> Fault {
+        Fault::Argument(text.into())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Overflow { needed, left } => write!(
+                f,
+                "{needed} bytes are needed but {left} are left: sender and receiver describe \
+                 the parameters differently, or the message is cut short"
+            ),
+            Fault::Protocol(text) | Fault::Argument(text) => f.write_str(text),
+            Fault::Checksum { method, sent, found } => write!(
+                f,
+                "the {method} sent is {sent:#x}, that of the bytes decoded is {found:#x}: the \
+                 message is damaged"
+            ),
+            Fault::Length { sent, found } => write!(
+                f,
+                "{found} bytes were decoded, but the trailer behind them says {sent}: not every \
+                 parameter that was encoded was decoded, or the message is damaged"
+            ),
+            Fault::Memory(bytes) => write!(f, "no memory for a buffer of {bytes} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl serde::ser::Error for Fault {
+    fn custom<T: fmt::Display>(text: T) -> Fault {
+        Fault::Protocol(text.to_string())
+    }
+}
+
+impl serde::de::Error for Fault {
+    fn custom<T: fmt::Display>(text: T) -> Fault {
+        Fault::Protocol(text.to_string())
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        let kind = match fault {
+            Fault::Memory(_) => ErrorKind::Memory,
+            _ => ErrorKind::Argument,
+        };
+        Error::new(kind, fault.to_string())
+    }
+}

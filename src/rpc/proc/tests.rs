@@ -1,0 +1,483 @@
+//! The vectors that C shares, round trips of random values, and bytes that lie.
+
+use super::*;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fmt::Debug;
+
+const VECTORS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/proc_vectors.txt"));
+
+struct Vector {
+    line: usize,
+    name: &'static str,
+    method: Method,
+    fields: Vec<(&'static str, &'static str)>,
+    bytes: Vec<u8>,
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes().chunks_exact(2);
+    digits.map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap()).collect()
+}
+
+fn unescape(text: &str) -> Vec<u8> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap().as_bytes().to_vec();
+    for part in parts {
+        bytes.extend(hex(&part[..2]));
+        bytes.extend(part[2..].bytes());
+    }
+    bytes
+}
+
+fn vectors() -> Vec<Vector> {
+    let lines = VECTORS.lines().enumerate().filter(|(_, l)| !l.starts_with('#'));
+    lines
+        .map(|(i, line)| {
+            let parts: Vec<&str> = line.split('|').map(str::trim).collect();
+            let fields = parts[2].split_whitespace();
+            Vector {
+                line: i + 1,
+                name: parts[0],
+                method: Method::from_name(parts[1]).expect("a method"),
+                fields: fields.map(|f| f.split_once(':').unwrap_or((f, ""))).collect(),
+                bytes: hex(parts[3]),
+            }
+        })
+        .collect()
+}
+
+/// Goes over one field, encoding or comparing.
+fn field(proc: &mut Proc<'_>, kind: &str, value: &str) {
+    macro_rules! one {
+        ($ty:ty, $value:expr) => {{
+            let value: $ty = $value;
+            if proc.op() == Op::Encode {
+                value.serialize(&mut Encoder::new(proc)).unwrap();
+            } else {
+                let came = <$ty>::deserialize(&mut Decoder::new(proc)).unwrap();
+                assert_eq!(format!("{came:?}"), format!("{value:?}"));
+            }
+        }};
+    }
+    match kind {
+        "i8" => one!(i8, value.parse().unwrap()),
+        "u8" => one!(u8, value.parse().unwrap()),
+        "i16" => one!(i16, value.parse().unwrap()),
+        "u16" => one!(u16, value.parse().unwrap()),
+        "i32" => one!(i32, value.parse().unwrap()),
+        "u32" => one!(u32, value.parse().unwrap()),
+        "i64" => one!(i64, value.parse().unwrap()),
+        "u64" => one!(u64, value.parse().unwrap()),
+        "f32" => one!(f32, value.parse().unwrap()),
+        "f64" => one!(f64, value.parse().unwrap()),
+        "bool" => one!(bool, value == "1"),
+        "null" => one!(HgString, HgString(None)),
+        "string" => {
+            one!(HgString, HgString(Some(CString::new(unescape(value)).unwrap())));
+        }
+        "raw" => {
+            let bytes = hex(value);
+            if proc.op() == Op::Encode {
+                proc.put(&bytes).unwrap();
+            } else {
+                assert_eq!(proc.take(bytes.len()).unwrap(), bytes);
+            }
+        }
+        "bytes" => {
+            let bytes = hex(value);
+            if proc.op() == Op::Encode {
+                use serde::Serializer;
+                Encoder::new(proc).serialize_bytes(&bytes).unwrap();
+            } else {
+                let came: &[u8] = Deserialize::deserialize(&mut Decoder::new(proc)).unwrap();
+                assert_eq!(came, bytes);
+            }
+        }
+        other => panic!("a field of type {other}"),
+    }
+}
+
+#[test]
+fn vectors_hold_both_ways() {
+    let all = vectors();
+    assert!(all.len() > 60);
+    for v in all {
+        // Into buffers that fit, that are too short, and none.
+        for room in [0, 1, v.bytes.len() / 2, v.bytes.len(), 4096] {
+            let mut buf = vec![0xee; room];
+            let mut proc = Proc::encoder(&mut buf, v.method);
+            v.fields.iter().for_each(|(kind, value)| field(&mut proc, kind, value));
+            assert_eq!(proc.finish(), Ok(v.bytes.len()), "line {}", v.line);
+            assert_eq!(proc.encoded(), v.bytes, "line {}", v.line);
+            assert_eq!(proc.spilled(), room < v.bytes.len());
+        }
+        let mut proc = Proc::decoder(&v.bytes, v.method);
+        v.fields.iter().for_each(|(kind, value)| field(&mut proc, kind, value));
+        assert_eq!(proc.finish(), Ok(v.bytes.len()), "line {}", v.line);
+    }
+}
+
+#[test]
+fn a_parameter_not_decoded_is_found_by_the_checksum() {
+    for v in vectors().iter().filter(|v| v.method != Method::None) {
+        for missing in 1..=v.fields.len() {
+            let mut proc = Proc::decoder(&v.bytes, v.method);
+            let fields = &v.fields[..v.fields.len() - missing];
+            fields.iter().for_each(|(kind, value)| field(&mut proc, kind, value));
+            let fault = proc.flush().unwrap_err();
+            assert!(
+                matches!(fault, Fault::Length { .. } | Fault::Checksum { .. }),
+                "line {}: {fault}",
+                v.line
+            );
+        }
+        let mut proc = Proc::decoder(&v.bytes, v.method);
+        v.fields.iter().for_each(|(kind, value)| field(&mut proc, kind, value));
+        proc.take(1).unwrap(); // one byte too many
+        assert!(proc.flush().is_err(), "line {}", v.line);
+    }
+}
+
+#[test]
+fn any_damage_is_found_by_the_checksum() {
+    for v in vectors().iter().filter(|v| v.method != Method::None) {
+        let body = v.bytes.len() - 8 - v.method.size();
+        let mut bytes = v.bytes.clone();
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let mut proc = Proc::decoder(&bytes, v.method);
+            proc.take(body).unwrap();
+            assert!(proc.finish().is_err(), "line {} bit {bit}", v.line);
+            drop(proc);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+struct FunctionIn {
+    func_param1: i32,
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+struct OpenIn {
+    path: String,
+    flags: i32,
+    mode: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+struct Numbers {
+    a: i8,
+    b: u8,
+    c: i16,
+    d: u16,
+    e: i32,
+    f: u32,
+    g: i64,
+    h: u64,
+    i: f32,
+    j: f64,
+    k: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+struct Inner {
+    name: String,
+    size: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+struct Nested {
+    first: i32,
+    inner: Inner,
+    second: i64,
+    other: Inner,
+    last: HgString,
+}
+
+/// The derived type has the bytes of all lines of that name.
+fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, value: &T) {
+    let lines: Vec<Vector> = vectors().into_iter().filter(|v| v.name == name).collect();
+    assert_eq!(lines.len(), Method::ALL.len());
+    for v in lines {
+        assert_eq!(to_vec(value, v.method).as_ref(), Ok(&v.bytes), "line {}", v.line);
+        assert_eq!(from_slice::<T>(&v.bytes, v.method).as_ref(), Ok(value), "line {}", v.line);
+    }
+}
+
+#[test]
+fn derived_structs_have_the_bytes_of_c() {
+    same("function_in", &FunctionIn { func_param1: -77 });
+    same("open_in", &OpenIn { path: "/tmp/a file".into(), flags: 577, mode: 420 });
+    let numbers = Numbers {
+        a: -8,
+        b: 200,
+        c: -1600,
+        d: 60000,
+        e: -32_000_000,
+        f: 4_000_000_000,
+        g: -6_400_000_000_000,
+        h: 18_000_000_000_000_000_000,
+        i: 0.5,
+        j: -0.125,
+        k: true,
+    };
+    same("numbers", &numbers);
+    let nested = Nested {
+        first: 1,
+        inner: Inner { name: "inner".into(), size: 2 },
+        second: -3,
+        other: Inner { name: "inner 2".into(), size: 4 },
+        last: HgString(None),
+    };
+    same("nested", &nested);
+    same("empty", &());
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq, Clone)]
+enum Shape {
+    Nothing,
+    Line(f64),
+    Box(i32, i32),
+    Named { name: String, tags: Vec<String> },
+    Group(Vec<Shape>),
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq, Clone)]
+struct Everything {
+    shapes: Vec<Shape>,
+    maybe: Option<Box<Shape>>,
+    map: BTreeMap<u16, Vec<u8>>,
+    pair: (char, [u32; 3]),
+    text: HgString,
+    wide: (i128, u128),
+    unit: (),
+}
+
+#[test]
+fn forms_of_the_table() {
+    let bytes = |v: &[u8]| Ok::<_, Fault>(v.to_vec());
+    let none = Method::None;
+    assert_eq!(to_vec(&Some(7u8), none), bytes(&[1, 7]));
+    assert_eq!(to_vec(&None::<u8>, none), bytes(&[0]));
+    assert_eq!(to_vec(&vec![1u8, 2], none), bytes(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 2]));
+    assert_eq!(to_vec(&[1u8, 2], none), bytes(&[1, 2]));
+    assert_eq!(to_vec(&Shape::Line(0.0), none), bytes(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(to_vec(&Shape::Nothing, none), bytes(&[0; 4]));
+    assert_eq!(to_vec(&'A', none), bytes(&[65, 0, 0, 0]));
+    let map = BTreeMap::from([(1u8, 2u8), (3, 4)]);
+    assert_eq!(to_vec(&map, none), bytes(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]));
+    assert_eq!(to_vec("a", none), bytes(&[2, 0, 0, 0, 0, 0, 0, 0, 97, 0]));
+    assert_eq!(from_slice::<&str>(&[2, 0, 0, 0, 0, 0, 0, 0, 97, 0], none), Ok("a"));
+    // Of unknown length, and short for its buffer.
+    assert_eq!(to_slice(&[9u16; 2], &mut [0; 4], none), Ok(Encoded::Fits(4)));
+    assert_eq!(to_slice(&[9u8; 2], &mut [0; 1], none), Ok(Encoded::Spilled(vec![9, 9])));
+}
+
+#[test]
+fn what_has_no_form_is_refused() {
+    for method in Method::ALL {
+        assert!(matches!(to_vec("a\0b", method), Err(Fault::Protocol(_))));
+        assert!(matches!(to_vec(&vec![(), ()], method), Err(Fault::Protocol(_))));
+    }
+    let mut deep = Shape::Nothing;
+    for _ in 0..100 {
+        deep = Shape::Group(vec![deep]);
+    }
+    assert!(matches!(to_vec(&deep, Method::None), Err(Fault::Protocol(_))));
+}
+
+#[test]
+fn bytes_that_lie_are_refused() {
+    fn refused<T: DeserializeOwned + Debug>(bytes: &[u8]) -> Fault {
+        from_slice::<T>(bytes, Method::None).unwrap_err()
+    }
+    let count = |n: u64, rest: &[u8]| [&n.to_le_bytes()[..], rest].concat();
+    for n in [2, 9, u64::MAX, u64::MAX - 7, 1 << 63, 1 << 32, isize::MAX as u64] {
+        let bytes = count(n, b"\0");
+        assert!(matches!(refused::<String>(&bytes), Fault::Overflow { .. }), "{n}");
+        assert!(matches!(refused::<HgString>(&bytes), Fault::Overflow { .. }), "{n}");
+        assert!(matches!(refused::<Vec<u64>>(&bytes), Fault::Overflow { .. }), "{n}");
+        assert!(matches!(refused::<Vec<()>>(&bytes), Fault::Overflow { .. }), "{n}");
+        assert!(matches!(refused::<BTreeMap<(), ()>>(&bytes), Fault::Overflow { .. }), "{n}");
+    }
+    assert!(matches!(refused::<String>(&count(2, b"ab")), Fault::Protocol(_))); // not ended
+    assert!(matches!(refused::<String>(&count(3, b"a\0\0")), Fault::Protocol(_))); // ended early
+    assert!(matches!(refused::<String>(&count(2, b"\xff\0")), Fault::Protocol(_)));
+    assert!(matches!(refused::<String>(&count(0, b"")), Fault::Protocol(_))); // null
+    assert!(matches!(refused::<bool>(&[2]), Fault::Protocol(_)));
+    assert!(matches!(refused::<Option<u8>>(&[2, 0]), Fault::Protocol(_)));
+    assert!(matches!(refused::<char>(&0xd800u32.to_le_bytes()), Fault::Protocol(_)));
+    assert!(matches!(refused::<Shape>(&[5, 0, 0, 0]), Fault::Protocol(_))); // no such variant
+    assert!(matches!(refused::<u8>(&[1, 2]), Fault::Protocol(_))); // one too many
+    assert!(matches!(refused::<u64>(&[0; 7]), Fault::Overflow { .. }));
+    // Nesting without end.
+    let mut bytes = Vec::new();
+    for _ in 0..100_000 {
+        bytes.extend([4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    assert!(matches!(refused::<Shape>(&bytes), Fault::Protocol(_)));
+}
+
+#[test]
+fn the_first_fault_stays() {
+    let mut proc = Proc::decoder(&[1, 2, 3], Method::None);
+    let fault = proc.take(4).unwrap_err();
+    assert_eq!(proc.take(1).unwrap_err(), fault);
+    assert_eq!(proc.finish().unwrap_err(), fault);
+    let mut proc = Proc::decoder(&[1], Method::None);
+    assert!(matches!(proc.put(&[1]), Err(Fault::Argument(_))));
+    let mut proc = Proc::encoder(&mut [], Method::Crc16);
+    proc.flush().unwrap();
+    proc.flush().unwrap();
+    assert!(matches!(proc.put(&[1]), Err(Fault::Argument(_))));
+}
+
+/// A fixed pseudo-random series.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn text(&mut self) -> String {
+        (0..self.below(20)).filter_map(|_| char::from_u32(1 + self.below(0x900) as u32)).collect()
+    }
+
+    fn shape(&mut self, depth: u32) -> Shape {
+        match self.below(if depth < 5 { 5 } else { 4 }) {
+            0 => Shape::Nothing,
+            1 => Shape::Line(self.next() as i64 as f64 / 3.0),
+            2 => Shape::Box(self.next() as i32, self.next() as i32),
+            3 => Shape::Named {
+                name: self.text(),
+                tags: (0..self.below(4)).map(|_| self.text()).collect(),
+            },
+            _ => Shape::Group((0..self.below(4)).map(|_| self.shape(depth + 1)).collect()),
+        }
+    }
+
+    fn everything(&mut self) -> Everything {
+        let text =
+            CString::new((0..self.below(9)).map(|_| 1 + self.below(255) as u8).collect::<Vec<_>>());
+        Everything {
+            shapes: (0..self.below(6)).map(|_| self.shape(0)).collect(),
+            maybe: (self.below(2) == 0).then(|| Box::new(self.shape(0))),
+            map: (0..self.below(5))
+                .map(|_| (self.next() as u16, vec![7; self.below(99) as usize]))
+                .collect(),
+            pair: ('x', [self.next() as u32; 3]),
+            text: HgString((self.below(3) > 0).then(|| text.unwrap())),
+            wide: (i128::from(self.next() as i64) << 40, u128::from(self.next()) << 60),
+            unit: (),
+        }
+    }
+}
+
+#[test]
+fn random_values_go_round() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for i in 0..2000 {
+        let value = random.everything();
+        let method = Method::ALL[i % Method::ALL.len()];
+        let bytes = to_vec(&value, method).unwrap();
+        assert_eq!(from_slice::<Everything>(&bytes, method).as_ref(), Ok(&value), "{i}");
+        let mut buf = vec![0; random.below(2 * bytes.len() as u64 + 1) as usize];
+        match to_slice(&value, &mut buf, method).unwrap() {
+            Encoded::Fits(len) => assert_eq!(&buf[..len], bytes),
+            Encoded::Spilled(all) => assert_eq!(all, bytes),
+        }
+        // Cut short anywhere it is refused.
+        let cut = random.below(bytes.len() as u64) as usize;
+        assert!(from_slice::<Everything>(&bytes[..cut], method).is_err(), "{i} cut at {cut}");
+    }
+}
+
+#[test]
+fn random_bytes_never_panic() {
+    let mut random = Random(0xdead_beef_cafe_f00d);
+    let mut accepted = 0;
+    for i in 0..30_000 {
+        let bytes: Vec<u8> = if i % 2 == 0 {
+            // Good bytes with some damage.
+            let mut bytes = to_vec(&random.everything(), Method::None).unwrap();
+            for _ in 0..1 + random.below(4) {
+                let at = random.below(bytes.len() as u64) as usize;
+                bytes[at] = if random.below(2) == 0 { random.next() as u8 } else { 0xff };
+            }
+            bytes
+        } else {
+            // Small numbers, so that counts are often believable.
+            (0..random.below(200)).map(|_| (random.next() as u8) >> random.below(8)).collect()
+        };
+        if let Ok(value) = from_slice::<Everything>(&bytes, Method::None) {
+            // What is accepted is what these bytes mean, and nothing else.
+            if value.map.len() as u64 == count_of_map(&bytes, &value) {
+                let again = to_vec(&value, Method::None).unwrap();
+                assert_eq!(again.len(), bytes.len());
+                accepted += 1;
+            }
+        }
+        let _ = from_slice::<Vec<Vec<String>>>(&bytes, Method::None);
+        let _ = from_slice::<Nested>(&bytes, Method::Crc16);
+        let _ = from_slice::<Vec<Option<Shape>>>(&bytes, Method::Crc64);
+    }
+    assert!(accepted > 1000, "damage hardly ever hits numbers: {accepted}");
+}
+
+/// The number of entries that the bytes of a map announce; fewer are in the map where
+/// a key came twice.
+fn count_of_map(bytes: &[u8], value: &Everything) -> u64 {
+    let head = to_vec(&(&value.shapes, &value.maybe), Method::None).unwrap().len();
+    u64::from_le_bytes(bytes[head..head + 8].try_into().unwrap())
+}
+
+#[test]
+fn growth_keeps_bytes_and_checksum() {
+    let big: Vec<u32> = (0..100_000).collect();
+    let bytes = to_vec(&big, Method::Crc32c).unwrap();
+    assert_eq!(from_slice::<Vec<u32>>(&bytes, Method::Crc32c), Ok(big));
+    let mut buf = [0; 16];
+    let mut proc = Proc::encoder(&mut buf, Method::Adler32);
+    proc.put(&[1; 10]).unwrap();
+    let _ = proc.checksum().value(); // goes over what is there
+    let place = proc.reserve(20).unwrap();
+    assert!(proc.spilled() && proc.size() >= 4096);
+    // SAFETY: 20 bytes are reserved there.
+    unsafe { place.write_bytes(2, 20) };
+    proc.check_in_place(place, 20).unwrap();
+    proc.finish().unwrap();
+    let mut expected = Proc::encoder(&mut [], Method::Adler32);
+    expected.put(&[&[1; 10][..], &[2; 20]].concat()).unwrap();
+    expected.finish().unwrap();
+    assert_eq!(proc.encoded(), expected.encoded());
+    assert!(matches!(Proc::decoder(&[], Method::None).set_size(1), Err(Fault::Overflow { .. })));
+    let mut proc = Proc::encoder(&mut [], Method::None);
+    assert!(matches!(proc.reserve(usize::MAX), Err(Fault::Memory(_))));
+}
+
+#[test]
+fn undoing_frees_and_ends() {
+    let mut proc = Proc::decoder(&[5], Method::None);
+    proc.begin_undo();
+    proc.begin_undo();
+    assert_eq!(proc.op(), Op::Free);
+    proc.end_undo();
+    assert_eq!(proc.op(), Op::Free);
+    proc.end_undo();
+    assert_eq!(proc.op(), Op::Decode);
+    assert_eq!(proc.take(1), Ok(&[5][..]));
+    assert_eq!(Proc::freer().finish(), Ok(0));
+}

@@ -1,0 +1,553 @@
+/* Bulk data: handles over segments, access without a copy, serialised handles as
+ * parameters, push and pull across the borders of segments, pipelines, permissions. */
+#include "mercury_check.h"
+
+MERCURY_GEN_PROC(move_in_t, ((hg_bulk_t)(bulk)) ((uint64_t)(offset)) ((uint64_t)(size))
+                              ((int32_t)(push)) ((int32_t)(seed)))
+MERCURY_GEN_PROC(move_out_t, ((int32_t)(code)) ((uint64_t)(size)) ((uint64_t)(segments)))
+
+#define LONG_TIME 30000
+
+static hg_id_t move_id, pipe_id, own_id;
+static na_addr_t *ranks;
+
+static unsigned char pattern(int seed, size_t i)
+{
+  return check_byte(seed, (long)i);
+}
+
+/* ------------------------------------------------------------------------- handlers */
+
+/* Pulls a range of the caller's memory and looks at it, or pushes a pattern into it. The
+ * local handle has segments of its own, with other borders. */
+static hg_return_t move_cb(hg_handle_t handle)
+{
+  move_in_t in;
+  move_out_t out = { 0, 0, 0 };
+  hg_bulk_t local;
+  hg_bulk_request_t request;
+  hg_status_t done = HG_FALSE;
+  void *at[64];
+  size_t sizes[64], parts[3];
+  unsigned int count = 0;
+
+  MUST(HG_Handler_get_input(handle, &in));
+  out.size = HG_Bulk_handle_get_size(in.bulk);
+  out.segments = HG_Bulk_handle_get_segment_count(in.bulk);
+  parts[0] = in.size / 3;
+  parts[1] = 1;
+  parts[2] = in.size - parts[0];
+  MUST(HG_Bulk_handle_create(3, NULL, parts, HG_BULK_READWRITE, &local));
+  CHECK_EQ(HG_Bulk_handle_get_size(local), in.size + 1);
+  MUST(HG_Bulk_handle_access(local, 0, in.size + 1, HG_BULK_READWRITE, 64, at, sizes, &count));
+  if (in.push) {
+    size_t i = 0;
+    for (unsigned int s = 0; s < count; s++)
+      for (size_t j = 0; j < sizes[s] && i < in.size; j++, i++)
+        ((unsigned char *)at[s])[j] = pattern(in.seed, in.offset + i);
+  }
+  out.code = HG_Bulk_transfer(in.push ? HG_BULK_PUSH : HG_BULK_PULL, HG_Handler_get_addr(handle),
+                              in.bulk, in.offset, local, 0, in.size, &request);
+  if (out.code == HG_SUCCESS) {
+    out.code = HG_Bulk_wait(request, LONG_TIME, &done);
+    CHECK(done, "a transfer has not ended");
+    MUST_BE(HG_INVALID_PARAM, HG_Bulk_wait(request, 0, &done)); /* the request is gone */
+  }
+  if (out.code == HG_SUCCESS && !in.push) {
+    size_t i = 0;
+    for (unsigned int s = 0; s < count; s++)
+      for (size_t j = 0; j < sizes[s] && i < in.size; j++, i++)
+        CHECK_EQ(((unsigned char *)at[s])[j], pattern(in.seed, in.offset + i));
+  }
+  MUST(HG_Bulk_handle_free(local));
+  MUST(HG_Handler_start_output(handle, &out));
+  MUST(HG_Handler_free_input(handle, &in)); /* frees the caller's handle here */
+  return HG_Handler_free(handle);
+}
+
+/* Much more data than the buffer: four pieces of it under way at a time, each looked at
+ * while the others move. */
+static hg_return_t pipe_cb(hg_handle_t handle)
+{
+  enum { PIECE = 300000, DEPTH = 4 };
+  static unsigned char room[DEPTH][PIECE];
+  move_in_t in;
+  move_out_t out = { 0, 0, 0 };
+  hg_bulk_t local[DEPTH];
+  hg_bulk_request_t requests[DEPTH];
+  hg_status_t done;
+  size_t started = 0, seen = 0, total;
+
+  MUST(HG_Handler_get_input(handle, &in));
+  total = HG_Bulk_handle_get_size(in.bulk);
+  for (int i = 0; i < DEPTH; i++) {
+    void *at = room[i];
+    size_t size = PIECE;
+    MUST(HG_Bulk_handle_create(1, &at, &size, HG_BULK_READWRITE, &local[i]));
+  }
+  while (seen < total) {
+    while (started < total && started - seen < (size_t)PIECE * DEPTH) {
+      const size_t slot = started / PIECE % DEPTH;
+      const size_t bytes = total - started < PIECE ? total - started : PIECE;
+      MUST(HG_Bulk_transfer(HG_BULK_PULL, HG_Handler_get_addr(handle), in.bulk, started, local[slot],
+                            0, bytes, &requests[slot]));
+      started += bytes;
+    }
+    const size_t slot = seen / PIECE % DEPTH;
+    const size_t bytes = total - seen < PIECE ? total - seen : PIECE;
+    MUST(HG_Bulk_wait(requests[slot], LONG_TIME, &done));
+    CHECK(done, "a piece has not come");
+    for (size_t i = 0; i < bytes; i++)
+      CHECK_EQ(room[slot][i], pattern(in.seed, seen + i));
+    seen += bytes;
+  }
+  for (int i = 0; i < DEPTH; i++)
+    MUST(HG_Bulk_handle_free(local[i]));
+  out.size = seen;
+  MUST(HG_Handler_start_output(handle, &out));
+  MUST(HG_Handler_free_input(handle, &in));
+  return HG_Handler_free(handle);
+}
+
+/* A call to oneself sees the memory itself; another's memory is not given away. */
+static hg_return_t own_cb(hg_handle_t handle)
+{
+  move_in_t in;
+  move_out_t out = { 0, 0, 0 };
+  void *at[4];
+  size_t sizes[4];
+  unsigned int count = 0;
+
+  MUST(HG_Handler_get_input(handle, &in));
+  out.code = HG_Bulk_handle_access(in.bulk, in.offset, in.size, HG_BULK_READWRITE, 4, at, sizes, &count);
+  out.segments = count;
+  for (unsigned int i = 0; out.code == HG_SUCCESS && i < count; i++)
+    memset(at[i], in.seed, sizes[i]);
+  MUST(HG_Handler_start_output(handle, &out));
+  MUST(HG_Handler_free_input(handle, &in));
+  return HG_Handler_free(handle);
+}
+
+/* -------------------------------------------------------------------------- clients */
+
+static move_out_t call(hg_id_t id, int rank, hg_bulk_t bulk, size_t offset, size_t size, int push,
+                       int seed)
+{
+  move_in_t in = { bulk, offset, size, push, seed };
+  move_out_t out = { -1, 0, 0 };
+  hg_request_t request;
+  hg_status_t done = HG_FALSE;
+
+  MUST(HG_Forward(ranks[rank], id, &in, &out, &request));
+  MUST(HG_Wait(request, LONG_TIME, &done));
+  CHECK(done, "the call has not ended");
+  MUST(HG_Request_free(request));
+  return out;
+}
+
+enum { SEGMENTS = 7 };
+static const size_t lengths[SEGMENTS] = { 1000, 1, 0, 123457, 64, 4096, 700000 };
+
+struct scattered {
+  unsigned char *base;
+  void *at[SEGMENTS];
+  size_t total;
+  hg_bulk_t bulk;
+};
+
+static void scatter(struct scattered *s, unsigned long flags)
+{
+  size_t room = 64;
+  for (int i = 0; i < SEGMENTS; i++)
+    room += lengths[i] + 64;
+  s->base = check_calloc((long)room);
+  s->total = 0;
+  room = 64;
+  for (int i = 0; i < SEGMENTS; i++) {
+    s->at[i] = s->base + room;
+    room += lengths[i] + 64;
+    s->total += lengths[i];
+  }
+  MUST(HG_Bulk_handle_create(SEGMENTS, s->at, lengths, flags, &s->bulk));
+  CHECK_EQ(HG_Bulk_handle_get_size(s->bulk), s->total);
+  CHECK_EQ(HG_Bulk_handle_get_segment_count(s->bulk), SEGMENTS);
+}
+
+static void fill(struct scattered *s, int seed)
+{
+  size_t i = 0;
+  for (int p = 0; p < SEGMENTS; p++)
+    for (size_t j = 0; j < lengths[p]; j++, i++)
+      ((unsigned char *)s->at[p])[j] = pattern(seed, i);
+}
+
+static void look(struct scattered *s, int seed, size_t from, size_t to)
+{
+  size_t i = 0;
+  for (int p = 0; p < SEGMENTS; p++) {
+    for (size_t j = 0; j < lengths[p]; j++, i++)
+      CHECK_EQ(((unsigned char *)s->at[p])[j], i >= from && i < to ? pattern(seed, i) : 0);
+    for (int j = 1; j <= 64; j++)
+      CHECK_EQ(((unsigned char *)s->at[p])[-j], 0);
+  }
+}
+
+/* Push and pull of ranges that begin and end anywhere. */
+static void ranges(int rank)
+{
+  struct scattered s;
+  scatter(&s, HG_BULK_READWRITE);
+  const size_t ends[] = { 0, 1, 999, 1000, 1001, 1002, 50000, 124458, 124522, s.total - 1, s.total };
+  const int count = sizeof ends / sizeof *ends;
+  for (int i = 0; i < count; i++)
+    for (int j = i; j < count; j += 2) {
+      move_out_t out;
+      fill(&s, me + 3);
+      out = call(move_id, rank, s.bulk, ends[i], ends[j] - ends[i], 0, me + 3);
+      CHECK_EQ(out.code, HG_SUCCESS);
+      CHECK_EQ(out.size, s.total);
+      CHECK_EQ(out.segments, SEGMENTS);
+      for (int p = 0; p < SEGMENTS; p++)
+        memset(s.at[p], 0, lengths[p]);
+      out = call(move_id, rank, s.bulk, ends[i], ends[j] - ends[i], 1, me + 50);
+      CHECK_EQ(out.code, HG_SUCCESS);
+      look(&s, me + 50, ends[i], ends[j]);
+    }
+  CHECK_EQ(call(move_id, rank, s.bulk, 1, s.total, 0, 0).code, HG_OVERFLOW);
+  CHECK_EQ(call(move_id, rank, s.bulk, ~(size_t)0, 2, 1, 0).code, HG_OVERFLOW);
+  MUST(HG_Bulk_handle_free(s.bulk));
+  free(s.base);
+}
+
+static void permissions(int rank)
+{
+  struct scattered s;
+  scatter(&s, HG_BULK_READ_ONLY);
+  fill(&s, 9);
+  CHECK_EQ(call(move_id, rank, s.bulk, 0, 5000, 0, 9).code, HG_SUCCESS);
+  CHECK_EQ(call(move_id, rank, s.bulk, 0, 5000, 1, 9).code, HG_PERMISSION);
+  MUST(HG_Bulk_handle_free(s.bulk));
+  free(s.base);
+  scatter(&s, HG_BULK_WRITE_ONLY);
+  CHECK_EQ(call(move_id, rank, s.bulk, 0, 5000, 0, 9).code, HG_PERMISSION);
+  CHECK_EQ(call(move_id, rank, s.bulk, 0, 5000, 1, 9).code, HG_SUCCESS);
+  look(&s, 9, 0, 5000);
+  MUST(HG_Bulk_handle_free(s.bulk));
+  free(s.base);
+}
+
+static void pipelines(int rank)
+{
+  const size_t total = 5000017;
+  unsigned char *bytes = check_calloc((long)total);
+  void *at[2] = { bytes, bytes + 1234567 };
+  size_t sizes[2] = { 1234567, total - 1234567 };
+  hg_bulk_t bulk;
+
+  for (size_t i = 0; i < total; i++)
+    bytes[i] = pattern(rank + 5, i);
+  MUST(HG_Bulk_handle_create(2, at, sizes, HG_BULK_READ_ONLY, &bulk));
+  CHECK_EQ(call(pipe_id, rank, bulk, 0, 0, 0, rank + 5).size, total);
+  MUST(HG_Bulk_handle_free(bulk));
+  free(bytes);
+}
+
+/* A thousand segments: the handle itself is too long for a message, and is pulled. */
+static void many_segments(int rank)
+{
+  enum { COUNT = 1024, EACH = 100 };
+  static void *at[COUNT];
+  static size_t sizes[COUNT];
+  unsigned char *bytes = check_calloc(COUNT * 2L * EACH);
+  hg_bulk_t bulk;
+
+  for (int i = 0; i < COUNT; i++) {
+    at[i] = bytes + 2 * EACH * (COUNT - 1 - i); /* backwards, with holes */
+    sizes[i] = EACH;
+    for (int j = 0; j < EACH; j++)
+      ((unsigned char *)at[i])[j] = pattern(77, (size_t)i * EACH + (size_t)j);
+  }
+  MUST(HG_Bulk_handle_create(COUNT, at, sizes, HG_BULK_READWRITE, &bulk));
+  CHECK(HG_Bulk_handle_get_serialize_size(bulk) > NA_Msg_get_max_unexpected_size(network),
+        "the handle fits a message");
+  CHECK_EQ(call(move_id, rank, bulk, 33, COUNT * EACH - 50, 0, 77).code, HG_SUCCESS);
+  CHECK_EQ(call(move_id, rank, bulk, 50, COUNT * EACH - 99, 1, 78).code, HG_SUCCESS);
+  for (int i = 0; i < COUNT * EACH; i++) {
+    const int seed = i >= 50 && i < COUNT * EACH - 49 ? 78 : 77;
+    CHECK_EQ(((unsigned char *)at[i / EACH])[i % EACH], pattern(seed, (size_t)i));
+  }
+  MUST(HG_Bulk_handle_free(bulk));
+  free(bytes);
+}
+
+static void access_rules(int rank)
+{
+  struct scattered s;
+  void *at[SEGMENTS];
+  size_t sizes[SEGMENTS];
+  unsigned int count = 99;
+  move_out_t out;
+
+  scatter(&s, HG_BULK_READWRITE);
+  MUST(HG_Bulk_handle_access(s.bulk, 500, 501, HG_BULK_READ_ONLY, SEGMENTS, at, sizes, &count));
+  CHECK_EQ(count, 2);
+  CHECK(at[0] == (unsigned char *)s.at[0] + 500 && at[1] == s.at[1], "access gives other addresses");
+  CHECK(sizes[0] == 500 && sizes[1] == 1, "access gives other sizes");
+  MUST(HG_Bulk_handle_access(s.bulk, 0, s.total, HG_BULK_READWRITE, 2, at, sizes, &count));
+  CHECK_EQ(count, 2);
+  MUST_BE(HG_OVERFLOW,
+          HG_Bulk_handle_access(s.bulk, 1, s.total, HG_BULK_READ_ONLY, 2, at, sizes, &count));
+  MUST_BE(HG_INVALID_PARAM, HG_Bulk_handle_access(s.bulk, 0, 1, 0, 2, at, sizes, &count));
+
+  out = call(own_id, rank, s.bulk, 999, 5, 0, 42);
+  if (rank == me) {
+    CHECK_EQ(out.code, HG_SUCCESS);
+    CHECK_EQ(out.segments, 3);
+    CHECK_EQ(((unsigned char *)s.at[0])[999], 42);
+    CHECK_EQ(((unsigned char *)s.at[3])[2], 42);
+    CHECK_EQ(((unsigned char *)s.at[3])[3], 0);
+  } else {
+    CHECK_EQ(out.code, HG_ACCESS);
+  }
+  MUST(HG_Bulk_handle_free(s.bulk));
+  free(s.base);
+  scatter(&s, HG_BULK_READ_ONLY);
+  MUST_BE(HG_PERMISSION,
+          HG_Bulk_handle_access(s.bulk, 0, 1, HG_BULK_READWRITE, 2, at, sizes, &count));
+  MUST(HG_Bulk_handle_free(s.bulk));
+  MUST_BE(HG_INVALID_PARAM, HG_Bulk_handle_free(s.bulk));
+  CHECK_EQ(HG_Bulk_handle_get_size(s.bulk), 0);
+  free(s.base);
+}
+
+static void serialised(void)
+{
+  struct scattered s;
+  hg_bulk_t back = HG_BULK_NULL;
+  unsigned char *bytes;
+  size_t size;
+
+  scatter(&s, HG_BULK_READWRITE);
+  size = HG_Bulk_handle_get_serialize_size(s.bulk);
+  bytes = check_calloc((long)size);
+  MUST_BE(HG_OVERFLOW, HG_Bulk_handle_serialize(bytes, size - 1, s.bulk));
+  MUST(HG_Bulk_handle_serialize(bytes, size, s.bulk));
+  MUST(HG_Bulk_handle_deserialize(&back, bytes, size));
+  CHECK_EQ(HG_Bulk_handle_get_size(back), s.total);
+  CHECK_EQ(HG_Bulk_handle_get_segment_count(back), SEGMENTS);
+  MUST(HG_Bulk_handle_free(back));
+  for (size_t i = 0; i < size; i++) {
+    back = HG_BULK_NULL;
+    CHECK(HG_Bulk_handle_deserialize(&back, bytes, i) != HG_SUCCESS, "%d bytes", (int)i);
+    bytes[i] ^= 0x80;
+    CHECK(HG_Bulk_handle_deserialize(&back, bytes, size) != HG_SUCCESS, "byte %d", (int)i);
+    bytes[i] ^= 0x80;
+    CHECK(back == HG_BULK_NULL, "a bad handle was given");
+  }
+  /* Freed memory is not found again. */
+  MUST(HG_Bulk_handle_free(s.bulk));
+  MUST_BE(HG_FAULT, HG_Bulk_handle_deserialize(&back, bytes, size));
+  free(bytes);
+  free(s.base);
+}
+
+/* Between two handles of one process: a copy. */
+static void own_transfer(void)
+{
+  unsigned char a[100], b[100];
+  void *from = a, *to = b;
+  size_t size = 100;
+  hg_bulk_t source, target;
+  hg_bulk_request_t request;
+  hg_status_t done = HG_FALSE;
+  na_addr_t self;
+
+  MUST(NA_Addr_self(network, &self));
+  check_fill(a, 5, 100);
+  memset(b, 0, 100);
+  MUST(HG_Bulk_handle_create(1, &from, &size, HG_BULK_READ_ONLY, &source));
+  MUST(HG_Bulk_handle_create(1, &to, &size, HG_BULK_WRITE_ONLY, &target));
+  MUST(HG_Bulk_transfer(HG_BULK_PULL, self, source, 10, target, 20, 50, &request));
+  MUST(HG_Bulk_wait(request, LONG_TIME, &done));
+  CHECK(done, "the copy has not ended");
+  CHECK_BYTES(b + 20, a + 10, 50, "pull");
+  CHECK_EQ(b[19], 0);
+  CHECK_EQ(b[70], 0);
+  MUST(HG_Bulk_transfer(HG_BULK_PUSH, self, target, 0, source, 0, 100, &request));
+  MUST(HG_Bulk_wait(request, LONG_TIME, HG_STATUS_IGNORE));
+  CHECK_BYTES(b, a, 100, "push");
+  MUST_BE(HG_PERMISSION, HG_Bulk_transfer(HG_BULK_PUSH, self, source, 0, target, 0, 1, &request));
+  MUST_BE(HG_INVALID_PARAM,
+          HG_Bulk_transfer((hg_bulk_op_t)7, self, source, 0, target, 0, 1, &request));
+  MUST(HG_Bulk_handle_free(source));
+  MUST(HG_Bulk_handle_free(target));
+  MUST(NA_Addr_free(network, self));
+}
+
+/* Allocated memory begins as zeros and goes with its handle. */
+static void allocated(void)
+{
+  size_t sizes[3] = { 10, 0, 1 << 20 };
+  void *at[3];
+  size_t got[3];
+  unsigned int count;
+  hg_bulk_t bulk;
+
+  MUST(HG_Bulk_handle_create(3, NULL, sizes, HG_BULK_READWRITE, &bulk));
+  MUST(HG_Bulk_handle_access(bulk, 0, 10 + (1 << 20), HG_BULK_READWRITE, 3, at, got, &count));
+  CHECK_EQ(count, 2);
+  for (size_t i = 0; i < got[1]; i++)
+    CHECK_EQ(((unsigned char *)at[1])[i], 0);
+  memset(at[1], 1, got[1]);
+  MUST(HG_Bulk_handle_free(bulk));
+  MUST_BE(HG_INVALID_PARAM, HG_Bulk_handle_create(0, NULL, sizes, HG_BULK_READWRITE, &bulk));
+  MUST_BE(HG_INVALID_PARAM, HG_Bulk_handle_create(1, NULL, NULL, HG_BULK_READWRITE, &bulk));
+  MUST_BE(HG_INVALID_PARAM, HG_Bulk_handle_create(1, NULL, sizes, 8, &bulk));
+  at[0] = NULL;
+  MUST_BE(HG_INVALID_PARAM, HG_Bulk_handle_create(1, at, sizes, HG_BULK_READWRITE, &bulk));
+  sizes[0] = ~(size_t)0;
+  CHECK(HG_Bulk_handle_create(1, NULL, sizes, HG_BULK_READWRITE, &bulk) != HG_SUCCESS, "all memory");
+}
+
+/* The bulk part over a class of its own: HG_Init leaves it alone. */
+static void own_class(void)
+{
+  na_class_t *other, *which = NULL;
+  hg_bool_t flag = HG_FALSE;
+  move_out_t out;
+  struct scattered s;
+
+  MUST(HG_Finalize());
+  MUST_BE(HG_FAIL, HG_Bulk_finalize()); /* HG_Finalize did that, as HG_Init began it */
+  other = NA_Initialize("mpi", NA_TRUE);
+  CHECK(other != NULL, "a second class: %s", portolan_last_error());
+  MUST(HG_Bulk_init(other));
+  MUST_BE(HG_BUSY, HG_Bulk_init(network));
+  MUST(HG_Init(network));
+  MUST(HG_Bulk_initialized(&flag, &which));
+  CHECK(flag && which == other, "HG_Init has changed the bulk class");
+  MERCURY_REGISTER("move", move_in_t, move_out_t, move_cb);
+  MPI_Barrier(MPI_COMM_WORLD);
+  scatter(&s, HG_BULK_READWRITE);
+  fill(&s, 1);
+  out = call(move_id, (me + 1) % nproc, s.bulk, 7, 100000, 0, 1);
+  CHECK_EQ(out.code, HG_SUCCESS);
+  serve_barrier();
+  MUST(HG_Bulk_handle_free(s.bulk));
+  free(s.base);
+  MUST(HG_Finalize());
+  MUST(HG_Bulk_initialized(&flag, NULL));
+  CHECK(flag, "HG_Finalize has ended what it had not begun");
+  MUST_BE(NA_BUSY, NA_Finalize(other));
+  MUST(HG_Bulk_finalize());
+  MUST(NA_Finalize(other));
+}
+
+/* -------------------------------------------------------------------- today's calls */
+
+static hg_bulk_t ended_local;
+static int ended, ended_code;
+
+static hg_return_t note(const struct hg_cb_info *info)
+{
+  CHECK_EQ(info->type, HG_CB_BULK);
+  CHECK(info->info.bulk.local_handle == ended_local, "another handle");
+  CHECK_EQ(info->info.bulk.size, 200 << 20);
+  ended_code = info->ret;
+  ended++;
+  return HG_SUCCESS;
+}
+
+static void today(void)
+{
+  const hg_size_t size = 200 << 20;
+  hg_class_t *class = HG_Init_opt("self", HG_FALSE, NULL);
+  hg_context_t *turn = HG_Context_create(class);
+  hg_bulk_t source, back = HG_BULK_NULL;
+  unsigned char bytes[256];
+  hg_size_t room;
+  hg_addr_t self;
+  hg_op_id_t op;
+  unsigned int count;
+  void *at;
+  hg_size_t got;
+  hg_uint32_t pieces;
+
+  MUST(HG_Addr_self(class, &self));
+  MUST(HG_Bulk_create(class, 1, NULL, &size, HG_BULK_READWRITE, &source));
+  MUST(HG_Bulk_create(class, 1, NULL, &size, HG_BULK_READWRITE, &ended_local));
+  MUST(HG_Bulk_access(source, size - 1, 1, HG_BULK_READWRITE, 1, &at, &got, &pieces));
+  *(unsigned char *)at = 99;
+  for (int cancel = 1; cancel >= 0; cancel--) {
+    const int before = ended;
+    MUST(HG_Bulk_transfer_cb(turn, note, NULL, HG_BULK_PULL, self, source, 0, ended_local, 0, size,
+                             &op));
+    if (cancel)
+      MUST(HG_Bulk_cancel(op));
+    CHECK_EQ(ended, before);
+    while (ended == before) {
+      HG_Progress(turn, 100);
+      HG_Trigger(turn, 0, 10, &count);
+    }
+    CHECK_EQ(ended_code, cancel ? HG_CANCELED : HG_SUCCESS);
+    MUST(HG_Bulk_cancel(op)); /* it has ended */
+    MUST(HG_Bulk_access(ended_local, size - 1, 1, HG_BULK_READ_ONLY, 1, &at, &got, &pieces));
+    CHECK_EQ(*(unsigned char *)at, cancel ? 0 : 99);
+  }
+  CHECK_EQ(HG_Bulk_get_segment_count(source), 1);
+  room = HG_Bulk_get_serialize_size(source, 0);
+  CHECK(room > 0 && room <= sizeof bytes, "a handle of one segment has %d bytes", (int)room);
+  MUST_BE(HG_OVERFLOW, HG_Bulk_serialize(bytes, room - 1, 0, source));
+  MUST(HG_Bulk_serialize(bytes, room, 0, source));
+  MUST(HG_Bulk_deserialize(class, &back, bytes, room));
+  CHECK_EQ(HG_Bulk_get_size(back), size);
+  MUST(HG_Bulk_free(back));
+  back = HG_BULK_NULL;
+  bytes[room / 2] ^= 1;
+  CHECK(HG_Bulk_deserialize(class, &back, bytes, room) != HG_SUCCESS, "damaged bytes");
+  bytes[room / 2] ^= 1;
+  MUST_BE(HG_INVALID_PARAM, HG_Bulk_deserialize(NULL, &back, bytes, room));
+  CHECK(back == HG_BULK_NULL, "a handle of a call that failed");
+  MUST(HG_Bulk_ref_incr(source));
+  MUST(HG_Bulk_free(source));
+  CHECK_EQ(HG_Bulk_get_size(source), size);
+  MUST(HG_Bulk_free(source));
+  CHECK_EQ(HG_Bulk_get_size(source), 0);
+  MUST(HG_Bulk_free(ended_local));
+  MUST(HG_Addr_free(class, self));
+  MUST(HG_Context_destroy(turn));
+  MUST(HG_Class_finalize(class));
+}
+
+int main(int argc, char **argv)
+{
+  start_network("mercury_bulk", &argc, &argv);
+  MUST(HG_Init(network));
+  move_id = MERCURY_REGISTER("move", move_in_t, move_out_t, move_cb);
+  pipe_id = MERCURY_REGISTER("pipe", move_in_t, move_out_t, pipe_cb);
+  own_id = MERCURY_REGISTER("own", move_in_t, move_out_t, own_cb);
+  ranks = check_calloc(nproc * (long)sizeof *ranks);
+  for (int p = 0; p < nproc; p++)
+    ranks[p] = address_of(p);
+  serve_barrier();
+  for (int p = 0; p < nproc; p++) {
+    const int rank = (me + p) % nproc;
+    if (p < 2)
+      ranges(rank);
+    permissions(rank);
+    pipelines(rank);
+    many_segments(rank);
+    access_rules(rank);
+  }
+  serialised();
+  own_transfer();
+  allocated();
+  serve_barrier();
+  own_class();
+  today();
+  for (int p = 0; p < nproc; p++)
+    MUST(NA_Addr_free(network, ranks[p]));
+  free(ranks);
+  MUST(NA_Finalize(network));
+  return check_end_mpi();
+}

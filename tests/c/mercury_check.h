@@ -1,0 +1,95 @@
+/*
+ * mercury_check.h - what the tests of Mercury share, on top of check.h: calls that must
+ * succeed or fail with a code, barriers that make progress, a class and a context.
+ */
+#ifndef MERCURY_CHECK_H
+#define MERCURY_CHECK_H
+
+#include "check.h"
+
+#include <mercury.h>
+#include <mercury_bulk.h>
+#include <mercury_handler.h>
+#include <mercury_macros.h>
+
+static na_class_t *network;
+static na_context_t *context;
+
+/* A call of NA or HG that must succeed, or must return this code. */
+#define MUST(call)                                                                   \
+  do {                                                                               \
+    int must_rc = (int)(call);                                                       \
+    CHECK(must_rc == 0, "%s returned %d, %s (%s)", #call, must_rc,                   \
+          HG_Error_to_string((hg_return_t)must_rc), portolan_last_error());          \
+  } while (0)
+
+#define MUST_BE(code, call)                                                          \
+  do {                                                                               \
+    int must_rc = (int)(call);                                                       \
+    CHECK(must_rc == (int)(code), "%s returned %d, %s, expected %s", #call, must_rc, \
+          HG_Error_to_string((hg_return_t)must_rc), #code);                          \
+  } while (0)
+
+/* Runs what is there to run; waits for at most so many milliseconds. */
+static inline void pump(unsigned int milliseconds)
+{
+  unsigned int ran = 0;
+  NA_Progress(network, context, milliseconds);
+  NA_Trigger(context, 0, 1000, &ran);
+}
+
+/* Pumps until the counter has this value; a minute is too long. */
+static inline void pump_until(volatile int *counter, int value, const char *what)
+{
+  const double begun = check_seconds();
+  while (*counter < value) {
+    pump(20);
+    CHECK(check_seconds() - begun < 60, "%s: %d of %d after a minute", what, *counter, value);
+  }
+}
+
+/* A barrier in which everybody makes progress. */
+static inline void pump_barrier(void)
+{
+  MPI_Request request;
+  int done = 0;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  while (!done) {
+    NA_Progress(network, context, 0);
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (!done)
+      sched_yield();
+  }
+}
+
+/* The same for those who serve by HG_Handler_process. */
+static inline void serve_barrier(void)
+{
+  MPI_Request request;
+  int done = 0;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  while (!done) {
+    HG_Handler_process(0, HG_STATUS_IGNORE);
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (!done)
+      sched_yield();
+  }
+}
+
+static inline na_addr_t address_of(int rank)
+{
+  char name[64];
+  na_addr_t address = NA_ADDR_NULL;
+  snprintf(name, sizeof name, "mpi://%d", rank);
+  MUST(NA_Addr_lookup_wait(network, name, &address));
+  return address;
+}
+
+static inline void start_network(const char *name, int *argc, char ***argv)
+{
+  check_start_mpi(name, argc, argv);
+  network = NA_Initialize("mpi", NA_TRUE);
+  CHECK(network != NULL, "NA_Initialize: %s", portolan_last_error());
+}
+
+#endif /* MERCURY_CHECK_H */

@@ -1,0 +1,105 @@
+/* Checksums by name: their values, in pieces, padded; and bad input. */
+#include "check.h"
+
+#include <mercury_checksum.h>
+
+static const struct {
+  const char *name;
+  size_t size;
+  unsigned char value[8]; /* of the digits 1 to 9 */
+} method[] = {
+  { "crc16", 2, { 0xdb, 0xd0 } },
+  { "crc32c", 4, { 0x83, 0x92, 0x06, 0xe3 } },
+  { "crc64", 8, { 0xfa, 0x39, 0x19, 0xdf, 0xbb, 0xc9, 0x5d, 0x99 } },
+  { "adler32", 4, { 0xde, 0x01, 0x1e, 0x09 } },
+};
+
+static void values(void)
+{
+  for (int m = 0; m < 4; m++) {
+    hg_checksum_t sum = HG_CHECKSUM_NULL;
+    unsigned char got[16], want[16];
+    CHECK_EQ(hg_checksum_init(method[m].name, &sum), 0);
+    CHECK_EQ(hg_checksum_get_size(sum), method[m].size);
+    for (int round = 0; round < 3; round++) {
+      CHECK_EQ(hg_checksum_update(sum, "12345", 5), 0);
+      CHECK_EQ(hg_checksum_get(sum, got, sizeof got, 0), 0); /* looking changes nothing */
+      CHECK_EQ(hg_checksum_update(sum, NULL, 0), 0);
+      CHECK_EQ(hg_checksum_update(sum, "6789", 4), 0);
+      memset(got, 0x77, sizeof got);
+      CHECK_EQ(hg_checksum_get(sum, got, method[m].size, 1), 0);
+      CHECK_BYTES(got, method[m].value, (long)method[m].size, "%s", method[m].name);
+      CHECK_EQ(got[method[m].size], 0x77);
+      memset(want, 0, sizeof want);
+      memcpy(want, method[m].value, 8);
+      CHECK_EQ(hg_checksum_get(sum, got, sizeof got, 1), 0);
+      CHECK_BYTES(got, want, 16, "%s, padded", method[m].name);
+      CHECK_EQ(hg_checksum_reset(sum), 0);
+    }
+    CHECK_EQ(hg_checksum_destroy(sum), 0);
+  }
+}
+
+/* Several at once, over the same data in other pieces. */
+static void pieces(void)
+{
+  const long len = 100000;
+  unsigned char *data = (unsigned char *)check_calloc(len), one[8], other[8];
+  check_fill(data, 5, len);
+  for (int m = 0; m < 4; m++) {
+    hg_checksum_t a, b;
+    CHECK_EQ(hg_checksum_init(method[m].name, &a), 0);
+    CHECK_EQ(hg_checksum_init(method[m].name, &b), 0);
+    CHECK_EQ(hg_checksum_update(a, data, (size_t)len), 0);
+    for (long at = 0; at < len;) {
+      long n = 1 + check_random(3000);
+      if (n > len - at)
+        n = len - at;
+      CHECK_EQ(hg_checksum_update(b, data + at, (size_t)n), 0);
+      at += n;
+    }
+    CHECK_EQ(hg_checksum_get(a, one, method[m].size, 1), 0);
+    CHECK_EQ(hg_checksum_get(b, other, method[m].size, 1), 0);
+    CHECK_BYTES(one, other, (long)method[m].size, "%s in pieces", method[m].name);
+    CHECK_EQ(hg_checksum_update(b, "x", 1), 0);
+    CHECK_EQ(hg_checksum_get(b, other, method[m].size, 1), 0);
+    CHECK(memcmp(one, other, method[m].size) != 0, "%s: a byte more changes nothing",
+          method[m].name);
+    CHECK_EQ(hg_checksum_destroy(a), 0);
+    CHECK_EQ(hg_checksum_destroy(b), 0);
+  }
+  free(data);
+}
+
+static void errors(void)
+{
+  hg_checksum_t sum = (hg_checksum_t)&sum;
+  unsigned char buffer[8] = { 1, 2, 3 };
+  CHECK(hg_checksum_init("md5", &sum) < 0, "md5");
+  CHECK(hg_checksum_init("", &sum) < 0, "a method without a name");
+  CHECK(hg_checksum_init(NULL, &sum) < 0, "no name");
+  CHECK(sum == (hg_checksum_t)&sum, "an output was written by a call that failed");
+  CHECK(hg_checksum_init("crc64", NULL) < 0, "no place");
+  CHECK(hg_checksum_destroy(HG_CHECKSUM_NULL) < 0, "null");
+  CHECK(hg_checksum_reset(HG_CHECKSUM_NULL) < 0, "null");
+  CHECK_EQ(hg_checksum_get_size(HG_CHECKSUM_NULL), 0);
+  CHECK(hg_checksum_update(HG_CHECKSUM_NULL, buffer, 3) < 0, "null");
+  CHECK(hg_checksum_get(HG_CHECKSUM_NULL, buffer, 8, 1) < 0, "null");
+  CHECK_EQ(hg_checksum_init("CRC64", &sum), 0); /* capitals do not matter */
+  CHECK(hg_checksum_get(sum, buffer, 7, 1) < 0, "too short");
+  CHECK(hg_checksum_get(sum, NULL, 8, 1) < 0, "nowhere");
+  CHECK_EQ(buffer[0], 1);
+  CHECK(hg_checksum_update(sum, NULL, 3) < 0, "3 bytes at null");
+  CHECK(hg_checksum_update(sum, buffer, ~(size_t)0) < 0, "more than memory");
+  CHECK(strlen(portolan_last_error()) > 10, "no reason is given");
+  CHECK_EQ(hg_checksum_destroy(sum), 0);
+}
+
+int main(int argc, char **argv)
+{
+  check_start_mpi("mercury_checksum", &argc, &argv);
+  values();
+  pieces();
+  errors();
+  return check_end_mpi();
+}

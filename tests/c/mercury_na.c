@@ -1,0 +1,629 @@
+/* The network abstraction: information strings, addresses, messages with tags, limits,
+ * progress and trigger, cancelling, memory handles, put and get. */
+#include "mercury_check.h"
+
+enum { MOST = 5000 };
+
+static int ended, lookups, cancelled;
+
+/* What the last callback was told. */
+static struct na_cb_info last;
+static na_addr_t found;
+
+static na_return_t note(const struct na_cb_info *info)
+{
+  last = *info;
+  if (info->ret == NA_CANCELED)
+    cancelled++;
+  ended++;
+  return NA_SUCCESS;
+}
+
+static na_return_t note_lookup(const struct na_cb_info *info)
+{
+  CHECK(info->type == NA_CB_LOOKUP && info->ret == NA_SUCCESS, "type %d", (int)info->type);
+  CHECK(info->arg == &found, "the argument does not come back");
+  found = info->info.lookup.addr;
+  lookups++;
+  return NA_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- strings, addresses */
+
+static void strings(void)
+{
+  static const char *const bad[] = { "", "tcp://localhost:3344", "bmi+tcp://localhost:3344",
+                                     "mpj", "://", "self+mpi" };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    na_class_t *class = NA_Initialize(bad[i], NA_TRUE);
+    CHECK(class == NULL, "'%s' was accepted", bad[i]);
+    CHECK(strstr(portolan_last_error(), "mpi+dynamic") != NULL, "the error says too little: %s",
+          portolan_last_error());
+  }
+  CHECK(NA_Initialize(NULL, NA_TRUE) == NULL, "a null string was accepted");
+  CHECK(NA_Is_listening(network), "the class listens");
+  MUST_BE(NA_BUSY, NA_Finalize(network)); /* it has a context */
+  MUST_BE(NA_INVALID_PARAM, NA_Finalize(NULL));
+  MUST_BE(NA_INVALID_PARAM, NA_Finalize((na_class_t *)&network));
+}
+
+static void addresses(void)
+{
+  char name[NA_MAX_ADDR_LEN], text[NA_MAX_ADDR_LEN];
+  na_addr_t self, copy, mine;
+
+  for (int p = 0; p < nproc; p++) {
+    const int before = lookups;
+    na_op_id_t op = NA_OP_ID_NULL;
+    snprintf(name, sizeof name, "mpi://%d", p);
+    MUST(NA_Addr_lookup(network, context, note_lookup, &found, name,
+                        p % 2 ? &op : NA_OP_ID_IGNORE));
+    CHECK_EQ(lookups, before); /* not before trigger */
+    pump_until(&lookups, before + 1, "look-up");
+    MUST(NA_Addr_to_string(network, text, sizeof text, found));
+    CHECK(strcmp(text, name) == 0, "%s came back as %s", name, text);
+    CHECK_EQ(NA_Addr_is_self(network, found), p == me);
+    MUST_BE(NA_OVERFLOW, NA_Addr_to_string(network, text, strlen(name), found));
+    MUST(NA_Addr_to_string(network, text, strlen(name) + 1, found));
+    MUST(NA_Addr_dup(network, found, &copy));
+    MUST(NA_Addr_free(network, found));
+    MUST_BE(NA_INVALID_PARAM, NA_Addr_free(network, found));
+    MUST(NA_Addr_to_string(network, text, sizeof text, copy)); /* the copy lives */
+    MUST(NA_Addr_free(network, copy));
+  }
+  MUST(NA_Addr_self(network, &self));
+  CHECK(NA_Addr_is_self(network, self), "self is not self");
+  MUST(NA_Addr_to_string(network, text, sizeof text, self));
+  MUST(NA_Addr_lookup_wait(network, text, &mine));
+  CHECK(NA_Addr_is_self(network, mine), "%s is not self", text);
+  MUST(NA_Addr_free(network, self));
+  MUST(NA_Addr_free(network, mine));
+  MUST(NA_Addr_lookup_wait(network, "self", &mine));
+  CHECK(NA_Addr_is_self(network, mine), "'self' is not self");
+  MUST(NA_Addr_free(network, mine));
+
+  snprintf(name, sizeof name, "mpi://%d", nproc);
+  MUST_BE(NA_ADDRNOTAVAIL, NA_Addr_lookup_wait(network, name, &mine));
+  MUST_BE(NA_INVALID_PARAM, NA_Addr_lookup_wait(network, "mpi://x", &mine));
+  MUST_BE(NA_INVALID_PARAM, NA_Addr_lookup_wait(network, "tcp://host:1", &mine));
+  MUST_BE(NA_INVALID_PARAM, NA_Addr_lookup_wait(network, NULL, &mine));
+  MUST_BE(NA_ADDRNOTAVAIL, NA_Addr_lookup_wait(network, "mpi+dynamic://host:1", &mine));
+}
+
+/* -------------------------------------------------------------------------- messages */
+
+static void limits(void)
+{
+  CHECK(NA_Msg_get_max_unexpected_size(network) >= 1024, "the unexpected limit is low");
+  CHECK(NA_Msg_get_max_expected_size(network) >= NA_Msg_get_max_unexpected_size(network),
+        "the expected limit is below the unexpected one");
+  CHECK(NA_Msg_get_max_tag(network) >= 32767, "the tag limit is low");
+  CHECK_EQ(NA_Msg_get_max_tag(NULL), 0);
+}
+
+/* Around the ring, self included where it is alone: sizes up to the limit, any tag. */
+static void unexpected(void)
+{
+  const na_size_t most = NA_Msg_get_max_unexpected_size(network);
+  const na_tag_t top = NA_Msg_get_max_tag(network);
+  const na_size_t sizes[] = { 0, 1, 8, 100, most - 1, most };
+  const na_tag_t tags[] = { 0, 1, top, 77, 1000, 5 };
+  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
+  unsigned char *out = check_calloc((long)most + 1), *in = check_calloc((long)most);
+  unsigned char *want = check_calloc((long)most);
+  na_addr_t to = address_of(right);
+
+  for (int i = 0; i < 6; i++) {
+    char text[NA_MAX_ADDR_LEN], name[64];
+    const int before = ended;
+    check_fill(out, 10 * me + i, (long)sizes[i]);
+    check_fill(want, 10 * left + i, (long)sizes[i]);
+    MUST(NA_Msg_send_unexpected(network, context, note, NULL, out, sizes[i], to, tags[i],
+                                NA_OP_ID_IGNORE));
+    pump_until(&ended, before + 1, "send");
+    CHECK(last.type == NA_CB_SEND_UNEXPECTED && last.ret == NA_SUCCESS, "send");
+    MUST(NA_Msg_recv_unexpected(network, context, note, &in, in, most, NA_OP_ID_IGNORE));
+    pump_until(&ended, before + 2, "receive");
+    CHECK(last.type == NA_CB_RECV_UNEXPECTED && last.ret == NA_SUCCESS, "receive");
+    CHECK(last.arg == &in, "the argument does not come back");
+    CHECK_EQ(last.info.recv_unexpected.actual_buf_size, sizes[i]);
+    CHECK_EQ(last.info.recv_unexpected.tag, tags[i]);
+    MUST(NA_Addr_to_string(network, text, sizeof text, last.info.recv_unexpected.source));
+    snprintf(name, sizeof name, "mpi://%d", left);
+    CHECK(strcmp(text, name) == 0, "the source is %s, not %s", text, name);
+    MUST(NA_Addr_free(network, last.info.recv_unexpected.source));
+    CHECK_BYTES(in, want, (long)sizes[i], "message %d", i);
+  }
+  MUST_BE(NA_SIZE_ERROR, NA_Msg_send_unexpected(network, context, note, NULL, out, most + 1, to,
+                                                0, NA_OP_ID_IGNORE));
+  MUST_BE(NA_INVALID_PARAM, NA_Msg_send_unexpected(network, context, note, NULL, out, 1, to,
+                                                   top + 1, NA_OP_ID_IGNORE));
+  MUST_BE(NA_INVALID_PARAM, NA_Msg_send_unexpected(network, context, note, NULL, NULL, 1, to, 0,
+                                                   NA_OP_ID_IGNORE));
+  pump_barrier();
+
+  /* A buffer that is too short gets nothing, and the length is told. */
+  const int before = ended;
+  MUST(NA_Msg_recv_unexpected(network, context, note, NULL, in, 4, NULL));
+  memset(in, 0x5a, 16);
+  MUST(NA_Msg_send_unexpected(network, context, NULL, NULL, out, 9, to, 3, NULL));
+  pump_until(&ended, before + 1, "short receive");
+  CHECK_EQ(last.ret, NA_SIZE_ERROR);
+  CHECK_EQ(last.info.recv_unexpected.actual_buf_size, 9);
+  for (int i = 0; i < 16; i++)
+    CHECK_EQ(in[i], 0x5a);
+  pump_barrier();
+  MUST(NA_Addr_free(network, to));
+  free(out);
+  free(in);
+  free(want);
+}
+
+/* Matched by source and tag, posted before or after the message has come. */
+static void expected(void)
+{
+  const na_size_t most = NA_Msg_get_max_expected_size(network);
+  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
+  unsigned char *out = check_calloc((long)most + 1), *in[4], *want = check_calloc((long)most);
+  na_addr_t to = address_of(right), from = address_of(left);
+
+  for (int late = 0; late < 2; late++) {
+    const na_size_t sizes[4] = { 17, most, 0, 5000 };
+    int before = ended;
+    for (int i = 0; i < 4; i++)
+      in[i] = check_calloc((long)most);
+    for (int i = 0; i < 4 && !late; i++)
+      MUST(NA_Msg_recv_expected(network, context, note, NULL, in[i], most, from, (na_tag_t)i, NULL));
+    pump_barrier();
+    for (int i = 3; i >= 0; i--) { /* in another order than the receives */
+      check_fill(out, 40 * late + 10 * me + i, (long)sizes[i]);
+      MUST(NA_Msg_send_expected(network, context, note, NULL, out, sizes[i], to, (na_tag_t)i, NULL));
+      memset(out, 0, sizes[i]); /* sends copy */
+    }
+    if (late) {
+      pump_until(&ended, before + 4, "expected sends");
+      pump_barrier(); /* the messages have come, and wait for their receives */
+      for (int i = 0; i < 4; i++)
+        MUST(NA_Msg_recv_expected(network, context, note, NULL, in[i], most, from, (na_tag_t)i,
+                                  NULL));
+    }
+    pump_until(&ended, before + 8, "expected messages");
+    for (int i = 0; i < 4; i++) {
+      check_fill(want, 40 * late + 10 * left + i, (long)sizes[i]);
+      CHECK_BYTES(in[i], want, (long)sizes[i], "expected message %d, posted %s", i,
+                  late ? "late" : "first");
+      free(in[i]);
+    }
+    pump_barrier();
+  }
+  MUST_BE(NA_SIZE_ERROR, NA_Msg_send_expected(network, context, note, NULL, out, most + 1, to, 0,
+                                              NULL));
+  MUST_BE(NA_INVALID_PARAM, NA_Msg_recv_expected(network, context, note, NULL, out, most, from,
+                                                 NA_Msg_get_max_tag(network) + 1, NULL));
+  MUST(NA_Addr_free(network, to));
+  MUST(NA_Addr_free(network, from));
+  free(out);
+  free(want);
+}
+
+/* More than a window of messages while nobody receives: none is lost, order is kept. */
+static int flood_next;
+static unsigned char flood_in[4096];
+
+static na_return_t flood_came(const struct na_cb_info *info)
+{
+  int number;
+  CHECK_EQ(info->ret, NA_SUCCESS);
+  memcpy(&number, flood_in, sizeof number);
+  CHECK_EQ(number, flood_next);
+  CHECK_EQ(info->info.recv_unexpected.tag, (flood_next * 7) % 1000);
+  CHECK_EQ(flood_in[4000], (unsigned char)number);
+  flood_next++;
+  NA_Addr_free(network, info->info.recv_unexpected.source);
+  return NA_SUCCESS;
+}
+
+static void flood(void)
+{
+  const int right = (me + 1) % nproc;
+  unsigned char *out = check_calloc(4096);
+  na_addr_t to = address_of(right);
+  const int before = ended;
+
+  flood_next = 0;
+  for (int i = 0; i < MOST; i++) {
+    memcpy(out, &i, sizeof i);
+    out[4000] = (unsigned char)i;
+    MUST(NA_Msg_send_unexpected(network, context, note, NULL, out, 4001, to,
+                                (na_tag_t)(i * 7 % 1000), NULL));
+  }
+  for (int i = 0; i < MOST; i++) {
+    MUST(NA_Msg_recv_unexpected(network, context, flood_came, NULL, flood_in, sizeof flood_in,
+                                NULL));
+    pump_until(&flood_next, i + 1, "flood");
+  }
+  pump_until(&ended, before + MOST, "sends of the flood");
+  pump_barrier();
+  MUST(NA_Addr_free(network, to));
+  free(out);
+}
+
+/* ------------------------------------------------------- progress, trigger, cancelling */
+
+static void queues(void)
+{
+  na_addr_t self;
+  unsigned int ran = 99;
+  char in[8][8];
+  double begun;
+
+  MUST(NA_Addr_self(network, &self));
+  /* Nothing: time-outs, and they last. */
+  begun = check_seconds();
+  MUST_BE(NA_TIMEOUT, NA_Progress(network, context, 60));
+  CHECK(check_seconds() - begun > 0.055, "progress came back early");
+  MUST_BE(NA_TIMEOUT, NA_Progress(network, context, 0));
+  begun = check_seconds();
+  MUST_BE(NA_TIMEOUT, NA_Trigger(context, 40, 1, &ran));
+  CHECK(check_seconds() - begun > 0.035, "trigger came back early");
+  CHECK_EQ(ran, 0);
+  MUST_BE(NA_TIMEOUT, NA_Trigger(context, 0, 10, NULL));
+
+  /* Eight messages to oneself: progress runs no callback, trigger as many as it may. */
+  const int before = ended;
+  for (int i = 0; i < 8; i++) {
+    MUST(NA_Msg_recv_unexpected(network, context, note, NULL, in[i], sizeof in[i], NULL));
+    MUST(NA_Msg_send_unexpected(network, context, note, NULL, "abcdefg", 8, self, 0, NULL));
+  }
+  for (int i = 0; i < 3; i++)
+    MUST(NA_Progress(network, context, 100));
+  CHECK_EQ(ended, before);
+  MUST(NA_Trigger(context, 0, 0, &ran));
+  CHECK_EQ(ran, 0);
+  MUST(NA_Trigger(context, 0, 5, &ran));
+  CHECK_EQ(ran, 5);
+  CHECK_EQ(ended, before + 5);
+  MUST(NA_Trigger(context, 100, 1000, &ran));
+  CHECK_EQ(ran, 11);
+  CHECK_EQ(ended, before + 16);
+  for (int i = 0; i < 8; i++)
+    CHECK(strcmp(in[i], "abcdefg") == 0, "message %d", i);
+  MUST(NA_Addr_free(network, self));
+}
+
+static void cancelling(void)
+{
+  const int left = (me + nproc - 1) % nproc;
+  char first[8] = "old", second[8] = "old";
+  na_addr_t self, from = address_of(left);
+  na_op_id_t op[3];
+  int before = ended;
+
+  MUST(NA_Addr_self(network, &self));
+  cancelled = 0;
+  MUST(NA_Msg_recv_unexpected(network, context, note, NULL, first, sizeof first, &op[0]));
+  MUST(NA_Msg_recv_expected(network, context, note, NULL, second, sizeof second, from, 9, &op[1]));
+  for (int i = 0; i < 2; i++)
+    MUST(NA_Cancel(network, context, op[i]));
+  CHECK_EQ(cancelled, 0); /* not before trigger */
+  pump_until(&ended, before + 2, "cancelled receives");
+  CHECK_EQ(cancelled, 2);
+  for (int i = 0; i < 2; i++) /* they have ended: nothing happens */
+    MUST(NA_Cancel(network, context, op[i]));
+  MUST_BE(NA_INVALID_PARAM, NA_Cancel(network, context, NA_OP_ID_NULL));
+  MUST_BE(NA_INVALID_PARAM, NA_Cancel(network, context, (na_op_id_t)&op));
+
+  /* The message goes to the next receive, and the buffer of the cancelled one is left. */
+  MUST(NA_Msg_recv_unexpected(network, context, note, NULL, second, sizeof second, &op[2]));
+  MUST(NA_Msg_send_unexpected(network, context, NULL, NULL, "new", 4, self, 0, NULL));
+  pump_until(&ended, before + 3, "receive after a cancelled one");
+  CHECK(strcmp(first, "old") == 0 && strcmp(second, "new") == 0, "%s %s", first, second);
+  CHECK_EQ(cancelled, 2);
+  MUST(NA_Cancel(network, context, op[2]));
+  MUST_BE(NA_TIMEOUT, NA_Progress(network, context, 20));
+  CHECK_EQ(cancelled, 2);
+
+  /* Destroying a context cancels what is pending in it. */
+  na_context_t *other = NA_Context_create(network);
+  CHECK(other != NULL, "a second context");
+  MUST(NA_Msg_recv_unexpected(network, other, note, NULL, first, sizeof first, NULL));
+  MUST(NA_Context_destroy(network, other));
+  before = ended;
+  MUST(NA_Msg_recv_unexpected(network, context, note, NULL, second, sizeof second, NULL));
+  MUST(NA_Msg_send_unexpected(network, context, NULL, NULL, "two", 4, self, 0, NULL));
+  pump_until(&ended, before + 1, "receive of the other context");
+  CHECK(strcmp(first, "old") == 0 && strcmp(second, "two") == 0, "%s %s", first, second);
+  MUST_BE(NA_INVALID_PARAM, NA_Progress(network, other, 0));
+  MUST(NA_Addr_free(network, self));
+  MUST(NA_Addr_free(network, from));
+  pump_barrier();
+}
+
+/* ---------------------------------------------------------------------------- memory */
+
+enum { PARTS = 5 };
+static const na_size_t part_sizes[PARTS] = { 100, 1, 4096, 33, 70000 };
+enum { WHOLE = 100 + 1 + 4096 + 33 + 70000 };
+
+/* A handle over segments with holes between them; handle bytes from the neighbour. */
+struct memory {
+  unsigned char *base;
+  struct na_segment segments[PARTS];
+  na_mem_handle_t mine, theirs;
+};
+
+static na_mem_handle_t exchange(na_mem_handle_t mine, int to, int from)
+{
+  na_size_t size = NA_Mem_handle_get_serialize_size(network, mine), other = 0;
+  unsigned char *out = check_calloc((long)size), *in;
+  na_mem_handle_t handle = NA_MEM_HANDLE_NULL;
+
+  CHECK(size > 0, "the serialised size is 0");
+  MUST_BE(NA_OVERFLOW, NA_Mem_handle_serialize(network, out, size - 1, mine));
+  MUST(NA_Mem_handle_serialize(network, out, size, mine));
+  MPI_Sendrecv(&size, 8, MPI_BYTE, to, 1, &other, 8, MPI_BYTE, from, 1, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  in = check_calloc((long)other);
+  MPI_Sendrecv(out, (int)size, MPI_BYTE, to, 2, in, (int)other, MPI_BYTE, from, 2, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  MUST(NA_Mem_handle_deserialize(network, &handle, in, other));
+  for (na_size_t i = 0; i < other; i += 3) { /* damaged, and cut short */
+    na_mem_handle_t bad = NA_MEM_HANDLE_NULL;
+    in[i] ^= 0x20;
+    CHECK(NA_Mem_handle_deserialize(network, &bad, in, other) != NA_SUCCESS, "byte %d", (int)i);
+    in[i] ^= 0x20;
+    CHECK(NA_Mem_handle_deserialize(network, &bad, in, i) != NA_SUCCESS, "%d bytes", (int)i);
+    CHECK(bad == NA_MEM_HANDLE_NULL, "a bad handle was given");
+  }
+  memset(in, 0x11, other); /* foreign */
+  MUST_BE(NA_PROTOCOL_ERROR, NA_Mem_handle_deserialize(network, &handle, in, other));
+  free(out);
+  free(in);
+  return handle;
+}
+
+static unsigned char *part(struct memory *m, int i)
+{
+  return (unsigned char *)(size_t)m->segments[i].address;
+}
+
+static void fill_parts(struct memory *m, int seed)
+{
+  long at = 0;
+  for (int i = 0; i < PARTS; i++)
+    for (na_size_t j = 0; j < part_sizes[i]; j++)
+      part(m, i)[j] = check_byte(seed, at++);
+}
+
+static void expose(struct memory *m, unsigned long flags)
+{
+  size_t at = 64;
+  m->base = check_calloc(WHOLE + (PARTS + 1) * 64);
+  for (int i = 0; i < PARTS; i++) {
+    m->segments[i].address = (na_ptr_t)(size_t)(m->base + at);
+    m->segments[i].size = part_sizes[i];
+    at += part_sizes[i] + 64;
+  }
+  MUST(NA_Mem_handle_create_segments(network, m->segments, PARTS, flags, &m->mine));
+  MUST(NA_Mem_register(network, m->mine));
+}
+
+static void move(int put, na_mem_handle_t local, na_offset_t lo, na_mem_handle_t remote,
+                 na_offset_t ro, na_size_t size, na_addr_t peer)
+{
+  const int before = ended;
+  if (put)
+    MUST(NA_Put(network, context, note, NULL, local, lo, remote, ro, size, peer, NULL));
+  else
+    MUST(NA_Get(network, context, note, NULL, local, lo, remote, ro, size, peer, NULL));
+  pump_until(&ended, before + 1, "transfer");
+  CHECK_EQ(last.ret, NA_SUCCESS);
+  CHECK_EQ(last.type, put ? NA_CB_PUT : NA_CB_GET);
+}
+
+static void memory(void)
+{
+  static const na_offset_t offsets[] = { 0, 1, 99, 100, 101, 4197, WHOLE - 1, WHOLE };
+  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
+  const int count = sizeof offsets / sizeof *offsets;
+  struct memory m;
+  unsigned char *flat = check_calloc(WHOLE), *want = check_calloc(WHOLE);
+  na_mem_handle_t local, theirs;
+  na_addr_t peer = address_of(right);
+
+  expose(&m, NA_MEM_READWRITE);
+  MUST(NA_Mem_handle_create(network, flat, WHOLE, NA_MEM_READWRITE, &local));
+  theirs = exchange(m.mine, left, right); /* mine to the left, the right one's to me */
+
+  fill_parts(&m, 300 + me);
+  pump_barrier();
+  MUST_BE(NA_ACCESS, NA_Get(network, context, note, NULL, local, 0, theirs, 0, 1, peer, NULL));
+  MUST(NA_Mem_register(network, local));
+  check_fill(want, 300 + right, WHOLE);
+  for (int i = 0; i < count; i++)
+    for (int j = i; j < count; j++) {
+      const na_size_t size = offsets[j] - offsets[i];
+      memset(flat, 0, WHOLE);
+      move(0, local, WHOLE - size, theirs, offsets[i], size, peer);
+      CHECK_BYTES(flat + WHOLE - size, want + offsets[i], (long)size, "get from %d to %d",
+                  (int)offsets[i], (int)offsets[j]);
+      for (na_size_t k = 0; k < WHOLE - size; k++)
+        CHECK_EQ(flat[k], 0);
+    }
+  pump_barrier();
+
+  /* Put from a handle of segments into one of segments. */
+  check_fill(flat, 700 + me, WHOLE);
+  for (int i = 0; i + 1 < count; i++)
+    move(1, local, offsets[i], theirs, offsets[i], offsets[i + 1] - offsets[i], peer);
+  pump_barrier();
+  long at = 0;
+  for (int i = 0; i < PARTS; i++) {
+    for (na_size_t j = 0; j < part_sizes[i]; j++, at++)
+      CHECK_EQ(part(&m, i)[j], check_byte(700 + left, at));
+    for (int j = 1; j <= 64; j++) /* the holes are untouched */
+      CHECK_EQ(part(&m, i)[-j], 0);
+  }
+  pump_barrier();
+
+  MUST_BE(NA_OVERFLOW,
+          NA_Get(network, context, note, NULL, local, 0, theirs, 1, WHOLE, peer, NULL));
+  MUST_BE(NA_OVERFLOW, NA_Put(network, context, note, NULL, local, WHOLE, theirs, 0, 1, peer, NULL));
+  MUST_BE(NA_OVERFLOW, NA_Put(network, context, note, NULL, local, ~(na_offset_t)0, theirs, 0, 2,
+                              peer, NULL));
+  if (nproc > 1) {
+    na_addr_t self;
+    MUST(NA_Addr_self(network, &self));
+    MUST_BE(NA_INVALID_PARAM, /* theirs is not at this address */
+            NA_Get(network, context, note, NULL, local, 0, theirs, 0, 1, self, NULL));
+    MUST_BE(NA_INVALID_PARAM, /* and not local */
+            NA_Get(network, context, note, NULL, theirs, 0, theirs, 0, 1, peer, NULL));
+    MUST(NA_Addr_free(network, self));
+  }
+  MUST(NA_Mem_deregister(network, local));
+  MUST_BE(NA_ACCESS, NA_Put(network, context, note, NULL, local, 0, theirs, 0, 1, peer, NULL));
+  pump_barrier();
+  MUST(NA_Mem_handle_free(network, theirs));
+  MUST(NA_Mem_handle_free(network, local));
+  MUST_BE(NA_INVALID_PARAM, NA_Mem_handle_free(network, local));
+  MUST(NA_Mem_handle_free(network, m.mine));
+  MUST(NA_Addr_free(network, peer));
+  free(m.base);
+  free(flat);
+  free(want);
+}
+
+/* Read-only, write-only: at the remote side as at the local one. */
+static void permissions(void)
+{
+  static const unsigned long flags[] = { NA_MEM_READ_ONLY, NA_MEM_WRITE_ONLY, NA_MEM_READWRITE };
+  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
+  unsigned char bytes[3][16], other[3][16];
+  na_mem_handle_t mine[3], local[3], theirs[3];
+  na_addr_t peer = address_of(right);
+
+  for (int i = 0; i < 3; i++) {
+    memset(bytes[i], me + 1, 16);
+    MUST(NA_Mem_handle_create(network, bytes[i], 16, flags[i], &mine[i]));
+    MUST(NA_Mem_handle_create(network, other[i], 16, flags[i], &local[i]));
+    MUST(NA_Mem_register(network, mine[i]));
+    MUST(NA_Mem_register(network, local[i]));
+    theirs[i] = exchange(mine[i], left, right);
+  }
+  for (int l = 0; l < 3; l++)
+    for (int r = 0; r < 3; r++) {
+      const int may_get = l != 0 && r != 1, may_put = l != 1 && r != 0;
+      if (may_get)
+        move(0, local[l], 0, theirs[r], 0, 16, peer);
+      else
+        MUST_BE(NA_PERMISSION,
+                NA_Get(network, context, note, NULL, local[l], 0, theirs[r], 0, 16, peer, NULL));
+      if (may_put)
+        move(1, local[l], 0, theirs[r], 0, 16, peer);
+      else
+        MUST_BE(NA_PERMISSION,
+                NA_Put(network, context, note, NULL, local[l], 0, theirs[r], 0, 16, peer, NULL));
+    }
+  MUST_BE(NA_INVALID_PARAM, NA_Mem_handle_create(network, bytes, 16, 0, &mine[0]));
+  MUST_BE(NA_INVALID_PARAM, NA_Mem_handle_create(network, NULL, 16, NA_MEM_READWRITE, &mine[0]));
+  MUST_BE(NA_INVALID_PARAM,
+          NA_Mem_handle_create_segments(network, NULL, 0, NA_MEM_READWRITE, &mine[0]));
+  pump_barrier();
+  for (int i = 0; i < 3; i++) {
+    MUST(NA_Mem_handle_free(network, mine[i]));
+    MUST(NA_Mem_handle_free(network, local[i]));
+    MUST(NA_Mem_handle_free(network, theirs[i]));
+  }
+  MUST(NA_Addr_free(network, peer));
+  pump_barrier();
+}
+
+/* A transfer of many chunks, cancelled: it ends once, as cancelled or done, and the
+ * buffer is free then. */
+static void cancelled_transfer(void)
+{
+  enum { LARGE = 64 << 20 };
+  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
+  unsigned char *bytes = check_calloc(LARGE), *to = check_calloc(LARGE);
+  na_mem_handle_t mine, local, theirs;
+  na_addr_t peer = address_of(right);
+  na_op_id_t op;
+
+  memset(bytes, 7, LARGE);
+  MUST(NA_Mem_handle_create(network, bytes, LARGE, NA_MEM_READ_ONLY, &mine));
+  MUST(NA_Mem_handle_create(network, to, LARGE, NA_MEM_WRITE_ONLY, &local));
+  MUST(NA_Mem_register(network, mine));
+  MUST(NA_Mem_register(network, local));
+  theirs = exchange(mine, left, right);
+  const int before = ended;
+  cancelled = 0;
+  MUST(NA_Get(network, context, note, NULL, local, 0, theirs, 0, LARGE, peer, &op));
+  MUST(NA_Cancel(network, context, op));
+  CHECK_EQ(ended, before);
+  pump_until(&ended, before + 1, "cancelled transfer");
+  CHECK_EQ(cancelled, 1); /* 64 MiB do not move in one step */
+  CHECK_EQ(to[LARGE - 1], 0);
+  move(0, local, 0, theirs, 0, LARGE, peer);
+  CHECK_EQ(to[0], 7);
+  CHECK_EQ(to[LARGE - 1], 7);
+  pump_barrier();
+  MUST(NA_Mem_handle_free(network, mine));
+  MUST(NA_Mem_handle_free(network, local));
+  MUST(NA_Mem_handle_free(network, theirs));
+  MUST(NA_Addr_free(network, peer));
+  free(bytes);
+  free(to);
+}
+
+/* A class over self needs no job. */
+static void alone(void)
+{
+  na_class_t *outer = network;
+  na_context_t *outer_context = context;
+  na_addr_t self, other;
+  char in[16] = "", text[NA_MAX_ADDR_LEN];
+  const int before = ended;
+
+  network = NA_Initialize("self", NA_FALSE);
+  CHECK(network != NULL, "self: %s", portolan_last_error());
+  CHECK(!NA_Is_listening(network), "it does not listen");
+  context = NA_Context_create(network);
+  MUST_BE(NA_INVALID_PARAM, NA_Progress(outer, context, 0));
+  MUST(NA_Addr_self(network, &self));
+  MUST(NA_Addr_to_string(network, text, sizeof text, self));
+  CHECK(strcmp(text, "self") == 0, "the address is %s", text);
+  MUST_BE(NA_ADDRNOTAVAIL, NA_Addr_lookup_wait(network, "mpi://0", &other));
+  MUST(NA_Msg_recv_expected(network, context, note, NULL, in, sizeof in, self, 4, NULL));
+  MUST(NA_Msg_send_expected(network, context, note, NULL, "alone", 6, self, 4, NULL));
+  pump_until(&ended, before + 2, "message to self");
+  CHECK(strcmp(in, "alone") == 0, "%s", in);
+  MUST(NA_Addr_free(network, self));
+  MUST(NA_Context_destroy(network, context));
+  MUST(NA_Finalize(network));
+  network = outer;
+  context = outer_context;
+}
+
+int main(int argc, char **argv)
+{
+  start_network("mercury_na", &argc, &argv);
+  context = NA_Context_create(network);
+  CHECK(context != NULL, "no context: %s", portolan_last_error());
+  strings();
+  addresses();
+  limits();
+  unexpected();
+  expected();
+  flood();
+  queues();
+  cancelling();
+  memory();
+  permissions();
+  cancelled_transfer();
+  alone();
+  pump_barrier();
+  MUST(NA_Context_destroy(network, context));
+  MUST(NA_Finalize(network));
+  MUST_BE(NA_INVALID_PARAM, NA_Finalize(network));
+  return check_end_mpi();
+}

@@ -1,0 +1,480 @@
+/* Parameters as bytes: the shared vectors, growing buffers, freeing, and bytes that lie. */
+#include "check.h"
+
+#include <mercury_proc.h>
+#include <mercury_proc_string.h>
+
+#include <stdbool.h>
+
+#include "proc_vectors.h"
+
+#define OK(call) CHECK_EQ(call, HG_SUCCESS)
+
+/* ----------------------------------------------------------------- vectors */
+
+#define NUMBER(ctype, function, parsed)                                            \
+  do {                                                                             \
+    ctype want = (ctype)(parsed), got = want;                                      \
+    if (hg_proc_get_op(proc) == HG_DECODE)                                         \
+      memset(&got, 0x55, sizeof got);                                              \
+    OK(function(proc, &got));                                                      \
+    CHECK(memcmp(&got, &want, sizeof got) == 0, "line %d: '%s' differs", v->line,  \
+          f->value);                                                               \
+  } while (0)
+
+/* Encodes a field, or decodes it and compares. */
+static void field(hg_proc_t proc, const vector *v, const vector_field *f)
+{
+  const char *type = f->type;
+  int decoding = hg_proc_get_op(proc) == HG_DECODE;
+  if (!strcmp(type, "i8"))
+    NUMBER(int8_t, hg_proc_int8_t, strtol(f->value, NULL, 10));
+  else if (!strcmp(type, "u8"))
+    NUMBER(uint8_t, hg_proc_uint8_t, strtol(f->value, NULL, 10));
+  else if (!strcmp(type, "i16"))
+    NUMBER(int16_t, hg_proc_int16_t, strtol(f->value, NULL, 10));
+  else if (!strcmp(type, "u16"))
+    NUMBER(uint16_t, hg_proc_uint16_t, strtol(f->value, NULL, 10));
+  else if (!strcmp(type, "i32"))
+    NUMBER(int32_t, hg_proc_int32_t, strtol(f->value, NULL, 10));
+  else if (!strcmp(type, "u32"))
+    NUMBER(uint32_t, hg_proc_uint32_t, strtoul(f->value, NULL, 10));
+  else if (!strcmp(type, "i64"))
+    NUMBER(int64_t, hg_proc_int64_t, strtoll(f->value, NULL, 10));
+  else if (!strcmp(type, "u64"))
+    NUMBER(uint64_t, hg_proc_uint64_t, strtoull(f->value, NULL, 10));
+  else if (!strcmp(type, "f32"))
+    NUMBER(float, hg_proc_float, strtof(f->value, NULL));
+  else if (!strcmp(type, "f64"))
+    NUMBER(double, hg_proc_double, strtod(f->value, NULL));
+  else if (!strcmp(type, "bool"))
+    NUMBER(bool, hg_proc_bool, strtol(f->value, NULL, 10));
+  else if (!strcmp(type, "null")) {
+    hg_string_t text = decoding ? (hg_string_t)8 : NULL;
+    OK(hg_proc_hg_string_t(proc, &text));
+    CHECK(text == NULL, "line %d: the string is not null", v->line);
+  } else if (!strcmp(type, "string")) {
+    char want[100];
+    hg_string_t text = want;
+    vector_string(f->value, want);
+    OK(hg_proc_hg_string_t(proc, &text));
+    CHECK(!strcmp(text, want), "line %d: '%s' came as '%s'", v->line, want, text);
+    if (decoding)
+      free(text);
+  } else if (!strcmp(type, "raw")) {
+    unsigned char want[100], got[100];
+    long size = vector_hex(f->value, want, 100);
+    memcpy(got, want, 100);
+    if (decoding)
+      memset(got, 0x55, 100);
+    OK(hg_proc_raw(proc, got, (hg_size_t)size));
+    CHECK_BYTES(got, want, size, "line %d", v->line);
+  } else if (!strcmp(type, "bytes")) { /* as a serialised bulk handle travels */
+    unsigned char want[100];
+    uint64_t size = (uint64_t)vector_hex(f->value, want, 100), had = size;
+    void *place;
+    OK(hg_proc_uint64_t(proc, &size));
+    CHECK_EQ(size, had);
+    place = hg_proc_save_ptr(proc, size);
+    CHECK(place != NULL, "no place");
+    if (!decoding)
+      memcpy(place, want, size);
+    CHECK_BYTES(place, want, (long)size, "line %d", v->line);
+    OK(hg_proc_restore_ptr(proc, place, size));
+  } else {
+    CHECK(0, "line %d: a field of type %s", v->line, type);
+  }
+}
+
+static void vectors(void)
+{
+  const long rooms[] = { 0, 1, 7, 20, 511, 8192 };
+  FILE *file = vector_open();
+  vector v;
+  int lines = 0;
+  for (; vector_next(file, &v); lines++) {
+    hg_proc_t proc;
+    for (int r = 0; r < 6; r++) {
+      unsigned char *room = (unsigned char *)check_calloc(rooms[r]);
+      const void *encoded;
+      OK(hg_proc_create(room, (hg_size_t)rooms[r], HG_ENCODE, v.hash, &proc));
+      for (int i = 0; i < v.count; i++)
+        field(proc, &v, &v.field[i]);
+      OK(hg_proc_flush(proc));
+      CHECK_EQ(hg_proc_get_size_used(proc), v.size);
+      encoded = hg_proc_get_extra_buf(proc);
+      CHECK_EQ(encoded != NULL, v.size > rooms[r]);
+      CHECK_BYTES(encoded ? encoded : room, v.bytes, v.size, "line %d, room for %ld", v.line,
+                  rooms[r]);
+      OK(hg_proc_free(proc));
+      free(room);
+    }
+    OK(hg_proc_create(v.bytes, (hg_size_t)v.size, HG_DECODE, v.hash, &proc));
+    for (int i = 0; i < v.count; i++)
+      field(proc, &v, &v.field[i]);
+    OK(hg_proc_flush(proc));
+    CHECK_EQ(hg_proc_get_size_left(proc), 0);
+    OK(hg_proc_free(proc));
+
+    /* The last parameter is encoded but not decoded. */
+    if (v.hash != HG_NOHASH && v.count > 0) {
+      OK(hg_proc_create(v.bytes, (hg_size_t)v.size, HG_DECODE, v.hash, &proc));
+      for (int i = 0; i < v.count - 1; i++)
+        field(proc, &v, &v.field[i]);
+      CHECK_EQ(hg_proc_flush(proc), HG_CHECKSUM_ERROR);
+      CHECK(strlen(portolan_last_error()) > 20, "no reason is given");
+      OK(hg_proc_free(proc));
+    }
+    /* The last byte is damaged. */
+    if (v.hash != HG_NOHASH) {
+      v.bytes[v.size - 1] ^= 0x10;
+      OK(hg_proc_create(v.bytes, (hg_size_t)v.size, HG_DECODE, v.hash, &proc));
+      for (int i = 0; i < v.count; i++)
+        field(proc, &v, &v.field[i]);
+      CHECK_EQ(hg_proc_flush(proc), HG_CHECKSUM_ERROR);
+      OK(hg_proc_free(proc));
+    }
+  }
+  CHECK(lines > 60, "only %d vectors", lines);
+}
+
+/* ------------------------------------------------------------------ buffers */
+
+static void growth(void)
+{
+  char eager[64];
+  hg_proc_t proc;
+  void *extra;
+  hg_size_t size;
+
+  OK(hg_proc_create(eager, sizeof eager, HG_ENCODE, HG_CRC32, &proc));
+  CHECK_EQ(hg_proc_get_op(proc), HG_ENCODE);
+  CHECK_EQ(hg_proc_get_size(proc), 64);
+  CHECK_EQ(hg_proc_get_size_left(proc), 64);
+  CHECK(hg_proc_get_extra_buf(proc) == NULL && hg_proc_get_extra_size(proc) == 0, "extra");
+  CHECK_EQ(hg_proc_set_extra_buf_is_mine(proc, HG_FALSE), HG_INVALID_ARG);
+  for (uint64_t i = 0; i < 8; i++)
+    OK(hg_proc_uint64_t(proc, &i));
+  CHECK(hg_proc_get_extra_buf(proc) == NULL, "extra too early");
+  for (uint64_t i = 8; i < 10000; i++)
+    OK(hg_proc_uint64_t(proc, &i));
+  OK(hg_proc_flush(proc));
+  OK(hg_proc_flush(proc)); /* once more does nothing */
+  size = hg_proc_get_size_used(proc);
+  CHECK_EQ(size, 80000 + 8 + 4);
+  extra = hg_proc_get_extra_buf(proc);
+  CHECK(extra != NULL && hg_proc_get_extra_size(proc) >= size, "no extra buffer");
+  CHECK_EQ(hg_proc_get_size(proc), hg_proc_get_extra_size(proc));
+  OK(hg_proc_set_extra_buf_is_mine(proc, HG_FALSE));
+  OK(hg_proc_free(proc)); /* the buffer stays */
+
+  OK(hg_proc_create(extra, size, HG_DECODE, HG_CRC32, &proc));
+  for (uint64_t i = 0; i < 10000; i++) {
+    uint64_t got = ~i;
+    OK(hg_proc_uint64_t(proc, &got));
+    CHECK_EQ(got, i);
+  }
+  OK(hg_proc_flush(proc));
+  OK(hg_proc_free(proc));
+  hg_proc_buf_free(extra);
+
+  /* On request; what is encoded stays. */
+  OK(hg_proc_create(eager, sizeof eager, HG_ENCODE, HG_NOHASH, &proc));
+  size = 7;
+  OK(hg_proc_uint64_t(proc, &size));
+  OK(hg_proc_set_size(proc, 10));
+  CHECK(hg_proc_get_extra_buf(proc) == NULL, "64 bytes are enough for 10");
+  OK(hg_proc_set_size(proc, 100000));
+  CHECK(hg_proc_get_size(proc) >= 100000, "the size is %lu", (long)hg_proc_get_size(proc));
+  CHECK_EQ(hg_proc_get_size_used(proc), 8);
+  CHECK_BYTES(hg_proc_get_extra_buf(proc), &size, 8, "moved");
+  OK(hg_proc_free(proc));
+
+  extra = hg_proc_buf_alloc(10000);
+  CHECK(extra != NULL && ((uintptr_t)extra & 4095) == 0, "a buffer at %p", extra);
+  memset(extra, 1, 10000);
+  hg_proc_buf_free(extra);
+  hg_proc_buf_free(NULL);
+  CHECK(hg_proc_buf_alloc(~(hg_size_t)0) == NULL, "memory without end");
+}
+
+static void by_hand(void)
+{
+  char buffer[100], twelve[] = "twelve bytes";
+  hg_proc_t proc;
+  uint32_t number = 5;
+  char *place, *start;
+
+  OK(hg_proc_create(buffer, sizeof buffer, HG_ENCODE, HG_CRC64, &proc));
+  CHECK(hg_proc_get_buf_ptr(proc) == (void *)buffer, "does not begin at the beginning");
+  place = (char *)hg_proc_save_ptr(proc, 12);
+  memcpy(place, twelve, 12);
+  OK(hg_proc_restore_ptr(proc, place, 12));
+  CHECK_EQ(hg_proc_restore_ptr(proc, place, 13), HG_INVALID_ARG);
+  OK(hg_proc_free(proc));
+
+  OK(hg_proc_create(buffer, sizeof buffer, HG_ENCODE, HG_CRC64, &proc));
+  place = (char *)hg_proc_save_ptr(proc, 12);
+  OK(hg_proc_uint32_t(proc, &number));
+  memcpy(place, twelve, 12); /* after something else: the buffer has not moved */
+  start = (char *)hg_proc_get_buf_ptr(proc);
+  CHECK_EQ(start - buffer, 16);
+  OK(hg_proc_set_buf_ptr(proc, start + 4)); /* a gap */
+  memset(start, 9, 4);
+  OK(hg_proc_flush(proc));
+  OK(hg_proc_free(proc));
+
+  OK(hg_proc_create(buffer, 36, HG_DECODE, HG_CRC64, &proc));
+  place = (char *)hg_proc_save_ptr(proc, 12);
+  CHECK_BYTES(place, twelve, 12, "saved");
+  number = 0;
+  OK(hg_proc_uint32_t(proc, &number));
+  CHECK_EQ(number, 5);
+  OK(hg_proc_set_buf_ptr(proc, (char *)hg_proc_get_buf_ptr(proc) + 4));
+  OK(hg_proc_flush(proc));
+  CHECK_EQ(hg_proc_set_buf_ptr(proc, buffer + 37), HG_INVALID_ARG);
+  OK(hg_proc_free(proc));
+  OK(hg_proc_create(buffer, 36, HG_DECODE, HG_CRC64, &proc));
+  CHECK(hg_proc_save_ptr(proc, 37) == NULL, "saved more than there is");
+  CHECK_EQ(hg_proc_flush(proc), HG_OVERFLOW);
+  OK(hg_proc_free(proc));
+}
+
+/* Checksums that the caller sends by itself. */
+static void without_trailer(void)
+{
+  const hg_proc_hash_t hashes[] = { HG_CRC16, HG_CRC32, HG_CRC64, HG_ADLER32 };
+  const hg_size_t sizes[] = { 2, 4, 8, 4 };
+  unsigned char buffer[64], hash[8];
+  hg_proc_t proc;
+  int some = 3;
+
+  for (int i = 0; i < 4; i++) {
+    int64_t a = -5, b = 6;
+    OK(hg_proc_create_set((hg_class_t *)&some, buffer, 64, HG_ENCODE, hashes[i], &proc));
+    CHECK(hg_proc_get_class(proc) == (hg_class_t *)&some, "the class");
+    hg_proc_set_handle(proc, &some);
+    CHECK(hg_proc_get_handle(proc) == (hg_handle_t)&some, "the handle");
+    hg_proc_set_flags(proc, HG_PROC_SM);
+    CHECK_EQ(hg_proc_get_flags(proc), HG_PROC_SM);
+    OK(hg_proc_int64_t(proc, &a));
+    OK(hg_proc_int64_t(proc, &b));
+    OK(hg_proc_flush(proc));
+    CHECK_EQ(hg_proc_get_size_used(proc), 16);
+    CHECK_EQ(hg_proc_checksum_get(proc, hash, sizes[i] - 1), HG_INVALID_ARG);
+    OK(hg_proc_checksum_get(proc, hash, sizes[i]));
+
+    OK(hg_proc_reset(proc, buffer, 64, HG_DECODE));
+    CHECK_EQ(hg_proc_get_op(proc), HG_DECODE);
+    CHECK_EQ(hg_proc_get_flags(proc), 0);
+    CHECK(hg_proc_get_class(proc) == (hg_class_t *)&some, "the class after a reset");
+    OK(hg_proc_int64_t(proc, &a));
+    CHECK_EQ(hg_proc_checksum_verify(proc, hash, sizes[i]), HG_CHECKSUM_ERROR);
+    OK(hg_proc_reset(proc, buffer, 64, HG_DECODE)); /* forgets that */
+    OK(hg_proc_int64_t(proc, &a));
+    OK(hg_proc_int64_t(proc, &b));
+    OK(hg_proc_flush(proc));
+    OK(hg_proc_checksum_verify(proc, hash, sizes[i]));
+    hg_proc_checksum_update(proc, &b, 8); /* something that is not in the buffer */
+    CHECK_EQ(hg_proc_checksum_verify(proc, hash, sizes[i]), HG_CHECKSUM_ERROR);
+    OK(hg_proc_free(proc));
+  }
+}
+
+/* ------------------------------------------------------------------ strings */
+
+static void strings(void)
+{
+  char buffer[200], owned[] = "a string", *copy;
+  hg_proc_t proc;
+  hg_const_string_t text = "constant", got = NULL;
+  hg_string_t none = NULL;
+  hg_string_object_t object, other;
+
+  OK(hg_proc_create(buffer, sizeof buffer, HG_ENCODE, HG_NOHASH, &proc));
+  OK(hg_proc_hg_const_string_t(proc, &text));
+  OK(hg_string_object_init_char(&object, owned, HG_FALSE));
+  CHECK(!object.is_const && !object.is_owned, "neither constant nor owned");
+  OK(hg_proc_hg_string_object_t(proc, &object));
+  OK(hg_proc_hg_string_t(proc, &none));
+  OK(hg_proc_flush(proc));
+  OK(hg_proc_free(proc));
+  OK(hg_string_object_free(&object)); /* frees nothing */
+
+  OK(hg_proc_create(buffer, sizeof buffer, HG_DECODE, HG_NOHASH, &proc));
+  OK(hg_proc_hg_const_string_t(proc, &got));
+  CHECK(!strcmp(got, "constant") && got != text, "got '%s'", got);
+  OK(hg_proc_hg_string_object_t(proc, &object));
+  CHECK(!strcmp(object.data, owned) && object.is_owned, "got '%s'", object.data);
+  none = owned;
+  OK(hg_proc_hg_string_t(proc, &none));
+  CHECK(none == NULL, "null came as something");
+  OK(hg_proc_free(proc));
+
+  OK(hg_string_object_dup(object, &other));
+  CHECK(other.data != object.data && !strcmp(other.data, owned), "a copy");
+  OK(hg_proc_create(NULL, 0, HG_FREE, HG_NOHASH, &proc));
+  OK(hg_proc_hg_const_string_t(proc, &got));
+  CHECK(got == NULL, "freed but not null");
+  OK(hg_proc_hg_const_string_t(proc, &got)); /* once more is harmless */
+  OK(hg_proc_hg_string_object_t(proc, &object));
+  CHECK(object.data == NULL, "freed but not null");
+  CHECK(hg_proc_save_ptr(proc, 8) == NULL, "a place to free");
+  OK(hg_proc_flush(proc));
+  OK(hg_proc_free(proc));
+
+  copy = hg_string_object_swap(&other, owned);
+  CHECK(!strcmp(copy, owned) && other.data == owned && !other.is_owned, "swapped");
+  free(copy);
+  OK(hg_string_object_free(&other));
+  OK(hg_string_object_init(&other));
+  CHECK(other.data == NULL, "not empty");
+  OK(hg_string_object_init_const_char(&other, text, HG_FALSE));
+  CHECK(other.is_const && other.data == text, "constant");
+  OK(hg_string_object_free(&other));
+  CHECK_EQ(hg_string_object_free(NULL), HG_INVALID_ARG);
+  CHECK(hg_string_object_swap(NULL, NULL) == NULL, "something in nothing");
+}
+
+/* ------------------------------------------------------------------- errors */
+
+static void arguments(void)
+{
+  char buffer[16];
+  hg_proc_t proc = (hg_proc_t)buffer;
+  hg_proc_hash_t hash = HG_NOHASH;
+  uint64_t number = 1;
+
+  CHECK_EQ(hg_proc_create(buffer, 16, HG_INVALID, HG_NOHASH, &proc), HG_INVALID_ARG);
+  CHECK_EQ(hg_proc_create(buffer, 16, HG_ENCODE, (hg_proc_hash_t)77, &proc), HG_INVALID_ARG);
+  CHECK_EQ(hg_proc_create(NULL, 16, HG_ENCODE, HG_NOHASH, &proc), HG_INVALID_ARG);
+  CHECK(proc == (hg_proc_t)buffer, "an output was written by a call that failed");
+  CHECK_EQ(hg_proc_create(buffer, 16, HG_ENCODE, HG_NOHASH, NULL), HG_INVALID_ARG);
+  CHECK_EQ(hg_proc_create_set(NULL, buffer, 16, HG_ENCODE, HG_NOHASH, NULL), HG_INVALID_ARG);
+  CHECK_EQ(hg_proc_free(HG_PROC_NULL), HG_INVALID_ARG);
+  CHECK_EQ(hg_proc_uint64_t(HG_PROC_NULL, &number), HG_INVALID_ARG);
+  CHECK_EQ(hg_proc_flush(HG_PROC_NULL), HG_INVALID_ARG);
+  CHECK_EQ(hg_proc_get_op(HG_PROC_NULL), HG_INVALID);
+  CHECK_EQ(hg_proc_get_size(HG_PROC_NULL), 0);
+  CHECK_EQ(hg_proc_hash_from_name("crc17", &hash), HG_INVALID_ARG);
+  CHECK_EQ(hg_proc_hash_from_name(NULL, &hash), HG_INVALID_ARG);
+  OK(hg_proc_hash_from_name("adler32", &hash));
+  CHECK_EQ(hash, HG_ADLER32);
+
+  OK(hg_proc_create(buffer, 16, HG_ENCODE, HG_NOHASH, &proc));
+  CHECK_EQ(hg_proc_uint64_t(proc, NULL), HG_INVALID_ARG);
+  CHECK_EQ(hg_proc_uint64_t(proc, &number), HG_INVALID_ARG); /* its first error stays */
+  CHECK_EQ(hg_proc_flush(proc), HG_INVALID_ARG);
+  OK(hg_proc_reset(proc, buffer, 16, HG_ENCODE));
+  OK(hg_proc_uint64_t(proc, &number));
+  CHECK_EQ(hg_proc_raw(proc, &number, ~(hg_size_t)0), HG_NOMEM);
+  OK(hg_proc_free(proc));
+
+  OK(hg_proc_create(buffer, 0, HG_ENCODE, HG_NOHASH, &proc)); /* no room at all */
+  OK(hg_proc_raw(proc, NULL, 0));
+  OK(hg_proc_memcpy(proc, &number, 8));
+  OK(hg_proc_bytes(proc, &number, 3));
+  CHECK_EQ(hg_proc_get_size_used(proc), 11);
+  OK(hg_proc_flush(proc));
+  OK(hg_proc_free(proc));
+}
+
+/* Decodes one thing from bytes and expects an error, after which nothing is left. */
+static void refuse(const void *bytes, long size, int want)
+{
+  hg_proc_t proc;
+  hg_string_t text = (hg_string_t)bytes;
+  OK(hg_proc_create((void *)bytes, (hg_size_t)size, HG_DECODE, HG_NOHASH, &proc));
+  CHECK_EQ(hg_proc_hg_string_t(proc, &text), want);
+  CHECK(text == NULL, "a string came of an error");
+  CHECK_EQ(hg_proc_flush(proc), want);
+  OK(hg_proc_free(proc));
+}
+
+static void lies(void)
+{
+  const uint64_t sizes[] = { 2, 3, 1000, 1u << 31, 1ull << 32, 1ull << 63, ~0ull, ~0ull - 8 };
+  unsigned char bytes[10];
+  for (int i = 0; i < 8; i++) {
+    memset(bytes, 0, sizeof bytes);
+    memcpy(bytes, &sizes[i], 8);
+    refuse(bytes, 9, HG_OVERFLOW);
+  }
+  for (long cut = 0; cut < 8; cut++)
+    refuse(bytes, cut, HG_OVERFLOW);
+  memcpy(bytes, "\2\0\0\0\0\0\0\0ab", 10); /* not terminated */
+  refuse(bytes, 10, HG_PROTOCOL_ERROR);
+  memcpy(bytes, "\2\0\0\0\0\0\0\0\0\0", 10); /* terminated twice */
+  refuse(bytes, 10, HG_PROTOCOL_ERROR);
+
+  {
+    hg_proc_t proc;
+    bool flag = false;
+    char value[8] = "\2";
+    OK(hg_proc_create(value, 8, HG_DECODE, HG_NOHASH, &proc));
+    CHECK_EQ(hg_proc_bool(proc, &flag), HG_PROTOCOL_ERROR);
+    OK(hg_proc_reset(proc, value, 8, HG_DECODE));
+    CHECK_EQ(hg_proc_raw(proc, bytes, ~(hg_size_t)0), HG_OVERFLOW);
+    OK(hg_proc_reset(proc, value, 8, HG_DECODE));
+    CHECK_EQ(hg_proc_set_size(proc, 9), HG_OVERFLOW);
+    OK(hg_proc_free(proc));
+  }
+}
+
+/* Any bytes, read as any types: an error or a value, but no crash and no leak. */
+static void fuzz(void)
+{
+  for (int round = 0; round < 20000; round++) {
+    const long size = check_random(120);
+    const hg_proc_hash_t hash = (hg_proc_hash_t)check_random(5);
+    unsigned char *bytes = (unsigned char *)check_calloc(size); /* valgrind sees its end */
+    hg_string_t text[8];
+    int texts = 0, ret = HG_SUCCESS;
+    hg_size_t before = 0;
+    hg_proc_t proc;
+    for (long i = 0; i < size; i++)
+      bytes[i] = (unsigned char)(check_random(256) >> check_random(9));
+    OK(hg_proc_create(bytes, (hg_size_t)size, HG_DECODE, hash, &proc));
+    for (int i = 0; i < 8; i++) {
+      unsigned char any[64];
+      bool flag;
+      switch (check_random(7)) {
+      case 0: ret = hg_proc_uint8_t(proc, any); break;
+      case 1: ret = hg_proc_int16_t(proc, any); break;
+      case 2: ret = hg_proc_float(proc, any); break;
+      case 3: ret = hg_proc_uint64_t(proc, any); break;
+      case 4: ret = hg_proc_raw(proc, any, (hg_size_t)check_random(65)); break;
+      case 5: ret = hg_proc_bool(proc, &flag); break;
+      default: ret = hg_proc_hg_string_t(proc, &text[texts++]); break;
+      }
+      CHECK(hg_proc_get_size_used(proc) >= before, "went back");
+      CHECK(hg_proc_get_size_used(proc) <= (hg_size_t)size, "went past the end");
+      before = hg_proc_get_size_used(proc);
+      if (ret != HG_SUCCESS)
+        CHECK(ret == HG_OVERFLOW || ret == HG_PROTOCOL_ERROR, "error %d", ret);
+    }
+    if (ret != HG_SUCCESS)
+      CHECK_EQ(hg_proc_flush(proc), ret);
+    OK(hg_proc_free(proc));
+    for (int i = 0; i < texts; i++)
+      if (text[i] != NULL) {
+        CHECK((long)strlen(text[i]) < size, "a string longer than the bytes");
+        free(text[i]);
+      }
+    free(bytes);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  check_start_mpi("mercury_proc", &argc, &argv);
+  vectors();
+  growth();
+  by_hand();
+  without_trailer();
+  strings();
+  arguments();
+  lies();
+  fuzz();
+  return check_end_mpi();
+}

@@ -1,0 +1,739 @@
+/* Calls: registration, forward and wait, inputs and outputs of any length, time-outs and
+ * statuses, errors that travel, handlers that answer later or forward, thousands of calls
+ * at a time; and today's calls beside them. Every rank serves and calls. */
+#include "mercury_check.h"
+
+MERCURY_GEN_PROC(add_in_t, ((int32_t)(a)) ((int64_t)(b)) ((hg_const_string_t)(name)))
+MERCURY_GEN_PROC(add_out_t, ((int64_t)(sum)) ((hg_string_t)(greeting)))
+MERCURY_GEN_PROC(hop_in_t, ((int32_t)(left)))
+MERCURY_GEN_PROC(hop_out_t, ((int32_t)(sum)))
+MERCURY_GEN_PROC(echo_t, ((hg_string_t)(text)))
+MERCURY_GEN_PROC(one_t, ((int32_t)(x)))
+MERCURY_GEN_PROC(two_t, ((int32_t)(x)) ((int32_t)(y)))
+
+#define LONG_TIME 30000
+
+static hg_id_t add_id, hop_id, echo_id, late_id, fail_id, forget_id, half_id, shape_id, who_id,
+  empty_id, hand_id;
+static int ran;
+static hg_handle_t kept[4096];
+static int kept_count;
+static na_addr_t *ranks;
+
+/* ------------------------------------------------------------------------- handlers */
+
+static hg_return_t add_cb(hg_handle_t handle)
+{
+  add_in_t in;
+  add_out_t out;
+  char text[100];
+
+  MUST(HG_Handler_get_input(handle, &in));
+  snprintf(text, sizeof text, "hello %s, from %d", in.name, me);
+  out.sum = in.a + in.b;
+  out.greeting = text;
+  MUST(HG_Handler_free_input(handle, &in));
+  MUST(HG_Handler_start_output(handle, &out));
+  MUST_BE(HG_INVALID_PARAM, HG_Handler_start_output(handle, &out)); /* once only */
+  ran++;
+  return HG_Handler_free(handle);
+}
+
+static hg_return_t echo_cb(hg_handle_t handle)
+{
+  echo_t in;
+  MUST(HG_Handler_get_input(handle, &in));
+  MUST(HG_Handler_start_output(handle, &in));
+  MUST(HG_Handler_free_input(handle, &in));
+  return HG_Handler_free(handle);
+}
+
+/* Asks the next rank, until nothing is left: round the job, perhaps more than once. */
+static hg_return_t hop_cb(hg_handle_t handle)
+{
+  hop_in_t in, further;
+  hop_out_t out = { 0 };
+
+  MUST(HG_Handler_get_input(handle, &in));
+  if (in.left > 0) {
+    hg_request_t request;
+    hg_status_t done = HG_FALSE;
+    further.left = in.left - 1;
+    MUST(HG_Forward(ranks[(me + 1) % nproc], hop_id, &further, &out, &request));
+    MUST(HG_Wait(request, LONG_TIME, &done));
+    CHECK(done, "a hop has not come back");
+    MUST(HG_Request_free(request));
+  }
+  out.sum += me + 1;
+  MUST(HG_Handler_start_output(handle, &out));
+  MUST(HG_Handler_free_input(handle, &in));
+  return HG_Handler_free(handle);
+}
+
+/* Answers when it is told to. */
+static hg_return_t late_cb(hg_handle_t handle)
+{
+  CHECK(kept_count < 4096, "too many calls are kept");
+  kept[kept_count++] = handle;
+  return HG_SUCCESS;
+}
+
+static void answer_kept(void)
+{
+  for (int i = 0; i < kept_count; i++) {
+    one_t in;
+    MUST(HG_Handler_get_input(kept[i], &in));
+    in.x = in.x * 2 + 1;
+    MUST(HG_Handler_start_output(kept[i], &in));
+    MUST(HG_Handler_free(kept[i]));
+    MUST_BE(HG_INVALID_PARAM, HG_Handler_free(kept[i]));
+  }
+  kept_count = 0;
+}
+
+static hg_return_t fail_cb(hg_handle_t handle)
+{
+  one_t in;
+  MUST(HG_Handler_get_input(handle, &in));
+  return (hg_return_t)in.x; /* its handle is freed for it */
+}
+
+static hg_return_t forget_cb(hg_handle_t handle)
+{
+  return HG_Handler_free(handle);
+}
+
+static hg_return_t shape_cb(hg_handle_t handle)
+{
+  two_t in;
+  one_t out = { 77 };
+  hg_return_t ret = HG_Handler_get_input(handle, &in);
+  if (ret != HG_SUCCESS)
+    return ret; /* the client gets it */
+  MUST(HG_Handler_start_output(handle, &out));
+  return HG_Handler_free(handle);
+}
+
+/* Even ranks say that the function has two parameters, odd ones that it has one. */
+static void shapes(int rank)
+{
+  two_t in = { 1, 2 };
+  one_t out = { -1 };
+  hg_request_t request;
+  hg_status_t done = HG_FALSE;
+  hg_return_t ret;
+
+  MUST(HG_Forward(ranks[rank], shape_id, &in, &out, &request));
+  ret = HG_Wait(request, LONG_TIME, &done);
+  CHECK(done, "the call has not ended");
+  if (rank % 2 == me % 2) {
+    CHECK(ret == HG_SUCCESS && out.x == 77, "the same shape: %d", (int)ret);
+  } else {
+    CHECK(ret == HG_CHECKSUM_ERROR || ret == HG_OVERFLOW, "another shape: %d", (int)ret);
+    CHECK_EQ(out.x, -1);
+  }
+  MUST(HG_Request_free(request));
+}
+
+static na_addr_t remembered = NA_ADDR_NULL;
+
+static hg_return_t who_cb(hg_handle_t handle)
+{
+  na_addr_t source = HG_Handler_get_addr(handle);
+  char text[NA_MAX_ADDR_LEN];
+  one_t out;
+
+  CHECK(source != NA_ADDR_NULL, "no source");
+  MUST(NA_Addr_to_string(network, text, sizeof text, source));
+  CHECK(sscanf(text, "mpi://%d", &out.x) == 1, "the source is %s", text);
+  MUST(NA_Addr_dup(network, source, &remembered));
+  MUST(HG_Handler_start_output(handle, &out));
+  MUST(HG_Handler_free(handle));
+  MUST_BE(NA_INVALID_PARAM, NA_Addr_to_string(network, text, sizeof text, source));
+  MUST(NA_Addr_to_string(network, text, sizeof text, remembered)); /* the copy lives */
+  CHECK_EQ(atoi(text + 6), out.x);
+  MUST(NA_Addr_free(network, remembered));
+  return HG_SUCCESS;
+}
+
+static hg_return_t same_cb(hg_handle_t handle)
+{
+  one_t in;
+  MUST(HG_Handler_get_input(handle, &in));
+  MUST(HG_Handler_start_output(handle, &in));
+  return HG_Handler_free(handle);
+}
+
+static hg_return_t empty_cb(hg_handle_t handle)
+{
+  MUST(HG_Handler_get_input(handle, NULL));
+  MUST(HG_Handler_start_output(handle, NULL));
+  return HG_Handler_free(handle);
+}
+
+/* -------------------------------------------------------------------------- clients */
+
+static void same_numbers(void)
+{
+  hg_id_t mine[3] = { add_id, hop_id, echo_id }, low[3], high[3];
+  hg_bool_t flag = HG_FALSE;
+  hg_id_t id = 0;
+
+  MPI_Allreduce(mine, low, 3, MPI_UINT32_T, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Allreduce(mine, high, 3, MPI_UINT32_T, MPI_MAX, MPI_COMM_WORLD);
+  CHECK(memcmp(low, high, sizeof low) == 0, "the numbers differ");
+  CHECK(add_id != hop_id && hop_id != echo_id, "numbers are not unique");
+  MUST(HG_Registered("echo", &flag, &id));
+  CHECK(flag && id == echo_id, "echo is not registered");
+  MUST(HG_Registered("nothing", &flag, &id));
+  CHECK(!flag, "nothing is registered");
+  /* Two names with one number; the same name again is no collision. */
+  CHECK(HG_Register("costarring", hg_proc_one_t, hg_proc_one_t, NULL) != 0, "costarring");
+  CHECK_EQ(HG_Register("liquid", hg_proc_one_t, hg_proc_one_t, NULL), 0);
+  CHECK_EQ(HG_Register("echo", hg_proc_echo_t, hg_proc_echo_t, echo_cb), echo_id);
+}
+
+static void add(int rank)
+{
+  add_in_t in = { 1000 + me, (int64_t)1 << 40, "a client" };
+  add_out_t out;
+  hg_request_t request;
+  hg_status_t done = HG_FALSE;
+  char want[100];
+  const int before = ran;
+
+  MUST(HG_Forward(ranks[rank], add_id, &in, &out, &request));
+  if (rank == me)
+    CHECK_EQ(ran, before + 1); /* it was not sent */
+  MUST(HG_Wait(request, LONG_TIME, &done));
+  CHECK(done, "the call has not ended");
+  CHECK_EQ(out.sum, in.a + in.b);
+  snprintf(want, sizeof want, "hello a client, from %d", rank);
+  CHECK(strcmp(out.greeting, want) == 0, "'%s' instead of '%s'", out.greeting, want);
+  MUST(HG_Wait(request, 0, &done)); /* again: nothing new */
+  CHECK(done, "it has ended before");
+  MUST(HG_Request_free(request));
+  MUST_BE(HG_INVALID_PARAM, HG_Request_free(request));
+  MUST_BE(HG_INVALID_PARAM, HG_Wait(request, 0, &done));
+}
+
+static void call_one(hg_id_t id, int rank, int x, hg_return_t want, int result)
+{
+  one_t in = { x }, out = { -1 };
+  hg_request_t request;
+  hg_status_t done = HG_FALSE;
+
+  MUST(HG_Forward(ranks[rank], id, &in, &out, &request));
+  MUST_BE(want, HG_Wait(request, LONG_TIME, &done));
+  CHECK(done, "the call has not ended");
+  if (want == HG_SUCCESS)
+    CHECK_EQ(out.x, result);
+  else
+    CHECK_EQ(out.x, -1);
+  MUST(HG_Request_free(request));
+}
+
+/* What goes wrong there is told here, and at once. */
+static void errors_travel(int rank)
+{
+  const double begun = check_seconds();
+  call_one(fail_id, rank, HG_NOMEM, HG_NOMEM, 0);
+  call_one(fail_id, rank, HG_FAIL, HG_FAIL, 0);
+  call_one(fail_id, rank, 12345, (hg_return_t)12345, 0);
+  call_one(forget_id, rank, 0, HG_FAIL, 0);
+  shapes(rank);
+  call_one(half_id, rank, 3, rank % 2 ? HG_NO_MATCH : HG_SUCCESS, 3);
+  CHECK(check_seconds() - begun < 10, "errors came as time-outs");
+}
+
+static void lengths(int rank)
+{
+  static const long sizes[] = { 0, 1, 3900, 3990, 4000, 4040, 4050, 4064, 4070, 4096, 5000,
+                                65000, 65510, 65536, 70000, 1 << 20, 9 << 20 };
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    echo_t in, out;
+    hg_request_t request;
+    hg_status_t done = HG_FALSE;
+    in.text = check_calloc(sizes[i] + 1);
+    for (long j = 0; j < sizes[i]; j++)
+      in.text[j] = (char)('a' + (j * 7 + me + (j >> 9)) % 26);
+    MUST(HG_Forward(ranks[rank], echo_id, &in, &out, &request));
+    MUST(HG_Wait(request, LONG_TIME, &done));
+    CHECK(done, "an echo of %ld bytes has not ended", sizes[i]);
+    CHECK(strcmp(in.text, out.text) == 0, "an echo of %ld bytes has changed", sizes[i]);
+    MUST(HG_Request_free(request));
+    free(in.text);
+  }
+}
+
+static void no_parameters(int rank)
+{
+  hg_request_t request;
+  hg_status_t done = HG_FALSE;
+  MUST(HG_Forward(ranks[rank], empty_id, NULL, NULL, &request));
+  MUST(HG_Wait(request, LONG_TIME, &done));
+  CHECK(done, "the call has not ended");
+  MUST(HG_Request_free(request));
+}
+
+/* Answers that come later: time-outs that last, statuses, one wait for all. */
+static void later(void)
+{
+  enum { CALLS = 40 };
+  hg_request_t requests[CALLS];
+  hg_status_t status[CALLS], done = HG_TRUE;
+  one_t in[CALLS], out[CALLS];
+  double begun;
+
+  for (int i = 0; i < CALLS; i++) {
+    in[i].x = i;
+    out[i].x = -1;
+    MUST(HG_Forward(ranks[(me + i) % nproc], late_id, &in[i], &out[i], &requests[i]));
+  }
+  begun = check_seconds();
+  MUST(HG_Wait(requests[0], 50, &done));
+  CHECK(!done, "an answer that nobody gave");
+  CHECK(check_seconds() - begun > 0.045, "the wait was short");
+  MUST_BE(HG_TIMEOUT, HG_Wait(requests[0], 0, HG_STATUS_IGNORE));
+  MUST(HG_Wait_all(CALLS, requests, 20, status));
+  for (int i = 0; i < CALLS; i++)
+    CHECK(!status[i], "call %d has ended", i);
+  MUST_BE(HG_TIMEOUT, HG_Wait_all(CALLS, requests, 0, HG_STATUSES_IGNORE));
+  MUST_BE(HG_INVALID_PARAM, HG_Wait_all(-1, requests, 0, status));
+  MUST(HG_Wait_all(0, NULL, 0, NULL));
+
+  while (kept_count < CALLS) /* as many as everybody sends */
+    MUST(HG_Handler_process(20, HG_STATUS_IGNORE));
+  serve_barrier();
+  answer_kept();
+  MUST(HG_Wait_all(CALLS, requests, LONG_TIME, status));
+  for (int i = 0; i < CALLS; i++) {
+    CHECK(status[i], "call %d has not ended", i);
+    CHECK_EQ(out[i].x, 2 * i + 1);
+    MUST(HG_Request_free(requests[i]));
+  }
+  serve_barrier();
+
+  /* A request that is freed early is cancelled: its answer writes nothing. */
+  MUST(HG_Forward(ranks[(me + 1) % nproc], late_id, &in[3], &out[3], &requests[3]));
+  out[3].x = -5;
+  while (kept_count < 1)
+    MUST(HG_Handler_process(20, HG_STATUS_IGNORE));
+  MUST(HG_Request_free(requests[3]));
+  serve_barrier();
+  answer_kept();
+  serve_barrier();
+  MUST(HG_Handler_process(10, HG_STATUS_IGNORE));
+  CHECK_EQ(out[3].x, -5);
+}
+
+static void sources(int rank)
+{
+  call_one(who_id, rank, 0, HG_SUCCESS, me);
+}
+
+static void hops(void)
+{
+  hop_in_t in = { 2 * nproc };
+  hop_out_t out = { 0 };
+  hg_request_t request;
+  hg_status_t done = HG_FALSE;
+  int want = 0;
+
+  for (int i = 0; i <= in.left; i++)
+    want += (me + 1 + i) % nproc + 1;
+  MUST(HG_Forward(ranks[(me + 1) % nproc], hop_id, &in, &out, &request));
+  MUST(HG_Wait(request, LONG_TIME, &done));
+  CHECK(done, "the hops have not ended");
+  CHECK_EQ(out.sum, want);
+  MUST(HG_Request_free(request));
+}
+
+static long resident_kib(void)
+{
+  long pages = 0, ignored;
+  FILE *f = fopen("/proc/self/statm", "r");
+  CHECK(f != NULL && fscanf(f, "%ld %ld", &ignored, &pages) == 2, "/proc/self/statm");
+  fclose(f);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Ten thousand calls at a time, 40 MB of input, of all clients together, to a server that
+ * is busy at first: it keeps a window of each client's, and none is lost. */
+static void many(void)
+{
+  enum { ALL = 10000, BYTES = 4000 };
+  const int CALLS = nproc > 1 ? ALL / (nproc - 1) : ALL;
+  if (nproc > 1 && me == 0) {
+    const long before = resident_kib();
+    long grown;
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (double begun = check_seconds(); check_seconds() - begun < 0.5;)
+      ; /* busy: requests come, and nobody looks */
+    MUST(HG_Handler_process(0, HG_STATUS_IGNORE));
+    grown = resident_kib() - before;
+    CHECK(grown < 30 * 1024L * (nproc - 1), "the server has grown by %ld KiB", grown);
+  } else {
+    hg_request_t *requests = check_calloc(CALLS * (long)sizeof *requests);
+    echo_t *in = check_calloc(CALLS * (long)sizeof *in), *out = check_calloc(CALLS * (long)sizeof *out);
+    if (nproc > 1)
+      MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < CALLS; i++) {
+      in[i].text = check_calloc(BYTES);
+      memset(in[i].text, 'a' + i % 26, BYTES - 1 - i % 100);
+      MUST(HG_Forward(ranks[0], echo_id, &in[i], &out[i], &requests[i]));
+    }
+    for (int i = 0; i < CALLS; i++) {
+      hg_status_t done = HG_FALSE;
+      MUST(HG_Wait(requests[i], LONG_TIME, &done));
+      CHECK(done, "call %d was lost", i);
+      CHECK(strcmp(in[i].text, out[i].text) == 0, "call %d has changed", i);
+      MUST(HG_Request_free(requests[i]));
+      free(in[i].text);
+    }
+    free(requests);
+    free(in);
+    free(out);
+  }
+  serve_barrier();
+}
+
+/* ---------------------------------------------------------- parameters by hand */
+
+/* The three calls that decoding the input and sending the output consist of. */
+static hg_return_t hand_cb(hg_handle_t handle)
+{
+  void *bytes, *buffer, *again;
+  size_t size, room;
+  hg_proc_t proc;
+  one_t in, out;
+
+  MUST(HG_Handler_get_input_buf(handle, &bytes, &size));
+  MUST(hg_proc_create(bytes, size, HG_DECODE, HG_CRC64, &proc));
+  MUST(hg_proc_one_t(proc, &in));
+  MUST(hg_proc_flush(proc));
+  MUST(hg_proc_free(proc));
+
+  MUST(HG_Handler_get_output_buf(handle, &buffer, &room));
+  MUST(HG_Handler_get_output_buf(handle, &again, &room));
+  CHECK(buffer == again && room >= 1024, "the output buffer");
+  MUST_BE(HG_OVERFLOW, HG_Handler_start_response(handle, NULL, room + 1));
+  MUST_BE(HG_INVALID_PARAM, HG_Handler_get_input_buf(handle, NULL, &size));
+  MUST_BE(HG_INVALID_PARAM, HG_Handler_get_output_buf(handle, &buffer, NULL));
+  out.x = in.x + 5;
+  if (in.x == 99) { /* bytes that make no sense to the client */
+    memset(buffer, 0xee, 40);
+    MUST(HG_Handler_start_response(handle, NULL, 40));
+    return HG_Handler_free(handle);
+  }
+  MUST(hg_proc_create(buffer, room, HG_ENCODE, HG_CRC64, &proc));
+  MUST(hg_proc_one_t(proc, &out));
+  MUST(hg_proc_flush(proc));
+  size = hg_proc_get_size_used(proc);
+  MUST(hg_proc_free(proc));
+  if (in.x % 2) {
+    MUST(HG_Handler_start_response(handle, NULL, size));
+  } else { /* from memory of one's own */
+    unsigned char own[256];
+    CHECK(size <= sizeof own, "an integer has %d bytes", (int)size);
+    memcpy(own, buffer, size);
+    MUST(HG_Handler_start_response(handle, own, size));
+    memset(own, 0, sizeof own);
+  }
+  MUST_BE(HG_INVALID_PARAM, HG_Handler_start_response(handle, NULL, size));
+  return HG_Handler_free(handle);
+}
+
+static void by_hand(int rank)
+{
+  one_t in = { 99 }, out;
+  hg_request_t request;
+  hg_status_t done = HG_FALSE;
+
+  call_one(hand_id, rank, 10, HG_SUCCESS, 15);
+  call_one(hand_id, rank, 11, HG_SUCCESS, 16);
+  MUST(HG_Forward(ranks[rank], hand_id, &in, &out, &request));
+  MUST_BE(HG_CHECKSUM_ERROR, HG_Wait(request, LONG_TIME, &done));
+  CHECK(done, "the call has not ended");
+  MUST(HG_Request_free(request));
+  MUST_BE(HG_INVALID_PARAM, HG_Handler_start_response(HG_HANDLE_NULL, NULL, 0));
+}
+
+/* -------------------------------------------------------------------- today's calls */
+
+static hg_class_t *today_class;
+static hg_context_t *today_context;
+static hg_id_t square_id, quiet_id;
+static int answered, responded, squared, quiet_came, freed;
+static hg_handle_t square_kept;
+static int keep_square;
+
+static hg_addr_t looked_up;
+
+static hg_return_t lookup_done(const struct hg_cb_info *info)
+{
+  CHECK(info->type == HG_CB_LOOKUP && info->ret == HG_SUCCESS, "a look-up");
+  CHECK(info->arg == &looked_up, "the argument does not come back");
+  looked_up = info->info.lookup.addr;
+  return HG_SUCCESS;
+}
+
+static void note_freed(void *data)
+{
+  CHECK(data == &freed, "another thing is freed");
+  freed++;
+}
+
+static hg_return_t respond_done(const struct hg_cb_info *info)
+{
+  CHECK_EQ(info->type, HG_CB_RESPOND);
+  CHECK_EQ(info->ret, HG_SUCCESS);
+  responded++;
+  return HG_SUCCESS;
+}
+
+static hg_return_t square_cb(hg_handle_t handle)
+{
+  const struct hg_info *info = HG_Get_info(handle);
+  one_t in;
+
+  CHECK(info != NULL && info->hg_class == today_class && info->context == today_context
+          && info->id == square_id,
+        "the information is wrong");
+  if (keep_square) {
+    square_kept = handle;
+    return HG_SUCCESS;
+  }
+  MUST(HG_Get_input(handle, &in));
+  in.x *= in.x;
+  MUST(HG_Respond(handle, respond_done, NULL, &in));
+  MUST(HG_Free_input(handle, &in));
+  squared++;
+  return HG_Destroy(handle);
+}
+
+static hg_return_t quiet_cb(hg_handle_t handle)
+{
+  quiet_came++;
+  return HG_Destroy(handle);
+}
+
+static hg_return_t square_done(const struct hg_cb_info *info)
+{
+  const int *want = info->arg;
+  one_t out;
+
+  CHECK_EQ(info->type, HG_CB_FORWARD);
+  answered++;
+  if (*want < 0) {
+    CHECK_EQ(info->ret, HG_CANCELED);
+    MUST_BE(HG_CANCELED, HG_Get_output(info->info.forward.handle, &out));
+    return HG_SUCCESS;
+  }
+  CHECK_EQ(info->ret, HG_SUCCESS);
+  MUST(HG_Get_output(info->info.forward.handle, &out));
+  CHECK_EQ(out.x, *want);
+  MUST(HG_Free_output(info->info.forward.handle, &out));
+  return HG_SUCCESS;
+}
+
+static void turn(unsigned int milliseconds)
+{
+  unsigned int count;
+  HG_Progress(today_context, milliseconds);
+  while (HG_Trigger(today_context, 0, 10, &count) == HG_SUCCESS && count)
+    ;
+}
+
+static void turn_until(volatile int *counter, int value)
+{
+  const double begun = check_seconds();
+  while (*counter < value) {
+    turn(20);
+    CHECK(check_seconds() - begun < 60, "%d of %d after a minute", *counter, value);
+  }
+}
+
+static void turn_barrier(void)
+{
+  MPI_Request request;
+  int done = 0;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  while (!done) {
+    turn(0);
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (!done)
+      sched_yield();
+  }
+}
+
+static void today(void)
+{
+  char text[NA_MAX_ADDR_LEN];
+  hg_size_t size = 0;
+  hg_handle_t handle;
+  hg_addr_t to, self, copy;
+  hg_bool_t flag = HG_FALSE;
+  hg_id_t id = 0;
+  unsigned int version[3];
+  one_t in;
+  int want;
+  const int right = (me + 1) % nproc;
+
+  today_class = HG_Init_opt("mpi", HG_TRUE, NULL);
+  CHECK(today_class != NULL, "HG_Init_opt: %s", portolan_last_error());
+  CHECK(HG_Init_opt("tcp", HG_TRUE, NULL) == NULL, "a bad string was accepted");
+  today_context = HG_Context_create(today_class);
+  CHECK(today_context != NULL, "no context");
+  CHECK(HG_Context_get_class(today_context) == today_class, "its class");
+  MUST_BE(HG_BUSY, HG_Class_finalize(today_class));
+  square_id = HG_Register_name(today_class, "square", hg_proc_one_t, hg_proc_one_t, square_cb);
+  quiet_id = HG_Register_name(today_class, "quiet", hg_proc_one_t, NULL, quiet_cb);
+  MUST(HG_Registered_disable_response(today_class, quiet_id, HG_TRUE));
+  MUST(HG_Register_data(today_class, square_id, &freed, note_freed));
+  CHECK(HG_Registered_data(today_class, square_id) == &freed, "data of a function");
+  MPI_Barrier(MPI_COMM_WORLD);
+
+  snprintf(text, sizeof text, "mpi://%d", right);
+  MUST(HG_Addr_lookup2(today_class, text, &to));
+  MUST(HG_Addr_self(today_class, &self));
+  MUST(HG_Addr_lookup1(today_context, lookup_done, &looked_up, text, HG_OP_ID_IGNORE));
+  CHECK(looked_up == HG_ADDR_NULL, "a callback outside of trigger");
+  while (looked_up == HG_ADDR_NULL)
+    turn(20);
+  CHECK(HG_Addr_cmp(today_class, to, looked_up), "the look-ups differ");
+  MUST(HG_Addr_dup(today_class, looked_up, &copy));
+  MUST(HG_Addr_free(today_class, looked_up));
+  CHECK(HG_Addr_cmp(today_class, to, copy), "the copy differs");
+  MUST(HG_Addr_free(today_class, copy));
+  MUST_BE(HG_ADDRNOTAVAIL, HG_Addr_lookup2(today_class, "mpi://99999", &copy));
+  MUST(HG_Registered_name(today_class, "square", &id, &flag));
+  CHECK(flag && id == square_id, "square is registered");
+  MUST(HG_Registered_name(today_class, "round", &id, &flag));
+  CHECK(!flag, "round is not");
+  MUST(HG_Version_get(&version[0], &version[1], &version[2]));
+  CHECK(version[0] == HG_VERSION_MAJOR && version[1] == HG_VERSION_MINOR
+          && version[2] == HG_VERSION_PATCH, "the version");
+  CHECK_EQ(HG_Addr_cmp(today_class, to, self), nproc == 1);
+  MUST(HG_Addr_to_string(today_class, NULL, &size, to));
+  CHECK_EQ(size, strlen(text) + 1);
+  MUST(HG_Create(today_context, to, square_id, &handle));
+  MUST(HG_Set_data(handle, &freed, note_freed));
+  CHECK(HG_Get_data(handle) == &freed, "data of a handle");
+  for (int i = 0; i < 100; i++) { /* one handle, many calls */
+    const int before = answered;
+    in.x = i;
+    want = i * i;
+    MUST(HG_Forward_handle(handle, square_done, &want, &in));
+    MUST_BE(HG_BUSY, HG_Forward_handle(handle, square_done, &want, &in));
+    for (int j = 0; j < 3; j++)
+      HG_Progress(today_context, 0);
+    CHECK_EQ(answered, before); /* not before trigger */
+    turn_until(&answered, before + 1);
+  }
+  turn_until(&squared, 100);
+  turn_until(&responded, 100);
+  MUST(HG_Reset(handle, self, 0));
+  in.x = 12;
+  want = 144;
+  MUST(HG_Forward_handle(handle, square_done, &want, &in));
+  CHECK_EQ(squared, 100); /* also one's own runs in trigger */
+  turn_until(&answered, 101);
+  keep_square = 1;
+  turn_barrier();
+
+  /* Cancelling a call that the server has but does not answer. */
+  MUST(HG_Reset(handle, to, square_id));
+  want = -1;
+  MUST(HG_Forward_handle(handle, square_done, &want, &in));
+  while (square_kept == HG_HANDLE_NULL)
+    turn(20);
+  turn_barrier();
+  MUST(HG_Cancel(handle));
+  MUST(HG_Cancel(handle));
+  turn_until(&answered, 102);
+  turn_barrier();
+  MUST(HG_Respond(square_kept, NULL, NULL, &in)); /* too late for anybody */
+  MUST(HG_Destroy(square_kept));
+  keep_square = 0;
+  turn_barrier();
+  turn(20);
+  CHECK_EQ(answered, 102);
+
+  /* No answer is wanted. */
+  MUST(HG_Reset(handle, to, quiet_id));
+  want = -2;
+  MUST(HG_Forward_handle(handle, NULL, NULL, &in));
+  turn_until(&quiet_came, 1);
+
+  MUST(HG_Ref_incr(handle));
+  CHECK_EQ(HG_Ref_get(handle), 2);
+  MUST(HG_Destroy(handle));
+  CHECK_EQ(freed, 0);
+  MUST(HG_Destroy(handle));
+  CHECK_EQ(freed, 1);
+  MUST_BE(HG_INVALID_PARAM, HG_Destroy(handle));
+  MUST(HG_Addr_free(today_class, to));
+  MUST(HG_Addr_free(today_class, self));
+  turn_barrier();
+  MUST(HG_Deregister(today_class, quiet_id));
+  MUST_BE(HG_NO_MATCH, HG_Deregister(today_class, quiet_id));
+  MUST(HG_Context_destroy(today_context));
+  MUST(HG_Class_finalize(today_class));
+  CHECK_EQ(freed, 2);
+}
+
+int main(int argc, char **argv)
+{
+  hg_bool_t flag = HG_TRUE;
+  start_network("mercury_rpc", &argc, &argv);
+  MUST(HG_Initialized(&flag, NULL));
+  CHECK(!flag, "it was not initialised");
+  MUST(HG_Init(network));
+  MUST(HG_Initialized(&flag, NULL));
+  CHECK(flag, "it was initialised");
+
+  add_id = MERCURY_REGISTER("add", add_in_t, add_out_t, add_cb);
+  hop_id = MERCURY_REGISTER("hop", hop_in_t, hop_out_t, hop_cb);
+  echo_id = MERCURY_REGISTER("echo", echo_t, echo_t, echo_cb);
+  late_id = MERCURY_REGISTER("late", one_t, one_t, late_cb);
+  fail_id = MERCURY_REGISTER("fail", one_t, one_t, fail_cb);
+  forget_id = MERCURY_REGISTER("forget", one_t, one_t, forget_cb);
+  who_id = MERCURY_REGISTER("who", one_t, one_t, who_cb);
+  empty_id = HG_Register("empty", NULL, NULL, empty_cb);
+  hand_id = MERCURY_REGISTER("hand", one_t, one_t, hand_cb);
+  /* Odd ranks are clients of this one. */
+  half_id = HG_Register("half", hg_proc_one_t, hg_proc_one_t, me % 2 ? NULL : same_cb);
+  shape_id = HG_Register("shape", me % 2 ? hg_proc_one_t : hg_proc_two_t, hg_proc_one_t, shape_cb);
+  ranks = check_calloc(nproc * (long)sizeof *ranks);
+  for (int p = 0; p < nproc; p++)
+    ranks[p] = address_of(p);
+
+  same_numbers();
+  serve_barrier();
+  for (int p = 0; p < nproc; p++) {
+    add((me + p) % nproc);
+    lengths((me + p) % nproc);
+    no_parameters((me + p) % nproc);
+    sources((me + p) % nproc);
+  }
+  serve_barrier();
+  later();
+  serve_barrier();
+  hops();
+  serve_barrier();
+  many();
+  for (int p = 0; p < nproc; p++)
+    errors_travel((me + p) % nproc);
+  serve_barrier();
+  for (int p = 0; p < nproc; p++)
+    by_hand((me + p) % nproc);
+  serve_barrier();
+  for (int p = 0; p < nproc; p++)
+    MUST(NA_Addr_free(network, ranks[p]));
+  free(ranks);
+  MUST(HG_Finalize());
+  today();
+  MUST(NA_Finalize(network));
+  return check_end_mpi();
+}

@@ -1,0 +1,244 @@
+/* Generated stubs and callbacks: rank 0 serves the others, or itself when it is alone. */
+#include "check.h"
+
+#include <mercury_macros.h>
+
+/* ------------------------------------------------- what runs at the server */
+
+static int finished;
+
+static int32_t open_file(const char *path, int32_t flags, int32_t *event)
+{
+  *event = 10 * flags + (int32_t)strlen(path);
+  return strcmp(path, "/no/such/file") ? 1 : -1;
+}
+
+/* Reads the client's buffer. */
+static int64_t write_data(int32_t seed, const void *data, hg_uint64_t size)
+{
+  int64_t wrong = 0;
+  for (hg_uint64_t i = 0; i < size; i++)
+    wrong += ((const unsigned char *)data)[i] != check_byte(seed, (long)i);
+  return wrong ? -wrong : (int64_t)size;
+}
+
+/* Writes it. */
+static int64_t read_data(int32_t seed, void *data, hg_uint64_t size, uint64_t *last)
+{
+  check_fill(data, seed, (long)size);
+  *last = size - 1;
+  return (int64_t)size;
+}
+
+static void add_up(double a, double b, double *sum)
+{
+  *sum = a + b;
+}
+
+static void finish(void)
+{
+  finished++;
+}
+
+/* ----------------------------------------------------------- what is generated */
+
+#define OPEN_IN ((hg_const_string_t)(path)) ((int32_t)(flags))
+#define OPEN_OUT ((int32_t)(event))
+MERCURY_GEN_PROC(open_file_in_t, OPEN_IN)
+MERCURY_GEN_PROC(open_file_out_t, ((int32_t)(ret)) OPEN_OUT)
+MERCURY_GEN_RPC_STUB(ship_open, open_file,
+                     MERCURY_GEN_TRUE, int32_t, -99,
+                     MERCURY_GEN_TRUE, open_file_in_t, OPEN_IN,
+                     MERCURY_GEN_TRUE, open_file_out_t, OPEN_OUT,
+                     MERCURY_GEN_FALSE, MERCURY_GEN_FALSE)
+MERCURY_HANDLER_GEN_CALLBACK_STUB(open_cb, open_file,
+                                  MERCURY_GEN_TRUE, int32_t,
+                                  MERCURY_GEN_TRUE, open_file_in_t, OPEN_IN,
+                                  MERCURY_GEN_TRUE, open_file_out_t, OPEN_OUT,
+                                  MERCURY_GEN_FALSE, MERCURY_GEN_FALSE)
+
+MERCURY_GEN_PROC(write_in_t, ((int32_t)(seed)) ((hg_bulk_t)(bulk_handle)))
+MERCURY_GEN_PROC(write_out_t, ((int64_t)(ret)))
+MERCURY_GEN_RPC_STUB(ship_write, write_data,
+                     MERCURY_GEN_TRUE, int64_t, -99,
+                     MERCURY_GEN_TRUE, write_in_t, ((int32_t)(seed)),
+                     MERCURY_GEN_FALSE, write_out_t, ,
+                     MERCURY_GEN_TRUE, MERCURY_GEN_TRUE)
+MERCURY_HANDLER_GEN_CALLBACK_STUB(write_cb, write_data,
+                                  MERCURY_GEN_TRUE, int64_t,
+                                  MERCURY_GEN_TRUE, write_in_t, ((int32_t)(seed)),
+                                  MERCURY_GEN_FALSE, write_out_t, ,
+                                  MERCURY_GEN_TRUE, MERCURY_GEN_TRUE)
+
+MERCURY_GEN_PROC(read_out_t, ((int64_t)(ret)) ((uint64_t)(last)))
+MERCURY_GEN_RPC_STUB(ship_read, read_data,
+                     MERCURY_GEN_TRUE, int64_t, -99,
+                     MERCURY_GEN_TRUE, write_in_t, ((int32_t)(seed)),
+                     MERCURY_GEN_TRUE, read_out_t, ((uint64_t)(last)),
+                     MERCURY_GEN_TRUE, MERCURY_GEN_FALSE)
+MERCURY_HANDLER_GEN_CALLBACK_STUB(read_cb, read_data,
+                                  MERCURY_GEN_TRUE, int64_t,
+                                  MERCURY_GEN_TRUE, write_in_t, ((int32_t)(seed)),
+                                  MERCURY_GEN_TRUE, read_out_t, ((uint64_t)(last)),
+                                  MERCURY_GEN_TRUE, MERCURY_GEN_FALSE)
+
+MERCURY_GEN_PROC(add_in_t, ((double)(a)) ((double)(b)))
+MERCURY_GEN_PROC(add_out_t, ((double)(sum)))
+MERCURY_GEN_RPC_STUB(ship_add, add_up,
+                     MERCURY_GEN_FALSE, , ,
+                     MERCURY_GEN_TRUE, add_in_t, ((double)(a)) ((double)(b)),
+                     MERCURY_GEN_TRUE, add_out_t, ((double)(sum)),
+                     MERCURY_GEN_FALSE, MERCURY_GEN_FALSE)
+MERCURY_HANDLER_GEN_CALLBACK_STUB(add_cb, add_up,
+                                  MERCURY_GEN_FALSE, ,
+                                  MERCURY_GEN_TRUE, add_in_t, ((double)(a)) ((double)(b)),
+                                  MERCURY_GEN_TRUE, add_out_t, ((double)(sum)),
+                                  MERCURY_GEN_FALSE, MERCURY_GEN_FALSE)
+
+MERCURY_GEN_RPC_STUB(ship_finish, finish,
+                     MERCURY_GEN_FALSE, , ,
+                     MERCURY_GEN_FALSE, , ,
+                     MERCURY_GEN_FALSE, , ,
+                     MERCURY_GEN_FALSE, MERCURY_GEN_FALSE)
+MERCURY_HANDLER_GEN_CALLBACK_STUB(finish_cb, finish,
+                                  MERCURY_GEN_FALSE, ,
+                                  MERCURY_GEN_FALSE, , ,
+                                  MERCURY_GEN_FALSE, , ,
+                                  MERCURY_GEN_FALSE, MERCURY_GEN_FALSE)
+
+/* ------------------------------------------------------------------ the roles */
+
+static void serve(void)
+{
+  MERCURY_REGISTER("open_file", open_file_in_t, open_file_out_t, open_cb);
+  MERCURY_REGISTER("write_data", write_in_t, write_out_t, write_cb);
+  MERCURY_REGISTER("read_data", write_in_t, read_out_t, read_cb);
+  MERCURY_HANDLER_REGISTER("add_up", add_cb, add_in_t, add_out_t);
+  MERCURY_REGISTER("finish", void, void, finish_cb);
+}
+
+static void call(void)
+{
+  const long sizes[] = { 1, 4096, 100000, 3000001 };
+  char *longest = (char *)check_calloc(50001);
+  int32_t event = 0;
+  double sum = 0;
+
+  CHECK_EQ(ship_open("/tmp/file", me, &event), 1);
+  CHECK_EQ(event, 10 * me + 9);
+  CHECK_EQ(ship_open("/no/such/file", 3, &event), -1);
+  memset(longest, 'x', 50000); /* more than goes into a message */
+  CHECK_EQ(ship_open(longest, 1, &event), 1);
+  CHECK_EQ(event, 50010);
+  free(longest);
+
+  for (int i = 0; i < 4; i++) {
+    unsigned char *data = (unsigned char *)check_calloc(sizes[i]);
+    uint64_t last = 0;
+    check_fill(data, me, sizes[i]);
+    CHECK_EQ(ship_write(me, data, (hg_uint64_t)sizes[i]), sizes[i]);
+    CHECK_EQ(ship_write(me + 1, data, (hg_uint64_t)sizes[i]) < 0, 1);
+    CHECK_EQ(ship_read(me + 7, data, (hg_uint64_t)sizes[i], &last), sizes[i]);
+    CHECK_EQ(last, sizes[i] - 1);
+    for (long k = 0; k < sizes[i]; k++)
+      CHECK(data[k] == check_byte(me + 7, k), "byte %ld of %ld", k, sizes[i]);
+    free(data);
+  }
+  ship_add(0.25, me, &sum);
+  CHECK(sum == 0.25 + me, "the sum is %g", sum);
+  ship_finish();
+}
+
+/* A bulk handle among other parameters: null, whole, cut short, damaged. */
+MERCURY_GEN_PROC(with_bulk_t, ((hg_string_t)(name)) ((hg_bulk_t)(bulk)) ((uint32_t)(last)))
+
+static void parameters(void)
+{
+  char name[] = "name", room[64];
+  with_bulk_t out = { name, HG_BULK_NULL, 7 }, in;
+  unsigned char memory[1000], *bytes;
+  void *buffer = memory;
+  size_t size = sizeof memory;
+  hg_size_t length, form;
+  hg_proc_t proc;
+
+  for (int whole = 0; whole < 2; whole++) {
+    if (whole)
+      CHECK_OK(HG_Bulk_handle_create(1, &buffer, &size, HG_BULK_READWRITE, &out.bulk));
+    form = whole ? HG_Bulk_handle_get_serialize_size(out.bulk) : 0;
+    CHECK_OK(hg_proc_create(room, 16, HG_ENCODE, HG_CRC32, &proc));
+    CHECK_OK(hg_proc_with_bulk_t(proc, &out));
+    CHECK_EQ(hg_proc_get_size_used(proc), 13 + 8 + form + 4);
+    CHECK_OK(hg_proc_flush(proc));
+    length = hg_proc_get_size_used(proc);
+    bytes = (unsigned char *)check_calloc((long)length);
+    memcpy(bytes, hg_proc_get_extra_buf(proc), length);
+    CHECK_OK(hg_proc_free(proc));
+
+    CHECK_OK(hg_proc_create(bytes, length, HG_DECODE, HG_CRC32, &proc));
+    CHECK_OK(hg_proc_with_bulk_t(proc, &in));
+    CHECK_OK(hg_proc_flush(proc));
+    CHECK(!strcmp(in.name, name) && in.last == 7, "around the handle");
+    CHECK_EQ(in.bulk != HG_BULK_NULL, whole);
+    if (whole)
+      CHECK_EQ(HG_Bulk_handle_get_size(in.bulk), 1000);
+    CHECK_OK(hg_proc_reset(proc, NULL, 0, HG_FREE));
+    CHECK_OK(hg_proc_with_bulk_t(proc, &in));
+    CHECK(in.name == NULL && in.bulk == HG_BULK_NULL, "not freed");
+    CHECK_OK(hg_proc_with_bulk_t(proc, &in));
+    CHECK_OK(hg_proc_free(proc));
+
+    for (hg_size_t cut = 0; cut < 13 + 8 + form + 4; cut++) {
+      CHECK_OK(hg_proc_create(bytes, cut, HG_DECODE, HG_NOHASH, &proc));
+      CHECK_EQ(hg_proc_with_bulk_t(proc, &in), HG_OVERFLOW);
+      CHECK_OK(hg_proc_free(proc));
+    }
+    for (int round = 0; round < 60; round++) {
+      unsigned char *damaged = (unsigned char *)check_calloc((long)length);
+      memcpy(damaged, bytes, length);
+      for (int i = 0; i < 2; i++)
+        damaged[13 + check_random((int)(8 + form))] = (unsigned char)check_random(256);
+      in.bulk = HG_BULK_NULL;
+      CHECK_OK(hg_proc_create(damaged, length, HG_DECODE, HG_NOHASH, &proc));
+      if (hg_proc_with_bulk_t(proc, &in) == HG_SUCCESS) {
+        CHECK_OK(hg_proc_reset(proc, NULL, 0, HG_FREE));
+        CHECK_OK(hg_proc_with_bulk_t(proc, &in));
+      } else {
+        CHECK(in.bulk == HG_BULK_NULL && in.name == NULL, "something came of an error");
+      }
+      CHECK_OK(hg_proc_free(proc));
+      free(damaged);
+    }
+    free(bytes);
+  }
+  /* What is no handle cannot be encoded. */
+  CHECK_OK(HG_Bulk_handle_free(out.bulk));
+  CHECK_OK(hg_proc_create(NULL, 0, HG_ENCODE, HG_NOHASH, &proc));
+  CHECK(hg_proc_with_bulk_t(proc, &out) != HG_SUCCESS, "a freed handle was encoded");
+  CHECK_OK(hg_proc_free(proc));
+}
+
+int main(int argc, char **argv)
+{
+  na_class_t *network;
+  hg_status_t status;
+  check_start_mpi("mercury_stubs", &argc, &argv);
+  setenv(HG_PORT_NAME, "mpi://0", 1);
+  network = NA_Initialize("mpi", 1);
+  CHECK(network != NULL, "no network: %s", portolan_last_error());
+  CHECK_OK(HG_Init(network));
+  parameters();
+  if (me == 0)
+    serve();
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me > 0 || nproc == 1)
+    call();
+  while (me == 0 && finished < (nproc == 1 ? 1 : nproc - 1)) {
+    int ret = HG_Handler_process(1000, &status);
+    CHECK(ret == HG_SUCCESS || ret == HG_TIMEOUT, "process returned %d", ret);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK_OK(HG_Finalize());
+  CHECK_EQ(NA_Finalize(network), NA_SUCCESS);
+  return check_end_mpi();
+}
