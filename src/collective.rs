@@ -23,9 +23,10 @@ const PIECE: usize = 1 << 30;
 
 /// Waits for a collective. There is no way on from one that failed half way: MPI
 /// may still use the caller's memory, so the job ends.
-fn finish<P: Progress + ?Sized>(progress: &P, what: &'static str, mut request: Request) {
-    if let Err(error) = wait::until(progress, &|| what.to_string(), || request.test()) {
-        log::error!("a {what} failed: {error}");
+fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut request: Request) {
+    let text = || format!("{what} of {} ranks", comm.size());
+    if let Err(error) = wait::until(progress, &text, || request.test()) {
+        log::error!("{what} failed: {error}");
         init::abort(error.kind().code());
     }
 }
@@ -35,7 +36,7 @@ pub fn barrier<P: Progress + ?Sized>(comm: &Comm, progress: &P) -> Result<()> {
     if comm.size() == 1 {
         return Ok(());
     }
-    finish(progress, "barrier", comm.ibarrier()?);
+    finish(comm, progress, "a barrier", comm.ibarrier()?);
     Ok(())
 }
 
@@ -53,7 +54,7 @@ pub fn broadcast<P: Progress + ?Sized>(
         // SAFETY: `piece` is borrowed until the request has completed (`finish`
         // returns only then).
         let request = unsafe { comm.ibcast(piece.as_mut_ptr(), piece.len(), root) }?;
-        finish(progress, "broadcast", request);
+        finish(comm, progress, "a broadcast", request);
     }
     Ok(())
 }
@@ -77,7 +78,7 @@ pub fn allgather<T: Pod, P: Progress + ?Sized>(
             std::mem::size_of::<T>(),
         )
     }?;
-    finish(progress, "allgather", request);
+    finish(comm, progress, "an allgather", request);
     Ok(all)
 }
 
@@ -113,7 +114,7 @@ pub fn reduce<T: Element, P: Progress + ?Sized>(
         let request = unsafe {
             comm.ireduce(piece.as_mut_ptr().cast(), piece.len(), T::DATATYPE, &op, root)
         }?;
-        finish(progress, "reduction", request);
+        finish(comm, progress, "a reduction", request);
     }
     Ok(())
 }

@@ -110,6 +110,8 @@ pub struct Config {
     pub watchdog: Duration,
     /// `PORTOLAN_RPC_CHECKSUM`
     pub rpc_checksum: String,
+    /// `PORTOLAN_WATCHDOG_ABORT`; zero is never.
+    pub watchdog_abort: Duration,
     /// `PORTOLAN_X10_AGGREGATE`
     pub x10_aggregate: usize,
     /// `PORTOLAN_LOG`
@@ -130,6 +132,14 @@ fn parse_bytes(text: &str) -> std::result::Result<usize, String> {
     };
     let value: usize = parse(digits, "a number of bytes, with K, M or G behind it if wanted")?;
     value.checked_mul(1 << shift).ok_or_else(|| "the number of bytes is too large".to_string())
+}
+
+fn parse_seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds: f64 = parse(text, "a number of seconds")?;
+    if !(0.0..1e9).contains(&seconds) {
+        return Err("expected a number of seconds".into());
+    }
+    Ok(Duration::from_secs_f64(seconds))
 }
 
 fn parse_bool(text: &str) -> std::result::Result<bool, String> {
@@ -336,14 +346,20 @@ pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "PORTOLAN_WATCHDOG",
         alias: None,
-        default: "0",
-        meaning: "seconds after which a waiting call reports where it stands, and every as many seconds again; 0 is off",
+        default: "600",
+        meaning: "seconds without progress after which a waiting call reports its name, what it waits for and of whom, and what is pending; again after twice that time, and so on; SIGUSR1 asks a rank for the same at any time; 0 turns both off",
         set: |c, v| {
-            let s: f64 = parse(v, "a number of seconds")?;
-            if !(0.0..1e9).contains(&s) {
-                return Err("expected a number of seconds".into());
-            }
-            c.watchdog = Duration::from_secs_f64(s);
+            c.watchdog = parse_seconds(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_WATCHDOG_ABORT",
+        alias: None,
+        default: "0",
+        meaning: "seconds without progress after which a waiting call ends the job, with a message that names the call and what it waits for; 0 is never",
+        set: |c, v| {
+            c.watchdog_abort = parse_seconds(v)?;
             Ok(())
         },
     },
@@ -405,6 +421,7 @@ impl Default for Config {
             raise_thread_level: true,
             watchdog: Duration::ZERO,
             rpc_checksum: String::new(),
+            watchdog_abort: Duration::ZERO,
             x10_aggregate: 0,
             log: String::new(),
         };

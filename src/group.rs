@@ -151,7 +151,7 @@ impl Group {
     pub(crate) fn set_up_board(&self, dir: &str, progress: &impl Progress) -> Result<()> {
         if self.on_one_node
             && self.size() > 1
-            && let Some(board) = Board::create(&*self.comm()?, dir, progress)?
+            && let Some(board) = Board::create(&*self.comm()?, &self.members, dir, progress)?
         {
             let _ = self.board.set(board);
         }

@@ -28,6 +28,7 @@ pub mod runtime;
 pub mod topology;
 pub mod transfer;
 pub mod wait;
+pub mod watchdog;
 
 pub use api::am::{Batches, Context, Endpoint, Handlers, Item, Message, Messages, Reply};
 pub use api::{

@@ -6,11 +6,12 @@
 //! waits is a rank that serves.
 //!
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need
-//! this one, and no wait is silent: with `PORTOLAN_WATCHDOG` set, it reports
-//! what it waits for.
+//! this one, and no wait is silent: when it takes too long it reports what it
+//! waits for ([`crate::watchdog`]).
 
 use crate::error::Result;
 use crate::futex;
+use crate::watchdog::{self, Event, Standing, Watch};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -36,11 +37,6 @@ pub trait Progress {
         50
     }
 
-    /// After how long a wait reports itself; zero never.
-    fn watchdog(&self) -> Duration {
-        Duration::ZERO
-    }
-
     /// Whether the caller may wait at all: an error where others depend on it.
     fn may_wait(&self) -> Result<()> {
         Ok(())
@@ -50,9 +46,9 @@ pub trait Progress {
     /// back meanwhile.
     fn waiting(&self, _begins: bool) {}
 
-    /// Reports a wait that has lasted for `waited`.
-    fn report(&self, what: &str, waited: Duration) {
-        log::error!("waiting for {waited:.1?}: {what}");
+    /// Reports a wait.
+    fn report(&self, standing: &Standing<'_>) {
+        standing.report("nothing, the runtime is starting");
     }
 }
 
@@ -100,15 +96,18 @@ pub fn until<P: Progress + ?Sized>(
     let mut polls = 0u32;
     let mut idle_since: Option<Instant> = None;
     let mut nap = FIRST_NAP;
-    let watchdog = progress.watchdog();
-    let begun = (!watchdog.is_zero()).then(Instant::now);
-    let mut reports = 1u32;
+    let mut watch = Watch::new();
     loop {
         let busy = progress.poll()?;
         if done()? {
+            // Short waits are many, and what ends them is noted mostly by itself.
+            if idle_since.is_some() {
+                watchdog::note(Event::Waited, usize::MAX);
+            }
             return Ok(());
         }
         if busy {
+            watch.progressed();
             polls = 0;
             idle_since = None;
             nap = FIRST_NAP;
@@ -119,18 +118,16 @@ pub fn until<P: Progress + ?Sized>(
             // Without a pause: a poll takes long enough, and a pause as long again.
             continue;
         }
-        let since = *idle_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < YIELD_FOR {
+        let now = Instant::now();
+        let since = *idle_since.get_or_insert(now);
+        if now - since < YIELD_FOR {
             std::thread::yield_now();
         } else {
             progress.nap(nap);
             nap = (nap * 2).min(LONGEST_NAP);
         }
-        if let Some(begun) = begun
-            && begun.elapsed() >= watchdog * reports
-        {
-            progress.report(&what(), begun.elapsed());
-            reports += 1;
+        if let Some((cause, waited)) = watch.look(since, now) {
+            progress.report(&Standing { cause, what: &what(), waited, idle: now - since });
         }
     }
 }
@@ -160,17 +157,14 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
     fn spin(&self) -> u32 {
         self.inner.spin()
     }
-    fn watchdog(&self) -> Duration {
-        self.inner.watchdog()
-    }
     fn may_wait(&self) -> Result<()> {
         self.inner.may_wait()
     }
     fn waiting(&self, begins: bool) {
         self.inner.waiting(begins);
     }
-    fn report(&self, what: &str, waited: Duration) {
-        self.inner.report(what, waited);
+    fn report(&self, standing: &Standing<'_>) {
+        self.inner.report(standing);
     }
 }
 

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result, fail};
 use crate::path::anywhere::Span;
 use crate::path::cross::{self, Direction};
 use crate::runtime::Engine;
+use crate::watchdog::{self, Event};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -465,9 +466,12 @@ impl Am {
             for _ in 0..looks {
                 for n in 0..incoming.open() {
                     let (index, reader) = incoming.ring(n);
-                    for _ in 0..PER_POLL {
+                    for i in 0..PER_POLL {
                         let Some(record) = reader.peek() else { break };
                         busy = true;
+                        if i == 0 {
+                            watchdog::note(Event::Message, node.rank_of(index));
+                        }
                         let result = self.record(engine, work, index, record);
                         reader.advance();
                         result?;

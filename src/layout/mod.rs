@@ -118,14 +118,14 @@ impl Shape {
     }
 
     fn checked_bytes(&self) -> Result<usize> {
-        let mut bytes = self.block;
+        let mut bytes = Some(self.block);
         for d in &self.dims {
-            match bytes.checked_mul(d.n) {
-                Some(b) if b <= isize::MAX as usize => bytes = b,
-                _ => fail!(Argument, "the transfer has more bytes than an address space"),
-            }
+            bytes = bytes.and_then(|b| b.checked_mul(d.n));
         }
-        Ok(bytes)
+        match bytes.filter(|&b| isize::try_from(b).is_ok()) {
+            Some(bytes) => Ok(bytes),
+            None => fail!(Argument, "the transfer has more bytes than an address space"),
+        }
     }
 
     fn checked_extent(&self, side: Side) -> Result<(isize, isize)> {

@@ -3,7 +3,9 @@
 //! Where one thread does something all the time and others rarely, the frequent side
 //! can do without locked instructions: the rare side lets the kernel put a memory
 //! barrier into every thread of the process (`membarrier(2)`). Where the kernel has
-//! no such call, the frequent side uses a barrier of its own.
+//! no such call, the frequent side uses a barrier of its own. So it does under Miri, which
+//! knows nothing of the call: what is checked there is the protocol with a sequentially
+//! consistent fence on both sides, which the call gives to both.
 
 use parking_lot::Mutex;
 use std::cell::UnsafeCell;
@@ -13,6 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence, fence
 /// Whether the rare side puts the barrier into the frequent one.
 #[inline]
 fn asymmetric() -> bool {
+    if cfg!(miri) {
+        return false;
+    }
     static ASYMMETRIC: OnceLock<bool> = OnceLock::new();
     *ASYMMETRIC.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
 }
@@ -133,6 +138,7 @@ mod tests {
 
     #[test]
     fn owner_and_others_exclude_each_other() {
+        let (own, others) = if cfg!(miri) { (40, 5) } else { (200_000, 500) };
         let biased = Biased::new(vec![0u64; 8]);
         let step = |n: u64| {
             biased.with(|v| {
@@ -144,10 +150,10 @@ mod tests {
         step(1); // this thread owns it
         std::thread::scope(|scope| {
             for _ in 0..2 {
-                scope.spawn(|| (0..500).for_each(|_| step(1)));
+                scope.spawn(|| (0..others).for_each(|_| step(1)));
             }
-            (0..200_000).for_each(|_| step(1));
+            (0..own).for_each(|_| step(1));
         });
-        assert_eq!(biased.with(|v| v[7]), 201_001);
+        assert_eq!(biased.with(|v| v[7]), 1 + own + 2 * others);
     }
 }

@@ -184,6 +184,8 @@ impl<T> ReadMostly<T> {
 mod tests {
     use super::*;
 
+    const ROUNDS: u64 = if cfg!(miri) { 12 } else { 2000 };
+
     #[test]
     fn readers_see_whole_changes() {
         let pair = ReadMostly::new(vec![0u64; 64]);
@@ -201,7 +203,7 @@ mod tests {
                     }
                 });
             }
-            for round in 1..2000u64 {
+            for round in 1..ROUNDS {
                 pair.change(|values| {
                     // Now and then the memory itself is another one.
                     if round % 7 == 0 {
@@ -212,7 +214,7 @@ mod tests {
             }
             stop.store(true, Ordering::Relaxed);
         });
-        assert_eq!(pair.read()[63], 1999);
+        assert_eq!(pair.read()[63], ROUNDS - 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::{
     Datatype, ReduceOp, Request, check, count, portolan_shim_in_place, portolan_shim_type,
 };
 use crate::error::Result;
+use crate::watchdog::{Call, Inside};
 use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
@@ -78,6 +79,7 @@ impl Comm {
     /// # Safety
     /// `parent` must be a live communicator.
     pub unsafe fn dup_of(parent: CommHandle) -> Result<Comm> {
+        let _inside = Inside::enter(Call::CommDup, None);
         let mut raw = MaybeUninit::uninit();
         // SAFETY: the caller vouches for `parent`.
         unsafe {
@@ -95,6 +97,7 @@ impl Comm {
     /// A communicator of the ranks `members` (ranks of `self`, in this order).
     /// Collective over the members only. `tag` keeps concurrent creations apart.
     pub fn create_group(&self, members: &[usize], tag: i32) -> Result<Comm> {
+        let _inside = Inside::enter(Call::CommCreate, None);
         let ranks: Vec<c_int> = members.iter().map(|&r| r as c_int).collect();
         let mut raw = MaybeUninit::uninit();
         // SAFETY: all handles are live; the group is freed before returning.
@@ -143,6 +146,7 @@ impl Comm {
     /// Frees the communicator. Collective, once; pending requests on it must be
     /// done, and nothing may use it afterwards.
     pub fn free(&self) -> Result<()> {
+        let _inside = Inside::enter(Call::CommFree, None);
         let mut raw = self.raw;
         // SAFETY: the caller frees once and uses the communicator no more.
         check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")

@@ -12,6 +12,7 @@
 //! * [`Window`] is an RMA window in a permanent shared lock.
 //! * [`DerivedType`] describes strided and scattered memory.
 //! * `interpose` holds the `MPI_Init` that raises the thread level.
+//! * [`leave`] sees to it that a process does not leave the others waiting.
 //!
 //! Handles are integers in one MPI and pointers in the other. The newtypes here
 //! are `Send` and `Sync` because MPI itself is thread-safe at the level at which
@@ -23,6 +24,7 @@ mod datatype;
 pub mod dynamic;
 pub mod init;
 mod interpose;
+pub mod leave;
 pub mod p2p;
 mod request;
 mod window;

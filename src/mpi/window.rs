@@ -9,6 +9,7 @@ use super::{
     portolan_shim_win_null,
 };
 use crate::error::Result;
+use crate::watchdog::{Call, Inside};
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 
@@ -62,6 +63,7 @@ impl Window {
     /// # Safety
     /// The memory must stay mapped until [`Window::free`].
     pub unsafe fn create(comm: &Comm, base: *mut u8, len: usize) -> Result<Window> {
+        let _inside = Inside::enter(Call::WinCreate, None);
         // SAFETY: the shim returns a constant.
         let mut raw = unsafe { portolan_shim_win_null() };
         // SAFETY: the caller keeps the memory mapped. Errors at creation are
@@ -89,6 +91,7 @@ impl Window {
 
     /// Unlocks and frees. Collective, once; no operation may follow.
     pub fn free(&self) -> Result<()> {
+        let _inside = Inside::enter(Call::WinFree, None);
         let mut raw = self.raw;
         // SAFETY: the caller frees once and uses the window no more.
         unsafe {
@@ -265,6 +268,7 @@ impl Window {
 
     /// Waits until everything issued to `target` is done there.
     pub fn flush(&self, target: usize) -> Result<()> {
+        let _inside = Inside::enter(Call::WinFlush, Some(target));
         // SAFETY: the window is live and locked.
         check(unsafe { ffi::MPI_Win_flush(target as c_int, self.raw) }, "MPI_Win_flush")
     }
@@ -272,6 +276,7 @@ impl Window {
     /// Waits until the origin's buffers of everything issued to `target` may be
     /// used again.
     pub fn flush_local(&self, target: usize) -> Result<()> {
+        let _inside = Inside::enter(Call::WinFlushLocal, Some(target));
         // SAFETY: the window is live and locked.
         check(unsafe { ffi::MPI_Win_flush_local(target as c_int, self.raw) }, "MPI_Win_flush_local")
     }

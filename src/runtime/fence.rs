@@ -6,9 +6,9 @@ use crate::am::deliver::Rings;
 use crate::error::{Result, fail};
 use crate::mpi::p2p;
 use crate::path::Path;
-use crate::path::message::Messenger;
 use crate::peer::{DIRTY_MESSAGE, DIRTY_RMA};
 use crate::wait::Progress;
+use crate::watchdog::Standing;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -276,9 +276,6 @@ impl Progress for Engine {
     fn spin(&self) -> u32 {
         self.spin
     }
-    fn watchdog(&self) -> Duration {
-        self.config.watchdog
-    }
     fn nap(&self, nap: Duration) {
         match self.started_am().and_then(|am| Some((am, am.node.as_ref()?))) {
             Some((am, node)) => {
@@ -313,14 +310,7 @@ impl Progress for Engine {
             }
         }
     }
-    fn report(&self, what: &str, waited: Duration) {
-        let dirty: Vec<usize> = (0..self.size()).filter(|&r| self.peers[r].dirty() != 0).collect();
-        log::error!(
-            "[{}] has waited {:.1} s for {what}; unfinished towards ranks {dirty:?}, {} MPI \
-             requests outstanding",
-            self.rank(),
-            waited.as_secs_f64(),
-            self.messenger.as_ref().map_or(0, Messenger::outstanding)
-        );
+    fn report(&self, standing: &Standing<'_>) {
+        standing.report(&self.pending());
     }
 }

@@ -22,11 +22,13 @@ use crate::path::rma::TypeCache;
 use crate::peer::Peer;
 use crate::progress::ProgressThread;
 use crate::topology::Topology;
+use crate::watchdog::Watchdog;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 mod fence;
+mod report;
 mod start;
 
 /// The running engine of this process.
@@ -61,6 +63,7 @@ pub struct Engine {
     threadless: AtomicBool,
     spin: u32,
     thread: Mutex<Option<ProgressThread>>,
+    watchdog: Mutex<Option<Watchdog>>,
     am: OnceLock<Am>,
 }
 
@@ -109,6 +112,11 @@ pub fn is_running() -> bool {
 /// The engine, by reference count.
 pub fn current_arc() -> Result<Arc<Engine>> {
     OWNER.lock().clone().ok_or_else(not_running)
+}
+
+/// The engine by reference count, where there is one and nobody starts or stops it.
+pub(crate) fn try_current() -> Option<Arc<Engine>> {
+    OWNER.try_lock()?.clone()
 }
 
 impl Engine {

@@ -15,13 +15,14 @@ use crate::group::Group;
 use crate::memory::segment::Memory;
 use crate::memory::slab::Policy;
 use crate::mpi::init::{self, ThreadLevel};
-use crate::mpi::{Comm, CommHandle, Flavour, Window};
+use crate::mpi::{Comm, CommHandle, Flavour, Window, leave};
 use crate::path::message::Messenger;
 use crate::path::rma::TypeCache;
 use crate::peer::Peer;
 use crate::progress::ProgressThread;
 use crate::topology::Topology;
 use crate::wait::Boot;
+use crate::watchdog::{self, Watchdog};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -154,13 +155,17 @@ impl Engine {
         }
         let config = Config::from_env()?;
         start_log(&config);
+        watchdog::configure(&config);
         let started = init::start()?;
+        let watchdog = Watchdog::start(&config);
         // SAFETY: MPI runs, and the caller vouches for `comm`.
         let world = unsafe { Comm::dup_of(comm.unwrap_or_else(Comm::world_handle)) }?;
         WORLD_RANK.store(world.rank() + 1, Ordering::Relaxed);
         let engine = Arc::new(Engine::build(config, started, world)?);
         engine.start_thread()?;
+        *engine.watchdog.lock() = watchdog;
         init::at_finalize(host_finalizes)?;
+        leave::watch();
         CURRENT.store(Arc::as_ptr(&engine).cast_mut(), Ordering::Release);
         *owner = Some(engine.clone());
         Ok(engine)
@@ -201,6 +206,7 @@ impl Engine {
             // Polling longer is of use only with a core for every rank.
             spin: if on_node > cores { config.spin.min(20) } else { config.spin },
             thread: Mutex::new(None),
+            watchdog: Mutex::new(None),
             am: OnceLock::new(),
             topology,
             config,
@@ -317,7 +323,9 @@ impl Engine {
         for group in groups.iter().rev() {
             group.release_comm()?;
         }
-        self.free_messenger()
+        let freed = self.free_messenger();
+        drop(self.watchdog.lock().take());
+        freed
     }
 
     /// Takes in what is under way before the communicators go.

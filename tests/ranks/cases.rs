@@ -3,8 +3,8 @@
 use crate::child::Ctx;
 use crate::{
     am, am_errors, am_items, am_typed, am_typed_errors, anywhere, atomics, collectives, compose,
-    compose_life, consistency, driver, errors, fences, flood, groups, large, lifecycle, limits,
-    mutexes, progress, random, rpc, segments, threads,
+    compose_fuzz, compose_life, consistency, driver, errors, fences, flood, groups, large,
+    lifecycle, limits, lookups, mutexes, progress, random, rpc, segments, soak, threads, watchdog,
 };
 
 /// One way to run the engine.
@@ -195,6 +195,10 @@ fn always(_: &Config, _: usize) -> bool {
     true
 }
 
+fn once(c: &Config, _: usize) -> bool {
+    c.label == "default"
+}
+
 fn several(_: &Config, n: usize) -> bool {
     n > 1
 }
@@ -224,6 +228,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "odd_sizes", seconds: 60, on: always, run: segments::odd_sizes },
     Check { name: "random", seconds: 90, on: always, run: random::random },
     Check { name: "neighbours", seconds: 60, on: always, run: segments::neighbours },
+    Check { name: "lookups", seconds: 60, on: always, run: lookups::lookups },
     Check { name: "consistency", seconds: 60, on: always, run: consistency::consistency },
     Check { name: "stripes", seconds: 60, on: always, run: atomics::stripes },
     Check { name: "totals", seconds: 60, on: always, run: atomics::totals },
@@ -261,6 +266,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "compose_freed", seconds: 60, on: always, run: compose_life::freed },
     Check { name: "compose_errors", seconds: 60, on: always, run: compose_life::errors },
     Check { name: "compose_files", seconds: 60, on: always, run: compose_life::files },
+    Check { name: "compose_damaged", seconds: 60, on: once, run: compose_fuzz::damaged },
     Check { name: "compose_million", seconds: 60, on: always, run: compose::million },
     Check { name: "compose_neighbours", seconds: 60, on: always, run: compose::neighbours },
     Check { name: "rpc_calls", seconds: 60, on: always, run: rpc::calls },
@@ -286,6 +292,8 @@ pub const CHECKS: &[Check] = &[
 pub enum End {
     /// With success.
     Well,
+    /// With success, and these texts in the output.
+    Says(&'static [&'static str]),
     /// With failure, and these texts in the output.
     Fails(&'static [&'static str]),
     /// Not at all before its deadline, with these texts in the output.
@@ -474,6 +482,75 @@ pub const ALONE: &[Alone] = &[
         seconds: 5,
         end: End::Hangs(&["has waited", "barrier"]),
         run: lifecycle::hang_on_purpose,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_ends",
+        label: "a rank that never comes",
+        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
+        seconds: 20,
+        end: End::Fails(&[" has waited 0.", "without rank 1", "PORTOLAN_WATCHDOG_ABORT"]),
+        run: lifecycle::hang_on_purpose,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_mutex",
+        label: "a rank that keeps a mutex",
+        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
+        seconds: 20,
+        end: End::Fails(&[" has waited 0.", "mutex 0 of rank 0, which rank 1 holds"]),
+        run: watchdog::held_mutex,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_stopped",
+        label: "path=message a rank that is stopped",
+        env: &[
+            ("PORTOLAN_PATH", "message"),
+            ("PORTOLAN_WATCHDOG", "0.5"),
+            ("PORTOLAN_WATCHDOG_ABORT", "1.5"),
+        ],
+        seconds: 20,
+        end: End::Fails(&[" has waited 0.", "Get with rank 1", "requests", "the job ends"]),
+        run: watchdog::stopped_peer,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_asked",
+        label: "SIGUSR1",
+        seconds: 20,
+        end: End::Says(&[
+            "[1] waits in no call of the library (asked by SIGUSR1)",
+            "without rank 1 (asked by SIGUSR1)",
+        ]),
+        run: watchdog::asked,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_patient",
+        label: "path=message a wait that serves others",
+        env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_WATCHDOG_ABORT", "1")],
+        seconds: 20,
+        run: watchdog::served_meanwhile,
+        ..ALONE_BASE
+    },
+    Alone { name: "soak", label: "default", ranks: 3, quick: false, run: soak::soak, ..ALONE_BASE },
+    Alone {
+        name: "soak_message",
+        label: "path=message",
+        ranks: 3,
+        env: MESSAGE,
+        quick: false,
+        run: soak::soak,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "soak_nodes",
+        label: "node_size=2",
+        ranks: 4,
+        env: &[("PORTOLAN_NODE_SIZE", "2")],
+        quick: false,
+        run: soak::soak,
         ..ALONE_BASE
     },
     Alone {

@@ -11,6 +11,7 @@
 
 use crate::cases::{self, Alone, Check, Config, End};
 use crate::job::{self, Ended, Job};
+use crate::soak;
 use portolan::mpi::Flavour;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -194,6 +195,7 @@ impl Driver {
         } else if self.args.full {
             env.push(("PORTOLAN_TEST_FULL".into(), "1".into()));
         }
+        env.push((soak::SECONDS.into(), soak::seconds().to_string()));
         env
     }
 
@@ -272,7 +274,9 @@ impl Driver {
             spec: format!("alone:{}", alone.name),
             wrap: alone.wrap.map(String::from),
         };
-        let ended = job::run(&job, &self.dir, |_| Duration::from_secs(alone.seconds));
+        let soaks = if alone.name.starts_with("soak") { soak::seconds() } else { 0 };
+        let limit = Duration::from_secs(alone.seconds + soaks);
+        let ended = job::run(&job, &self.dir, |_| limit);
         let says = |texts: &[&str]| -> Result<(), String> {
             match texts.iter().find(|t| !ended.output.contains(**t)) {
                 Some(missing) => Err(format!("the output does not say '{missing}'")),
@@ -280,8 +284,9 @@ impl Driver {
             }
         };
         let verdict = match alone.end {
-            End::Well if ended.well() => Ok(()),
-            End::Well => Err(reason(&ended)),
+            End::Well | End::Says(_) if !ended.well() => Err(reason(&ended)),
+            End::Well => Ok(()),
+            End::Says(texts) => says(texts),
             End::Fails(_) if ended.timed_out => Err("hung instead of failing".into()),
             End::Fails(_) if ended.code == Some(0) => Err("succeeded, but must fail".into()),
             End::Fails(texts) => says(texts),

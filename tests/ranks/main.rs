@@ -26,6 +26,7 @@ mod cases;
 mod child;
 mod collectives;
 mod compose;
+mod compose_fuzz;
 mod compose_life;
 mod consistency;
 mod driver;
@@ -37,6 +38,7 @@ mod job;
 mod large;
 mod lifecycle;
 mod limits;
+mod lookups;
 mod model;
 mod mutexes;
 mod progress;
@@ -44,7 +46,9 @@ mod random;
 mod rng;
 mod rpc;
 mod segments;
+mod soak;
 mod threads;
+mod watchdog;
 
 fn main() -> std::process::ExitCode {
     match std::env::var(job::SPEC) {

@@ -338,6 +338,10 @@ impl Engine {
                 }
                 drop(lock);
                 let word = state.granted(me);
+                let what = || match state.holder() {
+                    Some(holder) => format!("{}, which rank {holder} holds", what()),
+                    None => what(),
+                };
                 wait::while_equal(self, &what, word, 0, None)
             }
             Path::Message => {

@@ -29,6 +29,11 @@ impl State {
         unsafe { &*self.words.add(i) }
     }
 
+    /// Who holds the mutex.
+    pub fn holder(&self) -> Option<usize> {
+        (self.word(0).load(Ordering::Relaxed) as usize).checked_sub(1)
+    }
+
     pub fn granted(&self, rank: usize) -> &AtomicU32 {
         self.word(FIXED + 2 * rank + 1)
     }

@@ -256,6 +256,9 @@ pub unsafe extern "C" fn ARMCI_Group_create_child(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
     or_abort("ARMCI_Group_free", |engine| {
+        if group.is_null() {
+            fail!(Argument, "the group is null");
+        }
         // SAFETY: the caller vouches for the group.
         let given = unsafe { &mut *group };
         if key(given.comm) == key(Comm::null_handle()) {

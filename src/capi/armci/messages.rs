@@ -81,7 +81,8 @@ fn receive(
 ) -> Result<(usize, usize)> {
     let comm = groups::message_comm()?;
     let mut matched = None;
-    wait::until(engine, &|| format!("a message of rank {from:?} with tag {tag}"), || {
+    let whose = || from.map_or("any rank".to_string(), |from| format!("rank {from}"));
+    wait::until(engine, &|| format!("a message of {} with tag {tag}", whose()), || {
         matched = p2p::improbe(&comm, from, Some(tag))?;
         Ok(matched.is_some())
     })?;

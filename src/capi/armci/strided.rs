@@ -3,7 +3,7 @@
 use super::types::{self, ArmciHandle};
 use super::{handles, twin};
 use crate::capi::boundary::{abort, code};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::path::kernel;
 use crate::transfer::Kind;
@@ -138,9 +138,19 @@ twin! {
 ///
 /// # Safety
 /// The arrays must have the lengths that `levels` says.
-unsafe fn packing(stride_arr: *const c_int, count: *const c_int, levels: c_int) -> Result<Shape> {
+unsafe fn packing(
+    ptr: *mut c_void,
+    buf: *mut c_char,
+    stride_arr: *const c_int,
+    count: *const c_int,
+    levels: c_int,
+) -> Result<Shape> {
     // SAFETY: passed on from the caller.
-    Ok(unsafe { types::shape(stride_arr, stride_arr, count, levels) }?.packed_remote())
+    let shape = unsafe { types::shape(stride_arr, stride_arr, count, levels) }?.packed_remote();
+    if shape.bytes() > 0 && (ptr.is_null() || buf.is_null()) {
+        fail!(Argument, "an address is null, but {} bytes are to move", shape.bytes());
+    }
+    Ok(shape)
 }
 
 /// Writes strided memory at `ptr` into `buf`, packed.
@@ -156,7 +166,7 @@ pub unsafe extern "C" fn armci_write_strided(
     buf: *mut c_char,
 ) {
     // SAFETY: passed on from the caller.
-    match unsafe { packing(stride_arr, count, stride_levels) } {
+    match unsafe { packing(ptr, buf, stride_arr, count, stride_levels) } {
         // SAFETY: the caller vouches for both sides.
         Ok(shape) => unsafe { kernel::copy(ptr.cast(), buf.cast(), &shape, true) },
         Err(error) => abort(&error.in_call("armci_write_strided").to_string(), 1),
@@ -176,7 +186,7 @@ pub unsafe extern "C" fn armci_read_strided(
     buf: *mut c_char,
 ) {
     // SAFETY: passed on from the caller.
-    match unsafe { packing(stride_arr, count, stride_levels) } {
+    match unsafe { packing(ptr, buf, stride_arr, count, stride_levels) } {
         // SAFETY: the caller vouches for both sides.
         Ok(shape) => unsafe { kernel::copy(buf.cast(), ptr.cast(), &shape, false) },
         Err(error) => abort(&error.in_call("armci_read_strided").to_string(), 1),

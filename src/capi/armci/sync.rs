@@ -5,7 +5,7 @@ use super::twin;
 use super::types::{self, ArmciGroup, ArmcixMutexes};
 use crate::atomics::Rmw;
 use crate::atomics::mutex::MutexSet;
-use crate::capi::boundary::{code, guard, or_abort, reported, value};
+use crate::capi::boundary::{code, guard, or_abort, reported};
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::runtime::{Engine, current};
 use crate::wait::Progress;
@@ -242,10 +242,15 @@ pub extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc:
     })
 }
 
-/// Whether a rank shares memory with the caller.
+/// Whether a rank shares memory with the caller; one that is none does not.
 #[unsafe(no_mangle)]
 pub extern "C" fn ARMCI_Same_node(proc: c_int) -> c_int {
-    value("ARMCI_Same_node", |engine| {
+    let no = |error: &Error| {
+        reported(error);
+        0
+    };
+    guard("ARMCI_Same_node", no, || {
+        let engine = current()?;
         let rank = types::rank(proc)?;
         engine.check_rank(rank)?;
         Ok(c_int::from(engine.topology.same_node(engine.rank(), rank)))

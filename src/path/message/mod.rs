@@ -38,6 +38,7 @@ use crate::memory::slab::Slab;
 use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::peer::Tally;
 use crate::runtime::Engine;
+use crate::watchdog::{self, Event};
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -255,6 +256,8 @@ impl Messenger {
             core.requests.poll(&mut done)?;
             busy |= !done.is_empty();
             for completed in done {
+                let answer = !matches!(completed.tag, Action::Sent(_) | Action::Left { .. });
+                watchdog::note(if answer { Event::Answer } else { Event::Left }, usize::MAX);
                 self.complete(engine, core, completed.tag, completed.bytes)?;
             }
         }
@@ -267,6 +270,7 @@ impl Messenger {
         for _ in 0..PER_POLL {
             let Some(arrived) = core.inbox.take()? else { break };
             busy = true;
+            watchdog::note(Event::Request, arrived.source);
             let message = &arrived.buffer[..arrived.bytes];
             let accepted = self.accept(engine, core, arrived.source, message);
             core.inbox.give_back(&self.requests, arrived.buffer)?;

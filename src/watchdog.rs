@@ -1,0 +1,443 @@
+//! Where a rank stands: reported when a wait takes too long, and when asked.
+//!
+//! A wait that sees no progress for `PORTOLAN_WATCHDOG` seconds reports itself, and
+//! again after twice that time, and so on. So does one that has lasted ten times as
+//! long although other things went on. A report names the call, what it waits for and
+//! of whom, what is pending towards each rank, and the last progress. A wait that sees no
+//! progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
+//!
+//! `SIGUSR1` asks for the same at any time. A wait answers for itself; where none
+//! does, the thread of this module answers for a rank that computes. The handler is
+//! put in place only where the program has none of its own.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `signal` | the handler of `SIGUSR1`, and the bell that it rings |
+//! | `inside` | blocking calls of MPI, on which the thread of this module looks |
+//! | `stack` | which call of the library, and who called it |
+//!
+//! **Cost.** Nothing where nothing waits. A wait loads two words when it begins and
+//! stores two when it ends; each message that is handled stores two. What a report
+//! says of the call is read from the stack when the report is made.
+
+mod inside;
+mod signal;
+mod stack;
+
+pub(crate) use inside::{Call, Inside};
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Milliseconds after which a wait reports itself, and after which it ends the job.
+static PATIENCE: AtomicU64 = AtomicU64::new(NEVER);
+static FATAL: AtomicU64 = AtomicU64::new(NEVER);
+/// Some hundred years.
+const NEVER: u64 = 1 << 43;
+
+/// A wait that has lasted so many times the patience reports itself, whatever else
+/// went on.
+const LONG: u32 = 10;
+/// How long a wait gets to answer before the rank counts as computing.
+const TO_ANSWER: Duration = Duration::from_millis(200);
+/// How long other ranks get to report before the job ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Something that happened on this rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Event {
+    /// A wait has ended.
+    Waited = 1,
+    /// A request of a rank was handled.
+    Request,
+    /// An answer, or bytes, have come.
+    Answer,
+    /// A message has left.
+    Left,
+    /// An active message of a rank has come.
+    Message,
+}
+
+/// When, in milliseconds of the monotonic clock, and what: an event and a rank.
+static LAST_AT: AtomicU64 = AtomicU64::new(0);
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+fn coarse_ms() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes the structure that it is given.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
+/// Notes that something happened. `rank` is whose doing it was; `usize::MAX` is
+/// nobody's.
+#[inline]
+pub(crate) fn note(event: Event, rank: usize) {
+    let rank = u64::from(u32::try_from(rank).unwrap_or(u32::MAX));
+    LAST.store((event as u64) << 32 | rank, Ordering::Relaxed);
+    LAST_AT.store(coarse_ms(), Ordering::Relaxed);
+}
+
+fn last_progress() -> String {
+    let last = LAST.load(Ordering::Relaxed);
+    let ago = coarse_ms().saturating_sub(LAST_AT.load(Ordering::Relaxed)) as f64 / 1000.0;
+    let of = match last as u32 {
+        u32::MAX => String::new(),
+        rank => format!(" of rank {rank}"),
+    };
+    let what = match last >> 32 {
+        0 => return "no progress yet".into(),
+        e if e == Event::Waited as u64 => "a wait ended".to_string(),
+        e if e == Event::Request as u64 => format!("a request{of} was handled"),
+        e if e == Event::Answer as u64 => "an answer came".into(),
+        e if e == Event::Left as u64 => "a message left".into(),
+        _ => format!("an active message{of} came"),
+    };
+    format!("last progress {ago:.1} s ago: {what}")
+}
+
+/// Why a wait reports itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Nothing has happened for long.
+    Stalled,
+    /// So long that the job is to end.
+    Fatal,
+    /// It has lasted long, though other things happened.
+    Slow,
+    /// A signal asked.
+    Asked,
+}
+
+/// A wait, as a report sees it.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    /// Why it reports itself.
+    pub cause: Cause,
+    /// What it waits for.
+    pub what: &'a str,
+    /// Since it began.
+    pub waited: Duration,
+    /// Since something happened.
+    pub idle: Duration,
+}
+
+impl Standing<'_> {
+    /// Writes the report, with what is `pending`; ends the job where it must.
+    pub fn report(&self, pending: &str) {
+        let rank = rank();
+        let stack = stack::Stack::here();
+        let during = match self.cause {
+            Cause::Stalled | Cause::Fatal => "nothing happened meanwhile",
+            Cause::Slow => "other things went on meanwhile",
+            Cause::Asked => "asked by SIGUSR1",
+        };
+        let text = format!(
+            "{rank}{} has waited {:.1} s for {} ({during})\n    {}\n    pending: {pending}\n    \
+             called by {}",
+            stack.call,
+            self.waited.as_secs_f64(),
+            self.what,
+            last_progress(),
+            stack.callers
+        );
+        say(self.cause, &text);
+        if self.cause == Cause::Fatal {
+            // Others that hang with this rank are to say so too.
+            std::thread::sleep(LAST_WORDS);
+            say_last(&stack.call, self.idle, self.what);
+            crate::mpi::init::abort(ErrorKind::State.code());
+        }
+    }
+}
+
+fn rank() -> String {
+    crate::runtime::world_rank().map_or(String::new(), |rank| format!("[{rank}] "))
+}
+
+fn say(cause: Cause, text: &str) {
+    match cause {
+        // Who asks is to get an answer, whatever the level of the log.
+        Cause::Asked => eprintln!("{text}"),
+        _ => log::error!("{text}"),
+    }
+}
+
+/// What a wait keeps for its reports.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    begun: Option<Instant>,
+    answered: u32,
+    patience: Duration,
+    fatal: Duration,
+    reports: u32,
+    slow_reports: u32,
+}
+
+impl Watch {
+    /// At the beginning of a wait.
+    #[inline]
+    pub fn new() -> Watch {
+        Watch {
+            begun: None,
+            answered: signal::answered(),
+            patience: Duration::from_millis(PATIENCE.load(Ordering::Relaxed)),
+            fatal: Duration::from_millis(FATAL.load(Ordering::Relaxed)),
+            reports: 0,
+            slow_reports: 0,
+        }
+    }
+
+    /// Something happened.
+    #[inline]
+    pub fn progressed(&mut self) {
+        self.reports = 0;
+    }
+
+    /// Called between polls; what there is to report, with the time since the wait
+    /// began. `since` is when something happened last.
+    #[inline]
+    pub fn look(&mut self, since: Instant, now: Instant) -> Option<(Cause, Duration)> {
+        let begun = *self.begun.get_or_insert(since);
+        let waited = now - begun;
+        if signal::asked() != self.answered {
+            self.answered = signal::answer();
+            return Some((Cause::Asked, waited));
+        }
+        if waited < self.patience.min(self.fatal) {
+            return None;
+        }
+        self.grown_old(now - since, waited).map(|cause| (cause, waited))
+    }
+
+    #[cold]
+    fn grown_old(&mut self, idle: Duration, waited: Duration) -> Option<Cause> {
+        if idle >= self.fatal {
+            return Some(Cause::Fatal);
+        }
+        let due = |reports: u32| self.patience * (1 << reports.min(16));
+        if idle >= due(self.reports) {
+            self.reports += 1;
+            // The next one is due whether or not something happens until then.
+            while waited >= due(self.slow_reports) * LONG {
+                self.slow_reports += 1;
+            }
+            return Some(Cause::Stalled);
+        }
+        if waited >= due(self.slow_reports) * LONG {
+            self.slow_reports += 1;
+            return Some(Cause::Slow);
+        }
+        None
+    }
+}
+
+/// Takes the settings over; they also hold for waits while the engine starts.
+pub(crate) fn configure(config: &Config) {
+    let ms = |time: Duration| match time.as_millis() as u64 {
+        0 => NEVER,
+        ms => ms.min(NEVER),
+    };
+    PATIENCE.store(ms(config.watchdog), Ordering::Relaxed);
+    FATAL.store(ms(config.watchdog_abort), Ordering::Relaxed);
+}
+
+fn say_last(call: &str, idle: Duration, what: &str) {
+    eprintln!(
+        "{}{call}: no progress for {:.1} s in waiting for {what}; the job ends, as \
+         PORTOLAN_WATCHDOG_ABORT asks",
+        rank(),
+        idle.as_secs_f64()
+    );
+}
+
+/// The thread that answers for a rank that computes, and looks after those that block
+/// in MPI.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// Starts the thread, and puts the handler of the signal in place where the program
+    /// has none; `None` where the watchdog is off.
+    pub fn start(config: &Config) -> Option<Watchdog> {
+        let (patience, fatal) = (config.watchdog, config.watchdog_abort);
+        if patience.is_zero() && fatal.is_zero() {
+            return None;
+        }
+        signal::open();
+        if !patience.is_zero() {
+            signal::install();
+        }
+        let started = std::thread::Builder::new()
+            .name("portolan-watch".into())
+            .stack_size(256 << 10)
+            .spawn(move || {
+                crate::progress::quiet_signals();
+                watch();
+            });
+        match started {
+            Ok(handle) => Some(Watchdog { handle: Some(handle) }),
+            Err(error) => {
+                signal::close();
+                let text = format!("there is no thread for the watchdog: {error}");
+                log::warn!("{}", Error::new(ErrorKind::Memory, text));
+                None
+            }
+        }
+    }
+}
+
+/// Takes the handler away and ends the thread.
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        signal::close();
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
+}
+
+fn watch() {
+    let limit = |ms: &AtomicU64| Duration::from_millis(ms.load(Ordering::Relaxed));
+    let (patience, fatal) = (limit(&PATIENCE), limit(&FATAL));
+    let look_every = (patience.min(fatal) / 4).max(Duration::from_millis(50));
+    // What was reported already: when the call began, and how often.
+    let mut reported: Vec<(u64, u32)> = Vec::new();
+    while signal::wait(look_every) {
+        if signal::asked() != signal::answered() {
+            answer();
+        }
+        let stuck = inside::all();
+        reported.retain(|(since, _)| stuck.iter().any(|s| s.since == *since));
+        for call in stuck {
+            let lasts = Duration::from_millis(coarse_ms().saturating_sub(call.since));
+            if lasts < patience.min(fatal) {
+                continue;
+            }
+            let at = reported.iter().position(|(since, _)| *since == call.since);
+            let at = at.unwrap_or_else(|| {
+                reported.push((call.since, 0));
+                reported.len() - 1
+            });
+            let ends = lasts >= fatal;
+            if ends || lasts >= patience * (1 << reported[at].1.min(16)) {
+                reported[at].1 += 1;
+                say(Cause::Stalled, &describe(&blocked(&call, lasts)));
+            }
+            if ends {
+                std::thread::sleep(LAST_WORDS);
+                say_last("a call", lasts, &call.what);
+                abort_around_mpi();
+            }
+        }
+    }
+}
+
+fn blocked(call: &inside::Stuck, lasts: Duration) -> String {
+    format!("a call has been {:.1} s in {}", lasts.as_secs_f64(), call.what)
+}
+
+fn describe(what: &str) -> String {
+    // While the engine starts or stops there is none to ask.
+    let pending = crate::runtime::try_current().map_or("unknown".into(), |e| e.pending());
+    format!("{}{what}\n    {}\n    pending: {pending}", rank(), last_progress())
+}
+
+/// Answers a question where no wait does.
+fn answer() {
+    let asked = signal::asked();
+    let begun = Instant::now();
+    while signal::answered() != asked {
+        if begun.elapsed() >= TO_ANSWER {
+            signal::answer();
+            let what = match inside::all().first() {
+                Some(call) => {
+                    let lasts = coarse_ms().saturating_sub(call.since);
+                    blocked(call, Duration::from_millis(lasts))
+                }
+                None => "waits in no call of the library".into(),
+            };
+            say(Cause::Asked, &describe(&format!("{what} (asked by SIGUSR1)")));
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends the job although another thread blocks in MPI, perhaps with MPI's lock: when
+/// the abort does not get through, this process ends, which its launcher notices.
+fn abort_around_mpi() -> ! {
+    let code = ErrorKind::State.code();
+    std::thread::spawn(move || crate::mpi::init::abort(code));
+    std::thread::sleep(LAST_WORDS);
+    // SAFETY: ends the process without any clean-up, which might wait.
+    unsafe { libc::_exit(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_come_ever_later_and_start_anew_after_progress() {
+        let mut watch = Watch { patience: Duration::from_secs(1), ..Watch::new() };
+        let since = Instant::now();
+        let mut at = |since, s: f64| {
+            let now = since + Duration::from_secs_f64(s);
+            watch.look(since, now).map(|(cause, _)| cause)
+        };
+        assert_eq!(at(since, 0.9), None);
+        assert_eq!(at(since, 1.0), Some(Cause::Stalled));
+        assert_eq!(at(since, 1.9), None);
+        assert_eq!(at(since, 2.0), Some(Cause::Stalled));
+        assert_eq!(at(since, 3.9), None);
+        assert_eq!(at(since, 4.0), Some(Cause::Stalled));
+        let later = since + Duration::from_secs(5);
+        watch.progressed();
+        let mut at = |s: f64| {
+            let now = later + Duration::from_secs_f64(s);
+            watch.look(later, now).map(|(cause, _)| cause)
+        };
+        assert_eq!(at(0.5), None);
+        assert_eq!(at(1.0), Some(Cause::Stalled));
+    }
+
+    #[test]
+    fn the_time_to_end_the_job_is_counted_from_the_last_progress() {
+        let limits = (Duration::from_secs(1), Duration::from_secs(3));
+        let mut watch = Watch { patience: limits.0, fatal: limits.1, ..Watch::new() };
+        let begun = Instant::now();
+        let at = |s| begun + Duration::from_secs_f64(s);
+        assert_eq!(watch.look(begun, at(2.9)).map(|r| r.0), Some(Cause::Stalled));
+        watch.progressed();
+        assert_eq!(watch.look(at(2.95), at(3.5)), None);
+        assert_eq!(watch.look(at(2.95), at(6.0)).map(|r| r.0), Some(Cause::Fatal));
+    }
+
+    #[test]
+    fn a_long_wait_that_sees_other_things_reports_itself_too() {
+        let mut watch = Watch { patience: Duration::from_secs(1), ..Watch::new() };
+        let begun = Instant::now();
+        let mut causes = Vec::new();
+        for tenth in 0..250u64 {
+            let now = begun + Duration::from_millis(100 * tenth);
+            watch.progressed();
+            causes.extend(watch.look(now, now).map(|(cause, _)| (tenth, cause)));
+        }
+        assert_eq!(causes, [(100, Cause::Slow), (200, Cause::Slow)]);
+    }
+
+    #[test]
+    fn progress_is_told_with_its_rank() {
+        note(Event::Request, 3);
+        assert!(last_progress().contains("a request of rank 3 was handled"));
+        note(Event::Waited, usize::MAX);
+        assert!(last_progress().ends_with("a wait ended"));
+    }
+}

@@ -1,0 +1,185 @@
+/*
+ * invalid.c - bad input to every call of armci.h, from tables.
+ *
+ *   invalid               calls that return a code: each call that moves data with each fault
+ *                         that it can meet, before, within and after ARMCI's life
+ *   invalid list          the calls that must end the job, a line `case call` each
+ *   invalid CASE          one of them: EXPECT-ABORT, no FAIL, a status other than 0, and a
+ *                         message that names the call
+ *   invalid markdown      the tables as docs/errors.md has them; needs no launcher
+ *
+ * A refused call changes no memory, here or there, and leaves a text of its error.
+ */
+#include "check.h"
+#include "invalid_calls.h"
+#include "invalid_others.h"
+
+static int moving_cases = 0;
+
+/* One call with one fault; nothing may change. */
+static void refused(const struct call *call, const struct fault *fault, int code)
+{
+  struct input in;
+  int rc;
+  good_input(&in);
+  fault->spoil(&in);
+  memcpy(before, here, sizeof here);
+  rc = call->run(&in);
+  CHECK(rc == code, "%s with %s returned %d, expected %d (%s)", call->name, fault->name, rc, code,
+        portolan_last_error());
+  CHECK(strstr(portolan_last_error(), call->name) != NULL, "%s with %s: the error '%s' does not name the call",
+        call->name, fault->name, portolan_last_error());
+  CHECK_BYTES(here, before, sizeof here, "%s with %s: local memory", call->name, fault->name);
+  if (call->traits & HANDLE)
+    CHECK_EQ(ARMCI_Wait(&handle), code == PORTOLAN_ERR_STATE ? PORTOLAN_ERR_STATE : ARMCI_SUCCESS);
+  moving_cases++;
+}
+
+static void moving(void)
+{
+  for (const struct call *call = calls; call->name; call++)
+    for (const struct fault *fault = faults; fault->name; fault++)
+      if (call->traits & fault->traits)
+        refused(call, fault, fault->code);
+}
+
+static void outside_its_life(void *far)
+{
+  static const struct fault none = { "no ARMCI", 0, PORTOLAN_ERR_STATE, untouched };
+  segment = far;
+  for (const struct call *call = calls; call->name; call++)
+    refused(call, &none, PORTOLAN_ERR_STATE);
+}
+
+/* The good input must be good, or the table shows nothing. */
+static void good(void)
+{
+  for (const struct call *call = calls; call->name; call++) {
+    struct input in;
+    good_input(&in);
+    CHECK(call->run(&in) == ARMCI_SUCCESS, "%s with good input failed: %s", call->name, portolan_last_error());
+    if (call->traits & HANDLE)
+      CHECK_OK(ARMCI_Wait(&handle));
+  }
+}
+
+static void others(void)
+{
+  for (const struct other *o = other_calls; o->call; o++)
+    CHECK(o->run(), "%s with %s: not '%s' (%s)", o->call, o->fault, o->outcome, portolan_last_error());
+}
+
+/* ---------------------------------------------------------------- documents */
+
+static const char *code_name(int code)
+{
+  static const char *names[] = { "`ARMCI_SUCCESS`", "`PORTOLAN_ERR_ARG`", "`PORTOLAN_ERR_RANK`",
+    "`PORTOLAN_ERR_ADDRESS`", "`PORTOLAN_ERR_MEMORY`", "`PORTOLAN_ERR_STATE`", "`PORTOLAN_ERR_HANDLE`",
+    "`PORTOLAN_ERR_TYPE`", "`PORTOLAN_ERR_MPI`", "`PORTOLAN_ERR_INTERNAL`" };
+  return names[code];
+}
+
+static void markdown(void)
+{
+  printf("# Bad input to armci.h\n\n"
+         "What each call does with arguments that are wrong. tests/c/invalid.c tests every line, and this\n"
+         "page is what `invalid markdown` prints. A call that is refused changes no memory; its text is\n"
+         "`portolan_last_error()`, and goes to standard error. The other interfaces have tables of their\n"
+         "codes in their headers.\n\n"
+         "## Calls that move data\n\nAll are");
+  for (const struct call *call = calls; call->name; call++)
+    printf("%s %s", call == calls ? "" : ",", call->name + strlen("ARMCI_"));
+  printf(".\n\n| fault | calls | result |\n|---|---|---|\n");
+  for (const struct fault *fault = faults; fault->name; fault++) {
+    const char *separator = "";
+    printf("| %s | %s", fault->name, fault->traits == ANY ? "all" : "");
+    for (const struct call *call = calls; call->name && fault->traits != ANY; call++)
+      if (call->traits & fault->traits) {
+        printf("%s%s", separator, call->name + strlen("ARMCI_"));
+        separator = ", ";
+      }
+    printf(" | %s |\n", code_name(fault->code));
+  }
+  printf("| before ARMCI_Init, after ARMCI_Finalize | all | %s |\n", code_name(PORTOLAN_ERR_STATE));
+  printf("\n## Other calls that return something\n\n| call | fault | result |\n|---|---|---|\n");
+  for (const struct other *o = other_calls; o->call; o++)
+    printf("| %s | %s | %s |\n", o->call, o->fault, o->outcome);
+  printf("\n## Calls that end the job\n\nThey return nothing that could be tested; the message names the call, the rank\n"
+         "and the value, and all ranks end with a status other than 0.\n\n| call | fault |\n|---|---|\n");
+  for (const struct fatal *f = fatal_calls; f->name; f++)
+    printf("| %s | %s |\n", f->call, f->fault);
+}
+
+static int run_fatal(const struct fatal *fatal, int *argc, char ***argv)
+{
+  check_start_mpi(fatal->name, argc, argv);
+  right = (me + 1) % nproc;
+  if (fatal->who != EARLY) {
+    CHECK_OK(ARMCI_Init());
+    make_segments();
+    if (fatal->who != LATE)
+      make_groups();
+    ARMCI_Barrier();
+  }
+  if (fatal->who == LATE) {
+    drop_segments();
+    CHECK_OK(ARMCI_Finalize());
+  }
+  if (me == 0) {
+    printf("EXPECT-ABORT %s\n", fatal->name);
+    check_linger();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (fatal->who != ONE || me == nproc - 1) {
+    fatal->run();
+    printf("FAIL invalid %s: %s returned on rank %d\n", fatal->name, fatal->call, me);
+    fflush(stdout);
+  }
+  if (ARMCI_Initialized())
+    ARMCI_Barrier();
+  MPI_Finalize();
+  return 0;
+}
+
+int main(int argc, char **argv)
+{
+  if (argc > 1 && strcmp(argv[1], "markdown") == 0)
+    return markdown(), 0;
+  if (argc > 1 && strcmp(argv[1], "list") == 0) {
+    for (const struct fatal *f = fatal_calls; f->name; f++)
+      printf("%s %s\n", f->name, f->call);
+    return 0;
+  }
+  if (argc > 1) {
+    for (const struct fatal *f = fatal_calls; f->name; f++)
+      if (strcmp(argv[1], f->name) == 0)
+        return run_fatal(f, &argc, &argv);
+    return printf("FAIL invalid: no such case\n"), 0;
+  }
+  check_start_mpi("invalid", &argc, &argv);
+  right = (me + 1) % nproc;
+  check_fill(here, 3, sizeof here);
+  outside_its_life(here);
+  check_fill(here, 3, sizeof here);
+
+  CHECK_OK(ARMCI_Init());
+  make_segments();
+  make_groups();
+  good();
+  ARMCI_Barrier();
+  check_fill(here, 3, sizeof here);
+  memcpy(all_segments[me], there, sizeof there);
+  ARMCI_Barrier();
+  moving();
+  ARMCI_Barrier();
+  CHECK_BYTES(all_segments[me], there, sizeof there, "the segment after refused calls");
+  others();
+  drop_groups();
+  void *far = segment;
+  drop_segments();
+  CHECK_OK(ARMCI_Finalize());
+  outside_its_life(far);
+  if (me == 0)
+    printf("%d calls of %d with faults were refused\n", moving_cases, (int)(sizeof calls / sizeof calls[0]) - 1);
+  return check_end_mpi();
+}

@@ -1,0 +1,268 @@
+/*
+ * invalid_calls.h - the calls of armci.h that move data, and what can be wrong with their
+ * arguments: two tables, of which invalid.c forms all pairs that make sense.
+ */
+#ifndef INVALID_CALLS_H
+#define INVALID_CALLS_H
+
+#include <limits.h>
+
+enum { ROOM = 256 };
+
+static void **all_segments, **freed_segment;
+static char *segment, *freed;       /* of the rank to the right */
+static int right;
+static unsigned char here[ROOM], before[ROOM], there[ROOM];
+static void *own_freed;             /* what this rank had there */
+static long outside[4];             /* lies in no segment */
+static armci_hdl_t handle;
+
+/* The arguments of all calls: 16 bytes, as one block or as two. */
+struct input {
+  void *local, *remote, *scale;
+  int bytes, proc, type, operation;
+  int levels, *count, *local_stride, *remote_stride;
+  int counts[2], local_strides[1], remote_strides[1];
+  void *locals[2], *remotes[2];
+  void **local_blocks, **remote_blocks;
+  int block, blocks, sets;
+  int no_sets;                      /* no array of sets */
+  int *flag;
+};
+
+static void good_input(struct input *in)
+{
+  static long one = 1;
+  memset(in, 0, sizeof *in);
+  in->local = here;
+  in->remote = segment;
+  in->scale = &one;
+  in->bytes = 16;
+  in->proc = right;
+  in->type = ARMCI_ACC_LNG;
+  in->operation = ARMCI_FETCH_AND_ADD_LONG;
+  in->levels = 1;
+  in->count = in->counts;
+  in->local_stride = in->local_strides;
+  in->remote_stride = in->remote_strides;
+  in->counts[0] = 8;
+  in->counts[1] = 2;
+  in->local_strides[0] = in->remote_strides[0] = 16;
+  in->local_blocks = in->locals;
+  in->remote_blocks = in->remotes;
+  in->block = 8;
+  in->blocks = 2;
+  in->sets = 1;
+  in->flag = (int *)(void *)(segment + 128);
+  ARMCI_INIT_HANDLE(&handle);
+}
+
+/* The sets of blocks; those of a get go the other way. */
+static armci_giov_t *sets(struct input *in, int get)
+{
+  static armci_giov_t set;
+  in->locals[0] = in->local;
+  in->locals[1] = in->local ? (char *)in->local + 16 : NULL;
+  in->remotes[0] = in->remote;
+  in->remotes[1] = in->remote ? (char *)in->remote + 16 : NULL;
+  set.src_ptr_array = get ? in->remote_blocks : in->local_blocks;
+  set.dst_ptr_array = get ? in->local_blocks : in->remote_blocks;
+  set.bytes = in->block;
+  set.ptr_array_len = in->blocks;
+  return in->no_sets ? NULL : &set;
+}
+
+/* What a call has, and so what can be wrong with it. */
+enum {
+  ANY = 1,                          /* a rank and a remote address */
+  LOCAL = 2,                        /* a local address */
+  PLAIN = 4,                        /* a length */
+  STRIDED = 8,
+  VECTOR = 16,
+  ACC = 32,                         /* items of a type */
+  RMW = 64,
+  FLAG = 128,
+  HANDLE = 256,
+  VALUE = 512
+};
+
+struct call {
+  const char *name;
+  int traits;
+  int (*run)(struct input *in);
+};
+
+#define RUN(name, expression) static int run_##name(struct input *in) { return expression; }
+#define ITEMS in->type, in->scale
+#define OUT in->local, in->remote, in->bytes, in->proc
+#define OUT_S in->local, in->local_stride, in->remote, in->remote_stride, in->count, in->levels
+#define IN_S in->remote, in->remote_stride, in->local, in->local_stride, in->count, in->levels
+#define PUT_V sets(in, 0), in->sets, in->proc
+#define GET_V sets(in, 1), in->sets, in->proc
+
+RUN(Put, ARMCI_Put(OUT))
+RUN(Get, ARMCI_Get(in->remote, in->local, in->bytes, in->proc))
+RUN(Acc, ARMCI_Acc(ITEMS, OUT))
+RUN(Put_flag, ARMCI_Put_flag(in->local, in->remote, in->bytes, in->flag, 1, in->proc))
+RUN(PutS, ARMCI_PutS(OUT_S, in->proc))
+RUN(GetS, ARMCI_GetS(IN_S, in->proc))
+RUN(AccS, ARMCI_AccS(ITEMS, OUT_S, in->proc))
+RUN(PutS_flag, ARMCI_PutS_flag(OUT_S, in->flag, 1, in->proc))
+RUN(PutV, ARMCI_PutV(PUT_V))
+RUN(GetV, ARMCI_GetV(GET_V))
+RUN(AccV, ARMCI_AccV(ITEMS, PUT_V))
+RUN(NbPut, ARMCI_NbPut(OUT, &handle))
+RUN(NbGet, ARMCI_NbGet(in->remote, in->local, in->bytes, in->proc, &handle))
+RUN(NbAcc, ARMCI_NbAcc(ITEMS, OUT, &handle))
+RUN(NbPutS, ARMCI_NbPutS(OUT_S, in->proc, &handle))
+RUN(NbGetS, ARMCI_NbGetS(IN_S, in->proc, &handle))
+RUN(NbAccS, ARMCI_NbAccS(ITEMS, OUT_S, in->proc, &handle))
+RUN(NbPutV, ARMCI_NbPutV(PUT_V, &handle))
+RUN(NbGetV, ARMCI_NbGetV(GET_V, &handle))
+RUN(NbAccV, ARMCI_NbAccV(ITEMS, PUT_V, &handle))
+RUN(PutValueInt, ARMCI_PutValueInt(1, in->remote, in->proc))
+RUN(PutValueLong, ARMCI_PutValueLong(1, in->remote, in->proc))
+RUN(PutValueFloat, ARMCI_PutValueFloat(1, in->remote, in->proc))
+RUN(PutValueDouble, ARMCI_PutValueDouble(1, in->remote, in->proc))
+RUN(NbPutValueInt, ARMCI_NbPutValueInt(1, in->remote, in->proc, &handle))
+RUN(NbPutValueLong, ARMCI_NbPutValueLong(1, in->remote, in->proc, &handle))
+RUN(NbPutValueFloat, ARMCI_NbPutValueFloat(1, in->remote, in->proc, &handle))
+RUN(NbPutValueDouble, ARMCI_NbPutValueDouble(1, in->remote, in->proc, &handle))
+RUN(Rmw, ARMCI_Rmw(in->operation, in->local, in->remote, 1, in->proc))
+
+static const struct call calls[] = {
+  { "ARMCI_Put", ANY | LOCAL | PLAIN, run_Put },
+  { "ARMCI_Get", ANY | LOCAL | PLAIN, run_Get },
+  { "ARMCI_Acc", ANY | LOCAL | PLAIN | ACC, run_Acc },
+  { "ARMCI_Put_flag", ANY | LOCAL | PLAIN | FLAG, run_Put_flag },
+  { "ARMCI_PutS", ANY | LOCAL | STRIDED, run_PutS },
+  { "ARMCI_GetS", ANY | LOCAL | STRIDED, run_GetS },
+  { "ARMCI_AccS", ANY | LOCAL | STRIDED | ACC, run_AccS },
+  { "ARMCI_PutS_flag", ANY | LOCAL | STRIDED | FLAG, run_PutS_flag },
+  { "ARMCI_PutV", ANY | LOCAL | VECTOR, run_PutV },
+  { "ARMCI_GetV", ANY | LOCAL | VECTOR, run_GetV },
+  { "ARMCI_AccV", ANY | LOCAL | VECTOR | ACC, run_AccV },
+  { "ARMCI_NbPut", ANY | LOCAL | PLAIN | HANDLE, run_NbPut },
+  { "ARMCI_NbGet", ANY | LOCAL | PLAIN | HANDLE, run_NbGet },
+  { "ARMCI_NbAcc", ANY | LOCAL | PLAIN | ACC | HANDLE, run_NbAcc },
+  { "ARMCI_NbPutS", ANY | LOCAL | STRIDED | HANDLE, run_NbPutS },
+  { "ARMCI_NbGetS", ANY | LOCAL | STRIDED | HANDLE, run_NbGetS },
+  { "ARMCI_NbAccS", ANY | LOCAL | STRIDED | ACC | HANDLE, run_NbAccS },
+  { "ARMCI_NbPutV", ANY | LOCAL | VECTOR | HANDLE, run_NbPutV },
+  { "ARMCI_NbGetV", ANY | LOCAL | VECTOR | HANDLE, run_NbGetV },
+  { "ARMCI_NbAccV", ANY | LOCAL | VECTOR | ACC | HANDLE, run_NbAccV },
+  { "ARMCI_PutValueInt", ANY | VALUE, run_PutValueInt },
+  { "ARMCI_PutValueLong", ANY | VALUE, run_PutValueLong },
+  { "ARMCI_PutValueFloat", ANY | VALUE, run_PutValueFloat },
+  { "ARMCI_PutValueDouble", ANY | VALUE, run_PutValueDouble },
+  { "ARMCI_NbPutValueInt", ANY | VALUE | HANDLE, run_NbPutValueInt },
+  { "ARMCI_NbPutValueLong", ANY | VALUE | HANDLE, run_NbPutValueLong },
+  { "ARMCI_NbPutValueFloat", ANY | VALUE | HANDLE, run_NbPutValueFloat },
+  { "ARMCI_NbPutValueDouble", ANY | VALUE | HANDLE, run_NbPutValueDouble },
+  { "ARMCI_Rmw", ANY | LOCAL | RMW, run_Rmw },
+  { NULL, 0, NULL }
+};
+
+/* ------------------------------------------------------------------- faults */
+
+struct fault {
+  const char *name;
+  int traits;                       /* the calls that can meet it */
+  int code;
+  void (*spoil)(struct input *in);
+};
+
+#define SPOIL(name, statement) static void spoil_##name(struct input *in) { statement; }
+static void untouched(struct input *in) { (void)in; }
+SPOIL(rank_negative, in->proc = -1)
+SPOIL(rank_after, in->proc = nproc)
+SPOIL(rank_huge, in->proc = INT_MAX)
+SPOIL(remote_null, in->remote = NULL)
+SPOIL(remote_outside, in->remote = outside)
+SPOIL(remote_low, in->remote = (void *)16)
+SPOIL(remote_high, in->remote = (void *)-8L)
+SPOIL(remote_end, in->remote = segment + ROOM)
+SPOIL(remote_over, in->remote = segment + ROOM - 8)
+SPOIL(remote_before, in->remote = segment - 8)
+SPOIL(remote_freed, in->remote = freed)
+SPOIL(local_null, in->local = NULL)
+SPOIL(negative, in->bytes = in->block = in->counts[0] = -8)
+SPOIL(too_long, in->bytes = in->block = in->counts[0] = INT_MAX - 7)
+SPOIL(levels_negative, in->levels = -1)
+SPOIL(levels_many, in->levels = 9)
+SPOIL(counts_null, in->count = NULL)
+SPOIL(local_strides_null, in->local_stride = NULL)
+SPOIL(remote_strides_null, in->remote_stride = NULL)
+SPOIL(count_negative, in->counts[1] = -2)
+SPOIL(local_stride_negative, in->local_strides[0] = -16)
+SPOIL(remote_stride_negative, in->remote_strides[0] = -16)
+SPOIL(stride_over, in->remote_strides[0] = ROOM)
+SPOIL(stride_huge, in->remote_strides[0] = INT_MAX - 7)
+SPOIL(sets_null, in->no_sets = 1)
+SPOIL(sets_negative, in->sets = -1)
+SPOIL(blocks_negative, in->blocks = -1)
+SPOIL(blocks_null, in->local_blocks = NULL)
+SPOIL(remote_blocks_null, in->remote_blocks = NULL)
+SPOIL(type_unknown, in->type = in->operation = 99)
+SPOIL(type_negative, in->type = in->operation = -1)
+SPOIL(scale_null, in->scale = NULL)
+SPOIL(unaligned, in->remote = segment + 4)
+SPOIL(ragged, in->bytes = in->block = in->counts[0] = 12)
+SPOIL(flag_null, in->flag = NULL)
+SPOIL(flag_outside, in->flag = (int *)(void *)outside)
+
+static const struct fault faults[] = {
+  { "rank -1", ANY, PORTOLAN_ERR_RANK, spoil_rank_negative },
+  { "a rank equal to the number of ranks", ANY, PORTOLAN_ERR_RANK, spoil_rank_after },
+  { "rank INT_MAX", ANY, PORTOLAN_ERR_RANK, spoil_rank_huge },
+  { "a null remote address", ANY, PORTOLAN_ERR_ARG, spoil_remote_null },
+  { "a remote address in no segment", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_outside },
+  { "remote address 16", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_low },
+  { "the last remote address but 8", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_high },
+  { "a remote address just past the end", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_end },
+  { "the last bytes beyond the end", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ADDRESS, spoil_remote_over },
+  { "a remote address before the start", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_before },
+  { "a segment that was freed", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_freed },
+  { "a null local address", LOCAL, PORTOLAN_ERR_ARG, spoil_local_null },
+  { "a negative length", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ARG, spoil_negative },
+  { "a length of INT_MAX - 7", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ADDRESS, spoil_too_long },
+  { "stride_levels -1", STRIDED, PORTOLAN_ERR_ARG, spoil_levels_negative },
+  { "stride_levels 9", STRIDED, PORTOLAN_ERR_ARG, spoil_levels_many },
+  { "null counts", STRIDED, PORTOLAN_ERR_ARG, spoil_counts_null },
+  { "null local strides", STRIDED, PORTOLAN_ERR_ARG, spoil_local_strides_null },
+  { "null remote strides", STRIDED, PORTOLAN_ERR_ARG, spoil_remote_strides_null },
+  { "a negative count", STRIDED, PORTOLAN_ERR_ARG, spoil_count_negative },
+  { "a negative local stride", STRIDED, PORTOLAN_ERR_ARG, spoil_local_stride_negative },
+  { "a negative remote stride", STRIDED, PORTOLAN_ERR_ARG, spoil_remote_stride_negative },
+  { "a stride that leaves the segment", STRIDED, PORTOLAN_ERR_ADDRESS, spoil_stride_over },
+  { "a stride of INT_MAX - 7", STRIDED, PORTOLAN_ERR_ADDRESS, spoil_stride_huge },
+  { "a null array of sets", VECTOR, PORTOLAN_ERR_ARG, spoil_sets_null },
+  { "a negative number of sets", VECTOR, PORTOLAN_ERR_ARG, spoil_sets_negative },
+  { "a negative number of blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_negative },
+  { "a null array of local blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_null },
+  { "a null array of remote blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_remote_blocks_null },
+  { "an unknown type or operation", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_unknown },
+  { "type or operation -1", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_negative },
+  { "a null scale", ACC, PORTOLAN_ERR_ARG, spoil_scale_null },
+  { "a remote item that is not aligned", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_unaligned },
+  { "a length that is no multiple of the item", ACC, PORTOLAN_ERR_TYPE, spoil_ragged },
+  { "a null flag", FLAG, PORTOLAN_ERR_ARG, spoil_flag_null },
+  { "a flag in no segment", FLAG, PORTOLAN_ERR_ADDRESS, spoil_flag_outside },
+  { NULL, 0, 0, NULL }
+};
+
+static void make_segments(void)
+{
+  check_fill(there, 7, ROOM);
+  freed_segment = check_segment(ROOM);
+  all_segments = check_segment(ROOM);
+  memcpy(all_segments[me], there, ROOM);
+  segment = all_segments[right];
+  freed = freed_segment[right];
+  own_freed = freed_segment[me];
+  check_free_segment(freed_segment);
+}
+
+static void drop_segments(void) { check_free_segment(all_segments); }
+
+#endif /* INVALID_CALLS_H */
