@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Usage: ./mpirun.sh [--mpi mpich|openmpi] -n N [--node-size K] PROGRAM [ARGS]
-#        ./mpirun.sh [--mpi mpich|openmpi] -n N [--node-size K] --example NAME [ARGS]
+# Usage: ./mpirun.sh [--mpi mpich|openmpi] -n N [--node-size K] [--hosts K] PROGRAM [ARGS]
+#        ./mpirun.sh [--mpi mpich|openmpi] -n N [--node-size K] [--hosts K] --example NAME [ARGS]
 #
 # Runs an MPI program on N ranks with Portolan's library in reach, or builds and
 # runs an example: examples/NAME.rs, examples/NAME/main.rs, examples/c/NAME.c or
@@ -10,6 +10,10 @@
 #   --mpi M        the MPI to use; the default is $PORTOLAN_MPI, else mpich
 #   --node-size K  treat each K ranks as a node of their own that shares no
 #                  memory with the others (sets PORTOLAN_NODE_SIZE)
+#   --hosts K      on K hosts made of namespaces (scripts/cluster.sh), with TCP between
+#                  them; where they cannot be made, on K virtual nodes. Within a cluster
+#                  its hosts are used. The first hosts get a rank more where it must be.
+#   --per-host L   so many ranks on each host, as in 2,1,1; says --hosts by itself
 #
 # PORTOLAN_MPIRUN_FLAGS holds further flags for the MPI's launcher. All variables
 # whose names begin with PORTOLAN_ or ARMCI_ reach every rank. The exit code is
@@ -17,12 +21,14 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/scripts/env.sh"
 
-mpi=${PORTOLAN_MPI:-mpich} ranks='' example=''
+mpi=${PORTOLAN_MPI:-mpich} ranks='' example='' hosts='' per_host=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     -n | -np) needs_value "$@" && ranks=$2 && shift 2 ;;
     --node-size) needs_value "$@" && export PORTOLAN_NODE_SIZE=$2 && shift 2 ;;
+    --hosts) needs_value "$@" && hosts=$2 && shift 2 ;;
+    --per-host) needs_value "$@" && per_host=$2 && shift 2 ;;
     --example) needs_value "$@" && example=$2 && shift 2 ;;
     -h | --help) usage && exit ;;
     --) shift && break ;;
@@ -33,7 +39,17 @@ while (($#)); do
     *) break ;;
   esac
 done
+if [[ -n $per_host ]]; then
+  [[ $per_host =~ ^[0-9]+(,[0-9]+)*$ ]] || die "--per-host wants numbers as in 2,1,1, see --help"
+  IFS=, read -ra on_host <<<"$per_host"
+  total=0
+  for count in "${on_host[@]}"; do total=$((total + count)); done
+  ranks=${ranks:-$total} hosts=${hosts:-${#on_host[@]}}
+  ((total == ranks)) || die "--per-host $per_host is $total ranks, not $ranks"
+  ((hosts == ${#on_host[@]})) || die "--per-host $per_host is for ${#on_host[@]} hosts, not $hosts"
+fi
 [[ $ranks =~ ^[1-9][0-9]*$ ]] || die "-n wants a number of ranks, see --help"
+[[ ${hosts:-1} =~ ^[1-9][0-9]*$ ]] || die "--hosts wants a number, see --help"
 [[ ${PORTOLAN_NODE_SIZE:-1} =~ ^[0-9]+$ ]] || die "--node-size wants a number, see --help"
 [[ -n $example || $# -gt 0 ]] || die "no program given, see --help"
 use_mpi "$mpi"
@@ -43,7 +59,7 @@ install_if_stale() {
   local stamp=$PREFIX/lib/pkgconfig/portolan.pc
   if [[ ! -e $stamp || -n $(cd "$ROOT" && find Cargo.toml build.rs src include scripts/install.sh \
     -newer "$stamp" -print -quit 2>/dev/null) ]]; then
-    "$ROOT/scripts/install.sh" --mpi "$MPI" --prefix "$PREFIX" >&2
+    "$ROOT/scripts/install.sh" --mpi "$MPI_NAME" --prefix "$PREFIX" >&2
   fi
 }
 
@@ -93,7 +109,7 @@ is_stale() { # program, files ...
 }
 
 if [[ -n $example ]]; then
-  "$ROOT/scripts/setup.sh" --quiet --mpi "$MPI" >&2
+  "$ROOT/scripts/setup.sh" --quiet --mpi "$MPI_NAME" >&2
   source=''
   for file in "$ROOT/examples/c/${example#c/}"{,.c,.cpp}; do
     if [[ -z $source && -f $file ]]; then source=$file; fi
@@ -113,7 +129,7 @@ if [[ -n $example ]]; then
   fi
 else
   program=$1 && shift
-  command -v "$MPIEXEC" >/dev/null || "$ROOT/scripts/setup.sh" --mpi "$MPI" >&2
+  command -v "$MPIEXEC" >/dev/null || "$ROOT/scripts/setup.sh" --mpi "$MPI_NAME" >&2
 fi
 
 # A program of another MPI would run as N jobs of one rank each.
@@ -134,5 +150,25 @@ if [[ $MPI == openmpi ]]; then
   for variable in LD_LIBRARY_PATH $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
     if [[ -v $variable ]]; then LAUNCH+=(-x "$variable"); fi
   done
+fi
+
+# On hosts of a cluster: in one that we are in, else in one made for this run.
+if [[ -n $hosts ]]; then
+  if [[ ! -v on_host ]]; then
+    for ((k = 0; k < hosts; k++)); do on_host+=($((ranks / hosts + (k < ranks % hosts ? 1 : 0)))); done
+  fi
+  if [[ -z ${CLUSTER_DIR:-} ]]; then
+    if why=$("$ROOT/scripts/cluster.sh" check); then
+      exec "$ROOT/scripts/cluster.sh" run --hosts "$hosts" -- "$ROOT/mpirun.sh" --mpi "$MPI_NAME" -n "$ranks" \
+        --per-host "$(IFS=, && echo "${on_host[*]}")" -- "$program" "$@"
+    fi
+    most=0
+    for count in "${on_host[@]}"; do if ((count > most)); then most=$count; fi; done
+    echo "mpirun.sh: $why: virtual nodes of $most ranks instead of hosts" >&2
+    export PORTOLAN_NODE_SIZE=$most
+    if [[ $MPI == openmpi ]]; then LAUNCH+=(-x PORTOLAN_NODE_SIZE); fi
+  else
+    use_hosts "${on_host[@]}"
+  fi
 fi
 exec "${LAUNCH[@]}" -n "$ranks" "$program" "$@"

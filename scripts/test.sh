@@ -3,7 +3,8 @@
 #
 # Checks everything, with each MPI by default: format, lints, documentation,
 # installation, unit and documentation tests, the tests on several ranks, the C,
-# Fortran and Global Arrays programs, and the first example. Each check counts as one test. The output of each is kept
+# Fortran and Global Arrays programs, the first example, the quick selection of the
+# regression suite on several hosts, and faults. Each check counts as one test. The output of each is kept
 # in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is
 # 0 only when none failed.
 #
@@ -94,6 +95,12 @@ test_with() { # MPI
   count_tests
   logged programs scripts/test-programs.sh --mpi "$MPI" ${quick:+--quick} ${full:+--full} ${filter:+"$filter"}
   count_tests
+  logged hosts scripts/regress.sh --mpi "$MPI" --quick --installed ${filter:+--suite programs,ranks --case "$filter"}
+  count_tests
+  if [[ -z $filter ]]; then
+    logged faults scripts/faults.sh --mpi "$MPI" --quick
+    count_tests
+  fi
   if [[ -z $quick$filter ]]; then
     check example timeout 600 ./mpirun.sh --mpi "$MPI" -n 4 --example ga_matmul || true
   fi

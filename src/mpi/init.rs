@@ -12,6 +12,7 @@ use std::io::Write;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// MPI's thread levels, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,16 +125,28 @@ pub fn finalize() -> Result<()> {
     check(unsafe { ffi::MPI_Finalize() }, "MPI_Finalize")
 }
 
+/// What `MPI_Abort` may take. On a host that the network has cut off, MPICH's waits
+/// for an answer of the launcher that never comes.
+const ABORT_TAKES: Duration = Duration::from_secs(5);
+
 /// Ends all ranks; does not return. What was printed gets a moment to reach the
-/// launcher, which drops what it has not read when the job aborts.
+/// launcher, which drops what it has not read when the job aborts. This rank ends
+/// in any case.
 pub fn abort(code: i32) -> ! {
+    let code = if code == 0 { 1 } else { code };
     if is_running() {
         let _ = std::io::stdout().flush();
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
+        let last_resort = move || {
+            std::thread::sleep(ABORT_TAKES);
+            // SAFETY: ends the process, and runs nothing of it.
+            unsafe { libc::_exit(code) }
+        };
+        let _ = std::thread::Builder::new().name("portolan-abort".into()).spawn(last_resort);
         // SAFETY: MPI is running.
         unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
     }
-    std::process::exit(if code == 0 { 1 } else { code })
+    std::process::exit(code)
 }
 
 /// What the MPI library in this process calls itself.

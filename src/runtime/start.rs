@@ -91,7 +91,14 @@ fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision
                     "MPI's windows work between these nodes".into()
                 };
             }
-            Err(error) if forced => return Err(error),
+            Err(error) if forced => {
+                fail!(
+                    Mpi,
+                    "{}: MPI's windows do not work between these nodes, and PORTOLAN_PATH=rma or \
+                     PORTOLAN_ATOMICS=mpi asks for them; PORTOLAN_PATH=auto or message does without",
+                    error.detail()
+                )
+            }
             Err(error) => {
                 reason = format!("MPI's windows do not work here ({})", error.detail());
                 if topology.me() == 0 {

@@ -48,7 +48,8 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 
-fn directory() -> PathBuf {
+/// The directory that the driver and the ranks of a launch share.
+pub fn directory() -> PathBuf {
     variable(job::DIR).expect("the driver sets the directory").into()
 }
 

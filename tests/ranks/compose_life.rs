@@ -1,6 +1,6 @@
 //! Compositions: freed memory, errors, files, and the typed interface.
 
-use crate::child::{Ctx, own, refused, step};
+use crate::child::{self, Ctx, own, refused, step};
 use crate::compose::{Added, REGION, SOURCE, block, parcel, perform, source_byte};
 use portolan::compose::{Blocks, Composer, Composition, Kind};
 use portolan::error::ErrorKind;
@@ -130,9 +130,7 @@ fn stored(ctx: &Ctx, src: usize, dst: usize) -> Vec<Added> {
 pub fn files(ctx: &Ctx) {
     use ErrorKind::*;
     let engine = &*ctx.engine;
-    // One directory a job: the ranks agree on rank 0's name for it.
-    let id = engine.world().allgather(engine, &std::process::id()).expect("allgather")[0];
-    let dir = std::env::temp_dir().join(format!("portolan-compose-{id}"));
+    let dir = child::directory().join("compose");
     std::fs::create_dir_all(&dir).expect("a directory");
     let composer = Composer::with_directory(dir.to_str().expect("a plain name"));
     composer.sync(engine).expect("sync");
@@ -239,10 +237,10 @@ pub fn files(ctx: &Ctx) {
 pub fn typed() {
     use ErrorKind::*;
     let rt = Runtime::init().expect("init");
-    crate::child::check_size(rt.size());
+    child::check_size(rt.size());
     let (me, n) = (rt.rank(), rt.size());
     let next = (me + 1) % n;
-    let dir = std::env::temp_dir().join(format!("portolan-typed-{}", std::process::id()));
+    let dir = child::directory().join(format!("typed.{me}"));
     std::fs::create_dir_all(&dir).expect("a directory");
     let composer = portolan::Composer::with_directory(&rt, dir.to_str().expect("a plain name"))
         .expect("composer");

@@ -6,10 +6,11 @@
 //! A filter selects by substring of what is printed, such as `random` or
 //! `path=rma`; with `--exact` it is the whole name of a check. `--quick`, or
 //! `PORTOLAN_TEST_QUICK=1`, runs a smaller matrix, `--full`, or `PORTOLAN_TEST_FULL=1`,
-//! all of it. `PORTOLAN_MPIEXEC` is the
-//! launcher with its flags.
+//! all of it. `PORTOLAN_MPIEXEC` is the launcher with its flags. `--hosts 2,1`, once or
+//! more often, runs another matrix instead, with so many ranks on each of several hosts.
 
 use crate::cases::{self, Alone, Check, Config, End};
+use crate::hosts::{self, Layout};
 use crate::job::{self, Ended, Job};
 use crate::soak;
 use portolan::mpi::Flavour;
@@ -29,6 +30,7 @@ struct Args {
     full: bool,
     list: bool,
     ignored: bool,
+    layouts: Vec<Layout>,
 }
 
 fn arguments() -> Args {
@@ -46,6 +48,14 @@ fn arguments() -> Args {
             "--full" => args.full = true,
             "--list" => args.list = true,
             "--ignored" => args.ignored = true,
+            "--hosts" => {
+                let text = words.next().unwrap_or_default();
+                let layout = Layout::parse(&text).unwrap_or_else(|| {
+                    eprintln!("--hosts wants numbers of ranks and configurations as in 2,1:default, not '{text}'");
+                    std::process::exit(2)
+                });
+                args.layouts.push(layout);
+            }
             "--skip" => args.skips.extend(words.next()),
             // What the standard harness takes, and has no meaning here.
             "--format" | "--color" | "--test-threads" | "--logfile" | "-Z" => drop(words.next()),
@@ -128,9 +138,15 @@ pub fn main() -> ExitCode {
     let mut driver = Driver {
         args,
         launcher: launcher(),
-        dir: std::env::temp_dir().join(format!("portolan-ranks.{}", std::process::id())),
-        seed: seed
-            .unwrap_or_else(|| now.map_or(1, |t| t.as_nanos() as u64 % 1_000_000).to_string()),
+        // Process ids alone are not unique where several clusters share the directory.
+        dir: std::env::temp_dir().join(format!(
+            "portolan-ranks.{}.{}",
+            std::process::id(),
+            now.as_ref().map_or(0, |t| t.as_micros())
+        )),
+        seed: seed.unwrap_or_else(|| {
+            now.as_ref().map_or(1, |t| t.as_nanos() as u64 % 1_000_000).to_string()
+        }),
         passed: 0,
         failed: 0,
     };
@@ -145,18 +161,28 @@ pub fn main() -> ExitCode {
         driver.seed
     );
     let begun = Instant::now();
-    for config in cases::CONFIGS {
-        let (ranks, more) = match (driver.args.quick, driver.args.full) {
-            (true, _) => (config.quick, &[][..]),
-            (false, true) => (config.ranks, config.full),
-            (false, false) => (config.ranks, &[][..]),
-        };
-        for &n in ranks.iter().chain(more) {
-            driver.batch(config, n);
+    if driver.args.layouts.is_empty() {
+        for config in cases::CONFIGS {
+            let (ranks, more) = match (driver.args.quick, driver.args.full) {
+                (true, _) => (config.quick, &[][..]),
+                (false, true) => (config.ranks, config.full),
+                (false, false) => (config.ranks, &[][..]),
+            };
+            for &n in ranks.iter().chain(more) {
+                driver.batch(config, n, None);
+            }
+        }
+        for alone in cases::ALONE {
+            driver.alone(alone, None);
         }
     }
-    for alone in cases::ALONE {
-        driver.alone(alone);
+    for layout in driver.args.layouts.clone() {
+        for config in hosts::CONFIGS.iter().filter(|c| layout.wants(c.label)) {
+            driver.batch(config, layout.ranks(), Some(&layout));
+        }
+        for alone in cases::ALONE.iter().filter(|a| layout.takes(a)) {
+            driver.alone(alone, Some(&layout));
+        }
     }
     let _ = std::fs::remove_dir_all(&driver.dir);
     println!("{:.0} s", begun.elapsed().as_secs_f64());
@@ -201,8 +227,8 @@ impl Driver {
 
     /// All checks of a configuration, in one launch where none fails. After a
     /// failure the rest runs in another.
-    fn batch(&mut self, config: &Config, n: usize) {
-        let label = format!("[n={n} {}]", config.label);
+    fn batch(&mut self, config: &Config, n: usize, on: Option<&Layout>) {
+        let label = label(n, on, config.label);
         let mut list: Vec<&Check> = cases::CHECKS
             .iter()
             .filter(|c| (c.on)(config, n) && self.args.wants(c.name, &label))
@@ -212,11 +238,12 @@ impl Driver {
             let mut env = self.base_env();
             env.extend(config.env.iter().map(|(k, v)| (k.to_string(), v.to_string())));
             let job = Job {
-                launcher: self.launcher.clone(),
+                launcher: on.map_or_else(|| self.launcher.clone(), Layout::launcher),
                 ranks: n,
                 env,
                 spec: names.join(","),
                 wrap: None,
+                explain: true,
             };
             let deadline = |name: Option<&str>| match list.iter().find(|c| Some(c.name) == name) {
                 Some(check) => Duration::from_secs(check.seconds),
@@ -252,8 +279,8 @@ impl Driver {
     }
 
     /// A launch of a single check, which may have to fail.
-    fn alone(&mut self, alone: &Alone) {
-        let label = format!("[n={} {}]", alone.ranks, alone.label);
+    fn alone(&mut self, alone: &Alone, on: Option<&Layout>) {
+        let label = label(alone.ranks, on, alone.label);
         let wanted = self.args.wants(alone.name, &label);
         if !wanted || (self.args.quick && !alone.quick) {
             return;
@@ -265,14 +292,16 @@ impl Driver {
         let mut env = self.base_env();
         env.extend(alone.env.iter().map(|(k, v)| (k.to_string(), v.to_string())));
         let job = Job {
-            launcher: match (alone.other_mpi, other_launcher()) {
-                (true, Some(other)) => other,
+            launcher: match (on, alone.other_mpi, other_launcher()) {
+                (Some(layout), ..) => layout.launcher(),
+                (None, true, Some(other)) => other,
                 _ => self.launcher.clone(),
             },
             ranks: alone.ranks,
             env,
             spec: format!("alone:{}", alone.name),
             wrap: alone.wrap.map(String::from),
+            explain: !matches!(alone.end, End::Hangs(_)),
         };
         let soaks = if alone.name.starts_with("soak") { soak::seconds() } else { 0 };
         let limit = Duration::from_secs(alone.seconds + soaks);
@@ -297,6 +326,14 @@ impl Driver {
             Ok(()) => self.ok(alone.name, &label, ended.seconds),
             Err(why) => self.fail(alone.name, &label, &job, &ended, &why),
         }
+    }
+}
+
+/// What is printed about a launch beside the name of the check.
+fn label(n: usize, on: Option<&Layout>, config: &str) -> String {
+    match on {
+        Some(layout) => format!("[n={n} hosts={} {config}]", layout.text()),
+        None => format!("[n={n} {config}]"),
     }
 }
 

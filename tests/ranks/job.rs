@@ -7,8 +7,10 @@
 //!
 //! No process outlives its launch: launchers put ranks into sessions of their
 //! own, so the process group alone is not enough. Each process is killed with
-//! its parent (`PR_SET_PDEATHSIG`), and after a time-out each rank by its id.
+//! its parent (`PR_SET_PDEATHSIG`), and after a time-out each that has the
+//! directory in its environment.
 
+use crate::hosts;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,8 @@ pub struct Job {
     pub spec: String,
     /// A shell line that ends by executing `"$@"`, around the launcher.
     pub wrap: Option<String>,
+    /// Whether a time-out is to be explained by what the system knows of each rank.
+    pub explain: bool,
 }
 
 /// How a launch ended.
@@ -91,6 +95,7 @@ fn command(job: &Job, dir: &Path) -> Command {
     }
     command.env("PORTOLAN_WATCHDOG", "10");
     command.env(SPEC, &job.spec).env(DIR, dir).env(RANKS, job.ranks.to_string());
+    command.env("CLUSTER_KEEP", DIR); // marks what the launcher starts on other hosts
     command.envs(job.env.iter().map(|(name, value)| (name, value)));
     let output = File::create(dir.join("output")).expect("an output file");
     let errors = output.try_clone().expect("a second handle of the output file");
@@ -149,15 +154,12 @@ fn read_steps(dir: &Path) -> Vec<(String, i32, String)> {
 }
 
 fn kill(child: &mut Child, dir: &Path) {
-    let own = std::env::current_exe().ok();
-    // SAFETY: the group is that of our own child, which was not waited for yet;
-    // ranks are killed only while they still run this program.
+    // SAFETY: the group is that of our own child, which was not waited for yet; the
+    // others have the directory of this launch in their environment.
     unsafe {
         libc::kill(-(child.id() as i32), libc::SIGKILL);
-        for (_, pid, _) in read_steps(dir) {
-            if pid > 1 && fs::read_link(format!("/proc/{pid}/exe")).ok() == own {
-                libc::kill(pid, libc::SIGKILL);
-            }
+        for pid in hosts::processes(dir) {
+            libc::kill(pid, libc::SIGKILL);
         }
     }
     let _ = child.kill();
@@ -187,6 +189,7 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
     };
     let (mut board, mut since) = (Board::default(), Instant::now());
     let mut steps = None;
+    let mut account = String::new();
     let status = loop {
         let now = read_board(dir);
         if now.current != board.current || now.done.len() != board.done.len() {
@@ -200,6 +203,9 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
         }
         if since.elapsed() > deadline(board.current.as_deref()) {
             steps = Some(read_steps(dir));
+            if job.explain {
+                account = hosts::account(dir);
+            }
             kill(&mut child, dir);
             break None;
         }
@@ -218,7 +224,7 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
         current: board.current,
         output: String::from_utf8_lossy(&fs::read(dir.join("output")).unwrap_or_default()).into(),
         left: left_behind(&steps, job),
-        steps: steps.iter().map(describe).collect(),
+        steps: steps.iter().map(describe).collect::<String>() + &account,
         seconds: begun.elapsed().as_secs_f64(),
     }
 }
@@ -226,15 +232,17 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
 /// Named files of ours in the directories of shared memory. Other jobs run
 /// beside this one, so only those of its own ranks count.
 fn left_behind(steps: &[(String, i32, String)], job: &Job) -> Vec<String> {
-    let given =
-        job.env.iter().find(|(name, _)| name == "PORTOLAN_SHM_DIR").map(|(_, v)| v.as_str());
-    let dir = given.unwrap_or("/dev/shm");
+    let given = job.env.iter().find(|(name, _)| name == "PORTOLAN_SHM_DIR");
+    let dirs = given.map_or_else(hosts::shm_dirs, |(_, dir)| vec![dir.into()]);
     let mut left = Vec::new();
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let ours = steps.iter().any(|(_, pid, _)| name.starts_with(&format!("portolan.{pid}.")));
-        if ours {
-            left.push(format!("{dir}/{name}"));
+    for dir in dirs {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let ours =
+                steps.iter().any(|(_, pid, _)| name.starts_with(&format!("portolan.{pid}.")));
+            if ours {
+                left.push(dir.join(name).display().to_string());
+            }
         }
     }
     left

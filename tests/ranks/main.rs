@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`driver`] | arguments, the matrix of launches, what is printed |
 //! | [`job`] | one launch: its deadline, its end, where its ranks stood |
+//! | [`hosts`] | launches on several hosts, and the processes of a launch |
 //! | [`cases`] | the tables: configurations, checks, launches of a single check |
 //! | [`child`] | a rank: start, the checks, failure |
 //! | the others | the checks, by subject |
@@ -34,6 +35,7 @@ mod errors;
 mod fences;
 mod flood;
 mod groups;
+mod hosts;
 mod job;
 mod large;
 mod lifecycle;

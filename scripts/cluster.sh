@@ -1,0 +1,517 @@
+#!/usr/bin/env bash
+# Usage: scripts/cluster.sh up K [--name NAME]
+#        scripts/cluster.sh run [--name NAME | --hosts K] [--on HOST] [--] COMMAND [ARGS]
+#        scripts/cluster.sh link HOST [--name NAME] [delay=T] [loss=P] [rate=R] | cut | clean
+#        scripts/cluster.sh status [--name NAME]
+#        scripts/cluster.sh left [--name NAME] [--remove]
+#        scripts/cluster.sh down [--name NAME | --all]
+#        scripts/cluster.sh check
+#
+# K hosts on one machine, made of namespaces: each has a name, a network, processes,
+# System V memory and a /dev/shm of its own, so that an MPI takes them for separate hosts
+# and uses TCP between them. They are host1 to hostK at 10.213.0.1 to 10.213.0.K, on a
+# bridge in a further namespace, the head, from which ranks are started. Nothing of this
+# is visible in the machine's own network, and its /etc/hosts stays as it is. Files are
+# shared, as on a cluster with a common file system.
+#
+#   up      makes a cluster that stays until down
+#   run     runs COMMAND in the head, or on HOST, of the cluster NAME, or of a new one
+#           of K hosts that ends with it; ./mpirun.sh --hosts is the way to start ranks
+#   link    makes frames to and from HOST late (delay=100ms), get lost (loss=5%) or queue
+#           (rate=10mbit); cut takes the link down, clean puts everything right
+#   status  what runs on which host, and what lies in its /dev/shm
+#   left    the files in each host's /dev/shm and in its directory of sessions
+#   down    ends a cluster and every process in it; --all: every one that `up` made
+#   check   says whether clusters can be made here; the exit code is 0 when they can
+#
+# NAME is `default` unless given. Within `run` the cluster is the one that it runs in.
+# Root needs nothing more; others need a kernel that lets users make namespaces.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+SELF=$ROOT/scripts/cluster.sh
+NET=10.213.0 # within the namespaces only
+HEAD=$NET.254
+MAX_HOSTS=64
+BASE=${TMPDIR:-/tmp}
+
+dir_of() { # name
+  [[ $1 =~ ^[A-Za-z0-9_.-]+$ ]] || die "a cluster's name has letters, digits, '_', '.' and '-' only, not '$1'"
+  echo "$BASE/portolan-cluster.$EUID.$1"
+}
+
+# What names a process for good: ids are reused, ids with the start time are not.
+identity() { # pid
+  local stat
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+  stat=${stat##*) } # the name of a program may hold blanks
+  set -- "$1" $stat
+  # A dead process that nobody has asked about yet is no process.
+  [[ $2 != [ZX] ]] || return 1
+  echo "$1 ${21}"
+}
+
+alive() { # directory of a cluster
+  local head
+  read -r head 2>/dev/null <"$1/head" || return 1
+  [[ $(identity "${head%% *}") == "$head" ]]
+}
+
+head_pid() { # directory
+  local pid _
+  read -r pid _ <"$1/head" && echo "$pid"
+}
+
+# ------------------------------------------------------- inside the namespaces
+
+no_ipv6() {
+  if [[ -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ]]; then
+    echo 1 2>/dev/null >/proc/sys/net/ipv6/conf/all/disable_ipv6 || true
+  fi
+}
+
+# What the head and the hosts do alike. Before /proc is mounted anew it shows the process
+# ids of the namespace around.
+settle() { # directory, own name
+  local pid _
+  read -r pid _ </proc/self/stat
+  identity "$pid" >"$1/$2.new"
+  mount -t proc proc /proc
+  mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+  mount -t tmpfs -o mode=1777 tmpfs "$1/tmp"
+  hostname "$2"
+  ip link set lo up
+  no_ipv6
+  mv "$1/$2.new" "$1/$2"
+}
+
+# The first process of a namespace of processes: when it ends, they all do. It only waits,
+# for whatever the kernel gives it to wait for.
+stay() {
+  trap 'exit 0' TERM
+  while :; do
+    sleep 1000000 &
+    wait $! || true
+  done
+}
+
+host_main() { # directory, name
+  exec >/dev/null
+  settle "$1" "$2"
+  exec 2>/dev/null
+  stay
+}
+
+# A network card of the host: one end there, the other on the bridge.
+plug() { # directory, number
+  local pid name=host$2 i
+  for ((i = 0; ; i++)); do
+    [[ -e $1/$name ]] && break
+    ((i < 500)) || die "$name does not start"
+    sleep 0.02
+  done
+  read -r pid _ <"$1/$name"
+  ip link add "veth$2" type veth peer name eth0 netns "$pid"
+  ip link set "veth$2" master br0 up
+  nsenter -t "$pid" -n sh -c "ip addr add $NET.$2/24 dev eth0 && ip link set eth0 up"
+}
+
+head_main() { # directory, hosts
+  local dir=$1 hosts=$2 k
+  # In a namespace of its own the bridge meets no other address.
+  mount --bind "$dir/etc-hosts" /etc/hosts
+  settle "$dir" head
+  # With an address of its own: else it takes one of its ports', and others know an old one.
+  ip link add br0 address 02:00:00:00:00:fe type bridge stp_state 0 forward_delay 0
+  ip addr add "$HEAD/24" dev br0
+  ip link set br0 up
+  for ((k = 1; k <= hosts; k++)); do
+    unshare -n -m -p -i -u --fork --kill-child "$SELF" __host "$dir" "host$k" </dev/null &
+  done
+  for ((k = 1; k <= hosts; k++)); do plug "$dir" "$k"; done
+  : >"$dir/ready"
+  exec >/dev/null 2>&1
+  stay
+}
+
+# In place of ssh: its options are dropped, and like it, this passes on none of the
+# caller's environment. What $CLUSTER_KEEP names only marks processes.
+agent_main() { # directory, arguments of ssh
+  local dir=$1 keep=() variable pid
+  shift
+  while [[ ${1:-} == -* ]]; do
+    case $1 in
+      -[bcDEeFIiJLlmOopQRSWw]) shift 2 ;;
+      *) shift ;;
+    esac
+  done
+  (($# >= 1)) && [[ $1 =~ ^host[0-9]+$ && -e $dir/$1 ]] || die "no host '${1:-}' in this cluster"
+  read -r pid _ <"$dir/$1" && shift
+  for variable in ${CLUSTER_KEEP:-}; do keep+=("$variable=${!variable:-}"); done
+  exec nsenter -t "$pid" -n -m -p -i -u "--wd=${HOME:-/}" -- \
+    env -i "HOME=${HOME:-/}" "USER=${USER:-root}" "LOGNAME=${LOGNAME:-root}" SHELL=/bin/sh \
+    "PATH=$PATH" "${keep[@]}" /bin/sh -c "$*"
+}
+
+# ------------------------------------------------------------ making and ending
+
+# Sets USERNS to what unshare needs beyond the namespaces themselves.
+rights() {
+  USERNS=()
+  if ((EUID != 0)); then USERNS=(--user --map-root-user); fi
+}
+
+# Prints why clusters cannot be made here, and fails then.
+check_main() {
+  local tool
+  for tool in unshare nsenter ip setpriv mount; do
+    if ! command -v "$tool" >/dev/null; then
+      echo "no $tool (packages util-linux and iproute2 have it)"
+      return 1
+    fi
+  done
+  rights
+  # Everything that a cluster does, once.
+  # shellcheck disable=SC2016 # for the inner shell
+  local why
+  if ! why=$(unshare "${USERNS[@]}" -n -m -p -i -u --fork --kill-child sh -ec '
+    mount -t proc proc /proc
+    mount -t tmpfs tmpfs /dev/shm
+    hostname head
+    ip link add br0 type bridge
+    ip link add veth1 type veth peer name eth0
+    ip link set veth1 master br0' 2>&1); then
+    echo "this kernel or account lets us make no namespaces with a network (${why//$'\n'/; })"
+    return 1
+  fi
+}
+
+# Ends all that is in the cluster of this directory, and forgets it.
+end_cluster() { # directory
+  local pid i
+  if alive "$1"; then
+    pid=$(head_pid "$1")
+    kill -KILL "$pid" 2>/dev/null || true
+    # The kernel ends the processes of all the hosts before that of the head.
+    for ((i = 0; i < 200; i++)); do
+      alive "$1" || break
+      sleep 0.05
+    done
+    alive "$1" && die "the cluster in $1 does not end: process $pid"
+  fi
+  rm -rf -- "$1"
+}
+
+# Forgets clusters whose machine was restarted, or that were killed.
+prune() {
+  local dir maker
+  for dir in "$BASE/portolan-cluster.$EUID".*; do
+    [[ -d $dir ]] || continue
+    alive "$dir" && continue
+    # It may still be in the making.
+    if read -r maker 2>/dev/null <"$dir/maker" && [[ $(identity "${maker%% *}") == "$maker" ]]; then continue; fi
+    [[ -e $dir/maker || -n $(find "$dir" -maxdepth 0 -mmin +1) ]] || continue
+    rm -rf -- "$dir"
+  done
+}
+
+# Makes the cluster; sets DIR. With `bound` it ends with this process, whatever ends that.
+make_cluster() { # name, hosts, bound|free
+  local k i before=() pid
+  [[ $2 =~ ^[1-9][0-9]*$ ]] && (($2 <= MAX_HOSTS)) || die "between 1 and $MAX_HOSTS hosts, not '$2'"
+  prune
+  DIR=$(dir_of "$1")
+  mkdir -m 700 "$DIR" 2>/dev/null || die "there is a cluster '$1' already (scripts/cluster.sh down --name $1)"
+  trap 'end_cluster "$DIR"' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+  identity $$ >"$DIR/maker"
+  echo "$2" >"$DIR/hosts"
+  mkdir "$DIR/tmp"
+  {
+    printf '127.0.0.1 localhost\n%s head\n' "$HEAD"
+    for ((k = 1; k <= $2; k++)); do echo "$NET.$k host$k"; done
+  } >"$DIR/etc-hosts"
+  printf '#!/bin/sh\nexec "%s" __agent "%s" "$@"\n' "$SELF" "$DIR" >"$DIR/agent"
+  chmod +x "$DIR/agent"
+  rights
+  if [[ $3 == bound ]]; then before=(setpriv --pdeathsig KILL); else before=(setsid); fi
+  "${before[@]}" unshare "${USERNS[@]}" -n -m -p -i -u --fork --kill-child \
+    "$SELF" __head "$DIR" "$2" </dev/null >/dev/null 2>"$DIR/errors" &
+  pid=$!
+  disown "$pid"
+  for ((i = 0; i < 1000; i++)); do
+    [[ -e $DIR/ready ]] && break
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.02
+  done
+  [[ -e $DIR/ready ]] || die "the cluster could not be made: $(cat "$DIR/errors")"
+  if [[ $3 == free ]]; then trap - EXIT INT TERM HUP; fi
+}
+
+# Sets DIR to a cluster that is there.
+find_cluster() { # name
+  DIR=${CLUSTER_DIR:-}
+  [[ -n $DIR ]] || DIR=$(dir_of "$1")
+  [[ -n ${CLUSTER_DIR:-} ]] || alive "$DIR" || die "no cluster '$1' (scripts/cluster.sh up K --name $1)"
+}
+
+# Sets ENTER to what runs a command in the head; nothing where we are there already.
+enter_head() {
+  ENTER=()
+  [[ -z ${CLUSTER_DIR:-} ]] || return 0
+  ENTER=(nsenter -t "$(head_pid "$DIR")")
+  if ((EUID != 0)); then ENTER+=(-U --preserve-credentials); fi
+  ENTER+=(-n -m -p -i -u "--wd=$PWD" --)
+}
+
+# ---------------------------------------------------------------------- commands
+
+# The processes of this run, on all hosts, as the head sees them.
+run_pids='grep -lzs "^CLUSTER_RUN=$1\$" /proc/[0-9]*/environ | cut -d / -f 3'
+
+end_run() { # mark
+  # shellcheck disable=SC2016
+  "${ENTER[@]}" sh -c "$run_pids"' | grep -vx "$$" | xargs -r kill -KILL' sh "$1" 2>/dev/null || true
+}
+
+run_main() { # options and command
+  local name=default hosts='' on='' mark code=0 command
+  while (($#)); do
+    case $1 in
+      --name) needs_value "$@" && name=$2 && shift 2 ;;
+      --hosts) needs_value "$@" && hosts=$2 && shift 2 ;;
+      --on) needs_value "$@" && on=$2 && shift 2 ;;
+      --) shift && break ;;
+      -*) die "unknown option '$1', see --help" ;;
+      *) break ;;
+    esac
+  done
+  (($#)) || die "run what? see --help"
+  if [[ -n $hosts ]]; then
+    [[ -z ${CLUSTER_DIR:-} ]] || die "this runs in a cluster already, which has $(cat "$CLUSTER_DIR/hosts") hosts"
+    make_cluster "run.$$.${EPOCHREALTIME//[.,]/}" "$hosts" bound
+  else
+    find_cluster "$name"
+  fi
+  enter_head
+  mark=$$.${EPOCHREALTIME//[.,]/}
+  local environment=(env "CLUSTER_DIR=$DIR" "CLUSTER_RUN=$mark" "CLUSTER_KEEP=CLUSTER_RUN ${CLUSTER_KEEP:-}")
+  if [[ -n $on ]]; then
+    command=("${environment[@]}" "$DIR/agent" "$on" "cd $(printf %q "$PWD") && $(printf '%q ' "$@")")
+  else
+    command=("${environment[@]}" setpriv --pdeathsig KILL "$@")
+  fi
+  # Whoever ends us wants the command to end, with time to put its things away.
+  setpriv --pdeathsig KILL "${ENTER[@]}" "${command[@]}" <&0 &
+  local child=$!
+  finish() {
+    # shellcheck disable=SC2016
+    "${ENTER[@]}" sh -c "$run_pids"' | grep -vx "$$" | xargs -r kill -TERM' sh "$mark" 2>/dev/null || true
+    for ((i = 0; i < 30; i++)); do
+      kill -0 "$child" 2>/dev/null || break
+      sleep 0.1
+    done
+    exit "$1"
+  }
+  leave() {
+    end_run "$mark"
+    if [[ -n $hosts ]]; then end_cluster "$DIR"; fi
+  }
+  trap leave EXIT
+  trap 'finish 130' INT
+  trap 'finish 143' TERM HUP
+  wait "$child" || code=$?
+  exit "$code"
+}
+
+up_main() {
+  local name=default hosts=''
+  while (($#)); do
+    case $1 in
+      --name) needs_value "$@" && name=$2 && shift 2 ;;
+      -*) die "unknown option '$1', see --help" ;;
+      *) hosts=$1 && shift ;;
+    esac
+  done
+  local why
+  why=$(check_main) || die "$why"
+  make_cluster "$name" "$hosts" free
+  echo "cluster $name: $hosts hosts"
+}
+
+down_main() {
+  local name=default dir
+  while (($#)); do
+    case $1 in
+      --name) needs_value "$@" && name=$2 && shift 2 ;;
+      --all) name='' && shift ;;
+      *) die "unknown argument '$1', see --help" ;;
+    esac
+  done
+  if [[ -n $name ]]; then
+    dir=$(dir_of "$name")
+    [[ -d $dir ]] || die "no cluster '$name'"
+    end_cluster "$dir"
+  else
+    for dir in "$BASE/portolan-cluster.$EUID".*; do
+      # Those that are bound to a run end with it.
+      [[ -d $dir && $dir != *."run."* ]] && end_cluster "$dir"
+    done
+    prune
+  fi
+}
+
+status_of() { # directory, as the head sees it
+  local k pid _ name
+  ip -o -4 addr show br0 | awk '{ print "  head", $4 }'
+  for ((k = 1; k <= $(cat "$1/hosts"); k++)); do
+    name=host$k
+    read -r pid _ <"$1/$name"
+    echo "  $name $NET.$k $(ip -br link show "veth$k" | awk '{ print $2 }')$(cat "$1/link.$name" 2>/dev/null || true)"
+    nsenter -t "$pid" -p -m sh -c '
+      for p in /proc/[0-9]*; do
+        case ${p#/proc/} in 1 | $$) continue ;; esac
+        line=$(tr "\0" " " <"$p/cmdline" 2>/dev/null) || continue
+        case $line in "" | "sleep 1000000 ") ;; *) echo "    process ${p#/proc/}: $line" ;; esac
+      done
+      for f in $(ls /dev/shm); do echo "    /dev/shm/$f"; done'
+  done
+}
+
+status_main() {
+  local name='' dir found=
+  while (($#)); do
+    case $1 in
+      --name) needs_value "$@" && name=$2 && shift 2 ;;
+      *) die "unknown argument '$1', see --help" ;;
+    esac
+  done
+  for dir in ${CLUSTER_DIR:-"$BASE/portolan-cluster.$EUID".${name:-*}}; do
+    [[ -d $dir ]] || continue
+    found=1
+    if [[ -z ${CLUSTER_DIR:-} ]] && ! alive "$dir"; then
+      echo "${dir##*"cluster.$EUID."}: half made or dead (down removes it)"
+      continue
+    fi
+    echo "${dir##*"cluster.$EUID."}: $(cat "$dir/hosts") hosts"
+    DIR=$dir
+    enter_head
+    "${ENTER[@]}" "$SELF" __status "$dir"
+  done
+  [[ -n $found ]] || echo "no cluster"
+}
+
+left_in_head() { # directory, what to do with a file
+  local name pid _ file
+  for name in "$1"/host[0-9]* "$1"/head; do
+    [[ ${name##*/} =~ ^(host[0-9]+|head)$ ]] || continue
+    if [[ $name == */head ]]; then pid=1; else read -r pid _ <"$name"; fi
+    find "/proc/$pid/root/dev/shm" "/proc/$pid/root$1/tmp" -mindepth 1 "${@:2}" 2>/dev/null |
+      sed "s|^/proc/$pid/root$1/tmp/|${name##*/}: sessions/|; s|^/proc/$pid/root|${name##*/}: |" || true
+  done
+}
+
+left_main() {
+  local name=default what=()
+  while (($#)); do
+    case $1 in
+      --name) needs_value "$@" && name=$2 && shift 2 ;;
+      --remove) what=(-delete) && shift ;;
+      *) die "unknown argument '$1', see --help" ;;
+    esac
+  done
+  find_cluster "$name"
+  enter_head
+  "${ENTER[@]}" "$SELF" __left "$DIR" "${what[@]}"
+}
+
+# ------------------------------------------------------------------------- links
+
+# Settings come to netem where the kernel has it, to a wire of our own where it has not.
+link_in_head() { # directory, host, settings ...
+  local dir=$1 host=$2 k=${2#host} word netem=() wire=() pid i
+  shift 2
+  read -r pid _ <"$dir/$host"
+  clean_link "$dir" "$host" "$k" "$pid"
+  case ${1:-} in
+    clean) return ;;
+    cut)
+      ip link set "veth$k" down
+      echo " cut" >"$dir/link.$host"
+      return ;;
+  esac
+  for word in "$@"; do
+    case $word in
+      delay=*) netem+=(delay "${word#*=}") wire+=(--delay "${word#*=}") ;;
+      loss=*) netem+=(loss "${word#*=}") wire+=(--loss "${word#*=}") ;;
+      rate=*) netem+=(rate "${word#*=}") wire+=(--rate "${word#*=}") ;;
+      *) die "link knows delay=, loss=, rate=, cut and clean, not '$word'" ;;
+    esac
+  done
+  ((${#wire[@]})) || die "link wants a setting, see --help"
+  if tc qdisc add dev "veth$k" root netem "${netem[@]}" limit 20000 2>/dev/null; then
+    nsenter -t "$pid" -n tc qdisc add dev eth0 root netem "${netem[@]}" limit 20000
+    echo " netem $*" >"$dir/link.$host"
+    return
+  fi
+  # The host's end of the cable goes to the wire, and the wire to the bridge.
+  ip link add "wire$k" type veth peer name "plug$k"
+  ip link set "plug$k" master br0 up
+  ip link set "wire$k" up
+  ip link set "veth$k" nomaster
+  setsid python3 "$ROOT/scripts/wire.py" "veth$k" "wire$k" "${wire[@]}" --ready "$dir/wire.$host" \
+    </dev/null >/dev/null 2>"$dir/wire.$host.errors" &
+  disown
+  for ((i = 0; i < 250; i++)); do
+    [[ -e $dir/wire.$host ]] && break
+    sleep 0.02
+  done
+  [[ -e $dir/wire.$host ]] || die "the wire does not start: $(cat "$dir/wire.$host.errors")"
+  echo " wire $*" >"$dir/link.$host"
+}
+
+clean_link() { # directory, host, its number, its process
+  local wire
+  tc qdisc del dev "veth$3" root 2>/dev/null || true
+  nsenter -t "$4" -n tc qdisc del dev eth0 root 2>/dev/null || true
+  if read -r wire 2>/dev/null <"$1/wire.$2"; then
+    kill -KILL "$wire" 2>/dev/null || true
+    ip link del "wire$3" 2>/dev/null || true
+  fi
+  rm -f "$1/wire.$2" "$1/link.$2"
+  ip link set "veth$3" master br0 up
+}
+
+link_main() {
+  local name=default host='' settings=()
+  while (($#)); do
+    case $1 in
+      --name) needs_value "$@" && name=$2 && shift 2 ;;
+      -*) die "unknown option '$1', see --help" ;;
+      host*) host=$1 && shift ;;
+      *) settings+=("$1") && shift ;;
+    esac
+  done
+  find_cluster "$name"
+  [[ $host =~ ^host[0-9]+$ && -e $DIR/$host ]] || die "which host? see --help"
+  ((${#settings[@]})) || die "link wants a setting, see --help"
+  enter_head
+  "${ENTER[@]}" "$SELF" __link "$DIR" "$host" "${settings[@]}"
+}
+
+(($#)) || { usage && exit 2; }
+command=$1
+shift
+case $command in
+  up | run | link | status | left | down) "${command}_main" "$@" ;;
+  check) check_main && echo "clusters can be made here" ;;
+  __head) head_main "$@" ;;
+  __host) host_main "$@" ;;
+  __agent) agent_main "$@" ;;
+  __status) status_of "$@" ;;
+  __left) left_in_head "$@" ;;
+  __link) link_in_head "$@" ;;
+  -h | --help) usage ;;
+  *) die "unknown command '$command', see --help" ;;
+esac

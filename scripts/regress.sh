@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# Usage: scripts/regress.sh [--mpi mpich|openmpi|all|wheels|every] [--hosts 1,2,3] [--quick | --full]
+#                           [--suite programs,ranks,network,mpi] [--case NAME] [--list] [--installed]
+#
+# The regression suite: every test on several ranks, the C, Fortran and Global Arrays
+# programs of all interfaces, on one, two and three hosts with 1 to 4 ranks, unevenly
+# spread too, over each transfer path, at MPI_THREAD_SINGLE and MPI_THREAD_MULTIPLE, with
+# each MPI. The hosts are namespaces of this machine with TCP between them
+# (scripts/cluster.sh); where those cannot be made, virtual nodes stand in, and the
+# suite says so.
+#
+#   programs  the programs of tests/c, tests/fortran and tests/ga (scripts/test-programs.sh)
+#   ranks     the tests on several ranks (tests/ranks)
+#   network   late, lossy, slow and cut links between two hosts (scripts/network.sh)
+#   mpi       the faults of the MPIs that are known (tests/mpi-bugs): still there, or gone?
+#
+# The whole product is some nine thousand launches of programs alone. --full, an hour on
+# two cores, takes of it a selection in which each program meets every spread of ranks,
+# every path on every number of hosts, every thread level on every number of hosts, and
+# every path at every level; the pairs that are left free turn from program to program
+# (scripts/regress-plan.py). The tests on several ranks run each of their configurations
+# on two spreads of ranks or more. --quick, the default, takes thirty programs once each
+# and two spreads of the tests on several ranks, all on several hosts, in three minutes.
+#
+#   --mpi M      wheels: the newer MPIs of PyPI (mpich-wheel, openmpi-wheel), as far as they
+#                can be fetched; every: those and Debian's; the default, all, is Debian's
+#   --hosts L    only these numbers of hosts
+#   --case NAME  only cases whose name contains NAME. A whole name, as the report has it,
+#                runs that case, even when the selection does not hold it
+#   --list       print the names of the cases of programs, and what else would run
+#   --installed  take the libraries and tests as they are built
+#
+# One line a case. A case has a deadline; one that passes it says where each rank stood.
+# The report is in target/regress: report.html, junit.xml, a log for each suite. A failure
+# that is known as a fault of an MPI (tests/mpi-bugs/pins.txt) counts as pinned. The last
+# line is `N passed, N failed`, and the exit code is 0 when none failed.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+mpi=all hosts=1,2,3 level=quick suites='' case='' list='' installed=''
+while (($#)); do
+  case $1 in
+    --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --hosts) needs_value "$@" && hosts=$2 && shift 2 ;;
+    --quick) level=quick && shift ;;
+    --full) level=full && shift ;;
+    --suite) needs_value "$@" && suites=$2 && shift 2 ;;
+    --case) needs_value "$@" && case=$2 && shift 2 ;;
+    --list) list=1 && shift ;;
+    --installed) installed=1 && shift ;;
+    -h | --help) usage && exit ;;
+    *) die "unknown argument '$1', see --help" ;;
+  esac
+done
+[[ $hosts =~ ^[1-3](,[1-3])*$ ]] || die "--hosts wants numbers from 1 to 3 as in 1,2,3"
+if [[ -z $suites ]]; then
+  suites=programs,ranks
+  if [[ $level == full || -n $case ]]; then suites=programs,ranks,network,mpi; fi
+fi
+[[ $suites =~ ^(programs|ranks|network|mpi)(,(programs|ranks|network|mpi))*$ ]] || die "unknown suite in '$suites', see --help"
+
+# A whole name begins with the MPI and the suite.
+if [[ $case =~ ^([a-z]+(-wheel)?)\ (programs|ranks|network|mpi)\ (.*)$ ]]; then
+  mpi=${BASH_REMATCH[1]} suites=${BASH_REMATCH[3]} case=${BASH_REMATCH[4]} level=full
+fi
+case $mpi in
+  wheels) mpis=("${WHEEL_MPIS[@]}") ;;
+  every) mpis=("${ALL_MPIS[@]}" "${WHEEL_MPIS[@]}") ;;
+  *) choose_mpis "$mpi" ;;
+esac
+
+cd "$ROOT"
+OUT=$ROOT/target/regress
+mkdir -p "$OUT"
+exec 8>"$OUT/.lock"
+flock -n 8 || { echo "waiting for another run in $OUT" >&2 && flock 8; }
+
+notes=() logs=() in_cluster=()
+if why=$(scripts/cluster.sh check); then
+  in_cluster=(scripts/cluster.sh run --hosts 3 --)
+else
+  notes+=("No hosts could be made here: $why. Virtual nodes (PORTOLAN_NODE_SIZE) stood in.")
+  echo "regress: $why: virtual nodes stand in for hosts" >&2
+fi
+
+wants() { [[ ,$suites, == *",$1,"* ]]; }
+
+# Open MPI 4 has no windows over TCP: tests/mpi-bugs/win_create_tcp.c.
+plan() { # programs|ranks
+  local flags=()
+  if [[ $MPI_NAME == openmpi && ${#in_cluster[@]} -gt 0 ]]; then flags=(--no-windows); fi
+  python3 scripts/regress-plan.py "$1" --level "$level" --hosts "$hosts" --case "$case" "${flags[@]}"
+}
+
+build() {
+  scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" && cargo test --release --no-run
+}
+
+# The test program on several ranks, by what cargo says of it.
+ranks_program() {
+  cargo test --release --no-run --test ranks --message-format=json 2>/dev/null |
+    sed -n 's/.*"name":"ranks".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+
+# Runs a suite with its output in a log and, a line a case, here.
+suite() { # name, command ...
+  local log=$OUT/$MPI_NAME.$1.log
+  logs+=("$MPI_NAME:$1:$log")
+  echo "== $MPI_NAME $1"
+  # The suites' own totals are not those of the report, which knows the pins.
+  "${@:2}" 2>&1 </dev/null 8>&- | tee "$log" | sed -u -E '/^[0-9]+ passed, [0-9]+ failed$/d' || true
+}
+
+run_mpi() {
+  local dir=$OUT/$MPI_NAME spread=() layout
+  mkdir -p "$dir"
+  if [[ -z $installed ]]; then
+    echo "== $MPI_NAME build"
+    if ! build >"$dir/build.log" 2>&1; then
+      tail -n 20 "$dir/build.log"
+      echo "FAIL build: see ${dir#"$ROOT"/}/build.log" >"$OUT/$MPI_NAME.build.log"
+      echo "0 passed, 1 failed" >>"$OUT/$MPI_NAME.build.log"
+      logs+=("$MPI_NAME:build:$OUT/$MPI_NAME.build.log")
+      return
+    fi
+  fi
+  if wants programs; then
+    scripts/test-programs.sh --mpi "$MPI_NAME" --programs | plan programs >"$dir/programs.plan"
+    suite programs "${in_cluster[@]}" scripts/test-programs.sh --mpi "$MPI_NAME" --plan "$dir/programs.plan" ${case:+"$case"}
+  fi
+  if wants ranks; then
+    readarray -t layouts < <(plan ranks)
+    for layout in "${layouts[@]}"; do spread+=(--hosts "$layout"); done
+    if ((${#spread[@]})); then
+      local shorter=()
+      if [[ $level == quick ]]; then shorter=(PORTOLAN_TEST_QUICK=1); fi
+      suite ranks env "${shorter[@]}" "${in_cluster[@]}" "$(ranks_program)" "${spread[@]}" ${case:+"$case"}
+    fi
+    if [[ $level == full && ,$hosts, == *,1,* && ( -z $case || $case != *hosts=* ) ]]; then
+      suite ranks-1 env PORTOLAN_MPIEXEC="${LAUNCH[*]}" "$(ranks_program)" ${case:+"$case"}
+    fi
+  fi
+  if wants network && ((${#in_cluster[@]})); then
+    suite network scripts/network.sh --mpi "$MPI_NAME" "--$level" ${case:+"$case"}
+  fi
+  if wants mpi && ((${#in_cluster[@]})); then
+    suite mpi scripts/mpi-bugs.sh --mpi "$MPI_NAME" ${case:+"$case"}
+  fi
+}
+
+# Within a cluster, or not, no variable of the caller changes what is tested.
+for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
+  if [[ $variable != PORTOLAN_MPIRUN_FLAGS ]]; then unset "$variable"; fi
+done
+
+for m in "${mpis[@]}"; do
+  if ! scripts/setup.sh --quiet --mpi "$m" >"$OUT/setup.log" 2>&1; then
+    why=$(tail -n 1 "$OUT/setup.log")
+    [[ $m == *-wheel ]] || die "$why"
+    echo "skip $m: $why"
+    notes+=("$m was skipped: $why")
+    continue
+  fi
+  use_mpi "$m"
+  if [[ -n $list ]]; then
+    scripts/test-programs.sh --mpi "$m" --programs | plan programs |
+      awk -F '|' -v m="$m" '{ print m, "programs", $1 ($4 ? " " $4 : "") " [n=" $2 ($3 ? " " $3 : "") "]" }'
+    plan ranks | sed "s/^/$m ranks --hosts /"
+    if wants network; then scripts/network.sh --list | sed "s/^/$m network /"; fi
+    continue
+  fi
+  run_mpi
+done
+[[ -z $list ]] || exit 0
+
+echo
+code=0
+python3 scripts/report.py --into "$OUT" --pins tests/mpi-bugs/pins.txt --title "Portolan, regression suite, $level" \
+  "${notes[@]/#/--note=}" "${logs[@]}" || code=$?
+exit "$code"

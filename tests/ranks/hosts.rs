@@ -1,0 +1,172 @@
+//! Launches on several hosts, made by `scripts/cluster.sh`, and the processes of a
+//! launch, wherever they are.
+//!
+//! With `--hosts 2,1` the driver leaves its usual matrix and runs [`CONFIGS`], and the
+//! launches of a single check, with two ranks on one host and one on another;
+//! `--hosts 2,1:default:path=rma:alone` runs only what is named. Hosts have process ids of their own, so what a
+//! rank says about itself does not name it here: its environment does. The cluster's
+//! head, where this driver then runs, sees the processes of all hosts.
+
+use crate::cases::{Alone, Config, End};
+use crate::job::DIR;
+use portolan::mpi::Flavour;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BASE: Config = Config {
+    label: "default",
+    env: &[],
+    ranks: &[],
+    full: &[],
+    quick: &[],
+    served: true,
+    threads: true,
+};
+
+/// A host program that initialises MPI with `MPI_THREAD_SINGLE`, and keeps it so.
+const SINGLE: Config = Config { served: false, threads: false, ..BASE };
+
+/// What runs on each layout.
+pub const CONFIGS: &[Config] = &[
+    BASE,
+    Config { label: "path=message", env: &[("PORTOLAN_PATH", "message")], ..BASE },
+    Config { label: "path=rma", env: &[("PORTOLAN_PATH", "rma")], ..BASE },
+    Config {
+        label: "path=rma atomics=native",
+        env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_ATOMICS", "native")],
+        ..BASE
+    },
+    Config { label: "am=mpi", env: &[("PORTOLAN_AM", "mpi")], ..BASE },
+    Config { label: "routed", env: &[("PORTOLAN_ROUTE_RANKS", "1")], ..BASE },
+    Config {
+        label: "path=message small pieces",
+        env: &[
+            ("PORTOLAN_PATH", "message"),
+            ("PORTOLAN_CHUNK_BYTES", "4K"),
+            ("PORTOLAN_FLIGHT_BYTES", "64K"),
+            ("PORTOLAN_SLAB_BYTES", "64K"),
+        ],
+        ..BASE
+    },
+    Config { label: "thread=0", env: &[("PORTOLAN_PROGRESS_THREAD", "0")], served: false, ..BASE },
+    Config {
+        label: "host=single",
+        env: &[("PORTOLAN_RAISE_THREAD_LEVEL", "0"), ("PORTOLAN_TEST_HOST", "single")],
+        ..SINGLE
+    },
+    Config {
+        label: "path=message host=single",
+        env: &[
+            ("PORTOLAN_PATH", "message"),
+            ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
+            ("PORTOLAN_TEST_HOST", "single"),
+        ],
+        ..SINGLE
+    },
+    Config {
+        label: "path=rma host=single",
+        env: &[
+            ("PORTOLAN_PATH", "rma"),
+            ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
+            ("PORTOLAN_TEST_HOST", "single"),
+        ],
+        ..SINGLE
+    },
+];
+
+/// Stands for the launches of a single check.
+pub const ALONE: &str = "alone";
+
+/// How many ranks are on each host, and what is to run there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    counts: Vec<usize>,
+    only: Vec<String>,
+}
+
+impl Layout {
+    /// Reads what `--hosts` takes.
+    pub fn parse(text: &str) -> Option<Layout> {
+        let mut words = text.split(':');
+        let counts: Option<Vec<usize>> =
+            words.next()?.split(',').map(|word| word.parse().ok()).collect();
+        let counts = counts.filter(|c| c.iter().sum::<usize>() > 0)?;
+        let only: Vec<String> = words.map(String::from).collect();
+        let known = |word: &String| word == ALONE || CONFIGS.iter().any(|c| c.label == word);
+        only.iter().all(known).then_some(Layout { counts, only })
+    }
+
+    /// Whether a configuration is to run, or the launches of a single check.
+    pub fn wants(&self, what: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|word| word == what)
+    }
+
+    /// Ranks in all.
+    pub fn ranks(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
+    /// As it was given.
+    pub fn text(&self) -> String {
+        self.counts.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+    }
+
+    /// The launcher for it; it wants `-n N PROGRAM`.
+    pub fn launcher(&self) -> Vec<String> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/mpirun.sh");
+        let mpi = if Flavour::built() == Flavour::OpenMpi { "openmpi" } else { "mpich" };
+        let words = [script, "--mpi", mpi, "--per-host", &self.text()];
+        words.iter().map(|word| word.to_string()).collect()
+    }
+
+    /// Whether a launch of its own is to run on these hosts. Those that have to do with
+    /// the launcher, or with directories of this host, make no sense there.
+    pub fn takes(&self, alone: &Alone) -> bool {
+        self.wants(ALONE)
+            && alone.ranks == self.ranks()
+            && alone.wrap.is_none()
+            && !alone.other_mpi
+            && !matches!(alone.end, End::Hangs(_))
+            && !alone.name.starts_with("large_")
+            && !alone.env.iter().any(|(name, _)| *name == "PORTOLAN_NODE_SIZE")
+    }
+}
+
+/// The processes whose environment names this directory: the launcher's and the ranks.
+pub fn processes(dir: &Path) -> Vec<i32> {
+    let mark = format!("{DIR}={}", dir.display()).into_bytes();
+    let own = std::process::id() as i32;
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+        let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if pid != own && environ.split(|&b| b == 0).any(|variable| variable == mark) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// Where the ranks of a launch stand by the system's account, a line each and more.
+pub fn account(dir: &Path) -> String {
+    let mark = format!("{DIR}={}", dir.display());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/where.sh");
+    match Command::new(script).arg(mark).output() {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Err(e) => format!("cannot run {script}: {e}\n"),
+    }
+}
+
+/// The directories of shared memory: this host's, or those of all hosts of the cluster
+/// in which this runs.
+pub fn shm_dirs() -> Vec<PathBuf> {
+    let mut dirs = vec![PathBuf::from("/dev/shm")];
+    let Some(cluster) = std::env::var_os("CLUSTER_DIR").map(PathBuf::from) else { return dirs };
+    for k in 1.. {
+        let Ok(first) = fs::read_to_string(cluster.join(format!("host{k}"))) else { break };
+        let pid = first.split_whitespace().next().unwrap_or("0");
+        dirs.push(format!("/proc/{pid}/root/dev/shm").into());
+    }
+    dirs
+}
