@@ -107,8 +107,15 @@ use_hosts() { # ranks on host1, on host2 ...
   hosts=$(IFS=, && echo "${list[*]}")
   if [[ $MPI == mpich ]]; then
     LAUNCH+=(-localhost head -launcher ssh -launcher-exec "$CLUSTER_DIR/agent" -hosts "$hosts")
-    # MPICH before 4.2 hangs in MPI_Finalize at times: tests/mpi-bugs/finalize_hang.c.
-    if [[ -z ${PORTOLAN_MPI_AS_IT_IS:-} && $("$MPIEXEC" --version) =~ Version:\ +4\.[01]\. ]]; then
+    local version
+    version=$("$MPIEXEC" --version)
+    if [[ -n ${PORTOLAN_MPI_AS_IT_IS:-} ]]; then
+      return
+    elif [[ $version =~ Version:\ +5\. && -z ${MPIR_CVAR_CH4_NETMOD:-} ]]; then
+      # MPICH 5 on UCX loses messages over TCP: tests/mpi-bugs/test_unexpected.c.
+      LAUNCH+=(-genv MPIR_CVAR_CH4_NETMOD ofi)
+    elif [[ $version =~ Version:\ +4\.[01]\. ]]; then
+      # MPICH before 4.2 hangs in MPI_Finalize at times: tests/mpi-bugs/finalize_hang.c.
       local source=$ROOT/tests/mpi-bugs/finalize_shim.c shim=$CARGO_TARGET_DIR/finalize_shim.so
       if [[ ! $shim -nt $source ]]; then
         mkdir -p "${shim%/*}"

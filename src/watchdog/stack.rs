@@ -76,14 +76,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg_attr(miri, ignore = "real stacks")]
-    fn this_call_is_on_this_stack() {
-        let trace = Backtrace::force_capture().to_string();
-        let stack = Stack::of(&trace);
-        assert!(stack.call.starts_with("portolan::") || stack.call.starts_with('<'), "{trace}");
-    }
-
-    #[test]
     fn a_c_call_has_its_c_name() {
         let trace = "\
    0: std::backtrace::Backtrace::create
