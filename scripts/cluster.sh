@@ -403,7 +403,7 @@ status_main() {
 }
 
 left_in_head() { # directory, what to do with a file
-  local name pid _ file
+  local name pid _
   for name in "$1"/host[0-9]* "$1"/head; do
     [[ ${name##*/} =~ ^(host[0-9]+|head)$ ]] || continue
     if [[ $name == */head ]]; then pid=1; else read -r pid _ <"$name"; fi
@@ -500,18 +500,23 @@ link_main() {
   "${ENTER[@]}" "$SELF" __link "$DIR" "$host" "${settings[@]}"
 }
 
-(($#)) || { usage && exit 2; }
-command=$1
-shift
-case $command in
-  up | run | link | status | left | down) "${command}_main" "$@" ;;
-  check) check_main && echo "clusters can be made here" ;;
-  __head) head_main "$@" ;;
-  __host) host_main "$@" ;;
-  __agent) agent_main "$@" ;;
-  __status) status_of "$@" ;;
-  __left) left_in_head "$@" ;;
-  __link) link_in_head "$@" ;;
-  -h | --help) usage ;;
-  *) die "unknown command '$command', see --help" ;;
-esac
+# Read as a whole before it runs: an edit meanwhile does no harm to a long run.
+main() {
+  (($#)) || { usage && exit 2; }
+  local command=$1
+  shift
+  case $command in
+    up | run | link | status | left | down) "${command}_main" "$@" ;;
+    check) check_main && echo "clusters can be made here" ;;
+    __head) head_main "$@" ;;
+    __host) host_main "$@" ;;
+    __agent) agent_main "$@" ;;
+    __status) status_of "$@" ;;
+    __left) left_in_head "$@" ;;
+    __link) link_in_head "$@" ;;
+    -h | --help) usage ;;
+    *) die "unknown command '$command', see --help" ;;
+  esac
+  exit
+}
+main "$@"

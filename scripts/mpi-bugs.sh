@@ -26,7 +26,7 @@ BUGS=(
   'rget_derived|mpich|3||3|^0 of|^[1-9][0-9]* of'
   'win_create_tcp|openmpi|2|1,1|1|windows work|MPI_ERR_WIN'
   'test_unexpected|mpich|2|1,1|1|all messages came|only [0-9]+ of'
-  'finalize_hang|mpich|3|2,1|8|all is done but MPI_Finalize|not at its end after'
+  'finalize_hang|mpich|3|2,1|4|all is done but MPI_Finalize|not at its end after'
 )
 LIMIT=10 # seconds for a run
 

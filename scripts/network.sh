@@ -30,8 +30,8 @@ if [[ $mpi == all ]]; then mpis=("${ALL_MPIS[@]}"); else check_mpi "$mpi" && mpi
 cd "$ROOT"
 
 # Programs whose number of round trips is small enough for a late network.
-LATE=(traffic reductions values groups)
-OTHERS=(traffic contiguous strided accumulate rmw messages x10_copy x10_async lapi_amsend lapi_putget cp_patterns)
+LATE=(traffic reductions)
+OTHERS=(traffic strided accumulate rmw x10_async lapi_amsend cp_patterns)
 REPORT=3 ABORT=10 # seconds without progress: until a rank says so, and until it ends the job
 EDGE=20           # seconds that a launcher may take beyond that
 

@@ -30,8 +30,11 @@ fortran/armci_fortran fortran/lapi_fortran ga/ga_acc ga/ga_dgemm ga/ga_copy ga/g
 ga/ga_fortran""".split()
 
 # Programs that ask for a thread level themselves, or cannot do without a thread that
-# serves others: LAPI_Nopoll_wait waits and makes no progress, by its definition.
-OWN_LEVEL = {"fortran/mpi_f08", "c/interpose", "c/lapi_interpose", "c/lapi_counters"}
+# serves others: LAPI_Nopoll_wait waits and makes no progress, by its definition, and the
+# programs of fences wait in calls of MPI for ranks that fence.
+OWN_LEVEL = {
+    "fortran/mpi_f08", "c/interpose", "c/lapi_interpose", "c/lapi_counters", "ga/ga_fence", "ga/ga_groups_fence",
+}  # fmt: skip
 
 # Where an MPI has no windows between hosts, this program alone asks for them.
 ASKS_FOR_WINDOWS = "c/contiguous"

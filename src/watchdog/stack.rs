@@ -45,8 +45,11 @@ impl Stack {
     fn of(trace: &str) -> Stack {
         // Lines are `  12: name`, each with a line `at file` behind it where known.
         let names = trace.lines().filter_map(|line| {
-            let (number, name) = line.trim_start().split_once(": ")?;
-            number.parse::<u32>().ok()?;
+            let name = match line.trim_start().split_once(": ") {
+                Some((number, name)) if number.parse::<u32>().is_ok() => name,
+                // One into which the one before it was inlined has no number.
+                _ => line.strip_prefix("      ").filter(|l| !l.starts_with(' '))?,
+            };
             Some(shorter(name.trim()))
         });
         let mut names = names.skip_while(|n| !is_ours(n)).filter(|n| !is_plumbing(n)).peekable();
@@ -105,6 +108,23 @@ mod tests {
         let stack = Stack::of(trace);
         assert_eq!(stack.call, "portolan::api::group::Group::barrier");
         assert_eq!(stack.callers, "heat::main, by main");
+    }
+
+    #[test]
+    fn inlined_calls_count() {
+        let trace = "\
+   3: core::ops::function::FnOnce::call_once
+             at /rustc/1/function.rs:250:5
+      <portolan::watchdog::Standing>::report
+             at /src/watchdog.rs:1:2
+   4: portolan::wait::until::<portolan::runtime::Engine>
+      <portolan::runtime::Engine>::lock
+             at /src/lock.rs:1:2
+      ranks::watchdog::held
+   5: main";
+        let stack = Stack::of(trace);
+        assert_eq!(stack.call, "<portolan::runtime::Engine>::lock");
+        assert_eq!(stack.callers, "ranks::watchdog::held, by main");
     }
 
     #[test]

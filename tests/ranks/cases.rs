@@ -195,8 +195,8 @@ fn always(_: &Config, _: usize) -> bool {
     true
 }
 
-fn once(c: &Config, _: usize) -> bool {
-    c.label == "default"
+fn once(c: &Config, n: usize) -> bool {
+    c.label == "default" && n == 2
 }
 
 fn several(_: &Config, n: usize) -> bool {
@@ -274,7 +274,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "rpc_outstanding", seconds: 90, on: always, run: rpc::outstanding },
     Check { name: "rpc_bulk", seconds: 60, on: always, run: rpc::bulk },
     Check { name: "rpc_forgeries", seconds: 90, on: always, run: rpc::forgeries },
-    Check { name: "rpc_idle", seconds: 60, on: two, run: rpc::idle },
+    Check { name: "rpc_idle", seconds: 60, on: once, run: rpc::idle },
     Check { name: "huge_ask", seconds: 60, on: always, run: limits::huge_ask },
     Check { name: "many_segments", seconds: 120, on: two, run: segments::many },
     Check { name: "typed_values", seconds: 60, on: always, run: am_typed::values },

@@ -115,7 +115,10 @@ impl Layout {
     /// The launcher for it; it wants `-n N PROGRAM`.
     pub fn launcher(&self) -> Vec<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/mpirun.sh");
-        let mpi = if Flavour::built() == Flavour::OpenMpi { "openmpi" } else { "mpich" };
+        let flavour = if Flavour::built() == Flavour::OpenMpi { "openmpi" } else { "mpich" };
+        // The caller may mean a newer one, as in mpich-wheel.
+        let named = std::env::var("PORTOLAN_MPI").ok().filter(|name| name.starts_with(flavour));
+        let mpi = named.as_deref().unwrap_or(flavour);
         let words = [script, "--mpi", mpi, "--per-host", &self.text()];
         words.iter().map(|word| word.to_string()).collect()
     }

@@ -2,7 +2,7 @@
 //!
 //! A call is known by its token here, a number with a generation, so that an answer
 //! that comes late, or never was wanted, finds nobody. Long inputs and outputs are
-//! pulled in [`ClassShared::step`], a few at a time: requests beyond that, and beyond
+//! pulled in `ClassShared::step`, a few at a time: requests beyond that, and beyond
 //! what the program has taken out of its queue, stay in the network's windows, at last
 //! at their origins. So a server's memory is bounded, whatever comes.
 
