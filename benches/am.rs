@@ -248,6 +248,8 @@ impl Bench {
     }
 
     fn latency(&self) {
+        /// Long enough that how a round begins does not count.
+        const ROUND: u32 = 50_000;
         let engine = &*self.engine;
         let segment = engine.allocate(engine.world(), 256).expect("segment");
         let base = segment.parts()[0].address();
@@ -257,8 +259,8 @@ impl Bench {
         let (mut ours, mut mpis, mut flags) = (Vec::new(), Vec::new(), Vec::new());
         self.round_trip(2000);
         for _ in 0..rounds {
-            ours.push(self.round_trip(5000));
-            mpis.push(self.mpi_round_trip(&mut [0; 8], 5000, 8));
+            ours.push(self.round_trip(ROUND));
+            mpis.push(self.mpi_round_trip(&mut [0; 8], ROUND, 8));
             if let Some((slice, offset)) = mapped
                 && !slice.is_null()
             {

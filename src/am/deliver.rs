@@ -7,9 +7,9 @@
 //! own. When it is in place, the message's [`Then`] runs, and the origin is told.
 
 use super::node::Node;
-use super::state::{Am, Awaited, Running};
+use super::state::{Am, Awaited, Entry, Running};
 use super::wire::{self, Head, Kind, Source};
-use super::{Arrival, Destination, HandlerId, Signal, Then};
+use super::{Accept, Arrival, Destination, HandlerId, Signal, Then};
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::path::anywhere::Span;
 use crate::path::cross::{self, Direction};
@@ -134,6 +134,42 @@ impl Signal {
 }
 
 impl Am {
+    /// Runs the header handler of a message that came with its data, and what follows.
+    #[inline]
+    pub(crate) fn arrive_whole(
+        &self,
+        engine: &Engine,
+        origin: usize,
+        head: &Head,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<()> {
+        let entry = self.entry(origin, head)?;
+        let arrival = Arrival { origin, header, len: data.len(), data: Some(data) };
+        let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
+        match accept {
+            Accept { to: Destination::Taken, then: Then::Nothing } => {
+                self.handled_here(engine, origin, head.token)
+            }
+            accept => {
+                let landing = self.place(origin, head, entry.name, accept, Some(data))?;
+                self.finish(engine, landing)
+            }
+        }
+    }
+
+    #[inline]
+    fn entry(&self, origin: usize, head: &Head) -> Result<&Entry> {
+        let id = head.handler();
+        let Some(entry) = self.handlers.get(id) else {
+            fail!(Internal, "rank {origin} sent a message for handler {}, unknown here", id.0);
+        };
+        if entry.gone.load(Ordering::Relaxed) {
+            fail!(State, "rank {origin} sent a message for {}, which is unregistered", entry.name);
+        }
+        Ok(entry)
+    }
+
     /// Runs the header handler of a message. `None` where the message is finished;
     /// else the landing of the data, which is copied already where it came along.
     pub(crate) fn arrive(
@@ -144,21 +180,27 @@ impl Am {
         header: &[u8],
         data: Option<&[u8]>,
     ) -> Result<Landing> {
-        let id = head.handler();
-        let len = head.len as usize;
-        let Some(entry) = self.handlers.get(id) else {
-            fail!(Internal, "rank {origin} sent a message for handler {}, unknown here", id.0);
-        };
-        if entry.gone.load(Ordering::Relaxed) {
-            fail!(State, "rank {origin} sent a message for {}, which is unregistered", entry.name);
-        }
-        let arrival = Arrival { origin, header, len, data };
+        let entry = self.entry(origin, head)?;
+        let arrival = Arrival { origin, header, len: head.len as usize, data };
         let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
+        self.place(origin, head, entry.name, accept, data)
+    }
+
+    /// The landing of a message where its handler wants it.
+    fn place(
+        &self,
+        origin: usize,
+        head: &Head,
+        name: &'static str,
+        accept: Accept,
+        data: Option<&[u8]>,
+    ) -> Result<Landing> {
+        let len = head.len as usize;
         let mut landing = Landing {
             origin,
             to: std::ptr::null_mut(),
             len: 0,
-            name: entry.name,
+            name,
             token: head.token,
             buffer: Vec::new(),
             then: accept.then,
@@ -168,7 +210,7 @@ impl Am {
             Destination::At(to) => {
                 if to.is_null() && len > 0 {
                     let text = format!("no place for {len} bytes from rank {origin}");
-                    guarded(entry.name, || Err::<(), _>(Error::new(ErrorKind::Address, text)));
+                    guarded(name, || Err::<(), _>(Error::new(ErrorKind::Address, text)));
                 }
                 (landing.to, landing.len) = (to, len);
                 if let Some(data) = data {
@@ -300,8 +342,7 @@ impl Am {
                 if data.len() as u64 != head.len {
                     fail!(Internal, "rank {origin} sent {} bytes for {}", data.len(), head.len);
                 }
-                let landing = self.arrive(engine, origin, &head, header, Some(data))?;
-                self.finish(engine, landing)
+                self.arrive_whole(engine, origin, &head, header, data)
             }
             Kind::Long => {
                 let (source, rest) = wire::source(rest)?;

@@ -1,10 +1,9 @@
 //! A ring of records from one rank to another of its node, in shared memory.
 //!
-//! The ring consists of *cells* and of a *store*. A record of up to [`INLINE`] bytes
-//! lies in its cell, so that a small message is one cache line on its way, or two; a
-//! longer one lies in the store and its cell says where. A cell is as long as what
-//! processors fetch at a time, so that nobody gets the next one, which the other side
-//! looks at, along with it. A cell is full
+//! The ring consists of *cells* of one cache line and of a *store*. A record of up to
+//! [`INLINE`] bytes lies in its cell, so that a small message is one cache line on
+//! its way; a longer one lies in the store and its cell says where. (Cells of two lines
+//! are slower: the neighbour that comes along is the next to be used.) A cell is full
 //! when its stamp is the number of the present lap, so the reader looks at the cell
 //! alone, and nobody clears anything.
 //!
@@ -18,8 +17,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
-/// Processors fetch lines in pairs.
-const CELL: usize = 2 * LINE;
+const CELL: usize = LINE;
 /// Cells of a ring.
 pub const CELLS: u64 = 256;
 /// Bytes of a record that lie in its cell.
@@ -27,7 +25,7 @@ pub const INLINE: usize = CELL - 8;
 /// The reader's counts.
 const HEAD: usize = CELL;
 
-#[repr(C, align(128))]
+#[repr(C, align(64))]
 struct Cell {
     stamp: AtomicU32,
     size: u32,

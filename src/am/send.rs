@@ -60,6 +60,18 @@ impl Engine {
         if am.handlers.get(handler).is_none_or(|e| e.gone.load(Ordering::Relaxed)) {
             fail!(Argument, "no handler has the number {}", handler.0);
         }
+        if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
+            && let Data::Bytes(bytes) = data
+            && target != self.rank()
+            && let Some(node) = &am.node
+            && let Some(index) = node.index_of(target)
+            && len <= node.eager_limit()
+        {
+            // Most messages are short, and nobody waits for their end.
+            let head = Head::message(Kind::Whole, handler, header.len(), len, 0);
+            let parts = [bytemuck::bytes_of(&head), header, bytes];
+            return node.send(self, index, &parts, (true, state::running().is_none()));
+        }
         let Signals { origin, completion } = signals;
         let token = match completion {
             Signal::None => 0,

@@ -31,12 +31,12 @@ const BASE: Config =
 
 /// All configurations.
 pub const CONFIGS: &[Config] = &[
-    Config { label: "default", ranks: &[1, 2, 3, 4], quick: &[2], ..BASE },
+    Config { label: "default", ranks: &[1, 2, 3], full: &[4], quick: &[2], ..BASE },
     Config {
         label: "path=message",
+        ranks: &[2],
+        full: &[1, 3],
         env: &[("PORTOLAN_PATH", "message")],
-        ranks: &[3],
-        full: &[1, 2],
         quick: &[2],
         ..BASE
     },
@@ -50,8 +50,8 @@ pub const CONFIGS: &[Config] = &[
     },
     Config {
         label: "path=rma atomics=native",
+        full: &[2],
         env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_ATOMICS", "native")],
-        ranks: &[2],
         ..BASE
     },
     Config {
@@ -108,8 +108,9 @@ pub const CONFIGS: &[Config] = &[
     },
     Config {
         label: "am=node thread=0",
+        ranks: &[2],
+        full: &[3],
         env: &[("PORTOLAN_AM", "node"), ("PORTOLAN_PROGRESS_THREAD", "0")],
-        ranks: &[3],
         served: false,
         ..BASE
     },
@@ -128,8 +129,9 @@ pub const CONFIGS: &[Config] = &[
     },
     Config {
         label: "path=message thread=0",
+        ranks: &[2],
+        full: &[3],
         env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_PROGRESS_THREAD", "0")],
-        ranks: &[3],
         served: false,
         ..BASE
     },
@@ -142,12 +144,12 @@ pub const CONFIGS: &[Config] = &[
     },
     Config {
         label: "path=rma atomics=native thread=0",
+        full: &[2],
         env: &[
             ("PORTOLAN_PATH", "rma"),
             ("PORTOLAN_ATOMICS", "native"),
             ("PORTOLAN_PROGRESS_THREAD", "0"),
         ],
-        ranks: &[2],
         served: false,
         ..BASE
     },
@@ -170,9 +172,9 @@ pub const CONFIGS: &[Config] = &[
             ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
             ("PORTOLAN_TEST_HOST", "single"),
         ],
-        ranks: &[3],
+        ranks: &[2],
+        full: &[3],
         quick: &[2],
-        full: &[],
         served: false,
         threads: false,
     },

@@ -138,8 +138,7 @@ impl Messenger {
             if data.len() as u64 != head.len {
                 fail!(Internal, "rank {source} sent {} bytes for {}", data.len(), head.len);
             }
-            let landing = am.arrive(engine, source, &head, header, Some(data))?;
-            am.finish(engine, landing)?;
+            am.arrive_whole(engine, source, &head, header, data)?;
             return Ok(true);
         }
         let landing = am.arrive(engine, source, &head, header, None)?;
