@@ -269,9 +269,9 @@ mod tests {
     #[test]
     fn records_arrive_in_order_and_whole() {
         const STORE: usize = 4096;
-        let mut memory = vec![[0u64; 16]; bytes(STORE) / 128 + 1];
+        let mut memory = vec![[0u64; 8]; bytes(STORE) / 64 + 1];
         let base = memory.as_mut_ptr() as usize;
-        let base = base.next_multiple_of(128) as *mut u8 as usize;
+        let base = base.next_multiple_of(64) as *mut u8 as usize;
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 // SAFETY: the memory outlives the scope and there is one writer.
