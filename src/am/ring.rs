@@ -17,13 +17,12 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
-const CELL: usize = LINE;
 /// Cells of a ring.
 pub const CELLS: u64 = 256;
 /// Bytes of a record that lie in its cell.
-pub const INLINE: usize = CELL - 8;
+pub const INLINE: usize = LINE - 8;
 /// The reader's counts.
-const HEAD: usize = CELL;
+const HEAD: usize = LINE;
 
 #[repr(C, align(64))]
 struct Cell {
@@ -32,7 +31,7 @@ struct Cell {
     bytes: [u8; INLINE],
 }
 
-const _: () = assert!(size_of::<Cell>() == CELL);
+const _: () = assert!(size_of::<Cell>() == LINE);
 
 #[repr(C)]
 struct Counts {
@@ -44,7 +43,7 @@ struct Counts {
 
 /// Bytes of a ring whose store has `store` bytes.
 pub const fn bytes(store: usize) -> usize {
-    HEAD + CELLS as usize * CELL + store
+    HEAD + CELLS as usize * LINE + store
 }
 
 /// Where a ring lies.
@@ -61,11 +60,11 @@ impl Place {
         unsafe { &*self.base.cast() }
     }
     fn cell(&self, n: u64) -> *mut Cell {
-        self.base.wrapping_add(HEAD + (n % CELLS) as usize * CELL).cast()
+        self.base.wrapping_add(HEAD + (n % CELLS) as usize * LINE).cast()
     }
     fn store_at(&self, position: u64) -> *mut u8 {
         let offset = (position % self.store as u64) as usize;
-        self.base.wrapping_add(HEAD + CELLS as usize * CELL + offset)
+        self.base.wrapping_add(HEAD + CELLS as usize * LINE + offset)
     }
 }
 
