@@ -204,13 +204,13 @@ killed_and_gone() {
 }
 
 slow_targets() {
-  local place computes=10
-  if [[ $size == quick ]]; then computes=4; fi
+  local place computes=10 stops=5
+  if [[ $size == quick ]]; then computes=2 stops=2; fi
   for place in '' path=message; do
     run_case pass 30 faults 3 "$place" "slow-target $computes" ''
-    run_case pass 30 faults 3 "$place" 'stopped-target 5' ''
+    run_case pass 30 faults 3 "$place" "stopped-target $stops" ''
   done
-  run_case pass 30 faults 3 node-size=1 'stopped-target 5' ''
+  run_case pass 30 faults 3 node-size=1 "stopped-target $stops" ''
 }
 
 too_little() {
@@ -233,7 +233,7 @@ floods() {
 
 # The watchdog names the call and the peer within its time, and then ends the job.
 hangs() {
-  local w='watchdog=1 abort=3'
+  local w='watchdog=1 abort=2'
   local ends='the job ends, as PORTOLAN_WATCHDOG_ABORT asks'
   run_case end 15 faults 2 "$w" hang-barrier "ARMCI_Barrier has waited 1\.[0-9] s for a barrier .* without rank 1~last progress~pending: ~called by hang_barrier~ARMCI_Barrier: no progress for .*$ends"
   run_case end 15 faults 2 "$w" hang-lock "ARMCI_Lock has waited 1\.[0-9] s for mutex 0 of rank 0, which rank 1 holds~called by hang_lock~ARMCI_Lock: no progress"
