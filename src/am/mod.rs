@@ -44,6 +44,7 @@
 
 pub mod aggregate;
 pub mod deliver;
+pub mod land;
 pub mod later;
 pub mod node;
 pub mod presence;

@@ -13,7 +13,7 @@
 use super::send::LONGEST;
 use super::wire::{Header, Kind};
 use super::{Action, Core, Messenger, Waiting};
-use crate::am::deliver::Landing;
+use crate::am::land::Landing;
 use crate::am::{Signal, wire};
 use crate::error::{Result, fail};
 use crate::mpi::p2p;

@@ -1,0 +1,240 @@
+//! A message meets its handler: bytes into place, what runs then, the count.
+//!
+//! The header handler says where the data goes ([`Accept`]). What is to follow is kept
+//! as a [`Landing`] until the data is in place; then the message's [`Then`] runs, the
+//! message is counted as handled, and its origin is told where it waits for that. A
+//! handler that fails or panics ends the job, by its name.
+//!
+//! Invariant: header handlers and inline completions run under the dispatcher's lock.
+
+use super::state::{Am, Entry, Running};
+use super::wire::{Head, Kind};
+use super::{Accept, Arrival, Destination, Signal, Then};
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::runtime::Engine;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+/// A message whose data is on its way.
+#[derive(Debug)]
+pub struct Landing {
+    /// Where it comes from.
+    pub origin: usize,
+    /// Where the data goes.
+    pub to: *mut u8,
+    /// Bytes of it.
+    pub len: usize,
+    name: &'static str,
+    token: u64,
+    buffer: Vec<u8>,
+    then: Then,
+}
+
+// SAFETY: the address is used by the thread that holds the landing; the handler that
+// gave it promised that it stays valid.
+unsafe impl Send for Landing {}
+
+/// An error of a handler ends the job: the origin counts on the message.
+#[cold]
+pub(super) fn fatal(error: &Error) -> ! {
+    log::error!("{error}");
+    crate::mpi::init::abort(error.kind().code())
+}
+
+#[inline]
+fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -> R {
+    let _running = Running::enter(name);
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => value,
+        Ok(Err(error)) => {
+            let text = format!("the handler {name} failed: {}", error.detail());
+            fatal(&Error::new(error.kind(), text))
+        }
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<&str>()
+                .map(|s| (*s).to_string())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_default();
+            fatal(&Error::new(ErrorKind::Internal, format!("the handler {name} panicked: {text}")))
+        }
+    }
+}
+
+impl Signal {
+    /// Tells whoever waits.
+    pub(crate) fn tell(self, engine: &Engine) {
+        match self {
+            Signal::None => {}
+            Signal::Tally(tally) => tally.end(),
+            Signal::Count(counter) => {
+                // SAFETY: who made the signal vouches for the counter's life.
+                unsafe { (*counter).fetch_add(1, Ordering::Release) };
+            }
+            Signal::Call(call) => {
+                // Others may need the thread, and it may hold their lock.
+                let _running = Running::enter("a completion signal");
+                call(engine);
+            }
+        }
+    }
+}
+
+impl Am {
+    /// Runs the header handler of a message that came with its data, and what follows.
+    #[inline]
+    pub(crate) fn arrive_whole(
+        &self,
+        engine: &Engine,
+        origin: usize,
+        head: &Head,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<()> {
+        let entry = self.entry(origin, head)?;
+        let arrival = Arrival { origin, header, len: data.len(), data: Some(data) };
+        let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
+        match accept {
+            Accept { to: Destination::Taken, then: Then::Nothing } => {
+                self.handled_here(engine, origin, head.token)
+            }
+            accept => {
+                let landing = self.place(origin, head, entry.name, accept, Some(data))?;
+                self.finish(engine, landing)
+            }
+        }
+    }
+
+    #[inline]
+    fn entry(&self, origin: usize, head: &Head) -> Result<&Entry> {
+        let id = head.handler();
+        let Some(entry) = self.handlers.get(id) else {
+            fail!(Internal, "rank {origin} sent a message for handler {}, unknown here", id.0);
+        };
+        if entry.gone.load(Ordering::Relaxed) {
+            fail!(State, "rank {origin} sent a message for {}, which is unregistered", entry.name);
+        }
+        Ok(entry)
+    }
+
+    /// Runs the header handler of a message. `None` where the message is finished;
+    /// else the landing of the data, which is copied already where it came along.
+    pub(crate) fn arrive(
+        &self,
+        engine: &Engine,
+        origin: usize,
+        head: &Head,
+        header: &[u8],
+        data: Option<&[u8]>,
+    ) -> Result<Landing> {
+        let entry = self.entry(origin, head)?;
+        let arrival = Arrival { origin, header, len: head.len as usize, data };
+        let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
+        self.place(origin, head, entry.name, accept, data)
+    }
+
+    /// The landing of a message where its handler wants it.
+    fn place(
+        &self,
+        origin: usize,
+        head: &Head,
+        name: &'static str,
+        accept: Accept,
+        data: Option<&[u8]>,
+    ) -> Result<Landing> {
+        let len = head.len as usize;
+        let mut landing = Landing {
+            origin,
+            to: std::ptr::null_mut(),
+            len: 0,
+            name,
+            token: head.token,
+            buffer: Vec::new(),
+            then: accept.then,
+        };
+        match accept.to {
+            Destination::Taken => {}
+            Destination::At(to) => {
+                if to.is_null() && len > 0 {
+                    let text = format!("no place for {len} bytes from rank {origin}");
+                    guarded(name, || Err::<(), _>(Error::new(ErrorKind::Address, text)));
+                }
+                (landing.to, landing.len) = (to, len);
+                if let Some(data) = data {
+                    // SAFETY: the handler promised a place for the data.
+                    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, len) };
+                }
+            }
+            Destination::Buffer => match data {
+                Some(data) => landing.buffer = data.to_vec(),
+                None => {
+                    landing.buffer.try_reserve_exact(len).map_err(|_| {
+                        Error::new(
+                            ErrorKind::Memory,
+                            format!("{len} bytes for a message from rank {origin}"),
+                        )
+                    })?;
+                    landing.buffer.resize(len, 0);
+                    (landing.to, landing.len) = (landing.buffer.as_mut_ptr(), len);
+                }
+            },
+        }
+        Ok(landing)
+    }
+
+    /// The data is in place: runs what is to run, and tells the origin.
+    pub(crate) fn finish(&self, engine: &Engine, landing: Landing) -> Result<()> {
+        let Landing { origin, token, buffer, then, name, .. } = landing;
+        match then {
+            Then::Nothing => self.handled_here(engine, origin, token),
+            Then::Inline(run) => {
+                guarded(name, || {
+                    run(engine, buffer);
+                    Ok(())
+                });
+                self.handled_here(engine, origin, token)
+            }
+            Then::Later(run) => {
+                let job = Box::new(move |engine: &Engine| {
+                    if catch_unwind(AssertUnwindSafe(|| run(engine, buffer))).is_err() {
+                        let text = format!("a completion handler of {name} panicked");
+                        fatal(&Error::new(ErrorKind::Internal, text));
+                    }
+                    let told = engine.am().and_then(|am| am.handled_later(engine, origin, token));
+                    if let Err(error) = told {
+                        fatal(&error);
+                    }
+                });
+                self.later.push(job, engine.may_use_threads())
+            }
+        }
+    }
+
+    /// Counts a message as handled, under the dispatcher's lock, and tells its origin
+    /// where that waits.
+    #[inline]
+    fn handled_here(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+        self.tell_handled(engine, origin, token)?;
+        // The lock keeps other threads from counting, so that this needs no locked
+        // instruction.
+        let handled = self.handled.load(Ordering::Relaxed);
+        self.handled.store(handled + 1, Ordering::Release);
+        Ok(())
+    }
+
+    /// The same for a message that a completion thread has handled.
+    fn handled_later(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+        self.tell_handled(engine, origin, token)?;
+        self.handled_later.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    #[inline]
+    fn tell_handled(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+        if token == 0 {
+            return Ok(());
+        }
+        let head = Head { token, ..Head::new(Kind::Handled) };
+        self.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
+    }
+}
