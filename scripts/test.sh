@@ -81,6 +81,14 @@ count_tests() {
   fi
 }
 
+# Examples are compiled by the lints; building them all takes long.
+cargo_tests() {
+  local code=0
+  cargo test --release --no-fail-fast --lib --bins --tests -- ${filter:+"$filter"} || code=$?
+  cargo test --release --doc -- ${filter:+"$filter"} || code=$?
+  return "$code"
+}
+
 test_with() { # MPI
   use_mpi "$1"
   export PORTOLAN_MPIEXEC="${LAUNCH[*]}" PORTOLAN_PREFIX=$PREFIX
@@ -91,7 +99,7 @@ test_with() { # MPI
     # docs/environment.md is what the program prints.
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
-  logged tests cargo test --release --no-fail-fast -- ${filter:+"$filter"}
+  logged tests cargo_tests
   count_tests
   logged programs scripts/test-programs.sh --mpi "$MPI" ${quick:+--quick} ${full:+--full} ${filter:+"$filter"}
   count_tests
