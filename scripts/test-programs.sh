@@ -414,8 +414,8 @@ run_terminated() { # program
 
 COMPOSE=(cp_patterns cp_random cp_store cp_errors)
 ALL=(abi symbols cxx contiguous strided vector accumulate rmw values flags handles mutexes memory
-  groups messages reductions domains traffic lifecycle peer_faults errors interpose "${COMPOSE[@]}")
-MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups traffic
+  groups messages reductions domains lifecycle peer_faults errors interpose "${COMPOSE[@]}")
+MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups
   peer_faults errors)
 X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggregate x10_lock
   x10_environment x10_lifecycle x10_library x10_symbols x10_cxx)
@@ -513,6 +513,7 @@ plan_all() {
   done
   for p in alone before after; do plan pass c/lifecycle 2 '' "$p"; done
   plan pass c/memory 2 '' 2500
+  plan pass c/traffic 2 node-size=1
   for p in io_forwarding io_forwarding.c; do
     for n in 2 4; do plan forwarding "examples/$p" "$n" '' --size 3M --files 3 --segment 10000; done
     plan forwarding "examples/$p" 4 node-size=1 --size 3M --files 3 --io-ranks 2
@@ -555,7 +556,7 @@ plan_from() { # file
 }
 
 if [[ -n $programs_only ]]; then
-  printf 'c/%s\n' "${ALL[@]}" "${X10[@]}" "${LAPI[@]}" "${MERCURY[@]}"
+  printf 'c/%s\n' "${ALL[@]}" traffic "${X10[@]}" "${LAPI[@]}" "${MERCURY[@]}"
   if command -v "$MPIFORT" >/dev/null; then printf 'fortran/%s\n' armci_fortran lapi_fortran mpi_f08; fi
   if [[ $MPI_NAME == "$MPI" ]]; then printf 'ga/%s\n' "${GA[@]}"; fi
   exit
