@@ -70,13 +70,13 @@ pub(crate) enum Rings {
 
 impl Am {
     /// Messages that this rank has sent.
-    pub(super) fn all_sent(&self) -> u64 {
+    pub(crate) fn all_sent(&self) -> u64 {
         let in_rings = self.node.as_ref().map_or(0, Node::messages);
         self.sent.load(Ordering::Acquire) + in_rings
     }
 
     /// Messages that were handled here.
-    pub(super) fn all_handled(&self) -> u64 {
+    pub(crate) fn all_handled(&self) -> u64 {
         self.handled.load(Ordering::Acquire) + self.handled_later.load(Ordering::Acquire)
     }
 
@@ -130,7 +130,7 @@ impl Am {
             Kind::Long => {
                 let (source, rest) = wire::source(rest)?;
                 let (header, _) = wire::header(&head, rest)?;
-                let landing = self.arrive(engine, origin, &head, header, None)?;
+                let landing = self.arrive(engine, origin, &head, header)?;
                 if landing.len == 0 {
                     self.left(engine, origin, source)?;
                     return self.finish(engine, landing);
@@ -342,8 +342,7 @@ impl Am {
         token: u64,
     ) -> Result<()> {
         let head = Head::message(Kind::Whole, handler, header.len(), data.len(), token);
-        let landing = self.arrive(engine, engine.rank(), &head, header, Some(data))?;
-        self.finish(engine, landing)
+        self.arrive_whole(engine, engine.rank(), &head, header, data)
     }
 
     /// The dispatcher's lock, if it is free.

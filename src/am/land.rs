@@ -117,20 +117,18 @@ impl Am {
         Ok(entry)
     }
 
-    /// Runs the header handler of a message. `None` where the message is finished;
-    /// else the landing of the data, which is copied already where it came along.
+    /// Runs the header handler of a message whose data is still to come: where to.
     pub(crate) fn arrive(
         &self,
         engine: &Engine,
         origin: usize,
         head: &Head,
         header: &[u8],
-        data: Option<&[u8]>,
     ) -> Result<Landing> {
         let entry = self.entry(origin, head)?;
-        let arrival = Arrival { origin, header, len: head.len as usize, data };
+        let arrival = Arrival { origin, header, len: head.len as usize, data: None };
         let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
-        self.place(origin, head, entry.name, accept, data)
+        self.place(origin, head, entry.name, accept, None)
     }
 
     /// The landing of a message where its handler wants it.

@@ -215,11 +215,6 @@ impl std::fmt::Debug for Am {
 }
 
 impl Am {
-    /// How many messages this rank has sent, and how many were handled here.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.sent.load(Ordering::Relaxed), self.handled.load(Ordering::Relaxed))
-    }
-
     /// With these rings, where there are any.
     pub(crate) fn new(node: Option<Node>, node_ranks: usize) -> Am {
         let incoming = node.as_ref().map(Incoming::new);

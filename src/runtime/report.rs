@@ -42,7 +42,7 @@ impl Engine {
             n => all.push(format!("{n} MPI requests outstanding")),
         }
         if let Some(am) = self.started_am() {
-            let (sent, handled) = am.counts();
+            let (sent, handled) = (am.all_sent(), am.all_handled());
             all.push(format!("{sent} active messages sent, {handled} handled"));
             if am.is_held_up() {
                 all.push("some wait for room".into());

@@ -141,7 +141,7 @@ impl Messenger {
             am.arrive_whole(engine, source, &head, header, data)?;
             return Ok(true);
         }
-        let landing = am.arrive(engine, source, &head, header, None)?;
+        let landing = am.arrive(engine, source, &head, header)?;
         let len = head.len as usize;
         // What nobody wants must be received all the same.
         let mut unwanted = Vec::new();

@@ -232,12 +232,10 @@ impl Dynamic {
         let len: usize = runs.iter().map(|r| r.len).sum();
         let names = where_to(id, offset, len);
         let mut parts: Vec<&[u8]> = vec![&names];
-        // SAFETY: the transfer keeps the local handle, and so its memory.
-        parts.extend(
-            runs.iter()
-                .filter(|r| r.len > 0)
-                .map(|r| unsafe { std::slice::from_raw_parts(r.address as *const u8, r.len) }),
-        );
+        for run in runs.iter().filter(|r| r.len > 0) {
+            // SAFETY: the transfer keeps the local handle, and so its memory.
+            parts.push(unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) });
+        }
         let token = self.await_moving(tally, Vec::new());
         let posted = self.post(n, &Head { kind: Kind::Put, class, tag: 0, word: token }, &parts);
         self.posted(token, posted)
