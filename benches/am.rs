@@ -8,45 +8,24 @@
 //! messages. The figures are medians of rounds in turn; *required* is what the
 //! library is to reach.
 
+mod support;
+
 use mpi::ffi;
 use portolan::am::aggregate::Aggregator;
 use portolan::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signals, Then};
 use portolan::error::Result;
-use portolan::mpi::Flavour;
 use portolan::runtime::Engine;
 use std::ffi::c_void;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-fn launched() -> bool {
-    ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().any(|name| std::env::var(name).is_ok())
-}
+use support::{Row, launched, median};
 
 /// Starts this program again under the launcher, for each transport.
 fn launch() -> ExitCode {
-    let me = std::env::current_exe().expect("the path of this program");
-    let mut short = 0;
-    for am in ["node", "mpi"] {
-        let (launcher, flags): (_, &[&str]) = match Flavour::built() {
-            Flavour::Mpich | Flavour::Other => ("mpiexec.mpich", &["-bind-to", "core"]),
-            Flavour::OpenMpi => {
-                ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "core"])
-            }
-        };
-        let launcher = std::env::var("MPIEXEC").unwrap_or_else(|_| launcher.into());
-        let mut command = Command::new(launcher);
-        command.args(flags).args(["-n", "2"]).arg(&me).args(std::env::args().skip(1));
-        match command.env("PORTOLAN_AM", am).status() {
-            Ok(status) if status.success() => {}
-            other => {
-                eprintln!("am: the launch with PORTOLAN_AM={am} failed: {other:?}");
-                short += 1;
-            }
-        }
-    }
-    if short > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let well = ["node", "mpi"].map(|am| support::launch(&[("PORTOLAN_AM", am)]));
+    if well == [true; 2] { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 static HITS: AtomicU64 = AtomicU64::new(0);
@@ -112,29 +91,12 @@ impl Handler for Table {
     }
 }
 
-/// A line of the table.
-struct Row<'a> {
-    what: &'a str,
-    value: f64,
-    unit: &'a str,
-    /// What it is compared with.
-    beside: &'a str,
-    ratio: f64,
-    wanted: &'a str,
-    ok: bool,
-}
-
 struct Bench {
     engine: Arc<Engine>,
     ids: Vec<HandlerId>,
     me: usize,
     over_mpi: bool,
     quick: bool,
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn next(x: u64) -> u64 {
@@ -160,11 +122,7 @@ impl Bench {
     fn row(&self, row: &Row<'_>) {
         if self.me == 0 {
             let am = if self.over_mpi { "mpi" } else { "node" };
-            let verdict = if row.ok { "ok" } else { "SHORT" };
-            let Row { what, value, unit, beside, ratio, wanted, .. } = row;
-            println!(
-                "{am:5} {what:32} {value:10.3} {unit:9} {beside:28} {ratio:8.3}  {wanted:10} {verdict}"
-            );
+            row.print(am);
         }
     }
 

@@ -7,44 +7,21 @@
 //! their references; *required* is what the library is to reach. The same with the C
 //! interface is `benches/c/rpc_bench.c`.
 
+mod support;
+
 use mpi::ffi;
 use portolan::Runtime;
-use portolan::mpi::Flavour;
 use portolan::rpc::bulk::{Buffer, Bulk};
 use portolan::rpc::checksum::Method;
 use portolan::rpc::hg::{Call, Class, Context, Handle, Rpc};
 use portolan::rpc::na::{Access, Address};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::c_void;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-fn launched() -> bool {
-    ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().any(|name| std::env::var(name).is_ok())
-}
-
-/// Starts this program again under the launcher.
-fn launch() -> ExitCode {
-    let me = std::env::current_exe().expect("the path of this program");
-    let (launcher, flags): (_, &[&str]) = match Flavour::built() {
-        Flavour::Mpich | Flavour::Other => ("mpiexec.mpich", &["-bind-to", "core"]),
-        Flavour::OpenMpi => {
-            ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "core"])
-        }
-    };
-    let launcher = std::env::var("MPIEXEC").unwrap_or_else(|_| launcher.into());
-    let mut command = Command::new(launcher);
-    command.args(flags).args(["-n", "2"]).arg(&me).args(std::env::args().skip(1));
-    match command.status() {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        other => {
-            eprintln!("rpc: the launch failed: {other:?}");
-            ExitCode::FAILURE
-        }
-    }
-}
+use support::{Row, launched, median};
 
 /// Bytes as one parameter.
 struct Bytes(Vec<u8>);
@@ -72,23 +49,6 @@ impl<'de> Deserialize<'de> for Bytes {
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// A line of the table.
-struct Row<'a> {
-    what: &'a str,
-    value: f64,
-    unit: &'a str,
-    /// What it is compared with.
-    beside: &'a str,
-    ratio: f64,
-    wanted: &'a str,
-    ok: bool,
-}
 
 struct Calls {
     null: Rpc<(), ()>,
@@ -158,12 +118,7 @@ impl Bench {
 
     fn row(&self, row: &Row<'_>) {
         if self.me == 0 {
-            let verdict = if row.ok { "ok" } else { "SHORT" };
-            let Row { what, value, unit, beside, ratio, wanted, .. } = row;
-            let checksum = self.checksum;
-            println!(
-                "{checksum:6} {what:32} {value:10.3} {unit:9} {beside:28} {ratio:8.3}  {wanted:12} {verdict}"
-            );
+            row.print(self.checksum);
         }
     }
 
@@ -543,7 +498,8 @@ fn main() -> ExitCode {
         println!(
             "sum    what                                  figure           beside                          ratio  required"
         );
-        return launch();
+        let well = support::launch(&[]);
+        return if well { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let quick = std::env::args().any(|a| a == "--quick");
     let mut rt = Runtime::init().expect("start");

@@ -19,6 +19,15 @@ pub struct Topology {
     real_nodes: usize,
 }
 
+/// The name of this host, cut where it has `N` bytes or more, and zeros behind it.
+pub fn host_name<const N: usize>() -> [u8; N] {
+    let mut name = [0u8; N];
+    // SAFETY: the buffer is one byte longer than said, so that the name ends with a zero
+    // also where it was cut.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), N.saturating_sub(1)) };
+    name
+}
+
 impl Topology {
     /// Builds the table from the real node of each rank (any label that ranks
     /// of one node share), cut into nodes of `cut` ranks unless that is 0.

@@ -2,6 +2,7 @@
 
 use portolan::config::{self, VARIABLES};
 use portolan::mpi::{Flavour, init};
+use portolan::topology::host_name;
 use portolan::{Path, Result, Runtime};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -89,17 +90,8 @@ fn thread_level(rt: &Runtime) -> &'static str {
     }
 }
 
-/// The name of this host, cut to what is sent round.
-fn host() -> [u8; 64] {
-    let mut name = [0u8; 64];
-    // SAFETY: the buffer has one byte more than is announced, so that the name
-    // ends with a zero also where it was cut.
-    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-    name
-}
-
 fn nodes(rt: &Runtime, line: &mut dyn FnMut(&str, String)) -> Result<()> {
-    let hosts = rt.world().all_gather(host())?;
+    let hosts = rt.world().all_gather(host_name::<64>())?;
     let topology = &rt.engine().topology;
     let real = topology.real_nodes();
     line(

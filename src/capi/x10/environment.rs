@@ -108,14 +108,6 @@ impl Statistics {
     }
 }
 
-/// The name of the system, cut to what the caller has room for.
-fn node_name() -> [u8; NODE_NAME] {
-    let mut name = [0u8; NODE_NAME];
-    // SAFETY: the buffer is one byte longer than said, so the name is terminated.
-    unsafe { libc::gethostname(name.as_mut_ptr().cast(), NODE_NAME - 1) };
-    name
-}
-
 fn clamped(n: usize) -> c_int {
     c_int::try_from(n).unwrap_or(c_int::MAX)
 }
@@ -186,7 +178,7 @@ unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()
             }
             (24, _) => result.cast::<Statistics>().write_unaligned(Statistics::now()),
             _ => {
-                let name = node_name();
+                let name = crate::topology::host_name::<NODE_NAME>();
                 let length = name.iter().position(|&b| b == 0).unwrap_or(NODE_NAME - 1);
                 let to = result.cast::<c_char>();
                 std::ptr::copy_nonoverlapping(name.as_ptr().cast(), to, length);

@@ -415,12 +415,10 @@ impl Listener {
 
 /// A name of this host that leads back to it.
 fn host() -> String {
-    let mut name = vec![0u8; 256];
-    // SAFETY: the buffer has as many bytes as are said, less one for the zero.
-    let got = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let name = crate::topology::host_name::<256>();
     let name = name.split(|&b| b == 0).next().unwrap_or_default();
-    match String::from_utf8(name.to_vec()) {
-        Ok(name) if got == 0 && (name.as_str(), 1u16).to_socket_addrs().is_ok() => name,
+    match std::str::from_utf8(name) {
+        Ok(name) if !name.is_empty() && (name, 1u16).to_socket_addrs().is_ok() => name.into(),
         _ => "127.0.0.1".into(),
     }
 }
