@@ -173,7 +173,7 @@ run_case() { # kind, seconds, program, ranks, settings, arguments, texts
   esac
   IFS='~' read -ra words <<<"$texts"
   for text in "${words[@]}"; do
-    if [[ -z $why ]] && ! cat "$dir/out" "$dir/err" | grep -aqE -- "$text"; then why="does not say '$text'"; fi
+    if [[ -z $why ]] && ! grep -aqE -- "$text" "$dir/out" "$dir/err"; then why="does not say '$text'"; fi
   done
   note=$(grep -aE '^rank [0-9]+: ' "$dir/out" | head -n 1 || true)
   if [[ -z $why ]]; then ok "$label" "$note"; else bad "$label" "$why"; fi
