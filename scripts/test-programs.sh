@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/test-programs.sh --mpi mpich|openmpi [--quick | --full | --plan FILE] [FILTER]
+# Usage: scripts/test-programs.sh --mpi mpich|openmpi [--full | --plan FILE] [FILTER]
 #        scripts/test-programs.sh --mpi mpich|openmpi --programs
 #
 # Builds the programs of tests/c, tests/fortran and tests/ga, and some examples, against
@@ -8,8 +8,7 @@
 # 0 and one line `PASS name`; a call that must end the job passes when it does. One line
 # a case; the last line is `N passed, N failed`, and the exit code is 0 when none failed.
 #
-#   --quick   fewer numbers of ranks
-#   --full    more paths, node sizes and numbers of ranks
+#   --full    each program with every path, node size and number of ranks, not some
 #   --plan F  the cases of the file F instead, a line `PROGRAM|RANKS|SETTINGS|ARGUMENTS`
 #             each; scripts/regress.sh makes such files
 #   --programs  prints the programs that move data between ranks, and stops
@@ -20,12 +19,11 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi='' quick=${PORTOLAN_TEST_QUICK:-} full=${PORTOLAN_TEST_FULL:-} plan_file='' programs_only='' filter=''
+mpi='' full=${PORTOLAN_TEST_FULL:-} plan_file='' programs_only='' filter=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
-    --quick) quick=1 full='' && shift ;;
-    --full) full=1 quick='' && shift ;;
+    --full) full=1 && shift ;;
     --plan) needs_value "$@" && plan_file=$(realpath "$2") && shift 2 ;;
     --programs) programs_only=1 && shift ;;
     -h | --help) usage && exit ;;
@@ -428,12 +426,18 @@ GA=(ga_fortran)
 for f in tests/ga/*.c; do GA+=("$(basename "$f" .c)"); done
 GA_SOME=(ga_acc ga_copy ga_dgemm ga_elem ga_groups ga_nonblocking ga_patches ga_read_inc ga_scatter)
 
-# Four ranks come with two nodes; in full also without.
-wants_ranks() { # number
-  case $1 in
-    1) [[ -z $quick ]] ;;
-    4) [[ -n $full ]] ;;
-  esac
+# The default run takes one of several cases of a program, another one for the next
+# program: together they cover all, and every program meets two nodes or more where it
+# moves anything. The full run takes every case.
+turn=0
+one_of() { # program, "ranks settings" ...
+  local chosen=("${@:2}") case ranks settings
+  turn=$((turn + 1))
+  if [[ -z $full ]]; then chosen=("${chosen[turn % ($# - 1)]}"); fi
+  for case in "${chosen[@]}"; do
+    read -r ranks settings <<<"$case"
+    plan pass "$1" "$ranks" "$settings"
+  done
 }
 
 plan_all() {
@@ -442,21 +446,19 @@ plan_all() {
   plan pass c/mercury_dynamic 1 ''
   for p in "${MERCURY[@]}"; do
     plan pass "c/$p" 2 ''
-    if [[ -z $quick ]]; then plan pass "c/$p" 4 node-size=2; fi
+    one_of "c/$p" '4 node-size=2' '3 node-size=1' '3 cross-memory=off'
     if [[ -n $full ]]; then
       for n in 1 3 4; do plan pass "c/$p" "$n" ''; done
       plan pass "c/$p" 2 path=message
       plan pass "c/$p" 2 am=mpi
       plan pass "c/$p" 2 'thread=0 node-size=1'
-      plan pass "c/$p" 3 cross-memory=off
     fi
-    plan pass "c/$p" 3 node-size=1
   done
   plan pass link/mercury_rpc.static 2 ''
   for p in "${ALL[@]}"; do
-    for n in 1 2 3 4; do
-      if wants_ranks "$n"; then plan pass "c/$p" "$n" ''; fi
-    done
+    one_of "c/$p" 1 3
+    plan pass "c/$p" 2 ''
+    if [[ -n $full ]]; then plan pass "c/$p" 4 ''; fi
   done
   for p in "${MOVING[@]}" "${COMPOSE[@]}"; do
     if [[ -n $full ]]; then
@@ -465,22 +467,19 @@ plan_all() {
       plan pass "c/$p" 2 node-size=1
       plan pass "c/$p" 3 node-size=2
     fi
-    plan pass "c/$p" 3 path=message
-    plan pass "c/$p" 3 path=rma
-    plan pass "c/$p" 3 node-size=1
+    one_of "c/$p" '3 path=message' '3 path=rma' '3 node-size=1'
     plan pass "c/$p" 4 node-size=2
   done
   for p in "${X10[@]}"; do
-    for n in 1 2 3 4; do
-      if wants_ranks "$n"; then plan pass "c/$p" "$n" ''; fi
-    done
+    plan pass "c/$p" 2 ''
+    one_of "c/$p" 3 1 '3 cross-memory=off'
+    plan pass "c/$p" 3 node-size=2
     if [[ -n $full ]]; then
+      plan pass "c/$p" 4 ''
       plan pass "c/$p" 2 am=mpi
       plan pass "c/$p" 3 'thread=0 node-size=1'
       plan pass "c/$p" 2 path=rma
     fi
-    plan pass "c/$p" 3 cross-memory=off
-    plan pass "c/$p" 3 node-size=2
   done
   plan pass c/x10_aggregate 4 'node-size=2 route=1'
   plan pass c/x10_aggregate 3 'node-size=1 route=1'
@@ -488,15 +487,12 @@ plan_all() {
   for p in index library; do plan abort c/x10_library 2 '' "$p"; done
   plan pass link/x10_async.static 2 ''
   for p in "${LAPI[@]}"; do
-    for n in 1 2 3 4; do
-      if wants_ranks "$n"; then plan pass "c/$p" "$n" ''; fi
-    done
+    plan pass "c/$p" 2 ''
+    one_of "c/$p" 3 1
+    if [[ -n $full ]]; then plan pass "c/$p" 4 ''; fi
   done
   for p in "${LAPI_MOVING[@]}"; do
-    plan pass "c/$p" 2 node-size=1
-    plan pass "c/$p" 2 cross-memory=off
-    plan pass "c/$p" 3 am=mpi
-    if [[ -n $full ]]; then plan pass "c/$p" 4 node-size=2; fi
+    one_of "c/$p" '2 node-size=1' '2 cross-memory=off' '3 am=mpi' '4 node-size=2'
   done
   plan pass fortran/lapi_fortran 1 ''
   plan pass fortran/lapi_fortran 3 ''
@@ -504,12 +500,10 @@ plan_all() {
   plan pass link/lapi_interpose.static 2 ''
   for p in "${GA[@]}"; do
     if [[ -n $full ]]; then plan pass "ga/$p" 2 ''; fi
-    plan pass "ga/$p" 4 ''
-    plan pass "ga/$p" 4 node-size=2
+    one_of "ga/$p" '4 node-size=2' 4
   done
   for p in "${GA_SOME[@]}"; do
-    plan pass "ga/$p" 2 path=message
-    plan pass "ga/$p" 2 path=rma
+    one_of "ga/$p" '2 path=message' '2 path=rma' '4 node-size=2'
   done
   for p in alone before after; do plan pass c/lifecycle 2 '' "$p"; done
   plan pass c/memory 2 '' 2500

@@ -81,9 +81,14 @@ count_tests() {
   fi
 }
 
-# Examples are compiled by the lints; building them all takes long.
+# Examples are compiled by the lints; building them all takes long. Unit tests start no
+# MPI, and are alike with all.
 cargo_tests() {
   local code=0
+  if [[ -z $full && $MPI_NAME != "${mpis[0]}" ]]; then
+    cargo test --release --test ranks -- ${filter:+"$filter"}
+    return
+  fi
   cargo test --release --no-fail-fast --lib --bins --tests -- ${filter:+"$filter"} || code=$?
   cargo test --release --doc -- ${filter:+"$filter"} || code=$?
   return "$code"
@@ -101,7 +106,7 @@ test_with() { # MPI
   fi
   logged tests cargo_tests
   count_tests
-  logged programs scripts/test-programs.sh --mpi "$MPI" ${quick:+--quick} ${full:+--full} ${filter:+"$filter"}
+  logged programs scripts/test-programs.sh --mpi "$MPI" ${full:+--full} ${filter:+"$filter"}
   count_tests
   logged hosts scripts/regress.sh --mpi "$MPI" --quick --installed ${filter:+--suite programs,ranks --case "$filter"}
   count_tests

@@ -89,6 +89,15 @@ pub fn until<P: Progress + ?Sized>(
     if done()? {
         return Ok(());
     }
+    not_yet(progress, what, &mut done)
+}
+
+/// The wait itself, once for each kind of progress.
+fn not_yet<P: Progress + ?Sized>(
+    progress: &P,
+    what: &dyn Fn() -> String,
+    done: &mut dyn FnMut() -> Result<bool>,
+) -> Result<()> {
     progress.may_wait()?;
     progress.waiting(true);
     let _guard = Waiting(progress);

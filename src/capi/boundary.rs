@@ -5,6 +5,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::{self, Engine};
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::os::raw::{c_char, c_int};
@@ -22,22 +23,30 @@ pub fn guard<R>(
     failed: impl FnOnce(&Error) -> R,
     body: impl FnOnce() -> Result<R>,
 ) -> R {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => value,
-        Ok(Err(error)) => fail_with(error.in_call(call), failed),
-        Err(panic) => fail_with(panicked(&*panic).in_call(call), failed),
-    }
+    let fault = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => return value,
+        Ok(Err(error)) => Ok(error),
+        Err(panic) => Err(panic),
+    };
+    failed(&kept(call, fault))
 }
 
+/// The error with the name of its call, after its text was kept as the thread's last.
+/// Not part of every call's own code: there are hundreds.
 #[cold]
-fn fail_with<R>(error: Error, failed: impl FnOnce(&Error) -> R) -> R {
+#[inline(never)]
+fn kept(call: &'static str, fault: std::result::Result<Error, Box<dyn Any + Send>>) -> Box<Error> {
+    let error = match fault {
+        Ok(error) => error,
+        Err(panic) => panicked(&*panic),
+    };
+    let error = error.in_call(call);
     let text = error.to_string().replace('\0', " ");
     LAST.with(|last| *last.borrow_mut() = CString::new(text).ok());
-    failed(&error)
+    Box::new(error)
 }
 
-#[cold]
-fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
+fn panicked(panic: &(dyn Any + Send)) -> Error {
     let text = panic
         .downcast_ref::<&str>()
         .map(|s| (*s).to_string())

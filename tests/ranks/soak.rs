@@ -54,7 +54,7 @@ const ROUNDS: &[Row] = &[
 
 /// How long the run is to last.
 pub fn seconds() -> u64 {
-    std::env::var(SECONDS).ok().and_then(|v| v.parse().ok()).unwrap_or(2)
+    std::env::var(SECONDS).ok().and_then(|v| v.parse().ok()).unwrap_or(1)
 }
 
 /// What a rank holds.
