@@ -14,7 +14,7 @@ const BOUND: Duration = Duration::from_millis(700);
 
 /// What `rank` says, for all: whether another attempt is needed.
 fn agreed(ctx: &Ctx, rank: usize, says: bool) -> bool {
-    let all = ctx.engine.world().allgather(&ctx.engine, &u64::from(says)).expect("allgather");
+    let all = ctx.engine.world().allgather(&*ctx.engine, &u64::from(says)).expect("allgather");
     all[rank] == 1
 }
 
