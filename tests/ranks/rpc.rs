@@ -352,24 +352,28 @@ pub fn forgeries(ctx: &Ctx) {
         };
         let mut bytes = vec![0; REQUEST];
         bytes.extend(&body);
-        Request {
+        let mut request = Request {
             id: echo.id(),
             check: if rng.below(20) == 0 { 1 } else { registry::check_of("echo") },
             method: Method::ALL[rng.below(5)],
-            token: rng.below(1 << 40) as u64,
+            token: 0, // what goes beside messages of the network
             quiet: rng.below(10) == 0,
             long: kind > 0 || rng.below(2) == 0,
-            len: if rng.below(10) == 0 { rng.below(5000) as u32 } else { body.len() as u32 },
-        }
-        .write(&mut bytes);
+        };
+        request.write(&mut bytes);
         send(&bytes);
         if ctx.n > 1 {
-            let mut head: Vec<u8> = (0..rng.below(40)).map(|_| rng.below(12) as u8).collect();
-            if rng.one_in(2) {
+            let head = match rng.below(3) {
+                0 => (0..rng.below(40)).map(|_| rng.below(12) as u8).collect(),
                 // In form, with any kind and token, for this class.
-                head = vec![rng.below(10) as u8, 1, 0, 0];
-                head.extend(rng.bytes(12));
-            }
+                1 => [vec![rng.below(10) as u8, 1, 0, 0], rng.bytes(12)].concat(),
+                // A request with a token that the target's answer goes by.
+                _ => {
+                    request.token = rng.below(1 << 40) as u64;
+                    request.write(&mut bytes);
+                    [vec![0, 1, 0, 0], vec![0; 4], request.token.to_le_bytes().to_vec()].concat()
+                }
+            };
             na::inject(target, &head, &bytes).expect("inject");
         }
         if round % 50 == 49 {

@@ -2,6 +2,7 @@
 
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::Result;
+use crate::rpc::na::class::Bytes;
 use crate::rpc::na::{Access, Mem, Run};
 use crate::rpc::proc::Encoded;
 use std::cell::Cell;
@@ -14,10 +15,12 @@ impl<T: FnOnce(&mut [u8], Method) -> Result<Encoded>> Encode for T {}
 /// Parameters that have come.
 #[derive(Debug)]
 pub enum Body {
+    /// None.
+    Empty,
     /// With a head before them.
     Bytes {
         /// Head and parameters.
-        bytes: Vec<u8>,
+        bytes: Bytes,
         /// Where the parameters begin.
         start: usize,
     },
@@ -25,16 +28,12 @@ pub enum Body {
     Pulled(Arc<Mem>),
 }
 
-impl Body {
-    /// None.
-    pub const EMPTY: Body = Body::Bytes { bytes: Vec::new(), start: 0 };
-}
-
 impl std::ops::Deref for Body {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
+            Body::Empty => &[],
             Body::Bytes { bytes, start } => &bytes[*start..],
             Body::Pulled(mem) => {
                 let Run { address, len } = mem.runs()[0];

@@ -17,7 +17,7 @@ use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na;
 use crate::rpc::na::address::Peer;
-use crate::rpc::na::class::{Message, Upper};
+use crate::rpc::na::class::{Bytes, Message, Upper, kept};
 use crate::rpc::na::transfer::Transfer;
 use crate::rpc::na::waiting::until;
 use crate::rpc::na::wire::Kind;
@@ -39,7 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a token stands for at the origin.
 enum Entry {
-    Call(Arc<Origin>),
+    /// A call, and who is to answer.
+    Call(Arc<Origin>, Peer),
     /// The call was cancelled, but its input may still be pulled.
     Cancelled(#[expect(dead_code, reason = "keeps the bytes")] Kept),
 }
@@ -155,8 +156,8 @@ impl ClassShared {
         })?;
         let calls = std::mem::take(&mut *self.calls.lock());
         for (_, (_, entry)) in calls.slab {
-            if let Entry::Call(origin) = entry {
-                origin.complete(Status::CANCELED, Body::EMPTY);
+            if let Entry::Call(origin, _) = entry {
+                origin.complete(Status::CANCELED, Body::Empty);
             }
         }
         self.pulls.lock().drain(..).for_each(|_| self.na.shared.news.transfer_ends());
@@ -175,8 +176,8 @@ impl ClassShared {
 
     // ------------------------------------------------------------- at origins
 
-    pub(super) fn expect(&self, origin: &Arc<Origin>) -> u64 {
-        self.calls.lock().add(Entry::Call(origin.clone()))
+    pub(super) fn expect(&self, origin: &Arc<Origin>, peer: Peer) -> u64 {
+        self.calls.lock().add(Entry::Call(origin.clone(), peer))
     }
 
     pub(super) fn forget(&self, token: u64) {
@@ -196,7 +197,7 @@ impl ClassShared {
         }
     }
 
-    fn answered(&self, from: Peer, token: u64, bytes: Vec<u8>) {
+    fn answered(&self, from: Peer, token: u64, bytes: Bytes) {
         let Some(answer) = Answer::parse(&bytes) else {
             log::warn!("an answer from {from:?} that makes no sense is dropped");
             return;
@@ -204,13 +205,13 @@ impl ClassShared {
         let entry = {
             let mut calls = self.calls.lock();
             let wanted = match calls.get(token) {
-                Some(Entry::Call(origin)) => origin.peer() == from,
+                Some(Entry::Call(_, peer)) => *peer == from,
                 Some(Entry::Cancelled(_)) => true,
                 None => false,
             };
             if wanted { calls.take(token) } else { None }
         };
-        let Some(Entry::Call(origin)) = entry else {
+        let Some(Entry::Call(origin, _)) = entry else {
             if answer.long {
                 self.release(from, answer.release);
             }
@@ -230,14 +231,15 @@ impl ClassShared {
             Err(failure) => {
                 log::warn!("an answer from {from:?} cannot be pulled: {failure}");
                 self.release(from, answer.release);
-                origin.complete(failure.status, Body::EMPTY);
+                origin.complete(failure.status, Body::Empty);
             }
         }
     }
 
     /// An answer of this process to itself.
     pub(super) fn answer_own(&self, token: u64, status: Status, body: Body) {
-        if let Some(Entry::Call(origin)) = self.calls.lock().take(token) {
+        let entry = self.calls.lock().take(token);
+        if let Some(Entry::Call(origin, _)) = entry {
             origin.complete(status, body);
         }
     }
@@ -274,7 +276,7 @@ impl ClassShared {
     /// Answers with a status and nothing else.
     pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
         if to == Peer::Own {
-            return self.answer_own(token, status, Body::EMPTY);
+            return self.answer_own(token, status, Body::Empty);
         }
         if !self.na.is_open() {
             return;
@@ -287,11 +289,11 @@ impl ClassShared {
     }
 
     fn request(&self, context: &Arc<ContextShared>, message: Message) {
-        let Message { from, body, .. } = message;
-        let request = match Request::parse(&body) {
+        let Message { from, word, body, .. } = message;
+        let request = match Request::parse(&body, word) {
             Parsed::Request(request) => request,
             Parsed::Broken(request) => {
-                log::warn!("a request from {from:?} is cut short, or of another version");
+                log::warn!("a request from {from:?} asks for a checksum that is not known here");
                 if !request.quiet {
                     self.answer_status(from.peer, request.token, Status::PROTOCOL_ERROR);
                 }
@@ -404,7 +406,7 @@ impl ClassShared {
     fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
         let Pull { local, purpose, transfer, .. } = pull;
         drop(transfer);
-        let body = local.map_or(Body::EMPTY, Body::Pulled);
+        let body = local.map_or(Body::Empty, Body::Pulled);
         match purpose {
             Purpose::Input { request, function, source } => {
                 self.inputs.fetch_sub(1, Ordering::AcqRel);
@@ -419,7 +421,7 @@ impl ClassShared {
                 self.release(peer, release);
                 match ended {
                     Status::SUCCESS => origin.complete(status, body),
-                    failed => origin.complete(failed, Body::EMPTY),
+                    failed => origin.complete(failed, Body::Empty),
                 }
             }
         }
@@ -429,7 +431,7 @@ impl ClassShared {
 impl Upper for ClassShared {
     fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>) {
         match kind {
-            Kind::Reply => self.answered(from, token, body.into_owned()),
+            Kind::Reply => self.answered(from, token, kept(body)),
             _ => self.released(from, token),
         }
     }

@@ -9,6 +9,7 @@ use super::wire::{REQUEST, Request};
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
+use crate::rpc::na::class::Bytes;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
 use parking_lot::Mutex;
@@ -111,10 +112,6 @@ impl Origin {
         self.state.lock().target
     }
 
-    pub(super) fn peer(&self) -> Peer {
-        self.state.lock().target.peer
-    }
-
     /// What it calls.
     pub fn function(&self) -> Arc<Function> {
         self.state.lock().function.clone()
@@ -166,7 +163,7 @@ impl Origin {
             }
         }
         if !answered {
-            self.complete(Status::SUCCESS, Body::EMPTY);
+            self.complete(Status::SUCCESS, Body::Empty);
         }
         Ok(())
     }
@@ -189,14 +186,13 @@ impl Origin {
             token: 0,
             quiet,
             long: false,
-            len: 0,
         };
         if target.peer == Peer::Own {
             let bytes = match encoded {
-                Encoded::Fits(len) => buffer[REQUEST..REQUEST + len].to_vec(),
-                Encoded::Spilled(bytes) => bytes,
+                Encoded::Fits(len) => Bytes::from_slice(&buffer[REQUEST..REQUEST + len]),
+                Encoded::Spilled(bytes) => Bytes::from_vec(bytes),
             };
-            request.token = if quiet { 0 } else { self.announce(None) };
+            request.token = if quiet { 0 } else { self.announce(Peer::Own, None) };
             let body = Body::Bytes { bytes, start: 0 };
             let call = Target::new(&self.context, function.clone(), target, &request, body);
             return Ok(Sent { own: Some(call), answered: !quiet });
@@ -210,21 +206,25 @@ impl Origin {
                 (handle.len(), Some(kept))
             }
         };
-        (request.long, request.len) = (kept.is_some(), len as u32);
+        request.long = kept.is_some();
         // Without an answer nobody says when the input was pulled.
         request.quiet = quiet && kept.is_none();
-        request.token = if request.quiet { 0 } else { self.announce(kept) };
+        request.token = if request.quiet { 0 } else { self.announce(target.peer, kept) };
         request.write(buffer);
         let body = &buffer[..REQUEST + len];
-        let sent = class.na.shared.send(target.peer, Kind::Unexpected, 0, body, || (0, None));
+        let sent =
+            class
+                .na
+                .shared
+                .send(target.peer, Kind::Unexpected, (0, request.token), body, || (0, None));
         if sent.is_err() {
             class.forget(request.token);
         }
         sent.map(|_| Sent { own: None, answered: !request.quiet })
     }
 
-    fn announce(self: &Arc<Origin>, kept: Option<Kept>) -> u64 {
-        let token = self.class().expect(self);
+    fn announce(self: &Arc<Origin>, peer: Peer, kept: Option<Kept>) -> u64 {
+        let token = self.class().expect(self, peer);
         let mut state = self.state.lock();
         (state.token, state.kept) = (token, kept);
         token
@@ -281,7 +281,7 @@ impl Origin {
             (state.token, state.kept.take())
         };
         self.class().abandon(token, kept);
-        self.complete(Status::CANCELED, Body::EMPTY);
+        self.complete(Status::CANCELED, Body::Empty);
     }
 
     /// Makes progress until it has ended or the time is over, running calls of others
@@ -326,6 +326,6 @@ impl Origin {
         if state.status != Status::SUCCESS {
             return Err(failure(state.status, &state.function));
         }
-        Ok(state.body.clone().unwrap_or_else(|| Arc::new(Body::EMPTY)))
+        Ok(state.body.clone().unwrap_or_else(|| Arc::new(Body::Empty)))
     }
 }

@@ -13,6 +13,7 @@ use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
+use crate::rpc::na::class::Bytes;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
 use std::sync::Arc;
@@ -133,7 +134,13 @@ impl Target {
         }
         let short = Answer { status: 0, long: false, release: 0 };
         let bytes = match encoded {
-            Encoded::Fits(len) if to == Peer::Own => buffer[ANSWER..ANSWER + len].to_vec(),
+            Encoded::Fits(len) if to == Peer::Own => {
+                let bytes = Bytes::from_slice(&buffer[ANSWER..ANSWER + len]);
+                let body = Body::Bytes { bytes, start: 0 };
+                class.answer_own(self.token, Status::SUCCESS, body);
+                run_later.into_iter().for_each(|run| run());
+                return Ok(());
+            }
             Encoded::Fits(len) => {
                 short.write(buffer);
                 let body = Data::Bytes(&buffer[..ANSWER + len]);
@@ -144,7 +151,8 @@ impl Target {
             Encoded::Spilled(bytes) => bytes,
         };
         if to == Peer::Own {
-            class.answer_own(self.token, Status::SUCCESS, Body::Bytes { bytes, start: 0 });
+            let body = Body::Bytes { bytes: Bytes::from_vec(bytes), start: 0 };
+            class.answer_own(self.token, Status::SUCCESS, body);
         } else if bytes.len() + ANSWER <= class.na.shared.max_expected() {
             let mut whole = vec![0; ANSWER];
             short.write(&mut whole);

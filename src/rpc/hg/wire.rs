@@ -1,26 +1,26 @@
 //! The heads of requests and answers.
 //!
-//! A request is an unexpected message: 32 bytes of head, then the encoded input, or,
+//! A request is an unexpected message: 16 bytes of head, then the encoded input, or,
 //! where that is too long for a message, the bytes of a memory handle from which it is
-//! pulled. An answer goes by the token of its request: 16 bytes of head, then the
-//! output, or a handle. Whatever has been pulled is released by the token in the
-//! answer's head.
+//! pulled. The token that names the call travels as the word of the message. An answer
+//! goes by the token of its request: 16 bytes of head, then the output, or a handle.
+//! Whatever has been pulled is released by the token in the answer's head. A request
+//! without an input, and its answer, are short enough for a cell of the node's rings.
 //!
-//! Request: magic (2), version (1), flags (1), function (4), a second hash of its name
-//! (4), checksum method (1), zeros (3), token (8), bytes that follow (4), a hash of
-//! these 28 bytes (4). Answer: magic (2), version (1), flags (1), status (4), token to
-//! release (8). All little-endian.
+//! Request: magic (1), version (1), flags (1), checksum method (1), function (4), a second
+//! hash of its name (4), a hash of these 12 bytes and the token (4). Answer: magic (2),
+//! version (1), flags (1), status (4), token to release (8). All little-endian.
 
 use crate::rpc::checksum::Method;
 use crate::rpc::na::wire::number;
 
 /// Bytes of a request's head.
-pub const REQUEST: usize = 32;
+pub const REQUEST: usize = 16;
 /// Bytes of an answer's head.
 pub const ANSWER: usize = 16;
 
-const VERSION: u8 = 1;
-const REQUEST_MAGIC: u16 = 0x5147;
+const VERSION: u8 = 2;
+const REQUEST_MAGIC: u8 = 0x51;
 const ANSWER_MAGIC: u16 = 0x4147;
 const QUIET: u8 = 1;
 const LONG: u8 = 2;
@@ -34,22 +34,20 @@ pub struct Request {
     pub check: u32,
     /// How the input is checked, and the output.
     pub method: Method,
-    /// Names the call at its origin.
+    /// Names the call at its origin; travels beside the head.
     pub token: u64,
     /// No answer is wanted.
     pub quiet: bool,
     /// A memory handle follows, not the input.
     pub long: bool,
-    /// Bytes that follow.
-    pub len: u32,
 }
 
 /// What one can tell of bytes that came as a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A request, with a body of the length that it says.
+    /// A request.
     Request(Request),
-    /// Its head is whole, but the rest makes no sense: the origin can be told.
+    /// Its head is whole, but asks for what nobody knows: the origin can be told.
     Broken(Request),
     /// Nothing at all.
     Rubbish,
@@ -59,11 +57,11 @@ fn method_byte(method: Method) -> u8 {
     Method::ALL.iter().position(|&m| m == method).unwrap_or(0) as u8
 }
 
-/// A quick hash of few bytes: damage is to be seen, not an attack.
-fn mix(bytes: &[u8]) -> u32 {
+/// A quick hash of the head and its token: damage is to be seen, not an attack.
+fn mix(head: &[u8], token: u64) -> u32 {
     let mut hash = 0x9e37_79b9_7f4a_7c15u64;
-    for part in bytes.chunks(8) {
-        hash = (hash ^ number(part)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    for part in [number(&head[..8]), number(&head[8..12]), token] {
+        hash = (hash ^ part).wrapping_mul(0xff51_afd7_ed55_8ccd);
         hash ^= hash >> 32;
     }
     (hash ^ (hash >> 29)) as u32
@@ -72,39 +70,33 @@ fn mix(bytes: &[u8]) -> u32 {
 impl Request {
     /// Writes it to the first bytes.
     pub fn write(&self, to: &mut [u8]) {
-        to[..2].copy_from_slice(&REQUEST_MAGIC.to_le_bytes());
-        to[2] = VERSION;
-        to[3] = if self.quiet { QUIET } else { 0 } | if self.long { LONG } else { 0 };
+        let flags = if self.quiet { QUIET } else { 0 } | if self.long { LONG } else { 0 };
+        to[..4].copy_from_slice(&[REQUEST_MAGIC, VERSION, flags, method_byte(self.method)]);
         to[4..8].copy_from_slice(&self.id.to_le_bytes());
         to[8..12].copy_from_slice(&self.check.to_le_bytes());
-        to[12..16].copy_from_slice(&[method_byte(self.method), 0, 0, 0]);
-        to[16..24].copy_from_slice(&self.token.to_le_bytes());
-        to[24..28].copy_from_slice(&self.len.to_le_bytes());
-        let sum = mix(&to[..28]);
-        to[28..32].copy_from_slice(&sum.to_le_bytes());
+        let sum = mix(to, self.token);
+        to[12..16].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Looks at what came.
-    pub fn parse(bytes: &[u8]) -> Parsed {
+    /// Looks at what came, with its token.
+    pub fn parse(bytes: &[u8], token: u64) -> Parsed {
         let word = |at: usize| number(&bytes[at..at + 4]) as u32;
         if bytes.len() < REQUEST
-            || word(28) != mix(&bytes[..28])
-            || number(&bytes[..2]) != u64::from(REQUEST_MAGIC)
-            || bytes[2] != VERSION
+            || word(12) != mix(bytes, token)
+            || bytes[..2] != [REQUEST_MAGIC, VERSION]
         {
             return Parsed::Rubbish;
         }
-        let method = Method::ALL.get(usize::from(bytes[12])).copied();
+        let method = Method::ALL.get(usize::from(bytes[3])).copied();
         let request = Request {
             id: word(4),
             check: word(8),
             method: method.unwrap_or(Method::None),
-            token: number(&bytes[16..24]),
-            quiet: bytes[3] & QUIET != 0,
-            long: bytes[3] & LONG != 0,
-            len: word(24),
+            token,
+            quiet: bytes[2] & QUIET != 0,
+            long: bytes[2] & LONG != 0,
         };
-        if method.is_none() || bytes.len() - REQUEST != request.len as usize {
+        if method.is_none() {
             return Parsed::Broken(request);
         }
         Parsed::Request(request)
@@ -160,7 +152,6 @@ mod tests {
             token: u64::MAX / 3,
             quiet: true,
             long: false,
-            len: 5,
         };
         let mut bytes = vec![7; REQUEST + 5];
         request.write(&mut bytes);
@@ -169,16 +160,23 @@ mod tests {
 
     #[test]
     fn requests_come_back_and_damage_is_seen() {
-        let (request, bytes) = sample();
-        assert_eq!(Request::parse(&bytes), Parsed::Request(request));
-        assert_eq!(Request::parse(&bytes[..REQUEST + 4]), Parsed::Broken(request));
+        let (request, mut bytes) = sample();
+        let token = request.token;
+        assert_eq!(Request::parse(&bytes, token), Parsed::Request(request));
+        assert_eq!(Request::parse(&bytes, token ^ 1 << 40), Parsed::Rubbish);
+        bytes[3] = Method::ALL.len() as u8;
+        let sum = mix(&bytes, token);
+        bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+        let unknown = Request { method: Method::None, ..request };
+        assert_eq!(Request::parse(&bytes, token), Parsed::Broken(unknown));
+        request.write(&mut bytes);
         for at in 0..REQUEST {
             for bit in 0..8 {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 1 << bit;
-                assert_eq!(Request::parse(&damaged), Parsed::Rubbish, "byte {at} bit {bit}");
+                assert_eq!(Request::parse(&damaged, token), Parsed::Rubbish, "byte {at} bit {bit}");
             }
-            assert_eq!(Request::parse(&bytes[..at]), Parsed::Rubbish);
+            assert_eq!(Request::parse(&bytes[..at], token), Parsed::Rubbish);
         }
     }
 

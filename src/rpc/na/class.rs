@@ -16,6 +16,7 @@ use crate::am::HandlerId;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::runtime::Engine;
 use parking_lot::{Mutex, RwLock};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,13 +24,25 @@ use std::sync::{Arc, Weak};
 
 /// Largest tag of messages.
 pub const MAX_TAG: u32 = (1 << 30) - 1;
-const MAX_UNEXPECTED: usize = 4096;
 const MAX_EXPECTED: usize = 64 << 10;
+/// Inputs of 64 KiB go whole, with their heads and checksums.
+const MAX_UNEXPECTED: usize = (64 << 10) + 256;
 
 /// What the layer above takes: answers, by their tokens.
 pub trait Upper: Send + Sync {
     /// An answer or a release has come. Runs as a handler: must not block.
     fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
+}
+
+/// Bytes of a message; short ones need no memory of their own.
+pub type Bytes = SmallVec<[u8; 64]>;
+
+/// The bytes of a message that has come, to be kept.
+pub fn kept(body: Cow<'_, [u8]>) -> Bytes {
+    match body {
+        Cow::Borrowed(bytes) => Bytes::from_slice(bytes),
+        Cow::Owned(bytes) => Bytes::from_vec(bytes),
+    }
 }
 
 /// A message that nobody has received yet.
@@ -39,8 +52,10 @@ pub struct Message {
     pub from: Address,
     /// Its tag.
     pub tag: u32,
+    /// What the layer above has sent beside it.
+    pub word: u64,
     /// Its bytes.
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 /// A receive that waits.

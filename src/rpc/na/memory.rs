@@ -15,7 +15,7 @@ use crate::rpc::checksum::{Checksum, Method};
 use crate::rpc::failure::{Result, refuse};
 use crate::runtime;
 use parking_lot::Mutex;
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
@@ -77,6 +77,11 @@ pub struct Run {
     pub len: usize,
 }
 
+const LINE: usize = 64;
+/// A large page. Memory of several is asked for as such: the kernel copies it faster
+/// from process to process.
+const HUGE: usize = 2 << 20;
+
 /// Zeroed memory of the library's own, on a cache line of its own.
 #[derive(Debug)]
 pub struct Buffer {
@@ -96,12 +101,23 @@ impl Buffer {
     /// # Errors
     /// `NOMEM`.
     pub fn zeroed(bytes: usize) -> Result<Buffer> {
-        let layout = Layout::from_size_align(bytes.max(1), 64).ok();
+        let huge = bytes >= 2 * HUGE;
+        let layout = Layout::from_size_align(bytes.max(1), if huge { HUGE } else { LINE }).ok();
         // SAFETY: the layout has bytes.
-        let at = layout.map_or(std::ptr::null_mut(), |layout| unsafe { alloc_zeroed(layout) });
+        let at = layout.map_or(std::ptr::null_mut(), |layout| unsafe {
+            if huge { alloc(layout) } else { alloc_zeroed(layout) }
+        });
         let (Some(layout), false) = (layout, at.is_null()) else {
             refuse!(NOMEM, "no memory for {bytes} bytes");
         };
+        if huge {
+            // SAFETY: the memory is fresh, of this length. Without large pages the advice
+            // is refused, and nothing is lost.
+            unsafe {
+                libc::madvise(at.cast(), bytes / HUGE * HUGE, libc::MADV_HUGEPAGE);
+                at.write_bytes(0, bytes);
+            }
+        }
         Ok(Buffer { at, layout })
     }
 
@@ -130,7 +146,8 @@ pub struct Mem {
     total: usize,
     access: Access,
     registered: AtomicBool,
-    buffers: Vec<Buffer>,
+    /// The memory of the runs, where it is the handle's own.
+    buffer: Option<Buffer>,
     /// What a handle that came back stands for.
     original: Option<Arc<Mem>>,
 }
@@ -163,7 +180,7 @@ impl Mem {
     /// The bytes must be valid for what `access` allows to others, and here for both,
     /// as long as the handle lives.
     pub unsafe fn expose(runs: Vec<Run>, access: Access) -> Result<Arc<Mem>> {
-        Mem::make(runs, access, Vec::new())
+        Mem::make(runs, access, None)
     }
 
     /// Exposes memory of the handle's own, zeroed, freed with it.
@@ -171,14 +188,27 @@ impl Mem {
     /// # Errors
     /// `NOMEM`; `INVALID_ARG` for no segment.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
-        let buffers: Vec<Buffer> =
-            sizes.iter().map(|&n| Buffer::zeroed(n)).collect::<Result<_>>()?;
-        let runs = buffers.iter().zip(sizes);
-        let runs = runs.map(|(b, &len)| Run { address: b.address() as usize, len }).collect();
-        Mem::make(runs, access, buffers)
+        // One piece of memory, with the segments on lines of their own: neighbours are
+        // reached faster than what lies here and there.
+        let mut total = 0usize;
+        for (n, &len) in sizes.iter().enumerate() {
+            let next = len.checked_next_multiple_of(LINE).and_then(|len| total.checked_add(len));
+            let Some(next) = next else {
+                refuse!(NOMEM, "no memory for {len} bytes of segment {n}");
+            };
+            total = next;
+        }
+        let buffer = Buffer::zeroed(total)?;
+        let mut address = buffer.address() as usize;
+        let mut runs = Vec::with_capacity(sizes.len());
+        for &len in sizes {
+            runs.push(Run { address, len });
+            address += len.next_multiple_of(LINE);
+        }
+        Mem::make(runs, access, Some(buffer))
     }
 
-    fn make(runs: Vec<Run>, access: Access, buffers: Vec<Buffer>) -> Result<Arc<Mem>> {
+    fn make(runs: Vec<Run>, access: Access, buffer: Option<Buffer>) -> Result<Arc<Mem>> {
         if runs.is_empty() {
             refuse!(INVALID_ARG, "memory of no segments cannot be exposed");
         }
@@ -193,7 +223,7 @@ impl Mem {
             total,
             access,
             registered: AtomicBool::new(false),
-            buffers,
+            buffer,
             original: None,
         });
         LIVE.lock().insert(id, Arc::downgrade(&mem));
@@ -372,7 +402,7 @@ impl Mem {
             total,
             access,
             registered: AtomicBool::new(false),
-            buffers: Vec::new(),
+            buffer: None,
             original,
         }))
     }
@@ -383,8 +413,8 @@ impl Drop for Mem {
         if self.is_local() && self.original.is_none() {
             LIVE.lock().remove(&self.id);
         }
-        // The memory itself goes with `buffers`, if it was the handle's.
-        self.buffers.clear();
+        // The memory itself goes with `buffer`, if it was the handle's.
+        self.buffer.take();
     }
 }
 

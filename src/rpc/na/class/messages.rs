@@ -7,7 +7,7 @@
 //! Locks are never held while something is sent: sending may wait, and make progress
 //! meanwhile, which takes the same locks.
 
-use super::{MAX_EXPECTED, MAX_TAG, Message, Pending, Posted, Shared};
+use super::{MAX_EXPECTED, MAX_TAG, Message, Pending, Posted, Shared, kept};
 use crate::am::{Data, Signals};
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na::address::{Address, Peer};
@@ -74,12 +74,12 @@ impl Shared {
         &self,
         to: Peer,
         kind: Kind,
-        tag: u32,
+        (tag, word): (u32, u64),
         body: &[u8],
         wait: impl FnOnce() -> (u64, Option<OnSent>),
     ) -> Result<bool> {
         let which = kind as usize;
-        let head = Head { kind, class: self.number, tag, word: 0 };
+        let head = Head { kind, class: self.number, tag, word };
         if self.with_flow(to, |flow| flow.admit(which, body.len())) != Some(false) {
             self.transmit(to, &head, Data::Bytes(body))?;
             return Ok(true);
@@ -137,7 +137,7 @@ impl Shared {
             });
             (op, Some(sent))
         };
-        let now = match self.send(to.peer, kind, tag, body, wait) {
+        let now = match self.send(to.peer, kind, (tag, 0), body, wait) {
             Ok(now) => now,
             Err(failure) => {
                 self.pending.lock().remove(&op);
@@ -168,8 +168,8 @@ impl Shared {
         drop(matching);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         self.took(message.from.peer, 0, message.body.len());
-        let Message { from, tag, body } = message;
-        let what = What::RecvUnexpected { body, source: from, tag };
+        let Message { from, tag, body, .. } = message;
+        let what = What::RecvUnexpected { body: body.into_vec(), source: from, tag };
         context.complete(callback, Event { status: Status::SUCCESS, what });
         Ok(op)
     }
@@ -232,7 +232,7 @@ impl Shared {
             other => other,
         };
         match head.kind {
-            Kind::Unexpected => self.unexpected(from, head.tag, body),
+            Kind::Unexpected => self.unexpected(from, head, body),
             Kind::Expected => self.expected(from, head.tag, body),
             Kind::Credit => self.credited(from, head),
             Kind::Reply | Kind::Release => {
@@ -250,12 +250,13 @@ impl Shared {
         }
     }
 
-    fn unexpected(&self, from: Peer, tag: u32, body: Cow<'_, [u8]>) {
+    fn unexpected(&self, from: Peer, head: &Head, body: Cow<'_, [u8]>) {
+        let Head { tag, word, .. } = *head;
         let mut matching = self.matching.lock();
         let source = Address { peer: from };
         let Some(posted) = matching.wanted.pop_front() else {
             self.waiting.fetch_add(1, Ordering::AcqRel);
-            matching.unexpected.push_back(Message { from: source, tag, body: body.into_owned() });
+            matching.unexpected.push_back(Message { from: source, tag, word, body: kept(body) });
             drop(matching);
             return self.tell();
         };
