@@ -1,6 +1,6 @@
 //! What shipped calls cost, each figure beside its reference in the same run.
 //!
-//!     cargo bench --bench rpc [-- --quick]
+//!     cargo bench --bench rpc [-- [--quick] [latency|rate|inputs|bulk|idle ...]]
 //!
 //! Starts two ranks of one node under the MPI launcher, a client and a server, and
 //! measures without and with checksums. The figures are medians of rounds in turn with
@@ -414,11 +414,19 @@ impl Bench {
     }
 
     fn run(&self) {
-        self.latency();
-        self.rate();
-        self.inputs();
-        self.bulk();
-        self.idle();
+        let parts: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+        let all: [(&str, fn(&Bench)); 5] = [
+            ("latency", Bench::latency),
+            ("rate", Bench::rate),
+            ("inputs", Bench::inputs),
+            ("bulk", Bench::bulk),
+            ("idle", Bench::idle),
+        ];
+        for (name, part) in all {
+            if parts.is_empty() || parts.iter().any(|wanted| wanted == name) {
+                part(self);
+            }
+        }
     }
 
     // ------------------------------------------------------------------ MPI's own
