@@ -415,18 +415,15 @@ impl Bench {
 
     fn run(&self) {
         let parts: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-        let all: [(&str, fn(&Bench)); 5] = [
-            ("latency", Bench::latency),
-            ("rate", Bench::rate),
-            ("inputs", Bench::inputs),
-            ("bulk", Bench::bulk),
-            ("idle", Bench::idle),
+        let wanted = |part: &str| parts.is_empty() || parts.iter().any(|name| name == part);
+        let run: &[(&str, &dyn Fn())] = &[
+            ("latency", &|| self.latency()),
+            ("rate", &|| self.rate()),
+            ("inputs", &|| self.inputs()),
+            ("bulk", &|| self.bulk()),
+            ("idle", &|| self.idle()),
         ];
-        for (name, part) in all {
-            if parts.is_empty() || parts.iter().any(|wanted| wanted == name) {
-                part(self);
-            }
-        }
+        run.iter().filter(|(part, _)| wanted(part)).for_each(|(_, run)| run());
     }
 
     // ------------------------------------------------------------------ MPI's own

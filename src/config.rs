@@ -26,12 +26,15 @@ pub struct Variable {
 /// Which transfer path to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathChoice {
-    /// Direct on a node; between nodes MPI windows where they work, else messages.
+    /// Direct on a node; between nodes MPI windows where they complete without their
+    /// target, else messages.
     Auto,
     /// Load and store only; an error where ranks share no node.
     Direct,
     /// MPI windows, also on a node.
     Rma,
+    /// Direct on a node; between nodes MPI windows.
+    DirectRma,
     /// Two-sided messages, also on a node.
     Message,
 }
@@ -156,14 +159,15 @@ pub static VARIABLES: &[Variable] = &[
         name: "PORTOLAN_PATH",
         alias: None,
         default: "auto",
-        meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows work, else message), direct, rma or message",
+        meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows complete without help of the target, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
         set: |c, v| {
             c.path = match v {
                 "auto" => PathChoice::Auto,
                 "direct" => PathChoice::Direct,
+                "direct+rma" => PathChoice::DirectRma,
                 "rma" => PathChoice::Rma,
                 "message" => PathChoice::Message,
-                _ => return Err("expected auto, direct, rma or message".into()),
+                _ => return Err("expected auto, direct, direct+rma, rma or message".into()),
             };
             Ok(())
         },

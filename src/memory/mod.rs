@@ -10,6 +10,7 @@
 //! | [`read_mostly`] | a value whose readers take no lock |
 //! | [`registry`] | (rank, address) to slab, offset and path |
 //! | [`segment`] | collective allocation and freeing |
+//! | [`lent`] | memory in a file of its own, for others of the node to map |
 //! | [`local`] | memory that only its rank uses |
 //!
 //! **Slabs and segments.** Windows and mappings are dear and few, segments are
@@ -34,6 +35,7 @@
 pub mod asymmetric;
 pub mod cut;
 pub mod index;
+pub mod lent;
 pub mod local;
 pub mod read_mostly;
 pub mod registry;

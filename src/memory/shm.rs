@@ -61,6 +61,14 @@ impl Descriptor {
         bytemuck::Zeroable::zeroed()
     }
 
+    /// That of a file without a name that a process has open.
+    pub fn unnamed(device: u64, inode: u64, pid: u32, fd: u32) -> Descriptor {
+        let path = format!("/proc/{pid}/fd/{fd}");
+        let mut bytes = [0u8; PATH_BYTES];
+        bytes[..path.len()].copy_from_slice(path.as_bytes());
+        Descriptor { device, inode, path: bytes }
+    }
+
     fn path(&self) -> Option<PathBuf> {
         let len = self.path.iter().position(|&b| b == 0)?;
         let text = std::str::from_utf8(&self.path[..len]).ok()?;
@@ -120,19 +128,35 @@ impl SharedFile {
         Ok(SharedFile { file, base, len, named: None })
     }
 
+    /// [`SharedFile::open`] for a file that must have this length at least.
+    pub fn open_whole(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
+        let shared = SharedFile::open(descriptor, len)?;
+        let meta = shared.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
+        if meta.len() < len as u64 {
+            fail!(Memory, "the file has {} bytes, not {len}", meta.len());
+        }
+        Ok(shared)
+    }
+
+    /// Device and inode, and the process and descriptor by which it is open.
+    pub fn place(&self) -> Result<(u64, u64, u32, u32)> {
+        let meta = self.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
+        Ok((meta.dev(), meta.ino(), std::process::id(), self.file.as_raw_fd() as u32))
+    }
+
     /// What other ranks need to open it.
     pub fn descriptor(&self) -> Result<Descriptor> {
-        let meta = self.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
-        let path = match &self.named {
-            Some(path) => path.display().to_string(),
-            None => format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()),
+        let (device, inode, pid, fd) = self.place()?;
+        let Some(path) = &self.named else {
+            return Ok(Descriptor::unnamed(device, inode, pid, fd));
         };
+        let path = path.display().to_string();
         let mut bytes = [0u8; PATH_BYTES];
         if path.len() >= PATH_BYTES {
             fail!(Argument, "the path {path} is longer than {} bytes", PATH_BYTES - 1);
         }
         bytes[..path.len()].copy_from_slice(path.as_bytes());
-        Ok(Descriptor { device: meta.dev(), inode: meta.ino(), path: bytes })
+        Ok(Descriptor { device, inode, path: bytes })
     }
 
     /// Takes the name away, where the file has one.

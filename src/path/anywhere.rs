@@ -188,14 +188,16 @@ impl Engine {
         if target == self.rank() {
             return Ok(Way::Served);
         }
-        let am = self.am()?;
-        if let Some((node, index)) =
-            am.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)))
-            && am.may_cross(self, index)
-        {
-            return Ok(Way::Cross(node.process(index).0));
-        }
-        Ok(Way::Served)
+        self.am()?;
+        Ok(self.process_within_reach(target).map_or(Way::Served, Way::Cross))
+    }
+
+    /// The process of another rank, where this one may reach its memory.
+    pub(crate) fn process_within_reach(&self, target: usize) -> Option<u32> {
+        let am = self.am().ok()?;
+        let node = am.node.as_ref()?;
+        let index = node.index_of(target)?;
+        am.may_cross(self, index).then(|| node.process(index).0)
     }
 
     /// # Safety

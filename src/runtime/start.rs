@@ -1,21 +1,18 @@
 //! Starting and stopping the engine.
 //!
-//! Start decides, once and the same on all ranks, how the job reaches memory
-//! ([`Decision`]): whether ranks of a node map each other, whether windows are
-//! used beyond that, whether messages are needed at all.
+//! How the job reaches memory is decided on the way, by [`super::paths`].
 
-use super::{CURRENT, Engine, OWNER, WORLD_RANK, not_running};
+use super::{CURRENT, Engine, OWNER, WORLD_RANK, not_running, paths};
 use crate::am::Am;
 use crate::am::node::Node;
 use crate::atomics::mutex::Mutexes;
 use crate::collective;
-use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice, ThreadChoice};
+use crate::config::{AmChoice, Config, ThreadChoice};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Memory;
-use crate::memory::slab::Policy;
 use crate::mpi::init::{self, ThreadLevel};
-use crate::mpi::{Comm, CommHandle, Flavour, Window, leave};
+use crate::mpi::{Comm, CommHandle, leave};
 use crate::path::message::Messenger;
 use crate::path::rma::TypeCache;
 use crate::peer::Peer;
@@ -34,115 +31,6 @@ fn start_log(config: &Config) {
     // A host program, or an earlier start, may have installed a logger: theirs
     // then receives our records.
     let _ = env_logger::Builder::new().parse_filters(filter).format_timestamp(None).try_init();
-}
-
-/// How the job reaches memory: decided once, the same on all ranks.
-struct Decision {
-    policy: Policy,
-    messages: bool,
-    reason: String,
-}
-
-fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision> {
-    let one_node = topology.nodes() == 1;
-    let (direct, remote) = match config.path {
-        PathChoice::Direct if !one_node => fail!(
-            Argument,
-            "PORTOLAN_PATH=direct, but the ranks are on {} nodes that share no memory",
-            topology.nodes()
-        ),
-        PathChoice::Direct => (true, None),
-        PathChoice::Auto if one_node => (true, None),
-        PathChoice::Auto => (true, Some(false)),
-        PathChoice::Rma => (false, Some(true)),
-        PathChoice::Message => (false, None),
-    };
-    let mpi_atomics = match config.atomics {
-        AtomicsChoice::Native => false,
-        AtomicsChoice::Auto => config.path == PathChoice::Rma,
-        AtomicsChoice::Mpi if config.path == PathChoice::Message => {
-            fail!(
-                Argument,
-                "PORTOLAN_ATOMICS=mpi needs MPI windows, which PORTOLAN_PATH=message excludes"
-            )
-        }
-        AtomicsChoice::Mpi => true,
-    };
-    // One rank reaches all memory directly. (Open MPI makes no window of one rank.)
-    let wanted = world.size() > 1 && (remote.is_some() || mpi_atomics);
-    let forced = remote == Some(true) || config.atomics == AtomicsChoice::Mpi;
-    let (mut windows, mut reason) = (false, String::from("all ranks share one node"));
-    if config.path == PathChoice::Message {
-        reason = "PORTOLAN_PATH=message".into();
-    }
-    let part = world.size() != job_size()?;
-    if wanted && part && Flavour::built() == Flavour::OpenMpi {
-        reason = "Open MPI's windows cannot be made by several parts of a job at a time".into();
-        if topology.me() == 0 {
-            log::warn!("messages are used instead of windows: {reason}");
-        }
-    } else if wanted {
-        match probe_windows(world) {
-            Ok(()) => {
-                windows = true;
-                reason = if forced {
-                    "chosen by PORTOLAN_PATH or PORTOLAN_ATOMICS".into()
-                } else {
-                    "MPI's windows work between these nodes".into()
-                };
-            }
-            Err(error) if forced => {
-                fail!(
-                    Mpi,
-                    "{}: MPI's windows do not work between these nodes, and PORTOLAN_PATH=rma or \
-                     PORTOLAN_ATOMICS=mpi asks for them; PORTOLAN_PATH=auto or message does without",
-                    error.detail()
-                )
-            }
-            Err(error) => {
-                reason = format!("MPI's windows do not work here ({})", error.detail());
-                if topology.me() == 0 {
-                    log::warn!("between nodes, messages are used: {reason}");
-                }
-            }
-        }
-    }
-    Ok(Decision {
-        policy: Policy {
-            direct,
-            windows,
-            group_windows: Flavour::built() != Flavour::OpenMpi,
-            mpi_atomics: mpi_atomics && windows,
-            slab_bytes: config.slab_bytes,
-            shm_dir: config.shm_dir.clone(),
-        },
-        messages: !one_node || !direct || mpi_atomics || config.am == AmChoice::Mpi,
-        reason,
-    })
-}
-
-fn job_size() -> Result<usize> {
-    // SAFETY: MPI_COMM_WORLD is live while MPI runs.
-    unsafe { Comm::size_of(Comm::world_handle()) }
-}
-
-/// Tries a window of the whole world: creation, a put, a flush.
-fn probe_windows(world: &Comm) -> Result<()> {
-    let mut memory = vec![0u64; 64];
-    let base = memory.as_mut_ptr().cast::<u8>();
-    // SAFETY: `memory` outlives the window, which is freed below.
-    let window = unsafe { Window::create(world, base, 512) };
-    let verdict = window.as_ref().map(|_| ()).map_err(Clone::clone);
-    if let Err(error) = collective::agree(world, &Boot, verdict) {
-        // A window that exists on some ranks only cannot be freed collectively;
-        // it goes with the process.
-        std::mem::forget(memory);
-        return Err(error);
-    }
-    let window = window?;
-    let used = window.flush(world.rank());
-    let freed = window.free();
-    collective::agree(world, &Boot, used.and(freed))
 }
 
 impl Engine {
@@ -181,7 +69,7 @@ impl Engine {
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
         let gather = |c: &Comm, x: u64| collective::allgather(c, &Boot, &x);
         let topology = Arc::new(Topology::discover(&world, config.node_size, gather)?);
-        let decision = decide(&config, &topology, &world)?;
+        let decision = paths::decide(&config, &topology, &world)?;
         let messenger = if decision.messages { Some(Messenger::new(&world)?) } else { None };
         let ranks = world.size();
         let members = (0..ranks).collect();

@@ -64,14 +64,25 @@ pub const CONFIGS: &[Config] = &[
     Config {
         label: "node_size=2",
         env: &[("PORTOLAN_NODE_SIZE", "2")],
-        ranks: &[4],
-        full: &[3],
+        ranks: &[3],
+        full: &[4],
         quick: &[3],
         ..BASE
     },
     Config {
+        label: "node_size=2 path=direct+rma",
+        env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_PATH", "direct+rma")],
+        ranks: &[4],
+        full: &[3],
+        ..BASE
+    },
+    Config {
         label: "node_size=2 atomics=mpi",
-        env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_ATOMICS", "mpi")],
+        env: &[
+            ("PORTOLAN_NODE_SIZE", "2"),
+            ("PORTOLAN_PATH", "direct+rma"),
+            ("PORTOLAN_ATOMICS", "mpi"),
+        ],
         full: &[3],
         ..BASE
     },

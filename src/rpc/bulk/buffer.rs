@@ -26,7 +26,7 @@ use super::Bulk;
 use crate::rpc::failure::Result;
 use crate::rpc::hg::context::Work;
 use crate::rpc::hg::{BulkOp, Context};
-use crate::rpc::na::{Access, Address, OpId};
+use crate::rpc::na::{Address, OpId};
 use parking_lot::Mutex;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -43,7 +43,7 @@ impl Buffer {
     /// # Errors
     /// `NOMEM`.
     pub fn zeroed(bytes: usize) -> Result<Buffer> {
-        Ok(Buffer { bulk: Bulk::allocate(&[bytes], Access::ReadWrite)? })
+        Ok(Buffer { bulk: Bulk::private(bytes)? })
     }
 
     fn address(&self) -> *mut u8 {
@@ -145,6 +145,7 @@ mod tests {
     use super::*;
     use crate::rpc::failure::Status;
     use crate::rpc::hg::Class;
+    use crate::rpc::na::Access;
     use std::sync::mpsc::channel;
     use std::time::Duration;
 

@@ -32,12 +32,19 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// Memory of the handle's own, zeroed, freed with it.
+    /// Memory of the handle's own, zeroed, freed with it. Where it can be, it is shared
+    /// with the node, so that others reach it with one copy; it may stay taken for some
+    /// seconds after it was freed.
     ///
     /// # Errors
     /// `NOMEM`; `INVALID_ARG` for no segment.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Bulk> {
-        Ok(Bulk::over(Mem::allocate(sizes, access)?))
+        Ok(Bulk::over(Mem::allocate_to_lend(sizes, access)?))
+    }
+
+    /// Memory for this process's own side of transfers.
+    fn private(bytes: usize) -> Result<Bulk> {
+        Ok(Bulk::over(Mem::allocate(&[bytes], Access::ReadWrite)?))
     }
 
     /// Memory of the handle's own with these bytes in it.

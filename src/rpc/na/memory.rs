@@ -6,10 +6,13 @@
 //! bytes that lie about our own memory are refused before anybody follows them.
 //!
 //! The bytes: magic and kind (4), flags (4), rank (4), number of segments (4), process
-//! (8), number of the handle (8), total size (8), address and size of each segment (16
-//! each), CRC-64 of all that (8); little-endian.
+//! (8), number of the handle (8), total size (8), where the memory is lent (flag 256) its
+//! file's device, inode, address and length (8 each), process and descriptor (4 each),
+//! address and size of each segment (16 each), CRC-64 of all that (8); little-endian.
 
 use super::wire::number;
+use crate::memory::lent::{self, Lent, Loan};
+use crate::memory::shm::SharedFile;
 use crate::path::anywhere::Span;
 use crate::rpc::checksum::{Checksum, Method};
 use crate::rpc::failure::{Result, refuse};
@@ -18,7 +21,7 @@ use parking_lot::Mutex;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 /// What others may do with memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +137,13 @@ impl Drop for Buffer {
     }
 }
 
+/// Memory of a handle's own.
+#[derive(Debug)]
+enum Own {
+    Private(Buffer),
+    Lent(Lent),
+}
+
 /// A memory handle.
 #[derive(Debug)]
 pub struct Mem {
@@ -147,13 +157,19 @@ pub struct Mem {
     access: Access,
     registered: AtomicBool,
     /// The memory of the runs, where it is the handle's own.
-    buffer: Option<Buffer>,
+    buffer: Option<Own>,
+    /// How the memory is found in its node, where it is lent; mapped when first used.
+    loan: Option<Loan>,
+    borrowed: OnceLock<Option<Arc<SharedFile>>>,
     /// What a handle that came back stands for.
     original: Option<Arc<Mem>>,
 }
 
 const MAGIC: u32 = 0x4d45_4e50;
 const FIXED: usize = 40;
+/// Bytes of a loan, and that there is one.
+const LOAN: usize = 40;
+const IS_LENT: u32 = 1 << 8;
 /// No rank.
 const NOBODY: u32 = u32::MAX;
 
@@ -188,6 +204,32 @@ impl Mem {
     /// # Errors
     /// `NOMEM`; `INVALID_ARG` for no segment.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
+        Mem::parcel(sizes, access, |bytes| Buffer::zeroed(bytes).map(Own::Private))
+    }
+
+    /// The same, for others of the node to use: they reach it with one copy.
+    ///
+    /// # Errors
+    /// As of [`Mem::allocate`].
+    pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
+        Mem::parcel(sizes, access, |bytes| {
+            let lent = runtime::current().ok().and_then(|engine| {
+                let dir = &engine.memory.policy().shm_dir;
+                let neighbours = engine.topology.ranks_of(engine.topology.my_node()).len() > 1;
+                (neighbours && engine.config.cross_memory).then(|| Lent::new(dir, bytes)).flatten()
+            });
+            match lent {
+                Some(lent) => Ok(Own::Lent(lent)),
+                None => Buffer::zeroed(bytes).map(Own::Private),
+            }
+        })
+    }
+
+    fn parcel(
+        sizes: &[usize],
+        access: Access,
+        allocate: impl FnOnce(usize) -> Result<Own>,
+    ) -> Result<Arc<Mem>> {
         // One piece of memory, with the segments on lines of their own: neighbours are
         // reached faster than what lies here and there.
         let mut total = 0usize;
@@ -198,22 +240,29 @@ impl Mem {
             };
             total = next;
         }
-        let buffer = Buffer::zeroed(total)?;
-        let mut address = buffer.address() as usize;
+        let own = allocate(total)?;
+        let mut address = match &own {
+            Own::Private(buffer) => buffer.address() as usize,
+            Own::Lent(lent) => lent.address() as usize,
+        };
         let mut runs = Vec::with_capacity(sizes.len());
         for &len in sizes {
             runs.push(Run { address, len });
             address += len.next_multiple_of(LINE);
         }
-        Mem::make(runs, access, Some(buffer))
+        Mem::make(runs, access, Some(own))
     }
 
-    fn make(runs: Vec<Run>, access: Access, buffer: Option<Buffer>) -> Result<Arc<Mem>> {
+    fn make(runs: Vec<Run>, access: Access, buffer: Option<Own>) -> Result<Arc<Mem>> {
         if runs.is_empty() {
             refuse!(INVALID_ARG, "memory of no segments cannot be exposed");
         }
         let (starts, total) = measure(&runs)?;
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let loan = match &buffer {
+            Some(Own::Lent(lent)) => Some(lent.loan()),
+            _ => None,
+        };
         let mem = Arc::new(Mem {
             id,
             process: *PROCESS,
@@ -224,6 +273,8 @@ impl Mem {
             access,
             registered: AtomicBool::new(false),
             buffer,
+            loan,
+            borrowed: OnceLock::new(),
             original: None,
         });
         LIVE.lock().insert(id, Arc::downgrade(&mem));
@@ -317,21 +368,36 @@ impl Mem {
         })
     }
 
+    /// Where the memory of another process of the node is mapped here, if it is lent.
+    pub fn borrowed(&self) -> Option<Borrowed<'_>> {
+        let loan = self.loan.as_ref()?;
+        let file = self.borrowed.get_or_init(|| lent::borrow(loan)).as_ref()?;
+        Some(Borrowed { loan, file })
+    }
+
     /// Bytes of the handle's serialised form.
     pub fn encoded_len(&self) -> usize {
-        FIXED + 16 * self.runs.len() + 8
+        FIXED + self.loan.map_or(0, |_| LOAN) + 16 * self.runs.len() + 8
     }
 
     /// The serialised form; `kind` tells layers apart.
     pub fn to_bytes(&self, kind: u8) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         bytes.extend((MAGIC + u32::from(kind)).to_le_bytes());
-        bytes.extend(u32::from(self.access.flags()).to_le_bytes());
+        let lent = if self.loan.is_some() { IS_LENT } else { 0 };
+        bytes.extend((u32::from(self.access.flags()) | lent).to_le_bytes());
         bytes.extend(self.rank.to_le_bytes());
         bytes.extend((self.runs.len() as u32).to_le_bytes());
         bytes.extend(self.process.to_le_bytes());
         bytes.extend(self.id.to_le_bytes());
         bytes.extend((self.total as u64).to_le_bytes());
+        if let Some(loan) = &self.loan {
+            for part in [loan.device, loan.inode, loan.base, loan.len] {
+                bytes.extend(part.to_le_bytes());
+            }
+            bytes.extend(loan.pid.to_le_bytes());
+            bytes.extend(loan.fd.to_le_bytes());
+        }
         for run in &self.runs {
             bytes.extend((run.address as u64).to_le_bytes());
             bytes.extend((run.len as u64).to_le_bytes());
@@ -357,7 +423,9 @@ impl Mem {
             refuse!(PROTOCOL_ERROR, "the bytes are no memory handle of this kind");
         }
         let count = word(12) as usize;
-        let end = count.checked_mul(16).and_then(|n| n.checked_add(FIXED));
+        let lent = word(4) & IS_LENT != 0;
+        let begin = if lent { FIXED + LOAN } else { FIXED };
+        let end = count.checked_mul(16).and_then(|n| n.checked_add(begin));
         let Some(end) = end.filter(|&end| count > 0 && end <= bytes.len() - 8) else {
             refuse!(
                 PROTOCOL_ERROR,
@@ -370,11 +438,11 @@ impl Mem {
         if sum.value() != long(end) {
             refuse!(CHECKSUM_ERROR, "the memory handle is damaged: its checksum differs");
         }
-        let Ok(access) = Access::from_flags(u64::from(word(4))) else {
+        let Ok(access) = Access::from_flags(u64::from(word(4) & !IS_LENT)) else {
             refuse!(PROTOCOL_ERROR, "the memory handle has the permission {:#x}", word(4));
         };
         let runs: Vec<Run> = (0..count)
-            .map(|n| FIXED + 16 * n)
+            .map(|n| begin + 16 * n)
             .map(|at| Run { address: long(at) as usize, len: long(at + 8) as usize })
             .collect();
         let Ok((starts, total)) = measure(&runs) else {
@@ -383,6 +451,14 @@ impl Mem {
         if total as u64 != long(32) {
             refuse!(PROTOCOL_ERROR, "the memory handle's size is not that of its segments");
         }
+        let loan = lent.then(|| Loan {
+            device: long(FIXED),
+            inode: long(FIXED + 8),
+            base: long(FIXED + 16),
+            len: long(FIXED + 24),
+            pid: word(FIXED + 32),
+            fd: word(FIXED + 36),
+        });
         let (process, id) = (long(16), long(24));
         let original = if process == *PROCESS {
             let live = LIVE.lock().get(&id).and_then(Weak::upgrade);
@@ -403,6 +479,8 @@ impl Mem {
             access,
             registered: AtomicBool::new(false),
             buffer: None,
+            loan,
+            borrowed: OnceLock::new(),
             original,
         }))
     }
@@ -415,6 +493,22 @@ impl Drop for Mem {
         }
         // The memory itself goes with `buffer`, if it was the handle's.
         self.buffer.take();
+    }
+}
+
+/// Lent memory that is mapped here.
+#[derive(Debug)]
+pub struct Borrowed<'a> {
+    loan: &'a Loan,
+    file: &'a SharedFile,
+}
+
+impl Borrowed<'_> {
+    /// Where a run of the owner's lies here; `None` where it is not within the loan.
+    pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
+        let offset = (address as u64).checked_sub(self.loan.base)?;
+        let end = offset.checked_add(len as u64)?;
+        (end <= self.loan.len).then(|| self.file.base().wrapping_add(offset as usize))
     }
 }
 

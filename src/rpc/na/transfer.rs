@@ -5,6 +5,8 @@ use super::address::Peer;
 use super::class::Shared;
 use super::context::What;
 use super::memory::{self, Mem};
+use crate::path::anywhere::Span;
+use crate::path::kernel;
 use crate::peer::Tally;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use smallvec::SmallVec;
@@ -206,6 +208,10 @@ impl Transfer {
                 let Some(engine) = self.class.engine() else {
                     refuse!(NODEV, "a class over self reaches nobody else");
                 };
+                let near = engine.process_within_reach(rank as usize).is_some();
+                if near && self.copy_borrowed(&spans) {
+                    return Ok(None);
+                }
                 // SAFETY: the local handle keeps its memory valid, and the transfer
                 // keeps the handle until the tally is done; its permission was checked.
                 let started = unsafe {
@@ -244,6 +250,28 @@ impl Transfer {
         }
         tally.check()?;
         Ok(None)
+    }
+
+    /// Copies from or to memory that the peer lends; false where it does not.
+    fn copy_borrowed(&self, spans: &[Span]) -> bool {
+        let Some(there) = self.remote.borrowed() else { return false };
+        let at = |span: &Span| there.at(span.remote, span.bytes);
+        if !spans.iter().all(|span| at(span).is_some()) {
+            return false;
+        }
+        for span in spans {
+            let (Some(remote), local) = (at(span), span.local as *mut u8) else { continue };
+            // SAFETY: the local handle keeps its memory valid, and the mapping holds what
+            // lies within the loan. The peer's own accesses are its program's business,
+            // as with any transfer.
+            unsafe {
+                match self.direction {
+                    Direction::Put => kernel::copy_block(local, remote, span.bytes),
+                    Direction::Get => kernel::copy_block(remote, local, span.bytes),
+                }
+            }
+        }
+        true
     }
 }
 
