@@ -456,8 +456,7 @@ plan_all() {
   done
   plan pass link/mercury_rpc.static 2 ''
   for p in "${ALL[@]}"; do
-    one_of "c/$p" 1 3
-    plan pass "c/$p" 2 ''
+    one_of "c/$p" 2 1 3
     if [[ -n $full ]]; then plan pass "c/$p" 4 ''; fi
   done
   for p in "${MOVING[@]}" "${COMPOSE[@]}"; do
@@ -471,8 +470,7 @@ plan_all() {
     plan pass "c/$p" 4 node-size=2
   done
   for p in "${X10[@]}"; do
-    plan pass "c/$p" 2 ''
-    one_of "c/$p" 3 1 '3 cross-memory=off'
+    one_of "c/$p" 2 3 1 '3 cross-memory=off'
     plan pass "c/$p" 3 node-size=2
     if [[ -n $full ]]; then
       plan pass "c/$p" 4 ''
@@ -487,8 +485,7 @@ plan_all() {
   for p in index library; do plan abort c/x10_library 2 '' "$p"; done
   plan pass link/x10_async.static 2 ''
   for p in "${LAPI[@]}"; do
-    plan pass "c/$p" 2 ''
-    one_of "c/$p" 3 1
+    one_of "c/$p" 2 3 1
     if [[ -n $full ]]; then plan pass "c/$p" 4 ''; fi
   done
   for p in "${LAPI_MOVING[@]}"; do

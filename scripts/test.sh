@@ -34,15 +34,40 @@ if [[ -n $quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
 if [[ -n $full ]]; then export PORTOLAN_TEST_FULL=1; fi
 passed=0 failed=0
 
-# Runs a command with its output in a log; leaves its exit code in $code.
+# Runs a command with its output in a log; leaves its exit code in $code. It goes in the
+# background, because a shell that waits for a command takes no signal.
 logged() { # name, command ...
-  local start=$SECONDS
-  log=$CARGO_TARGET_DIR/logs/$1.log code=0
-  mkdir -p "${log%/*}"
   printf '%-8s %-12s ' "$MPI" "$1"
-  "${@:2}" >"$log" 2>&1 </dev/null || code=$?
-  printf '%4d s  ' $((SECONDS - start))
+  begin "$@"
+  await "$1"
 }
+
+# The two halves of it, to have two commands at a time.
+begin() { # name, command ...
+  local log=$CARGO_TARGET_DIR/logs/$1.log
+  mkdir -p "${log%/*}"
+  rm -f "$log.end"
+  (
+    start=$SECONDS code=0
+    "${@:2}" >"$log" 2>&1 </dev/null || code=$?
+    echo "$code $((SECONDS - start))" >"$log.end"
+  ) &
+  running=$!
+}
+await() { # name
+  local seconds=0
+  log=$CARGO_TARGET_DIR/logs/$1.log code=1
+  wait "$running" || true
+  if [[ -e $log.end ]]; then read -r code seconds <"$log.end"; fi
+  printf '%4d s  ' "$seconds"
+}
+end_jobs() {
+  local job
+  for job in $(jobs -p); do pkill -P "$job" || true; kill "$job" 2>/dev/null || true; done
+}
+trap end_jobs EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 show_log() {
   tail -n 40 "$log" | sed 's/^/    /'
@@ -108,10 +133,15 @@ test_with() { # MPI
   count_tests
   logged programs scripts/test-programs.sh --mpi "$MPI" ${full:+--full} ${filter:+"$filter"}
   count_tests
+  # Faults are mostly waited for: hosts go beside them.
+  local faults=''
+  if [[ -z $filter ]]; then begin faults scripts/faults.sh --mpi "$MPI" --quick && faults=$running; fi
   logged hosts scripts/regress.sh --mpi "$MPI" --quick --installed ${filter:+--suite programs,ranks --case "$filter"}
   count_tests
-  if [[ -z $filter ]]; then
-    logged faults scripts/faults.sh --mpi "$MPI" --quick
+  if [[ -n $faults ]]; then
+    printf '%-8s %-12s ' "$MPI" faults
+    running=$faults
+    await faults
     count_tests
   fi
   if [[ -z $quick$filter ]]; then
