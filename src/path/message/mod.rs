@@ -275,8 +275,8 @@ impl Messenger {
             let accepted = self.accept(engine, core, arrived.source, message);
             core.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
-            // Another look costs a call of MPI, and this may be what a thread waits for.
-            if engine.waiters().load(Ordering::Relaxed) > 0 && core.requests.is_empty() {
+            // Another look costs a call of MPI, and this may be what the caller waits for.
+            if core.requests.is_empty() {
                 break;
             }
         }
