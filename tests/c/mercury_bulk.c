@@ -252,10 +252,10 @@ static void pipelines(int rank)
   free(bytes);
 }
 
-/* A thousand segments: the handle itself is too long for a message, and is pulled. */
+/* Thousands of segments: the handle itself is too long for a message, and is pulled. */
 static void many_segments(int rank)
 {
-  enum { COUNT = 1024, EACH = 100 };
+  enum { COUNT = 5000, EACH = 100 };
   static void *at[COUNT];
   static size_t sizes[COUNT];
   unsigned char *bytes = check_calloc(COUNT * 2L * EACH);

@@ -269,7 +269,7 @@ static void rubbish(void)
         memcpy(bytes, caught[which], size);
         for (int j = check_random(4); j >= 0; j--) {
           /* Mostly behind the head, which has a check of its own. */
-          const int from = check_random(4) == 0 ? 0 : 32;
+          const int from = check_random(4) == 0 ? 0 : 16;
           bytes[from + check_random((int)size - from)] = (unsigned char)check_random(256);
         }
         if (check_random(5) == 0)

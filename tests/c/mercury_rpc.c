@@ -249,7 +249,8 @@ static void errors_travel(int rank)
 static void lengths(int rank)
 {
   static const long sizes[] = { 0, 1, 3900, 3990, 4000, 4040, 4050, 4064, 4070, 4096, 5000,
-                                65000, 65510, 65536, 70000, 1 << 20, 9 << 20 };
+                                65000, 65510, 65536, 65720, 65736, 65744, 65752, 65760,
+                                65768, 65776, 65784, 65792, 65800, 70000, 1 << 20, 9 << 20 };
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     echo_t in, out;
     hg_request_t request;

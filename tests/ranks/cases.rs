@@ -432,7 +432,10 @@ pub const ALONE: &[Alone] = &[
         name: "bad_variable",
         label: "path=tcp",
         env: &[("PORTOLAN_PATH", "tcp")],
-        end: End::Fails(&["PORTOLAN_PATH=tcp", "expected auto, direct, direct+rma, rma or message"]),
+        end: End::Fails(&[
+            "PORTOLAN_PATH=tcp",
+            "expected auto, direct, direct+rma, rma or message",
+        ]),
         ..ALONE_BASE
     },
     Alone {

@@ -24,9 +24,9 @@ use std::sync::{Arc, Weak};
 
 /// Largest tag of messages.
 pub const MAX_TAG: u32 = (1 << 30) - 1;
-const MAX_EXPECTED: usize = 64 << 10;
-/// Inputs of 64 KiB go whole, with their heads and checksums.
-const MAX_UNEXPECTED: usize = (64 << 10) + 256;
+/// Parameters of 64 KiB go whole, with their heads and checksums.
+const MAX_EXPECTED: usize = (64 << 10) + 256;
+const MAX_UNEXPECTED: usize = MAX_EXPECTED;
 
 /// What the layer above takes: answers, by their tokens.
 pub trait Upper: Send + Sync {
