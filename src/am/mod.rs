@@ -44,6 +44,7 @@
 
 pub mod aggregate;
 pub mod deliver;
+mod doorbell;
 pub mod land;
 pub mod later;
 pub mod node;

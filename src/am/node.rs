@@ -4,22 +4,18 @@
 //! ring from each rank of the node. Memory for a ring is reserved when it is first
 //! used, so ranks that do not talk cost address space only.
 //!
-//! **Waking.** A rank is *attended* while one of its threads polls. A rank that is
-//! not has a thread asleep on its bell, or computes without one. Who writes to a ring
-//! looks at the mailbox afterwards, and rings the bell of a rank that is not
-//! attended and has sleepers. Who goes to sleep, or stops attending, looks at the
-//! rings once more afterwards. With a barrier between the two steps on each side,
-//! no record is overlooked.
+//! **Waking.** Who writes to a ring alerts the rank ([`super::doorbell`]); who goes to
+//! sleep, or stops attending, looks at the rings once more.
 //!
 //! **No room.** A sender that may wait polls until there is room. What a handler
 //! sends is kept in order and goes out with later polls.
 
 use super::MAX_HEADER;
+use super::doorbell::Doorbell;
 use super::ring::{self, Reader, Writer};
 use super::wire::Head;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::futex;
 use crate::memory::shm::{self, SharedFile};
 use crate::mpi::Comm;
 use crate::runtime::Engine;
@@ -27,7 +23,7 @@ use crate::topology::Topology;
 use crate::wait::{self, Progress};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 const PAGE: usize = 4096;
@@ -42,18 +38,11 @@ const SMALLEST_STORE: usize = 32 << 10;
 /// What other ranks of the node know of a rank.
 #[repr(C, align(64))]
 struct Mailbox {
-    /// Whether one of its threads polls.
-    attended: AtomicU32,
-    _line: [u32; 15],
-    /// Changes when there is something new for sleepers.
-    bell: AtomicU32,
-    /// How many of its threads sleep on the bell.
-    sleepers: AtomicU32,
-    _line2: [u32; 14],
+    door: Doorbell,
     /// The process, and the address of a number in it that peers try to read.
     pid: AtomicU32,
     mark: AtomicU64,
-    _line3: [u64; 6],
+    _line: [u64; 6],
     /// Which ranks of the node have opened their ring, a bit each.
     opened: [AtomicU64; MOST_RANKS / 64],
 }
@@ -202,19 +191,7 @@ impl Node {
     /// Wakes the rank if it sleeps. After something was written for it.
     #[inline]
     fn alert(&self, index: usize) {
-        fence(Ordering::SeqCst);
-        let mailbox = self.mailbox(index);
-        if mailbox.attended.load(Ordering::Relaxed) == 0 {
-            self.ring_bell(mailbox);
-        }
-    }
-
-    #[cold]
-    fn ring_bell(&self, mailbox: &Mailbox) {
-        if mailbox.sleepers.load(Ordering::Relaxed) > 0 {
-            mailbox.bell.fetch_add(1, Ordering::Release);
-            futex::wake_all(&mailbox.bell);
-        }
+        self.mailbox(index).door.alert();
     }
 
     /// Sends a record that consists of `parts`, and counts it if it is a message. Where
@@ -356,27 +333,18 @@ impl Node {
     /// Whether a thread of this rank polls ([`super::presence`]).
     #[inline]
     pub fn set_attended(&self, attended: bool) {
-        self.mailbox(self.me).attended.store(attended.into(), Ordering::Release);
+        self.mailbox(self.me).door.set_attended(attended);
     }
 
     /// Sleeps until the bell rings, at most as long as `nap` says, which looks whether
     /// there is something to do.
     pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
-        let mailbox = self.mailbox(self.me);
-        mailbox.sleepers.fetch_add(1, Ordering::SeqCst);
-        let bell = mailbox.bell.load(Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        if let Some(nap) = nap() {
-            futex::wait(&mailbox.bell, bell, nap);
-        }
-        mailbox.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.mailbox(self.me).door.sleep(nap);
     }
 
     /// Wakes the sleeping threads of this rank.
     pub fn wake_own(&self) {
-        let mailbox = self.mailbox(self.me);
-        mailbox.bell.fetch_add(1, Ordering::SeqCst);
-        futex::wake_all(&mailbox.bell);
+        self.mailbox(self.me).door.wake();
     }
 }
 

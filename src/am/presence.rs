@@ -12,9 +12,9 @@
 //! the rings afterwards.
 
 use super::node::Node;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use std::time::{Duration, Instant};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use crate::sync::{Instant, Mutex};
+use std::time::Duration;
 
 /// How often the progress thread looks after a rank that lingers.
 pub const LINGER: Duration = Duration::from_micros(200);

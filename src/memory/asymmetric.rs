@@ -3,19 +3,19 @@
 //! Where one thread does something all the time and others rarely, the frequent side
 //! can do without locked instructions: the rare side lets the kernel put a memory
 //! barrier into every thread of the process (`membarrier(2)`). Where the kernel has
-//! no such call, the frequent side uses a barrier of its own. So it does under Miri, which
-//! knows nothing of the call: what is checked there is the protocol with a sequentially
-//! consistent fence on both sides, which the call gives to both.
+//! no such call, the frequent side uses a barrier of its own. So it does under Miri and in the
+//! models, which know nothing of the call: what is checked there is the protocol with a
+//! sequentially consistent fence on both sides, which the call gives to both.
 
-use parking_lot::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence, fence};
+use crate::sync::{MEMBARRIER, Mutex, spin_loop, this_thread, yield_now};
 use std::cell::UnsafeCell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence, fence};
 
 /// Whether the rare side puts the barrier into the frequent one.
 #[inline]
 fn asymmetric() -> bool {
-    if cfg!(miri) {
+    if !MEMBARRIER {
         return false;
     }
     static ASYMMETRIC: OnceLock<bool> = OnceLock::new();
@@ -51,15 +51,6 @@ pub fn heavy() {
             && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         || membarrier(libc::MEMBARRIER_CMD_GLOBAL);
     assert!(done, "membarrier was there and is there no more");
-}
-
-/// Something different for every thread that lives.
-#[inline]
-fn this_thread() -> usize {
-    thread_local! {
-        static HERE: u8 = const { 0 };
-    }
-    HERE.with(|here| std::ptr::from_ref(here) as usize)
 }
 
 /// A lock that costs its owner, the first thread that takes it, two plain stores, and
@@ -119,9 +110,9 @@ impl<T> Biased<T> {
         while self.busy.load(Ordering::Acquire) {
             tries += 1;
             if tries.is_multiple_of(64) {
-                std::thread::yield_now();
+                yield_now();
             } else {
-                std::hint::spin_loop();
+                spin_loop();
             }
         }
         // SAFETY: the owner is outside and stays there while `wanted` is set; others

@@ -42,3 +42,4 @@ pub mod registry;
 pub mod segment;
 pub mod shm;
 pub mod slab;
+mod slot;

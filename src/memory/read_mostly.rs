@@ -11,57 +11,11 @@
 //! while it reads that waits for a change.
 
 use super::asymmetric::{heavy, light};
-use parking_lot::Mutex;
-use std::cell::{Cell, UnsafeCell};
+use super::slot::{self, Slot};
+use crate::sync::atomic::{AtomicBool, Ordering, fence};
+use crate::sync::{Mutex, spin_loop, yield_now};
+use std::cell::UnsafeCell;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-
-/// What one thread tells those who change.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Slot {
-    /// How many readings of the thread are open.
-    depth: AtomicU32,
-    taken: AtomicBool,
-}
-
-static SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
-
-/// Gives the slot back when the thread ends.
-struct Lease(&'static Slot);
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        SLOT.set(None);
-        self.0.taken.store(false, Ordering::Release);
-    }
-}
-
-thread_local! {
-    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
-    static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
-}
-
-#[inline]
-fn slot() -> &'static Slot {
-    SLOT.get().unwrap_or_else(new_slot)
-}
-
-#[cold]
-fn new_slot() -> &'static Slot {
-    let mut slots = SLOTS.lock();
-    let free = slots.iter().find(|s| !s.taken.swap(true, Ordering::Acquire)).copied();
-    let slot = free.unwrap_or_else(|| {
-        let new: &'static Slot =
-            Box::leak(Box::new(Slot { depth: AtomicU32::new(0), taken: AtomicBool::new(true) }));
-        slots.push(new);
-        new
-    });
-    SLOT.set(Some(slot));
-    // A thread that is past its destructors keeps the slot for ever.
-    let _ = LEASE.try_with(|lease| lease.set(Some(Lease(slot))));
-    slot
-}
 
 /// A value for many readers and rare changes.
 #[derive(Debug, Default)]
@@ -124,7 +78,7 @@ impl<T> ReadMostly<T> {
     /// Opens a reading; waits while somebody changes the value.
     #[inline]
     pub fn read(&self) -> Reading<'_, T> {
-        let slot = slot();
+        let slot = slot::mine();
         let depth = slot.depth.load(Ordering::Relaxed);
         slot.depth.store(depth + 1, Ordering::Relaxed);
         // The announcement above must be seen before the look below is taken.
@@ -156,21 +110,25 @@ impl<T> ReadMostly<T> {
                 self.0.store(false, Ordering::Release);
             }
         }
-        assert_eq!(slot().depth.load(Ordering::Relaxed), 0, "a thread that reads would change");
+        assert_eq!(
+            slot::mine().depth.load(Ordering::Relaxed),
+            0,
+            "a thread that reads would change"
+        );
         let _one = self.changer.lock();
         self.changing.store(true, Ordering::Relaxed);
         let _announced = Announced(&self.changing);
         heavy();
         // Threads that come after this list was read see the announcement: their
         // slot was made under its lock.
-        for slot in SLOTS.lock().iter() {
+        for slot in slot::all().iter() {
             let mut tries = 0u32;
             while slot.depth.load(Ordering::Acquire) != 0 {
                 tries += 1;
                 if tries.is_multiple_of(64) {
-                    std::thread::yield_now();
+                    yield_now();
                 } else {
-                    std::hint::spin_loop();
+                    spin_loop();
                 }
             }
         }
@@ -215,17 +173,6 @@ mod tests {
             stop.store(true, Ordering::Relaxed);
         });
         assert_eq!(pair.read()[63], ROUNDS - 1);
-    }
-
-    #[test]
-    fn slots_are_used_again() {
-        let value = ReadMostly::new(1);
-        for _ in 0..50 {
-            std::thread::scope(|scope| {
-                scope.spawn(|| assert_eq!(*value.read(), 1));
-            });
-        }
-        assert!(SLOTS.lock().len() < 40);
     }
 
     #[test]

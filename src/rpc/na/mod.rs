@@ -26,6 +26,7 @@
 //! comes too early is kept, within the sender's window, until its receive is posted.
 
 pub mod address;
+mod changes;
 pub mod class;
 pub mod context;
 mod dynamic;

@@ -8,9 +8,9 @@
 //! progress thread, after which MPI is looked at.
 //!
 //! Invariant: whoever changes what a waiting thread waits for calls [`News::tell`]
-//! afterwards; a thread goes to sleep only if there was no news since before its last
-//! look. Both steps are sequentially consistent, so none is overlooked.
+//! afterwards ([`super::changes`]).
 
+use super::changes::Changes;
 use super::class::Shared;
 use crate::futex;
 use crate::rpc::failure::Result;
@@ -38,8 +38,7 @@ const ALONE: Duration = Duration::from_millis(250);
 /// Tells waiting threads of a class that something has changed.
 #[derive(Debug, Default)]
 pub struct News {
-    count: AtomicU32,
-    sleepers: AtomicU32,
+    changes: Changes,
     /// Transfers whose end nobody tells of: who waits must look.
     moving: AtomicUsize,
     /// Steps of threads that send or run callbacks; it need not be exact.
@@ -52,18 +51,7 @@ impl News {
     /// Something has changed.
     #[inline]
     pub fn tell(&self, engine: Option<&Engine>) {
-        self.count.fetch_add(1, Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            self.wake(engine);
-        }
-    }
-
-    #[cold]
-    fn wake(&self, engine: Option<&Engine>) {
-        futex::wake_all(&self.count);
-        if let Some(engine) = engine {
-            engine.wake_sleepers();
-        }
+        self.changes.tell(|word| wake(word, engine));
     }
 
     /// A transfer begins that must be looked after.
@@ -98,6 +86,14 @@ impl News {
 
     fn idle_ends(&self) {
         *self.idle.lock() = None;
+    }
+}
+
+#[cold]
+fn wake(word: &AtomicU32, engine: Option<&Engine>) {
+    futex::wake_all(word);
+    if let Some(engine) = engine {
+        engine.wake_sleepers();
     }
 }
 
@@ -154,12 +150,12 @@ pub(crate) fn until(
     let _waiting = Waiting::begin(engine)?;
     let mut end: Option<Option<Instant>> = None;
     let mut spin = engine.map_or(50, Progress::spin);
-    if news.idle_for(news.count.load(Ordering::SeqCst)) >= SHORT_FOR {
+    if news.idle_for(news.changes.now()) >= SHORT_FOR {
         spin = 0;
     }
     let (mut polls, mut nap, mut was_idle) = (0, FIRST_NAP, false);
     loop {
-        let count = news.count.load(Ordering::SeqCst);
+        let count = news.changes.now();
         let busy = class.poll()?;
         if done()? {
             return Ok(true);
@@ -204,20 +200,17 @@ pub(crate) fn until(
 /// Sleeps until somebody wakes the class, at most so long that MPI is looked at often
 /// enough.
 fn sleep(class: &Shared, count: u32, idle: Duration, left: Duration) {
-    let news = &class.news;
     let longest = match class.engine() {
         None => ALONE,
         Some(engine) if idle < LATELY => engine.idle_poll() / 8,
         Some(engine) => engine.idle_poll(),
     };
     let nap = longest.max(LONGEST_NAP).min(left);
-    news.sleepers.fetch_add(1, Ordering::SeqCst);
-    let changed = || news.count.load(Ordering::SeqCst) != count;
-    match class.engine() {
-        Some(engine) => engine.sleep_long(&news.count, count, nap, changed),
-        None => futex::wait(&news.count, count, nap),
-    }
-    news.sleepers.fetch_sub(1, Ordering::SeqCst);
+    let changes = &class.news.changes;
+    changes.sleep(|word| match class.engine() {
+        Some(engine) => engine.sleep_long(word, count, nap, || changes.now() != count),
+        None => futex::wait(word, count, nap),
+    });
 }
 
 impl Shared {

@@ -1,0 +1,105 @@
+//! The sources of Portolan's parts without locks, over the doubles of a model checker.
+//!
+//! The modules below are the library's own files; [`sync`], [`futex`], the slots of threads
+//! and the node are doubles. A sleep has no end here, so that a wake-up which is lost is a
+//! deadlock, which the checker reports.
+
+pub mod sync;
+
+/// Sleeping on a word, as the kernel has it: look and sleep are one step.
+pub mod futex {
+    use crate::sync::atomic::AtomicU32;
+    use std::time::Duration;
+
+    /// Sleeps until somebody wakes the word; not at all where it is not `value`, or the
+    /// time is zero.
+    pub fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
+        if timeout.is_zero() {
+            crate::sync::yield_now();
+        } else {
+            word.sleep_while(value);
+        }
+    }
+
+    /// Wakes all who sleep on the word.
+    pub fn wake_all(word: &AtomicU32) {
+        word.wake();
+    }
+}
+
+pub mod am {
+    //! Waking a rank.
+    #[path = "../../../src/am/doorbell.rs"]
+    pub mod doorbell;
+    #[path = "../../../src/am/presence.rs"]
+    pub mod presence;
+
+    pub mod node {
+        //! What presence uses of a node.
+        use super::doorbell::Doorbell;
+
+        #[derive(Debug, Default)]
+        pub struct Node {
+            pub door: Doorbell,
+        }
+
+        impl Node {
+            pub fn set_attended(&self, attended: bool) {
+                self.door.set_attended(attended);
+            }
+            pub fn wake_own(&self) {
+                self.door.wake();
+            }
+        }
+    }
+}
+
+pub mod rpc {
+    //! Waiting in function shipping.
+    #[path = "../../../src/rpc/na/changes.rs"]
+    pub mod changes;
+}
+
+pub mod memory {
+    //! Looking addresses up while segments come and go.
+    #[path = "../../../src/memory/asymmetric.rs"]
+    pub mod asymmetric;
+    #[path = "../../../src/memory/read_mostly.rs"]
+    pub mod read_mostly;
+
+    pub mod slot {
+        //! A slot for each thread of an execution; none is used again.
+        use crate::sync::Mutex;
+        use crate::sync::atomic::AtomicU32;
+        use std::cell::Cell;
+        use std::ops::Deref;
+
+        #[derive(Debug, Default)]
+        pub struct Slot {
+            pub depth: AtomicU32,
+        }
+
+        loom::lazy_static! {
+            static ref SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+        }
+        loom::thread_local! {
+            static SLOT: Cell<Option<&'static Slot>> = Cell::new(None);
+        }
+
+        pub fn mine() -> &'static Slot {
+            SLOT.with(|mine| {
+                mine.get().unwrap_or_else(|| {
+                    let mut slots = SLOTS.lock();
+                    let new: &'static Slot = Box::leak(Box::default());
+                    slots.push(new);
+                    mine.set(Some(new));
+                    new
+                })
+            })
+        }
+
+        pub fn all() -> impl Deref<Target = Vec<&'static Slot>> {
+            SLOTS.lock()
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The double of the library's `sync`.
+//!
+//! The checker takes a sequentially consistent access for acquire and release. Such an
+//! access is therefore made of a weaker one and a sequentially consistent fence: before a
+//! load, after a store, on both sides of anything else.
+
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+
+pub use loom::hint::spin_loop;
+pub use loom::thread::yield_now;
+
+/// There is no membarrier here; both sides have a fence.
+pub const MEMBARRIER: bool = false;
+
+thread_local! {
+    // All threads of a model are coroutines of the test's thread.
+    static FENCES: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Runs every order of the steps of `run`, with at most `preemptions` of them where a
+/// thread loses its core without waiting; `LOOM_MAX_PREEMPTIONS` overrides that.
+pub fn check(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.max_branches = 20_000;
+    builder.check(run);
+}
+
+/// [`check`] without any sequentially consistent fence, which has to fail.
+pub fn check_without_fences(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            FENCES.set(true);
+        }
+    }
+    FENCES.set(false);
+    let _restore = Restore;
+    check(preemptions, run);
+}
+
+/// Something different for every thread.
+pub fn this_thread() -> usize {
+    loom::thread_local! {
+        static HERE: Box<u8> = Box::new(0);
+    }
+    HERE.with(|here| std::ptr::from_ref::<u8>(here) as usize)
+}
+
+/// A clock that stands still: everything is soon after everything else.
+#[derive(Debug, Clone, Copy)]
+pub struct Instant;
+
+impl Instant {
+    pub fn now() -> Instant {
+        Instant
+    }
+}
+
+impl std::ops::Sub for Instant {
+    type Output = std::time::Duration;
+    fn sub(self, _: Instant) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+}
+
+/// A lock with the interface of `parking_lot`'s.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(loom::sync::Mutex<T>);
+
+pub struct Guard<'a, T>(loom::sync::MutexGuard<'a, T>);
+
+impl<T> Mutex<T> {
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex(loom::sync::Mutex::new(value))
+    }
+    pub fn lock(&self) -> Guard<'_, T> {
+        Guard(self.0.lock().unwrap())
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+pub mod atomic {
+    //! Atomics and fences.
+    use super::FENCES;
+    use loom::sync::{Condvar, Mutex};
+    pub use std::sync::atomic::Ordering;
+
+    /// A fence of the model, unless it is to do without the strongest.
+    pub fn fence(order: Ordering) {
+        if order != Ordering::SeqCst || FENCES.get() {
+            loom::sync::atomic::fence(order);
+        }
+    }
+
+    /// Orders nothing between threads.
+    pub fn compiler_fence(_: Ordering) {}
+
+    fn full(order: Ordering) {
+        if order == Ordering::SeqCst {
+            fence(order);
+        }
+    }
+
+    fn weaker(order: Ordering, instead: Ordering) -> Ordering {
+        if order == Ordering::SeqCst { instead } else { order }
+    }
+
+    macro_rules! atomic {
+        ($name:ident, $type:ty) => {
+            /// The double of the standard one.
+            #[derive(Debug, Default)]
+            pub struct $name {
+                inner: loom::sync::atomic::$name,
+                queue: Mutex<()>,
+                woken: Condvar,
+            }
+
+            impl $name {
+                pub fn new(value: $type) -> $name {
+                    $name {
+                        inner: loom::sync::atomic::$name::new(value),
+                        queue: Mutex::new(()),
+                        woken: Condvar::new(),
+                    }
+                }
+                pub fn load(&self, order: Ordering) -> $type {
+                    full(order);
+                    self.inner.load(weaker(order, Ordering::Acquire))
+                }
+                pub fn store(&self, value: $type, order: Ordering) {
+                    self.inner.store(value, weaker(order, Ordering::Release));
+                    full(order);
+                }
+                pub fn swap(&self, value: $type, order: Ordering) -> $type {
+                    full(order);
+                    let old = self.inner.swap(value, weaker(order, Ordering::AcqRel));
+                    full(order);
+                    old
+                }
+                pub fn compare_exchange(
+                    &self,
+                    old: $type,
+                    new: $type,
+                    order: Ordering,
+                    failure: Ordering,
+                ) -> Result<$type, $type> {
+                    full(order);
+                    let success = weaker(order, Ordering::AcqRel);
+                    let failure = weaker(failure, Ordering::Acquire);
+                    let result = self.inner.compare_exchange(old, new, success, failure);
+                    full(order);
+                    result
+                }
+                /// Sleeps until it is woken, unless the value is another one.
+                pub fn sleep_while(&self, value: $type) {
+                    let queue = self.queue.lock().unwrap();
+                    if self.inner.load(Ordering::Relaxed) == value {
+                        drop(self.woken.wait(queue).unwrap());
+                    }
+                }
+                /// Wakes all who sleep.
+                pub fn wake(&self) {
+                    let _queue = self.queue.lock().unwrap();
+                    self.woken.notify_all();
+                }
+            }
+        };
+    }
+
+    macro_rules! number {
+        ($name:ident, $type:ty) => {
+            atomic!($name, $type);
+
+            impl $name {
+                pub fn fetch_add(&self, value: $type, order: Ordering) -> $type {
+                    full(order);
+                    let old = self.inner.fetch_add(value, weaker(order, Ordering::AcqRel));
+                    full(order);
+                    old
+                }
+                pub fn fetch_sub(&self, value: $type, order: Ordering) -> $type {
+                    self.fetch_add(value.wrapping_neg(), order)
+                }
+            }
+        };
+    }
+
+    atomic!(AtomicBool, bool);
+    number!(AtomicU32, u32);
+    number!(AtomicU64, u64);
+    number!(AtomicUsize, usize);
+}

@@ -1,0 +1,92 @@
+//! Readers of a value and the thread that changes it, and the owner of a lock and others,
+//! never meet.
+
+use loom::cell::UnsafeCell;
+use loom::thread::spawn;
+use portolan_models::memory::asymmetric::Biased;
+use portolan_models::memory::read_mostly::ReadMostly;
+use portolan_models::sync::{check, check_without_fences};
+use std::sync::Arc;
+
+/// A number whose uses the checker watches.
+#[derive(Debug, Default)]
+struct Watched(UnsafeCell<u32>);
+
+impl Watched {
+    fn get(&self) -> u32 {
+        // SAFETY: the checker ends the model where somebody writes meanwhile.
+        self.0.with(|value| unsafe { *value })
+    }
+    fn add(&mut self) {
+        // SAFETY: as above.
+        self.0.with_mut(|value| unsafe { *value += 1 });
+    }
+}
+
+// SAFETY: the checker sees to it that threads do not use the number at once.
+unsafe impl Sync for Watched {}
+
+fn a_reader_and_a_changer() {
+    let value = Arc::new(ReadMostly::new(Watched::default()));
+    let reader = value.clone();
+    let thread = spawn(move || {
+        let outer = reader.read();
+        let first = outer.get();
+        assert_eq!(reader.read().get(), first, "the value changed within a reading");
+        drop(outer);
+        reader.read().get() >= first
+    });
+    value.change(Watched::add);
+    value.change(Watched::add);
+    assert!(thread.join().unwrap());
+    assert_eq!(value.read().get(), 2);
+}
+
+#[test]
+fn readers_and_changers_never_meet() {
+    check(3, a_reader_and_a_changer);
+}
+
+#[test]
+#[should_panic]
+fn readers_and_changers_meet_without_fences() {
+    check_without_fences(3, a_reader_and_a_changer);
+}
+
+#[test]
+fn two_changers_and_a_reader() {
+    check(2, || {
+        let value = Arc::new(ReadMostly::new(Watched::default()));
+        let (reader, changer) = (value.clone(), value.clone());
+        let threads =
+            [spawn(move || drop(reader.read().get())), spawn(move || changer.change(Watched::add))];
+        value.change(Watched::add);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(value.read().get(), 2);
+    });
+}
+
+fn an_owner_and_another() {
+    let lock = Arc::new(Biased::new(Watched::default()));
+    lock.with(Watched::add); // this thread owns it
+    let other = lock.clone();
+    let thread = spawn(move || {
+        other.with(Watched::add);
+        other.with(Watched::add);
+    });
+    lock.with(Watched::add);
+    lock.with(Watched::add);
+    thread.join().unwrap();
+    assert_eq!(lock.with(|value| value.get()), 5);
+}
+
+#[test]
+fn owner_and_others_exclude_each_other() {
+    check(3, an_owner_and_another);
+}
+
+#[test]
+#[should_panic]
+fn owner_and_others_meet_without_fences() {
+    check_without_fences(3, an_owner_and_another);
+}

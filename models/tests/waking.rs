@@ -1,0 +1,222 @@
+//! No record is overlooked by threads that sleep or stop attending, and no change by those
+//! that sleep in function shipping.
+
+use portolan_models::am::node::Node;
+use portolan_models::am::presence::Presence;
+use portolan_models::futex;
+use portolan_models::rpc::changes::Changes;
+use portolan_models::sync::atomic::{AtomicU32, Ordering};
+use portolan_models::sync::{check, check_without_fences};
+use loom::thread::spawn;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A sleep that only a wake-up ends.
+const LONG: Duration = Duration::MAX;
+
+/// A rank with two rings, of which each holds one record at most.
+#[derive(Debug, Default)]
+struct Rank {
+    node: Node,
+    presence: Presence,
+    waiters: AtomicU32,
+    rings: [AtomicU32; 2],
+    handled: AtomicU32,
+}
+
+impl Rank {
+    /// Another rank sends a record.
+    fn send(&self, ring: usize) {
+        self.rings[ring].store(1, Ordering::Release);
+        self.node.door.alert();
+    }
+    fn ready(&self) -> bool {
+        self.rings.iter().any(|ring| ring.load(Ordering::Acquire) == 1)
+    }
+    /// Takes in what is there, and tells the threads of the rank.
+    fn poll(&self) {
+        for ring in &self.rings {
+            if ring.compare_exchange(1, 2, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                self.handled.fetch_add(1, Ordering::SeqCst);
+                self.node.wake_own();
+            }
+        }
+    }
+    fn wait_begins(&self) {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        self.presence.arrive(&self.node);
+    }
+    fn wait_ends(&self) {
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        if self.presence.depart(&self.node, &self.waiters, true) {
+            self.poll();
+        }
+    }
+    /// A wait sleeps.
+    fn nap(&self, idle: impl Fn() -> bool) {
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        if self.presence.sleep(&self.node, &self.waiters) {
+            self.poll();
+        }
+        self.node.door.sleep(|| (!self.ready() && idle()).then_some(LONG));
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        self.presence.arrive(&self.node);
+    }
+    /// The progress thread, until `records` are handled.
+    fn serve(&self, records: u32) {
+        loop {
+            self.poll();
+            let idle = || self.handled.load(Ordering::SeqCst) < records;
+            if !idle() {
+                return;
+            }
+            let lingers = self.presence.lingers();
+            let nap = if lingers { Duration::ZERO } else { LONG };
+            self.node.door.sleep(|| (!self.ready() && idle()).then_some(nap));
+            if self.presence.lingers() && self.presence.look(&self.node, &self.waiters) {
+                self.poll();
+            }
+        }
+    }
+}
+
+fn two_senders_and_a_sleeper() {
+    let rank = Arc::new(Rank::default());
+    for ring in 0..2 {
+        let rank = rank.clone();
+        spawn(move || rank.send(ring));
+    }
+    rank.serve(2);
+}
+
+#[test]
+fn a_record_wakes_the_progress_thread() {
+    check(3, two_senders_and_a_sleeper);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_record_is_overlooked_without_fences() {
+    check_without_fences(3, two_senders_and_a_sleeper);
+}
+
+fn a_wait_ends_as_a_record_comes() {
+    let rank = Arc::new(Rank::default());
+    let (sender, waiter) = (rank.clone(), rank.clone());
+    spawn(move || sender.send(0));
+    spawn(move || {
+        waiter.wait_begins();
+        waiter.poll();
+        waiter.wait_ends();
+    });
+    rank.serve(1);
+}
+
+#[test]
+fn who_stops_waiting_overlooks_nothing() {
+    check(3, a_wait_ends_as_a_record_comes);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn who_stops_waiting_needs_the_fences() {
+    check_without_fences(3, a_wait_ends_as_a_record_comes);
+}
+
+#[test]
+fn a_wait_that_sleeps_wakes() {
+    check(3, || {
+        let rank = Arc::new(Rank::default());
+        let sender = rank.clone();
+        spawn(move || sender.send(0));
+        rank.wait_begins();
+        loop {
+            rank.poll();
+            let idle = || rank.handled.load(Ordering::SeqCst) == 0;
+            if !idle() {
+                break;
+            }
+            rank.nap(idle);
+        }
+        rank.wait_ends();
+    });
+}
+
+fn a_rank_that_lingers(with_waiter: bool) {
+    let rank = Arc::new(Rank::default());
+    // So often does a thread wait before the rank lingers.
+    while !rank.presence.lingers() {
+        rank.presence.touch(&rank.node, true);
+    }
+    let (sender, waiter) = (rank.clone(), rank.clone());
+    spawn(move || sender.send(0));
+    if with_waiter {
+        spawn(move || {
+            waiter.wait_begins();
+            waiter.wait_ends();
+        });
+    }
+    rank.serve(1);
+}
+
+#[test]
+fn lingering_is_taken_back() {
+    check(3, || a_rank_that_lingers(false));
+}
+
+#[test]
+fn lingering_is_taken_back_around_a_wait() {
+    check(2, || a_rank_that_lingers(true));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn lingering_needs_the_fences() {
+    check_without_fences(3, || a_rank_that_lingers(false));
+}
+
+/// One thread tells of two changes, another waits for both.
+fn news(by_doorbell: bool) {
+    let shared = Arc::new((Changes::default(), AtomicU32::new(0), Node::default()));
+    let teller = shared.clone();
+    spawn(move || {
+        let (changes, value, node) = &*teller;
+        for n in 1..3 {
+            value.store(n, Ordering::Relaxed);
+            changes.tell(|word| {
+                futex::wake_all(word);
+                node.wake_own();
+            });
+        }
+    });
+    let (changes, value, node) = &*shared;
+    loop {
+        let count = changes.now();
+        if value.load(Ordering::Relaxed) == 2 {
+            break;
+        }
+        changes.sleep(|word| {
+            if by_doorbell {
+                node.door.sleep(|| (changes.now() == count).then_some(LONG));
+            } else {
+                futex::wait(word, count, LONG);
+            }
+        });
+    }
+}
+
+#[test]
+fn news_wake_who_sleeps_on_them() {
+    check(4, || news(false));
+}
+
+#[test]
+fn news_wake_who_sleeps_on_the_bell() {
+    check(4, || news(true));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn news_are_overlooked_without_fences() {
+    check_without_fences(4, || news(false));
+}

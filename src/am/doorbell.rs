@@ -1,0 +1,69 @@
+//! Waking a rank: whether its threads poll, and a bell for those that sleep.
+//!
+//! A rank is *attended* while one of its threads polls. A rank that is not has a thread
+//! asleep on its bell, or computes without one. Who brings something looks here
+//! afterwards, and rings the bell of a rank that is not attended and has sleepers. Who
+//! goes to sleep, or stops attending, looks at what may have come once more afterwards.
+//!
+//! Invariant: with a barrier between the two steps on each side, nothing is overlooked.
+
+use crate::futex;
+use crate::sync::atomic::{AtomicU32, Ordering, fence};
+use std::time::Duration;
+
+/// What others need for waking a rank; in shared memory, and zero to begin with.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Doorbell {
+    /// Whether a thread polls.
+    attended: AtomicU32,
+    _line: [u32; 15],
+    /// Changes when there is something new for sleepers.
+    bell: AtomicU32,
+    /// How many threads sleep on the bell.
+    sleepers: AtomicU32,
+    _line2: [u32; 14],
+}
+
+impl Doorbell {
+    /// Wakes the rank if it sleeps. After something was written for it.
+    #[inline]
+    pub fn alert(&self) {
+        fence(Ordering::SeqCst);
+        if self.attended.load(Ordering::Relaxed) == 0 {
+            self.ring();
+        }
+    }
+
+    #[cold]
+    fn ring(&self) {
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
+            self.bell.fetch_add(1, Ordering::Release);
+            futex::wake_all(&self.bell);
+        }
+    }
+
+    /// Says whether a thread polls.
+    #[inline]
+    pub fn set_attended(&self, attended: bool) {
+        self.attended.store(attended.into(), Ordering::Release);
+    }
+
+    /// Sleeps until the bell rings, at most as long as `nap` says, which looks whether
+    /// there is something to do.
+    pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let bell = self.bell.load(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if let Some(nap) = nap() {
+            futex::wait(&self.bell, bell, nap);
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Wakes all who sleep.
+    pub fn wake(&self) {
+        self.bell.fetch_add(1, Ordering::SeqCst);
+        futex::wake_all(&self.bell);
+    }
+}

@@ -1,0 +1,76 @@
+//! A slot for each thread, in which it says that it reads ([`super::read_mostly`]).
+
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::cell::Cell;
+use std::ops::Deref;
+
+/// What one thread tells those who change.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Slot {
+    /// How many readings of the thread are open.
+    pub depth: AtomicU32,
+    taken: AtomicBool,
+}
+
+static SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+
+/// Gives the slot back when the thread ends.
+struct Lease(&'static Slot);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        SLOT.set(None);
+        self.0.taken.store(false, Ordering::Release);
+    }
+}
+
+thread_local! {
+    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
+}
+
+/// The calling thread's.
+#[inline]
+pub fn mine() -> &'static Slot {
+    SLOT.get().unwrap_or_else(new)
+}
+
+#[cold]
+fn new() -> &'static Slot {
+    let mut slots = SLOTS.lock();
+    let free = slots.iter().find(|s| !s.taken.swap(true, Ordering::Acquire)).copied();
+    let slot = free.unwrap_or_else(|| {
+        let new: &'static Slot =
+            Box::leak(Box::new(Slot { depth: AtomicU32::new(0), taken: AtomicBool::new(true) }));
+        slots.push(new);
+        new
+    });
+    SLOT.set(Some(slot));
+    // A thread that is past its destructors keeps the slot for ever.
+    let _ = LEASE.try_with(|lease| lease.set(Some(Lease(slot))));
+    slot
+}
+
+/// All slots. No new one is made while they are held.
+pub fn all() -> impl Deref<Target = Vec<&'static Slot>> {
+    SLOTS.lock()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::read_mostly::ReadMostly;
+
+    #[test]
+    fn slots_are_used_again() {
+        let value = ReadMostly::new(1);
+        for _ in 0..50 {
+            std::thread::scope(|scope| {
+                scope.spawn(|| assert_eq!(*value.read(), 1));
+            });
+        }
+        assert!(all().len() < 40);
+    }
+}

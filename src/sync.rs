@@ -1,0 +1,22 @@
+//! What the parts without locks are made of.
+//!
+//! The crate in `models/` includes the sources of these parts, puts the doubles of a model
+//! checker in the place of this module, and so runs them in every order of their steps.
+
+pub use parking_lot::Mutex;
+pub use std::hint::spin_loop;
+pub use std::sync::atomic;
+pub use std::thread::yield_now;
+pub use std::time::Instant;
+
+/// Whether `membarrier(2)` may be used: Miri knows nothing of it.
+pub const MEMBARRIER: bool = !cfg!(miri);
+
+/// Something different for every thread that lives.
+#[inline]
+pub fn this_thread() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| std::ptr::from_ref(here) as usize)
+}
