@@ -27,11 +27,10 @@ pub mod futex {
     }
 }
 
+#[path = "../../src/am"]
 pub mod am {
     //! Waking a rank.
-    #[path = "../../../src/am/doorbell.rs"]
     pub mod doorbell;
-    #[path = "../../../src/am/presence.rs"]
     pub mod presence;
 
     pub mod node {
@@ -54,17 +53,17 @@ pub mod am {
     }
 }
 
+#[path = "../../src/rpc/na"]
 pub mod rpc {
     //! Waiting in function shipping.
-    #[path = "../../../src/rpc/na/changes.rs"]
     pub mod changes;
 }
 
+#[path = "../../src/memory"]
+#[allow(dead_code)] // what the registry alone uses
 pub mod memory {
     //! Looking addresses up while segments come and go.
-    #[path = "../../../src/memory/asymmetric.rs"]
     pub mod asymmetric;
-    #[path = "../../../src/memory/read_mostly.rs"]
     pub mod read_mostly;
 
     pub mod slot {

@@ -1,13 +1,13 @@
 //! No record is overlooked by threads that sleep or stop attending, and no change by those
 //! that sleep in function shipping.
 
+use loom::thread::spawn;
 use portolan_models::am::node::Node;
 use portolan_models::am::presence::Presence;
 use portolan_models::futex;
 use portolan_models::rpc::changes::Changes;
 use portolan_models::sync::atomic::{AtomicU32, Ordering};
 use portolan_models::sync::{check, check_without_fences};
-use loom::thread::spawn;
 use std::sync::Arc;
 use std::time::Duration;
 
