@@ -1,0 +1,54 @@
+//! Memory handles as bytes, also such whose checksum is right: what is accepted has pieces
+//! that lie within its segments, for every range.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use portolan::rpc::checksum::{Checksum, Method};
+use portolan::rpc::na::Mem;
+
+const FIXED: usize = 40;
+const MAGIC: u32 = 0x4d45_4e50;
+
+fuzz_target!(|input: (u8, bool, usize, usize, &[u8])| {
+    let (kind, repair, offset, size, bytes) = input;
+    let mut bytes = bytes.to_vec();
+    if repair {
+        mend(&mut bytes, kind);
+    }
+    let Ok(mem) = Mem::from_bytes(&bytes, kind) else { return };
+    let total = mem.len();
+    assert_eq!(total, mem.runs().iter().map(|run| run.len).sum::<usize>());
+    assert!(mem.encoded_len() <= bytes.len());
+    assert_eq!(mem.to_bytes(kind), bytes[..mem.encoded_len()]);
+    if mem.check(offset, size).is_err() {
+        return;
+    }
+    let mut left = size;
+    for piece in mem.pieces(offset, size) {
+        let within = |run: &portolan::rpc::na::Run| {
+            piece.address >= run.address && piece.address + piece.len <= run.address + run.len
+        };
+        assert!(mem.runs().iter().any(within));
+        left -= piece.len;
+    }
+    assert_eq!(left, 0, "a range within the memory has fewer bytes");
+});
+
+/// Writes what a handle begins and ends with, so that its segments are looked at.
+fn mend(bytes: &mut Vec<u8>, kind: u8) {
+    let count = bytes.len().saturating_sub(FIXED) / 16;
+    if count == 0 {
+        return;
+    }
+    let end = FIXED + 16 * count;
+    let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let total = (0..count).fold(0u64, |sum, n| sum.wrapping_add(long(FIXED + 16 * n + 8)));
+    bytes[..4].copy_from_slice(&(MAGIC + u32::from(kind)).to_le_bytes());
+    bytes[4..8].copy_from_slice(&(u32::from(bytes[4]) % 4).to_le_bytes());
+    bytes[12..16].copy_from_slice(&(count as u32).to_le_bytes());
+    bytes[32..40].copy_from_slice(&total.to_le_bytes());
+    let mut sum = Checksum::new(Method::Crc64);
+    sum.update(&bytes[..end]);
+    bytes.truncate(end);
+    bytes.extend(sum.bytes());
+}

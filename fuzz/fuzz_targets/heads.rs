@@ -1,0 +1,41 @@
+//! Heads of messages, requests and answers of function shipping: what is accepted is what
+//! would have been written.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use portolan::rpc::hg::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
+use portolan::rpc::na::wire::Head;
+
+fuzz_target!(|input: (u64, &[u8])| {
+    let (token, bytes) = input;
+    if let Some(head) = Head::parse(bytes) {
+        assert_eq!(head.bytes(), bytes);
+    }
+    if let Parsed::Request(request) | Parsed::Broken(request) = Request::parse(bytes, token) {
+        again(&request);
+    }
+    if let Some(answer) = Answer::parse(bytes) {
+        let mut written = [0; ANSWER];
+        answer.write(&mut written);
+        assert_eq!(Answer::parse(&written), Some(answer));
+    }
+    // A request whose hash is right, with anything else in it.
+    if let [flags, rest @ ..] = bytes {
+        let word = |at: usize| rest.iter().skip(at).take(4).fold(0, |n, b| n << 8 | u32::from(*b));
+        let methods = portolan::rpc::checksum::Method::ALL;
+        again(&Request {
+            id: word(0),
+            check: word(4),
+            method: methods[usize::from(*flags >> 2) % methods.len()],
+            token,
+            quiet: flags & 1 != 0,
+            long: flags & 2 != 0,
+        });
+    }
+});
+
+fn again(request: &Request) {
+    let mut written = [0; REQUEST];
+    request.write(&mut written);
+    assert_eq!(Request::parse(&written, request.token), Parsed::Request(*request));
+}

@@ -1,0 +1,85 @@
+//! Parameters as bytes: any bytes decode to a value, which encodes to the same bytes, or are
+//! refused. Nothing is allocated for more than there is.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use portolan::rpc::checksum::Method;
+use portolan::rpc::proc::{HgString, Proc, from_slice, to_vec};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::collections::BTreeMap;
+
+#[derive(Serialize, Deserialize)]
+enum Tree {
+    Leaf,
+    Number(i64),
+    Named { name: String, value: f64 },
+    Branch(Vec<Tree>),
+    Boxed(Box<Tree>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Open {
+    path: HgString,
+    flags: i32,
+    mode: Option<u16>,
+    sizes: Vec<u64>,
+    pair: (u8, char, bool),
+    wide: [i128; 2],
+}
+
+fn both_ways<T: Serialize + DeserializeOwned>(bytes: &[u8], method: Method, exact: bool) {
+    if let Ok(value) = from_slice::<T>(bytes, method) {
+        let again = to_vec(&value, method).expect("what was decoded can be encoded");
+        if exact {
+            assert_eq!(again, bytes);
+        } else {
+            let value: T = from_slice(&again, method).expect("what was encoded can be decoded");
+            assert_eq!(to_vec(&value, method).unwrap(), again);
+        }
+    }
+}
+
+/// Steps of a proc as C programs take them, also after a fault.
+fn steps(bytes: &[u8], method: Method) {
+    let mut proc = Proc::decoder(bytes, method);
+    for step in bytes.iter().rev() {
+        let _ = match step % 6 {
+            0 => proc.take_size().err(),
+            1 => proc.take_text().err(),
+            2 => proc.take_array::<4>().err(),
+            3 => proc.take(usize::from(*step)).err(),
+            4 => proc.enter().err(),
+            _ => {
+                proc.leave();
+                None
+            }
+        };
+        assert_eq!(proc.used() + proc.left(), proc.size());
+    }
+    let _ = proc.finish();
+}
+
+fuzz_target!(|input: (u8, u8, &[u8])| {
+    let (which, method, bytes) = input;
+    let method = Method::ALL[usize::from(method) % Method::ALL.len()];
+    // With a trailer that is right, in one case of two.
+    let sealed = match which & 1 {
+        0 => bytes.to_vec(),
+        _ => {
+            let mut proc = Proc::encoder(&mut [], method);
+            proc.put(bytes).expect("bytes can be put");
+            proc.finish().expect("a proc without faults ends");
+            proc.encoded().to_vec()
+        }
+    };
+    match which >> 1 & 7 {
+        0 => both_ways::<Tree>(&sealed, method, true),
+        1 => both_ways::<Open>(&sealed, method, true),
+        2 => both_ways::<BTreeMap<String, Vec<u32>>>(&sealed, method, false),
+        3 => both_ways::<Vec<HgString>>(&sealed, method, true),
+        4 => both_ways::<Option<(String, Vec<Vec<u8>>)>>(&sealed, method, true),
+        5 => both_ways::<Vec<()>>(&sealed, method, true),
+        6 => both_ways::<HgString>(&sealed, method, true),
+        _ => steps(&sealed, method),
+    }
+});

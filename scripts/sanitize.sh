@@ -1,0 +1,298 @@
+#!/usr/bin/env bash
+# Usage: scripts/sanitize.sh [--mpi mpich|openmpi] [--quick] [loom|asan|tsan|valgrind|fuzz ...]
+#
+# Looks for wrong uses of memory, and for orders of threads in which something is lost:
+#
+#   loom      the models of the parts without locks (models/), in every order of their steps
+#   asan      the unit tests, and checks of tests/ranks on two ranks, under AddressSanitizer
+#   tsan      the unit tests of parts without locks that have neither fences nor
+#             membarrier, which ThreadSanitizer does not know: rings, the board of
+#             collectives, sleeping on words
+#   valgrind  C programs of tests/c on two ranks under memcheck, which sees the library
+#             as it is installed; what it finds in MPI is in tests/data/valgrind.supp
+#   fuzz      the targets of fuzz/: shapes, and everything that is decoded from bytes
+#
+# All of them unless some are named. Each first shows with a small fault that it finds one,
+# where it can. One line a case; the last line is `N passed, N failed`, and the exit code is
+# 0 when none failed. What a tool lacks is said, and the tool skipped.
+#
+#   --mpi M     the MPI, the default is mpich
+#   --quick     fewer checks and programs, 5 s for each fuzz target rather than 60
+#
+# The sanitizers are unstable options of rustc, which RUSTC_BOOTSTRAP=1 permits on a stable
+# one. Miri would need a nightly toolchain. valgrind wants the library installed in
+# target/MPI/prefix (scripts/install.sh --debug for names and lines).
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+mpi=mpich quick='' tools=()
+while (($#)); do
+  case $1 in
+    --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --quick) quick=1 && shift ;;
+    loom | asan | tsan | valgrind | fuzz) tools+=("$1") && shift ;;
+    -h | --help) usage && exit ;;
+    *) die "unknown argument '$1', see --help" ;;
+  esac
+done
+if [[ -n ${PORTOLAN_TEST_QUICK:-} ]]; then quick=1; fi
+if ((${#tools[@]} == 0)); then tools=(loom asan tsan valgrind fuzz); fi
+use_mpi "$mpi"
+cd "$ROOT"
+for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
+  if [[ $variable != PORTOLAN_MPI ]]; then unset "$variable"; fi
+done
+# UCX and Open MPI rewrite mmap and its like in memory, which the sanitizers have replaced.
+export UCX_MEM_EVENTS=no UCX_MEM_MMAP_HOOK_MODE=none OMPI_MCA_memory=^patcher
+
+TARGET=x86_64-unknown-linux-gnu
+if command -v rustc >/dev/null; then TARGET=$(rustc -vV | sed -n 's/^host: //p'); fi
+WORK=$ROOT/target/sanitize
+dir=$WORK/$MPI_NAME log=$WORK/$MPI_NAME/log
+mkdir -p "$dir"
+
+passed=0 failed=0
+begin() { started=${EPOCHREALTIME/[.,]/}; }
+took() { # sets seconds
+  local micros=$((${EPOCHREALTIME/[.,]/} - started))
+  printf -v seconds '%d.%02d' $((micros / 1000000)) $((micros / 10000 % 100))
+}
+ok() { # case, note
+  took
+  passed=$((passed + 1))
+  echo "ok   $1 ${seconds}s${2:+ ($2)}"
+}
+bad() { # case, why, files ...
+  took
+  failed=$((failed + 1))
+  echo "FAIL $1 ${seconds}s: $2"
+  tail -q -n 60 "${@:3}" | cut -c1-240 | sed 's/^/     | /'
+}
+skip() { # case, why
+  echo "skip $1: $2"
+}
+
+# The lines of tests of Rust's harness in the log, as cases.
+tests_of_log() { # tool, exit code
+  local line name count=0
+  while read -r line; do
+    name=${line#test } name=${name%% ... *}
+    case $line in
+      *'... ok') echo "ok   $1 $name" && passed=$((passed + 1)) && count=$((count + 1)) ;;
+      *'... FAILED') echo "FAIL $1 $name" && failed=$((failed + 1)) && count=$((count + 1)) ;;
+    esac
+  done < <(grep -aE '^test .* \.\.\. (ok|FAILED)' "$log" || true)
+  if (($2 != 0)); then
+    bad "$1" "exit code $2" "$log"
+  elif ((count == 0)); then
+    bad "$1" "no test ran" "$log"
+  else
+    ok "$1" "$count tests"
+  fi
+}
+
+# Whether rustc has a sanitizer that finds the fault of a program, which comes on stdin.
+finds() { # tool, sanitizer, what it must say, options of rustc ...
+  begin
+  cat >"$dir/fault.rs"
+  if ! RUSTC_BOOTSTRAP=1 rustc --edition 2024 -g "-Zsanitizer=$2" "${@:4}" "$dir/fault.rs" \
+    --target "$TARGET" -o "$dir/fault" >"$log" 2>&1; then
+    skip "$1" "this rustc cannot build with -Zsanitizer=$2: $(grep -am1 error "$log")"
+    return 1
+  fi
+  if "$dir/fault" >"$log" 2>&1 || ! grep -aq "$3" "$log"; then
+    bad "$1 finds a fault" "it does not" "$log"
+    return 1
+  fi
+  ok "$1 finds a fault"
+}
+
+# ------------------------------------------------------------------------- loom
+
+run_loom() {
+  local code=0
+  begin
+  CARGO_TARGET_DIR=$WORK/models cargo test --release --manifest-path models/Cargo.toml --no-fail-fast \
+    >"$log" 2>&1 </dev/null || code=$?
+  tests_of_log loom "$code"
+}
+
+# ------------------------------------------------------------------ AddressSanitizer
+
+run_asan() {
+  finds asan address heap-use-after-free <<'RUST' || return 0
+fn main() {
+    let gone = std::hint::black_box(Box::new(7)).as_ref() as *const i32;
+    // SAFETY: none; this is the fault.
+    println!("{}", unsafe { std::ptr::read_volatile(gone) });
+}
+RUST
+  local code=0 line check filters=() checks
+  export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$dir/asan
+  # Huge lengths that are refused for want of memory are no fault.
+  export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
+  begin
+  cargo test --lib --target "$TARGET" >"$log" 2>&1 </dev/null || code=$?
+  tests_of_log asan "$code"
+
+  # rpc_idle measures the time that idle ranks compute, which is not what is run here.
+  if [[ -n $quick ]]; then
+    checks=(random lookups totals mutexes threads am_sizes am_aggregates compose_damaged compose_random
+      rpc_calls rpc_bulk rpc_forgeries typed_values)
+    for check in "${checks[@]}"; do filters+=("$check [n=2 default]"); done
+  else
+    filters=('[n=2 default]' '[n=2 path=message]' '[n=2 path=rma]' '[n=2 node_size=1]')
+  fi
+  code=0
+  begin
+  PORTOLAN_MPIEXEC="${LAUNCH[*]}" cargo test --test ranks --target "$TARGET" -- --skip rpc_idle --quick \
+    "${filters[@]}" >"$log" 2>&1 </dev/null || code=$?
+  while read -r line; do
+    case $line in
+      ok*) passed=$((passed + 1)) ;;
+      FAIL*) failed=$((failed + 1)) ;;
+    esac
+    echo "$line"
+  done < <(sed -nE 's/^(ok  |FAIL|skip) /\1 asan /p; /^     \|/p' "$log")
+  if grep -aqE '^[1-9][0-9]* passed, [0-9]+ failed' "$log"; then
+    if ((code == 0)); then ok "asan ranks"; else bad "asan ranks" "exit code $code"  /dev/null; fi
+  else
+    bad "asan ranks" "no check ran, exit code $code" "$log"
+  fi
+  unset RUSTC_BOOTSTRAP RUSTFLAGS ASAN_OPTIONS
+}
+
+# ------------------------------------------------------------------- ThreadSanitizer
+
+run_tsan() {
+  local mismatch=-Cunsafe-allow-abi-mismatch=sanitizer code=0
+  finds tsan thread 'data race' "$mismatch" <<'RUST' || return 0
+static mut SHARED: u32 = 0;
+fn main() {
+    // SAFETY: none; this is the fault.
+    let add = || unsafe { std::ptr::write_volatile(&raw mut SHARED, 1) };
+    let other = std::thread::spawn(add);
+    add();
+    other.join().unwrap();
+}
+RUST
+  begin
+  RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread $mismatch" CARGO_TARGET_DIR=$dir/tsan \
+    cargo test --lib --target "$TARGET" -- --test-threads=1 \
+    am::ring:: collective::board:: futex:: >"$log" 2>&1 </dev/null || code=$?
+  tests_of_log tsan "$code"
+}
+
+# --------------------------------------------------------------------------- valgrind
+
+# Sets code to that of a program on two ranks; what valgrind says is in the log.
+memcheck() { # program, settings ...
+  code=0
+  rm -f "$dir"/valgrind.*
+  env PORTOLAN_TEST_SECONDS=280 PORTOLAN_TEST_RANKS=2 "${@:2}" timeout -k 5 290 \
+    "${LAUNCH[@]}" -n 2 valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
+    --show-leak-kinds=definite --num-callers=30 --suppressions=tests/data/valgrind.supp \
+    --log-file="$dir/valgrind.%p" "$1" >"$log" 2>&1 </dev/null || code=$?
+  cat "$dir"/valgrind.* >>"$log" 2>/dev/null || true
+}
+
+compile() { # source, program, library
+  "$MPICC" -std=c99 -O1 -g "-I$PREFIX/include" "$1" -o "$2" "-L$PREFIX/lib" "-Wl,-rpath,$PREFIX/lib" \
+    "-l$3" -lpthread
+}
+
+run_valgrind() {
+  local name case library settings programs=(contiguous mutexes lapi_amsend cp_patterns mercury_rpc)
+  if ! command -v valgrind >/dev/null; then
+    skip valgrind "it is not installed (apt-get install valgrind)"
+    return
+  elif [[ ! -e $PREFIX/lib/libarmci.so ]]; then
+    skip valgrind "nothing is installed in $PREFIX: scripts/install.sh --mpi $MPI_NAME --prefix $PREFIX"
+    return
+  fi
+  begin
+  cat >"$dir/fault.c" <<'C'
+#include <armci.h>
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  void *pieces[2];
+  char *gone = malloc(100);
+  MPI_Init(&argc, &argv);
+  ARMCI_Init();
+  ARMCI_Malloc(pieces, 100);
+  free(gone);
+  ARMCI_Put(gone, pieces[1], 100, 1);
+  ARMCI_Barrier();
+  ARMCI_Finalize();
+  return MPI_Finalize();
+}
+C
+  compile "$dir/fault.c" "$dir/fault" armci
+  memcheck "$dir/fault"
+  if ((code == 0)) || ! grep -aq 'Invalid read' "$log"; then
+    bad "valgrind finds a fault [$MPI_NAME]" "exit code $code, but the source of a put was freed" "$log"
+  else
+    ok "valgrind finds a fault [$MPI_NAME]"
+  fi
+
+  if [[ -z $quick ]]; then programs+=(strided vector accumulate handles rmw groups lapi_putget x10_copy x10_async mercury_bulk); fi
+  for name in "${programs[@]}"; do
+    library=armci
+    case $name in x10_*) library=x10 ;; lapi_*) library=lapi_r ;; cp_*) library=compose ;; mercury_*) library=mercury ;; esac
+    compile "tests/c/$name.c" "$dir/$name" "$library"
+    for settings in '' PORTOLAN_PATH=message; do
+      case="valgrind $name [$MPI_NAME n=2${settings:+ $settings}]"
+      if [[ -n $quick && -n $settings ]]; then continue; fi
+      begin
+      memcheck "$dir/$name" $settings
+      if ((code != 0)); then
+        bad "$case" "exit code $code" "$log"
+      elif ! grep -aq '^PASS' "$log"; then
+        bad "$case" "does not say PASS" "$log"
+      else
+        ok "$case"
+      fi
+    done
+  done
+}
+
+# ------------------------------------------------------------------------------- fuzz
+
+# The flags of cargo-fuzz, which runs the same targets (RUSTC_BOOTSTRAP=1 cargo fuzz run).
+COVERAGE=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
+  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+  -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1)
+
+run_fuzz() {
+  local time=60 name corpus runs
+  if [[ -n $quick ]]; then time=5; fi
+  begin
+  if ! command -v c++ >/dev/null; then
+    skip fuzz "libFuzzer wants a C++ compiler"
+    return
+  fi
+  RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg fuzzing ${COVERAGE[*]}" CARGO_TARGET_DIR=$dir/fuzz \
+    cargo build --release --bins --target "$TARGET" --manifest-path fuzz/Cargo.toml >"$log" 2>&1 </dev/null || {
+    bad "fuzz builds" "it does not" "$log"
+    return
+  }
+  for name in fuzz/fuzz_targets/*.rs; do
+    name=${name##*/} name=${name%.rs} corpus=$WORK/corpus/$name
+    mkdir -p "$corpus" "$WORK/artifacts"
+    begin
+    if ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 timeout -k 5 $((time + 60)) \
+      "$dir/fuzz/$TARGET/release/$name" "-max_total_time=$time" -timeout=10 -rss_limit_mb=2048 -max_len=600 \
+      -print_final_stats=1 "-artifact_prefix=$WORK/artifacts/$name-" "$corpus" >"$log" 2>&1 </dev/null; then
+      runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+      ok "fuzz $name" "$runs inputs"
+    else
+      cp "$log" "$WORK/artifacts/$name.log"
+      bad "fuzz $name" "see $WORK/artifacts/$name.log" "$log"
+    fi
+  done
+}
+
+for tool in "${tools[@]}"; do "run_$tool"; done
+echo "$passed passed, $failed failed"
+((failed == 0))
