@@ -44,7 +44,8 @@ fn mend(bytes: &mut Vec<u8>, kind: u8) {
     let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let total = (0..count).fold(0u64, |sum, n| sum.wrapping_add(long(FIXED + 16 * n + 8)));
     bytes[..4].copy_from_slice(&(MAGIC + u32::from(kind)).to_le_bytes());
-    bytes[4..8].copy_from_slice(&(u32::from(bytes[4]) % 4).to_le_bytes());
+    let access = u32::from(bytes[4]) % 4;
+    bytes[4..8].copy_from_slice(&access.to_le_bytes());
     bytes[12..16].copy_from_slice(&(count as u32).to_le_bytes());
     bytes[32..40].copy_from_slice(&total.to_le_bytes());
     let mut sum = Checksum::new(Method::Crc64);

@@ -41,16 +41,19 @@ fn both_ways<T: Serialize + DeserializeOwned>(bytes: &[u8], method: Method, exac
 
 /// Steps of a proc as C programs take them, also after a fault.
 fn steps(bytes: &[u8], method: Method) {
-    let mut proc = Proc::decoder(bytes, method);
+    let (mut proc, mut depth) = (Proc::decoder(bytes, method), 0u32);
     for step in bytes.iter().rev() {
         let _ = match step % 6 {
             0 => proc.take_size().err(),
             1 => proc.take_text().err(),
             2 => proc.take_array::<4>().err(),
             3 => proc.take(usize::from(*step)).err(),
-            4 => proc.enter().err(),
+            4 => proc.enter().inspect(|()| depth += 1).err(),
             _ => {
-                proc.leave();
+                if depth > 0 {
+                    depth -= 1;
+                    proc.leave();
+                }
                 None
             }
         };
@@ -78,7 +81,8 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
         2 => both_ways::<BTreeMap<String, Vec<u32>>>(&sealed, method, false),
         3 => both_ways::<Vec<HgString>>(&sealed, method, true),
         4 => both_ways::<Option<(String, Vec<Vec<u8>>)>>(&sealed, method, true),
-        5 => both_ways::<Vec<()>>(&sealed, method, true),
+        // Elements without bytes are not encoded; a few of them decode.
+        5 => drop(from_slice::<Vec<()>>(&sealed, method)),
         6 => both_ways::<HgString>(&sealed, method, true),
         _ => steps(&sealed, method),
     }
