@@ -155,7 +155,7 @@ RUST
     echo "$line"
   done < <(sed -nE 's/^(ok  |FAIL|skip) /\1 asan /p; /^     \|/p' "$log")
   if grep -aqE '^[1-9][0-9]* passed, [0-9]+ failed' "$log"; then
-    if ((code == 0)); then ok "asan ranks"; else bad "asan ranks" "exit code $code"  /dev/null; fi
+    if ((code == 0)); then ok "asan ranks"; else bad "asan ranks" "exit code $code" /dev/null; fi
   else
     bad "asan ranks" "no check ran, exit code $code" "$log"
   fi
