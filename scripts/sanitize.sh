@@ -10,8 +10,9 @@
 #   fuzz      the targets of fuzz/: shapes, and everything that is decoded from bytes
 #
 # All of them unless some are named. asan and valgrind are first given a small fault that
-# they have to find; the models have tests that must fail. One line a case; the last line is `N passed, N failed`, and the exit code is
-# 0 when none failed. What a tool lacks is said, and the tool skipped.
+# they have to find; the models have tests that must fail. One line a case; the last line is
+# `N passed, N failed`, and the exit code is 0 when none failed. What a tool lacks is said, and
+# the tool skipped.
 #
 #   --mpi M     the MPI, the default is mpich
 #   --quick     fewer checks and programs, 5 s for each fuzz target rather than 60
@@ -90,20 +91,26 @@ tests_of_log() { # tool, exit code
   fi
 }
 
-# Whether rustc has a sanitizer that finds the fault of a program, which comes on stdin.
-finds() { # tool, sanitizer, what it must say, options of rustc ...
+# Whether rustc has AddressSanitizer, and that finds the fault of a program.
+finds_a_fault() {
   begin
-  cat >"$dir/fault.rs"
-  if ! RUSTC_BOOTSTRAP=1 rustc --edition 2024 -g "-Zsanitizer=$2" "${@:4}" "$dir/fault.rs" \
-    --target "$TARGET" -o "$dir/fault" >"$log" 2>&1; then
-    skip "$1" "this rustc cannot build with -Zsanitizer=$2: $(grep -am1 error "$log")"
+  cat >"$dir/fault.rs" <<'RUST'
+fn main() {
+    let gone = std::hint::black_box(Box::new(7)).as_ref() as *const i32;
+    // SAFETY: none; this is the fault.
+    println!("{}", unsafe { std::ptr::read_volatile(gone) });
+}
+RUST
+  if ! RUSTC_BOOTSTRAP=1 rustc --edition 2024 -g -Zsanitizer=address --target "$TARGET" "$dir/fault.rs" \
+    -o "$dir/fault" >"$log" 2>&1; then
+    skip asan "this rustc cannot build with -Zsanitizer=address: $(grep -am1 error "$log")"
     return 1
   fi
-  if "$dir/fault" >"$log" 2>&1 || ! grep -aq "$3" "$log"; then
-    bad "$1 finds a fault" "it does not" "$log"
+  if "$dir/fault" >"$log" 2>&1 || ! grep -aq heap-use-after-free "$log"; then
+    bad "asan finds a fault" "it does not" "$log"
     return 1
   fi
-  ok "$1 finds a fault"
+  ok "asan finds a fault"
 }
 
 # ------------------------------------------------------------------------- loom
@@ -119,13 +126,7 @@ run_loom() {
 # ------------------------------------------------------------------ AddressSanitizer
 
 run_asan() {
-  finds asan address heap-use-after-free <<'RUST' || return 0
-fn main() {
-    let gone = std::hint::black_box(Box::new(7)).as_ref() as *const i32;
-    // SAFETY: none; this is the fault.
-    println!("{}", unsafe { std::ptr::read_volatile(gone) });
-}
-RUST
+  finds_a_fault || return 0
   local code=0 line check filters=() checks
   export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$dir/asan
   # Huge lengths that are refused for want of memory are no fault.
