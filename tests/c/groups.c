@@ -33,13 +33,14 @@ static void check_group(ARMCI_Group *group, int size, const int *ranks)
 /* Collective operations and memory among the members. */
 static void use_group(ARMCI_Group *group, int size, const int *ranks)
 {
-  void **base = check_calloc(size * (long)sizeof(void *));
+  void **base;
   int rank, root = ranks[size - 1];
   long sum = me + 1, expected = 0, value, seen;
   double most = me;
 
   if (group->rank < 0)
     return;
+  base = check_calloc(size * (long)sizeof(void *));
   ARMCI_Group_rank(group, &rank);
   for (int i = 0; i < size; i++)
     expected += ranks[i] + 1;
