@@ -10,6 +10,9 @@
 //! file's device, inode, address and length (8 each), process and descriptor (4 each),
 //! address and size of each segment (16 each), CRC-64 of all that (8); little-endian.
 
+pub use super::pages::Buffer;
+
+use super::pages::LINE;
 use super::wire::number;
 use crate::memory::lent::{self, Lent, Loan};
 use crate::memory::shm::SharedFile;
@@ -18,7 +21,6 @@ use crate::rpc::checksum::{Checksum, Method};
 use crate::rpc::failure::{Result, refuse};
 use crate::runtime;
 use parking_lot::Mutex;
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
@@ -78,63 +80,6 @@ pub struct Run {
     pub address: usize,
     /// Bytes.
     pub len: usize,
-}
-
-const LINE: usize = 64;
-/// A large page. Memory of several is asked for as such: the kernel copies it faster
-/// from process to process.
-const HUGE: usize = 2 << 20;
-
-/// Zeroed memory of the library's own, on a cache line of its own.
-#[derive(Debug)]
-pub struct Buffer {
-    at: *mut u8,
-    layout: Layout,
-}
-
-// SAFETY: the memory is the buffer's alone; who uses it through the address answers
-// for the order of accesses.
-unsafe impl Send for Buffer {}
-// SAFETY: as above.
-unsafe impl Sync for Buffer {}
-
-impl Buffer {
-    /// So many bytes.
-    ///
-    /// # Errors
-    /// `NOMEM`.
-    pub fn zeroed(bytes: usize) -> Result<Buffer> {
-        let huge = bytes >= 2 * HUGE;
-        let layout = Layout::from_size_align(bytes.max(1), if huge { HUGE } else { LINE }).ok();
-        // SAFETY: the layout has bytes.
-        let at = layout.map_or(std::ptr::null_mut(), |layout| unsafe {
-            if huge { alloc(layout) } else { alloc_zeroed(layout) }
-        });
-        let (Some(layout), false) = (layout, at.is_null()) else {
-            refuse!(NOMEM, "no memory for {bytes} bytes");
-        };
-        if huge {
-            // SAFETY: the memory is fresh, of this length. Without large pages the advice
-            // is refused, and nothing is lost.
-            unsafe {
-                libc::madvise(at.cast(), bytes / HUGE * HUGE, libc::MADV_HUGEPAGE);
-                at.write_bytes(0, bytes);
-            }
-        }
-        Ok(Buffer { at, layout })
-    }
-
-    /// Where it begins.
-    pub fn address(&self) -> *mut u8 {
-        self.at
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.at, self.layout) };
-    }
 }
 
 /// Memory of a handle's own.

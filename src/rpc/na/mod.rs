@@ -33,6 +33,7 @@ mod dynamic;
 pub mod flow;
 pub mod memory;
 mod net;
+mod pages;
 pub mod transfer;
 pub(crate) mod waiting;
 pub mod wire;
