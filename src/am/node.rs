@@ -4,7 +4,7 @@
 //! ring from each rank of the node. Memory for a ring is reserved when it is first
 //! used, so ranks that do not talk cost address space only.
 //!
-//! **Waking.** Who writes to a ring alerts the rank ([`super::doorbell`]); who goes to
+//! **Waking.** Who writes to a ring alerts the rank (the module `doorbell`); who goes to
 //! sleep, or stops attending, looks at the rings once more.
 //!
 //! **No room.** A sender that may wait polls until there is room. What a handler
