@@ -427,8 +427,7 @@ for f in tests/ga/*.c; do GA+=("$(basename "$f" .c)"); done
 GA_SOME=(ga_acc ga_copy ga_dgemm ga_elem ga_groups ga_nonblocking ga_patches ga_read_inc ga_scatter)
 
 # The default run takes one of several cases of a program, another one for the next
-# program: together they cover all, and every program meets two nodes or more where it
-# moves anything. The full run takes every case.
+# program; the full run takes every case.
 turn=0
 one_of() { # program, "ranks settings" ...
   local chosen=("${@:2}") case ranks settings

@@ -55,8 +55,8 @@ fn step<T: Item>(items: &[T], i: usize) -> Option<Step> {
 /// order; those of one item are regular nowhere.
 fn groups<T: Item>(items: &[T], mut group: impl FnMut(usize, usize, Step)) {
     let mut i = 0;
-    // Where the group before begins, and its step; no two items have none between them.
-    let mut before: (usize, Step) = (0, (0, 0));
+    // Where the group before begins, and its step; at first outside of the items.
+    let mut before: (usize, Step) = (usize::MAX, (0, 0));
     while i < items.len() {
         let Some(first) = step(items, i) else {
             group(i, 1, (0, 0));
@@ -68,7 +68,8 @@ fn groups<T: Item>(items: &[T], mut group: impl FnMut(usize, usize, Step)) {
             n += 1;
         }
         let pair_of_many = || {
-            let last = before.1 == first && items[before.0].alike(&items[i]);
+            let begin = items.get(before.0);
+            let last = begin.is_some_and(|item| before.1 == first && item.alike(&items[i]));
             let next = step(items, i + 2) == Some(first) && step(items, i + 3) != Some(first);
             last || next && items[i].alike(&items[i + 2])
         };

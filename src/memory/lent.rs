@@ -3,8 +3,9 @@
 //! What the library allocates for a program to expose is put into a shared file of its
 //! own ([`super::shm`]), where it is long enough and there is room. The handle that
 //! travels names the file ([`Loan`]); who gets it maps the file and copies by itself, and
-//! that takes one copy and no system call. Mappings are kept for the next time, a few of
-//! them and for a few seconds: memory that its owner has freed stays taken that long.
+//! that takes one copy and no system call. Mappings are kept for the next time, within
+//! limits, until others are made and they have not been used for some seconds. Memory that
+//! its owner has freed stays taken as long as somebody has it mapped.
 //!
 //! Invariant: a loan is looked for by device and inode, so whatever a wrong or old one
 //! names, no other file is ever mapped for it; where nothing is found, who asked takes
@@ -23,7 +24,7 @@ const MOST_LENT: usize = 64;
 /// Others' files mapped at a time, and their bytes.
 const MOST_MAPPED: usize = 32;
 const MOST_BYTES: usize = 512 << 20;
-/// How long a mapping is kept that nobody uses.
+/// How long a mapping that nobody uses outlives the next one that is made.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
 static LENT: AtomicUsize = AtomicUsize::new(0);
@@ -56,13 +57,11 @@ impl Lent {
     /// So many bytes in a file in `dir`, if they are worth it and to be had: no more than
     /// a quarter of what is free there.
     pub fn new(dir: &str, len: usize) -> Option<Lent> {
-        if len < SHORTEST || LENT.fetch_add(1, Ordering::Relaxed) >= MOST_LENT {
-            if len >= SHORTEST {
-                LENT.fetch_sub(1, Ordering::Relaxed);
-            }
+        if len < SHORTEST {
             return None;
         }
-        let made = Lent::make(dir, len);
+        let before = LENT.fetch_add(1, Ordering::Relaxed);
+        let made = (before < MOST_LENT).then(|| Lent::make(dir, len)).flatten();
         if made.is_none() {
             LENT.fetch_sub(1, Ordering::Relaxed);
         }

@@ -2,8 +2,8 @@
 //! `process_vm_writev`.
 //!
 //! The kernel checks both sides, so a bad address is an error here and harms nobody. It
-//! looks up the pages of each piece at the other process anew, which takes as long as
-//! copying some 2 KiB does: pieces that are neighbours there are named as one, and those
+//! looks up the pages of each piece at the other process anew, so that a KiB by itself takes
+//! several times as long as one within a long piece: pieces that are neighbours there are named as one, and those
 //! with small gaps between them are read together with the gaps, and spread from a buffer.
 //!
 //! Invariant: no byte outside the local sides of the spans is written here, and none
@@ -100,7 +100,8 @@ pub unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result
 /// How many of the first spans follow each other closely at the other side, in the
 /// buffer's size, and with how many gaps.
 fn group(spans: &[Span]) -> (usize, usize) {
-    let (begin, mut end, mut gaps) = (spans[0].remote, spans[0].remote + spans[0].bytes, 0);
+    let (begin, mut end, mut gaps) =
+        (spans[0].remote, spans[0].remote.wrapping_add(spans[0].bytes), 0);
     for (n, span) in spans.iter().enumerate().skip(1) {
         let gap = span.remote.wrapping_sub(end);
         let Some(next) = span.remote.checked_add(span.bytes) else { return (n, gaps) };
@@ -227,7 +228,7 @@ mod tests {
         let from: Vec<u8> = (0..3_000_000u32).map(|i| (i / 7 * 31 + i) as u8).collect();
         for (bytes, step) in [(1, 2), (100, 100), (1000, 1001), (64, 1000), (1024, 3000), (8, 1032)]
         {
-            // Every third step is longer, so that groups end.
+            // Every 300th step is longer, so that groups end.
             let mut to = vec![0xeeu8; 2_000_000];
             let (mut remote, mut spans) = (5, Vec::new());
             while remote + bytes < from.len() && (spans.len() + 1) * (bytes + 3) < to.len() {
@@ -252,7 +253,7 @@ mod tests {
     #[test]
     fn a_gap_without_pages_does_no_harm() {
         const PAGE: usize = 4096;
-        // SAFETY: fresh pages, and one of them given back, which nobody knows of.
+        // SAFETY: fresh pages, one of which nobody may read from then on.
         let base = unsafe {
             let (protection, flags) =
                 (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);

@@ -74,8 +74,8 @@ pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Resu
             log::warn!("messages are used instead of windows: {reason}");
         }
     } else if wanted {
-        let others = (!forced).then(|| topology.masters()[1]);
-        match probe_windows(world, others) {
+        let far = (!forced).then(|| topology.masters()[1]);
+        match probe_windows(world, far) {
             Ok(_) if forced => {
                 windows = true;
                 reason = "chosen by PORTOLAN_PATH or PORTOLAN_ATOMICS".into();

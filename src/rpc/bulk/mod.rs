@@ -33,8 +33,8 @@ pub struct Bulk {
 
 impl Bulk {
     /// Memory of the handle's own, zeroed, freed with it. Where it can be, it is shared
-    /// with the node, so that others reach it with one copy; it may stay taken for some
-    /// seconds after it was freed.
+    /// with the node, so that others reach it with one copy; it may stay taken for a
+    /// while after it was freed.
     ///
     /// # Errors
     /// `NOMEM`; `INVALID_ARG` for no segment.

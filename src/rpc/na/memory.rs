@@ -313,9 +313,10 @@ impl Mem {
         })
     }
 
-    /// Where the memory of another process of the node is mapped here, if it is lent.
-    pub fn borrowed(&self) -> Option<Borrowed<'_>> {
-        let loan = self.loan.as_ref()?;
+    /// Where the memory of a process of the node is mapped here, if that lends it. A loan
+    /// that names another process is none.
+    pub fn borrowed(&self, pid: u32) -> Option<Borrowed<'_>> {
+        let loan = self.loan.as_ref().filter(|loan| loan.pid == pid)?;
         let file = self.borrowed.get_or_init(|| lent::borrow(loan)).as_ref()?;
         Some(Borrowed { loan, file })
     }

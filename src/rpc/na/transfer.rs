@@ -208,8 +208,9 @@ impl Transfer {
                 let Some(engine) = self.class.engine() else {
                     refuse!(NODEV, "a class over self reaches nobody else");
                 };
-                let near = engine.process_within_reach(rank as usize).is_some();
-                if near && self.copy_borrowed(&spans) {
+                if let Some(pid) = engine.process_within_reach(rank as usize)
+                    && self.copy_borrowed(pid, &spans)
+                {
                     return Ok(None);
                 }
                 // SAFETY: the local handle keeps its memory valid, and the transfer
@@ -252,15 +253,14 @@ impl Transfer {
         Ok(None)
     }
 
-    /// Copies from or to memory that the peer lends; false where it does not.
-    fn copy_borrowed(&self, spans: &[Span]) -> bool {
-        let Some(there) = self.remote.borrowed() else { return false };
+    /// Copies from or to memory that the peer, a process of the node, lends; false where
+    /// it does not.
+    fn copy_borrowed(&self, pid: u32, spans: &[Span]) -> bool {
+        let Some(there) = self.remote.borrowed(pid) else { return false };
         let at = |span: &Span| there.at(span.remote, span.bytes);
-        if !spans.iter().all(|span| at(span).is_some()) {
-            return false;
-        }
-        for span in spans {
-            let (Some(remote), local) = (at(span), span.local as *mut u8) else { continue };
+        let Some(places) = spans.iter().map(at).collect::<Option<Vec<_>>>() else { return false };
+        for (span, remote) in spans.iter().zip(places) {
+            let local = span.local as *mut u8;
             // SAFETY: the local handle keeps its memory valid, and the mapping holds what
             // lies within the loan. The peer's own accesses are its program's business,
             // as with any transfer.
