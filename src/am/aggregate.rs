@@ -11,12 +11,17 @@
 //! ([`Biased`]). The age of a buffer is counted from the look that first finds it
 //! filled, so that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
 //! items for other nodes go by way of one rank on each side.
+//!
+//! A buffer is there from the first item to its batch's departure; then it goes to a
+//! store that all aggregators of a rank share ([`Spares`]). So what is kept does not
+//! grow with the number of handlers and targets that were once used.
 
 use super::{Data, HandlerId, Hook, Signals, route};
 use crate::error::{Result, fail};
 use crate::memory::asymmetric::Biased;
 use crate::runtime::Engine;
 use bytemuck::Pod;
+use parking_lot::Mutex;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -33,7 +38,9 @@ pub struct Aggregator {
     /// Items of a full batch.
     limit: usize,
     ranks: usize,
-    buffers: Biased<Buffers>,
+    /// By target.
+    buffers: Biased<Vec<Buffer>>,
+    spares: Arc<Spares>,
     /// Something may be collected.
     dirty: AtomicBool,
     /// Batches that were taken and are not sent yet.
@@ -63,22 +70,30 @@ struct Buffer {
     seen: Option<(u64, Instant)>,
 }
 
-#[derive(Debug)]
-struct Buffers {
-    by_target: Vec<Buffer>,
-    spare: Vec<Vec<u8>>,
-}
-
 /// A batch that is to go.
 type Batch = (Vec<u8>, usize);
 
-impl Buffers {
-    /// Takes what is collected for a target.
-    fn take(&mut self, target: usize) -> Batch {
-        let fresh = self.spare.pop().unwrap_or_default();
-        let buffer = &mut self.by_target[target];
-        buffer.batch += 1;
-        (std::mem::replace(&mut buffer.bytes, fresh), std::mem::take(&mut buffer.items))
+/// Buffers that no aggregator fills just now.
+#[derive(Debug, Default)]
+pub(super) struct Spares(Mutex<Vec<Vec<u8>>>);
+
+impl Spares {
+    /// How many are kept.
+    const MOST: usize = 16;
+
+    /// A buffer with room for `bytes`.
+    fn take(&self, bytes: usize) -> Vec<u8> {
+        let kept = self.0.lock().pop();
+        kept.filter(|b| b.capacity() >= bytes).unwrap_or_else(|| Vec::with_capacity(bytes))
+    }
+
+    /// Keeps a buffer for the next one who asks, or frees it.
+    fn give(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        let mut kept = self.0.lock();
+        if kept.len() < Self::MOST {
+            kept.push(buffer);
+        }
     }
 }
 
@@ -113,10 +128,8 @@ impl Aggregator {
             item,
             limit,
             ranks,
-            buffers: Biased::new(Buffers {
-                by_target: (0..ranks).map(|_| Buffer::default()).collect(),
-                spare: Vec::new(),
-            }),
+            buffers: Biased::new((0..ranks).map(|_| Buffer::default()).collect()),
+            spares: engine.am()?.spares.clone(),
             dirty: AtomicBool::new(false),
             sending: AtomicUsize::new(0),
             hook: OnceLock::new(),
@@ -178,14 +191,14 @@ impl Aggregator {
             return engine.check_rank(target);
         }
         let full = self.buffers.with(|buffers| {
-            let buffer = &mut buffers.by_target[target];
+            let buffer = &mut buffers[target];
             if buffer.items == 0 {
-                buffer.bytes.reserve(self.limit * self.item);
+                buffer.bytes = self.spares.take(self.limit * self.item);
                 self.dirty.store(true, Ordering::Relaxed);
             }
             put(&mut buffer.bytes);
             buffer.items += 1;
-            (buffer.items == self.limit).then(|| self.take(buffers, target))
+            (buffer.items == self.limit).then(|| self.take(buffer))
         });
         match full {
             None => Ok(()),
@@ -222,7 +235,7 @@ impl Aggregator {
         let mut any = false;
         for target in 0..self.ranks {
             let batch = self.buffers.with(|buffers| {
-                let buffer = &mut buffers.by_target[target];
+                let buffer = &mut buffers[target];
                 if buffer.items == 0 {
                     return None;
                 }
@@ -238,7 +251,7 @@ impl Aggregator {
                         return None;
                     }
                 }
-                Some(self.take(buffers, target))
+                Some(self.take(buffer))
             });
             if let Some(batch) = batch {
                 any = true;
@@ -248,30 +261,25 @@ impl Aggregator {
         if !any {
             // Looked through without finding anything that could go: it may be empty.
             self.buffers.with(|buffers| {
-                let filled = buffers.by_target.iter().any(|b| b.items > 0);
+                let filled = buffers.iter().any(|b| b.items > 0);
                 self.dirty.store(filled, Ordering::Relaxed);
             });
         }
         Ok(any)
     }
 
-    /// Takes what is collected for a target; [`Aggregator::send`] is to follow.
-    fn take(&self, buffers: &mut Buffers, target: usize) -> Batch {
+    /// Takes what is collected; [`Aggregator::send`] is to follow.
+    fn take(&self, buffer: &mut Buffer) -> Batch {
         self.sending.fetch_add(1, Ordering::Relaxed);
-        buffers.take(target)
+        buffer.batch += 1;
+        (std::mem::take(&mut buffer.bytes), std::mem::take(&mut buffer.items))
     }
 
-    fn send(&self, engine: &Engine, target: usize, (mut bytes, items): Batch) -> Result<()> {
+    fn send(&self, engine: &Engine, target: usize, (bytes, items): Batch) -> Result<()> {
         let sent = self.send_bytes(engine, target, &bytes, items);
         self.sending.fetch_sub(1, Ordering::Release);
-        sent?;
-        bytes.clear();
-        self.buffers.with(|buffers| {
-            if buffers.spare.len() < 4 {
-                buffers.spare.push(bytes);
-            }
-        });
-        Ok(())
+        self.spares.give(bytes);
+        sent
     }
 
     fn send_bytes(&self, engine: &Engine, target: usize, bytes: &[u8], items: usize) -> Result<()> {

@@ -1,6 +1,7 @@
 //! What a rank keeps for active messages: handlers, what it awaits, the lock under
 //! which handlers run.
 
+use super::aggregate::Spares;
 use super::deliver::Work;
 use super::later::Later;
 use super::node::{Incoming, Node};
@@ -191,6 +192,8 @@ pub struct Am {
     pub(super) later: Later,
     pub(crate) presence: Presence,
     pub(super) routes: Routes,
+    /// Buffers of batches.
+    pub(super) spares: Arc<Spares>,
     /// Pieces of long messages wait for room.
     pub(super) held_up: AtomicBool,
     /// A thread sends what has grown old.
@@ -231,6 +234,7 @@ impl Am {
             later: Later::default(),
             presence: Presence::default(),
             routes: Routes::default(),
+            spares: Arc::default(),
             held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             hooks: RwLock::default(),

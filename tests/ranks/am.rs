@@ -471,34 +471,6 @@ pub fn aggregates(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-/// Many handlers, and the same names again.
-pub fn many_handlers(ctx: &Ctx) {
-    let engine = &*ctx.engine;
-    let hits = Arc::new(AtomicU64::new(0));
-    for life in 0..2 {
-        step(format!("many_handlers: life {life}"));
-        let handlers = (0..if ctx.quick { 300 } else { 2000u64 })
-            .map(|n| {
-                let hits = hits.clone();
-                let handler = move |_: &Engine, _: &Arrival<'_>| {
-                    hits.fetch_add(n, Ordering::Relaxed);
-                    Ok(Accept::DONE)
-                };
-                (format!("many {n}"), Arc::new(Runs(handler)) as Arc<dyn Handler>)
-            })
-            .collect();
-        let ids = engine.register_handlers(handlers).expect("register");
-        for id in &ids {
-            engine.send_message((ctx.me + 1) % ctx.n, *id, &[], &[]).expect("send");
-        }
-        engine.quiesce().expect("quiesce");
-        let all = ids.len() as u64;
-        assert_eq!(hits.swap(0, Ordering::Relaxed), all * (all - 1) / 2);
-        engine.unregister_handlers(&ids).expect("unregister");
-        assert!(engine.send_message(ctx.me, ids[0], &[], &[]).is_err(), "an unregistered handler");
-    }
-}
-
 /// Several threads of a rank send at once.
 pub fn senders(ctx: &Ctx) {
     let engine = &*ctx.engine;

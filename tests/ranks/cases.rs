@@ -2,8 +2,8 @@
 
 use crate::child::Ctx;
 use crate::{
-    am, am_errors, am_items, am_typed, am_typed_errors, anywhere, atomics, collectives, compose,
-    compose_fuzz, compose_life, consistency, driver, errors, fences, flood, groups, large,
+    am, am_errors, am_items, am_many, am_typed, am_typed_errors, anywhere, atomics, collectives,
+    compose, compose_fuzz, compose_life, consistency, driver, errors, fences, flood, groups, large,
     lifecycle, limits, lookups, mutexes, progress, random, rpc, segments, soak, threads, watchdog,
 };
 
@@ -268,7 +268,8 @@ pub const CHECKS: &[Check] = &[
     Check { name: "am_fences", seconds: 60, on: always, run: am::fences },
     Check { name: "am_computing", seconds: 60, on: two_served, run: am::computing },
     Check { name: "am_aggregates", seconds: 60, on: always, run: am::aggregates },
-    Check { name: "am_many_handlers", seconds: 60, on: always, run: am::many_handlers },
+    Check { name: "am_many_handlers", seconds: 60, on: always, run: am_many::many_handlers },
+    Check { name: "am_many_batches", seconds: 60, on: always, run: am_many::many_batches },
     Check { name: "am_senders", seconds: 60, on: threaded, run: am::senders },
     Check { name: "am_errors", seconds: 60, on: always, run: am_errors::errors },
     Check { name: "anywhere", seconds: 60, on: always, run: anywhere::anywhere },

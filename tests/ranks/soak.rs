@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// Seconds of the run.
 pub const SECONDS: &str = "PORTOLAN_SOAK_SECONDS";
 
+/// The names of the rounds to draw from, with commas between; all unless set.
+pub const ROUNDS_OF: &str = "PORTOLAN_SOAK_ROUNDS";
+
 /// Growth that is noise: buffers of allocator and MPI that the largest round so far has made.
 const SLACK: usize = 8 << 20;
 
@@ -105,6 +108,10 @@ pub fn soak() {
         run(&Ctx { engine: engine.clone(), quick: true, ..ctx });
         ctx.barrier();
     }
+    let only = std::env::var(ROUNDS_OF).ok().filter(|names| !names.is_empty());
+    let named = |row: &&Row| only.as_ref().is_none_or(|names| names.split(',').any(|n| n == row.0));
+    let rows: Vec<&Row> = ROUNDS.iter().filter(named).collect();
+    assert!(!rows.is_empty(), "{ROUNDS_OF} names no round that there is");
     let begun = Instant::now();
     let (mut rounds, mut with_handlers) = (0u64, 0);
     // The most of the first quarter, and the least of the last one.
@@ -119,14 +126,14 @@ pub fn soak() {
         }
         rounds += 1;
         let mut rng = Rng::new(ctx.seed, &[4711, rounds]);
-        let drawn: usize = ROUNDS.iter().map(|r| r.1).sum();
+        let drawn: usize = rows.iter().map(|r| r.1).sum();
         let mut ticket = rng.below(drawn);
-        let row = ROUNDS.iter().find(|row| {
+        let row = rows.iter().find(|row| {
             let hit = ticket < row.1;
             ticket = ticket.wrapping_sub(row.1);
             hit
         });
-        let &(name, _, handlers, run) = row.expect("a ticket below the sum");
+        let &&(name, _, handlers, run) = row.expect("a ticket below the sum");
         with_handlers += usize::from(handlers);
         if handlers && with_handlers > MOST_WITH_HANDLERS {
             continue;

@@ -1,0 +1,81 @@
+//! Thousands of handlers, and what they keep.
+
+use crate::am::Runs;
+use crate::child::{Ctx, step};
+use crate::flood::status;
+use portolan::am::aggregate::Aggregator;
+use portolan::am::{Accept, Arrival, Handler};
+use portolan::runtime::Engine;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Many handlers, and the same names again.
+pub fn many_handlers(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let hits = Arc::new(AtomicU64::new(0));
+    for life in 0..2 {
+        step(format!("many_handlers: life {life}"));
+        let handlers = (0..if ctx.quick { 300 } else { 2000u64 })
+            .map(|n| {
+                let hits = hits.clone();
+                let handler = move |_: &Engine, _: &Arrival<'_>| {
+                    hits.fetch_add(n, Ordering::Relaxed);
+                    Ok(Accept::DONE)
+                };
+                (format!("many {n}"), Arc::new(Runs(handler)) as Arc<dyn Handler>)
+            })
+            .collect();
+        let ids = engine.register_handlers(handlers).expect("register");
+        for id in &ids {
+            engine.send_message((ctx.me + 1) % ctx.n, *id, &[], &[]).expect("send");
+        }
+        engine.quiesce().expect("quiesce");
+        let all = ids.len() as u64;
+        assert_eq!(hits.swap(0, Ordering::Relaxed), all * (all - 1) / 2);
+        engine.unregister_handlers(&ids).expect("unregister");
+        assert!(engine.send_message(ctx.me, ids[0], &[], &[]).is_err(), "an unregistered handler");
+    }
+}
+
+/// What batches keep does not grow with the handlers that once had some.
+pub fn many_batches(ctx: &Ctx) {
+    const HANDLERS: usize = 256;
+    const ITEMS: usize = 7500;
+    const SLACK: usize = 6 << 20;
+    let engine = &*ctx.engine;
+    let bytes = Arc::new(AtomicU64::new(0));
+    let handlers = (0..HANDLERS)
+        .map(|n| {
+            let bytes = bytes.clone();
+            let handler = move |_: &Engine, m: &Arrival<'_>| {
+                bytes.fetch_add(m.len as u64, Ordering::Relaxed);
+                Ok(Accept::DONE)
+            };
+            (format!("batches {n}"), Arc::new(Runs(handler)) as Arc<dyn Handler>)
+        })
+        .collect();
+    let ids = engine.register_handlers(handlers).expect("register");
+    let fill = |aggregator: &Aggregator| {
+        for target in 0..ctx.n {
+            for item in 0..ITEMS {
+                aggregator.push_value(engine, target, item as u64).expect("push");
+            }
+        }
+        aggregator.flush(engine).expect("flush");
+    };
+    let aggregators: Vec<Arc<Aggregator>> = (ids.iter())
+        .map(|&id| Aggregator::new(engine, id, &[], 8, 64 << 10).expect("aggregator"))
+        .collect();
+    // What any of them needs, and MPI for messages of that size, is there after some.
+    aggregators[..16].iter().for_each(|a| fill(a));
+    engine.quiesce().expect("quiesce");
+    let before = status("RssAnon");
+    aggregators[16..].iter().for_each(|a| fill(a));
+    engine.quiesce().expect("quiesce");
+    let after = status("RssAnon");
+    assert!(after < before + SLACK, "{HANDLERS} handlers keep {} KiB", (after - before) >> 10);
+    let all = engine.world().allgather(engine, &bytes.load(Ordering::Relaxed)).expect("allgather");
+    assert_eq!(all.iter().sum::<u64>(), (HANDLERS * ITEMS * 8 * ctx.n * ctx.n) as u64);
+    drop(aggregators);
+    engine.unregister_handlers(&ids).expect("unregister");
+}
