@@ -190,18 +190,16 @@ fn news(by_doorbell: bool) {
         }
     });
     let (changes, value, node) = &*shared;
-    loop {
-        let count = changes.now();
-        if value.load(Ordering::Relaxed) == 2 {
-            break;
-        }
-        changes.sleep(|word| {
+    let come = || Ok::<bool, ()>(value.load(Ordering::Relaxed) == 2);
+    while come() == Ok(false) {
+        let found = changes.sleep(come, |word, now| {
             if by_doorbell {
-                node.door.sleep(|| (changes.now() == count).then_some(LONG));
+                node.door.sleep(|| (word.load(Ordering::SeqCst) == now).then_some(LONG));
             } else {
-                futex::wait(word, count, LONG);
+                futex::wait(word, now, LONG);
             }
         });
+        assert!(found.is_ok());
     }
 }
 

@@ -7,7 +7,7 @@
 //! own.
 
 use super::HandlerId;
-use super::land::{Landing, fatal};
+use super::land::{Coming, Landing, fatal};
 use super::node::Node;
 use super::state::{Am, Awaited};
 use super::wire::{self, Head, Kind, Source};
@@ -54,6 +54,8 @@ pub struct Work {
     streams: Vec<Stream>,
     /// Landings of data that comes in pieces, and how much of it has come.
     pieces: HashMap<u64, (Landing, usize, u64)>,
+    /// By ring: the message whose data comes in the records that follow.
+    coming: HashMap<usize, Coming>,
     last_landing: u64,
 }
 
@@ -153,6 +155,27 @@ impl Am {
                 Ok(())
             }
             Kind::Piece => self.piece(engine, work, origin, &head, rest),
+            Kind::Begin => {
+                let (header, _) = wire::header(&head, rest)?;
+                let coming = self.arrive_open(engine, origin, &head, header)?;
+                let coming = Coming::new(coming, head.len as usize);
+                if work.coming.insert(index, coming).is_some() {
+                    fail!(Internal, "rank {origin} began a message within another");
+                }
+                Ok(())
+            }
+            Kind::Next => {
+                let Some(coming) = work.coming.get_mut(&index) else {
+                    fail!(Internal, "rank {origin} sent data that belongs to no message");
+                };
+                if !coming.take(rest)? {
+                    return Ok(());
+                }
+                match work.coming.remove(&index) {
+                    Some(coming) => self.finish(engine, coming.whole()),
+                    None => Ok(()),
+                }
+            }
             Kind::Handled | Kind::Left => self.control(engine, &head, rest),
         }
     }

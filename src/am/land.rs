@@ -34,6 +34,49 @@ pub struct Landing {
 // gave it promised that it stays valid.
 unsafe impl Send for Landing {}
 
+/// A message whose data comes in the records that follow it.
+#[derive(Debug)]
+pub struct Coming {
+    landing: Landing,
+    total: usize,
+    come: usize,
+}
+
+impl Coming {
+    /// Nothing has come of `total` bytes.
+    pub fn new(landing: Landing, total: usize) -> Coming {
+        Coming { landing, total, come: 0 }
+    }
+
+    /// Puts the next bytes in their place. True where they were the last.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
+        let Coming { landing, total, come } = self;
+        if *total - *come < bytes.len() {
+            fail!(Internal, "rank {} sent more data than {total} bytes", landing.origin);
+        }
+        if landing.len > 0 {
+            // SAFETY: the handler promised a place for all of the data, `total` bytes; and
+            // a buffer has that capacity.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), landing.to.add(*come), bytes.len());
+            }
+        }
+        *come += bytes.len();
+        Ok(come == total)
+    }
+
+    /// The landing, when all of the data is there.
+    pub fn whole(mut self) -> Landing {
+        assert_eq!(self.come, self.total, "a message that has not come whole");
+        if self.landing.buffer.capacity() > 0 {
+            // SAFETY: the buffer was reserved for this many bytes, and all of them were
+            // written, in order.
+            unsafe { self.landing.buffer.set_len(self.landing.len) };
+        }
+        self.landing
+    }
+}
+
 /// An error of a handler ends the job: the origin counts on the message.
 #[cold]
 pub(super) fn fatal(error: &Error) -> ! {
@@ -125,6 +168,21 @@ impl Am {
         head: &Head,
         header: &[u8],
     ) -> Result<Landing> {
+        let mut landing = self.arrive_open(engine, origin, head, header)?;
+        if landing.buffer.capacity() > 0 {
+            landing.buffer.resize(landing.len, 0);
+        }
+        Ok(landing)
+    }
+
+    /// [`Am::arrive`] for data that a [`Coming`] takes: a buffer is left as it is.
+    pub(super) fn arrive_open(
+        &self,
+        engine: &Engine,
+        origin: usize,
+        head: &Head,
+        header: &[u8],
+    ) -> Result<Landing> {
         let entry = self.entry(origin, head)?;
         let arrival = Arrival { origin, header, len: head.len as usize, data: None };
         let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
@@ -172,7 +230,6 @@ impl Am {
                             format!("{len} bytes for a message from rank {origin}"),
                         )
                     })?;
-                    landing.buffer.resize(len, 0);
                     (landing.to, landing.len) = (landing.buffer.as_mut_ptr(), len);
                 }
             },

@@ -136,6 +136,12 @@ impl Accept {
 pub trait Handler: Send + Sync {
     /// Runs when the header has arrived (and the data, where it is short).
     fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept>;
+
+    /// Whether short data, too, may come after its header where that is faster. Longer
+    /// data does so anyway.
+    fn takes_pieces(&self) -> bool {
+        false
+    }
 }
 
 /// How the origin is told of a completion.

@@ -13,7 +13,7 @@
 use super::MAX_HEADER;
 use super::doorbell::Doorbell;
 use super::ring::{self, Reader, Writer};
-use super::wire::Head;
+use super::wire::{Head, Kind};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::shm::{self, SharedFile};
@@ -27,6 +27,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 const PAGE: usize = 4096;
+/// What a piece of data holds that is taken in while the next one is written.
+pub const PIECE: usize = 8 << 10;
 /// Ranks of a node that fit into the words of a mailbox.
 const MOST_RANKS: usize = 1024;
 /// What all rings of a rank have together, at most, unless they would be too small.
@@ -226,6 +228,41 @@ impl Node {
             }
             self.wait_for_room(engine, index, parts)?;
         }
+    }
+
+    /// Sends a message whose data follows its header in records of their own, so that the
+    /// target takes the first in while this rank writes the next. They lie side by side in
+    /// the ring. False, and nothing is sent, where there is no room for all of them.
+    pub fn send_in_pieces(
+        &self,
+        index: usize,
+        head: &Head,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<bool> {
+        let mut out = self.out[index].lock();
+        let next = Head::new(Kind::Next);
+        let next = bytemuck::bytes_of(&next);
+        let records = 1 + data.len().div_ceil(PIECE);
+        let bytes = size_of::<Head>() + header.len() + (records - 1) * next.len() + data.len();
+        let out = &mut *out;
+        let room = match &mut out.writer {
+            Some(writer) => writer.has_room_for(records, bytes, PIECE + next.len()),
+            // The first message opens the ring.
+            None => false,
+        };
+        if !room || !out.kept.is_empty() {
+            return Ok(false);
+        }
+        out.messages += 1;
+        let mut written = self.write(index, out, &[bytemuck::bytes_of(head), header])?;
+        self.alert(index);
+        for piece in data.chunks(PIECE) {
+            written &= self.write(index, out, &[next, piece])?;
+        }
+        self.alert(index);
+        assert!(written, "there was room for {records} records of {bytes} bytes");
+        Ok(true)
     }
 
     #[inline]

@@ -132,6 +132,11 @@ impl Writer {
         self.place.counts().taken.load(Ordering::Acquire)
     }
 
+    /// How many bytes of the store the reader has given back.
+    fn freed(&self) -> u64 {
+        self.place.counts().freed.load(Ordering::Acquire)
+    }
+
     /// Where a record of `size` bytes goes in the store.
     fn position(&self, size: usize) -> u64 {
         let store = self.place.store as u64;
@@ -154,9 +159,20 @@ impl Writer {
         }
         let end = self.position(size) + size as u64;
         if end - self.freed > self.place.store as u64 {
-            self.freed = self.place.counts().freed.load(Ordering::Acquire);
+            self.freed = self.freed();
         }
         end - self.freed <= self.place.store as u64
+    }
+
+    /// Whether `records` records have room now that hold `bytes` bytes together, none of
+    /// them more than `longest`.
+    pub fn has_room_for(&mut self, records: usize, bytes: usize, longest: usize) -> bool {
+        // Each begins on a line of its own, and one may skip what is left at the end.
+        let most = (bytes + records * LINE + longest) as u64;
+        self.taken = self.done();
+        self.freed = self.freed();
+        self.next + records as u64 - self.taken <= CELLS
+            && self.put + most - self.freed <= self.place.store as u64
     }
 
     /// Writes a record that consists of `parts`; false where there is no room.

@@ -4,6 +4,7 @@
 //! Longer data is announced; it leaves when the target knows its place, and then
 //! the target says so (or MPI does).
 
+use super::node::PIECE;
 use super::state::{self, Am, Awaited, Local};
 use super::wire::{Head, Kind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
@@ -57,9 +58,10 @@ impl Engine {
         if at.is_null() && len > 0 {
             fail!(Argument, "the data's address is null, but there are {len} bytes to send");
         }
-        if am.handlers.get(handler).is_none_or(|e| e.gone.load(Ordering::Relaxed)) {
+        let entry = am.handlers.get(handler).filter(|e| !e.gone.load(Ordering::Relaxed));
+        let Some(entry) = entry else {
             fail!(Argument, "no handler has the number {}", handler.0);
-        }
+        };
         if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
             && let Data::Bytes(bytes) = data
             && target != self.rank()
@@ -68,6 +70,12 @@ impl Engine {
             && len <= node.eager_limit()
         {
             // Most messages are short, and nobody waits for their end.
+            if len > PIECE && entry.handler.takes_pieces() {
+                let head = Head::message(Kind::Begin, handler, header.len(), len, 0);
+                if node.send_in_pieces(index, &head, header, bytes)? {
+                    return Ok(());
+                }
+            }
             let head = Head::message(Kind::Whole, handler, header.len(), len, 0);
             let parts = [bytemuck::bytes_of(&head), header, bytes];
             return node.send(self, index, &parts, (true, state::running().is_none()));

@@ -26,6 +26,10 @@ pub enum Kind {
     Pull = 5,
     /// A piece for the landing [`Head::token`], at offset [`Head::len`].
     Piece = 6,
+    /// A message whose data follows in the next records of the ring.
+    Begin = 7,
+    /// The next part of the data of the last [`Kind::Begin`] in the ring.
+    Next = 8,
 }
 
 /// The fixed part of a record.
@@ -81,6 +85,8 @@ impl Head {
             4 => Kind::Left,
             5 => Kind::Pull,
             6 => Kind::Piece,
+            7 => Kind::Begin,
+            8 => Kind::Next,
             kind => fail!(Internal, "an active message of unknown kind {kind}"),
         })
     }
@@ -126,7 +132,8 @@ mod tests {
 
     #[test]
     fn records_come_apart_as_they_were_put_together() {
-        for kind in [Kind::Whole, Kind::Long, Kind::Handled, Kind::Left, Kind::Pull, Kind::Piece] {
+        use Kind::*;
+        for kind in [Whole, Long, Handled, Left, Pull, Piece, Begin, Next] {
             assert_eq!(Head::new(kind).kind().unwrap(), kind);
         }
         let head = Head::message(Kind::Long, HandlerId(7), 3, 1 << 40, 99);

@@ -227,11 +227,11 @@ impl Engine {
     }
 }
 
-/// Memory of this rank itself.
+/// Copies between memory that is mapped in this process on both sides.
 ///
 /// # Safety
 /// Both sides must be valid.
-unsafe fn copy_own(spans: &[Span], direction: Direction) {
+pub unsafe fn copy_own(spans: &[Span], direction: Direction) {
     for span in spans {
         let (here, there) = (span.local as *mut u8, span.remote as *mut u8);
         // SAFETY: passed on from the caller.

@@ -67,7 +67,8 @@ impl Method {
 #[expect(clippy::large_enum_variant, reason = "a box costs more than the copy")]
 enum State {
     None,
-    Crc(Digest),
+    /// No digest before the first byte: calls without parameters need none.
+    Crc(CrcAlgorithm, Option<Digest>),
     Adler(Adler32),
 }
 
@@ -81,7 +82,7 @@ pub struct Checksum {
 impl Checksum {
     /// Of nothing yet.
     pub fn new(method: Method) -> Checksum {
-        let crc = |algorithm| State::Crc(Digest::new(algorithm));
+        let crc = |algorithm| State::Crc(algorithm, None);
         let state = match method {
             Method::None => State::None,
             Method::Crc16 => crc(CrcAlgorithm::Crc16T10Dif),
@@ -101,7 +102,10 @@ impl Checksum {
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.state {
             State::None => {}
-            State::Crc(digest) => digest.update(bytes),
+            State::Crc(..) if bytes.is_empty() => {}
+            State::Crc(algorithm, digest) => {
+                digest.get_or_insert_with(|| Digest::new(*algorithm)).update(bytes);
+            }
             State::Adler(sum) => sum.write_slice(bytes),
         }
     }
@@ -110,7 +114,7 @@ impl Checksum {
     pub fn reset(&mut self) {
         match &mut self.state {
             State::None => {}
-            State::Crc(digest) => digest.reset(),
+            State::Crc(_, digest) => *digest = None,
             State::Adler(sum) => *sum = Adler32::new(),
         }
     }
@@ -119,7 +123,8 @@ impl Checksum {
     pub fn value(&self) -> u64 {
         match &self.state {
             State::None => 0,
-            State::Crc(digest) => digest.finalize(),
+            // All of them are zero over nothing.
+            State::Crc(_, digest) => digest.as_ref().map_or(0, Digest::finalize),
             State::Adler(sum) => u64::from(sum.checksum()),
         }
     }
@@ -180,6 +185,18 @@ mod tests {
                 bytes[bit / 8] ^= 1 << (bit % 8);
             }
         }
+    }
+
+    #[test]
+    fn nothing_has_the_value_of_its_definition() {
+        for (method, algorithm) in [
+            (Method::Crc16, CrcAlgorithm::Crc16T10Dif),
+            (Method::Crc32c, CrcAlgorithm::Crc32Iscsi),
+            (Method::Crc64, CrcAlgorithm::Crc64Xz),
+        ] {
+            assert_eq!(of(method, &[]), Digest::new(algorithm).finalize(), "{}", method.name());
+        }
+        assert_eq!(of(Method::Adler32, &[]), 1);
     }
 
     #[test]

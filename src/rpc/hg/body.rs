@@ -28,6 +28,17 @@ pub enum Body {
     Pulled(Arc<Mem>),
 }
 
+impl Body {
+    /// Parameters that stay in this process; those that fit are in `buffer`.
+    pub fn own(encoded: Encoded, buffer: &[u8]) -> Body {
+        let bytes = match encoded {
+            Encoded::Fits(len) => Bytes::from_slice(&buffer[..len]),
+            Encoded::Spilled(bytes) => Bytes::from_vec(bytes),
+        };
+        Body::Bytes { bytes, start: 0 }
+    }
+}
+
 impl std::ops::Deref for Body {
     type Target = [u8];
 

@@ -92,8 +92,10 @@ impl ContextShared {
     }
 
     pub(crate) fn push(&self, work: Work) {
-        self.work.lock().push_back(work);
-        self.len.fetch_add(1, Ordering::Release);
+        let mut waiting = self.work.lock();
+        waiting.push_back(work);
+        self.len.store(waiting.len(), Ordering::Release);
+        drop(waiting);
         self.class.na.shared.tell();
     }
 
@@ -133,8 +135,10 @@ impl ContextShared {
     pub(crate) fn trigger(&self, most: usize) -> usize {
         let mut done = 0;
         while done < most && !self.is_empty() && !too_deep() {
-            let Some(work) = self.work.lock().pop_front() else { break };
-            self.len.fetch_sub(1, Ordering::AcqRel);
+            let mut waiting = self.work.lock();
+            let Some(work) = waiting.pop_front() else { break };
+            self.len.store(waiting.len(), Ordering::Release);
+            drop(waiting);
             if let Err(failure) = self.class.na.shared.attend() {
                 log::error!("{failure}");
             }
@@ -153,7 +157,10 @@ impl ContextShared {
 
     /// Gives up what waits: calls are answered with a failure by being dropped.
     pub(super) fn clear(&self) {
-        let work = std::mem::take(&mut *self.work.lock());
-        self.len.fetch_sub(work.len(), Ordering::AcqRel);
+        let mut waiting = self.work.lock();
+        let work = std::mem::take(&mut *waiting);
+        self.len.store(0, Ordering::Release);
+        drop(waiting);
+        drop(work);
     }
 }

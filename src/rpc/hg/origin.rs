@@ -9,7 +9,6 @@ use super::wire::{REQUEST, Request};
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
-use crate::rpc::na::class::Bytes;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
 use parking_lot::Mutex;
@@ -135,20 +134,25 @@ impl Origin {
     pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
         let class = self.class();
         class.check_open()?;
-        let (target, function) = {
+        class.na.shared.attend()?;
+        let (target, function, token) = {
             let mut state = self.state.lock();
             state.check_free()?;
+            // Without an answer nothing is awaited.
+            let quiet = state.function.is_quiet();
+            state.token = if quiet { 0 } else { class.expect(self, state.target.peer) };
             state.phase = Phase::Flying;
             (state.untold, state.then) = (then.is_some(), then);
             self.done.store(false, Ordering::Release);
-            (state.target, state.function.clone())
+            (state.target, state.function.clone(), state.token)
         };
-        class.na.shared.attend()?;
         let room = class.na.shared.max_unexpected();
-        let sent = with_scratch(room, |buffer| self.send(target, &function, buffer, encode));
+        let sent =
+            with_scratch(room, |buffer| self.send(target, (&function, token), buffer, encode));
         let Sent { own, answered } = match sent {
             Ok(sent) => sent,
             Err(failure) => {
+                class.forget(token);
                 let mut state = self.state.lock();
                 (state.phase, state.kept, state.then) = (Phase::Idle, None, None);
                 state.untold = false;
@@ -168,32 +172,28 @@ impl Origin {
         Ok(())
     }
 
-    /// Sends the request; one to this process is not sent.
+    /// Sends the request; one to this process is not sent. The token is 0 where no answer
+    /// is awaited.
     fn send(
         self: &Arc<Origin>,
         target: Address,
-        function: &Arc<Function>,
+        (function, token): (&Arc<Function>, u64),
         buffer: &mut [u8],
         encode: impl Encode,
     ) -> Result<Sent> {
         let class = self.class();
         let encoded = encode(&mut buffer[REQUEST..], class.method)?;
-        let quiet = function.is_quiet();
+        let quiet = token == 0;
         let mut request = Request {
             id: function.id,
             check: function.check,
             method: class.method,
-            token: 0,
+            token,
             quiet,
             long: false,
         };
         if target.peer == Peer::Own {
-            let bytes = match encoded {
-                Encoded::Fits(len) => Bytes::from_slice(&buffer[REQUEST..REQUEST + len]),
-                Encoded::Spilled(bytes) => Bytes::from_vec(bytes),
-            };
-            request.token = if quiet { 0 } else { self.announce(Peer::Own, None) };
-            let body = Body::Bytes { bytes, start: 0 };
+            let body = Body::own(encoded, &buffer[REQUEST..]);
             let call = Target::new(&self.context, function.clone(), target, &request, body);
             return Ok(Sent { own: Some(call), answered: !quiet });
         }
@@ -208,8 +208,10 @@ impl Origin {
         };
         request.long = kept.is_some();
         // Without an answer nobody says when the input was pulled.
-        request.quiet = quiet && kept.is_none();
-        request.token = if request.quiet { 0 } else { self.announce(target.peer, kept) };
+        request.quiet = quiet && !request.long;
+        if let Some(kept) = kept {
+            request.token = self.keep(target.peer, token, kept);
+        }
         request.write(buffer);
         let body = &buffer[..REQUEST + len];
         let sent =
@@ -223,10 +225,11 @@ impl Origin {
         sent.map(|_| Sent { own: None, answered: !request.quiet })
     }
 
-    fn announce(self: &Arc<Origin>, peer: Peer, kept: Option<Kept>) -> u64 {
-        let token = self.class().expect(self, peer);
+    /// Keeps an input until it was pulled, which an answer says; its token.
+    fn keep(self: &Arc<Origin>, peer: Peer, token: u64, kept: Kept) -> u64 {
+        let token = if token == 0 { self.class().expect(self, peer) } else { token };
         let mut state = self.state.lock();
-        (state.token, state.kept) = (token, kept);
+        (state.token, state.kept) = (token, Some(kept));
         token
     }
 

@@ -13,7 +13,6 @@ use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
-use crate::rpc::na::class::Bytes;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
 use std::sync::Arc;
@@ -125,22 +124,22 @@ impl Target {
     fn send(&self, buffer: &mut [u8], encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
         let encoded = encode(&mut buffer[ANSWER..], self.method)?;
         let (class, to) = (self.class(), self.source.peer);
-        let context = self.context.clone();
-        let run_later =
-            then.map(|then| -> OnAnswered { Box::new(move || context.push(Work::Run(then))) });
+        let run_later = then.map(|then| -> OnAnswered {
+            let context = self.context.clone();
+            Box::new(move || context.push(Work::Run(then)))
+        });
         if self.quiet {
+            run_later.into_iter().for_each(|run| run());
+            return Ok(());
+        }
+        if to == Peer::Own {
+            let body = Body::own(encoded, &buffer[ANSWER..]);
+            class.answer_own(self.token, Status::SUCCESS, body);
             run_later.into_iter().for_each(|run| run());
             return Ok(());
         }
         let short = Answer { status: 0, long: false, release: 0 };
         let bytes = match encoded {
-            Encoded::Fits(len) if to == Peer::Own => {
-                let bytes = Bytes::from_slice(&buffer[ANSWER..ANSWER + len]);
-                let body = Body::Bytes { bytes, start: 0 };
-                class.answer_own(self.token, Status::SUCCESS, body);
-                run_later.into_iter().for_each(|run| run());
-                return Ok(());
-            }
             Encoded::Fits(len) => {
                 short.write(buffer);
                 let body = Data::Bytes(&buffer[..ANSWER + len]);
@@ -150,10 +149,7 @@ impl Target {
             }
             Encoded::Spilled(bytes) => bytes,
         };
-        if to == Peer::Own {
-            let body = Body::Bytes { bytes: Bytes::from_vec(bytes), start: 0 };
-            class.answer_own(self.token, Status::SUCCESS, body);
-        } else if bytes.len() + ANSWER <= class.na.shared.max_expected() {
+        if bytes.len() + ANSWER <= class.na.shared.max_expected() {
             let mut whole = vec![0; ANSWER];
             short.write(&mut whole);
             whole.extend_from_slice(&bytes);
@@ -178,6 +174,8 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        self.answer_failure(Status(self.reason.load(Ordering::Relaxed)));
+        if !*self.answered.get_mut() {
+            self.answer_failure(Status(self.reason.load(Ordering::Relaxed)));
+        }
     }
 }

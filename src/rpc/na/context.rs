@@ -100,8 +100,10 @@ impl ContextShared {
 
     /// An operation has ended: its callback waits for trigger.
     pub(super) fn complete(&self, callback: Callback, event: Event) {
-        self.queue.lock().push_back(Completion { callback, event });
-        self.queued.fetch_add(1, Ordering::Release);
+        let mut queue = self.queue.lock();
+        queue.push_back(Completion { callback, event });
+        self.queued.store(queue.len(), Ordering::Release);
+        drop(queue);
         self.class.tell();
     }
 
@@ -121,8 +123,11 @@ impl ContextShared {
                 log::warn!("{failure}");
             }
         }
-        let queue = std::mem::take(&mut *self.queue.lock());
-        self.queued.fetch_sub(queue.len(), Ordering::AcqRel);
+        let mut queue = self.queue.lock();
+        let given_up = std::mem::take(&mut *queue);
+        self.queued.store(0, Ordering::Release);
+        drop(queue);
+        drop(given_up);
     }
 
     /// Begins a transfer.
@@ -197,8 +202,10 @@ impl ContextShared {
         }
         let mut ran = 0;
         while ran < most {
-            let Some(Completion { callback, event }) = self.queue.lock().pop_front() else { break };
-            self.queued.fetch_sub(1, Ordering::AcqRel);
+            let mut queue = self.queue.lock();
+            let Some(Completion { callback, event }) = queue.pop_front() else { break };
+            self.queued.store(queue.len(), Ordering::Release);
+            drop(queue);
             self.class.attend()?;
             callback(event);
             ran += 1;

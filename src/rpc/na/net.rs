@@ -50,6 +50,10 @@ const MOST_EARLY: usize = 64 << 20;
 struct Port;
 
 impl Handler for Port {
+    fn takes_pieces(&self) -> bool {
+        true
+    }
+
     fn arrive(&self, _: &Engine, message: &Arrival<'_>) -> EngineResult<Accept> {
         let Some(head) = Head::parse(message.header) else {
             log::warn!(
@@ -77,9 +81,9 @@ impl Handler for Port {
 pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
     let number = usize::from(head.class);
     {
-        let slots = SLOTS.read();
-        if let Some(class) = slots.get(number).and_then(|slot| slot.class.clone()) {
-            drop(slots);
+        // Held meanwhile: the class stays, and nothing that it does now enlists or retires.
+        let slots = SLOTS.read_recursive();
+        if let Some(class) = slots.get(number).and_then(|slot| slot.class.as_ref()) {
             return class.arrived(from, &head, body);
         }
     }

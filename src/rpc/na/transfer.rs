@@ -5,8 +5,8 @@ use super::address::Peer;
 use super::class::Shared;
 use super::context::What;
 use super::memory::{self, Mem};
-use crate::path::anywhere::Span;
-use crate::path::kernel;
+use crate::path::anywhere::{Span, copy_own};
+use crate::path::cross;
 use crate::peer::Tally;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use smallvec::SmallVec;
@@ -26,6 +26,16 @@ pub enum Direction {
     Put,
     /// From the peer.
     Get,
+}
+
+impl Direction {
+    /// As copies between processes say it.
+    fn across(self) -> cross::Direction {
+        match self {
+            Direction::Put => cross::Direction::Write,
+            Direction::Get => cross::Direction::Read,
+        }
+    }
 }
 
 /// A part of a handle's memory.
@@ -233,17 +243,8 @@ impl Transfer {
                 }
             }
             _ => {
-                for span in spans {
-                    let (local, remote) = (span.local as *mut u8, span.remote as *mut u8);
-                    // SAFETY: both handles are of this process and live, so both sides
-                    // are valid; they may overlap.
-                    unsafe {
-                        match self.direction {
-                            Direction::Put => std::ptr::copy(local, remote, span.bytes),
-                            Direction::Get => std::ptr::copy(remote, local, span.bytes),
-                        }
-                    }
-                }
+                // SAFETY: both handles are of this process and live, so both sides are valid.
+                unsafe { copy_own(&spans, self.direction.across()) };
             }
         }
         if tally.outstanding() > 0 {
@@ -257,20 +258,17 @@ impl Transfer {
     /// it does not.
     fn copy_borrowed(&self, pid: u32, spans: &[Span]) -> bool {
         let Some(there) = self.remote.borrowed(pid) else { return false };
-        let at = |span: &Span| there.at(span.remote, span.bytes);
-        let Some(places) = spans.iter().map(at).collect::<Option<Vec<_>>>() else { return false };
-        for (span, remote) in spans.iter().zip(places) {
-            let local = span.local as *mut u8;
-            // SAFETY: the local handle keeps its memory valid, and the mapping holds what
-            // lies within the loan. The peer's own accesses are its program's business,
-            // as with any transfer.
-            unsafe {
-                match self.direction {
-                    Direction::Put => kernel::copy_block(local, remote, span.bytes),
-                    Direction::Get => kernel::copy_block(remote, local, span.bytes),
-                }
-            }
-        }
+        let mapped = |span: &Span| {
+            let remote = there.at(span.remote, span.bytes)? as usize;
+            Some(Span { remote, ..*span })
+        };
+        let Some(spans) = spans.iter().map(mapped).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        // SAFETY: the local handle keeps its memory valid, and the mapping holds what lies
+        // within the loan. The peer's own accesses are its program's business, as with any
+        // transfer.
+        unsafe { copy_own(&spans, self.direction.across()) };
         true
     }
 }

@@ -192,25 +192,34 @@ pub(crate) fn until(
             }
             nap = (nap * 2).min(LONGEST_NAP);
         } else {
-            sleep(class, count, idle, left);
+            let look = || Ok(class.poll()? | done()?);
+            if sleep(class, idle, left, look)? && done()? {
+                return Ok(true);
+            }
         }
     }
 }
 
 /// Sleeps until somebody wakes the class, at most so long that MPI is looked at often
-/// enough.
-fn sleep(class: &Shared, count: u32, idle: Duration, left: Duration) {
+/// enough; not at all where the last look finds something, which is said.
+fn sleep(
+    class: &Shared,
+    idle: Duration,
+    left: Duration,
+    look: impl FnOnce() -> Result<bool>,
+) -> Result<bool> {
     let longest = match class.engine() {
         None => ALONE,
         Some(engine) if idle < LATELY => engine.idle_poll() / 8,
         Some(engine) => engine.idle_poll(),
     };
     let nap = longest.max(LONGEST_NAP).min(left);
-    let changes = &class.news.changes;
-    changes.sleep(|word| match class.engine() {
-        Some(engine) => engine.sleep_long(word, count, nap, || changes.now() != count),
-        None => futex::wait(word, count, nap),
-    });
+    class.news.changes.sleep(look, |word, value| match class.engine() {
+        Some(engine) => {
+            engine.sleep_long(word, value, nap, || word.load(Ordering::SeqCst) != value);
+        }
+        None => futex::wait(word, value, nap),
+    })
 }
 
 impl Shared {

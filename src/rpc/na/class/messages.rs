@@ -165,8 +165,8 @@ impl Shared {
             matching.wanted.push_back(Posted { op, context: context.clone(), callback });
             return Ok(op);
         };
+        self.waiting.store(matching.unexpected.len(), Ordering::Release);
         drop(matching);
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
         self.took(message.from.peer, 0, message.body.len());
         let Message { from, tag, body, .. } = message;
         let what = What::RecvUnexpected { body: body.into_vec(), source: from, tag };
@@ -208,8 +208,10 @@ impl Shared {
         if self.waiting.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let message = self.matching.lock().unexpected.pop_front()?;
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        let mut matching = self.matching.lock();
+        let message = matching.unexpected.pop_front()?;
+        self.waiting.store(matching.unexpected.len(), Ordering::Release);
+        drop(matching);
         self.took(message.from.peer, 0, message.body.len());
         Some(message)
     }
@@ -255,8 +257,8 @@ impl Shared {
         let mut matching = self.matching.lock();
         let source = Address { peer: from };
         let Some(posted) = matching.wanted.pop_front() else {
-            self.waiting.fetch_add(1, Ordering::AcqRel);
             matching.unexpected.push_back(Message { from: source, tag, word, body: kept(body) });
+            self.waiting.store(matching.unexpected.len(), Ordering::Release);
             drop(matching);
             return self.tell();
         };
