@@ -13,15 +13,15 @@
 //! items for other nodes go by way of one rank on each side.
 //!
 //! A buffer is there from the first item to its batch's departure; then it goes to a
-//! store that all aggregators of a rank share ([`Spares`]). So what is kept does not
+//! store that all aggregators of a rank share. So what is kept does not
 //! grow with the number of handlers and targets that were once used.
 
 use super::{Data, HandlerId, Hook, Signals, route};
 use crate::error::{Result, fail};
 use crate::memory::asymmetric::Biased;
+use crate::memory::buffers::Buffers;
 use crate::runtime::Engine;
 use bytemuck::Pod;
-use parking_lot::Mutex;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -40,7 +40,7 @@ pub struct Aggregator {
     ranks: usize,
     /// By target.
     buffers: Biased<Vec<Buffer>>,
-    spares: Arc<Spares>,
+    spares: Arc<Buffers>,
     /// Something may be collected.
     dirty: AtomicBool,
     /// Batches that were taken and are not sent yet.
@@ -73,28 +73,9 @@ struct Buffer {
 /// A batch that is to go.
 type Batch = (Vec<u8>, usize);
 
-/// Buffers that no aggregator fills just now.
-#[derive(Debug, Default)]
-pub(super) struct Spares(Mutex<Vec<Vec<u8>>>);
-
-impl Spares {
-    /// How many are kept.
-    const MOST: usize = 16;
-
-    /// A buffer with room for `bytes`.
-    fn take(&self, bytes: usize) -> Vec<u8> {
-        let kept = self.0.lock().pop();
-        kept.filter(|b| b.capacity() >= bytes).unwrap_or_else(|| Vec::with_capacity(bytes))
-    }
-
-    /// Keeps a buffer for the next one who asks, or frees it.
-    fn give(&self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        let mut kept = self.0.lock();
-        if kept.len() < Self::MOST {
-            kept.push(buffer);
-        }
-    }
+/// The store of buffers that no aggregator of a rank fills just now.
+pub(super) fn spares() -> Arc<Buffers> {
+    Arc::new(Buffers::new(16, 16 * DEFAULT_LIMIT))
 }
 
 impl Aggregator {

@@ -1,7 +1,6 @@
 //! What a rank keeps for active messages: handlers, what it awaits, the lock under
 //! which handlers run.
 
-use super::aggregate::Spares;
 use super::deliver::Work;
 use super::later::Later;
 use super::node::{Incoming, Node};
@@ -9,6 +8,7 @@ use super::presence::Presence;
 use super::route::Routes;
 use super::{Handler, HandlerId, Signal};
 use crate::error::{Result, fail};
+use crate::memory::buffers::Buffers;
 use crate::path::anywhere::Accesses;
 use crate::runtime::Engine;
 use parking_lot::{Mutex, RwLock};
@@ -193,7 +193,7 @@ pub struct Am {
     pub(crate) presence: Presence,
     pub(super) routes: Routes,
     /// Buffers of batches.
-    pub(super) spares: Arc<Spares>,
+    pub(super) spares: Arc<Buffers>,
     /// Pieces of long messages wait for room.
     pub(super) held_up: AtomicBool,
     /// A thread sends what has grown old.
@@ -234,7 +234,7 @@ impl Am {
             later: Later::default(),
             presence: Presence::default(),
             routes: Routes::default(),
-            spares: Arc::default(),
+            spares: super::aggregate::spares(),
             held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             hooks: RwLock::default(),

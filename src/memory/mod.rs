@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`asymmetric`] | barriers that one side pays for both |
+//! | [`buffers`] | buffers kept for the next one who needs some |
 //! | [`shm`] | a file in shared memory, mapped by the ranks of a node; room checks |
 //! | [`cut`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
@@ -33,6 +34,7 @@
 //! bounds check.
 
 pub mod asymmetric;
+pub mod buffers;
 pub mod cut;
 pub mod index;
 pub mod lent;

@@ -4,7 +4,8 @@ use crate::child::Ctx;
 use crate::{
     am, am_errors, am_items, am_many, am_typed, am_typed_errors, anywhere, atomics, collectives,
     compose, compose_fuzz, compose_life, consistency, driver, errors, fences, flood, groups, large,
-    lifecycle, limits, lookups, mutexes, progress, random, rpc, segments, soak, threads, watchdog,
+    lifecycle, limits, lookups, mutexes, paths, progress, random, rpc, segments, soak, threads,
+    watchdog,
 };
 
 /// One way to run the engine.
@@ -241,6 +242,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "odd_sizes", seconds: 60, on: always, run: segments::odd_sizes },
     Check { name: "random", seconds: 90, on: always, run: random::random },
     Check { name: "neighbours", seconds: 60, on: always, run: segments::neighbours },
+    Check { name: "paths", seconds: 30, on: always, run: paths::paths },
     Check { name: "lookups", seconds: 60, on: always, run: lookups::lookups },
     Check { name: "consistency", seconds: 60, on: always, run: consistency::consistency },
     Check { name: "stripes", seconds: 60, on: always, run: atomics::stripes },

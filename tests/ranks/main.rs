@@ -44,6 +44,7 @@ mod limits;
 mod lookups;
 mod model;
 mod mutexes;
+mod paths;
 mod progress;
 mod random;
 mod rng;

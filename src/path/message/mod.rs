@@ -34,6 +34,7 @@ pub mod wire;
 use self::inbox::Inbox;
 use crate::error::Result;
 use crate::layout::Shape;
+use crate::memory::buffers::Buffers;
 use crate::memory::slab::Slab;
 use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::peer::Tally;
@@ -135,12 +136,13 @@ pub struct Messenger {
     fresh: Mutex<Vec<(Request, Action)>>,
     /// Whether there are any.
     any_fresh: AtomicBool,
-    buffers: Mutex<Vec<Vec<u8>>>,
+    buffers: Buffers,
     next_slot: AtomicU32,
 }
 
-/// Buffers kept for reuse.
+/// Buffers kept for reuse, and their bytes together.
 const KEEP_BUFFERS: usize = 64;
+const KEEP_BYTES: usize = 4 << 20;
 /// Those that a thread keeps for itself, so that small messages need no lock for them.
 const KEEP_AT_HAND: usize = 4;
 /// Longest of these.
@@ -165,7 +167,7 @@ impl Messenger {
             }),
             fresh: Mutex::new(Vec::new()),
             any_fresh: AtomicBool::new(false),
-            buffers: Mutex::new(Vec::new()),
+            buffers: Buffers::new(KEEP_BUFFERS, KEEP_BYTES),
             next_slot: AtomicU32::new(0),
         })
     }
@@ -179,11 +181,14 @@ impl Messenger {
 
     /// An empty buffer with room for `bytes`.
     fn buffer(&self, bytes: usize) -> Vec<u8> {
-        let at_hand = AT_HAND.with_borrow_mut(Vec::pop);
-        let mut buffer = at_hand.or_else(|| self.buffers.lock().pop()).unwrap_or_default();
-        buffer.clear();
-        buffer.reserve(bytes);
-        buffer
+        match AT_HAND.with_borrow_mut(Vec::pop) {
+            Some(mut buffer) => {
+                buffer.clear();
+                buffer.reserve(bytes);
+                buffer
+            }
+            None => self.buffers.take(bytes),
+        }
     }
 
     fn recycle(&self, buffer: Vec<u8>) {
@@ -192,15 +197,7 @@ impl Messenger {
         if kept {
             AT_HAND.with_borrow_mut(|at_hand| at_hand.push(buffer));
         } else {
-            self.recycle_for_all(buffer);
-        }
-    }
-
-    #[cold]
-    fn recycle_for_all(&self, buffer: Vec<u8>) {
-        let mut buffers = self.buffers.lock();
-        if buffers.len() < KEEP_BUFFERS && buffer.capacity() <= 1 << 20 {
-            buffers.push(buffer);
+            self.buffers.give(buffer);
         }
     }
 

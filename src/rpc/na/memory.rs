@@ -1,23 +1,18 @@
 //! Memory that others may read or write: handles over one region or many segments.
 //!
-//! A handle is made here ([`Mem::expose`]) or comes as bytes ([`Mem::from_bytes`]). One
+//! A handle is made here ([`Mem::expose`]) or comes as bytes (`wire`). One
 //! that comes from another process only names memory; one that comes back to the
 //! process that made it is the original again, if that still lives and says the same:
 //! bytes that lie about our own memory are refused before anybody follows them.
-//!
-//! The bytes: magic and kind (4), flags (4), rank (4), number of segments (4), process
-//! (8), number of the handle (8), total size (8), where the memory is lent (flag 256) its
-//! file's device, inode, address and length (8 each), process and descriptor (4 each),
-//! address and size of each segment (16 each), CRC-64 of all that (8); little-endian.
+
+mod wire;
 
 pub use super::pages::Buffer;
 
 use super::pages::LINE;
-use super::wire::number;
 use crate::memory::lent::{self, Lent, Loan};
 use crate::memory::shm::SharedFile;
 use crate::path::anywhere::Span;
-use crate::rpc::checksum::{Checksum, Method};
 use crate::rpc::failure::{Result, refuse};
 use crate::runtime;
 use parking_lot::Mutex;
@@ -110,11 +105,6 @@ pub struct Mem {
     original: Option<Arc<Mem>>,
 }
 
-const MAGIC: u32 = 0x4d45_4e50;
-const FIXED: usize = 40;
-/// Bytes of a loan, and that there is one.
-const LOAN: usize = 40;
-const IS_LENT: u32 = 1 << 8;
 /// No rank.
 const NOBODY: u32 = u32::MAX;
 
@@ -320,116 +310,6 @@ impl Mem {
         let file = self.borrowed.get_or_init(|| lent::borrow(loan)).as_ref()?;
         Some(Borrowed { loan, file })
     }
-
-    /// Bytes of the handle's serialised form.
-    pub fn encoded_len(&self) -> usize {
-        FIXED + self.loan.map_or(0, |_| LOAN) + 16 * self.runs.len() + 8
-    }
-
-    /// The serialised form; `kind` tells layers apart.
-    pub fn to_bytes(&self, kind: u8) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.encoded_len());
-        bytes.extend((MAGIC + u32::from(kind)).to_le_bytes());
-        let lent = if self.loan.is_some() { IS_LENT } else { 0 };
-        bytes.extend((u32::from(self.access.flags()) | lent).to_le_bytes());
-        bytes.extend(self.rank.to_le_bytes());
-        bytes.extend((self.runs.len() as u32).to_le_bytes());
-        bytes.extend(self.process.to_le_bytes());
-        bytes.extend(self.id.to_le_bytes());
-        bytes.extend((self.total as u64).to_le_bytes());
-        if let Some(loan) = &self.loan {
-            for part in [loan.device, loan.inode, loan.base, loan.len] {
-                bytes.extend(part.to_le_bytes());
-            }
-            bytes.extend(loan.pid.to_le_bytes());
-            bytes.extend(loan.fd.to_le_bytes());
-        }
-        for run in &self.runs {
-            bytes.extend((run.address as u64).to_le_bytes());
-            bytes.extend((run.len as u64).to_le_bytes());
-        }
-        let mut sum = Checksum::new(Method::Crc64);
-        sum.update(&bytes);
-        bytes.extend(sum.bytes());
-        bytes
-    }
-
-    /// The handle that bytes describe. Bytes after it are ignored.
-    ///
-    /// # Errors
-    /// `PROTOCOL_ERROR` where they describe none, `CHECKSUM_ERROR` where they are
-    /// damaged, `FAULT` where they name memory of this process that is not exposed.
-    pub fn from_bytes(bytes: &[u8], kind: u8) -> Result<Arc<Mem>> {
-        if bytes.len() < FIXED + 16 + 8 {
-            refuse!(PROTOCOL_ERROR, "{} bytes are too few for a memory handle", bytes.len());
-        }
-        let word = |at: usize| number(&bytes[at..at + 4]) as u32;
-        let long = |at: usize| number(&bytes[at..at + 8]);
-        if word(0) != MAGIC + u32::from(kind) {
-            refuse!(PROTOCOL_ERROR, "the bytes are no memory handle of this kind");
-        }
-        let count = word(12) as usize;
-        let lent = word(4) & IS_LENT != 0;
-        let begin = if lent { FIXED + LOAN } else { FIXED };
-        let end = count.checked_mul(16).and_then(|n| n.checked_add(begin));
-        let Some(end) = end.filter(|&end| count > 0 && end <= bytes.len() - 8) else {
-            refuse!(
-                PROTOCOL_ERROR,
-                "{} bytes are too few for a memory handle of {count} segments",
-                bytes.len()
-            );
-        };
-        let mut sum = Checksum::new(Method::Crc64);
-        sum.update(&bytes[..end]);
-        if sum.value() != long(end) {
-            refuse!(CHECKSUM_ERROR, "the memory handle is damaged: its checksum differs");
-        }
-        let Ok(access) = Access::from_flags(u64::from(word(4) & !IS_LENT)) else {
-            refuse!(PROTOCOL_ERROR, "the memory handle has the permission {:#x}", word(4));
-        };
-        let runs: Vec<Run> = (0..count)
-            .map(|n| begin + 16 * n)
-            .map(|at| Run { address: long(at) as usize, len: long(at + 8) as usize })
-            .collect();
-        let Ok((starts, total)) = measure(&runs) else {
-            refuse!(PROTOCOL_ERROR, "the memory handle has impossible segments");
-        };
-        if total as u64 != long(32) {
-            refuse!(PROTOCOL_ERROR, "the memory handle's size is not that of its segments");
-        }
-        let loan = lent.then(|| Loan {
-            device: long(FIXED),
-            inode: long(FIXED + 8),
-            base: long(FIXED + 16),
-            len: long(FIXED + 24),
-            pid: word(FIXED + 32),
-            fd: word(FIXED + 36),
-        });
-        let (process, id) = (long(16), long(24));
-        let original = if process == *PROCESS {
-            let live = LIVE.lock().get(&id).and_then(Weak::upgrade);
-            match live.filter(|mem| mem.runs == runs && mem.access == access) {
-                Some(original) => Some(original),
-                None => refuse!(FAULT, "the memory of the handle is not exposed (any more)"),
-            }
-        } else {
-            None
-        };
-        Ok(Arc::new(Mem {
-            id,
-            process,
-            rank: word(8),
-            runs,
-            starts,
-            total,
-            access,
-            registered: AtomicBool::new(false),
-            buffer: None,
-            loan,
-            borrowed: OnceLock::new(),
-            original,
-        }))
-    }
 }
 
 impl Drop for Mem {
@@ -507,7 +387,6 @@ pub fn spans(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::failure::Status;
 
     fn mem(sizes: &[usize]) -> Arc<Mem> {
         Mem::allocate(sizes, Access::ReadWrite).unwrap()
@@ -540,25 +419,6 @@ mod tests {
             all[0],
             Span { local: a.runs()[0].address + 1, remote: b.runs()[0].address + 2, bytes: 2 }
         );
-    }
-
-    #[test]
-    fn bytes_come_back_and_damage_is_seen() {
-        let m = mem(&[100, 7]);
-        let bytes = m.to_bytes(0);
-        assert_eq!(bytes.len(), m.encoded_len());
-        let back = Mem::from_bytes(&bytes, 0).unwrap();
-        assert!(back.is_local() && back.runs() == m.runs());
-        assert!(Mem::from_bytes(&bytes, 1).is_err(), "of another kind");
-        for at in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 0x10;
-            assert!(Mem::from_bytes(&damaged, 0).is_err(), "byte {at}");
-            assert!(Mem::from_bytes(&bytes[..at], 0).is_err(), "cut at {at}");
-        }
-        drop(back);
-        drop(m);
-        assert_eq!(Mem::from_bytes(&bytes, 0).unwrap_err().status, Status::FAULT);
     }
 
     #[test]
