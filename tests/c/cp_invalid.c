@@ -130,7 +130,7 @@ static void number_is(int n) { in.comp = in.mapped = n; }
 
 #define DEFINE_FAULT(id, name, traits, code, statement) static void spoil_##id(void) { statement; }
 FAULTS(DEFINE_FAULT)
-#define FAULT_ROW(id, name, traits, code, statement) FAULT(name, traits, code, spoil_##id),
+#define FAULT_ROW(id, name, traits, code, statement) { name, traits, code, "`" #code "`", spoil_##id },
 static const struct refusals_fault faults[] = { FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL } };
 
 /* What was refused has added nothing: the composition is empty as it was. */
@@ -317,7 +317,7 @@ static void unsynchronised(void)
   REFUSED("cp_perform", "before the first cp_sync", CP_ERR_STATE, cp_perform(mapped));
   REFUSED("cp_waitfor", "before the first cp_sync", CP_ERR_STATE, cp_waitfor(1));
   REFUSED("cp_arrived", "before the first cp_sync", CP_ERR_STATE, cp_arrived());
-  REFUSED("cp_finalize", "once more than cp_init", 0, 0);
+  REFUSED("cp_finalize", "once more than cp_init", 0, cp_finalize());
 }
 
 static void outside(void)
