@@ -13,6 +13,7 @@
 #include "lapi_invalid_calls.h"
 #include "lapi_aborts.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 static int value = 77;
@@ -254,9 +255,9 @@ static void little_memory(void)
 
 /* ------------------------------------------------------------------ wrong state */
 
-enum { WAITS = 5 };
+enum { WAITS = 6 };
 static const char *waiting_names[WAITS] = { "LAPI_Fence", "LAPI_Gfence", "LAPI_Waitcntr", "LAPI_Address_init",
-                                            "LAPI_Term" };
+                                            "LAPI_Term", "LAPI_Nopoll_wait" };
 static int waiting_code;
 
 static int waiting_call(int which)
@@ -267,7 +268,8 @@ static int waiting_call(int which)
   case 1: return LAPI_Gfence(hndl);
   case 2: return LAPI_Waitcntr(hndl, &never, 1, NULL);
   case 3: return LAPI_Address_init(hndl, here, table);
-  default: return LAPI_Term(hndl);
+  case 4: return LAPI_Term(hndl);
+  default: return LAPI_Nopoll_wait(hndl, &never, 1, NULL);
   }
 }
 
@@ -293,13 +295,54 @@ static int in_a_handler(long which)
   return waiting_code;
 }
 
+static lapi_cntr_t shared;
+static volatile int others;
+
+static void *other_waiter(void *code)
+{
+  others = 1;
+  *(int *)code = LAPI_Nopoll_wait(hndl, &shared, 1, NULL);
+  if (*(int *)code != LAPI_SUCCESS && strstr(portolan_last_error(), "LAPI_Nopoll_wait") == NULL)
+    *(int *)code = -1;
+  return NULL;
+}
+
+/* Another thread waits; what a wait for the same counter says, or a purge makes of its own. */
+static int beside_a_waiter(int purge)
+{
+  pthread_t thread;
+  int theirs = -1, ours = -1;
+  others = 0;
+  lapi_zero(&shared);
+  CHECK_EQ(pthread_create(&thread, NULL, other_waiter, &theirs), 0);
+  while (!others)
+    lapi_nap(1);
+  lapi_nap(50);
+  if (purge) {
+    LAPI_OK(LAPI_Purge_totask(hndl, (uint)right));
+  } else {
+    ours = LAPI_Nopoll_wait(hndl, &shared, 1, NULL);
+    LAPI_OK(LAPI_Setcntr(hndl, &shared, 1));
+  }
+  CHECK_EQ(pthread_join(thread, NULL), 0);
+  if (purge) {
+    LAPI_OK(LAPI_Resume_totask(hndl, (uint)right));
+  } else {
+    CHECK_EQ(theirs, LAPI_SUCCESS);
+  }
+  return purge ? theirs : ours;
+}
+
 static void wrong_state(void)
 {
   rows_begin("Wrong state");
-  refusals_also = "";               /* another thread may have run the handler: its text is checked there */
   REFUSED("LAPI_Init", "while there is a context", LAPI_ERR_ALL_HNDL_IN_USE, LAPI_Init(&given, &info));
+  REFUSED("LAPI_Nopoll_wait", "a counter that another thread waits for", LAPI_ERR_MULTIPLE_WAITERS,
+          beside_a_waiter(0));
+  refusals_also = "";               /* another thread has run the call: its text is checked there */
+  REFUSED("LAPI_Nopoll_wait", "a task is purged during the wait", LAPI_ERR_TGT_PURGED, beside_a_waiter(1));
   for (int i = 0; i < WAITS; i++)
-    REFUSED(waiting_names[i], i == 2 ? "in a header handler, the counter below the value" : "in a header handler",
+    REFUSED(waiting_names[i], i == 2 || i == 5 ? "in a header handler, the counter below the value" : "in a header handler",
             LAPI_ERR_UNKNOWN, in_a_handler(i));
   refusals_also = NULL;
 }

@@ -115,6 +115,8 @@ static void proc_types(void)
              decoded(hg_proc_##type, lie, 0, scrap), HG_OVERFLOW, "HG_OVERFLOW");
   EACH_TYPE(TYPE_ROWS)
   PROC("bytes", "a null proc", HG_INVALID_ARG, bytes(NULL, here, 8));
+  PROC("raw", "a null proc", HG_INVALID_ARG, raw(NULL, here, 8));
+  PROC("memcpy", "a null proc", HG_INVALID_ARG, memcpy(NULL, here, 8));
   REFUSED("hg_proc_bytes", "a null place with a size", HG_INVALID_ARG, decoded(over_bytes, lie, 16, NULL));
   REFUSED("hg_proc_bytes", "fewer bytes than asked for", HG_OVERFLOW, decoded(over_bytes, lie, 15, scrap));
   REFUSED("hg_proc_hg_string_t", "a length that lies", HG_OVERFLOW, decoded(hg_proc_hg_string_t, lie, 16, &text));
