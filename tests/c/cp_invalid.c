@@ -94,44 +94,44 @@ static const struct refusals_call calls[] = { CALLS(CALL_ROW) { NULL, 0, NULL } 
 
 static void number_is(int n) { in.comp = in.mapped = n; }
 
-#define FAULTS(X)                                                                                  \
-  X(zero, "composition 0", ANY, CP_ERR_HANDLE, number_is(0))                                       \
-  X(negative, "composition -1", ANY, CP_ERR_HANDLE, number_is(-1))                                 \
-  X(least, "composition INT_MIN", ANY, CP_ERR_HANDLE, number_is(INT_MIN))                          \
-  X(most, "composition INT_MAX", ANY, CP_ERR_HANDLE, number_is(INT_MAX))                           \
-  X(never, "a number that was never given", ANY, CP_ERR_HANDLE, number_is(77777))                  \
-  X(gone, "a composition that was destroyed", ANY, CP_ERR_HANDLE, number_is(dead))                 \
-  X(to_merged, "a merged composition", ADD, CP_ERR_HANDLE, in.comp = merged)                       \
-  X(to_mapped, "a mapped composition", ADD | MERGE, CP_ERR_HANDLE, in.comp = mapped)               \
-  X(of_simple, "a simple composition", PERFORM, CP_ERR_HANDLE, in.mapped = simple)                 \
-  X(of_merged, "a merged composition", PERFORM, CP_ERR_HANDLE, in.mapped = merged)                 \
-  X(local_null, "a null local address", PAIR, CP_ERR_ARGUMENT, in.local = NULL)                    \
-  X(remote_null, "a null remote address", PAIR, CP_ERR_ARGUMENT, in.remote = NULL)                 \
-  X(local_wraps, "local bytes beyond the address space", BLOCK | SLICE, CP_ERR_ARGUMENT, in.local = (void *)-4L) \
-  X(remote_wraps, "remote bytes beyond the address space", BLOCK | SLICE, CP_ERR_ARGUMENT, in.remote = (void *)-4L) \
-  X(longest, "a length of UINT_MAX that leaves the address space", BLOCK, CP_ERR_ARGUMENT,         \
-    (in.length = UINT_MAX, in.remote = (void *)-2147483648L))                                      \
-  X(locals_null, "a null array of local addresses", LISTS, CP_ERR_ARGUMENT, in.no_locals = 1)      \
-  X(remotes_null, "a null array of remote addresses", LISTS, CP_ERR_ARGUMENT, in.no_remotes = 1)   \
-  X(lengths_null, "a null array of lengths", LISTED_LENGTHS, CP_ERR_ARGUMENT, in.no_lengths = 1)   \
-  X(local_hole, "a null local address behind a good one", LISTS, CP_ERR_ARGUMENT, in.locals[1] = NULL) \
-  X(remote_hole, "a null remote address behind a good one", LISTS, CP_ERR_ARGUMENT, in.remotes[1] = NULL) \
-  X(list_wraps, "a block beyond the address space behind a good one", LISTED_LENGTHS, CP_ERR_ARGUMENT, \
-    in.remotes[1] = (void *)-2L)                                                                   \
-  X(unequal, "more bytes there than here", SLICE, CP_ERR_ARGUMENT, in.remote_blocks = 3)           \
-  X(fewer, "fewer bytes there than here", SLICE, CP_ERR_ARGUMENT, in.remote_block = 3)             \
-  X(none_there, "no bytes there, some here", SLICE, CP_ERR_ARGUMENT, in.remote_blocks = 0)         \
-  X(local_far, "a local stride that leaves the address space", SLICE, CP_ERR_ARGUMENT,             \
-    in.local_stride = (void *)INTPTR_MAX)                                                          \
-  X(remote_far, "a negative remote stride that leaves it", SLICE, CP_ERR_ARGUMENT,                 \
-    in.remote_stride = (void *)INTPTR_MIN)                                                         \
-  X(all_most, "blocks and counts of UINT_MAX", SLICE, CP_ERR_ARGUMENT,                             \
+#define FAULTS(X) \
+  X(zero, "composition 0", ANY, CP_ERR_HANDLE, "no live", number_is(0)) \
+  X(negative, "composition -1", ANY, CP_ERR_HANDLE, "no live", number_is(-1)) \
+  X(least, "composition INT_MIN", ANY, CP_ERR_HANDLE, "no live", number_is(INT_MIN)) \
+  X(most, "composition INT_MAX", ANY, CP_ERR_HANDLE, "no live", number_is(INT_MAX)) \
+  X(never, "a number that was never given", ANY, CP_ERR_HANDLE, "no live", number_is(77777)) \
+  X(gone, "a composition that was destroyed", ANY, CP_ERR_HANDLE, "no live", number_is(dead)) \
+  X(to_merged, "a merged composition", ADD, CP_ERR_HANDLE, "merged", in.comp = merged) \
+  X(to_mapped, "a mapped composition", ADD | MERGE, CP_ERR_HANDLE, "mapped", in.comp = mapped) \
+  X(of_simple, "a simple composition", PERFORM, CP_ERR_HANDLE, "simple", in.mapped = simple) \
+  X(of_merged, "a merged composition", PERFORM, CP_ERR_HANDLE, "merged", in.mapped = merged) \
+  X(local_null, "a null local address", PAIR, CP_ERR_ARGUMENT, "null", in.local = NULL) \
+  X(remote_null, "a null remote address", PAIR, CP_ERR_ARGUMENT, "null", in.remote = NULL) \
+  X(local_wraps, "local bytes beyond the address space", BLOCK | SLICE, CP_ERR_ARGUMENT, "address space", in.local = (void *)-4L) \
+  X(remote_wraps, "remote bytes beyond the address space", BLOCK | SLICE, CP_ERR_ARGUMENT, "address space", in.remote = (void *)-4L) \
+  X(longest, "a length of UINT_MAX that leaves the address space", BLOCK, CP_ERR_ARGUMENT, "address space", \
+    (in.length = UINT_MAX, in.remote = (void *)-2147483648L)) \
+  X(locals_null, "a null array of local addresses", LISTS, CP_ERR_ARGUMENT, "null", in.no_locals = 1) \
+  X(remotes_null, "a null array of remote addresses", LISTS, CP_ERR_ARGUMENT, "null", in.no_remotes = 1) \
+  X(lengths_null, "a null array of lengths", LISTED_LENGTHS, CP_ERR_ARGUMENT, "null", in.no_lengths = 1) \
+  X(local_hole, "a null local address behind a good one", LISTS, CP_ERR_ARGUMENT, "null", in.locals[1] = NULL) \
+  X(remote_hole, "a null remote address behind a good one", LISTS, CP_ERR_ARGUMENT, "null", in.remotes[1] = NULL) \
+  X(list_wraps, "a block beyond the address space behind a good one", LISTED_LENGTHS, CP_ERR_ARGUMENT, "address space", \
+    in.remotes[1] = (void *)-2L) \
+  X(unequal, "more bytes there than here", SLICE, CP_ERR_ARGUMENT, "8 bytes", in.remote_blocks = 3) \
+  X(fewer, "fewer bytes there than here", SLICE, CP_ERR_ARGUMENT, "8 bytes", in.remote_block = 3) \
+  X(none_there, "no bytes there, some here", SLICE, CP_ERR_ARGUMENT, "8 bytes", in.remote_blocks = 0) \
+  X(local_far, "a local stride that leaves the address space", SLICE, CP_ERR_ARGUMENT, "address space", \
+    in.local_stride = (void *)INTPTR_MAX) \
+  X(remote_far, "a negative remote stride that leaves it", SLICE, CP_ERR_ARGUMENT, "address space", \
+    in.remote_stride = (void *)INTPTR_MIN) \
+  X(all_most, "blocks and counts of UINT_MAX", SLICE, CP_ERR_ARGUMENT, "address space", \
     in.local_block = in.remote_block = in.blocks = in.remote_blocks = UINT_MAX)
 
-#define DEFINE_FAULT(id, name, traits, code, statement) static void spoil_##id(void) { statement; }
+#define DEFINE_FAULT(id, name, traits, code, says, statement) static void spoil_##id(void) { statement; }
 FAULTS(DEFINE_FAULT)
-#define FAULT_ROW(id, name, traits, code, statement) { name, traits, code, "`" #code "`", spoil_##id },
-static const struct refusals_fault faults[] = { FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL } };
+#define FAULT_ROW(id, name, traits, code, says, statement) { name, traits, code, "`" #code "`", spoil_##id, says },
+static const struct refusals_fault faults[] = { FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
 
 /* What was refused has added nothing: the composition is empty as it was. */
 static void still_empty(void)
@@ -204,6 +204,30 @@ static void others(void)
     REFUSED("cp_perform", "bytes that the other rank has not mapped", CP_ERR_ADDRESS,
             performed(one_block(here, (void *)64, 8)));
   }
+}
+
+/* To a composition of its own: the table's stays empty. */
+static int holes_added(void *holes[], unsigned lengths[])
+{
+  const int comp = CP(cp_create(right));
+  const int rc = cp_add_adxblockvector(comp, holes, holes, lengths, 2);
+  CP(cp_destroy(comp));
+  return rc;
+}
+
+/* No bytes need no address. */
+static void legal(void)
+{
+  void *holes[2] = { own, NULL };
+  unsigned none[2] = { 1, 0 };
+  rows_begin("No faults");
+  REFUSED("cp_add_adxblock", "no bytes, both addresses null", 0, cp_add_adxblock(simple, NULL, NULL, 0));
+  REFUSED("cp_add_adxpairvector", "no pairs, both arrays null", 0, cp_add_adxpairvector(simple, NULL, NULL, 0));
+  REFUSED("cp_add_adxblockvector", "no blocks, all arrays null", 0,
+          cp_add_adxblockvector(simple, NULL, NULL, NULL, 0));
+  REFUSED("cp_add_adxblockvector", "a null block of no bytes behind a good one", 0, holes_added(holes, none));
+  REFUSED("cp_add_adxslice", "no bytes on either side, all addresses null", 0,
+          cp_add_adxslice(simple, NULL, NULL, 0, 5, NULL, NULL, 7, 0));
 }
 
 static void memory(void)
@@ -322,7 +346,8 @@ static void unsynchronised(void)
 
 static void outside(void)
 {
-  static const struct refusals_fault none = FAULT("no cp_init", 0, CP_ERR_STATE, good_input);
+  static const struct refusals_fault none = { "no cp_init", 0, CP_ERR_STATE, "`CP_ERR_STATE`", good_input,
+                                              "not initialised" };
   for (const struct refusals_call *call = calls; call->name; call++)
     if (call->run != run_cp_destroy)
       call_fails(call, &none, good_input);
@@ -359,6 +384,7 @@ static void tables_of_faults(void)
   if (LISTED)
     printf("| before cp_init, after cp_finalize | all, and every call below but cp_finalize | `CP_ERR_STATE` |\n");
   others();
+  legal();
   memory();
   files();
   gone();

@@ -231,6 +231,6 @@ static void strided(struct vector *v, void *base, ulong block, ulong stride, uin
 #define DEFINE_FAULT(id, name, traits, code, statement) static void spoil_##id(void) { statement; }
 FAULTS(DEFINE_FAULT)
 #define FAULT_ROW(id, name, traits, code, statement) FAULT(name, traits, code, spoil_##id),
-static const struct refusals_fault faults[] = { FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL } };
+static const struct refusals_fault faults[] = { FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
 
 #endif /* LAPI_INVALID_CALLS_H */

@@ -347,7 +347,7 @@ NA_FAULTS(DEFINE_NA_FAULT)
 HG_FAULTS(DEFINE_HG_FAULT)
 #define NA_FAULT_ROW(id, name, traits, statement) FAULT(name, traits, NA_INVALID_ARG, spoil_na_##id),
 #define HG_FAULT_ROW(id, name, traits, statement) FAULT(name, traits, HG_INVALID_ARG, spoil_hg_##id),
-static const struct refusals_fault na_faults[] = { NA_FAULTS(NA_FAULT_ROW) { NULL, 0, 0, NULL, NULL } };
-static const struct refusals_fault hg_faults[] = { HG_FAULTS(HG_FAULT_ROW) { NULL, 0, 0, NULL, NULL } };
+static const struct refusals_fault na_faults[] = { NA_FAULTS(NA_FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
+static const struct refusals_fault hg_faults[] = { HG_FAULTS(HG_FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
 
 #endif /* MERCURY_INVALID_HANDLES_H */

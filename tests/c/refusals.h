@@ -76,12 +76,12 @@ static inline void row_ends(const char *file, int line, const char *call, const 
   watch_ends(call, fault);
 }
 
-/* The text of a row that was refused. */
+/* The text of a row that was refused names the call. */
 static inline void row_says(const char *file, int line, const char *call, const char *fault)
 {
   const char *text = refusals_error();
   if (strstr(text, call) == NULL && (refusals_also == NULL || strstr(text, refusals_also) == NULL))
-    check_fail(file, line, "%s with %s: the error '%s' does not name the call", call, fault, text);
+    check_fail(file, line, "%s: the error '%s' does not say '%s'", fault, text, call);
 }
 
 #define REFUSED(call, fault, code, expression)                                             \
@@ -114,9 +114,10 @@ struct refusals_fault {
   int code;
   const char *code_name;
   void (*spoil)(void);              /* makes the input bad */
+  const char *says;                 /* occurs in the text, where it is not NULL */
 };
 
-#define FAULT(name, traits, code, spoil) { name, traits, code, "`" #code "`", spoil }
+#define FAULT(name, traits, code, spoil) { name, traits, code, "`" #code "`", spoil, NULL }
 
 /* Every call with good input, or the table would show nothing. */
 static inline void calls_work(const struct refusals_call *calls, void (*good)(void))
@@ -137,6 +138,8 @@ static inline void call_fails(const struct refusals_call *call, const struct ref
     row_ends(__FILE__, __LINE__, call->name, fault->name, call->run(), fault->code, fault->code_name);
     if (fault->code != 0)
       row_says(__FILE__, __LINE__, call->name, fault->name);
+    if (fault->says)
+      row_says(__FILE__, __LINE__, fault->says, fault->name);
   }
 }
 

@@ -169,7 +169,7 @@ static void too_many(void)
 FAULTS(DEFINE_FAULT)
 FAR_FAULTS(DEFINE_FAULT)
 #define FAULT_ROW(id, name, traits, statement) FAULT(name, traits, X10_ERR_LAPI, spoil_##id),
-static const struct refusals_fault faults[] = { FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL } };
-static const struct refusals_fault far_faults[] = { FAR_FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL } };
+static const struct refusals_fault faults[] = { FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
+static const struct refusals_fault far_faults[] = { FAR_FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
 
 #endif /* X10_INVALID_CALLS_H */
