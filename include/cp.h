@@ -33,7 +33,7 @@
  *
  * Errors. Calls return a negative number where they fail, and have changed nothing
  * then unless they say so; cp_errmsg says why. The numbers are -PORTOLAN_ERR_...,
- * as in the list below.
+ * as in the list below; docs/errors-compose.md lists what each call refuses.
  */
 #ifndef PORTOLAN_CP_H
 #define PORTOLAN_CP_H
@@ -75,7 +75,8 @@ int cp_nprocs(void);
 /*
  * Memory that all ranks reach: bytes on this rank (each may ask for its own number,
  * also none). ptrs gets the address of each rank's memory, NULL where it has none.
- * cp_free takes the caller's own address. Collective.
+ * cp_free takes the caller's own address, NULL where it has none; NULL at all ranks frees
+ * nothing. Collective: where one rank's argument is bad, the call fails at all.
  */
 int cp_malloc(void *ptrs[], size_t bytes);
 int cp_free(void *ptr);

@@ -4,7 +4,11 @@
  * Layouts are those of 64-bit programs. Each LAPI_X has a profiling twin PLAPI_X.
  * Every call returns LAPI_SUCCESS or one of the codes below and has changed nothing
  * then; LAPI_Msg_string gives the text. All arguments are checked, whatever ERROR_CHK
- * says. docs/lapi.md says what is particular to this library.
+ * says. docs/errors-lapi.md lists what each call refuses, docs/lapi.md says what is
+ * particular to this library.
+ *
+ * Where contiguous bytes and their copy overlap, which they can at one's own task, it is as by
+ * memmove.
  */
 #ifndef LAPI_H
 #define LAPI_H

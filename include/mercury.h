@@ -7,6 +7,8 @@
  * Inputs and outputs may have any length: what does not fit a message is pulled by the
  * other side. An error at the server (a function that is not registered, an input that
  * cannot be decoded, a handler that fails) is what HG_Wait returns at the client.
+ * Null and freed handles are HG_INVALID_ARG; docs/errors-mercury.md lists what each call
+ * refuses.
  */
 #ifndef MERCURY_H
 #define MERCURY_H

@@ -3,7 +3,9 @@
  *
  * A method is chosen by name: "crc16" (CRC-16/T10-DIF, 2 bytes), "crc32c"
  * (CRC-32/ISCSI, 4), "crc64" (CRC-64/XZ, 8), "adler32" (4). Values are
- * little-endian. Calls that return int return 0, or -1 for an error.
+ * little-endian. Calls that return int return 0, or -1 for an error, of which
+ * portolan_last_error() has the reason. A null checksum is refused; a freed one must not
+ * be used.
  */
 #ifndef MERCURY_CHECKSUM_H
 #define MERCURY_CHECKSUM_H

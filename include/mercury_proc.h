@@ -15,6 +15,7 @@
  * a size in them says so), HG_PROTOCOL_ERROR where they make no sense,
  * HG_CHECKSUM_ERROR, HG_NOMEM, HG_INVALID_ARG. After its first error a proc goes on
  * failing with it, except that it frees. portolan_last_error() has the reason.
+ * A proc is a pointer: a null one is refused, a freed one must not be used.
  */
 #ifndef MERCURY_PROC_H
 #define MERCURY_PROC_H

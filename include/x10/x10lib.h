@@ -11,9 +11,14 @@
  *
  * Errors. Calls return X10_OK or X10_ERR_LAPI; x10_last_error says why. Bad
  * arguments move nothing, and an address that its place does not have is such an
- * error (of one's own memory bad addresses are faults, as for memcpy). Before x10_init and after x10_finalize every call
- * returns X10_ERR_LAPI, but for x10_init, x10_last_error and the calls that make
- * and read references.
+ * error; of bytes that lie only in part in memory that the place has, those may have
+ * moved. Of one's own memory bad addresses are faults, as for memcpy. Before x10_init
+ * and after x10_finalize every call returns X10_ERR_LAPI, but for x10_init,
+ * x10_last_error and the calls that make and read references. docs/errors-x10.md lists
+ * what each call refuses.
+ *
+ * Overlap. Where contiguous bytes and their copy overlap, which they can at one's own
+ * place, it is as by memmove. Addresses need no alignment.
  *
  * No bytes. A transfer of no bytes succeeds and does nothing, with any addresses,
  * NULL too; its place must exist.
@@ -32,8 +37,9 @@
  *
  * Rules for functions that an async runs. At each place one runs at a time, on
  * whatever thread makes progress, also while the place computes. They must be
- * short and must not wait: a call that would returns X10_ERR_LAPI. They may spawn. The arguments belong to the function until it returns. C++ exceptions
- * must not leave it.
+ * short and must not wait: a call that would returns X10_ERR_LAPI, and so do
+ * collective calls. They may spawn. The arguments belong to the function until it
+ * returns. C++ exceptions must not leave it.
  */
 #ifndef PORTOLAN_X10LIB_H
 #define PORTOLAN_X10LIB_H
@@ -146,7 +152,8 @@ typedef struct {
 /*
  * Starts X10Lib; MPI too, unless the program has. Collective. handlers[i], of n,
  * is registered at index i + 1; NULL or no n registers nothing. All places give
- * handlers before any async arrives.
+ * handlers before any async arrives. Where one place gives more than X10_TABLE_SIZE,
+ * the call fails at all.
  */
 int x10_init(x10_async_handler_t *handlers, int n);
 
@@ -285,7 +292,8 @@ int x10_unlock(void);
  */
 int x10_register(void *addr, int addr_hndl);
 
-/* addr_tab[j] becomes the my_addr, which may be NULL, of place j. Collective. */
+/* addr_tab[j] becomes the my_addr, which may be NULL, of place j. Collective; where
+ * addr_tab is NULL, that place alone gets an error. */
 int x10_addr_init(void *my_addr, void *addr_tab[]);
 
 /* ---------------------------------------------------------------- environment */

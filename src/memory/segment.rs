@@ -343,7 +343,7 @@ impl Memory {
     ///
     /// # Errors
     /// `Address`, on all ranks, where one named an address that begins no
-    /// segment of the group, or two named different segments.
+    /// segment of the group, two named different segments, or one with a piece named none.
     pub fn agree_on(
         &self,
         group: &Arc<Group>,
@@ -382,7 +382,19 @@ impl Memory {
                 group.members()[rank]
             );
         }
-        Ok(self.segments.lock().get(&SegmentId { group: group.key(), number }).cloned())
+        let found = self.segments.lock().get(&SegmentId { group: group.key(), number }).cloned();
+        let silent = |segment: &Arc<Segment>| {
+            all.iter().zip(&segment.parts).position(|(&n, part)| n == NONE && part.len > 0)
+        };
+        if let Some(rank) = found.as_ref().and_then(silent) {
+            fail!(
+                Address,
+                "rank {} has bytes of the segment that others free, but names no address; nothing \
+                 was freed",
+                group.members()[rank]
+            );
+        }
+        Ok(found)
     }
 
     /// Frees a segment that all ranks of its group have agreed on and fenced.

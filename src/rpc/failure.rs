@@ -168,6 +168,7 @@ impl From<proc::Fault> for Failure {
             proc::Fault::Checksum { .. } | proc::Fault::Length { .. } => Status::CHECKSUM_ERROR,
             proc::Fault::Memory(_) => Status::NOMEM,
             proc::Fault::Argument(_) => Status::INVALID_ARG,
+            proc::Fault::Bulk { status, .. } => Status(status),
         };
         Failure::new(status, fault.to_string())
     }

@@ -84,8 +84,9 @@ static void markdown(void)
   printf("# Bad input to armci.h\n\n"
          "What each call does with arguments that are wrong. tests/c/invalid.c tests every line, and this\n"
          "page is what `invalid markdown` prints. A call that is refused changes no memory; its text is\n"
-         "`portolan_last_error()`, and goes to standard error. The other interfaces have tables of their\n"
-         "codes in their headers.\n\n"
+         "`portolan_last_error()`, and goes to standard error. The other interfaces have pages of their own:\n"
+         "[X10Lib](errors-x10.md), [LAPI](errors-lapi.md), [compose/perform](errors-compose.md),\n"
+         "[Mercury](errors-mercury.md).\n\n"
          "## Calls that move data\n\nAll are");
   for (const struct call *call = calls; call->name; call++)
     printf("%s %s", call == calls ? "" : ",", call->name + strlen("ARMCI_"));

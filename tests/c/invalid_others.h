@@ -69,6 +69,8 @@ static int mixed(void)              /* gets do not go with puts in an aggregate 
     IS(PORTOLAN_ERR_ADDRESS, ARMCI_Free(me == 0 ? (void *)outside : all_segments[me])))                   \
   X(free_twice, "ARMCI_Free", "a segment that was freed", "`PORTOLAN_ERR_ADDRESS` on all ranks",          \
     IS(PORTOLAN_ERR_ADDRESS, ARMCI_Free(freed_here)))                                                     \
+  X(free_silent, "ARMCI_Free", "`NULL` on one rank, which has bytes", "`PORTOLAN_ERR_ADDRESS` on all ranks", \
+    nproc == 1 || IS(PORTOLAN_ERR_ADDRESS, ARMCI_Free(me == 0 ? NULL : all_segments[me])))                \
   X(local_negative, "ARMCI_Malloc_local", "a negative size", "`NULL`", ARMCI_Malloc_local(-8) == NULL)    \
   X(local_huge, "ARMCI_Malloc_local", "more than there is", "`NULL`", ARMCI_Malloc_local(1L << 60) == NULL) \
   X(local_free, "ARMCI_Free_local", "an address that it did not give", "`PORTOLAN_ERR_ADDRESS`",          \

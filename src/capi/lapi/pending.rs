@@ -116,7 +116,9 @@ impl Pending {
         for (tally, done) in ready {
             if let Err(error) = tally.check() {
                 let text = error.detail().to_string();
-                return Err(context.tell(messages::TGT_ADDR_NULL, done.of, done.target, text));
+                let told = context.tell(messages::TGT_ADDR_NULL, done.of, done.target, text);
+                // Whichever call has come upon it: the transfer's own has returned.
+                context::fatal(&told);
             }
             done.run(live, engine)?;
             self.left.fetch_sub(1, Ordering::SeqCst);

@@ -55,6 +55,15 @@ pub struct Blocks {
     bytes: usize,
 }
 
+/// A list for so many blocks. A strided vector states billions of them in four words.
+fn room_for(n: usize, side: Side) -> Outcome<Vec<Block>> {
+    let mut list = Vec::new();
+    if list.try_reserve_exact(n).is_err() {
+        refuse!(m::MEMORY_EXHAUSTED, "no memory for the {n} blocks of the {} vector", side.name());
+    }
+    Ok(list)
+}
+
 impl Blocks {
     /// Reads a vector.
     ///
@@ -91,7 +100,7 @@ impl Blocks {
             let code = side.code(m::ORG_VEC_ADDR, m::TGT_VEC_ADDR);
             refuse!(code, "the {} vector has {n} blocks, but no arrays", side.name());
         }
-        let (mut list, mut bytes) = (Vec::with_capacity(n), 0u64);
+        let (mut list, mut bytes) = (room_for(n, side)?, 0u64);
         for i in 0..n {
             // SAFETY: the caller vouches for both arrays.
             let (address, len) = unsafe { (*v.info.add(i) as usize, *v.len.add(i)) };
@@ -139,7 +148,8 @@ impl Blocks {
             let code = side.code(m::ORG_EXTENT, m::TGT_EXTENT);
             refuse!(code, "the extent of the {name} vector, {n} times {stride}, is too large");
         }
-        let list = (0..n).map(|i| ((base + i * stride) as usize, block as usize)).collect();
+        let mut list = room_for(n as usize, side)?;
+        list.extend((0..n).map(|i| ((base + i * stride) as usize, block as usize)));
         Ok(Blocks { kind: STRIDED, list, bytes: (n * block) as usize })
     }
 

@@ -269,17 +269,24 @@ pub extern "C" fn HG_Bulk_handle_get_serialize_size(handle: Token) -> usize {
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
+pub(super) unsafe fn serialize(buf: *mut c_void, buf_size: u64, handle: Token) -> Result<()> {
+    let serialized = BULKS.get(handle)?.bulk.to_bytes();
+    // SAFETY: passed on from the caller.
+    unsafe { put_bytes(buf, buf_size, &serialized) }
+}
+
+/// Serialises a handle.
+///
+/// # Safety
+/// As for [`serialize`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HG_Bulk_handle_serialize(
     buf: *mut c_void,
     buf_size: usize,
     handle: Token,
 ) -> c_int {
-    code("HG_Bulk_handle_serialize", || {
-        let serialized = BULKS.get(handle)?.bulk.to_bytes();
-        // SAFETY: passed on from the caller.
-        unsafe { put_bytes(buf, buf_size as u64, &serialized) }
-    })
+    // SAFETY: passed on from the caller.
+    code("HG_Bulk_handle_serialize", || unsafe { serialize(buf, buf_size as u64, handle) })
 }
 
 /// The handle that bytes describe.

@@ -193,21 +193,28 @@ pub unsafe extern "C" fn HG_Handler_get_input(handle: Token, in_struct: *mut c_v
     code("HG_Handler_get_input", || unsafe { get_input(handle, in_struct) })
 }
 
+/// Frees what decoding a call's input has allocated.
+///
+/// # Safety
+/// `in_struct` must be null or what was decoded.
+pub(super) unsafe fn free_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
+    let procs = params::procs(target(handle)?.function());
+    if in_struct.is_null() && procs.input.is_some() {
+        refuse!(INVALID_ARG, "the struct of the input is null");
+    }
+    // SAFETY: passed on from the caller.
+    unsafe { params::free(procs.input, in_struct) };
+    Ok(())
+}
+
 /// Frees what decoding the input has allocated.
 ///
 /// # Safety
 /// `in_struct` must have been decoded.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HG_Handler_free_input(handle: Token, in_struct: *mut c_void) -> c_int {
-    code("HG_Handler_free_input", || {
-        let procs = params::procs(target(handle)?.function());
-        if in_struct.is_null() && procs.input.is_some() {
-            refuse!(INVALID_ARG, "the struct of the input is null");
-        }
-        // SAFETY: passed on from the caller.
-        unsafe { params::free(procs.input, in_struct) };
-        Ok(())
-    })
+    // SAFETY: passed on from the caller.
+    code("HG_Handler_free_input", || unsafe { free_input(handle, in_struct) })
 }
 
 /// Answers the call with an output.

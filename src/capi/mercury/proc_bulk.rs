@@ -11,7 +11,6 @@ use super::bulk::{
 use super::proc::{HgProc, with};
 use super::types::{HG_SUCCESS, HgReturn};
 use crate::rpc::proc::{Fault, Op};
-use std::cell::Cell;
 use std::os::raw::c_void;
 use std::ptr;
 
@@ -23,14 +22,12 @@ use std::ptr;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) -> HgReturn {
     let slot = data.cast::<*mut c_void>();
-    // The code of the bulk call that failed says more than that of a proc's fault.
-    let inner = Cell::new(HG_SUCCESS);
-    let refused = |code: HgReturn, what: &str| {
-        inner.set(code);
-        Fault::Argument(format!("the bulk handle cannot be {what} (error {code})"))
+    let refused = |status: HgReturn, what: &str| {
+        let text = format!("the bulk handle cannot be {what} (error {status})");
+        Fault::Bulk { status, text }
     };
     // SAFETY: the caller's promise for the proc, the slot and the handle in it.
-    let code = unsafe {
+    unsafe {
         with("hg_proc_hg_bulk_t", proc, |proc| {
             if slot.is_null() {
                 return Err(proc.fail(Fault::argument("the bulk handle's address is null")));
@@ -73,6 +70,5 @@ pub unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) -> H
                 }
             }
         })
-    };
-    if inner.get() == HG_SUCCESS { code } else { inner.get() }
+    }
 }

@@ -5,7 +5,7 @@
 //! not known any more is one of a transfer that has ended.
 
 use super::bulk::{self, BULKS};
-use super::face::{code, maybe};
+use super::face::{code, maybe, value};
 use super::na::ADDRESSES;
 use super::table::{Table, Token};
 use super::today::{BulkInfo, CB_BULK, Caller, HG_CLASSES, HG_CONTEXTS, HgCallback, HgInfoOf};
@@ -85,19 +85,19 @@ pub unsafe extern "C" fn HG_Bulk_access(
 /// Bytes of all segments.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Bulk_get_size(handle: Token) -> u64 {
-    bulk::HG_Bulk_handle_get_size(handle) as u64
+    value("HG_Bulk_get_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.len() as u64))
 }
 
 /// The number of segments.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Bulk_get_segment_count(handle: Token) -> u32 {
-    bulk::HG_Bulk_handle_get_segment_count(handle) as u32
+    value("HG_Bulk_get_segment_count", |_| 0, || Ok(BULKS.get(handle)?.bulk.segments() as u32))
 }
 
 /// Bytes of the serialised form.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64 {
-    bulk::HG_Bulk_handle_get_serialize_size(handle) as u64
+    value("HG_Bulk_get_serialize_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.encoded_len() as u64))
 }
 
 /// Serialises a handle.
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn HG_Bulk_serialize(
     handle: Token,
 ) -> c_int {
     // SAFETY: passed on from the caller.
-    unsafe { bulk::HG_Bulk_handle_serialize(buf, buf_size as usize, handle) }
+    code("HG_Bulk_serialize", || unsafe { bulk::serialize(buf, buf_size, handle) })
 }
 
 /// The handle that bytes describe.

@@ -130,8 +130,10 @@ pub extern "C" fn HG_Set_data(
     free_callback: FreeCallback,
 ) -> c_int {
     code("HG_Set_data", || {
+        // First: where there is no handle, the data stays the caller's, and is not freed.
+        let held = HANDLES.get(handle)?;
         let attached = Attached { data: data as usize, free: free_callback };
-        let before = std::mem::replace(&mut *HANDLES.get(handle)?.data.lock(), attached);
+        let before = std::mem::replace(&mut *held.data.lock(), attached);
         drop(before);
         Ok(())
     })
@@ -164,7 +166,7 @@ pub unsafe extern "C" fn HG_Get_input(handle: Token, in_struct: *mut c_void) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HG_Free_input(handle: Token, in_struct: *mut c_void) -> c_int {
     // SAFETY: passed on from the caller.
-    unsafe { handler::HG_Handler_free_input(handle, in_struct) }
+    code("HG_Free_input", || unsafe { handler::free_input(handle, in_struct) })
 }
 
 /// Decodes the output of a call that has ended.
@@ -191,6 +193,9 @@ pub unsafe extern "C" fn HG_Get_output(handle: Token, out_struct: *mut c_void) -
 pub unsafe extern "C" fn HG_Free_output(handle: Token, out_struct: *mut c_void) -> c_int {
     code("HG_Free_output", || {
         let procs = params::procs(&origin(handle)?.function());
+        if out_struct.is_null() && procs.output.is_some() {
+            refuse!(INVALID_ARG, "the struct of the output is null");
+        }
         // SAFETY: passed on from the caller.
         unsafe { params::free(procs.output, out_struct) };
         Ok(())

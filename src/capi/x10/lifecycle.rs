@@ -42,6 +42,18 @@ fn forget() {
     spawn::clear();
 }
 
+/// Registers the functions; fails at all places where it does at one, so that none waits for
+/// a place that has given up. Collective.
+fn fill_everywhere(engine: &Engine, handlers: &[usize]) -> Result<()> {
+    let filled = register::fill(handlers);
+    let failed = engine.world().allgather(engine, &u64::from(filled.is_err()))?;
+    filled?;
+    match failed.iter().position(|&failed| failed != 0) {
+        Some(place) => fail!(Argument, "the functions that place {place} gives are refused"),
+        None => Ok(()),
+    }
+}
+
 fn begin(handlers: &[usize]) -> Result<()> {
     let _turn = TURN.lock();
     if RUNNING.load(Ordering::Acquire) {
@@ -53,7 +65,7 @@ fn begin(handlers: &[usize]) -> Result<()> {
     // SAFETY: no communicator is given.
     let engine = unsafe { sharing::attach(None) }?;
     // The first async may arrive before this call returns.
-    let begun = register::fill(handlers).and_then(|()| {
+    let begun = fill_everywhere(engine, handlers).and_then(|()| {
         environment::reset(engine);
         spawn::begin(engine)
     });

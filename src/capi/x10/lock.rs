@@ -16,14 +16,23 @@ pub(super) fn is_held() -> bool {
     DEPTH.get() > 0
 }
 
+/// Whether this thread may take part in what all places do.
+///
+/// # Errors
+/// `State` in an async.
+pub(super) fn may_meet() -> Result<()> {
+    if let Some(handler) = state::running() {
+        fail!(State, "called in a handler ({handler}), which must not wait");
+    }
+    Ok(())
+}
+
 /// Whether this thread may wait for all that others do here.
 ///
 /// # Errors
 /// `State` in an async, and under the lock.
 pub(super) fn may_wait() -> Result<()> {
-    if let Some(handler) = state::running() {
-        fail!(State, "called in a handler ({handler}), which must not wait");
-    }
+    may_meet()?;
     if is_held() {
         fail!(
             State,

@@ -1,6 +1,6 @@
 //! The table of functions by index, and the exchange of addresses.
 
-use super::{code, function};
+use super::{code, function, lock};
 use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use parking_lot::RwLock;
@@ -89,6 +89,7 @@ pub extern "C" fn x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_int {
 }
 
 fn exchange(engine: &Engine, mine: usize, table: *mut *mut c_void) -> Result<()> {
+    lock::may_meet()?;
     // All places take part, also where the table is bad.
     let all = engine.world().allgather(engine, &(mine as u64))?;
     if table.is_null() {

@@ -35,6 +35,13 @@ pub enum Fault {
     Memory(usize),
     /// The call makes no sense for this proc.
     Argument(String),
+    /// A bulk handle among the parameters is refused.
+    Bulk {
+        /// With this status.
+        status: i32,
+        /// For this reason.
+        text: String,
+    },
 }
 
 impl Fault {
@@ -55,7 +62,9 @@ impl fmt::Display for Fault {
                 "{needed} bytes are needed but {left} are left: sender and receiver describe \
                  the parameters differently, or the message is cut short"
             ),
-            Fault::Protocol(text) | Fault::Argument(text) => f.write_str(text),
+            Fault::Protocol(text) | Fault::Argument(text) | Fault::Bulk { text, .. } => {
+                f.write_str(text)
+            }
             Fault::Checksum { method, sent, found } => write!(
                 f,
                 "the {method} sent is {sent:#x}, that of the bytes decoded is {found:#x}: the \

@@ -1,0 +1,241 @@
+/*
+ * mercury_invalid.c - bad input to every call of na.h and mercury*.h, from tables.
+ *
+ *   mercury_invalid             each call with each fault that it can meet, before, within and
+ *                               after the life of a class
+ *   mercury_invalid markdown    the tables as docs/errors-mercury.md has them; needs no launcher
+ *
+ * A refused call starts nothing, writes nothing and leaves a text of its error. Servers that
+ * get rubbish, and procs that fail at the other side, are in mercury_errors.c.
+ */
+#include "mercury_check.h"
+#include <mercury_checksum.h>
+#include "refusals.h"
+#include "mercury_invalid_handles.h"
+#include "mercury_invalid_others.h"
+#include "mercury_invalid_proc.h"
+
+/* ------------------------------------------------------------- before and after */
+
+static void nothing_is_initialised(void)
+{
+  void *blocks[1] = { here };
+  size_t sizes[1] = { 8 };
+  rows_begin("Before HG_Init, after HG_Finalize");
+  HG("Finalize", "not initialised", HG_FAIL, Finalize());
+  GIVES("HG_Register", "not initialised", "0", HG_Register("one", NULL, NULL, NULL) == 0);
+  HG("Registered", "not initialised", HG_FAIL, Registered("one", &out.flag, &out.id));
+  HG("Forward", "not initialised", HG_FAIL, Forward(good.addr, 1, &out.params, NULL, &out.request));
+  HG("Wait", "not initialised", HG_FAIL, Wait(good.request, 0, &out.status));
+  HG("Wait_all", "not initialised", HG_FAIL, Wait_all(1, &good.request, 0, &out.status));
+  HG("Handler_process", "not initialised", HG_FAIL, Handler_process(0, &out.status));
+  HG("Bulk_finalize", "not initialised", HG_FAIL, Bulk_finalize());
+  HG("Bulk_handle_create", "not initialised", HG_FAIL,
+     Bulk_handle_create(1, blocks, sizes, HG_BULK_READWRITE, &out.bulk));
+  HG("Bulk_transfer", "not initialised", HG_FAIL,
+     Bulk_transfer(HG_BULK_PULL, good.addr, good.origin, 0, good.bulk, 0, 8, &out.ptr));
+  HG("Bulk_wait", "not initialised", HG_FAIL, Bulk_wait(good.transfer, 0, &out.status));
+}
+
+/* All handles name nothing any more: every call says so, or that nothing is initialised. */
+static void handles_name_nothing(void)
+{
+  static const struct refusals_call *tables[] = { na_calls, hg_calls, today_calls };
+  const struct handles were = good;
+  memset(&good, 1, sizeof good);    /* none is the good one, for which another would be made */
+  for (int t = 0; t < 3; t++)
+    for (const struct refusals_call *call = tables[t]; call->name; call++) {
+      in = gone;
+      if (row_begins(call->name, "handles that name nothing", "")) {
+        const int rc = call->run();
+        CHECK(rc == HG_INVALID_ARG || rc == HG_FAIL, "%s with handles that name nothing: %d", call->name, rc);
+        row_says(__FILE__, __LINE__, call->name, "handles that name nothing");
+        watch_ends(call->name, "handles that name nothing");
+      }
+    }
+  good = were;
+}
+
+/* ------------------------------------------------------------------------ life */
+
+static void make_handles(void)
+{
+  size_t sixteen = 16;
+  void *at = here + 64;
+  MUST(NA_Addr_self(network, &good.addr));
+  next = address_of((me + 1) % nproc);
+  MUST(NA_Addr_self(network, &gone.addr));
+  MUST(NA_Addr_free(network, gone.addr));
+  snprintf(none_after, sizeof none_after, "mpi://%d", nproc);
+  good.cls = network;
+  good.ctx = context = NA_Context_create(network);
+  gone.ctx = NA_Context_create(network);
+  MUST(NA_Context_destroy(network, gone.ctx));
+  gone.cls = NA_Initialize("self", NA_FALSE);
+  MUST(NA_Finalize(gone.cls));
+  alien = NA_Initialize("self", NA_FALSE);
+  alien_context = NA_Context_create(alien);
+  MUST(NA_Mem_handle_create(network, here, 16, NA_MEM_READWRITE, &good.mem));
+  MUST(NA_Mem_handle_create(network, here + 16, 16, NA_MEM_READWRITE, &good.remote));
+  MUST(NA_Mem_handle_create(network, here, 16, NA_MEM_READ_ONLY, &read_only));
+  MUST(NA_Mem_handle_create(network, here, 16, NA_MEM_READWRITE, &unregistered));
+  MUST(NA_Mem_handle_create(network, here, 16, NA_MEM_READWRITE, &gone.mem));
+  MUST(NA_Mem_handle_free(network, gone.mem));
+  gone.remote = gone.mem;
+  MUST(NA_Mem_register(network, good.mem));
+  MUST(NA_Mem_register(network, good.remote));
+  MUST(NA_Mem_register(network, read_only));
+  packed_size = NA_Mem_handle_get_serialize_size(network, good.mem);
+
+  one_id = MERCURY_REGISTER("one", one_t, one_t, one_cb);
+  kept_id = MERCURY_REGISTER("kept", one_t, one_t, keep_cb);
+  good.request = request_of(one_id);
+  gone.request = request_of(one_id);
+  MUST(HG_Request_free(gone.request));
+  MUST(HG_Bulk_handle_create(1, &at, &sixteen, HG_BULK_READWRITE, &good.bulk));
+  MUST(HG_Bulk_handle_create(1, NULL, &sixteen, HG_BULK_READWRITE, &good.origin));
+  MUST(HG_Bulk_handle_create(1, &at, &sixteen, HG_BULK_READ_ONLY, &read_only_bulk));
+  MUST(HG_Bulk_handle_create(1, NULL, &sixteen, HG_BULK_READWRITE, &gone.bulk));
+  MUST(HG_Bulk_handle_free(gone.bulk));
+  gone.origin = gone.bulk;
+  packed_bulk_size = HG_Bulk_handle_get_serialize_size(good.bulk);
+  MUST(HG_Bulk_transfer(HG_BULK_PULL, good.addr, good.origin, 0, good.bulk, 0, 8, &gone.transfer));
+  MUST(HG_Bulk_wait(gone.transfer, 10000, HG_STATUS_IGNORE));
+  good.transfer = &ended;           /* no request: it has a wait begin one of its own */
+  CHECK(packed_size <= ROOM && packed_bulk_size <= ROOM, "handles are long");
+}
+
+static void make_todays(void)
+{
+  good.hcls = HG_Init_opt("mpi", HG_TRUE, NULL);
+  CHECK(good.hcls != NULL, "HG_Init_opt: %s", portolan_last_error());
+  good.hctx = HG_Context_create(good.hcls);
+  gone.hctx = HG_Context_create(good.hcls);
+  MUST(HG_Context_destroy(gone.hctx));
+  gone.hcls = HG_Init_opt("self", HG_FALSE, NULL);
+  MUST(HG_Class_finalize(gone.hcls));
+  today_id = HG_Register_name(good.hcls, "today", hg_proc_one_t, hg_proc_one_t, one_cb);
+  good.made = another_made();
+  gone.made = gone.served = another_made();
+  MUST(HG_Destroy(gone.made));
+}
+
+static void works(void)
+{
+  hg_request_t request;
+  refusals_also = "";
+  MUST(HG_Forward(good.addr, kept_id, &out.params, &out.params, &request));
+  good.served = kept;
+  calls_work(na_calls, good_input);
+  pump_until(&ended, NA_ENDS, "callbacks");
+  calls_work(hg_calls, good_input);
+  calls_work(today_calls, good_input);
+  while (HG_Trigger(good.hctx, 0, 100, NULL) == HG_SUCCESS)
+    continue;
+  refusals_also = NULL;
+  MUST(HG_Set_data(good.made, here, NULL));       /* what was there is freed */
+  CHECK(strstr(HG_Error_to_string(HG_NO_MATCH), "HG_NO_MATCH") != NULL, "names of codes");
+  CHECK(strstr(NA_Error_to_string(NA_CANCELED), "NA_CANCELED") != NULL, "names of codes");
+}
+
+static void drop_all(void)
+{
+  MUST(HG_Handler_free(good.served));
+  MUST(HG_Destroy(good.made));
+  MUST(HG_Context_destroy(good.hctx));
+  MUST(HG_Class_finalize(good.hcls));
+  MUST(HG_Bulk_handle_free(good.bulk));
+  MUST(HG_Bulk_handle_free(good.origin));
+  MUST(HG_Bulk_handle_free(read_only_bulk));
+  MUST(HG_Finalize());
+  MUST(NA_Mem_handle_free(network, good.mem));
+  MUST(NA_Mem_handle_free(network, good.remote));
+  MUST(NA_Mem_handle_free(network, read_only));
+  MUST(NA_Mem_handle_free(network, unregistered));
+  MUST(NA_Addr_free(network, good.addr));
+  MUST(NA_Addr_free(network, next));
+  MUST(NA_Context_destroy(network, context));
+  MUST(NA_Context_destroy(alien, alien_context));
+  MUST(NA_Finalize(alien));
+  MUST(NA_Finalize(network));
+}
+
+/* ------------------------------------------------------------------------ main */
+
+static void tables_of_faults(void)
+{
+  if (LISTED)
+    printf("# Bad input to na.h and mercury*.h\n\n"
+           "What each call does with arguments that are wrong. tests/c/mercury_invalid.c tests every line,\n"
+           "and this page is what `mercury_invalid markdown` prints. A call that is refused starts nothing\n"
+           "and writes nothing; its text is `portolan_last_error()`. Calls without a code return 0 or\n"
+           "`NULL` where the tables say `NA_INVALID_ARG` or `HG_INVALID_ARG`.\n\n"
+           "## Handles: na.h\n\n");
+  calls_with_faults(na_calls, na_faults, good_input, "NA_");
+  if (LISTED)
+    printf("\n## Handles: the calls of 2013\n\n");
+  calls_with_faults(hg_calls, hg_faults, good_input, "HG_");
+  if (LISTED)
+    printf("\n## Handles: today's calls\n\n");
+  calls_with_faults(today_calls, hg_faults, good_input, "HG_");
+  na_arguments();
+  na_messages();
+  na_memory();
+  hg_arguments();
+  bulk_arguments();
+  today_arguments();
+}
+
+static void without_a_network(void)
+{
+  proc_making();
+  proc_types();
+  strings_and_checksums();
+}
+
+static void stale(void) { CHECK(ARMCI_Absolute_id(NULL, 0) == -1, "a rank of no group"); }
+
+int main(int argc, char **argv)
+{
+  if (refusals_listed(argc, argv)) {
+    tables_of_faults();
+    nothing_is_initialised();
+    without_a_network();
+    return 0;
+  }
+  check_start_mpi("mercury_invalid", &argc, &argv);
+  refusals_stale = stale;
+  check_fill(here, 3, ROOM);
+  watch("memory", here, ROOM);
+  watch("results", &out, sizeof out);
+  watch("callbacks that ran", &ended, sizeof ended);
+  nothing_is_initialised();
+  handles_name_nothing();
+
+  network = NA_Initialize("mpi", NA_TRUE);
+  CHECK(network != NULL, "NA_Initialize: %s", portolan_last_error());
+  MUST(HG_Init(network));
+  make_handles();
+  make_todays();
+  works();
+  MUST(hg_proc_create(bytes, sizeof bytes, HG_ENCODE, HG_CRC64, &encoder));
+  CHECK_EQ(hg_checksum_init("crc64", &good_sum), 0);
+  watch("a proc's buffer", bytes, sizeof bytes);
+  watch("a proc", &made_proc, sizeof made_proc);
+  watch("a number", &number, sizeof number);
+  watch("a hash", &hash, sizeof hash);
+  watch("a checksum", &sum, sizeof sum);
+  serve_barrier();
+  tables_of_faults();
+  without_a_network();
+  MUST(hg_proc_free(encoder));
+  CHECK_EQ(hg_checksum_destroy(good_sum), 0);
+  serve_barrier();
+  drop_all();
+  gone = good;                      /* all that were good */
+  nothing_is_initialised();
+  handles_name_nothing();
+  if (me == 0)
+    printf("%d calls with faults had the outcome that is documented\n", refusals);
+  return check_end_mpi();
+}

@@ -1,0 +1,353 @@
+/*
+ * mercury_invalid_handles.h - the calls of na.h and mercury*.h that take handles, and what can
+ * be wrong with these: two tables, of which mercury_invalid.c forms all pairs that make sense.
+ */
+#ifndef MERCURY_INVALID_HANDLES_H
+#define MERCURY_INVALID_HANDLES_H
+
+MERCURY_GEN_PROC(one_t, ((int32_t)(x)))
+
+enum { ROOM = 256 };
+
+static unsigned char here[ROOM], packed[ROOM], packed_bulk[ROOM];
+static size_t packed_size, packed_bulk_size;
+static int ended;                   /* callbacks that ran */
+static hg_id_t one_id, today_id, kept_id;
+static hg_handle_t kept;            /* a call that its handler has not answered */
+
+/* One of each kind of handle: class, context, address, memory; request, bulk request, bulk
+ * handle, handle of a call that is served, of a call that is made; today's class, context. */
+struct handles {
+  na_class_t *cls;
+  na_context_t *ctx;
+  na_addr_t addr;
+  na_mem_handle_t mem, remote;
+  hg_request_t request;
+  hg_bulk_request_t transfer;
+  hg_bulk_t bulk, origin;
+  hg_handle_t served, made;
+  hg_class_t *hcls;
+  hg_context_t *hctx;
+};
+static struct handles good, gone, in;
+
+/* What calls leave their results in. */
+static struct {
+  na_addr_t addr;
+  na_mem_handle_t mem;
+  hg_bulk_t bulk;
+  hg_request_t request;
+  hg_handle_t handle;
+  hg_status_t status;
+  hg_bool_t flag;
+  hg_id_t id;
+  hg_size_t size;
+  unsigned int count;
+  void *ptr;
+  size_t length;
+  char text[32];
+  one_t params;
+} out;
+
+static void good_input(void) { in = good; }
+
+static na_return_t na_ended(const struct na_cb_info *info)
+{
+  (void)info;
+  ended++;
+  return NA_SUCCESS;
+}
+
+static hg_return_t hg_ended(const struct hg_cb_info *info)
+{
+  (void)info;
+  ended++;
+  return HG_SUCCESS;
+}
+
+static hg_return_t one_cb(hg_handle_t handle)
+{
+  one_t params;
+  MUST(HG_Handler_get_input(handle, &params));
+  MUST(HG_Handler_start_output(handle, &params));
+  return HG_Handler_free(handle);
+}
+
+/* Leaves the call unanswered. */
+static hg_return_t keep_cb(hg_handle_t handle)
+{
+  kept = handle;
+  return HG_SUCCESS;
+}
+
+/* A request of a call of this process's own, which has run when this returns. */
+static hg_request_t request_of(hg_id_t id)
+{
+  static one_t params = { 7 };
+  hg_request_t request;
+  MUST(HG_Forward(good.addr, id, &params, &params, &request));
+  return request;
+}
+
+/* Runs a call on a handle that is spent by it: another one in place of the good one. */
+static int on_served(hg_return_t (*call)(hg_handle_t))
+{
+  if (in.served != good.served)
+    return call(in.served);
+  const hg_request_t request = request_of(kept_id);
+  const hg_handle_t handle = kept;
+  const int rc = call(handle);
+  HG_Handler_free(handle);          /* an error where the call has done so */
+  MUST(HG_Request_free(request));
+  return rc;
+}
+
+static hg_return_t start_output(hg_handle_t h) { return HG_Handler_start_output(h, &out.params); }
+static hg_return_t start_response(hg_handle_t h) { return HG_Handler_start_response(h, NULL, 8); }
+static hg_return_t respond(hg_handle_t h) { return HG_Respond(h, NULL, NULL, &out.params); }
+
+static hg_handle_t another_made(void)
+{
+  hg_handle_t handle;
+  MUST(HG_Create(good.hctx, good.addr, today_id, &handle));
+  return handle;
+}
+
+/* A result of 0 or NULL is how calls without a code refuse. */
+static int no(int is) { return is ? HG_SUCCESS : HG_INVALID_ARG; }
+static int at_its_time(int rc) { return rc == HG_TIMEOUT ? HG_SUCCESS : rc; }
+
+static int context_made(na_context_t *made) { return made == NULL ? NA_INVALID_ARG : NA_Context_destroy(good.cls, made); }
+static int hg_context_made(hg_context_t *made) { return made == NULL ? HG_INVALID_ARG : HG_Context_destroy(made); }
+static int addr_made(int rc) { return rc ? rc : NA_Addr_free(good.cls, out.addr); }
+static int mem_made(int rc) { return rc ? rc : NA_Mem_handle_free(good.cls, out.mem); }
+static int bulk_made(int rc) { return rc ? rc : HG_Bulk_free(out.bulk); }
+
+/* Calls that spend a good handle get another one in its place. */
+static int all_good(void) { return memcmp(&in, &good, sizeof in) == 0; }
+
+static na_addr_t spare_addr(void)
+{
+  na_addr_t addr = in.addr;
+  if (all_good())
+    MUST(NA_Addr_self(good.cls, &addr));
+  return addr;
+}
+
+static hg_bulk_t spare_bulk(void)
+{
+  hg_bulk_t bulk = in.bulk;
+  size_t size = 8;
+  if (all_good())
+    MUST(HG_Bulk_handle_create(1, NULL, &size, HG_BULK_READWRITE, &bulk));
+  return bulk;
+}
+
+static na_mem_handle_t spare_mem(void)
+{
+  na_mem_handle_t mem = in.mem;
+  if (all_good())
+    MUST(NA_Mem_handle_create(good.cls, here, 8, NA_MEM_READWRITE, &mem));
+  return mem;
+}
+
+/* A bulk transfer of this process with itself. */
+static int moved(int rc) { return rc ? rc : HG_Bulk_wait(out.ptr, 10000, HG_STATUS_IGNORE); }
+
+static hg_bulk_request_t spare_transfer(void)
+{
+  hg_bulk_request_t request = in.transfer;
+  if (all_good())
+    MUST(HG_Bulk_transfer(HG_BULK_PULL, good.addr, good.origin, 0, good.bulk, 0, 8, &request));
+  return request;
+}
+
+enum { CLS = 1, CTX = 2, ADDR = 4, MEM = 8, REMOTE = 16, REQUEST = 32, TRANSFER = 64, BULK = 128, ORIGIN = 256,
+       SERVED = 512, MADE = 1024, EITHER = 2048, HCLS = 4096, HCTX = 8192 };
+
+#define NA_CALLS(X)                                                                                       \
+  X(NA_Finalize, CLS, NA_Finalize(in.cls == good.cls ? NA_Initialize("self", NA_FALSE) : in.cls))         \
+  X(NA_Is_listening, CLS, no(NA_Is_listening(in.cls)))                                                    \
+  X(NA_Context_create, CLS, context_made(NA_Context_create(in.cls)))                                      \
+  X(NA_Context_destroy, CLS | CTX,                                                                        \
+    NA_Context_destroy(in.cls, all_good() ? NA_Context_create(good.cls) : in.ctx))                        \
+  X(NA_Addr_lookup, CLS | CTX, NA_Addr_lookup(in.cls, in.ctx, na_ended, NULL, "mpi://0", NA_OP_ID_IGNORE)) \
+  X(NA_Addr_lookup_wait, CLS, addr_made(NA_Addr_lookup_wait(in.cls, "mpi://0", &out.addr)))               \
+  X(NA_Addr_free, CLS | ADDR, NA_Addr_free(in.cls, spare_addr()))                                         \
+  X(NA_Addr_self, CLS, addr_made(NA_Addr_self(in.cls, &out.addr)))                                        \
+  X(NA_Addr_dup, CLS | ADDR, addr_made(NA_Addr_dup(in.cls, in.addr, &out.addr)))                          \
+  X(NA_Addr_is_self, CLS | ADDR, no(NA_Addr_is_self(in.cls, in.addr)))                                    \
+  X(NA_Addr_to_string, CLS | ADDR, NA_Addr_to_string(in.cls, out.text, sizeof out.text, in.addr))         \
+  X(NA_Msg_get_max_expected_size, CLS, no(NA_Msg_get_max_expected_size(in.cls) != 0))                     \
+  X(NA_Msg_get_max_unexpected_size, CLS, no(NA_Msg_get_max_unexpected_size(in.cls) != 0))                 \
+  X(NA_Msg_get_max_tag, CLS, no(NA_Msg_get_max_tag(in.cls) != 0))                                         \
+  X(NA_Msg_recv_unexpected, CLS | CTX, NA_Msg_recv_unexpected(in.cls, in.ctx, na_ended, NULL, here, 8, NULL)) \
+  X(NA_Msg_send_unexpected, CLS | CTX | ADDR,                                                             \
+    NA_Msg_send_unexpected(in.cls, in.ctx, na_ended, NULL, here, 8, in.addr, 1, NULL))                    \
+  X(NA_Msg_recv_expected, CLS | CTX | ADDR,                                                               \
+    NA_Msg_recv_expected(in.cls, in.ctx, na_ended, NULL, here, 8, in.addr, 2, NULL))                      \
+  X(NA_Msg_send_expected, CLS | CTX | ADDR,                                                               \
+    NA_Msg_send_expected(in.cls, in.ctx, na_ended, NULL, here, 8, in.addr, 2, NULL))                      \
+  X(NA_Mem_handle_create, CLS, mem_made(NA_Mem_handle_create(in.cls, here, 8, NA_MEM_READWRITE, &out.mem))) \
+  X(NA_Mem_handle_create_segments, CLS,                                                                   \
+    mem_made(NA_Mem_handle_create_segments(in.cls, &(struct na_segment){ (na_ptr_t)here, 8 }, 1,          \
+                                           NA_MEM_READWRITE, &out.mem)))                                  \
+  X(NA_Mem_handle_free, CLS | MEM, NA_Mem_handle_free(in.cls, spare_mem()))                               \
+  X(NA_Mem_deregister, CLS | MEM, NA_Mem_deregister(in.cls, in.mem))                                      \
+  X(NA_Mem_register, CLS | MEM, NA_Mem_register(in.cls, in.mem))                                          \
+  X(NA_Mem_handle_get_serialize_size, CLS | MEM, no(NA_Mem_handle_get_serialize_size(in.cls, in.mem) != 0)) \
+  X(NA_Mem_handle_serialize, CLS | MEM, NA_Mem_handle_serialize(in.cls, packed, sizeof packed, in.mem))   \
+  X(NA_Mem_handle_deserialize, CLS,                                                                       \
+    mem_made(NA_Mem_handle_deserialize(in.cls, &out.mem, packed, packed_size)))                           \
+  X(NA_Put, CLS | CTX | ADDR | MEM | REMOTE,                                                              \
+    NA_Put(in.cls, in.ctx, na_ended, NULL, in.mem, 0, in.remote, 0, 8, in.addr, NULL))                    \
+  X(NA_Get, CLS | CTX | ADDR | MEM | REMOTE,                                                              \
+    NA_Get(in.cls, in.ctx, na_ended, NULL, in.mem, 0, in.remote, 0, 8, in.addr, NULL))                    \
+  X(NA_Progress, CLS | CTX, at_its_time(NA_Progress(in.cls, in.ctx, 0)))                                  \
+  X(NA_Trigger, CTX, at_its_time(NA_Trigger(in.ctx, 0, 100, &out.count)))
+enum { NA_ENDS = 7 };               /* callbacks of these with good input */
+
+#define HG_CALLS(X)                                                                                       \
+  X(HG_Forward, ADDR, request_made(HG_Forward(in.addr, one_id, &out.params, NULL, &out.request)))           \
+  X(HG_Wait, REQUEST, HG_Wait(in.request, 10000, &out.status))                                            \
+  X(HG_Wait_all, REQUEST, HG_Wait_all(1, &in.request, 10000, &out.status))                                \
+  X(HG_Request_free, REQUEST, HG_Request_free(in.request == good.request ? request_of(one_id) : in.request)) \
+  X(HG_Handler_get_addr, SERVED, no(HG_Handler_get_addr(in.served) != NULL))                              \
+  X(HG_Handler_get_input, SERVED, HG_Handler_get_input(in.served, &out.params))                           \
+  X(HG_Handler_free_input, SERVED, HG_Handler_free_input(in.served, &out.params))                         \
+  X(HG_Handler_get_input_buf, SERVED, HG_Handler_get_input_buf(in.served, &out.ptr, &out.length))         \
+  X(HG_Handler_get_output_buf, SERVED, HG_Handler_get_output_buf(in.served, &out.ptr, &out.length))       \
+  X(HG_Handler_start_output, SERVED, on_served(start_output))                                             \
+  X(HG_Handler_start_response, SERVED, on_served(start_response))                                         \
+  X(HG_Handler_free, SERVED, on_served(HG_Handler_free))                                                  \
+  X(HG_Bulk_handle_free, BULK, HG_Bulk_handle_free(spare_bulk()))                                         \
+  X(HG_Bulk_handle_access, BULK,                                                                          \
+    HG_Bulk_handle_access(in.bulk, 0, 8, HG_BULK_READWRITE, 1, &out.ptr, &out.length, &out.count))        \
+  X(HG_Bulk_handle_get_size, BULK, no(HG_Bulk_handle_get_size(in.bulk) != 0))                             \
+  X(HG_Bulk_handle_get_segment_count, BULK, no(HG_Bulk_handle_get_segment_count(in.bulk) != 0))           \
+  X(HG_Bulk_handle_get_serialize_size, BULK, no(HG_Bulk_handle_get_serialize_size(in.bulk) != 0))         \
+  X(HG_Bulk_handle_serialize, BULK, HG_Bulk_handle_serialize(packed_bulk, sizeof packed_bulk, in.bulk))   \
+  X(HG_Bulk_transfer, ADDR | BULK | ORIGIN,                                                               \
+    moved(HG_Bulk_transfer(HG_BULK_PULL, in.addr, in.origin, 0, in.bulk, 0, 8, &out.ptr)))                \
+  X(HG_Bulk_wait, TRANSFER, HG_Bulk_wait(spare_transfer(), 10000, &out.status))
+
+#define TODAY_CALLS(X)                                                                                    \
+  X(HG_Class_finalize, HCLS,                                                                              \
+    HG_Class_finalize(in.hcls == good.hcls ? HG_Init_opt("self", HG_FALSE, NULL) : in.hcls))              \
+  X(HG_Context_create, HCLS, hg_context_made(HG_Context_create(in.hcls)))                                 \
+  X(HG_Context_destroy, HCTX, HG_Context_destroy(in.hctx == good.hctx ? HG_Context_create(good.hcls) : in.hctx)) \
+  X(HG_Context_get_class, HCTX, no(HG_Context_get_class(in.hctx) != NULL))                                \
+  X(HG_Progress, HCTX, at_its_time(HG_Progress(in.hctx, 0)))                                              \
+  X(HG_Trigger, HCTX, at_its_time(HG_Trigger(in.hctx, 0, 1, &out.count)))                                 \
+  X(HG_Register_name, HCLS, no(HG_Register_name(in.hcls, "spare", NULL, NULL, NULL) != 0))                \
+  X(HG_Registered_name, HCLS, HG_Registered_name(in.hcls, "spare", &out.id, &out.flag))                   \
+  X(HG_Register_data, HCLS, HG_Register_data(in.hcls, today_id, here, NULL))                              \
+  X(HG_Registered_disable_response, HCLS, HG_Registered_disable_response(in.hcls, today_id, HG_FALSE))    \
+  X(HG_Deregister, HCLS, HG_Deregister(in.hcls, HG_Register_name(good.hcls, "spare", NULL, NULL, NULL)))  \
+  X(HG_Addr_lookup1, HCTX, HG_Addr_lookup1(in.hctx, hg_ended, NULL, "mpi://0", HG_OP_ID_IGNORE))          \
+  X(HG_Addr_lookup2, HCLS, addr_made(HG_Addr_lookup2(in.hcls, "mpi://0", &out.addr)))                     \
+  X(HG_Addr_free, HCLS | ADDR, HG_Addr_free(in.hcls, spare_addr()))                                       \
+  X(HG_Addr_self, HCLS, addr_made(HG_Addr_self(in.hcls, &out.addr)))                                      \
+  X(HG_Addr_dup, HCLS | ADDR, addr_made(HG_Addr_dup(in.hcls, in.addr, &out.addr)))                        \
+  X(HG_Addr_cmp, HCLS | ADDR, no(HG_Addr_cmp(in.hcls, in.addr, good.addr)))                               \
+  X(HG_Addr_to_string, HCLS | ADDR,                                                                       \
+    HG_Addr_to_string(in.hcls, out.text, &(hg_size_t){ sizeof out.text }, in.addr))                       \
+  X(HG_Create, HCTX | ADDR, handle_made(HG_Create(in.hctx, in.addr, today_id, &out.handle)))              \
+  X(HG_Destroy, EITHER, HG_Destroy(in.made == good.made ? another_made() : in.made))                      \
+  X(HG_Reset, MADE, HG_Reset(in.made, good.addr, today_id))                                               \
+  X(HG_Ref_incr, EITHER, ref_taken(HG_Ref_incr(in.made)))                                                 \
+  X(HG_Ref_get, EITHER, no(HG_Ref_get(in.made) != 0))                                                     \
+  X(HG_Get_info, EITHER, no(HG_Get_info(in.made) != NULL))                                                \
+  X(HG_Set_data, EITHER, HG_Set_data(in.made, here, data_freed))                                          \
+  X(HG_Get_data, EITHER, no(HG_Get_data(in.made) != NULL))                                                \
+  X(HG_Get_input, SERVED, HG_Get_input(in.served, &out.params))                                           \
+  X(HG_Free_input, SERVED, HG_Free_input(in.served, &out.params))                                         \
+  X(HG_Respond, SERVED, on_served(respond))                                                               \
+  X(HG_Forward_handle, MADE, forwarded(HG_Forward_handle(in.made, hg_ended, NULL, &out.params)))          \
+  X(HG_Get_output, MADE, HG_Get_output(in.made, &out.params))                                             \
+  X(HG_Free_output, MADE, HG_Free_output(in.made, &out.params))                                           \
+  X(HG_Cancel, MADE, HG_Cancel(in.made))                                                                  \
+  X(HG_Bulk_create, HCLS,                                                                                 \
+    bulk_made(HG_Bulk_create(in.hcls, 1, NULL, &(hg_size_t){ 8 }, HG_BULK_READWRITE, &out.bulk)))         \
+  X(HG_Bulk_free, BULK, HG_Bulk_free(spare_bulk()))                                                       \
+  X(HG_Bulk_ref_incr, BULK, bulk_ref_taken(HG_Bulk_ref_incr(in.bulk)))                                    \
+  X(HG_Bulk_access, BULK, HG_Bulk_access(in.bulk, 0, 8, HG_BULK_READWRITE, 1, &out.ptr, &out.size, &out.count)) \
+  X(HG_Bulk_get_size, BULK, no(HG_Bulk_get_size(in.bulk) != 0))                                           \
+  X(HG_Bulk_get_segment_count, BULK, no(HG_Bulk_get_segment_count(in.bulk) != 0))                         \
+  X(HG_Bulk_get_serialize_size, BULK, no(HG_Bulk_get_serialize_size(in.bulk, 0) != 0))                    \
+  X(HG_Bulk_serialize, BULK, HG_Bulk_serialize(packed_bulk, sizeof packed_bulk, 0, in.bulk))              \
+  X(HG_Bulk_deserialize, HCLS,                                                                            \
+    bulk_made(HG_Bulk_deserialize(in.hcls, &out.bulk, packed_bulk, packed_bulk_size)))                    \
+  X(HG_Bulk_transfer_cb, HCTX | ADDR | BULK | ORIGIN,                                                     \
+    until_moved(HG_Bulk_transfer_cb(in.hctx, hg_ended, NULL, HG_BULK_PULL, in.addr, in.origin, 0, in.bulk, 0, 8, NULL)))
+
+static int request_made(int rc) { return rc ? rc : HG_Request_free(out.request); }
+static int handle_made(int rc) { return rc ? rc : HG_Destroy(out.handle); }
+static int ref_taken(int rc) { return rc ? rc : HG_Destroy(in.made); }
+static int bulk_ref_taken(int rc) { return rc ? rc : HG_Bulk_free(in.bulk); }
+static void data_freed(void *data) { (void)data, ended += 100; }
+
+/* Until one more callback has run in the context of today's calls. */
+static int one_more(int rc)
+{
+  const int until = ended + 1;
+  const double begun = check_seconds();
+  while (rc == HG_SUCCESS && ended < until) {
+    HG_Progress(good.hctx, 20);
+    HG_Trigger(good.hctx, 0, 100, NULL);
+    CHECK(check_seconds() - begun < 60, "a callback does not run");
+  }
+  return rc;
+}
+
+static int forwarded(int rc) { return one_more(rc); }
+static int until_moved(int rc) { return one_more(rc); }
+
+#define DEFINE_CALL(name, traits, expression) static int run_##name(void) { return expression; }
+NA_CALLS(DEFINE_CALL)
+HG_CALLS(DEFINE_CALL)
+TODAY_CALLS(DEFINE_CALL)
+#define CALL_ROW(name, traits, expression) { #name, traits, run_##name },
+static const struct refusals_call na_calls[] = { NA_CALLS(CALL_ROW) { NULL, 0, NULL } };
+static const struct refusals_call hg_calls[] = { HG_CALLS(CALL_ROW) { NULL, 0, NULL } };
+static const struct refusals_call today_calls[] = { TODAY_CALLS(CALL_ROW) { NULL, 0, NULL } };
+
+/* ------------------------------------------------------------------- faults */
+
+/* Each kind of handle: null, an address of the program, one that was freed, another kind. */
+#define FAULTS_OF(X, trait, words, field, other)                                     \
+  X(field##_null, "a null " words, trait, in.field = NULL)                           \
+  X(field##_address, "an address of memory for the " words, trait, in.field = (void *)here) \
+  X(field##_gone, "a " words " that was freed", trait, in.field = gone.field)        \
+  X(field##_other, "a handle of another kind for the " words, trait, in.field = (void *)good.other)
+
+#define NA_FAULTS(X)                                              \
+  FAULTS_OF(X, CLS, "class", cls, ctx)                            \
+  FAULTS_OF(X, CTX, "context", ctx, cls)                          \
+  FAULTS_OF(X, ADDR, "peer's address", addr, mem)                 \
+  FAULTS_OF(X, MEM, "memory handle", mem, addr)                   \
+  FAULTS_OF(X, REMOTE, "remote memory handle", remote, bulk)
+#define HG_FAULTS(X)                                              \
+  FAULTS_OF(X, HCLS, "class", hcls, cls)                          \
+  FAULTS_OF(X, HCTX, "context", hctx, ctx)                        \
+  FAULTS_OF(X, ADDR, "peer's address", addr, bulk)                \
+  FAULTS_OF(X, REQUEST, "request", request, bulk)                 \
+  FAULTS_OF(X, TRANSFER, "bulk request", transfer, request)       \
+  FAULTS_OF(X, BULK, "bulk handle", bulk, mem)                    \
+  FAULTS_OF(X, ORIGIN, "origin's bulk handle", origin, remote)    \
+  FAULTS_OF(X, SERVED, "handle of a call that is served", served, request)  \
+  X(served_made, "a handle of a call of one's own for it", SERVED, in.served = good.made) \
+  FAULTS_OF(X, MADE | EITHER, "handle of a call of one's own", made, request) \
+  X(made_served, "a handle of a call that is served for it", MADE, in.made = good.served)
+
+#define DEFINE_FAULT(id, name, traits, statement) static void spoil_##id(void) { statement; }
+#define DEFINE_NA_FAULT(id, name, traits, statement) DEFINE_FAULT(na_##id, name, traits, statement)
+#define DEFINE_HG_FAULT(id, name, traits, statement) DEFINE_FAULT(hg_##id, name, traits, statement)
+NA_FAULTS(DEFINE_NA_FAULT)
+HG_FAULTS(DEFINE_HG_FAULT)
+#define NA_FAULT_ROW(id, name, traits, statement) FAULT(name, traits, NA_INVALID_ARG, spoil_na_##id),
+#define HG_FAULT_ROW(id, name, traits, statement) FAULT(name, traits, HG_INVALID_ARG, spoil_hg_##id),
+static const struct refusals_fault na_faults[] = { NA_FAULTS(NA_FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
+static const struct refusals_fault hg_faults[] = { HG_FAULTS(HG_FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
+
+#endif /* MERCURY_INVALID_HANDLES_H */
