@@ -5,7 +5,8 @@
 //! stays awake for some microseconds after something happened, then naps, longer
 //! and longer: up to half of `PORTOLAN_IDLE_POLL_US` while others were heard of
 //! lately, then up to the whole. While a caller waits, and so polls, the thread
-//! stands back. It never yields: a core that is yielded to a
+//! stands back; so it does for [`LINGER`] at a time while a caller polls in a loop of its
+//! own. It never yields: a core that is yielded to a
 //! computing rank comes back after that rank's time slice, a nap ends sooner.
 //!
 //! Invariants: an idle thread uses under 1 % of a core; a request to a rank that
@@ -32,6 +33,9 @@ const LATELY: Duration = Duration::from_millis(100);
 
 /// Longest sleep of a thread that is woken whenever there is something to do.
 const UNDISTURBED: Duration = Duration::from_millis(250);
+
+/// So many polls of callers between two turns of the thread are a loop.
+const IN_A_LOOP: u32 = 8;
 
 /// Longest nap while something waits for room at another rank, or for another thread.
 const HELD_UP: Duration = Duration::from_micros(100);
@@ -188,11 +192,17 @@ fn run(engine: &Engine, stop: &AtomicBool) {
     let mut nap = FIRST_NAP;
     let mut last_busy = Instant::now();
     let mut looked = last_busy;
+    let mut polled = engine.polled();
     let awake = if engine.has_messages() { AWAKE } else { AWAKE_BY_BELL };
     while !stop.load(Ordering::Acquire) {
         if engine.waiters().load(Ordering::Relaxed) > 0 || engine.lingers() {
             sleep(engine, longest);
+            polled = engine.polled();
             // Who waits, or will soon, polls, but does not look after what grows old.
+            flush_aged(engine, &mut looked);
+        } else if engine.polled().wrapping_sub(polled) >= IN_A_LOOP {
+            polled = engine.polled();
+            sleep(engine, LINGER);
             flush_aged(engine, &mut looked);
         } else if look(engine) {
             last_busy = Instant::now();

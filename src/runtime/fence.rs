@@ -184,6 +184,11 @@ impl Engine {
         self.started_am().is_some_and(|am| am.presence.lingers())
     }
 
+    /// A count of the polls of callers, roughly.
+    pub(crate) fn polled(&self) -> u32 {
+        self.polls.load(Ordering::Relaxed)
+    }
+
     /// Longest nap of a thread that looks after MPI.
     pub(crate) fn idle_poll(&self) -> std::time::Duration {
         self.config.idle_poll
