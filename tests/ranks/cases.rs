@@ -333,6 +333,9 @@ pub struct Alone {
     pub quick: bool,
     /// Whether the other MPI's launcher is used.
     pub other_mpi: bool,
+    /// What it has to say is known on one node only: who is missing at a barrier, which
+    /// between nodes is MPI's.
+    pub one_node: bool,
     /// A shell line around the launcher.
     pub wrap: Option<&'static str>,
     /// Why it cannot run here.
@@ -359,6 +362,7 @@ const ALONE_BASE: Alone = Alone {
     seconds: 60,
     quick: true,
     other_mpi: false,
+    one_node: false,
     wrap: None,
     skip: never,
     end: End::Well,
@@ -495,6 +499,18 @@ pub const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "flight",
+        label: "path=message am=mpi small flight",
+        env: &[
+            ("PORTOLAN_PATH", "message"),
+            ("PORTOLAN_AM", "mpi"),
+            ("PORTOLAN_FLIGHT_BYTES", "64K"),
+        ],
+        seconds: 20,
+        run: flood::flight,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "watchdog",
         label: "a rank that never comes",
         env: &[("PORTOLAN_WATCHDOG", "1"), ("PORTOLAN_PATH", "message")],
@@ -505,6 +521,7 @@ pub const ALONE: &[Alone] = &[
     },
     Alone {
         name: "watchdog_ends",
+        one_node: true,
         label: "a rank that never comes",
         env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
         seconds: 20,
@@ -536,6 +553,7 @@ pub const ALONE: &[Alone] = &[
     },
     Alone {
         name: "watchdog_asked",
+        one_node: true,
         label: "SIGUSR1",
         seconds: 20,
         end: End::Says(&[

@@ -1,12 +1,18 @@
-//! A flood of small puts holds a bounded amount of memory at the target.
+//! Flow control: a flood of small puts holds a bounded amount of memory at the target, and
+//! what is nearly as long as all that may be under way gets through.
 
-use crate::child::{Ctx, own, step};
+use crate::am;
+use crate::child::{self, Ctx, own, step};
 use crate::rng::Rng;
+use portolan::am::{Accept, Arrival, Destination, Then};
 use portolan::atomics::Rmw;
 use portolan::layout::Shape;
 use portolan::path::Path;
 use portolan::path::kernel::Scale;
+use portolan::runtime::Engine;
 use portolan::transfer::{Handle, Kind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Beyond what flow control allows: buffers of the MPI library itself.
@@ -132,4 +138,33 @@ pub fn storm(ctx: &Ctx) {
     step("storm: barrier");
     ctx.barrier();
     ctx.free(segment);
+}
+
+/// A request that must go alone goes when little is unconfirmed, of which the target does
+/// not speak by itself.
+pub fn flight() {
+    let ctx = Ctx::new(child::start());
+    let engine = &*ctx.engine;
+    let bytes = Arc::new(AtomicU64::new(0));
+    let count = bytes.clone();
+    let id = am::register(&ctx, "flight", |_| {
+        move |_: &Engine, m: &Arrival<'_>| {
+            count.fetch_add(m.len as u64, Ordering::Relaxed);
+            Ok(Accept { to: Destination::Buffer, then: Then::Nothing })
+        }
+    });
+    // With its head, the longest that goes whole is more than all that may be under way.
+    let limit = engine.eager_limit((ctx.me + 1) % ctx.n);
+    assert!(limit >= engine.config.flight_bytes, "{limit} bytes");
+    let sizes = [5, 300, limit, 7, limit - 1, limit, 1000, 2000, 3000, limit];
+    for (n, size) in sizes.into_iter().enumerate() {
+        step(format!("flight: message {n} of {size} bytes"));
+        let data = vec![n as u8; size];
+        engine.send_message((ctx.me + 1) % ctx.n, id, &[], &data).expect("send");
+    }
+    engine.quiesce().expect("quiesce");
+    assert_eq!(bytes.load(Ordering::Relaxed), sizes.iter().sum::<usize>() as u64);
+    am::unregister(&ctx, id);
+    drop(ctx);
+    Engine::stop().expect("stop");
 }

@@ -130,6 +130,7 @@ impl Layout {
             && alone.ranks == self.ranks()
             && alone.wrap.is_none()
             && !alone.other_mpi
+            && !alone.one_node
             && !matches!(alone.end, End::Hangs(_))
             && !alone.name.starts_with("large_")
             && !alone.env.iter().any(|(name, _)| *name == "PORTOLAN_NODE_SIZE")

@@ -2,13 +2,13 @@
 
 use super::inbox;
 use super::wire::{self, Header, Kind};
-use super::{Action, Address, MOST_IN_FLIGHT, Messenger, Number};
+use super::{Action, Address, CONFIRM_EVERY, MOST_IN_FLIGHT, Messenger, Number};
 use crate::atomics::Rmw;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
 use crate::mpi::p2p;
 use crate::path::kernel::{self, Scale};
-use crate::peer::{DIRTY_MESSAGE, Tally};
+use crate::peer::{DIRTY_MESSAGE, Sent, Tally};
 use crate::runtime::Engine;
 use crate::wait;
 use std::sync::Arc;
@@ -50,6 +50,18 @@ pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
     unsafe { kernel::copy(buffer.as_ptr(), to.0, &packed, false) };
 }
 
+/// Whether flow control lets a request go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// It does.
+    Now,
+    /// So little is unconfirmed that the target does not say so by itself; yet the request
+    /// is so long that it must go alone.
+    WhenAsked,
+    /// When the target has confirmed more.
+    Later,
+}
+
 impl Messenger {
     /// Sends a counted request when flow control allows; in a handler, which must not
     /// wait, at once.
@@ -58,20 +70,33 @@ impl Messenger {
         let cost = buffer.len() as u64;
         let flight = engine.config.flight_bytes as u64;
         let at_once = crate::am::state::running().is_some();
+        // Confirmed when what was asked for last has come.
+        let mut asked = 0;
+        let room = |sent: &Sent, asked: u64| {
+            let in_flight = peer.in_flight(sent);
+            let count = sent.count.saturating_sub(peer.confirmed());
+            if in_flight == 0 || (in_flight + cost <= flight && count < MOST_IN_FLIGHT) {
+                Room::Now
+            } else if in_flight < flight / 4 && count < CONFIRM_EVERY && peer.confirmed() >= asked {
+                Room::WhenAsked
+            } else {
+                Room::Later
+            }
+        };
         loop {
             {
                 let mut sent = peer.sent.lock();
-                let in_flight = peer.in_flight(&sent);
-                let count = sent.count.saturating_sub(peer.confirmed());
-                if at_once
-                    || in_flight == 0
-                    || (in_flight + cost <= flight && count < MOST_IN_FLIGHT)
-                {
+                let room = room(&sent, asked);
+                if at_once || room == Room::Now {
                     sent.count += 1;
                     sent.bytes += cost;
                     engine.mark_dirty(target, DIRTY_MESSAGE);
                     self.send(target, buffer)?;
                     return Ok(sent.count);
+                }
+                if room == Room::WhenAsked {
+                    drop(sent);
+                    asked = self.ask_confirmation(engine, target)?;
                 }
             }
             wait::until(
@@ -81,9 +106,7 @@ impl Messenger {
                 },
                 || {
                     let sent = *peer.sent.lock();
-                    let in_flight = peer.in_flight(&sent);
-                    let count = sent.count.saturating_sub(peer.confirmed());
-                    Ok(in_flight == 0 || (in_flight + cost <= flight && count < MOST_IN_FLIGHT))
+                    Ok(room(&sent, asked) != Room::Later)
                 },
             )?;
         }
