@@ -41,6 +41,8 @@ pub fn many_handlers(ctx: &Ctx) {
 pub fn many_batches(ctx: &Ctx) {
     const HANDLERS: usize = 256;
     const ITEMS: usize = 7500;
+    // What MPI itself keeps of messages that nobody awaited, for each rank that sends some. A
+    // buffer for each handler and target would be more than twice that.
     const SLACK: usize = 6 << 20;
     let engine = &*ctx.engine;
     let bytes = Arc::new(AtomicU64::new(0));
@@ -73,7 +75,11 @@ pub fn many_batches(ctx: &Ctx) {
     aggregators[16..].iter().for_each(|a| fill(a));
     engine.quiesce().expect("quiesce");
     let after = status("RssAnon");
-    assert!(after < before + SLACK, "{HANDLERS} handlers keep {} KiB", (after - before) >> 10);
+    assert!(
+        after < before + SLACK * ctx.n,
+        "{HANDLERS} handlers keep {} KiB",
+        (after - before) >> 10
+    );
     let all = engine.world().allgather(engine, &bytes.load(Ordering::Relaxed)).expect("allgather");
     assert_eq!(all.iter().sum::<u64>(), (HANDLERS * ITEMS * 8 * ctx.n * ctx.n) as u64);
     drop(aggregators);

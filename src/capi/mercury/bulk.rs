@@ -278,7 +278,7 @@ pub(super) unsafe fn serialize(buf: *mut c_void, buf_size: u64, handle: Token) -
 /// Serialises a handle.
 ///
 /// # Safety
-/// As for [`serialize`].
+/// `buf` must be null or valid for writes of `buf_size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HG_Bulk_handle_serialize(
     buf: *mut c_void,
