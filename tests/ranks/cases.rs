@@ -566,8 +566,8 @@ pub const ALONE: &[Alone] = &[
     Alone {
         name: "watchdog_patient",
         label: "path=message a wait that serves others",
-        env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_WATCHDOG_ABORT", "1")],
-        seconds: 20,
+        env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_WATCHDOG_ABORT", "3")],
+        seconds: 30,
         run: watchdog::served_meanwhile,
         ..ALONE_BASE
     },

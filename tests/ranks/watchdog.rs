@@ -73,7 +73,9 @@ pub fn served_meanwhile() {
     ctx.barrier();
     if ctx.me == 1 {
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(3) {
+        // Longer than the watchdog is patient with a wait in which nothing happens, which
+        // it would be with a slow start as well.
+        while begun.elapsed() < Duration::from_secs(6) {
             ctx.put(0, segment.parts()[0].address(), &[1; 8]);
             ctx.engine.fence(0).expect("fence");
             std::thread::sleep(Duration::from_millis(20));
