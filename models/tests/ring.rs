@@ -211,7 +211,7 @@ fn the_source_has_these_orders() {
         "counts.taken.store(self.next, Ordering::Release);",
         "counts().taken.load(Ordering::Acquire)",
         "counts.freed.store(end, Ordering::Release);",
-        "counts().freed.load(Ordering::Acquire);",
+        "counts().freed.load(Ordering::Acquire)",
     ];
     for step in steps {
         assert_eq!(source.matches(step).count(), 1, "{step}");

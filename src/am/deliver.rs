@@ -1,7 +1,8 @@
 //! The target's side: polling, records, long data on its way, answers.
 //!
 //! A record comes from a ring, from MPI, or from this rank itself, and meets its handler
-//! in [`super::land`]. Data that came along is copied there; data that waits at the
+//! in [`super::land`]. Data that came along is copied there, also where it came in the
+//! records that follow ([`Kind::Begin`]); data that waits at the
 //! origin is read from its memory, a part with each poll, or asked for in pieces
 //! where the system does not allow that; over MPI it follows as a message of its
 //! own.

@@ -320,4 +320,33 @@ mod tests {
         });
         drop(memory);
     }
+
+    #[test]
+    fn records_for_which_there_is_room_together_all_go() {
+        const STORE: usize = 4096;
+        const LONGEST: usize = 500;
+        let mut memory = vec![[0u64; 8]; bytes(STORE) / 64 + 1];
+        let base = (memory.as_mut_ptr() as usize).next_multiple_of(64) as *mut u8;
+        // SAFETY: the memory outlives both ends, of which there is one each.
+        let (mut writer, mut reader) =
+            unsafe { (Writer::new(base, STORE), Reader::new(base, STORE)) };
+        let (mut went, mut refused) = (0, 0);
+        for round in 0..2000usize {
+            let sizes: Vec<usize> =
+                (0..1 + round % 7).map(|n| (round * 131 + n * 97) % LONGEST).collect();
+            if writer.has_room_for(sizes.len(), sizes.iter().sum(), LONGEST) {
+                assert!(sizes.iter().all(|&size| writer.write(&[&[7; LONGEST][..size]])));
+                went += 1;
+            } else {
+                refused += 1;
+            }
+            for _ in 0..round % 5 {
+                if reader.peek().is_some() {
+                    reader.advance();
+                }
+            }
+        }
+        assert!(went > 100 && refused > 100, "{went} went, {refused} did not");
+        drop(memory);
+    }
 }
