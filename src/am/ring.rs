@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-/// Copies a part; the sizes of a head and of a number without a call.
+/// Copies a part; the sizes of heads and of a number without a call.
 ///
 /// # Safety
 /// `to` must be valid for writes of the part's length.
@@ -79,7 +79,9 @@ unsafe fn copy(part: &[u8], to: *mut u8) {
         match part.len() {
             0 => {}
             8 => to.cast::<[u8; 8]>().write_unaligned(*part.as_ptr().cast()),
+            16 => to.cast::<[u8; 16]>().write_unaligned(*part.as_ptr().cast()),
             24 => to.cast::<[u8; 24]>().write_unaligned(*part.as_ptr().cast()),
+            32 => to.cast::<[u8; 32]>().write_unaligned(*part.as_ptr().cast()),
             len => std::ptr::copy_nonoverlapping(part.as_ptr(), to, len),
         }
     }

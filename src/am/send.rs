@@ -6,7 +6,7 @@
 
 use super::node::PIECE;
 use super::state::{self, Am, Awaited, Local};
-use super::wire::{Head, Kind, Source};
+use super::wire::{Brief, Head, Kind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::error::{Result, fail};
 use crate::path::message::am::AM_EAGER;
@@ -76,9 +76,14 @@ impl Engine {
                     return Ok(());
                 }
             }
+            let how = (true, state::running().is_none());
+            if let Some(brief) = Brief::message(handler, header.len(), len) {
+                let parts = [bytemuck::bytes_of(&brief), header, bytes];
+                return node.send(self, index, &parts, how);
+            }
             let head = Head::message(Kind::Whole, handler, header.len(), len, 0);
             let parts = [bytemuck::bytes_of(&head), header, bytes];
-            return node.send(self, index, &parts, (true, state::running().is_none()));
+            return node.send(self, index, &parts, how);
         }
         let Signals { origin, completion } = signals;
         let token = match completion {

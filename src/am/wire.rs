@@ -1,6 +1,8 @@
 //! What travels: the head of a message, the same on rings and in MPI's messages.
 //!
-//! A record is a [`Head`], then the header, then the data where it travels along.
+//! A record is a [`Head`], then the header, then the data where it travels along. A short
+//! message that nobody waits for has a [`Brief`] for its head, so that more of it lies in
+//! one cell of a ring.
 //! All ranks of a job run the same build, so numbers travel as they lie in memory;
 //! lengths are checked all the same.
 
@@ -45,6 +47,33 @@ pub struct Head {
     pub len: u64,
     /// What the origin awaits with the completion; 0 nothing.
     pub token: u64,
+}
+
+/// Tells a [`Brief`] from a head: no [`Kind`].
+const BRIEF: u8 = 0x42;
+
+/// The head of a [`Kind::Whole`] without a token and with a short header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Brief {
+    brief: u8,
+    header: u8,
+    handler: u16,
+    len: u32,
+}
+
+impl Brief {
+    /// Of a message whose lengths it can tell.
+    #[inline]
+    pub fn message(handler: HandlerId, header: usize, len: usize) -> Option<Brief> {
+        let (header, len) = (header.try_into().ok()?, len.try_into().ok()?);
+        Some(Brief { brief: BRIEF, header, handler: handler.0, len })
+    }
+
+    fn head(self) -> Head {
+        let Brief { header, handler, len, .. } = self;
+        Head::message(Kind::Whole, HandlerId(handler), header.into(), len as usize, 0)
+    }
 }
 
 /// What follows the head of a [`Kind::Long`], [`Kind::Left`] or [`Kind::Pull`].
@@ -97,12 +126,17 @@ impl Head {
     }
 }
 
-/// Splits a record after its head.
+/// Splits a record after its head, or what stands for one.
 ///
 /// # Errors
 /// `Internal` for one that is too short.
 #[inline]
 pub fn split(record: &[u8]) -> Result<(Head, &[u8])> {
+    if let Some((brief, rest)) = record.split_at_checked(size_of::<Brief>())
+        && brief[0] == BRIEF
+    {
+        return Ok((bytemuck::pod_read_unaligned::<Brief>(brief).head(), rest));
+    }
     match record.split_at_checked(size_of::<Head>()) {
         Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),
         None => fail!(Internal, "an active message of {} bytes", record.len()),
@@ -146,6 +180,19 @@ mod tests {
         let (from, rest) = source(rest).unwrap();
         assert_eq!((from.address, from.token), (5, 6));
         assert_eq!(header(&read, rest).unwrap(), (&b"abc"[..], &b"data"[..]));
+    }
+
+    #[test]
+    fn brief_heads_stand_for_whole_ones() {
+        let brief = Brief::message(HandlerId(0xfedc), 255, 70_000).unwrap();
+        let mut record = bytemuck::bytes_of(&brief).to_vec();
+        record.extend(b"rest");
+        let (head, rest) = split(&record).unwrap();
+        assert_eq!(head, Head::message(Kind::Whole, HandlerId(0xfedc), 255, 70_000, 0));
+        assert_eq!(rest, b"rest");
+        assert!(Brief::message(HandlerId(0), 256, 0).is_none());
+        assert!(Brief::message(HandlerId(0), 0, 1 << 32).is_none());
+        assert!(Head::new(Kind::Whole).kind != BRIEF && split(&record[..7]).is_err());
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! pulled. The token that names the call travels as the word of the message. An answer
 //! goes by the token of its request: 16 bytes of head, then the output, or a handle.
 //! Whatever has been pulled is released by the token in the answer's head. A request
-//! without an input, and its answer, are short enough for a cell of the node's rings.
+//! without an input, and its answer, are short enough for a cell of the node's rings, with
+//! a checksum too.
 //!
 //! Request: magic (1), version (1), flags (1), checksum method (1), function (4), a second
 //! hash of its name (4), a hash of these 12 bytes (4). Answer: magic (2),
