@@ -135,7 +135,7 @@ impl Origin {
         let class = self.class();
         class.check_open()?;
         class.na.shared.attend()?;
-        let (target, function, token) = {
+        let (target, request) = {
             let mut state = self.state.lock();
             state.check_free()?;
             // Without an answer nothing is awaited.
@@ -144,11 +144,13 @@ impl Origin {
             state.phase = Phase::Flying;
             (state.untold, state.then) = (then.is_some(), then);
             self.done.store(false, Ordering::Release);
-            (state.target, state.function.clone(), state.token)
+            let Function { id, check, .. } = *state.function;
+            let (token, method) = (state.token, class.method);
+            (state.target, Request { id, check, method, token, quiet, long: false })
         };
+        let token = request.token;
         let room = class.na.shared.max_unexpected();
-        let sent =
-            with_scratch(room, |buffer| self.send(target, (&function, token), buffer, encode));
+        let sent = with_scratch(room, |buffer| self.send(target, request, buffer, encode));
         let Sent { own, answered } = match sent {
             Ok(sent) => sent,
             Err(failure) => {
@@ -172,29 +174,21 @@ impl Origin {
         Ok(())
     }
 
-    /// Sends the request; one to this process is not sent. The token is 0 where no answer
+    /// Sends the request; one to this process is not sent. Its token is 0 where no answer
     /// is awaited.
     fn send(
         self: &Arc<Origin>,
         target: Address,
-        (function, token): (&Arc<Function>, u64),
+        mut request: Request,
         buffer: &mut [u8],
         encode: impl Encode,
     ) -> Result<Sent> {
         let class = self.class();
         let encoded = encode(&mut buffer[REQUEST..], class.method)?;
-        let quiet = token == 0;
-        let mut request = Request {
-            id: function.id,
-            check: function.check,
-            method: class.method,
-            token,
-            quiet,
-            long: false,
-        };
+        let Request { token, quiet, .. } = request;
         if target.peer == Peer::Own {
             let body = Body::own(encoded, &buffer[REQUEST..]);
-            let call = Target::new(&self.context, function.clone(), target, &request, body);
+            let call = Target::new(&self.context, self.function(), target, &request, body);
             return Ok(Sent { own: Some(call), answered: !quiet });
         }
         let (len, kept) = match encoded {

@@ -137,13 +137,8 @@ pub(crate) fn until(
             engine.attend(); // who polls in a loop need not wait to be one who waits
         }
         // MPI may need more than one call to bring a message up.
-        for _ in 0..2 {
-            class.poll()?;
-            if done()? {
-                return Ok(true);
-            }
-        }
-        return Ok(false);
+        let _ = class.poll()? || class.poll()?;
+        return done();
     }
     let engine = class.engine();
     let news = &class.news;
