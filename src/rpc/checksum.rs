@@ -61,15 +61,67 @@ impl Method {
             Method::Crc64 => 8,
         }
     }
+
+    fn crc(self) -> Option<CrcAlgorithm> {
+        match self {
+            Method::Crc16 => Some(CrcAlgorithm::Crc16T10Dif),
+            Method::Crc32c => Some(CrcAlgorithm::Crc32Iscsi),
+            Method::Crc64 => Some(CrcAlgorithm::Crc64Xz),
+            Method::Adler32 | Method::None => None,
+        }
+    }
+
+    /// The value over all of `bytes`.
+    pub fn sum(self, bytes: &[u8]) -> u64 {
+        let mut sum = Checksum::new(self);
+        sum.update(bytes);
+        sum.value()
+    }
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a box costs more than the copy")]
 enum State {
     None,
-    /// No digest before the first byte: calls without parameters need none.
-    Crc(CrcAlgorithm, Option<Digest>),
+    Crc(CrcAlgorithm, Crc),
     Adler(Adler32),
+}
+
+/// A digest is large and slow to make, and parameters are mostly gone over once, at their
+/// end.
+#[derive(Debug)]
+enum Crc {
+    /// The value so far, of bytes that came at once; zero over nothing.
+    Value(u64),
+    /// There came more.
+    Digest(Box<Digest>),
+}
+
+impl Crc {
+    fn update(&mut self, algorithm: CrcAlgorithm, bytes: &[u8]) {
+        match self {
+            Crc::Value(0) => *self = Crc::Value(crc_fast::checksum(algorithm, bytes)),
+            Crc::Value(value) => {
+                // A value is the state of the division, inverted where the definition
+                // says so.
+                let inverted = match algorithm {
+                    CrcAlgorithm::Crc32Iscsi => u64::from(u32::MAX),
+                    CrcAlgorithm::Crc64Xz => u64::MAX,
+                    _ => 0,
+                };
+                let mut digest = Digest::new_with_init_state(algorithm, *value ^ inverted);
+                digest.update(bytes);
+                *self = Crc::Digest(Box::new(digest));
+            }
+            Crc::Digest(digest) => digest.update(bytes),
+        }
+    }
+
+    fn value(&self) -> u64 {
+        match self {
+            Crc::Value(value) => *value,
+            Crc::Digest(digest) => digest.finalize(),
+        }
+    }
 }
 
 /// A checksum that accumulates.
@@ -82,13 +134,10 @@ pub struct Checksum {
 impl Checksum {
     /// Of nothing yet.
     pub fn new(method: Method) -> Checksum {
-        let crc = |algorithm| State::Crc(algorithm, None);
-        let state = match method {
-            Method::None => State::None,
-            Method::Crc16 => crc(CrcAlgorithm::Crc16T10Dif),
-            Method::Crc32c => crc(CrcAlgorithm::Crc32Iscsi),
-            Method::Crc64 => crc(CrcAlgorithm::Crc64Xz),
-            Method::Adler32 => State::Adler(Adler32::new()),
+        let state = match method.crc() {
+            Some(algorithm) => State::Crc(algorithm, Crc::Value(0)),
+            None if method == Method::Adler32 => State::Adler(Adler32::new()),
+            None => State::None,
         };
         Checksum { method, state }
     }
@@ -103,9 +152,7 @@ impl Checksum {
         match &mut self.state {
             State::None => {}
             State::Crc(..) if bytes.is_empty() => {}
-            State::Crc(algorithm, digest) => {
-                digest.get_or_insert_with(|| Digest::new(*algorithm)).update(bytes);
-            }
+            State::Crc(algorithm, crc) => crc.update(*algorithm, bytes),
             State::Adler(sum) => sum.write_slice(bytes),
         }
     }
@@ -114,7 +161,7 @@ impl Checksum {
     pub fn reset(&mut self) {
         match &mut self.state {
             State::None => {}
-            State::Crc(_, digest) => *digest = None,
+            State::Crc(_, crc) => *crc = Crc::Value(0),
             State::Adler(sum) => *sum = Adler32::new(),
         }
     }
@@ -123,8 +170,7 @@ impl Checksum {
     pub fn value(&self) -> u64 {
         match &self.state {
             State::None => 0,
-            // All of them are zero over nothing.
-            State::Crc(_, digest) => digest.as_ref().map_or(0, Digest::finalize),
+            State::Crc(_, crc) => crc.value(),
             State::Adler(sum) => u64::from(sum.checksum()),
         }
     }
@@ -141,26 +187,20 @@ mod tests {
 
     const DIGITS: &[u8] = b"123456789";
 
-    fn of(method: Method, bytes: &[u8]) -> u64 {
-        let mut sum = Checksum::new(method);
-        sum.update(bytes);
-        sum.value()
-    }
-
     #[test]
     fn values_of_the_definitions() {
-        assert_eq!(of(Method::Crc16, DIGITS), 0xd0db);
-        assert_eq!(of(Method::Crc32c, DIGITS), 0xe306_9283);
-        assert_eq!(of(Method::Crc64, DIGITS), 0x995d_c9bb_df19_39fa);
-        assert_eq!(of(Method::Adler32, DIGITS), 0x091e_01de);
-        assert_eq!(of(Method::None, DIGITS), 0);
+        assert_eq!(Method::Crc16.sum(DIGITS), 0xd0db);
+        assert_eq!(Method::Crc32c.sum(DIGITS), 0xe306_9283);
+        assert_eq!(Method::Crc64.sum(DIGITS), 0x995d_c9bb_df19_39fa);
+        assert_eq!(Method::Adler32.sum(DIGITS), 0x091e_01de);
+        assert_eq!(Method::None.sum(DIGITS), 0);
     }
 
     #[test]
     fn pieces_make_the_whole() {
         let bytes: Vec<u8> = (0..5000u32).map(|i| (i * 31 % 251) as u8).collect();
         for method in Method::ALL {
-            let whole = of(method, &bytes);
+            let whole = method.sum(&bytes);
             let mut sum = Checksum::new(method);
             for round in 0..2 {
                 for piece in bytes.chunks(1 + 37 * (round + 1)) {
@@ -170,7 +210,7 @@ mod tests {
                 assert_eq!(sum.value(), whole, "{}", method.name());
                 sum.reset();
             }
-            assert_eq!(sum.value(), of(method, &[]));
+            assert_eq!(sum.value(), method.sum(&[]));
         }
     }
 
@@ -178,10 +218,10 @@ mod tests {
     fn any_bit_matters() {
         let mut bytes = vec![0x5a_u8; 333];
         for method in Method::ALL.into_iter().filter(|&m| m != Method::None) {
-            let whole = of(method, &bytes);
+            let whole = method.sum(&bytes);
             for bit in 0..bytes.len() * 8 {
                 bytes[bit / 8] ^= 1 << (bit % 8);
-                assert_ne!(of(method, &bytes), whole, "{} bit {bit}", method.name());
+                assert_ne!(method.sum(&bytes), whole, "{} bit {bit}", method.name());
                 bytes[bit / 8] ^= 1 << (bit % 8);
             }
         }
@@ -194,9 +234,9 @@ mod tests {
             (Method::Crc32c, CrcAlgorithm::Crc32Iscsi),
             (Method::Crc64, CrcAlgorithm::Crc64Xz),
         ] {
-            assert_eq!(of(method, &[]), Digest::new(algorithm).finalize(), "{}", method.name());
+            assert_eq!(method.sum(&[]), crc_fast::checksum(algorithm, &[]), "{}", method.name());
         }
-        assert_eq!(of(Method::Adler32, &[]), 1);
+        assert_eq!(Method::Adler32.sum(&[]), 1);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use super::{Access, LIVE, Mem, PROCESS, Run, measure};
 use crate::memory::lent::Loan;
-use crate::rpc::checksum::{Checksum, Method};
+use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::wire::number;
 use std::sync::atomic::AtomicBool;
@@ -47,9 +47,7 @@ impl Mem {
             bytes.extend((run.address as u64).to_le_bytes());
             bytes.extend((run.len as u64).to_le_bytes());
         }
-        let mut sum = Checksum::new(Method::Crc64);
-        sum.update(&bytes);
-        bytes.extend(sum.bytes());
+        bytes.extend(Method::Crc64.sum(&bytes).to_le_bytes());
         bytes
     }
 
@@ -78,9 +76,7 @@ impl Mem {
                 bytes.len()
             );
         };
-        let mut sum = Checksum::new(Method::Crc64);
-        sum.update(&bytes[..end]);
-        if sum.value() != long(end) {
+        if Method::Crc64.sum(&bytes[..end]) != long(end) {
             refuse!(CHECKSUM_ERROR, "the memory handle is damaged: its checksum differs");
         }
         let Ok(access) = Access::from_flags(u64::from(word(4) & !IS_LENT)) else {
