@@ -2,17 +2,28 @@
 //!
 //! Completion handlers that are not to run inline wait in a queue and run in the
 //! order of arrival on one thread, started with the first of them. They may wait
-//! and communicate: the thread is to the engine like any thread of the program.
-//! Where MPI's thread level forbids that, they run on whichever thread makes
-//! progress outside of handlers.
+//! and communicate: the thread is to the engine like any thread of the program, but
+//! for MPI, which it calls only at MPI_THREAD_MULTIPLE ([`on_completion_thread`]).
+//! Where a wait needs MPI and its thread level forbids that, they run on whichever
+//! thread makes progress outside of handlers.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Engine;
 use parking_lot::{Condvar, Mutex};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+
+thread_local! {
+    static IS_OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is one of completion handlers.
+pub fn on_completion_thread() -> bool {
+    IS_OURS.get()
+}
 
 /// Something to run.
 pub type Job = Box<dyn FnOnce(&Engine) + Send>;
@@ -108,6 +119,7 @@ impl Later {
 
 fn run(shared: &(Mutex<Queue>, Condvar), engine: &Weak<Engine>) {
     crate::progress::quiet_signals();
+    IS_OURS.set(true);
     let (queue, changed) = shared;
     loop {
         let job = {

@@ -260,7 +260,7 @@ impl Progress for Engine {
             None => {
                 // The host's own messages may need this rank: a call of ours is to
                 // make progress for them as MPI's blocking calls do.
-                if polls.is_multiple_of(POKE_EVERY) {
+                if polls.is_multiple_of(POKE_EVERY) && self.may_call_mpi() {
                     p2p::poke(&*self.world.comm()?)?;
                 }
                 Ok(busy)

@@ -62,6 +62,8 @@ pub struct Engine {
     looks: AtomicU32,
     /// There are messages, but no thread that serves them.
     threadless: AtomicBool,
+    /// The engine ends, and its threads have ended or are about to.
+    alone: AtomicBool,
     spin: u32,
     thread: Mutex<Option<ProgressThread>>,
     watchdog: Mutex<Option<Watchdog>>,
@@ -302,7 +304,14 @@ impl Engine {
 
     /// Whether threads of the engine may call MPI, or need not.
     pub(crate) fn may_use_threads(&self) -> bool {
-        self.level == ThreadLevel::Multiple || self.messenger.is_none()
+        let allowed = self.level == ThreadLevel::Multiple || self.messenger.is_none();
+        allowed && !self.alone.load(Ordering::Relaxed)
+    }
+
+    /// Whether the calling thread may call MPI: one of the program may, by its calls of
+    /// ours, but no other thread unless MPI allows any.
+    pub(crate) fn may_call_mpi(&self) -> bool {
+        self.level == ThreadLevel::Multiple || !crate::am::later::on_completion_thread()
     }
 
     pub(crate) fn waiters(&self) -> &AtomicU32 {

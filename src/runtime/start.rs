@@ -98,6 +98,7 @@ impl Engine {
             polls: AtomicU32::new(0),
             looks: AtomicU32::new(0),
             threadless: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
             // Polling longer is of use only with a core for every rank.
             spin: if on_node > cores { config.spin.min(20) } else { config.spin },
             thread: Mutex::new(None),
@@ -206,13 +207,7 @@ impl Engine {
         }
         // Nobody asks for anything any more, but confirmations may be under way.
         self.barrier_of(&self.world)?;
-        if let Some(am) = self.am.get() {
-            am.stop();
-        }
-        if let Some(thread) = self.thread.lock().take() {
-            self.watched.store(false, Ordering::Relaxed);
-            thread.stop(self);
-        }
+        self.stop_threads();
         self.drain_messages()?;
         self.types.clear();
         for group in groups.iter().rev() {
@@ -221,6 +216,19 @@ impl Engine {
         let freed = self.free_messenger();
         drop(self.watchdog.lock().take());
         freed
+    }
+
+    /// Ends the engine's own threads, when the completion handlers that wait have run. What
+    /// they did falls to those who wait, in the calls that follow.
+    fn stop_threads(&self) {
+        self.alone.store(true, Ordering::Relaxed);
+        if let Some(am) = self.am.get() {
+            am.stop();
+        }
+        if let Some(thread) = self.thread.lock().take() {
+            self.watched.store(false, Ordering::Relaxed);
+            thread.stop(self);
+        }
     }
 
     /// Takes in what is under way before the communicators go.
@@ -256,6 +264,9 @@ fn host_finalizes() {
     let Some(engine) = OWNER.lock().clone() else {
         return;
     };
+    // MPICH behaves as if there were one thread from the beginning of MPI_Finalize on: no
+    // other may call it while this one does.
+    engine.stop_threads();
     if let Err(error) = engine.close() {
         log::error!("closing before MPI_Finalize: {error}");
     }

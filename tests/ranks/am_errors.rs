@@ -2,12 +2,15 @@
 
 use crate::am::{Runs, register, unregister};
 use crate::child::{self, Ctx, step};
-use portolan::am::{Accept, Arrival, Data, Handler, HandlerId, MAX_HEADER, Signals};
+use portolan::am::{
+    Accept, Arrival, Data, Destination, Handler, HandlerId, MAX_HEADER, Signals, Then,
+};
 use portolan::error::{ErrorKind, Result};
 use portolan::mpi::init::ThreadLevel;
 use portolan::runtime::Engine;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 fn nothing(_: &Engine, _: &Arrival<'_>) -> Result<Accept> {
     Ok(Accept::DONE)
@@ -120,5 +123,36 @@ pub fn lives() {
         Engine::stop().expect("stop");
         assert_eq!(hits.load(Ordering::Relaxed), all);
     }
+    child::host_finalize();
+}
+
+/// Waits briefly again and again: such waits poll most.
+fn wait_often(engine: &Engine) {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(1) {
+        let now = Instant::now();
+        let over = || Ok(now.elapsed() > Duration::from_micros(500));
+        engine.wait_until(&|| "the time".into(), over).expect("wait");
+    }
+}
+
+/// Below MPI_THREAD_MULTIPLE a completion handler that waits leaves MPI to the program's
+/// thread, which waits meanwhile.
+pub fn later_below_multiple() {
+    let level = child::host_init(ThreadLevel::Single);
+    assert!(level < ThreadLevel::Multiple, "the level is {level:?}");
+    let engine = child::start();
+    let handler = |_: &Engine, _: &Arrival<'_>| {
+        let wait = |engine: &Engine, _| wait_often(engine);
+        Ok(Accept { to: Destination::Taken, then: Then::Later(Box::new(wait)) })
+    };
+    let handler: Arc<dyn Handler> = Arc::new(Runs(handler));
+    let ids = engine.register_handlers(vec![("waits".into(), handler)]).expect("register");
+    engine.send_message(engine.rank(), ids[0], &[], &[]).expect("send");
+    step("later_below_multiple: both threads wait");
+    wait_often(&engine);
+    engine.quiesce().expect("quiesce");
+    drop(engine);
+    Engine::stop().expect("stop");
     child::host_finalize();
 }

@@ -4,7 +4,7 @@
 //! and ends all ranks, because a rank that only returned would leave the others
 //! waiting. So would a job of the wrong size, which is checked first.
 
-use crate::{cases, job};
+use crate::{alone, cases, job};
 use bytemuck::Pod;
 use mpi::ffi;
 use parking_lot::Mutex;
@@ -232,7 +232,7 @@ pub fn refused<T>(kind: ErrorKind, what: &str, result: Result<T>) -> String {
 pub fn main(spec: &str) -> ExitCode {
     set_up();
     if let Some(name) = spec.strip_prefix("alone:") {
-        let alone = cases::ALONE.iter().find(|a| a.name == name).expect("a known launch");
+        let alone = alone::ALONE.iter().find(|a| a.name == name).expect("a known launch");
         (alone.run)();
         step("exit");
         return ExitCode::SUCCESS;

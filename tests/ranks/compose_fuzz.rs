@@ -1,7 +1,7 @@
 //! Stored compositions with changed bodies, whose checksums are right: loading them gives a
 //! composition or an error, never more.
 
-use crate::child::{Ctx, own, step};
+use crate::child::{self, Ctx, own, step};
 use crate::rng::Rng;
 use portolan::compose::{Composer, Composition, file};
 use std::fs;
@@ -32,7 +32,7 @@ fn damage(rng: &mut Rng, body: &mut Vec<u8>) {
 /// Every kind of composition, stored, damaged and loaded.
 pub fn damaged(ctx: &Ctx) {
     let engine = &*ctx.engine;
-    let dir = std::env::temp_dir().join(format!("portolan-fuzz-{}", std::process::id()));
+    let dir = child::directory().join(format!("compose_fuzz.{}", ctx.me));
     fs::create_dir_all(&dir).expect("a directory");
     let composer = Composer::with_directory(dir.to_str().expect("a path"));
     let segment = ctx.allocate(8192);

@@ -9,7 +9,8 @@
 //! all of it. `PORTOLAN_MPIEXEC` is the launcher with its flags. `--hosts 2,1`, once or
 //! more often, runs another matrix instead, with so many ranks on each of several hosts.
 
-use crate::cases::{self, Alone, Check, Config, End};
+use crate::alone::{ALONE, Alone, End};
+use crate::cases::{self, Check, Config};
 use crate::hosts::{self, Layout};
 use crate::job::{self, Ended, Job};
 use crate::soak;
@@ -127,7 +128,7 @@ pub fn main() -> ExitCode {
     if args.list {
         if !args.ignored {
             let checks = cases::CHECKS.iter().map(|c| c.name);
-            for name in checks.chain(cases::ALONE.iter().map(|a| a.name)) {
+            for name in checks.chain(ALONE.iter().map(|a| a.name)) {
                 println!("{name}: test");
             }
         }
@@ -172,7 +173,7 @@ pub fn main() -> ExitCode {
                 driver.batch(config, n, None);
             }
         }
-        for alone in cases::ALONE {
+        for alone in ALONE {
             driver.alone(alone, None);
         }
     }
@@ -180,7 +181,7 @@ pub fn main() -> ExitCode {
         for config in hosts::CONFIGS.iter().filter(|c| layout.wants(c.label)) {
             driver.batch(config, layout.ranks(), Some(&layout));
         }
-        for alone in cases::ALONE.iter().filter(|a| layout.takes(a)) {
+        for alone in ALONE.iter().filter(|a| layout.takes(a)) {
             driver.alone(alone, Some(&layout));
         }
     }

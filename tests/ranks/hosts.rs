@@ -7,7 +7,8 @@
 //! rank says about itself does not name it here: its environment does. The cluster's
 //! head, where this driver then runs, sees the processes of all hosts.
 
-use crate::cases::{Alone, Config, End};
+use crate::alone::{Alone, End};
+use crate::cases::Config;
 use crate::job::DIR;
 use portolan::mpi::Flavour;
 use std::fs;

@@ -10,12 +10,14 @@
 //! | [`driver`] | arguments, the matrix of launches, what is printed |
 //! | [`job`] | one launch: its deadline, its end, where its ranks stood |
 //! | [`hosts`] | launches on several hosts, and the processes of a launch |
-//! | [`cases`] | the tables: configurations, checks, launches of a single check |
+//! | [`cases`] | the tables: configurations and checks |
+//! | [`alone`] | the table of launches of a single check |
 //! | [`child`] | a rank: start, the checks, failure |
 //! | the others | the checks, by subject |
 //!
 //! A failed random check prints its seed; `PORTOLAN_TEST_SEED` runs it again.
 
+mod alone;
 mod am;
 mod am_errors;
 mod am_items;

@@ -1,0 +1,388 @@
+//! The table of launches of a single check: those that the engine must not survive, that
+//! need a configuration of their own, or that take long.
+
+use crate::{
+    am_errors, am_typed_errors, compose_life, driver, flood, large, lifecycle, limits, soak,
+    watchdog,
+};
+
+/// How a launch has to end.
+#[derive(Debug)]
+pub enum End {
+    /// With success.
+    Well,
+    /// With success, and these texts in the output.
+    Says(&'static [&'static str]),
+    /// With failure, and these texts in the output.
+    Fails(&'static [&'static str]),
+    /// Not at all before its deadline, with these texts in the output.
+    Hangs(&'static [&'static str]),
+}
+
+/// A launch of its own: the check starts the engine, or expects that it cannot.
+#[derive(Debug)]
+pub struct Alone {
+    /// Its name.
+    pub name: &'static str,
+    /// What is printed about its configuration.
+    pub label: &'static str,
+    /// The number of ranks.
+    pub ranks: usize,
+    /// The environment.
+    pub env: &'static [(&'static str, &'static str)],
+    /// Deadline in seconds.
+    pub seconds: u64,
+    /// Whether it belongs to a quick run.
+    pub quick: bool,
+    /// Whether the other MPI's launcher is used.
+    pub other_mpi: bool,
+    /// What it has to say is known on one node only: who is missing at a barrier, which
+    /// between nodes is MPI's.
+    pub one_node: bool,
+    /// A shell line around the launcher.
+    pub wrap: Option<&'static str>,
+    /// Why it cannot run here.
+    pub skip: fn() -> Option<String>,
+    /// How it has to end.
+    pub end: End,
+    /// What each rank does.
+    pub run: fn(),
+}
+
+fn never() -> Option<String> {
+    None
+}
+
+fn no_other_mpi() -> Option<String> {
+    driver::other_launcher().is_none().then(|| "only one MPI is installed".into())
+}
+
+const ALONE_BASE: Alone = Alone {
+    name: "",
+    label: "",
+    ranks: 2,
+    env: &[],
+    seconds: 60,
+    quick: true,
+    other_mpi: false,
+    one_node: false,
+    wrap: None,
+    skip: never,
+    end: End::Well,
+    run: lifecycle::start_and_stop,
+};
+
+const RMA: &[(&str, &str)] = &[("PORTOLAN_PATH", "rma")];
+const MESSAGE: &[(&str, &str)] = &[("PORTOLAN_PATH", "message")];
+
+/// All launches of a single check. Names are unique.
+pub const ALONE: &[Alone] = &[
+    Alone { name: "own_mpi", label: "default", run: lifecycle::own_mpi, ..ALONE_BASE },
+    Alone { name: "restart", label: "default", run: lifecycle::restart, ..ALONE_BASE },
+    Alone {
+        name: "restart_message",
+        label: "path=message",
+        env: MESSAGE,
+        run: lifecycle::restart,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "restart_rma",
+        label: "path=rma",
+        env: RMA,
+        quick: false,
+        run: lifecycle::restart,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "host_finalizes",
+        label: "default",
+        run: lifecycle::host_finalizes,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "host_finalizes_message",
+        label: "path=message",
+        env: MESSAGE,
+        quick: false,
+        run: lifecycle::host_finalizes,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "host_finalizes_rma",
+        label: "path=rma",
+        env: RMA,
+        quick: false,
+        run: lifecycle::host_finalizes,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "raised_level",
+        label: "host asks for single",
+        run: lifecycle::raised,
+        ..ALONE_BASE
+    },
+    Alone { name: "compose_typed", label: "default", run: compose_life::typed, ..ALONE_BASE },
+    Alone {
+        name: "compose_typed_message",
+        label: "path=message",
+        ranks: 3,
+        env: MESSAGE,
+        run: compose_life::typed,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "part_of_world",
+        label: "default",
+        ranks: 3,
+        run: lifecycle::part_of_world,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "bad_variable",
+        label: "path=tcp",
+        env: &[("PORTOLAN_PATH", "tcp")],
+        end: End::Fails(&[
+            "PORTOLAN_PATH=tcp",
+            "expected auto, direct, direct+rma, rma or message",
+        ]),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "direct_between_nodes",
+        label: "path=direct node_size=1",
+        env: &[("PORTOLAN_PATH", "direct"), ("PORTOLAN_NODE_SIZE", "1")],
+        end: End::Fails(&["PORTOLAN_PATH=direct", "2 nodes"]),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "atomics_without_windows",
+        label: "path=message atomics=mpi",
+        env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_ATOMICS", "mpi")],
+        end: End::Fails(&["PORTOLAN_ATOMICS=mpi", "PORTOLAN_PATH=message"]),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "wrong_launcher",
+        label: "launcher of the other MPI",
+        other_mpi: true,
+        skip: no_other_mpi,
+        end: End::Fails(&["was started by the mpiexec of", "2 jobs of"]),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "a_failed_rank_ends_all",
+        label: "default",
+        end: End::Fails(&["rank 1 FAILED in step 'on purpose'"]),
+        run: lifecycle::fail_on_purpose,
+        ..ALONE_BASE
+    },
+    Alone { name: "am_lives", label: "default", run: am_errors::lives, ..ALONE_BASE },
+    Alone {
+        name: "am_lives_mpi",
+        label: "am=mpi",
+        env: &[("PORTOLAN_AM", "mpi")],
+        ranks: 3,
+        run: am_errors::lives,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "later_below_multiple",
+        label: "level=single",
+        one_node: true,
+        env: &[("PORTOLAN_RAISE_THREAD_LEVEL", "0")],
+        run: am_errors::later_below_multiple,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "a_handler_panics",
+        label: "default",
+        end: End::Fails(&["the handler the unlucky one panicked", "thirteen"]),
+        run: am_errors::panics,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "a_handler_fails",
+        label: "am=mpi",
+        env: &[("PORTOLAN_AM", "mpi")],
+        end: End::Fails(&["the handler the refusing one failed"]),
+        run: am_errors::fails,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "flight",
+        label: "path=message am=mpi small flight",
+        env: &[
+            ("PORTOLAN_PATH", "message"),
+            ("PORTOLAN_AM", "mpi"),
+            ("PORTOLAN_FLIGHT_BYTES", "64K"),
+        ],
+        seconds: 20,
+        run: flood::flight,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog",
+        label: "a rank that never comes",
+        env: &[("PORTOLAN_WATCHDOG", "1"), ("PORTOLAN_PATH", "message")],
+        seconds: 5,
+        end: End::Hangs(&["has waited", "barrier"]),
+        run: lifecycle::hang_on_purpose,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_ends",
+        one_node: true,
+        label: "a rank that never comes",
+        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
+        seconds: 20,
+        end: End::Fails(&[" has waited 0.", "without rank 1", "PORTOLAN_WATCHDOG_ABORT"]),
+        run: lifecycle::hang_on_purpose,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_mutex",
+        label: "a rank that keeps a mutex",
+        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
+        seconds: 20,
+        end: End::Fails(&[" has waited 0.", "mutex 0 of rank 0, which rank 1 holds"]),
+        run: watchdog::held_mutex,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_stopped",
+        label: "path=message a rank that is stopped",
+        env: &[
+            ("PORTOLAN_PATH", "message"),
+            ("PORTOLAN_WATCHDOG", "0.5"),
+            ("PORTOLAN_WATCHDOG_ABORT", "1.5"),
+        ],
+        seconds: 20,
+        end: End::Fails(&[" has waited 0.", "Get with rank 1", "requests", "the job ends"]),
+        run: watchdog::stopped_peer,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_asked",
+        one_node: true,
+        label: "SIGUSR1",
+        seconds: 20,
+        end: End::Says(&[
+            "[1] waits in no call of the library (asked by SIGUSR1)",
+            "without rank 1 (asked by SIGUSR1)",
+        ]),
+        run: watchdog::asked,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_patient",
+        label: "path=message a wait that serves others",
+        env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_WATCHDOG_ABORT", "3")],
+        seconds: 30,
+        run: watchdog::served_meanwhile,
+        ..ALONE_BASE
+    },
+    Alone { name: "soak", label: "default", ranks: 3, quick: false, run: soak::soak, ..ALONE_BASE },
+    Alone {
+        name: "soak_message",
+        label: "path=message",
+        ranks: 3,
+        env: MESSAGE,
+        quick: false,
+        run: soak::soak,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "soak_nodes",
+        label: "node_size=2",
+        ranks: 4,
+        env: &[("PORTOLAN_NODE_SIZE", "2")],
+        quick: false,
+        run: soak::soak,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "no_shm_dir",
+        label: "shm_dir is missing",
+        env: &[("PORTOLAN_SHM_DIR", "/nonexistent/directory")],
+        run: limits::no_directory,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "small_shm",
+        label: "shm_dir of 16 MiB",
+        wrap: Some(limits::WITH_SMALL_DIR),
+        skip: limits::cannot_mount,
+        run: limits::small_directory,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "small_shm_nodes",
+        label: "shm_dir of 16 MiB node_size=1",
+        ranks: 3,
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        wrap: Some(limits::WITH_SMALL_DIR),
+        skip: limits::cannot_mount,
+        quick: false,
+        run: limits::small_directory,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "large_direct",
+        label: "default",
+        seconds: 120,
+        quick: false,
+        skip: large::no_room,
+        run: large::large,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "large_message",
+        label: "path=message",
+        env: MESSAGE,
+        seconds: 120,
+        quick: false,
+        skip: large::no_room,
+        run: large::large,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "large_rma",
+        label: "path=rma",
+        env: RMA,
+        seconds: 120,
+        quick: false,
+        skip: large::no_room,
+        run: large::large,
+        ..ALONE_BASE
+    },
+    Alone { name: "typed_life", label: "default", run: am_typed_errors::whole_life, ..ALONE_BASE },
+    Alone {
+        name: "typed_panic",
+        label: "a handler panics",
+        end: End::Fails(&["rank 1 in the handler", "am_typed_errors::Panics", "on purpose"]),
+        run: am_typed_errors::panics,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "typed_panic_blocking",
+        label: "a blocking handler panics",
+        end: End::Fails(&["rank 1 in the handler", "am_typed_errors::Panics", "on purpose"]),
+        run: am_typed_errors::panics_blocking,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "typed_no_state",
+        label: "a handler asks for a state",
+        end: End::Fails(&["am_typed_errors::Stateless asks for the state", "am_typed::Seen"]),
+        run: am_typed_errors::no_state,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "typed_unreadable",
+        label: "a message that cannot be read",
+        end: End::Fails(&["am_typed_errors::Forged failed", "from rank 0 are no"]),
+        run: am_typed_errors::unreadable,
+        ..ALONE_BASE
+    },
+];
