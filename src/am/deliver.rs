@@ -53,8 +53,8 @@ struct Stream {
 pub struct Work {
     reads: Vec<Read>,
     streams: Vec<Stream>,
-    /// Landings of data that comes in pieces, and how much of it has come.
-    pieces: HashMap<u64, (Landing, usize, u64)>,
+    /// Data that was asked for in pieces, by its landing, and the origin's name for it.
+    pieces: HashMap<u64, (Coming, u64)>,
     /// By ring: the message whose data comes in the records that follow.
     coming: HashMap<usize, Coming>,
     last_landing: u64,
@@ -133,18 +133,23 @@ impl Am {
             Kind::Long => {
                 let (source, rest) = wire::source(rest)?;
                 let (header, _) = wire::header(&head, rest)?;
-                let landing = self.arrive(engine, origin, &head, header)?;
+                let crosses = self.may_cross(engine, index);
+                let landing = match crosses {
+                    true => self.arrive(engine, origin, &head, header)?,
+                    false => self.arrive_open(engine, origin, &head, header)?,
+                };
                 if landing.len == 0 {
                     self.left(engine, origin, source)?;
                     return self.finish(engine, landing);
                 }
-                if self.may_cross(engine, index) {
+                if crosses {
                     work.reads.push(Read { landing, index, source, done: 0 });
                     return Ok(());
                 }
                 work.last_landing += 1;
                 let name = work.last_landing;
-                work.pieces.insert(name, (landing, 0, source.token));
+                let coming = Coming::new(landing, head.len as usize);
+                work.pieces.insert(name, (coming, source.token));
                 let head = Head { token: name, len: head.len, ..Head::new(Kind::Pull) };
                 let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)];
                 self.send_record(engine, origin, &parts)
@@ -195,24 +200,22 @@ impl Am {
         head: &Head,
         bytes: &[u8],
     ) -> Result<()> {
-        let Some((landing, come, token)) = work.pieces.get_mut(&head.token) else {
+        let Some((coming, _)) = work.pieces.get_mut(&head.token) else {
             fail!(Internal, "rank {origin} sent a piece of a message that is not expected");
         };
-        let offset = head.len as usize;
-        if landing.len.checked_sub(offset).is_none_or(|room| room < bytes.len()) {
-            fail!(Internal, "rank {origin} sent a piece that leaves its message");
+        if head.len != coming.come() as u64 {
+            fail!(
+                Internal,
+                "rank {origin} sent the piece at {}, not that at {}",
+                head.len,
+                coming.come()
+            );
         }
-        // SAFETY: the piece lies in the place that the handler gave.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), landing.to.add(offset), bytes.len())
-        };
-        *come += bytes.len();
-        if *come == landing.len {
-            let source = Source { address: 0, token: *token };
-            if let Some((landing, ..)) = work.pieces.remove(&head.token) {
-                self.finish(engine, landing)?;
-            }
-            self.left(engine, origin, source)?;
+        if coming.take(bytes)?
+            && let Some((coming, token)) = work.pieces.remove(&head.token)
+        {
+            self.finish(engine, coming.whole())?;
+            self.left(engine, origin, Source { address: 0, token })?;
         }
         Ok(())
     }

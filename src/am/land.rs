@@ -34,7 +34,7 @@ pub struct Landing {
 // gave it promised that it stays valid.
 unsafe impl Send for Landing {}
 
-/// A message whose data comes in the records that follow it.
+/// A message whose data comes in parts, in order.
 #[derive(Debug)]
 pub struct Coming {
     landing: Landing,
@@ -46,6 +46,11 @@ impl Coming {
     /// Nothing has come of `total` bytes.
     pub fn new(landing: Landing, total: usize) -> Coming {
         Coming { landing, total, come: 0 }
+    }
+
+    /// How many bytes have come.
+    pub fn come(&self) -> usize {
+        self.come
     }
 
     /// Puts the next bytes in their place. True where they were the last.
@@ -175,7 +180,7 @@ impl Am {
         Ok(landing)
     }
 
-    /// [`Am::arrive`] for data that a [`Coming`] takes: a buffer is left as it is.
+    /// [`Am::arrive`] for data that a [`Coming`] takes: a buffer is not filled before.
     pub(super) fn arrive_open(
         &self,
         engine: &Engine,
