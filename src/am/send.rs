@@ -6,7 +6,7 @@
 
 use super::node::PIECE;
 use super::state::{self, Am, Awaited, Local};
-use super::wire::{Brief, Head, Kind, Source};
+use super::wire::{Head, Kind, Source, Whole};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::error::{Result, fail};
 use crate::path::message::am::AM_EAGER;
@@ -76,14 +76,9 @@ impl Engine {
                     return Ok(());
                 }
             }
-            let how = (true, state::running().is_none());
-            if let Some(brief) = Brief::message(handler, header.len(), len) {
-                let parts = [bytemuck::bytes_of(&brief), header, bytes];
-                return node.send(self, index, &parts, how);
-            }
-            let head = Head::message(Kind::Whole, handler, header.len(), len, 0);
-            let parts = [bytemuck::bytes_of(&head), header, bytes];
-            return node.send(self, index, &parts, how);
+            let head = Whole::message(handler, header.len(), len, 0);
+            let parts = [head.bytes(), header, bytes];
+            return node.send(self, index, &parts, (true, state::running().is_none()));
         }
         let Signals { origin, completion } = signals;
         let token = match completion {
@@ -124,8 +119,8 @@ impl Engine {
         }
         let on_node = am.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
         if len <= on_node.map_or(AM_EAGER, |(node, _)| node.eager_limit()) {
-            let head = Head::message(Kind::Whole, handler, header.len(), len, token);
-            let parts = [bytemuck::bytes_of(&head), header, bytes];
+            let head = Whole::message(handler, header.len(), len, token);
+            let parts = [head.bytes(), header, bytes];
             match on_node {
                 Some((node, index)) => node.send(self, index, &parts, (true, may_wait))?,
                 None => {

@@ -63,9 +63,7 @@ pub struct Brief {
 }
 
 impl Brief {
-    /// Of a message whose lengths it can tell.
-    #[inline]
-    pub fn message(handler: HandlerId, header: usize, len: usize) -> Option<Brief> {
+    fn message(handler: HandlerId, header: usize, len: usize) -> Option<Brief> {
         let (header, len) = (header.try_into().ok()?, len.try_into().ok()?);
         Some(Brief { brief: BRIEF, header, handler: handler.0, len })
     }
@@ -73,6 +71,35 @@ impl Brief {
     fn head(self) -> Head {
         let Brief { header, handler, len, .. } = self;
         Head::message(Kind::Whole, HandlerId(handler), header.into(), len as usize, 0)
+    }
+}
+
+/// The head of a message with its data, as short as it can be.
+#[derive(Debug, Clone, Copy)]
+pub enum Whole {
+    /// Its lengths are small, and nobody awaits its completion.
+    Brief(Brief),
+    /// Any.
+    Head(Head),
+}
+
+impl Whole {
+    /// Of a message.
+    #[inline]
+    pub fn message(handler: HandlerId, header: usize, len: usize, token: u64) -> Whole {
+        match Brief::message(handler, header, len) {
+            Some(brief) if token == 0 => Whole::Brief(brief),
+            _ => Whole::Head(Head::message(Kind::Whole, handler, header, len, token)),
+        }
+    }
+
+    /// As it travels.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Whole::Brief(brief) => bytemuck::bytes_of(brief),
+            Whole::Head(head) => bytemuck::bytes_of(head),
+        }
     }
 }
 
@@ -184,15 +211,24 @@ mod tests {
 
     #[test]
     fn brief_heads_stand_for_whole_ones() {
-        let brief = Brief::message(HandlerId(0xfedc), 255, 70_000).unwrap();
-        let mut record = bytemuck::bytes_of(&brief).to_vec();
-        record.extend(b"rest");
-        let (head, rest) = split(&record).unwrap();
-        assert_eq!(head, Head::message(Kind::Whole, HandlerId(0xfedc), 255, 70_000, 0));
-        assert_eq!(rest, b"rest");
-        assert!(Brief::message(HandlerId(0), 256, 0).is_none());
-        assert!(Brief::message(HandlerId(0), 0, 1 << 32).is_none());
-        assert!(Head::new(Kind::Whole).kind != BRIEF && split(&record[..7]).is_err());
+        let id = HandlerId(0xfedc);
+        let (brief, whole) = (size_of::<Brief>(), size_of::<Head>());
+        for (header, len, token, size) in [
+            (255, 70_000, 0, brief),
+            (0, u32::MAX as usize, 0, brief),
+            (256, 0, 0, whole),
+            (0, 1 << 32, 0, whole),
+            (8, 8, 77, whole),
+        ] {
+            let mut record = Whole::message(id, header, len, token).bytes().to_vec();
+            assert_eq!(record.len(), size);
+            assert!(split(&record[..7]).is_err());
+            record.extend(b"rest");
+            let (head, rest) = split(&record).unwrap();
+            assert_eq!(head, Head::message(Kind::Whole, id, header, len, token));
+            assert_eq!(rest, b"rest");
+        }
+        assert!(Head { kind: BRIEF, ..Head::zeroed() }.kind().is_err());
     }
 
     #[test]

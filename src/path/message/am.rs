@@ -11,7 +11,7 @@
 //! next poll.
 
 use super::send::LONGEST;
-use super::wire::{Header, Kind};
+use super::wire::{AmHeader, Kind};
 use super::{Action, Core, Messenger, Waiting};
 use crate::am::land::Landing;
 use crate::am::{Signal, wire};
@@ -52,9 +52,8 @@ pub(super) fn needs_dispatcher(message: &[u8]) -> bool {
 impl Messenger {
     fn am_request(&self, kind: Kind, slot: u32, parts: &[&[u8]]) -> Vec<u8> {
         let size: usize = parts.iter().map(|p| p.len()).sum();
-        let mut buffer = self.buffer(size_of::<Header>() + size);
-        let mut header = Header::new(kind, 0);
-        header.slot = slot;
+        let header = AmHeader::new(kind, slot);
+        let mut buffer = self.buffer(size_of::<AmHeader>() + size);
         buffer.extend_from_slice(bytemuck::bytes_of(&header));
         for part in parts {
             buffer.extend_from_slice(part);
@@ -130,11 +129,10 @@ impl Messenger {
         message: &[u8],
     ) -> Result<bool> {
         let am = engine.am()?;
-        let (header, record) = message.split_at(size_of::<Header>());
-        let request: Header = bytemuck::pod_read_unaligned(header);
+        let (request, record) = AmHeader::split(message)?;
         let (head, rest) = wire::split(record)?;
         let (header, data) = wire::header(&head, rest)?;
-        if request.kind()? == Kind::Am {
+        if request.is_whole() {
             if data.len() as u64 != head.len {
                 fail!(Internal, "rank {source} sent {} bytes for {}", data.len(), head.len);
             }

@@ -23,6 +23,11 @@ impl Messenger {
         source: usize,
         message: &[u8],
     ) -> Result<()> {
+        if message.first() == Some(&(Kind::AmNotice as u8)) {
+            let (_, record) = wire::AmHeader::split(message)?;
+            let (head, rest) = crate::am::wire::split(record)?;
+            return engine.am()?.control(engine, &head, rest);
+        }
         let (header, shape, payload) = wire::decode(message)?;
         let kind = header.kind()?;
         let cost = message.len() as u64;
@@ -77,12 +82,7 @@ impl Messenger {
             Kind::Next => engine.mutexes.next_is(&header, source),
             Kind::Confirm => engine.peer(source).confirm(header.operand[0], header.operand[1]),
             Kind::Fence => {}
-            Kind::AmNotice => {
-                let record = &message[std::mem::size_of::<Header>()..];
-                let (head, rest) = crate::am::wire::split(record)?;
-                engine.am()?.control(engine, &head, rest)?;
-            }
-            Kind::Am | Kind::AmLong | Kind::Follows => {
+            Kind::Am | Kind::AmLong | Kind::AmNotice | Kind::Follows => {
                 fail!(Internal, "a request of kind {kind:?} came to the wrong place")
             }
         }

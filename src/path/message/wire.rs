@@ -108,6 +108,39 @@ pub struct Header {
     pub operand: [u64; 3],
 }
 
+/// The fixed part of an active message, whose record follows it: as short as it can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct AmHeader {
+    kind: u8,
+    _pad: [u8; 3],
+    /// Tag of the bytes that follow.
+    pub slot: u32,
+}
+
+impl AmHeader {
+    /// Of a kind.
+    pub fn new(kind: Kind, slot: u32) -> AmHeader {
+        AmHeader { kind: kind as u8, _pad: [0; 3], slot }
+    }
+
+    /// Whether the data is in the message.
+    pub fn is_whole(&self) -> bool {
+        self.kind == Kind::Am as u8
+    }
+
+    /// Splits a message of such a kind after its header.
+    ///
+    /// # Errors
+    /// `Internal` for one that is too short.
+    pub fn split(message: &[u8]) -> Result<(AmHeader, &[u8])> {
+        match message.split_at_checked(size_of::<AmHeader>()) {
+            Some((header, record)) => Ok((bytemuck::pod_read_unaligned(header), record)),
+            None => fail!(Internal, "an active message of {} bytes", message.len()),
+        }
+    }
+}
+
 /// A dimension on the wire; the other side is packed.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
