@@ -5,6 +5,10 @@
 //! step in a file of its own, so that a launch that hangs can be told from one
 //! that is slow, and says where each rank stood.
 //!
+//! A machine that is virtual may stand still for a minute, and every time-out in it is
+//! over at once then. The parent sees that by its own naps ([`Ended::stood_still`]), and
+//! what failed meanwhile runs again.
+//!
 //! No process outlives its launch: launchers put ranks into sessions of their
 //! own, so the process group alone is not enough. Each process is killed with
 //! its parent (`PR_SET_PDEATHSIG`), and after a time-out each that has the
@@ -25,6 +29,10 @@ pub const DIR: &str = "PORTOLAN_TEST_DIR";
 pub const RANKS: &str = "PORTOLAN_TEST_RANKS";
 /// The seed of random checks.
 pub const SEED: &str = "PORTOLAN_TEST_SEED";
+
+/// Naps of [`NAP`] last so long on a machine that stood still, and never on a busy one.
+const STANDSTILL: Duration = Duration::from_secs(5);
+const NAP: Duration = Duration::from_millis(5);
 
 /// What to launch.
 #[derive(Debug, Clone)]
@@ -62,12 +70,23 @@ pub struct Ended {
     pub left: Vec<String>,
     /// Seconds in all.
     pub seconds: f64,
+    /// The longest time in which this program did not run.
+    pub stood_still: Duration,
 }
 
 impl Ended {
     /// Whether everything went well.
     pub fn well(&self) -> bool {
         self.code == Some(0) && self.current.is_none() && self.left.is_empty()
+    }
+
+    /// Whether the launch says nothing because the machine stood still; this is told then.
+    pub fn says_nothing(&self) -> bool {
+        let still = self.stood_still > STANDSTILL;
+        if still {
+            println!("     the machine stood still for {:.0} s", self.stood_still.as_secs_f64());
+        }
+        still
     }
 }
 
@@ -184,12 +203,14 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
                 steps: String::new(),
                 left: Vec::new(),
                 seconds: 0.0,
+                stood_still: Duration::ZERO,
             };
         }
     };
     let (mut board, mut since) = (Board::default(), Instant::now());
     let mut steps = None;
     let mut account = String::new();
+    let mut stood_still = Duration::ZERO;
     let status = loop {
         let now = read_board(dir);
         if now.current != board.current || now.done.len() != board.done.len() {
@@ -209,7 +230,9 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
             kill(&mut child, dir);
             break None;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        let nap = Instant::now();
+        std::thread::sleep(NAP);
+        stood_still = stood_still.max(nap.elapsed());
     };
     let timed_out = steps.is_some();
     board = read_board(dir);
@@ -226,6 +249,7 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
         left: left_behind(&steps, job),
         steps: steps.iter().map(describe).collect::<String>() + &account,
         seconds: begun.elapsed().as_secs_f64(),
+        stood_still,
     }
 }
 
