@@ -65,6 +65,8 @@ pub struct Engine {
     /// The engine ends, and its threads have ended or are about to.
     alone: AtomicBool,
     spin: u32,
+    /// The node has more ranks than cores.
+    crowded: bool,
     thread: Mutex<Option<ProgressThread>>,
     watchdog: Mutex<Option<Watchdog>>,
     am: OnceLock<Am>,

@@ -100,6 +100,7 @@ impl Engine {
             threadless: AtomicBool::new(false),
             alone: AtomicBool::new(false),
             // Polling longer is of use only with a core for every rank.
+            crowded: on_node > cores,
             spin: if on_node > cores { config.spin.min(20) } else { config.spin },
             thread: Mutex::new(None),
             watchdog: Mutex::new(None),
