@@ -42,7 +42,7 @@ for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
 LIMIT=90 # seconds for one run
 BIN=$CARGO_TARGET_DIR/programs
 RUN=programs-$$ # marks our processes
-OUT=$BIN/stdout ERR=$BIN/stderr STILL=$BIN/still
+OUT=$BIN/stdout ERR=$BIN/stderr
 mkdir -p "$BIN"/{c,ga,fortran,link,cmake,examples}
 exec 9>"$BIN/.lock"
 flock -n 9 || { echo "waiting for another run in $BIN" >&2 && flock 9; }
@@ -193,35 +193,8 @@ build_all() { # programs ..., two at a time
 # launch whatever it was to do. Nothing of it is left running. Its output is in $OUT and
 # $ERR: launchers pass the two on in pieces that need not be lines, which in one file
 # would get into each other.
-# A launch that fails while the machine stands still, as virtual ones do at times, says
-# nothing, because every time-out is over at once then: it is made again.
-launch() { # environment assignments ..., launcher ...
-  local before after
-  before=$(wc -l <"$STILL")
-  launch_once "$@"
-  ((code)) || return 0
-  sleep 0.2 # the pulse tells of it
-  after=$(wc -l <"$STILL")
-  if ((after > before)); then
-    echo "     the machine stood still for $(tail -n 1 "$STILL") s: once more"
-    launch_once "$@"
-  fi
-}
-
-# Notes for how many seconds the machine stood still, a line each time.
-pulse() {
-  local last=$EPOCHSECONDS
-  while sleep 1 && kill -0 $$ 2>/dev/null; do
-    if ((EPOCHSECONDS - last > 6)); then echo $((EPOCHSECONDS - last)) >>"$STILL"; fi
-    last=$EPOCHSECONDS
-  done
-}
-: >"$STILL"
-pulse >/dev/null 2>&1 </dev/null 9>&- &
-disown
-
 runs=0
-launch_once() { # environment assignments ..., launcher ...
+launch() { # environment assignments ..., launcher ...
   local begin=${EPOCHREALTIME/[.,]/} micros i
   runs=$((runs + 1)) code=0 why=''
   # In the background, because a shell that waits for a command takes no signal.

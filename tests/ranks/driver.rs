@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How often what failed on a machine that stood still runs again.
-const AGAIN: u32 = 3;
+/// A nap of some milliseconds never lasts so long on a machine that is fair, if busy.
+const STARVED: Duration = Duration::from_secs(5);
 /// Start, and end, of a launch may take this long.
 const EDGE: Duration = Duration::from_secs(60);
 
@@ -213,6 +213,10 @@ impl Driver {
             }
         }
         ended.steps.lines().for_each(|line| println!("     | {line}"));
+        if ended.starved > STARVED {
+            let seconds = ended.starved.as_secs_f64();
+            println!("     | nothing else on the machine had a turn for {seconds:.0} s");
+        }
         let env: Vec<String> = job.env.iter().map(|(k, v)| format!("{k}={v}")).collect();
         println!("     env: {} ({} ranks)", env.join(" "), job.ranks);
     }
@@ -236,7 +240,6 @@ impl Driver {
             .iter()
             .filter(|c| (c.on)(config, n) && self.args.wants(c.name, &label))
             .collect();
-        let mut again = AGAIN;
         while !list.is_empty() {
             let names: Vec<&str> = list.iter().map(|c| c.name).collect();
             let mut env = self.base_env();
@@ -259,12 +262,6 @@ impl Driver {
             }
             if ended.well() && ended.done.len() == list.len() {
                 return;
-            }
-            if again > 0 && ended.says_nothing() {
-                again -= 1;
-                let done = |check: &&Check| ended.done.iter().any(|(name, _)| name == check.name);
-                list.retain(|check| !done(check));
-                continue;
             }
             let why = reason(&ended);
             match &ended.current {
@@ -299,11 +296,6 @@ impl Driver {
             println!("skip {} {label}: {why}", alone.name);
             return;
         }
-        self.launch_alone(alone, on, AGAIN);
-    }
-
-    fn launch_alone(&mut self, alone: &Alone, on: Option<&Layout>, again: u32) {
-        let label = label(alone.ranks, on, alone.label);
         let mut env = self.base_env();
         env.extend(alone.env.iter().map(|(k, v)| (k.to_string(), v.to_string())));
         let job = Job {
@@ -337,9 +329,6 @@ impl Driver {
             End::Hangs(_) if !ended.timed_out => Err("ended, but must wait".into()),
             End::Hangs(texts) => says(texts),
         };
-        if verdict.is_err() && again > 0 && ended.says_nothing() {
-            return self.launch_alone(alone, on, again - 1);
-        }
         match verdict {
             Ok(()) => self.ok(alone.name, &label, ended.seconds),
             Err(why) => self.fail(alone.name, &label, &job, &ended, &why),

@@ -5,9 +5,9 @@
 //! step in a file of its own, so that a launch that hangs can be told from one
 //! that is slow, and says where each rank stood.
 //!
-//! A machine that is virtual may stand still for a minute, and every time-out in it is
-//! over at once then. The parent sees that by its own naps ([`Ended::stood_still`]), and
-//! what failed meanwhile runs again.
+//! Ranks that keep the cores to themselves starve others, and every time-out is over at
+//! once when those have a turn again. The parent sees by its own naps whether it was
+//! starved ([`Ended::starved`]), and a failure says so.
 //!
 //! No process outlives its launch: launchers put ranks into sessions of their
 //! own, so the process group alone is not enough. Each process is killed with
@@ -30,8 +30,6 @@ pub const RANKS: &str = "PORTOLAN_TEST_RANKS";
 /// The seed of random checks.
 pub const SEED: &str = "PORTOLAN_TEST_SEED";
 
-/// Naps of [`NAP`] last so long on a machine that stood still, and never on a busy one.
-const STANDSTILL: Duration = Duration::from_secs(5);
 const NAP: Duration = Duration::from_millis(5);
 
 /// What to launch.
@@ -70,23 +68,14 @@ pub struct Ended {
     pub left: Vec<String>,
     /// Seconds in all.
     pub seconds: f64,
-    /// The longest time in which this program did not run.
-    pub stood_still: Duration,
+    /// The longest time in which this program wanted to run and could not.
+    pub starved: Duration,
 }
 
 impl Ended {
     /// Whether everything went well.
     pub fn well(&self) -> bool {
         self.code == Some(0) && self.current.is_none() && self.left.is_empty()
-    }
-
-    /// Whether the launch says nothing because the machine stood still; this is told then.
-    pub fn says_nothing(&self) -> bool {
-        let still = self.stood_still > STANDSTILL;
-        if still {
-            println!("     the machine stood still for {:.0} s", self.stood_still.as_secs_f64());
-        }
-        still
     }
 }
 
@@ -203,14 +192,14 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
                 steps: String::new(),
                 left: Vec::new(),
                 seconds: 0.0,
-                stood_still: Duration::ZERO,
+                starved: Duration::ZERO,
             };
         }
     };
     let (mut board, mut since) = (Board::default(), Instant::now());
     let mut steps = None;
     let mut account = String::new();
-    let mut stood_still = Duration::ZERO;
+    let mut starved = Duration::ZERO;
     let status = loop {
         let now = read_board(dir);
         if now.current != board.current || now.done.len() != board.done.len() {
@@ -232,7 +221,7 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
         }
         let nap = Instant::now();
         std::thread::sleep(NAP);
-        stood_still = stood_still.max(nap.elapsed());
+        starved = starved.max(nap.elapsed());
     };
     let timed_out = steps.is_some();
     board = read_board(dir);
@@ -249,7 +238,7 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
         left: left_behind(&steps, job),
         steps: steps.iter().map(describe).collect::<String>() + &account,
         seconds: begun.elapsed().as_secs_f64(),
-        stood_still,
+        starved,
     }
 }
 
