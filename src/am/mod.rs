@@ -62,7 +62,6 @@ pub use state::{Am, Hook};
 use crate::error::{Result, fail};
 use crate::peer::Tally;
 use crate::runtime::Engine;
-use crate::wait::Progress;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -304,12 +303,6 @@ impl Engine {
     pub fn remove_flush_hook(&self, hook: &state::Hook) -> Result<()> {
         self.am()?.hooks.write().retain(|h| !Arc::ptr_eq(h, hook));
         Ok(())
-    }
-
-    /// Runs what is there to run for other ranks, once; true when anything
-    /// happened.
-    pub fn probe(&self) -> Result<bool> {
-        self.poll()
     }
 
     /// Waits until `done` says so, serving others meanwhile.

@@ -184,11 +184,6 @@ impl Engine {
         self.started_am().is_some_and(|am| am.presence.lingers())
     }
 
-    /// Whether the node has more ranks than cores.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.crowded
-    }
-
     /// A count of the polls of callers, roughly.
     pub(crate) fn polled(&self) -> u32 {
         self.polls.load(Ordering::Relaxed)

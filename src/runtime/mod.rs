@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 use std::sync::{Arc, OnceLock};
 
 mod fence;
+mod looks;
 mod paths;
 mod report;
 mod start;

@@ -240,14 +240,13 @@ impl Handle {
 
     /// Whether all transfers of the handle are done. Makes progress.
     pub fn test(&mut self, engine: &Engine) -> Result<bool> {
-        use crate::wait::Progress;
         self.flush(engine)?;
         let Some(tally) = &self.tally else {
             return Ok(true);
         };
         let mut done = tally.check()?;
         if !done {
-            engine.poll()?;
+            engine.probe()?;
             done = tally.check()?;
         }
         self.forget_values();

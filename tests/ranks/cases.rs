@@ -250,6 +250,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "fences", seconds: 60, on: several, run: fences::fences },
     Check { name: "flags", seconds: 60, on: several, run: fences::flags },
     Check { name: "progress", seconds: 60, on: two_served, run: progress::progress },
+    Check { name: "looks", seconds: 60, on: always, run: progress::looks },
     Check { name: "bystander", seconds: 60, on: three, run: progress::bystander },
     Check { name: "mutexes", seconds: 60, on: always, run: mutexes::mutexes },
     Check { name: "mutex_errors", seconds: 60, on: always, run: mutexes::errors },

@@ -129,3 +129,22 @@ pub fn bystander(ctx: &Ctx) {
     }
     ctx.free(segment);
 }
+
+/// Who looks in a loop naps where ranks outnumber cores, unless something happens or there
+/// is other work between the looks.
+pub fn looks(ctx: &Ctx) {
+    const LOOKS: u32 = 3000;
+    let engine = &*ctx.engine;
+    step("looks: in a loop");
+    ctx.barrier();
+    let begun = Instant::now();
+    for _ in 0..LOOKS {
+        engine.probe().expect("probe");
+    }
+    // 20 us each; what others still send may make for some without a nap.
+    let took = begun.elapsed();
+    if engine.is_crowded() {
+        assert!(took > Duration::from_micros(20) * LOOKS / 4, "{LOOKS} looks in {took:?}");
+    }
+    ctx.barrier();
+}

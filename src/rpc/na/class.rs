@@ -15,6 +15,7 @@ use super::wire::Kind;
 use crate::am::HandlerId;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::runtime::Engine;
+use crate::wait::Progress;
 use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -369,7 +370,7 @@ impl Shared {
     /// Lets everything go on that can; true if anything happened.
     pub(crate) fn poll(self: &Arc<Shared>) -> Result<bool> {
         let mut busy = match self.engine() {
-            Some(engine) => engine.probe()?,
+            Some(engine) => engine.poll()?,
             None => false,
         };
         if let Some(dynamic) = &self.dynamic {

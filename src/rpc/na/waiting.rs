@@ -191,26 +191,13 @@ pub(crate) fn until(
     }
 }
 
-/// One look, for who polls in a loop: which need not wait to be one who waits. Where there
-/// are more ranks than cores, and nothing has happened for a while, it naps briefly: such
-/// loops would keep the core from whom they wait for.
+/// One look, for who polls in a loop: which need not wait to be one who waits.
 fn look_once(class: &Arc<Shared>) -> Result<()> {
-    let Some(engine) = class.engine() else { return class.poll().map(drop) };
-    engine.attend();
-    let news = &class.news;
-    let count = news.changes.now();
+    let engine = class.engine();
+    engine.inspect(|engine| engine.attend());
     // MPI may need more than one call to bring a message up.
     let busy = class.poll()? || class.poll()?;
-    if !engine.is_crowded() {
-        return Ok(());
-    }
-    if busy {
-        news.idle_ends();
-    } else if news.idle_begins(count) > YIELD_FOR
-        && let Ok(_waiting) = Waiting::begin(Some(engine))
-    {
-        engine.nap(FIRST_NAP);
-    }
+    engine.inspect(|engine| engine.looked(busy));
     Ok(())
 }
 
