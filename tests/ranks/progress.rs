@@ -130,21 +130,19 @@ pub fn bystander(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Who looks in a loop naps where ranks outnumber cores, unless something happens or there
-/// is other work between the looks.
+/// Who looks in a loop naps where ranks outnumber cores.
 pub fn looks(ctx: &Ctx) {
-    const LOOKS: u32 = 3000;
+    const LONG: Duration = Duration::from_millis(50);
     let engine = &*ctx.engine;
     step("looks: in a loop");
     ctx.barrier();
-    let begun = Instant::now();
-    for _ in 0..LOOKS {
+    let (begun, mut looks) = (Instant::now(), 0);
+    while begun.elapsed() < LONG {
         engine.probe().expect("probe");
+        looks += 1;
     }
-    // 20 us each; what others still send may make for some without a nap.
-    let took = begun.elapsed();
-    if engine.is_crowded() {
-        assert!(took > Duration::from_micros(20) * LOOKS / 4, "{LOOKS} looks in {took:?}");
-    }
+    // 2500 naps have room, and some hundred thousand looks without naps. What others still
+    // send may make for a part without.
+    assert!(!engine.is_crowded() || looks < 50_000, "{looks} looks in {LONG:?}");
     ctx.barrier();
 }
