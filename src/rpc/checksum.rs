@@ -90,7 +90,8 @@ enum State {
 /// end.
 #[derive(Debug)]
 enum Crc {
-    /// The value so far, of bytes that came at once; zero over nothing.
+    /// The value so far, of bytes that came at once; zero over nothing. What follows a
+    /// value of zero has the value that it would have alone.
     Value(u64),
     /// There came more.
     Digest(Box<Digest>),

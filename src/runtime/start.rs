@@ -80,6 +80,7 @@ impl Engine {
         let on_node = topology.ranks_of(topology.my_node()).len() * topology.nodes()
             / topology.real_nodes().max(1);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let crowded = on_node > cores;
         Ok(Engine {
             memory: Memory::new(decision.policy, topology.clone()),
             remote_reason: decision.reason,
@@ -99,9 +100,9 @@ impl Engine {
             looks: AtomicU32::new(0),
             threadless: AtomicBool::new(false),
             alone: AtomicBool::new(false),
+            crowded,
             // Polling longer is of use only with a core for every rank.
-            crowded: on_node > cores,
-            spin: if on_node > cores { config.spin.min(20) } else { config.spin },
+            spin: if crowded { config.spin.min(20) } else { config.spin },
             thread: Mutex::new(None),
             watchdog: Mutex::new(None),
             am: OnceLock::new(),

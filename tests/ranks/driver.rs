@@ -215,7 +215,7 @@ impl Driver {
         ended.steps.lines().for_each(|line| println!("     | {line}"));
         if ended.starved > STARVED {
             let seconds = ended.starved.as_secs_f64();
-            println!("     | nothing else on the machine had a turn for {seconds:.0} s");
+            println!("     | the test's own driver had no turn for {seconds:.0} s meanwhile");
         }
         let env: Vec<String> = job.env.iter().map(|(k, v)| format!("{k}={v}")).collect();
         println!("     env: {} ({} ranks)", env.join(" "), job.ranks);
