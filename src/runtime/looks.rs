@@ -36,7 +36,7 @@ impl Engine {
         Ok(busy)
     }
 
-    /// Whether the node has more ranks than cores.
+    /// Whether ranks outnumber the cores that this one runs on.
     pub fn is_crowded(&self) -> bool {
         self.crowded
     }

@@ -27,6 +27,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+mod cores;
 mod fence;
 mod looks;
 mod paths;

@@ -2,7 +2,7 @@
 //!
 //! How the job reaches memory is decided on the way, by [`super::paths`].
 
-use super::{CURRENT, Engine, OWNER, WORLD_RANK, not_running, paths};
+use super::{CURRENT, Engine, OWNER, WORLD_RANK, cores, not_running, paths};
 use crate::am::Am;
 use crate::am::node::Node;
 use crate::atomics::mutex::Mutexes;
@@ -71,16 +71,13 @@ impl Engine {
         let topology = Arc::new(Topology::discover(&world, config.node_size, gather)?);
         let decision = paths::decide(&config, &topology, &world)?;
         let messenger = if decision.messages { Some(Messenger::new(&world)?) } else { None };
+        let crowded = cores::are_crowded(&world, &topology)?;
         let ranks = world.size();
         let members = (0..ranks).collect();
         let world = Group::new(world, members, &topology, &Boot)?;
         if decision.policy.direct {
             world.set_up_board(&decision.policy.shm_dir, &Boot)?;
         }
-        let on_node = topology.ranks_of(topology.my_node()).len() * topology.nodes()
-            / topology.real_nodes().max(1);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let crowded = on_node > cores;
         Ok(Engine {
             memory: Memory::new(decision.policy, topology.clone()),
             remote_reason: decision.reason,
