@@ -3,7 +3,7 @@
 //! The crate in `models/` includes the sources of these parts, puts the doubles of a model
 //! checker in the place of this module, and so runs them in every order of their steps.
 
-pub use parking_lot::Mutex;
+pub use parking_lot::{Mutex, MutexGuard};
 pub use std::hint::spin_loop;
 pub use std::sync::atomic;
 pub use std::thread::yield_now;
@@ -11,6 +11,9 @@ pub use std::time::Instant;
 
 /// Whether `membarrier(2)` may be used: Miri knows nothing of it.
 pub const MEMBARRIER: bool = !cfg!(miri);
+
+/// After so many uses by others a lock looks whether it should favour its owner.
+pub const BIAS_DOUBTED: u32 = 64;
 
 /// Something different for every thread that lives.
 #[inline]

@@ -64,6 +64,7 @@ pub mod rpc {
 pub mod memory {
     //! Looking addresses up while segments come and go.
     pub mod asymmetric;
+    pub mod biased;
     pub mod read_mostly;
 
     pub mod slot {

@@ -13,6 +13,9 @@ pub use loom::thread::yield_now;
 /// There is no membarrier here; both sides have a fence.
 pub const MEMBARRIER: bool = false;
 
+/// Small, so that a bias is given up at the second use by others.
+pub const BIAS_DOUBTED: u32 = 1;
+
 thread_local! {
     // All threads of a model are coroutines of the test's thread.
     static FENCES: Cell<bool> = const { Cell::new(true) };
@@ -69,25 +72,26 @@ impl std::ops::Sub for Instant {
 #[derive(Debug, Default)]
 pub struct Mutex<T>(loom::sync::Mutex<T>);
 
-pub struct Guard<'a, T>(loom::sync::MutexGuard<'a, T>);
+#[derive(Debug)]
+pub struct MutexGuard<'a, T>(loom::sync::MutexGuard<'a, T>);
 
 impl<T> Mutex<T> {
     pub fn new(value: T) -> Mutex<T> {
         Mutex(loom::sync::Mutex::new(value))
     }
-    pub fn lock(&self) -> Guard<'_, T> {
-        Guard(self.0.lock().unwrap())
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(self.0.lock().unwrap())
     }
 }
 
-impl<T> Deref for Guard<'_, T> {
+impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.0
     }
 }
 
-impl<T> DerefMut for Guard<'_, T> {
+impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }

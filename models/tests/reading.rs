@@ -3,7 +3,7 @@
 
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
-use portolan_models::memory::asymmetric::Biased;
+use portolan_models::memory::biased::Biased;
 use portolan_models::memory::read_mostly::ReadMostly;
 use portolan_models::sync::{check, check_without_fences};
 use std::sync::Arc;
@@ -80,6 +80,23 @@ fn an_owner_and_another() {
     lock.with(Watched::add);
     thread.join().unwrap();
     assert_eq!(lock.with(|value| value.get()), 5);
+}
+
+/// Others come so often that the bias is given up.
+fn an_owner_and_another_who_comes_often() {
+    let lock = Arc::new(Biased::new(Watched::default()));
+    lock.with(Watched::add); // this thread owns it
+    let other = lock.clone();
+    let thread = spawn(move || (0..3).for_each(|_| other.with(Watched::add)));
+    lock.with(Watched::add);
+    lock.with(Watched::add);
+    thread.join().unwrap();
+    assert_eq!(lock.with(|value| value.get()), 6);
+}
+
+#[test]
+fn owner_and_others_exclude_each_other_without_a_bias() {
+    check(3, an_owner_and_another_who_comes_often);
 }
 
 #[test]

@@ -18,7 +18,7 @@
 
 use super::{Data, HandlerId, Hook, Signals, route};
 use crate::error::{Result, fail};
-use crate::memory::asymmetric::Biased;
+use crate::memory::biased::Biased;
 use crate::memory::buffers::Buffers;
 use crate::runtime::Engine;
 use bytemuck::Pod;

@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`asymmetric`] | barriers that one side pays for both |
+//! | [`biased`] | a lock that is almost free for its owner |
 //! | [`buffers`] | buffers kept for the next one who needs some |
 //! | [`shm`] | a file in shared memory, mapped by the ranks of a node; room checks |
 //! | [`cut`] | which parts of one rank's slice of a slab are free |
@@ -34,6 +35,7 @@
 //! bounds check.
 
 pub mod asymmetric;
+pub mod biased;
 pub mod buffers;
 pub mod cut;
 pub mod index;
