@@ -7,7 +7,7 @@ use super::na_transfer::put_bytes;
 use super::table::{Number, Table, Token};
 use crate::rpc::bulk::Bulk;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
-use crate::rpc::na::waiting::until;
+use crate::rpc::na::waiting::{Deadline, until};
 use crate::rpc::na::{self, Access, Callback, Direction, OpId, Part, Run};
 use parking_lot::RwLock;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
@@ -377,7 +377,7 @@ pub unsafe extern "C" fn HG_Bulk_transfer(
 
 impl Request {
     fn wait(&self, time: Duration) -> Result<bool> {
-        until(&self.class.shared, time, || {
+        until(&self.class.shared, &mut Deadline::after(time), || {
             self.context.shared.step();
             if self.context.queued() > 0 {
                 self.context.trigger(Duration::ZERO, usize::MAX)?;

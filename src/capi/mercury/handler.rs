@@ -36,8 +36,9 @@ pub(super) enum End {
 pub(super) struct Held {
     pub end: End,
     pub references: AtomicI32,
-    pub class: Number,
-    pub context: Number,
+    /// Class and context that the program made it with; a call at its target has those
+    /// of its own context.
+    made_with: Option<(Number, Number)>,
     /// The address that the handle has given away, freed with it.
     address: Mutex<usize>,
     output: OnceLock<Buffer>,
@@ -47,12 +48,11 @@ pub(super) struct Held {
 
 pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x22);
 
-pub(super) fn hold_end(end: End, class: Token, context: Token) -> Token {
+pub(super) fn hold_end(end: End, made_with: Option<(Number, Number)>) -> Token {
     HANDLES.insert(Arc::new(Held {
         end,
         references: AtomicI32::new(1),
-        class: Number::of(class),
-        context: Number::of(context),
+        made_with,
         address: Mutex::new(0),
         output: OnceLock::new(),
         info: Mutex::new(None),
@@ -62,8 +62,7 @@ pub(super) fn hold_end(end: End, class: Token, context: Token) -> Token {
 
 /// A handle for a call at its target.
 pub(super) fn hold(target: Arc<Target>) -> Token {
-    let (class, context) = super::today::tokens_of(target.context());
-    hold_end(End::Target(target), class, context)
+    hold_end(End::Target(target), None)
 }
 
 /// Takes a handle back, if it is still there.
@@ -85,6 +84,31 @@ pub(super) fn drop_those_of(context: &Context) {
 }
 
 impl Held {
+    /// The call at its target.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for one of this process.
+    pub fn target(&self) -> Result<&Arc<Target>> {
+        match &self.end {
+            End::Target(target) => Ok(target),
+            End::Origin(_) => Err(not_served()),
+        }
+    }
+
+    /// The handles of its class and its context; null for those of `HG_Init`.
+    pub fn class_and_context(&self) -> (Token, Token) {
+        match (&self.end, self.made_with) {
+            (_, Some((class, context))) => (class.token(), context.token()),
+            (End::Target(target), _) => super::today::tokens_of(target.context()),
+            (End::Origin(origin), _) => super::today::tokens_of(origin.context()),
+        }
+    }
+
+    /// One reference less; whether that was the last.
+    fn let_go(&self) -> bool {
+        self.references.fetch_sub(1, Ordering::AcqRel) <= 1
+    }
+
     /// The address of the other side, the same handle each time.
     pub fn address(&self) -> Token {
         let mut address = self.address.lock();
@@ -121,14 +145,6 @@ impl Held {
     }
 }
 
-/// The call at its target that a handle stands for.
-pub(super) fn target(handle: Token) -> Result<Arc<Target>> {
-    match &HANDLES.get(handle)?.end {
-        End::Target(target) => Ok(target.clone()),
-        End::Origin(_) => Err(not_served()),
-    }
-}
-
 #[cold]
 fn not_served() -> Failure {
     let text = "the handle is for a call of this process, not one that it serves";
@@ -162,8 +178,9 @@ pub extern "C" fn HG_Handler_get_addr(handle: Token) -> Token {
         "HG_Handler_get_addr",
         |_| ptr::null_mut(),
         || {
-            target(handle)?;
-            Ok(HANDLES.get(handle)?.address())
+            let held = HANDLES.get(handle)?;
+            held.target()?;
+            Ok(held.address())
         },
     )
 }
@@ -171,7 +188,8 @@ pub extern "C" fn HG_Handler_get_addr(handle: Token) -> Token {
 /// # Safety
 /// `in_struct` must be what the function's proc goes over.
 pub(super) unsafe fn get_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
-    let target = target(handle)?;
+    let held = HANDLES.get(handle)?;
+    let target = held.target()?;
     let procs = params::procs(target.function());
     // SAFETY: passed on from the caller.
     let decoded =
@@ -198,7 +216,7 @@ pub unsafe extern "C" fn HG_Handler_get_input(handle: Token, in_struct: *mut c_v
 /// # Safety
 /// `in_struct` must be null or what was decoded.
 pub(super) unsafe fn free_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
-    let procs = params::procs(target(handle)?.function());
+    let procs = params::procs(HANDLES.get(handle)?.target()?.function());
     if in_struct.is_null() && procs.input.is_some() {
         refuse!(INVALID_ARG, "the struct of the input is null");
     }
@@ -224,7 +242,8 @@ pub unsafe extern "C" fn HG_Handler_free_input(handle: Token, in_struct: *mut c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HG_Handler_start_output(handle: Token, out_struct: *mut c_void) -> c_int {
     code("HG_Handler_start_output", || {
-        let target = target(handle)?;
+        let held = HANDLES.get(handle)?;
+        let target = held.target()?;
         let procs = params::procs(target.function());
         // SAFETY: passed on from the caller.
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, None)
@@ -235,28 +254,19 @@ pub unsafe extern "C" fn HG_Handler_start_output(handle: Token, out_struct: *mut
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Handler_free(handle: Token) -> c_int {
     code("HG_Handler_free", || {
-        let held = HANDLES.get(handle)?;
-        match &held.end {
-            End::Target(_) => release(handle, &held),
-            End::Origin(_) => Err(not_served()),
-        }
+        let gone = HANDLES.remove_if(handle, |held| held.target().map(|_| held.let_go()))?;
+        gone.inspect(|held| held.free_address());
+        Ok(())
     })
 }
 
 /// One reference less; at none the handle goes.
 pub(super) fn destroy(handle: Token) -> Result<()> {
-    let held = HANDLES.get(handle)?;
-    release(handle, &held)
-}
-
-fn release(handle: Token, held: &Held) -> Result<()> {
-    if held.references.fetch_sub(1, Ordering::AcqRel) > 1 {
-        return Ok(());
-    }
-    HANDLES.remove(handle)?;
-    held.free_address();
-    if let End::Origin(origin) = &held.end {
-        origin.cancel();
+    if let Some(held) = HANDLES.remove_if(handle, |held| Ok(held.let_go()))? {
+        held.free_address();
+        if let End::Origin(origin) = &held.end {
+            origin.cancel();
+        }
     }
     Ok(())
 }
@@ -272,7 +282,8 @@ pub unsafe extern "C" fn HG_Handler_get_input_buf(
     in_buf_size: *mut usize,
 ) -> c_int {
     code("HG_Handler_get_input_buf", || {
-        let target = target(handle)?;
+        let held = HANDLES.get(handle)?;
+        let target = held.target()?;
         // SAFETY: passed on from the caller.
         let (at, size) = unsafe { (place(in_buf, "input")?, place(in_buf_size, "size")?) };
         let input = target.input();
@@ -292,8 +303,8 @@ pub unsafe extern "C" fn HG_Handler_get_output_buf(
     out_buf_size: *mut usize,
 ) -> c_int {
     code("HG_Handler_get_output_buf", || {
-        target(handle)?;
         let held = HANDLES.get(handle)?;
+        held.target()?;
         // SAFETY: passed on from the caller.
         let (at, size) = unsafe { (place(out_buf, "output")?, place(out_buf_size, "size")?) };
         (*at, *size) = (held.output()?.cast(), OUTPUT);
@@ -314,8 +325,8 @@ pub unsafe extern "C" fn HG_Handler_start_response(
     size: usize,
 ) -> c_int {
     code("HG_Handler_start_response", || {
-        let target = target(handle)?;
         let held = HANDLES.get(handle)?;
+        let target = held.target()?;
         let from = if buf.is_null() {
             if size > OUTPUT {
                 refuse!(OVERFLOW, "{size} bytes are more than the {OUTPUT} of the output buffer");

@@ -10,16 +10,18 @@ use super::handler;
 use super::na::{ADDRESSES, CLASSES};
 use super::params::{self, ProcCallback, Procs};
 use super::table::{Number, Table, Token};
+use crate::memory::read_mostly::ReadMostly;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::origin::Origin;
 use crate::rpc::hg::registry::Rpc;
 use crate::rpc::hg::target::Target;
 use crate::rpc::hg::{Class, Context};
-use parking_lot::{Mutex, RwLock};
+use crate::rpc::na::Address;
+use parking_lot::Mutex;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// `hg_rpc_cb_t`.
@@ -34,7 +36,9 @@ pub(super) struct Global {
     bulk_is_ours: bool,
 }
 
-static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
+static GLOBAL: LazyLock<ReadMostly<Option<Arc<Global>>>> = LazyLock::new(ReadMostly::default);
+/// Held while Mercury begins.
+static TURN: Mutex<()> = Mutex::new(());
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static REQUESTS: Table<Arc<Request>> = Table::new("request", 0x21);
 
@@ -60,8 +64,13 @@ unsafe impl Sync for Request {}
 pub(super) fn global() -> Result<Arc<Global>> {
     match &*GLOBAL.read() {
         Some(global) => Ok(global.clone()),
-        None => refuse!(FAIL, "Mercury is not initialised; call HG_Init first"),
+        None => Err(not_initialized()),
     }
+}
+
+#[cold]
+fn not_initialized() -> Failure {
+    Failure::new(Status::FAIL, "Mercury is not initialised; call HG_Init first")
 }
 
 /// # Errors
@@ -76,15 +85,16 @@ fn check_initialized() -> Result<()> {
 pub extern "C" fn HG_Init(na_class: Token) -> c_int {
     code("HG_Init", || {
         let na = CLASSES.get(na_class)?;
-        let mut global = GLOBAL.write();
-        if global.is_some() {
+        let _turn = TURN.lock();
+        if GLOBAL.read().is_some() {
             refuse!(BUSY, "Mercury is initialised already; call HG_Finalize first");
         }
         let class = Class::over(&na, params::checksum_method()?)?;
         class.set_inline(true);
         let context = class.context()?;
         let bulk_is_ours = bulk::init_unless(na_class)?;
-        *global = Some(Arc::new(Global { class, context, na: Number::of(na_class), bulk_is_ours }));
+        let made = Arc::new(Global { class, context, na: Number::of(na_class), bulk_is_ours });
+        GLOBAL.change(|global| *global = Some(made));
         INITIALIZED.store(true, Ordering::Release);
         Ok(())
     })
@@ -97,7 +107,7 @@ pub extern "C" fn HG_Finalize() -> c_int {
     code("HG_Finalize", || {
         let global = global()?;
         INITIALIZED.store(false, Ordering::Release);
-        *GLOBAL.write() = None;
+        GLOBAL.change(|global| *global = None);
         for request in REQUESTS.drain() {
             request.origin.cancel();
         }
@@ -221,15 +231,11 @@ pub unsafe extern "C" fn HG_Forward(
     request: *mut Token,
 ) -> c_int {
     code("HG_Forward", || {
-        let global = global()?;
+        check_initialized()?;
         let address = ADDRESSES.get(addr)?;
         // SAFETY: passed on from the caller.
         let to = unsafe { place(request, "request") }?;
-        let Some(function) = global.class.shared.functions.get(id) else {
-            refuse!(NO_MATCH, "no function is registered here with the number {id:#x}");
-        };
-        let procs = params::procs(&function);
-        let origin = Origin::new(&global.context.shared, address, function);
+        let (origin, procs) = call_of(address, id)?;
         // SAFETY: as above.
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, None)?;
         *to = REQUESTS.insert(Arc::new(Request {
@@ -242,11 +248,26 @@ pub unsafe extern "C" fn HG_Forward(
     })
 }
 
+/// A call over the class of `HG_Init`, which is not held any longer than that: the call
+/// may run here, and end it.
+fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
+    let global = GLOBAL.read();
+    let Some(global) = &*global else { return Err(not_initialized()) };
+    let Some(function) = global.class.shared.functions.get(id) else {
+        refuse!(NO_MATCH, "no function is registered here with the number {id:#x}");
+    };
+    let procs = params::procs(&function);
+    Ok((Origin::new(&global.context.shared, address, function), procs))
+}
+
 impl Request {
     /// Waits, and decodes the output once.
     fn wait(&self, time: Duration) -> Result<bool> {
         if !self.origin.wait(time)? {
             return Ok(false);
+        }
+        if self.output.is_null() {
+            return self.origin.outcome().map(|()| true); // the output is not wanted
         }
         let mut decoded = self.decoded.lock();
         if decoded.is_none() {
@@ -260,9 +281,6 @@ impl Request {
 
     fn decode(&self) -> Result<()> {
         let body = self.origin.output()?;
-        if self.output.is_null() {
-            return Ok(()); // it is not wanted
-        }
         let method = self.origin.context().class.method;
         // SAFETY: the program gives its struct until the request is freed.
         unsafe { params::decode(self.procs.output, &body, method, self.output) }
@@ -353,7 +371,10 @@ pub extern "C" fn HG_Request_free(request: Token) -> c_int {
     code("HG_Request_free", || {
         let request = REQUESTS.remove(request)?;
         request.origin.cancel();
-        if let Some(Ok(())) = request.decoded.lock().take() {
+        if request.output.is_null() {
+            return Ok(());
+        }
+        if let Some(Ok(())) = &*request.decoded.lock() {
             // SAFETY: it was decoded, and the program has it still.
             unsafe { params::free(request.procs.output, request.output) };
         }

@@ -3,10 +3,11 @@
 //! A handle names a slot, its generation and the kind of thing, so that one that was
 //! freed, belongs to something else, or is rubbish, is found out and not followed.
 
+use crate::memory::biased::Biased;
 use crate::rpc::failure::{Result, refuse};
-use parking_lot::Mutex;
 use slab::Slab;
 use std::os::raw::c_void;
+use std::sync::LazyLock;
 
 /// A handle, as C has it.
 pub type Token = *mut c_void;
@@ -32,7 +33,7 @@ impl Number {
 pub struct Table<T> {
     what: &'static str,
     kind: u8,
-    slots: Mutex<Slots<T>>,
+    slots: LazyLock<Biased<Slots<T>>>,
 }
 
 #[derive(Debug)]
@@ -46,7 +47,8 @@ const GENERATIONS: u32 = (1 << 24) - 1;
 impl<T> Table<T> {
     /// None yet. `kind` is a number below 128 that no other table has.
     pub const fn new(what: &'static str, kind: u8) -> Table<T> {
-        Table { what, kind, slots: Mutex::new(Slots { slab: Slab::new(), generation: 0 }) }
+        let none = || Biased::new(Slots { slab: Slab::new(), generation: 0 });
+        Table { what, kind, slots: LazyLock::new(none) }
     }
 
     /// A handle for a thing.
@@ -83,6 +85,20 @@ impl<T> Table<T> {
         let mut slots = self.slots.lock();
         let key = self.key(&slots, token)?;
         Ok(slots.slab.remove(key).1)
+    }
+
+    /// Takes a thing out where `gone` says so; `gone` must not use the table.
+    ///
+    /// # Errors
+    /// That of `gone`; `INVALID_ARG` for what is no handle, or none any more.
+    pub fn remove_if(
+        &self,
+        token: Token,
+        gone: impl FnOnce(&T) -> Result<bool>,
+    ) -> Result<Option<T>> {
+        let mut slots = self.slots.lock();
+        let key = self.key(&slots, token)?;
+        Ok(gone(&slots.slab[key].1)?.then(|| slots.slab.remove(key).1))
     }
 
     /// # Errors
@@ -134,6 +150,9 @@ mod tests {
         assert_eq!(a.get(x).unwrap(), 10);
         assert!(a.get(y).is_err() && b.get(x).is_err());
         assert_eq!(a.find(|&v| v == 10), Some(x));
+        assert_eq!(a.remove_if(x, |_| Ok(false)).unwrap(), None);
+        assert_eq!(a.remove_if(x, |&v| Ok(v == 10)).unwrap(), Some(10));
+        let x = a.insert(10);
         assert_eq!(a.remove(x).unwrap(), 10);
         assert!(a.get(x).is_err() && a.remove(x).is_err());
         let z = a.insert(30);

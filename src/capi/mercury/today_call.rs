@@ -5,18 +5,17 @@
 //! follows from that. What is attached to a handle goes with its last holder.
 
 use super::face::{code, place, value};
-use super::handler::{self, End, HANDLES, Held, hold_end};
+use super::handler::{self, End, HANDLES, hold_end};
 use super::hg::unknown;
 use super::na::ADDRESSES;
 use super::params;
-use super::table::Token;
+use super::table::{Number, Token};
 use super::today::{
     Attached, CB_FORWARD, CB_RESPOND, Caller, FreeCallback, HG_CONTEXTS, HgCallback, HgInfo,
     HgInfoOf,
 };
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::hg::origin::Origin;
-use crate::rpc::hg::target::Target;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -49,7 +48,7 @@ pub unsafe extern "C" fn HG_Create(
         let to = unsafe { place(handle, "handle") }?;
         let function = found.shared.class.functions.get(id).ok_or_else(|| unknown(id))?;
         let origin = Origin::new(&found.shared, address, function);
-        *to = hold_end(End::Origin(origin), class.token(), context);
+        *to = hold_end(End::Origin(origin), Some((class, Number::of(context))));
         Ok(())
     })
 }
@@ -107,15 +106,9 @@ pub extern "C" fn HG_Get_info(handle: Token) -> *const HgInfo {
             };
             let addr = held.address();
             let mut info = held.info.lock();
-            let Held { class, context, .. } = &*held;
             let info = info.get_or_insert_with(|| {
-                Box::new(HgInfo {
-                    hg_class: class.token(),
-                    context: context.token(),
-                    addr,
-                    context_id: 0,
-                    id,
-                })
+                let (hg_class, context) = held.class_and_context();
+                Box::new(HgInfo { hg_class, context, addr, context_id: 0, id })
             });
             Ok(&raw const **info)
         },
@@ -235,7 +228,8 @@ pub unsafe extern "C" fn HG_Respond(
     out_struct: *mut c_void,
 ) -> c_int {
     code("HG_Respond", || {
-        let target: Arc<Target> = handler::target(handle)?;
+        let held = HANDLES.get(handle)?;
+        let target = held.target()?;
         let procs = params::procs(target.function());
         let caller = Caller { callback, arg, kind: CB_RESPOND, info: HgInfoOf { handle } };
         let then: Option<Box<dyn FnOnce() + Send>> =

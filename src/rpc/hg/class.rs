@@ -13,13 +13,14 @@ use super::registry::{Function, Registry};
 use super::target::Target;
 use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
 use crate::am::Data;
+use crate::memory::biased::Biased;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na;
 use crate::rpc::na::address::Peer;
 use crate::rpc::na::class::{Bytes, Message, Upper, kept};
 use crate::rpc::na::transfer::Transfer;
-use crate::rpc::na::waiting::until;
+use crate::rpc::na::waiting::{Deadline, until};
 use crate::rpc::na::wire::Kind;
 use crate::rpc::na::{Access, Address, Direction, Mem, Part};
 use parking_lot::Mutex;
@@ -106,7 +107,7 @@ pub struct ClassShared {
     pub functions: Registry,
     /// How parameters are checked.
     pub method: Method,
-    calls: Mutex<Tokens<Entry>>,
+    calls: Biased<Tokens<Entry>>,
     promised: Mutex<Tokens<Promised>>,
     pulls: Mutex<VecDeque<Pull>>,
     pulling: AtomicUsize,
@@ -129,7 +130,7 @@ impl ClassShared {
             na: na.clone(),
             functions: Registry::default(),
             method,
-            calls: Mutex::default(),
+            calls: Biased::default(),
             promised: Mutex::default(),
             pulls: Mutex::default(),
             pulling: AtomicUsize::new(0),
@@ -151,7 +152,7 @@ impl ClassShared {
             refuse!(INVALID_ARG, "the class is finalised already");
         }
         let begun = Instant::now();
-        until(&self.na.shared, PATIENCE, || {
+        until(&self.na.shared, &mut Deadline::after(PATIENCE), || {
             Ok(self.promised.lock().slab.is_empty() || begun.elapsed() > PATIENCE)
         })?;
         let calls = std::mem::take(&mut *self.calls.lock());
@@ -181,20 +182,20 @@ impl ClassShared {
     }
 
     pub(super) fn forget(&self, token: u64) {
-        self.calls.lock().take(token);
+        let gone = self.calls.lock().take(token);
+        drop(gone); // without the lock: it may be the last holder of much
     }
 
     /// A call is not waited for any more; its input stays while it may be pulled.
     pub(super) fn abandon(&self, token: u64, kept: Option<Kept>) {
-        let mut calls = self.calls.lock();
-        match kept {
+        let gone = match kept {
             Some(kept) => {
-                if let Some(entry) = calls.get(token) {
-                    *entry = Entry::Cancelled(kept);
-                }
+                let mut calls = self.calls.lock();
+                calls.get(token).map(|entry| std::mem::replace(entry, Entry::Cancelled(kept)))
             }
-            None => drop(calls.take(token)),
-        }
+            None => self.calls.lock().take(token),
+        };
+        drop(gone); // without the lock
     }
 
     fn answered(&self, from: Peer, token: u64, bytes: Bytes) {

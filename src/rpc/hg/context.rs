@@ -7,10 +7,10 @@
 use super::class::ClassShared;
 use super::origin::{Origin, Then};
 use super::target::Target;
+use crate::memory::biased::Biased;
 use crate::rpc::failure::{Result, Status};
 use crate::rpc::na;
-use crate::rpc::na::waiting::until;
-use parking_lot::Mutex;
+use crate::rpc::na::waiting::{Deadline, until};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct ContextShared {
     pub class: Arc<ClassShared>,
     /// That of the network, for bulk transfers.
     pub na: na::Context,
-    work: Mutex<VecDeque<Work>>,
+    work: Biased<VecDeque<Work>>,
     len: AtomicUsize,
 }
 
@@ -77,7 +77,7 @@ pub fn run(target: Arc<Target>) {
 impl ContextShared {
     pub(super) fn new(class: Arc<ClassShared>) -> Result<Arc<ContextShared>> {
         let na = class.na.context()?;
-        Ok(Arc::new(ContextShared { class, na, work: Mutex::default(), len: AtomicUsize::new(0) }))
+        Ok(Arc::new(ContextShared { class, na, work: Biased::default(), len: AtomicUsize::new(0) }))
     }
 
     /// How much work waits.
@@ -112,17 +112,17 @@ impl ContextShared {
 
     /// Makes progress until there is work or the time is over; true where there is.
     pub(crate) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
-        self.wait(timeout, || false)
+        self.wait(&mut Deadline::after(timeout), || false)
     }
 
     /// Makes progress until there is work, `done` says so, or the time is over.
     pub(crate) fn wait(
         self: &Arc<ContextShared>,
-        timeout: Duration,
+        deadline: &mut Deadline,
         mut done: impl FnMut() -> bool,
     ) -> Result<bool> {
         self.class.check_open()?;
-        until(&self.class.na.shared, timeout, || {
+        until(&self.class.na.shared, deadline, || {
             if done() || !self.is_empty() && !too_deep() {
                 return Ok(true);
             }

@@ -9,11 +9,13 @@ use super::wire::{REQUEST, Request};
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
+use crate::rpc::na::waiting::Deadline;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
 use parking_lot::Mutex;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// What runs, in trigger, when a call has ended.
@@ -52,6 +54,27 @@ impl State {
     }
 }
 
+/// The phase as it can be seen without the lock, under which it changes.
+mod stage {
+    pub const IDLE: u8 = 0;
+    pub const UNDER_WAY: u8 = 1;
+    /// It has ended well.
+    pub const DONE: u8 = 2;
+    pub const FAILED: u8 = 3;
+}
+
+/// The encoded output of a call.
+#[derive(Debug)]
+pub struct Output(Option<Arc<Body>>);
+
+impl Deref for Output {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |body| body)
+    }
+}
+
 /// A request that has left.
 struct Sent {
     /// It is to this process.
@@ -64,12 +87,12 @@ struct Sent {
 pub struct Origin {
     context: Arc<ContextShared>,
     state: Mutex<State>,
-    done: AtomicBool,
+    stage: AtomicU8,
 }
 
 impl std::fmt::Debug for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Origin").field("done", &self.done).finish_non_exhaustive()
+        f.debug_struct("Origin").field("stage", &self.stage).finish_non_exhaustive()
     }
 }
 
@@ -93,7 +116,7 @@ impl Origin {
                 status: Status::SUCCESS,
                 body: None,
             }),
-            done: AtomicBool::new(false),
+            stage: AtomicU8::new(stage::IDLE),
         })
     }
 
@@ -122,6 +145,7 @@ impl Origin {
         state.check_free()?;
         (state.target, state.function, state.phase) = (target, function, Phase::Idle);
         state.body = None;
+        self.stage.store(stage::IDLE, Ordering::Release);
         Ok(())
     }
 
@@ -143,7 +167,7 @@ impl Origin {
             state.token = if quiet { 0 } else { class.expect(self, state.target.peer) };
             state.phase = Phase::Flying;
             (state.untold, state.then) = (then.is_some(), then);
-            self.done.store(false, Ordering::Release);
+            self.stage.store(stage::UNDER_WAY, Ordering::Release);
             let Function { id, check, .. } = *state.function;
             let (token, method) = (state.token, class.method);
             (state.target, Request { id, check, method, token, quiet, long: false })
@@ -158,6 +182,7 @@ impl Origin {
                 let mut state = self.state.lock();
                 (state.phase, state.kept, state.then) = (Phase::Idle, None, None);
                 state.untold = false;
+                self.stage.store(stage::IDLE, Ordering::Release);
                 return Err(failure);
             }
         };
@@ -243,7 +268,8 @@ impl Origin {
             }
             (state.phase, state.status, state.kept) = (Phase::Ended, status, None);
             state.body = (!body.is_empty()).then(|| Arc::new(body));
-            self.done.store(true, Ordering::Release);
+            let stage = if status == Status::SUCCESS { stage::DONE } else { stage::FAILED };
+            self.stage.store(stage, Ordering::Release);
             state.then.take()
         };
         match then {
@@ -260,16 +286,15 @@ impl Origin {
     /// Whether it has ended.
     #[inline]
     pub fn is_done(&self) -> bool {
-        self.done.load(Ordering::Acquire)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.state.lock().phase == Phase::Idle
+        self.stage.load(Ordering::Acquire) >= stage::DONE
     }
 
     /// Ends the call as cancelled; one that has ended stays as it is. The server may
     /// run it all the same.
     pub fn cancel(self: &Arc<Origin>) {
+        if self.is_done() {
+            return;
+        }
         let (token, kept) = {
             let mut state = self.state.lock();
             if !matches!(state.phase, Phase::Flying | Phase::Pulling) {
@@ -287,15 +312,12 @@ impl Origin {
         if self.is_done() {
             return Ok(true);
         }
-        let deadline = std::time::Instant::now().checked_add(timeout);
+        let mut deadline = Deadline::after(timeout);
         loop {
-            if self.is_idle() {
+            if self.stage.load(Ordering::Acquire) == stage::IDLE {
                 refuse!(INVALID_ARG, "the call was never forwarded");
             }
-            let left = deadline.map_or(Duration::MAX, |end| {
-                end.saturating_duration_since(std::time::Instant::now())
-            });
-            let came = self.context.wait(left, || self.is_done())?;
+            let came = self.context.wait(&mut deadline, || self.is_done())?;
             if self.is_done() {
                 return Ok(true);
             }
@@ -303,6 +325,10 @@ impl Origin {
                 return Ok(false);
             }
             self.context.trigger(1);
+            // Calls of others may come without end.
+            if deadline.is_over() {
+                return Ok(self.is_done());
+            }
         }
     }
 
@@ -311,11 +337,22 @@ impl Origin {
         self.state.lock().status
     }
 
+    /// Whether it has ended well.
+    ///
+    /// # Errors
+    /// As for [`Origin::output`].
+    pub fn outcome(&self) -> Result<()> {
+        match self.stage.load(Ordering::Acquire) {
+            stage::DONE => Ok(()),
+            _ => self.output().map(drop),
+        }
+    }
+
     /// The encoded output.
     ///
     /// # Errors
     /// `INVALID_ARG` before the call has ended; else the status with which it failed.
-    pub fn output(&self) -> Result<Arc<Body>> {
+    pub fn output(&self) -> Result<Output> {
         let state = self.state.lock();
         if state.phase != Phase::Ended {
             refuse!(INVALID_ARG, "the call has not ended; wait for it");
@@ -323,6 +360,6 @@ impl Origin {
         if state.status != Status::SUCCESS {
             return Err(failure(state.status, &state.function));
         }
-        Ok(state.body.clone().unwrap_or_else(|| Arc::new(Body::Empty)))
+        Ok(Output(state.body.clone()))
     }
 }

@@ -6,8 +6,8 @@
 //! every request carries.
 
 use super::target::Target;
+use crate::memory::read_mostly::ReadMostly;
 use crate::rpc::failure::{Result, Status, refuse};
-use parking_lot::RwLock;
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -85,7 +85,7 @@ impl Hasher for ById {
 /// The functions of a class.
 #[derive(Debug, Default)]
 pub struct Registry {
-    by_id: RwLock<HashMap<u32, Arc<Function>, BuildHasherDefault<ById>>>,
+    by_id: ReadMostly<HashMap<u32, Arc<Function>, BuildHasherDefault<ById>>>,
 }
 
 impl Registry {
@@ -103,18 +103,21 @@ impl Registry {
             refuse!(INVALID_ARG, "a function must have a name");
         }
         let (id, check) = (id_of(name), check_of(name));
-        let mut by_id = self.by_id.write();
-        if let Some(other) = by_id.get(&id).filter(|other| other.name != name) {
-            refuse!(
-                EXIST,
-                "the functions '{name}' and '{}' have the same number {id:#x}; rename one",
-                other.name
-            );
-        }
-        let quiet = by_id.get(&id).is_some_and(|old| old.is_quiet());
-        let quiet = AtomicBool::new(quiet);
-        let function = Arc::new(Function { id, check, name: name.into(), rpc, extra, quiet });
-        by_id.insert(id, function.clone());
+        let (function, replaced) = self.by_id.change(|by_id| {
+            if let Some(other) = by_id.get(&id).filter(|other| other.name != name) {
+                refuse!(
+                    EXIST,
+                    "the functions '{name}' and '{}' have the same number {id:#x}; rename one",
+                    other.name
+                );
+            }
+            let quiet = by_id.get(&id).is_some_and(|old| old.is_quiet());
+            let quiet = AtomicBool::new(quiet);
+            let function = Arc::new(Function { id, check, name: name.into(), rpc, extra, quiet });
+            let replaced = by_id.insert(id, function.clone());
+            Ok((function, replaced))
+        })?;
+        drop(replaced); // while others may read
         Ok(function)
     }
 
@@ -133,7 +136,7 @@ impl Registry {
     /// # Errors
     /// `NO_MATCH` where there is none.
     pub fn remove(&self, id: u32) -> Result<()> {
-        if self.by_id.write().remove(&id).is_none() {
+        if self.by_id.change(|by_id| by_id.remove(&id)).is_none() {
             refuse!(NO_MATCH, "no function has the number {id:#x}");
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! Functions with types: what goes in and comes out is what serde describes.
 
-use super::body::Body;
 use super::class::failure;
 use super::origin::Origin;
 use super::registry::Function;
@@ -222,7 +221,7 @@ impl Context {
     }
 }
 
-fn decode<O: DeserializeOwned>(body: &Body, method: Method) -> Result<O> {
+fn decode<O: DeserializeOwned>(body: &[u8], method: Method) -> Result<O> {
     Ok(proc::from_slice(body, method)?)
 }
 

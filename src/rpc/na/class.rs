@@ -13,6 +13,8 @@ use super::net;
 use super::waiting::News;
 use super::wire::Kind;
 use crate::am::HandlerId;
+use crate::memory::biased::Biased;
+use crate::memory::read_mostly::ReadMostly;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::runtime::Engine;
 use crate::wait::Progress;
@@ -90,14 +92,14 @@ pub struct Shared {
     listen: bool,
     engine: Option<(Arc<Engine>, HandlerId)>,
     pub(super) dynamic: Option<Dynamic>,
-    matching: Mutex<Matching>,
+    matching: Biased<Matching>,
     waiting: AtomicUsize,
     flows: Vec<Flow>,
     remote_flows: RwLock<Vec<Arc<Flow>>>,
     window: u64,
     pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
     next_op: AtomicU64,
-    upper: RwLock<Option<Weak<dyn Upper>>>,
+    upper: ReadMostly<Option<Weak<dyn Upper>>>,
     closed: AtomicBool,
     max_unexpected: usize,
     pub(crate) news: News,
@@ -147,14 +149,14 @@ impl Shared {
                 listen,
                 engine,
                 dynamic,
-                matching: Mutex::default(),
+                matching: Biased::default(),
                 waiting: AtomicUsize::new(0),
                 flows: (0..ranks).map(|_| Flow::new(window)).collect(),
                 remote_flows: RwLock::default(),
                 window,
                 pending: Mutex::default(),
                 next_op: AtomicU64::new(1),
-                upper: RwLock::new(None),
+                upper: ReadMostly::new(None),
                 closed: AtomicBool::new(false),
                 max_unexpected: eager.min(MAX_UNEXPECTED),
                 news: News::default(),
@@ -211,17 +213,18 @@ impl Shared {
 
     /// The layer above; one at a time.
     pub(crate) fn set_upper(&self, upper: Weak<dyn Upper>) -> Result<()> {
-        let mut now = self.upper.write();
-        if now.as_ref().is_some_and(|upper| upper.strong_count() > 0) {
-            refuse!(BUSY, "the class carries calls already");
-        }
-        *now = Some(upper);
-        Ok(())
+        self.upper.change(|now| {
+            if now.as_ref().is_some_and(|upper| upper.strong_count() > 0) {
+                refuse!(BUSY, "the class carries calls already");
+            }
+            *now = Some(upper);
+            Ok(())
+        })
     }
 
     /// It goes.
     pub(crate) fn clear_upper(&self) {
-        *self.upper.write() = None;
+        self.upper.change(|now| *now = None);
     }
 
     /// Longest unexpected message.

@@ -6,7 +6,7 @@
 use super::address::Address;
 use super::class::{Pending, Shared};
 use super::transfer::Transfer;
-use super::waiting::until;
+use super::waiting::{Deadline, until};
 use crate::rpc::failure::{Result, Status};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -185,7 +185,7 @@ impl ContextShared {
         if self.queued() > 0 {
             return Ok(true);
         }
-        until(&self.class, timeout, || {
+        until(&self.class, &mut Deadline::after(timeout), || {
             self.step();
             Ok(self.queued() > 0)
         })

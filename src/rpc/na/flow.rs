@@ -10,7 +10,7 @@
 //! held behind them.
 
 use super::wire::Head;
-use parking_lot::Mutex;
+use crate::memory::biased::Biased;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -54,7 +54,7 @@ struct Window {
 
 /// The windows to and from a peer.
 pub struct Flow {
-    out: Mutex<[Window; 2]>,
+    out: Biased<[Window; 2]>,
     taken: [AtomicU64; 2],
     window: u64,
 }
@@ -69,7 +69,7 @@ impl Flow {
     /// Nothing under way.
     pub fn new(window: u64) -> Flow {
         let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
-        Flow { out: Mutex::new([fresh(), fresh()]), taken: Default::default(), window }
+        Flow { out: Biased::new([fresh(), fresh()]), taken: Default::default(), window }
     }
 
     /// Whether a message may go now; it is counted then.

@@ -16,9 +16,8 @@ use crate::futex;
 use crate::rpc::failure::Result;
 use crate::runtime::Engine;
 use crate::wait::Progress;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a wait yields its core before it naps. Naps end with the bell, so they cost
@@ -43,8 +42,52 @@ pub struct News {
     moving: AtomicUsize,
     /// Steps of threads that send or run callbacks; it need not be exact.
     turns: AtomicU32,
-    /// Since when there was nothing, at this count.
-    idle: Mutex<Option<(u32, Instant)>>,
+    idle: Idle,
+}
+
+/// Since when there was nothing, and at which count of changes: how long that is, all
+/// waits go by, so that it needs no lock.
+#[derive(Debug)]
+struct Idle {
+    /// Zero, or the count in the upper half and the ticks since the beginning below.
+    since: AtomicU64,
+    beginning: Instant,
+}
+
+/// A tick is 16.4 us; the ticks wrap after 19 hours, and then one wait begins with short
+/// naps again.
+const TICK: u32 = 14;
+
+impl Default for Idle {
+    fn default() -> Idle {
+        Idle { since: AtomicU64::new(0), beginning: Instant::now() }
+    }
+}
+
+impl Idle {
+    /// How long there was nothing, where that began at this count.
+    fn lasts(&self, count: u32) -> Option<Duration> {
+        let since = self.since.load(Ordering::Relaxed);
+        if since == 0 || (since >> 32) as u32 != count {
+            return None;
+        }
+        let ticks = self.ticks().wrapping_sub(since as u32);
+        Some(Duration::from_nanos(u64::from(ticks) << TICK))
+    }
+
+    fn begin(&self, count: u32) {
+        let since = u64::from(count) << 32 | u64::from(self.ticks());
+        self.since.store(since, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.since.store(0, Ordering::Relaxed);
+    }
+
+    /// Never zero, which would look like none.
+    fn ticks(&self) -> u32 {
+        ((self.beginning.elapsed().as_nanos() >> TICK) as u32).max(1)
+    }
 }
 
 impl News {
@@ -66,26 +109,19 @@ impl News {
 
     /// How long nothing has happened, as far as waits have seen.
     fn idle_for(&self, count: u32) -> Duration {
-        match *self.idle.lock() {
-            Some((then, since)) if then == count => since.elapsed(),
-            _ => Duration::ZERO,
-        }
+        self.idle.lasts(count).unwrap_or(Duration::ZERO)
     }
 
     /// Nothing happens from now on, unless that is known since earlier.
     fn idle_begins(&self, count: u32) -> Duration {
-        let mut idle = self.idle.lock();
-        match *idle {
-            Some((then, since)) if then == count => since.elapsed(),
-            _ => {
-                *idle = Some((count, Instant::now()));
-                Duration::ZERO
-            }
-        }
+        self.idle.lasts(count).unwrap_or_else(|| {
+            self.idle.begin(count);
+            Duration::ZERO
+        })
     }
 
     fn idle_ends(&self) {
-        *self.idle.lock() = None;
+        self.idle.end();
     }
 }
 
@@ -118,6 +154,39 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// When a wait is to end. Most end at once, so the clock is looked at late, and the time
+/// begins with the first look.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    timeout: Duration,
+    /// None in it: never.
+    end: Option<Option<Instant>>,
+}
+
+impl Deadline {
+    /// After so long.
+    pub fn after(timeout: Duration) -> Deadline {
+        Deadline { timeout, end: None }
+    }
+
+    /// Whether one look is all.
+    fn is_now(&self) -> bool {
+        self.timeout.is_zero()
+    }
+
+    /// How long it still is, and at most so long as one may sleep without a time-out.
+    fn left(&mut self) -> Duration {
+        let now = Instant::now();
+        let end = *self.end.get_or_insert_with(|| now.checked_add(self.timeout));
+        end.map_or(ALONE, |end| end.saturating_duration_since(now))
+    }
+
+    /// Whether the time is over.
+    pub fn is_over(&mut self) -> bool {
+        self.is_now() || self.left().is_zero()
+    }
+}
+
 /// Waits until `done` says so or the time is over, making progress; at least one look
 /// is taken. True where `done` has said so. An idle server waits for long, so the
 /// watchdog says nothing here.
@@ -126,20 +195,19 @@ impl Drop for Waiting<'_> {
 /// Those of `done` and of progress; `FAIL` in a handler of active messages.
 pub(crate) fn until(
     class: &Arc<Shared>,
-    timeout: Duration,
+    deadline: &mut Deadline,
     mut done: impl FnMut() -> Result<bool>,
 ) -> Result<bool> {
     if done()? {
         return Ok(true);
     }
-    if timeout.is_zero() {
+    if deadline.is_now() {
         look_once(class)?;
         return done();
     }
     let engine = class.engine();
     let news = &class.news;
     let _waiting = Waiting::begin(engine)?;
-    let mut end: Option<Option<Instant>> = None;
     let mut spin = engine.map_or(50, Progress::spin);
     if news.idle_for(news.changes.now()) >= SHORT_FOR {
         spin = 0;
@@ -163,9 +231,7 @@ pub(crate) fn until(
             std::hint::spin_loop();
             continue;
         }
-        let now = Instant::now();
-        let end = *end.get_or_insert_with(|| now.checked_add(timeout));
-        let left = end.map_or(ALONE, |end| end.saturating_duration_since(now));
+        let left = deadline.left();
         if left.is_zero() {
             return Ok(false);
         }
@@ -262,7 +328,9 @@ mod tests {
         let class = Class::new("self", false).unwrap();
         let shared = &class.shared;
         let begun = Instant::now();
-        assert!(!until(shared, Duration::from_millis(30), || Ok(false)).unwrap());
+        let mut short = Deadline::after(Duration::from_millis(30));
+        assert!(!until(shared, &mut short, || Ok(false)).unwrap());
+        assert!(short.is_over());
         assert!(begun.elapsed() >= Duration::from_millis(30));
         let told = AtomicU32::new(0);
         std::thread::scope(|scope| {
@@ -272,9 +340,9 @@ mod tests {
                 shared.news.tell(None);
             });
             // Much longer than any nap: only the news ends it.
-            let long = Duration::from_secs(30);
+            let mut long = Deadline::after(Duration::from_secs(30));
             let done = || Ok(told.load(Ordering::SeqCst) == 1);
-            assert!(until(shared, long, done).unwrap());
+            assert!(until(shared, &mut long, done).unwrap());
         });
         assert!(begun.elapsed() < Duration::from_secs(20));
         class.finalize().unwrap();
