@@ -60,6 +60,9 @@ table() {
       if (has("pull_1m", "memcpy_1m")) need("pull of 1 MiB over memcpy", m["pull_1m"] / m["memcpy_1m"], 0.85, 1)
       if (has("pull_16m", "memcpy_16m")) need("pull of 16 MiB over memcpy", m["pull_16m"] / m["memcpy_16m"], 0.85, 1)
       if (has("pull_1024", "pull_1m")) need("1,024 segments over contiguous", m["pull_1024"] / m["pull_1m"], 0.5, 1)
+      if (has("user_1m", "memcpy_1m")) need("1 MiB of memory of the program over memcpy", m["user_1m"] / m["memcpy_1m"], 0.85, 1)
+      if (has("user_16m", "memcpy_16m")) need("16 MiB of memory of the program over memcpy", m["user_16m"] / m["memcpy_16m"], 0.85, 1)
+      if (has("user_1024", "user_1m")) need("1,024 segments of it over contiguous", m["user_1024"] / m["user_1m"], 0.5, 1)
       if ("idle_percent" in m) need("idle server: percent of a core", m["idle_percent"], 1, 0)
       if ("idle_wake" in m) need("call to an idle server: us", m["idle_wake"], 100, 0)
       exit short

@@ -11,9 +11,11 @@
  *   null_64, mpi_64        million calls a second, 64 under way; of MPI two messages each
  *   in_4k, in_64k          microseconds of a call with so much input
  *   mpi_4k, mpi_64k        of a message of that size and an answer of 8 bytes
- *   pull_1m, pull_16m      GB/s of HG_Bulk_transfer of so much memory, as the server sees it
+ *   pull_1m, pull_16m      GB/s of HG_Bulk_transfer of so much memory that HG_Bulk has
+ *                          allocated at the client, as the server sees it
  *   memcpy_1m, memcpy_16m  of memcpy there
  *   pull_1024              of 1,024 segments of 1 KiB
+ *   user_1m, user_16m, user_1024  the same of the program's own memory
  *   idle_percent           of a core, that a waiting server uses
  *   idle_wake              microseconds of a call after 10 ms of silence
  */
@@ -159,6 +161,7 @@ static double phase(unsigned int timeout, double (*client)(void))
 static long calls;
 static size_t bytes;
 static size_t segments;
+static int of_user; /* the memory is the program's own */
 
 static double null_calls(void)
 {
@@ -201,6 +204,20 @@ static double input_calls(void)
   return (now() - begun) / (double)calls * 1e6;
 }
 
+/* Fills all of a handle's memory. */
+static void fill(hg_bulk_t bulk)
+{
+  void **at = malloc(segments * sizeof *at);
+  size_t *sizes = malloc(segments * sizeof *sizes);
+  unsigned int count;
+  MUST(HG_Bulk_handle_access(bulk, 0, bytes, HG_BULK_READWRITE, (unsigned int)segments, at, sizes,
+                             &count));
+  for (unsigned int i = 0; i < count; i++)
+    memset(at[i], 7, sizes[i]);
+  free(at);
+  free(sizes);
+}
+
 static double pull_calls(void)
 {
   static double times[MAX_REPS];
@@ -209,12 +226,12 @@ static double pull_calls(void)
   void **at = malloc(segments * sizeof *at);
   size_t *sizes = malloc(segments * sizeof *sizes);
   memory_t in;
-  memset(memory, 7, segments * (each + gap));
   for (size_t i = 0; i < segments; i++) {
     at[i] = memory + i * (each + gap);
     sizes[i] = each;
   }
-  MUST(HG_Bulk_handle_create(segments, at, sizes, HG_BULK_READ_ONLY, &in.bulk));
+  MUST(HG_Bulk_handle_create(segments, of_user ? at : NULL, sizes, HG_BULK_READWRITE, &in.bulk));
+  fill(in.bulk);
   for (long i = 0; i < calls; i++) {
     number_t out;
     call(pull_id, &in, &out);
@@ -317,11 +334,11 @@ static void beside(const char *name, unsigned int timeout, double (*client)(void
   phase(timeout, client);
   for (int i = 0; i < rounds; i++) {
     ours[i] = phase(timeout, client);
-    theirs[i] = reference ? reference() : 0;
+    theirs[i] = reference_name ? reference() : 0;
   }
   if (me == 0) {
     report(name, median(ours, rounds));
-    if (reference)
+    if (reference_name)
       report(reference_name, median(theirs, rounds));
   }
 }
@@ -370,7 +387,7 @@ int main(int argc, char **argv)
   must((hg_return_t)NA_Addr_lookup_wait(network, "mpi://1", &server), "NA_Addr_lookup_wait");
 
   bytes = 8;
-  calls = bench_quick ? 2000 : 5000;
+  calls = bench_quick ? 5000 : 20000;
   beside("null_poll", 0, null_calls, "mpi_round_trip", mpi_round_trips);
   beside("null_wait", 100, null_calls, NULL, NULL);
   calls = FLIGHTS * (bench_quick ? 1500 : 8000);
@@ -381,16 +398,18 @@ int main(int argc, char **argv)
   calls = bench_quick ? 100 : 500;
   bytes = 64 << 10;
   beside("in_64k", 0, input_calls, "mpi_64k", mpi_round_trips);
-  calls = 50;
-  segments = 1;
-  bytes = 1 << 20;
-  beside("pull_1m", 0, pull_calls, "memcpy_1m", copies);
-  segments = SEGMENTS;
-  beside("pull_1024", 0, pull_calls, NULL, NULL);
-  calls = 9;
-  segments = 1;
-  bytes = 16 << 20;
-  beside("pull_16m", 0, pull_calls, "memcpy_16m", copies);
+  for (of_user = 0; of_user < 2; of_user++) {
+    calls = 50;
+    segments = 1;
+    bytes = 1 << 20;
+    beside(of_user ? "user_1m" : "pull_1m", 0, pull_calls, of_user ? NULL : "memcpy_1m", copies);
+    segments = SEGMENTS;
+    beside(of_user ? "user_1024" : "pull_1024", 0, pull_calls, NULL, NULL);
+    calls = 9;
+    segments = 1;
+    bytes = 16 << 20;
+    beside(of_user ? "user_16m" : "pull_16m", 0, pull_calls, of_user ? NULL : "memcpy_16m", copies);
+  }
   idle();
   calls = bench_quick ? 20 : 60;
   beside("idle_wake", 1000, idle_calls, NULL, NULL);
