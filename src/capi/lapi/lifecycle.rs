@@ -50,7 +50,8 @@ fn register(engine: &Engine) -> Result<Handlers> {
 
 twin! {
     /// Makes the context, over all ranks of the job; starts MPI too, unless the program
-    /// has. Collective.
+    /// has. Collective: where the arguments of one task are refused, the others wait until
+    /// it calls again with better ones.
     LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int {
         call("LAPI_Init", || {
             if hndl.is_null() {
