@@ -134,6 +134,7 @@ use_hosts() { # ranks on host1, on host2 ...
     LAUNCH+=(--prtemca plm_ssh_agent "$CLUSTER_DIR/agent" --prtemca plm_ssh_no_tree_spawn 1)
     # Told to oversubscribe, it fills the first host. There are as many slots as ranks.
     for k in "${!LAUNCH[@]}"; do if [[ ${LAUNCH[k]} == --oversubscribe ]]; then unset "LAUNCH[k]"; fi; done
-    LAUNCH+=(--bind-to none)
   fi
+  # Every host counts the same cores as its own: bound, ranks of all would be on the first.
+  LAUNCH+=(--bind-to none)
 }
