@@ -1,9 +1,11 @@
 //! Whether ranks outnumber the cores that they run on.
 //!
 //! A launcher may bind each rank to cores of its own, or several to the same, or none at
-//! all; so what counts is which other ranks of the host may run on this rank's cores, and
-//! on how many cores they all may run. A limit of the container to fewer cores than its
-//! processes may run on counts for all ranks of the host together.
+//! all; so what counts is which other ranks of the machine may run on this rank's cores,
+//! and on how many cores they all may run. Containers of one machine may look like hosts,
+//! but share its kernel, by whose name of its present run they are told from others. A
+//! limit of the container to fewer cores than its processes may run on counts for all
+//! ranks of the machine together.
 
 use crate::collective;
 use crate::error::Result;
@@ -30,7 +32,15 @@ fn overlap(a: &Cores, b: &Cores) -> bool {
     a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
-/// Whether the first of the ranks of a host, which may run on these cores, has to share
+/// What the kernel calls its present run; zero where it does not say.
+fn boot() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let number = u128::from_str_radix(&digits, 16).unwrap_or(0);
+    [number as u64, (number >> 64) as u64]
+}
+
+/// Whether the first of the ranks of a machine, which may run on these cores, has to share
 /// them; `available` is how many it may use at once.
 fn shares(ranks: &[Cores], available: usize) -> bool {
     let Some(mine) = ranks.first() else { return false };
@@ -45,9 +55,15 @@ fn shares(ranks: &[Cores], available: usize) -> bool {
 
 /// Whether ranks outnumber the cores that this one runs on. Collective.
 pub fn are_crowded(world: &Comm, topology: &Topology) -> Result<bool> {
-    let all = collective::allgather(world, &Boot, &own_cores())?;
+    let (own_boot, own_cores) = (boot(), own_cores());
+    let boots = collective::allgather(world, &Boot, &own_boot)?;
+    let all = collective::allgather(world, &Boot, &own_cores)?;
     let me = topology.me();
-    let others = (0..topology.size()).filter(|&rank| rank != me && topology.same_host(rank, me));
+    let here = |rank: &usize| match own_boot {
+        [0, 0] => topology.same_host(*rank, me),
+        _ => boots[*rank] == own_boot,
+    };
+    let others = (0..topology.size()).filter(|&rank| rank != me).filter(here);
     let ranks: Vec<Cores> = std::iter::once(me).chain(others).map(|rank| all[rank]).collect();
     Ok(shares(&ranks, std::thread::available_parallelism().map_or(1, usize::from)))
 }
@@ -85,5 +101,7 @@ mod tests {
     #[test]
     fn a_process_runs_somewhere() {
         assert!(count(&own_cores()) > 0);
+        assert_ne!(boot(), [0, 0]);
+        assert_eq!(boot(), boot());
     }
 }
