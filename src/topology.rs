@@ -16,8 +16,6 @@ pub struct Topology {
     node_of: Vec<usize>,
     nodes: Vec<Vec<usize>>,
     me: usize,
-    /// By rank: a label that ranks of one real node share.
-    labels: Vec<usize>,
     real_nodes: usize,
 }
 
@@ -52,7 +50,7 @@ impl Topology {
         let mut real: Vec<usize> = labels.to_vec();
         real.sort_unstable();
         real.dedup();
-        Topology { node_of, nodes, me, labels: labels.to_vec(), real_nodes: real.len() }
+        Topology { node_of, nodes, me, real_nodes: real.len() }
     }
 
     /// Asks MPI which ranks share memory. Collective over `world`.
@@ -116,11 +114,6 @@ impl Topology {
         self.node_of[a] == self.node_of[b]
     }
 
-    /// Whether two ranks are on one real node.
-    pub fn same_host(&self, a: usize, b: usize) -> bool {
-        self.labels[a] == self.labels[b]
-    }
-
     /// The lowest rank of each node.
     pub fn masters(&self) -> Vec<usize> {
         self.nodes.iter().map(|ranks| ranks[0]).collect()
@@ -139,7 +132,7 @@ mod tests {
         assert_eq!(t.ranks_of(0), &[0, 1]);
         assert_eq!(t.ranks_of(1), &[2]);
         assert_eq!(t.ranks_of(2), &[3, 4]);
-        assert!(!t.same_node(0, 2) && t.same_host(0, 2) && !t.same_host(2, 3));
+        assert!(!t.same_node(0, 2));
         assert_eq!(t.masters(), vec![0, 2, 3]);
     }
 

@@ -60,7 +60,7 @@ pub fn are_crowded(world: &Comm, topology: &Topology) -> Result<bool> {
     let all = collective::allgather(world, &Boot, &own_cores)?;
     let me = topology.me();
     let here = |rank: &usize| match own_boot {
-        [0, 0] => topology.same_host(*rank, me),
+        [0, 0] => topology.same_node(*rank, me),
         _ => boots[*rank] == own_boot,
     };
     let others = (0..topology.size()).filter(|&rank| rank != me).filter(here);

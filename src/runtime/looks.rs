@@ -3,7 +3,7 @@
 //! A program may call them in a loop, and then waits without saying so. Where ranks
 //! outnumber cores such a loop keeps the core from whom it waits for, and by way of the
 //! MPI's own yields from everything else: on Linux 6.18 two loops over Open MPI left no
-//! turn to others for up to 50 s. So a thread that has looked for [`PATIENCE`] without
+//! turn to others for minutes. So a thread that has looked for [`PATIENCE`] without
 //! doing anything else, and without anything happening, naps with each further look,
 //! until the bell of the rank's rings at the latest.
 //!

@@ -4,7 +4,7 @@ use super::face::{code, maybe, place, timeout, value};
 use super::hg::global;
 use super::na::ADDRESSES;
 use super::params;
-use super::table::{Number, Table, Token};
+use super::table::{Table, Token};
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::Context;
@@ -36,9 +36,6 @@ pub(super) enum End {
 pub(super) struct Held {
     pub end: End,
     pub references: AtomicI32,
-    /// Class and context that the program made it with; a call at its target has those
-    /// of its own context.
-    made_with: Option<(Number, Number)>,
     /// The address that the handle has given away, freed with it.
     address: Mutex<usize>,
     output: OnceLock<Buffer>,
@@ -48,11 +45,10 @@ pub(super) struct Held {
 
 pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x22);
 
-pub(super) fn hold_end(end: End, made_with: Option<(Number, Number)>) -> Token {
+pub(super) fn hold_end(end: End) -> Token {
     HANDLES.insert(Arc::new(Held {
         end,
         references: AtomicI32::new(1),
-        made_with,
         address: Mutex::new(0),
         output: OnceLock::new(),
         info: Mutex::new(None),
@@ -62,7 +58,7 @@ pub(super) fn hold_end(end: End, made_with: Option<(Number, Number)>) -> Token {
 
 /// A handle for a call at its target.
 pub(super) fn hold(target: Arc<Target>) -> Token {
-    hold_end(End::Target(target), None)
+    hold_end(End::Target(target))
 }
 
 /// Takes a handle back, if it is still there.
@@ -97,11 +93,10 @@ impl Held {
 
     /// The handles of its class and its context; null for those of `HG_Init`.
     pub fn class_and_context(&self) -> (Token, Token) {
-        match (&self.end, self.made_with) {
-            (_, Some((class, context))) => (class.token(), context.token()),
-            (End::Target(target), _) => super::today::tokens_of(target.context()),
-            (End::Origin(origin), _) => super::today::tokens_of(origin.context()),
-        }
+        super::today::tokens_of(match &self.end {
+            End::Target(target) => target.context(),
+            End::Origin(origin) => origin.context(),
+        })
     }
 
     /// One reference less; whether that was the last.

@@ -9,7 +9,7 @@ use super::handler::{self, End, HANDLES, hold_end};
 use super::hg::unknown;
 use super::na::ADDRESSES;
 use super::params;
-use super::table::{Number, Token};
+use super::table::Token;
 use super::today::{
     Attached, CB_FORWARD, CB_RESPOND, Caller, FreeCallback, HG_CONTEXTS, HgCallback, HgInfo,
     HgInfoOf,
@@ -42,13 +42,13 @@ pub unsafe extern "C" fn HG_Create(
     handle: *mut Token,
 ) -> c_int {
     code("HG_Create", || {
-        let (class, found) = HG_CONTEXTS.get(context)?;
+        let (_, found) = HG_CONTEXTS.get(context)?;
         let address = ADDRESSES.get(addr)?;
         // SAFETY: passed on from the caller.
         let to = unsafe { place(handle, "handle") }?;
         let function = found.shared.class.functions.get(id).ok_or_else(|| unknown(id))?;
         let origin = Origin::new(&found.shared, address, function);
-        *to = hold_end(End::Origin(origin), Some((class, Number::of(context))));
+        *to = hold_end(End::Origin(origin));
         Ok(())
     })
 }
