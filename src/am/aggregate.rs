@@ -63,7 +63,8 @@ impl std::fmt::Debug for Aggregator {
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    items: usize,
+    /// How many items there is still room for; 0 where nothing is collected.
+    room: usize,
     /// How many batches were sent before.
     batch: u64,
     /// The batch that a look has found filled, and when.
@@ -146,7 +147,7 @@ impl Aggregator {
         if item.len() != self.item {
             return self.wrong_size(item.len());
         }
-        self.add(engine, target, |buffer| buffer.extend_from_slice(item))
+        if self.put(target, item) { Ok(()) } else { self.put_first_or_last(engine, target, item) }
     }
 
     /// [`Aggregator::push`] of a number or a plain structure.
@@ -158,7 +159,8 @@ impl Aggregator {
         if size_of::<T>() != self.item {
             return self.wrong_size(size_of::<T>());
         }
-        self.add(engine, target, |buffer| buffer.extend_from_slice(bytemuck::bytes_of(&item)))
+        let item = bytemuck::bytes_of(&item);
+        if self.put(target, item) { Ok(()) } else { self.put_first_or_last(engine, target, item) }
     }
 
     #[cold]
@@ -166,21 +168,37 @@ impl Aggregator {
         fail!(Argument, "an item of {bytes} bytes for batches of items of {}", self.item)
     }
 
+    /// Adds an item that is neither the first of its batch nor the last, for the thread that
+    /// pushes mostly; false where this is another case. Nothing else is done here: what a
+    /// batch needs is out of the way of the pushes between.
     #[inline]
-    fn add(&self, engine: &Engine, target: usize, put: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
-        if target >= self.ranks {
-            return engine.check_rank(target);
-        }
-        let full = self.buffers.with(|buffers| {
-            let buffer = &mut buffers[target];
-            if buffer.items == 0 {
+    fn put(&self, target: usize, item: &[u8]) -> bool {
+        let put = self.buffers.owned(|buffers| match buffers.get_mut(target) {
+            Some(buffer) if buffer.room > 1 => {
+                buffer.bytes.extend_from_slice(item);
+                buffer.room -= 1;
+                true
+            }
+            _ => false,
+        });
+        put == Some(true)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_first_or_last(&self, engine: &Engine, target: usize, item: &[u8]) -> Result<()> {
+        engine.check_rank(target)?;
+        let full = {
+            let buffer = &mut self.buffers.lock()[target];
+            if buffer.room == 0 {
                 buffer.bytes = self.spares.take(self.limit * self.item);
+                buffer.room = self.limit;
                 self.dirty.store(true, Ordering::Relaxed);
             }
-            put(&mut buffer.bytes);
-            buffer.items += 1;
-            (buffer.items == self.limit).then(|| self.take(buffer))
-        });
+            buffer.bytes.extend_from_slice(item);
+            buffer.room -= 1;
+            (buffer.room == 0).then(|| self.take(buffer, self.limit))
+        };
         match full {
             None => Ok(()),
             Some(batch) => self.send(engine, target, batch),
@@ -215,25 +233,7 @@ impl Aggregator {
         let now = aged.then(Instant::now);
         let mut any = false;
         for target in 0..self.ranks {
-            let batch = self.buffers.with(|buffers| {
-                let buffer = &mut buffers[target];
-                if buffer.items == 0 {
-                    return None;
-                }
-                if let Some(now) = now {
-                    let old = match buffer.seen {
-                        Some((batch, then)) if batch == buffer.batch => now - then >= self.age,
-                        _ => {
-                            buffer.seen = Some((buffer.batch, now));
-                            self.age.is_zero()
-                        }
-                    };
-                    if !old {
-                        return None;
-                    }
-                }
-                Some(self.take(buffer))
-            });
+            let batch = self.take_collected(target, now);
             if let Some(batch) = batch {
                 any = true;
                 self.send(engine, target, batch)?;
@@ -241,19 +241,40 @@ impl Aggregator {
         }
         if !any {
             // Looked through without finding anything that could go: it may be empty.
-            self.buffers.with(|buffers| {
-                let filled = buffers.iter().any(|b| b.items > 0);
-                self.dirty.store(filled, Ordering::Relaxed);
-            });
+            let buffers = self.buffers.lock();
+            self.dirty.store(buffers.iter().any(|b| b.room > 0), Ordering::Relaxed);
         }
         Ok(any)
     }
 
-    /// Takes what is collected; [`Aggregator::send`] is to follow.
-    fn take(&self, buffer: &mut Buffer) -> Batch {
+    /// Takes what is collected for `target`, if it is old at `now` where a time is given;
+    /// [`Aggregator::send`] is to follow.
+    fn take_collected(&self, target: usize, now: Option<Instant>) -> Option<Batch> {
+        let buffer = &mut self.buffers.lock()[target];
+        if buffer.room == 0 {
+            return None;
+        }
+        if let Some(now) = now {
+            let old = match buffer.seen {
+                Some((batch, then)) if batch == buffer.batch => now - then >= self.age,
+                _ => {
+                    buffer.seen = Some((buffer.batch, now));
+                    self.age.is_zero()
+                }
+            };
+            if !old {
+                return None;
+            }
+        }
+        Some(self.take(buffer, self.limit - buffer.room))
+    }
+
+    /// Takes what is collected, of so many items.
+    fn take(&self, buffer: &mut Buffer, items: usize) -> Batch {
         self.sending.fetch_add(1, Ordering::Relaxed);
         buffer.batch += 1;
-        (std::mem::take(&mut buffer.bytes), std::mem::take(&mut buffer.items))
+        buffer.room = 0;
+        (std::mem::take(&mut buffer.bytes), items)
     }
 
     fn send(&self, engine: &Engine, target: usize, (bytes, items): Batch) -> Result<()> {

@@ -10,6 +10,7 @@
 use crate::sync::MEMBARRIER;
 use crate::sync::atomic::{Ordering, compiler_fence, fence};
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 /// Whether the rare side puts the barrier into the frequent one.
 #[inline]
@@ -17,8 +18,20 @@ fn asymmetric() -> bool {
     if !MEMBARRIER {
         return false;
     }
-    static ASYMMETRIC: OnceLock<bool> = OnceLock::new();
-    *ASYMMETRIC.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+    YES.load(Ordering::Relaxed) || ask()
+}
+
+/// The kernel has said so; false also where it was not asked yet.
+static YES: AtomicBool = AtomicBool::new(false);
+
+#[cold]
+fn ask() -> bool {
+    static ASKED: OnceLock<bool> = OnceLock::new();
+    *ASKED.get_or_init(|| {
+        let yes = membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+        YES.store(yes, Ordering::Relaxed);
+        yes
+    })
 }
 
 fn membarrier(command: libc::c_int) -> bool {
