@@ -142,12 +142,29 @@ fn a_wait_that_sleeps_wakes() {
     });
 }
 
-fn a_rank_that_lingers(with_waiter: bool) {
+fn lingering() -> Arc<Rank> {
     let rank = Arc::new(Rank::default());
     // So often does a thread wait before the rank lingers.
     while !rank.presence.lingers() {
         rank.presence.touch(&rank.node, true);
     }
+    rank
+}
+
+/// The thread that is woken for it may have the core before anything else happens.
+#[test]
+fn the_first_look_leaves_a_rank_lingering() {
+    check(0, || {
+        let rank = lingering();
+        let look = || rank.presence.look(&rank.node, &rank.waiters);
+        assert!(!look() && rank.presence.lingers(), "at once");
+        assert!(look() && !rank.presence.lingers(), "no wait came since");
+    });
+}
+
+fn a_rank_that_lingers(with_waiter: bool) {
+    let rank = lingering();
+    assert!(!rank.presence.look(&rank.node, &rank.waiters), "the first look");
     let (sender, waiter) = (rank.clone(), rank.clone());
     spawn(move || sender.send(0));
     if with_waiter {

@@ -99,7 +99,9 @@ impl Presence {
     fn is_often(&self, gate: &mut Gate, waits: u32) -> bool {
         let now = Instant::now();
         if gate.counted.is_some_and(|then| now - then < OFTEN) {
-            gate.seen = waits;
+            // The thread that is woken now looks at once, and where both share a core no
+            // other wait can have come by then: that look counts this one.
+            gate.seen = waits.wrapping_sub(1);
             self.lingering.store(true, Ordering::SeqCst);
             return true;
         }
