@@ -168,7 +168,8 @@ fn sleep(engine: &Engine, nap: Duration) {
             let lingers = am.presence.lingers();
             let nap = match (lingers, alone) {
                 _ if am.is_held_up() => nap.min(HELD_UP),
-                (true, _) => LINGER,
+                (true, true) => am.presence.pause(),
+                (true, false) => LINGER,
                 (false, true) => UNDISTURBED,
                 (false, false) => nap,
             };

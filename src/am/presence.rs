@@ -3,9 +3,11 @@
 //! A rank is *attended* while a thread waits, and so polls. Saying so, and taking it
 //! back, moves a cache line between cores each time, which costs a rank that waits
 //! often and briefly more than the message itself. Such a rank *lingers*: it stays
-//! attended between its waits, and the progress thread, which then looks every
-//! [`LINGER`], takes it back when no wait came since the last look. A message to a
-//! rank that has just stopped waiting is handled that much later, once.
+//! attended between its waits, and the progress thread, which then looks from time to
+//! time ([`Presence::pause`]), takes it back when no wait came since the last look. A
+//! message to a rank that has just stopped waiting is handled that much later, once. A
+//! look takes the core from the thread that waits, a few microseconds with cold caches;
+//! so a rank that has lingered for long is looked after less often.
 //!
 //! Invariants: changes of the two flags are made under the gate, and a rank without
 //! waiting threads that does not linger is not attended. Who takes it back looks at
@@ -16,8 +18,11 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::{Instant, Mutex};
 use std::time::Duration;
 
-/// How often the progress thread looks after a rank that lingers.
+/// How soon the progress thread looks after a rank that begins to linger.
 pub const LINGER: Duration = Duration::from_micros(200);
+/// After so many looks in vain, and as many again, it waits twice as long: at most a quarter
+/// of the time for which the rank has lingered.
+const PATIENT: u32 = 8;
 /// So many waits within [`OFTEN`] make a rank linger.
 const WAITS: u32 = 32;
 const OFTEN: Duration = Duration::from_micros(640);
@@ -29,6 +34,8 @@ pub struct Presence {
     lingering: AtomicBool,
     /// Waits that have ended.
     waits: AtomicU32,
+    /// Looks that have left the rank lingering.
+    looks: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -44,6 +51,11 @@ impl Presence {
     #[inline]
     pub fn lingers(&self) -> bool {
         self.lingering.load(Ordering::Relaxed)
+    }
+
+    /// When the progress thread is to look again after a rank that lingers.
+    pub fn pause(&self) -> Duration {
+        LINGER * (1 << (self.looks.load(Ordering::Relaxed) / PATIENT).min(2))
     }
 
     /// A thread begins to wait, and is counted in `waiters` already.
@@ -102,6 +114,7 @@ impl Presence {
             // The thread that is woken now looks at once, and where both share a core no
             // other wait can have come by then: that look counts this one.
             gate.seen = waits.wrapping_sub(1);
+            self.looks.store(0, Ordering::Relaxed);
             self.lingering.store(true, Ordering::SeqCst);
             return true;
         }
@@ -123,6 +136,8 @@ impl Presence {
         let mut gate = self.gate.lock();
         let waits = self.waits.load(Ordering::Relaxed);
         if std::mem::replace(&mut gate.seen, waits) != waits {
+            let looks = self.looks.load(Ordering::Relaxed);
+            self.looks.store(looks.saturating_add(1), Ordering::Relaxed);
             return false;
         }
         self.lingering.store(false, Ordering::SeqCst);
