@@ -48,13 +48,21 @@ impl ErrorKind {
 }
 
 /// A failed call: what class, in which call, on which rank, and the details.
+///
+/// It is one pointer, so that a result without a value fits a register: calls that
+/// succeed pay for nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error {
+pub struct Error(Box<Fault>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fault {
     kind: ErrorKind,
     call: Option<&'static str>,
     rank: Option<usize>,
     detail: String,
 }
+
+static_assertions::const_assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
 
 /// The result of every fallible call of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -64,36 +72,38 @@ impl Error {
     /// what to do about it.
     #[cold]
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        Error { kind, call: None, rank: crate::runtime::world_rank(), detail: detail.into() }
+        let (rank, detail) = (crate::runtime::world_rank(), detail.into());
+        Error(Box::new(Fault { kind, call: None, rank, detail }))
     }
 
     /// Names the public call in which the error surfaced (the outermost wins).
     #[cold]
     pub fn in_call(mut self, call: &'static str) -> Self {
-        self.call = Some(call);
+        self.0.call = Some(call);
         self
     }
 
     /// The class of the error.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// What is wrong, without the call and the rank.
     pub fn detail(&self) -> &str {
-        &self.detail
+        &self.0.detail
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(rank) = self.rank {
+        let Fault { call, rank, detail, .. } = &*self.0;
+        if let Some(rank) = rank {
             write!(f, "[{rank}] ")?;
         }
-        if let Some(call) = self.call {
+        if let Some(call) = call {
             write!(f, "{call}: ")?;
         }
-        f.write_str(&self.detail)
+        f.write_str(detail)
     }
 }
 

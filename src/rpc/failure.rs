@@ -7,6 +7,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::rpc::proc;
 use std::fmt;
+use std::ops::Deref;
 
 /// How a call ended; zero is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -118,9 +119,13 @@ impl Status {
     }
 }
 
-/// A failed call.
+/// A failed call; one pointer, as [`Error`] is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct Failure(Box<Cause>);
+
+/// Why a call has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
     /// How it ended.
     pub status: Status,
     /// What is wrong, with which values, and what to do about it.
@@ -134,7 +139,15 @@ impl Failure {
     /// A failure with a text.
     #[cold]
     pub fn new(status: Status, text: impl Into<String>) -> Failure {
-        Failure { status, text: text.into() }
+        Failure(Box::new(Cause { status, text: text.into() }))
+    }
+}
+
+impl Deref for Failure {
+    type Target = Cause;
+
+    fn deref(&self) -> &Cause {
+        &self.0
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::rpc::checksum::Method;
-use crate::rpc::failure::{Failure, Result, Status, refuse};
+use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::hg::body::Encode;
 use crate::rpc::hg::registry::Function;
 use crate::rpc::proc::{Encoded, Proc};
@@ -112,8 +112,8 @@ pub(super) unsafe fn free(over: ProcCallback, data: *mut c_void) {
         let mut proc = Proc::freer();
         // SAFETY: passed on from the caller. Freeing has no failures.
         let freed = unsafe { run(over, &mut proc, data) };
-        if let Err(Failure { text, .. }) = freed {
-            log::warn!("parameters are not freed: {text}");
+        if let Err(failure) = freed {
+            log::warn!("parameters are not freed: {}", failure.text);
         }
     }
 }
