@@ -3,6 +3,7 @@
 //! The crate in `models/` includes the sources of these parts, puts the doubles of a model
 //! checker in the place of this module, and so runs them in every order of their steps.
 
+pub use crate::memory::thread::this_thread;
 pub use parking_lot::{Mutex, MutexGuard};
 pub use std::hint::spin_loop;
 pub use std::sync::atomic;
@@ -14,12 +15,3 @@ pub const MEMBARRIER: bool = !cfg!(miri);
 
 /// After so many uses by others a lock looks whether it should favour its owner.
 pub const BIAS_DOUBTED: u32 = 64;
-
-/// Something different for every thread that lives.
-#[inline]
-pub fn this_thread() -> usize {
-    thread_local! {
-        static HERE: u8 = const { 0 };
-    }
-    HERE.with(|here| std::ptr::from_ref(here) as usize)
-}

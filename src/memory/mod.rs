@@ -14,6 +14,7 @@
 //! | [`segment`] | collective allocation and freeing |
 //! | [`lent`] | memory in a file of its own, for others of the node to map |
 //! | [`local`] | memory that only its rank uses |
+//! | [`thread`] | which thread this is |
 //!
 //! **Slabs and segments.** Windows and mappings are dear and few, segments are
 //! cheap and many. A *slab* belongs to a group and gives each of its ranks a
@@ -47,3 +48,4 @@ pub mod segment;
 pub mod shm;
 pub mod slab;
 mod slot;
+pub mod thread;
