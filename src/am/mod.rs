@@ -277,19 +277,6 @@ impl Engine {
         Ok(())
     }
 
-    /// [`Engine::send_am`] without addresses: the data is copied or has left when
-    /// the call returns.
-    pub fn send_message(
-        &self,
-        target: usize,
-        handler: HandlerId,
-        header: &[u8],
-        data: &[u8],
-    ) -> Result<()> {
-        // SAFETY: no address is given.
-        unsafe { self.send_am(target, handler, header, Data::Bytes(data), Signals::default()) }
-    }
-
     /// Adds a function that sends what a face has collected but not sent; it is
     /// called by [`Engine::quiesce`], and now and then by the progress thread (the
     /// flag is then true: only what is old is to go). It must not wait for anything

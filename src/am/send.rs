@@ -26,6 +26,50 @@ impl Data<'_> {
 }
 
 impl Engine {
+    /// [`Engine::send_am`] without addresses: the data is copied or has left when
+    /// the call returns.
+    #[inline]
+    pub fn send_message(
+        &self,
+        target: usize,
+        handler: HandlerId,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<()> {
+        if self.send_short(target, handler, header, data)? {
+            return Ok(());
+        }
+        // SAFETY: no address is given.
+        unsafe { self.send_am(target, handler, header, Data::Bytes(data), Signals::default()) }
+    }
+
+    /// Sends a short message to another rank of the node, for whose end nobody waits, as
+    /// for most messages. False where it is not such a one.
+    #[inline]
+    fn send_short(
+        &self,
+        target: usize,
+        handler: HandlerId,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<bool> {
+        if let Some(am) = self.started_am()
+            && let Some(node) = &am.node
+            && target != self.rank()
+            && let Some(index) = node.index_of(target)
+            && header.len() <= MAX_HEADER
+            && data.len() <= PIECE.min(node.eager_limit())
+            && let Some(entry) = am.handlers.get(handler)
+            && !entry.gone.load(Ordering::Relaxed)
+        {
+            let head = Whole::message(handler, header.len(), data.len(), 0);
+            let parts = [head.bytes(), header, data];
+            node.send(self, index, &parts, (true, state::running().is_none()))?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
     /// Sends a message. Returns when the message has been handed over; a handler of
     /// a message to oneself has run by then, unless the caller is a handler itself,
     /// or has locked the handlers.
@@ -64,21 +108,21 @@ impl Engine {
         };
         if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
             && let Data::Bytes(bytes) = data
-            && target != self.rank()
-            && let Some(node) = &am.node
-            && let Some(index) = node.index_of(target)
-            && len <= node.eager_limit()
         {
-            // Most messages are short, and nobody waits for their end.
-            if len > PIECE && entry.handler.takes_pieces() {
+            if self.send_short(target, handler, header, bytes)? {
+                return Ok(());
+            }
+            if let Some(node) = &am.node
+                && let Some(index) = node.index_of(target)
+                && target != self.rank()
+                && (PIECE + 1..=node.eager_limit()).contains(&len)
+                && entry.handler.takes_pieces()
+            {
                 let head = Head::message(Kind::Begin, handler, header.len(), len, 0);
                 if node.send_in_pieces(index, &head, header, bytes)? {
                     return Ok(());
                 }
             }
-            let head = Whole::message(handler, header.len(), len, 0);
-            let parts = [head.bytes(), header, bytes];
-            return node.send(self, index, &parts, (true, state::running().is_none()));
         }
         let Signals { origin, completion } = signals;
         let token = match completion {

@@ -56,10 +56,12 @@ impl Shared {
                     refuse!(NODEV, "a class over self reaches nobody else");
                 };
                 let head: [u8; HEAD] = head.bytes();
+                let rank = rank as usize;
+                if let Data::Bytes(body) = body {
+                    return Ok(engine.send_message(rank, *handler, &head, body)?);
+                }
                 // SAFETY: no address is given.
-                Ok(unsafe {
-                    engine.send_am(rank as usize, *handler, &head, body, Signals::default())
-                }?)
+                Ok(unsafe { engine.send_am(rank, *handler, &head, body, Signals::default()) }?)
             }
             Peer::Remote(n) => match &self.dynamic {
                 Some(dynamic) => dynamic.send(n, head, body),
