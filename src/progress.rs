@@ -16,6 +16,7 @@ use crate::am::deliver::Rings;
 use crate::am::presence::LINGER;
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Engine;
+use crate::watchdog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -161,6 +162,7 @@ fn flush_aged(engine: &Engine, looked: &mut Instant) {
 
 /// Sleeps until the bell of the rank's rings, where it has them, else for the nap.
 fn sleep(engine: &Engine, nap: Duration) {
+    watchdog::settle();
     match engine.started_am().and_then(|am| Some((am, am.node.as_ref()?))) {
         Some((am, node)) => {
             // Rings wake the thread; only MPI and what grows old must be looked at.

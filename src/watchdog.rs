@@ -17,7 +17,8 @@
 //! | `stack` | which call of the library, and who called it |
 //!
 //! **Cost.** Nothing where nothing waits. A wait loads two words when it begins and
-//! stores two when it ends; each message that is handled stores two. What a report
+//! stores two when it ends; each message that is handled stores two, and who then finds nothing
+//! more to do notes the time. What a report
 //! says of the call is read from the stack when the report is made.
 
 mod inside;
@@ -62,9 +63,12 @@ pub(crate) enum Event {
     Message,
 }
 
-/// When, in milliseconds of the monotonic clock, and what: an event and a rank.
-static LAST_AT: AtomicU64 = AtomicU64::new(0);
+/// What happened last, an event and a rank, and how much has happened.
 static LAST: AtomicU64 = AtomicU64::new(0);
+static EVENTS: AtomicU64 = AtomicU64::new(0);
+/// The count whose time is known, and that time in milliseconds of the monotonic clock.
+static TIMED: AtomicU64 = AtomicU64::new(0);
+static LAST_AT: AtomicU64 = AtomicU64::new(0);
 
 fn coarse_ms() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -74,15 +78,32 @@ fn coarse_ms() -> u64 {
 }
 
 /// Notes that something happened. `rank` is whose doing it was; `usize::MAX` is
-/// nobody's.
+/// nobody's. The clock is not looked at: see [`settle`].
 #[inline]
 pub(crate) fn note(event: Event, rank: usize) {
     let rank = u64::from(u32::try_from(rank).unwrap_or(u32::MAX));
     LAST.store((event as u64) << 32 | rank, Ordering::Relaxed);
+    // Of two threads at once one may be lost; the count still changes.
+    EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+/// Called by whoever finds nothing to do: what happened last did so just now, unless its
+/// time is known.
+#[inline]
+pub(crate) fn settle() {
+    if EVENTS.load(Ordering::Relaxed) != TIMED.load(Ordering::Relaxed) {
+        stamp();
+    }
+}
+
+#[cold]
+fn stamp() {
+    TIMED.store(EVENTS.load(Ordering::Relaxed), Ordering::Relaxed);
     LAST_AT.store(coarse_ms(), Ordering::Relaxed);
 }
 
 fn last_progress() -> String {
+    settle();
     let last = LAST.load(Ordering::Relaxed);
     let ago = coarse_ms().saturating_sub(LAST_AT.load(Ordering::Relaxed)) as f64 / 1000.0;
     let of = match last as u32 {
@@ -202,6 +223,7 @@ impl Watch {
     /// began. `since` is when something happened last.
     #[inline]
     pub fn look(&mut self, since: Instant, now: Instant) -> Option<(Cause, Duration)> {
+        settle();
         let begun = *self.begun.get_or_insert(since);
         let waited = now - begun;
         if signal::asked() != self.answered {
@@ -306,10 +328,13 @@ impl Drop for Watchdog {
 fn watch() {
     let limit = |ms: &AtomicU64| Duration::from_millis(ms.load(Ordering::Relaxed));
     let (patience, fatal) = (limit(&PATIENCE), limit(&FATAL));
-    let look_every = (patience.min(fatal) / 4).max(Duration::from_millis(50));
+    // Often enough, too, for the time of what happened last.
+    let look_every =
+        (patience.min(fatal) / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
     // What was reported already: when the call began, and how often.
     let mut reported: Vec<(u64, u32)> = Vec::new();
     while signal::wait(look_every) {
+        settle();
         if signal::asked() != signal::answered() {
             answer();
         }
