@@ -7,12 +7,12 @@
 //!
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 
-use super::state::{Am, Entry, Running};
+use super::state::{self, Am, Entry};
 use super::wire::{Head, Kind};
 use super::{Accept, Arrival, Destination, Signal, Then};
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::runtime::Engine;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 
 /// A message whose data is on its way.
@@ -91,8 +91,7 @@ pub(super) fn fatal(error: &Error) -> ! {
 
 #[inline]
 fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -> R {
-    let _running = Running::enter(name);
-    match catch_unwind(AssertUnwindSafe(body)) {
+    match state::run_as(name, body) {
         Ok(Ok(value)) => value,
         Ok(Err(error)) => {
             let text = format!("the handler {name} failed: {}", error.detail());
@@ -121,8 +120,8 @@ impl Signal {
             }
             Signal::Call(call) => {
                 // Others may need the thread, and it may hold their lock.
-                let _running = Running::enter("a completion signal");
-                call(engine);
+                let called = state::run_as("a completion signal", || call(engine));
+                called.unwrap_or_else(|panic| resume_unwind(panic));
             }
         }
     }

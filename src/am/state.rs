@@ -15,6 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use slab::Slab;
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -263,19 +264,15 @@ pub(super) fn has_locked() -> bool {
     LOCKED.get().0 > 0
 }
 
-/// Says that the thread runs a handler, until it is dropped.
-pub(super) struct Running(Option<&'static str>);
-
-impl Running {
-    pub(super) fn enter(name: &'static str) -> Running {
-        Running(RUNNING.replace(Some(name)))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        RUNNING.set(self.0);
-    }
+/// Runs `body` as a handler of that name; a panic is given back.
+#[inline]
+pub(super) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
+    RUNNING.with(|running| {
+        let outer = running.replace(Some(name));
+        let result = catch_unwind(AssertUnwindSafe(body));
+        running.set(outer);
+        result
+    })
 }
 
 impl Engine {
