@@ -10,6 +10,7 @@ use super::handler;
 use super::na::{ADDRESSES, CLASSES};
 use super::params::{self, ProcCallback, Procs};
 use super::table::{Number, Table, Token};
+use crate::memory::biased::Biased;
 use crate::memory::read_mostly::ReadMostly;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::origin::Origin;
@@ -40,15 +41,20 @@ static GLOBAL: LazyLock<ReadMostly<Option<Arc<Global>>>> = LazyLock::new(ReadMos
 /// Held while Mercury begins.
 static TURN: Mutex<()> = Mutex::new(());
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
-static REQUESTS: Table<Arc<Request>> = Table::new("request", 0x21);
+static REQUESTS: Table<Request> = Table::new("request", 0x21);
+/// Calls whose requests were freed, for the next ones.
+static SPARES: LazyLock<Biased<Vec<Arc<Origin>>>> = LazyLock::new(Biased::default);
+/// So many are kept.
+const MOST_SPARES: usize = 64;
 
 /// A call under way.
+#[derive(Clone)]
 struct Request {
     origin: Arc<Origin>,
     procs: Procs,
     output: *mut c_void,
-    /// Whether the output was decoded, and how that went.
-    decoded: Mutex<Option<Result<()>>>,
+    /// Whether the output was decoded, and how that went; none where it is not wanted.
+    decoded: Option<Arc<Mutex<Option<Result<()>>>>>,
 }
 
 // SAFETY: the output is the program's struct, which it gives away until it has waited
@@ -111,6 +117,8 @@ pub extern "C" fn HG_Finalize() -> c_int {
         for request in REQUESTS.drain() {
             request.origin.cancel();
         }
+        let spares = std::mem::take(&mut *SPARES.lock());
+        drop(spares); // they hold the context
         handler::drop_those_of(&global.context);
         let closed = global.class.finalize();
         global.context.clone().destroy();
@@ -238,12 +246,8 @@ pub unsafe extern "C" fn HG_Forward(
         let (origin, procs) = call_of(address, id)?;
         // SAFETY: as above.
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, None)?;
-        *to = REQUESTS.insert(Arc::new(Request {
-            origin,
-            procs,
-            output: out_struct,
-            decoded: Mutex::new(None),
-        }));
+        let decoded = (!out_struct.is_null()).then(Arc::default);
+        *to = REQUESTS.insert(Request { origin, procs, output: out_struct, decoded });
         Ok(())
     })
 }
@@ -257,7 +261,16 @@ fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
         refuse!(NO_MATCH, "no function is registered here with the number {id:#x}");
     };
     let procs = params::procs(&function);
-    Ok((Origin::new(&global.context.shared, address, function), procs))
+    let context = &global.context.shared;
+    let spare = SPARES.lock().pop();
+    if let Some(mut spare) = spare
+        && Arc::ptr_eq(spare.context(), context)
+        && let Some(origin) = Arc::get_mut(&mut spare)
+    {
+        origin.renew(address, function);
+        return Ok((spare, procs));
+    }
+    Ok((Origin::new(context, address, function), procs))
 }
 
 impl Request {
@@ -266,10 +279,10 @@ impl Request {
         if !self.origin.wait(time)? {
             return Ok(false);
         }
-        if self.output.is_null() {
-            return self.origin.outcome().map(|()| true); // the output is not wanted
-        }
-        let mut decoded = self.decoded.lock();
+        let Some(decoded) = &self.decoded else {
+            return self.origin.outcome().map(|()| true);
+        };
+        let mut decoded = decoded.lock();
         if decoded.is_none() {
             *decoded = Some(self.decode());
         }
@@ -371,12 +384,20 @@ pub extern "C" fn HG_Request_free(request: Token) -> c_int {
     code("HG_Request_free", || {
         let request = REQUESTS.remove(request)?;
         request.origin.cancel();
-        if request.output.is_null() {
-            return Ok(());
-        }
-        if let Some(Ok(())) = &*request.decoded.lock() {
+        if let Some(decoded) = &request.decoded
+            && let Some(Ok(())) = &*decoded.lock()
+        {
             // SAFETY: it was decoded, and the program has it still.
             unsafe { params::free(request.procs.output, request.output) };
+        }
+        let mut origin = request.origin;
+        // Where nobody else has it.
+        if let Some(unique) = Arc::get_mut(&mut origin) {
+            unique.clear();
+            let mut spares = SPARES.lock();
+            if spares.len() < MOST_SPARES {
+                spares.push(origin);
+            }
         }
         Ok(())
     })

@@ -4,7 +4,7 @@
 //! freed, belongs to something else, or is rubbish, is found out and not followed.
 
 use crate::memory::biased::Biased;
-use crate::rpc::failure::{Result, refuse};
+use crate::rpc::failure::{Failure, Result, Status};
 use slab::Slab;
 use std::os::raw::c_void;
 use std::sync::LazyLock;
@@ -38,11 +38,42 @@ pub struct Table<T> {
 
 #[derive(Debug)]
 struct Slots<T> {
+    /// With the upper half of their handles.
     slab: Slab<(u32, T)>,
     generation: u32,
 }
 
 const GENERATIONS: u32 = (1 << 24) - 1;
+
+/// The handle of what lies in a slot.
+fn token(upper: u32, key: usize) -> Token {
+    (u64::from(upper) << 32 | (key as u64 + 1)) as usize as Token
+}
+
+impl<T> Slots<T> {
+    #[inline]
+    fn add(&mut self, kind: u8, thing: T) -> Token {
+        self.generation = (self.generation % GENERATIONS) + 1;
+        let upper = u32::from(kind) << 24 | self.generation;
+        token(upper, self.slab.insert((upper, thing)))
+    }
+
+    /// The slot of a handle, if that is the handle of what lies there.
+    #[inline]
+    fn find(&self, token: Token) -> Option<usize> {
+        let number = token as usize as u64;
+        let key = (number as u32).wrapping_sub(1) as usize;
+        match self.slab.get(key) {
+            Some((upper, _)) if *upper == (number >> 32) as u32 => Some(key),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, token: Token) -> Option<T> {
+        self.find(token).map(|key| self.slab.remove(key).1)
+    }
+}
 
 impl<T> Table<T> {
     /// None yet. `kind` is a number below 128 that no other table has.
@@ -53,28 +84,21 @@ impl<T> Table<T> {
 
     /// A handle for a thing.
     pub fn insert(&self, thing: T) -> Token {
-        let mut slots = self.slots.lock();
-        slots.generation = (slots.generation % GENERATIONS) + 1;
-        let generation = slots.generation;
-        let key = slots.slab.insert((generation, thing)) as u64;
-        let number = u64::from(self.kind) << 56 | u64::from(generation) << 32 | (key + 1);
-        number as usize as Token
+        self.slots.lock().add(self.kind, thing)
     }
 
-    fn key(&self, slots: &Slots<T>, token: Token) -> Result<usize> {
-        let number = token as usize as u64;
-        if number == 0 {
-            refuse!(INVALID_ARG, "the {} is null", self.what);
-        }
-        let key = (number & 0xffff_ffff) as usize;
-        let generation = (number >> 32) as u32 & GENERATIONS;
-        let slot = key.checked_sub(1).and_then(|key| slots.slab.get(key));
-        let known = number >> 56 == u64::from(self.kind);
-        match slot {
-            Some((now, _)) if known && *now == generation => Ok(key - 1),
-            _ if known => refuse!(INVALID_ARG, "the {} {number:#x} was freed", self.what),
-            _ => refuse!(INVALID_ARG, "{number:#x} is no {}", self.what),
-        }
+    /// Why a handle is refused.
+    #[cold]
+    fn refusal(&self, token: Token) -> Failure {
+        let (number, what) = (token as usize as u64, self.what);
+        let text = match number {
+            0 => format!("the {what} is null"),
+            _ if number >> 56 == u64::from(self.kind) => {
+                format!("the {what} {number:#x} was freed")
+            }
+            _ => format!("{number:#x} is no {what}"),
+        };
+        Failure::new(Status::INVALID_ARG, text)
     }
 
     /// Takes a thing out.
@@ -82,9 +106,11 @@ impl<T> Table<T> {
     /// # Errors
     /// `INVALID_ARG` for what is no handle, or none any more.
     pub fn remove(&self, token: Token) -> Result<T> {
-        let mut slots = self.slots.lock();
-        let key = self.key(&slots, token)?;
-        Ok(slots.slab.remove(key).1)
+        let taken = match self.slots.owned(|slots| slots.take(token)) {
+            Some(taken) => taken,
+            None => self.slots.lock().take(token),
+        };
+        taken.ok_or_else(|| self.refusal(token))
     }
 
     /// Takes a thing out where `gone` says so; `gone` must not use the table.
@@ -97,7 +123,7 @@ impl<T> Table<T> {
         gone: impl FnOnce(&T) -> Result<bool>,
     ) -> Result<Option<T>> {
         let mut slots = self.slots.lock();
-        let key = self.key(&slots, token)?;
+        let key = slots.find(token).ok_or_else(|| self.refusal(token))?;
         Ok(gone(&slots.slab[key].1)?.then(|| slots.slab.remove(key).1))
     }
 
@@ -106,7 +132,7 @@ impl<T> Table<T> {
     pub fn was_one(&self, token: Token) -> Result<()> {
         let number = token as usize as u64;
         if number >> 56 != u64::from(self.kind) {
-            refuse!(INVALID_ARG, "{number:#x} is no {}", self.what);
+            return Err(self.refusal(token));
         }
         Ok(())
     }
@@ -120,9 +146,8 @@ impl<T> Table<T> {
     /// The handle of the first thing of which `is` says so.
     pub fn find(&self, is: impl Fn(&T) -> bool) -> Option<Token> {
         let slots = self.slots.lock();
-        let (key, (generation, _)) = slots.slab.iter().find(|(_, (_, thing))| is(thing))?;
-        let number = u64::from(self.kind) << 56 | u64::from(*generation) << 32 | (key as u64 + 1);
-        Some(number as usize as Token)
+        let (key, (upper, _)) = slots.slab.iter().find(|(_, (_, thing))| is(thing))?;
+        Some(token(*upper, key))
     }
 }
 
@@ -133,9 +158,12 @@ impl<T: Clone> Table<T> {
     /// `INVALID_ARG` for what is no handle, or none any more.
     #[inline]
     pub fn get(&self, token: Token) -> Result<T> {
-        let slots = self.slots.lock();
-        let key = self.key(&slots, token)?;
-        Ok(slots.slab[key].1.clone())
+        let find = |slots: &Slots<T>| slots.find(token).map(|key| slots.slab[key].1.clone());
+        let found = match self.slots.owned(|slots| find(slots)) {
+            Some(found) => found,
+            None => find(&self.slots.lock()),
+        };
+        found.ok_or_else(|| self.refusal(token))
     }
 }
 

@@ -149,6 +149,22 @@ impl Origin {
         Ok(())
     }
 
+    /// Makes it a call that was never forwarded, for someone who has it alone.
+    pub fn renew(&mut self, target: Address, function: Arc<Function>) {
+        let state = self.state.get_mut();
+        (state.target, state.function) = (target, function);
+        (state.phase, state.status) = (Phase::Idle, Status::SUCCESS);
+        *self.stage.get_mut() = stage::IDLE;
+        self.clear();
+    }
+
+    /// Gives up what the last call has left, for someone who has it alone.
+    pub fn clear(&mut self) {
+        let state = self.state.get_mut();
+        (state.token, state.untold) = (0, false);
+        (state.kept, state.then, state.body) = (None, None, None);
+    }
+
     /// Encodes the input and sends the request. The place for the answer is there
     /// before the request leaves.
     ///
