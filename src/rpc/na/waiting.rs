@@ -228,7 +228,6 @@ pub(crate) fn until(
         }
         // The clock is not looked at where answers come at once.
         if polls & 15 != 0 && polls <= spin {
-            std::hint::spin_loop();
             continue;
         }
         let left = deadline.left();
