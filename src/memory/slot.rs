@@ -1,5 +1,6 @@
 //! A slot for each thread, in which it says that it reads ([`super::read_mostly`]).
 
+use super::thread::{self, OfThread};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::cell::Cell;
@@ -21,15 +22,18 @@ struct Lease(&'static Slot);
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        SLOT.set(None);
+        OTHERS.set(None);
         self.0.taken.store(false, Ordering::Release);
     }
 }
 
 thread_local! {
-    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    static OTHERS: Cell<Option<&'static Slot>> = const { Cell::new(None) };
     static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
 }
+
+/// The first thread keeps its slot for ever, and who takes its place has it.
+static SLOT: OfThread<Option<&'static Slot>> = OfThread::new(None, &OTHERS);
 
 /// The calling thread's.
 #[inline]
@@ -48,6 +52,9 @@ fn new() -> &'static Slot {
         new
     });
     SLOT.set(Some(slot));
+    if thread::is_first() {
+        return slot;
+    }
     // A thread that is past its destructors keeps the slot for ever.
     let _ = LEASE.try_with(|lease| lease.set(Some(Lease(slot))));
     slot

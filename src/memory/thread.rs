@@ -1,6 +1,83 @@
-//! Which thread this is, in one instruction where the processor has a register for that.
+//! Which thread this is, and what each thread keeps for itself.
 //!
-//! A variable of the thread would do as well, but costs a call in a shared library.
+//! A thread is told by a register where the processor has one for that. A variable of the
+//! thread would do as well, but costs a call in a shared library. So what threads keep
+//! ([`OfThread`]) lies in plain memory for the *first* thread, the one that asked first, of
+//! which most calls are; the others have variables.
+//!
+//! Invariant: what lies in plain memory is touched by the first thread alone. Where that has
+//! ended, a later thread at the same address takes its place and finds what it has left.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::LocalKey;
+
+static FIRST: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether this is the first thread.
+#[inline]
+pub fn is_first() -> bool {
+    let first = FIRST.load(Ordering::Relaxed);
+    first == this_thread() || first == 0 && claim()
+}
+
+#[cold]
+fn claim() -> bool {
+    FIRST.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
+/// Something that each thread has for itself.
+pub struct OfThread<T: 'static> {
+    first: Cell<T>,
+    others: &'static LocalKey<Cell<T>>,
+}
+
+// SAFETY: `first` is touched by the first thread alone, see `with`; one that takes its place
+// was started after it had ended.
+unsafe impl<T: Send> Sync for OfThread<T> {}
+
+impl<T> std::fmt::Debug for OfThread<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OfThread")
+    }
+}
+
+impl<T> OfThread<T> {
+    /// `first` for the first thread, the variable for others.
+    pub const fn new(first: T, others: &'static LocalKey<Cell<T>>) -> OfThread<T> {
+        OfThread { first: Cell::new(first), others }
+    }
+
+    /// Runs `body` with this thread's.
+    #[inline]
+    pub fn with<R>(&self, body: impl FnOnce(&Cell<T>) -> R) -> R {
+        if is_first() { body(&self.first) } else { self.others.with(body) }
+    }
+
+    /// This thread's.
+    #[inline]
+    pub fn get(&self) -> T
+    where
+        T: Copy,
+    {
+        self.with(Cell::get)
+    }
+
+    /// Replaces this thread's.
+    #[inline]
+    pub fn set(&self, value: T) {
+        self.with(|cell| cell.set(value));
+    }
+
+    /// Takes this thread's out.
+    #[inline]
+    pub fn take(&self) -> T
+    where
+        T: Default,
+    {
+        self.with(Cell::take)
+    }
+}
 
 /// Something different for every thread that lives, and never zero.
 #[inline]
@@ -57,7 +134,31 @@ fn imp() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::this_thread;
+    use super::*;
+
+    #[test]
+    fn each_thread_has_its_own() {
+        thread_local! {
+            static OTHERS: Cell<u32> = const { Cell::new(7) };
+        }
+        static NUMBER: OfThread<u32> = OfThread::new(7, &OTHERS);
+        let count = || {
+            assert_eq!(NUMBER.get(), 7);
+            (0..100).for_each(|_| NUMBER.set(NUMBER.get() + 1));
+            assert_eq!(NUMBER.take(), 107);
+            assert_eq!(NUMBER.get(), 0);
+            NUMBER.set(7);
+            is_first()
+        };
+        let firsts = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
+            let mine = usize::from(count());
+            threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum::<usize>()
+                + mine
+        });
+        // Another test may have been first.
+        assert!(firsts <= 1);
+    }
 
     #[test]
     fn threads_that_live_differ() {

@@ -1,5 +1,6 @@
 //! Encoded parameters, wherever they lie.
 
+use crate::memory::thread::OfThread;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::Result;
 use crate::rpc::na::class::Bytes;
@@ -84,8 +85,10 @@ impl Kept {
 }
 
 thread_local! {
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static OTHERS: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
+
+static SCRATCH: OfThread<Vec<u8>> = OfThread::new(Vec::new(), &OTHERS);
 
 /// Runs something with a buffer of at least so many bytes, whatever they are.
 pub fn with_scratch<R>(bytes: usize, body: impl FnOnce(&mut [u8]) -> R) -> R {

@@ -8,6 +8,7 @@ use super::class::ClassShared;
 use super::origin::{Origin, Then};
 use super::target::Target;
 use crate::memory::biased::Biased;
+use crate::memory::thread::OfThread;
 use crate::rpc::failure::{Result, Status};
 use crate::rpc::na;
 use crate::rpc::na::waiting::{Deadline, until};
@@ -47,8 +48,10 @@ impl std::fmt::Debug for ContextShared {
 }
 
 thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    static OTHERS: Cell<u32> = const { Cell::new(0) };
 }
+
+static DEPTH: OfThread<u32> = OfThread::new(0, &OTHERS);
 
 /// Whether this thread runs so many handlers within each other that no more may begin.
 pub fn too_deep() -> bool {
