@@ -5,7 +5,8 @@
 //! engine do. A class that has heard nothing for [`SHORT_FOR`] sleeps longer, in this
 //! wait and in those that follow: until the bell of the node's rings, until [`News`]
 //! tells it that another thread has brought something, or for the idle time of the
-//! progress thread, after which MPI is looked at.
+//! progress thread, after which MPI is looked at (twice that where this library has no
+//! messages there).
 //!
 //! Invariant: whoever changes what a waiting thread waits for calls [`News::tell`]
 //! afterwards ([`super::changes`]).
@@ -277,7 +278,9 @@ fn sleep(
     let longest = match class.engine() {
         None => ALONE,
         Some(engine) if idle < LATELY => engine.idle_poll() / 8,
-        Some(engine) => engine.idle_poll(),
+        Some(engine) if engine.has_messages() => engine.idle_poll(),
+        // Nobody but the program itself can have anything under way in MPI.
+        Some(engine) => engine.idle_poll() * 2,
     };
     let nap = longest.max(LONGEST_NAP).min(left);
     class.news.changes.sleep(look, |word, value| match class.engine() {
