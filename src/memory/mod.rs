@@ -14,7 +14,7 @@
 //! | [`segment`] | collective allocation and freeing |
 //! | [`lent`] | memory in a file of its own, for others of the node to map |
 //! | [`local`] | memory that only its rank uses |
-//! | [`thread`] | which thread this is |
+//! | [`thread`] | which thread this is, and what each keeps for itself |
 //!
 //! **Slabs and segments.** Windows and mappings are dear and few, segments are
 //! cheap and many. A *slab* belongs to a group and gives each of its ranks a

@@ -142,13 +142,18 @@ mod tests {
             static OTHERS: Cell<u32> = const { Cell::new(7) };
         }
         static NUMBER: OfThread<u32> = OfThread::new(7, &OTHERS);
+        // All live at once: one that has ended may leave its address to the next.
+        let all = std::sync::Barrier::new(5);
         let count = || {
+            all.wait();
             assert_eq!(NUMBER.get(), 7);
             (0..100).for_each(|_| NUMBER.set(NUMBER.get() + 1));
             assert_eq!(NUMBER.take(), 107);
             assert_eq!(NUMBER.get(), 0);
             NUMBER.set(7);
-            is_first()
+            let first = is_first();
+            all.wait();
+            first
         };
         let firsts = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
