@@ -10,10 +10,9 @@ use super::handler;
 use super::na::{ADDRESSES, CLASSES};
 use super::params::{self, ProcCallback, Procs};
 use super::table::{Number, Table, Token};
-use crate::memory::biased::Biased;
 use crate::memory::read_mostly::ReadMostly;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
-use crate::rpc::hg::origin::Origin;
+use crate::rpc::hg::origin::{Origin, Spares};
 use crate::rpc::hg::registry::Rpc;
 use crate::rpc::hg::target::Target;
 use crate::rpc::hg::{Class, Context};
@@ -42,10 +41,8 @@ static GLOBAL: LazyLock<ReadMostly<Option<Arc<Global>>>> = LazyLock::new(ReadMos
 static TURN: Mutex<()> = Mutex::new(());
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static REQUESTS: Table<Request> = Table::new("request", 0x21);
-/// Calls whose requests were freed, for the next ones.
-static SPARES: LazyLock<Biased<Vec<Arc<Origin>>>> = LazyLock::new(Biased::default);
-/// So many are kept.
-const MOST_SPARES: usize = 64;
+/// Calls whose requests were freed.
+static SPARES: LazyLock<Spares> = LazyLock::new(Spares::default);
 
 /// A call under way.
 #[derive(Clone)]
@@ -117,8 +114,7 @@ pub extern "C" fn HG_Finalize() -> c_int {
         for request in REQUESTS.drain() {
             request.origin.cancel();
         }
-        let spares = std::mem::take(&mut *SPARES.lock());
-        drop(spares); // they hold the context
+        SPARES.clear();
         handler::drop_those_of(&global.context);
         let closed = global.class.finalize();
         global.context.clone().destroy();
@@ -261,16 +257,7 @@ fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
         refuse!(NO_MATCH, "no function is registered here with the number {id:#x}");
     };
     let procs = params::procs(&function);
-    let context = &global.context.shared;
-    let spare = SPARES.lock().pop();
-    if let Some(mut spare) = spare
-        && Arc::ptr_eq(spare.context(), context)
-        && let Some(origin) = Arc::get_mut(&mut spare)
-    {
-        origin.renew(address, function);
-        return Ok((spare, procs));
-    }
-    Ok((Origin::new(context, address, function), procs))
+    Ok((SPARES.origin(&global.context.shared, address, function), procs))
 }
 
 impl Request {
@@ -390,15 +377,7 @@ pub extern "C" fn HG_Request_free(request: Token) -> c_int {
             // SAFETY: it was decoded, and the program has it still.
             unsafe { params::free(request.procs.output, request.output) };
         }
-        let mut origin = request.origin;
-        // Where nobody else has it.
-        if let Some(unique) = Arc::get_mut(&mut origin) {
-            unique.clear();
-            let mut spares = SPARES.lock();
-            if spares.len() < MOST_SPARES {
-                spares.push(origin);
-            }
-        }
+        SPARES.give(request.origin);
         Ok(())
     })
 }

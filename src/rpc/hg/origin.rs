@@ -6,6 +6,7 @@ use super::context::{self, ContextShared, Work};
 use super::registry::Function;
 use super::target::Target;
 use super::wire::{REQUEST, Request};
+use crate::memory::biased::Biased;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
@@ -90,6 +91,51 @@ pub struct Origin {
     stage: AtomicU8,
 }
 
+/// Calls that nobody has any more, for the next ones of a face that makes one for each
+/// request. They hold their context.
+#[derive(Debug, Default)]
+pub struct Spares(Biased<Vec<Arc<Origin>>>);
+
+impl Spares {
+    /// So many are kept.
+    const MOST: usize = 64;
+
+    /// [`Origin::new`], of a spare call where there is one of the context.
+    pub fn origin(
+        &self,
+        context: &Arc<ContextShared>,
+        target: Address,
+        function: Arc<Function>,
+    ) -> Arc<Origin> {
+        let spare = self.0.lock().pop();
+        if let Some(mut spare) = spare
+            && Arc::ptr_eq(spare.context(), context)
+            && let Some(origin) = Arc::get_mut(&mut spare)
+        {
+            origin.renew(target, function);
+            return spare;
+        }
+        Origin::new(context, target, function)
+    }
+
+    /// Keeps a call, if nobody else has it and there is room.
+    pub fn give(&self, mut origin: Arc<Origin>) {
+        if let Some(alone) = Arc::get_mut(&mut origin) {
+            alone.clear();
+            let mut spares = self.0.lock();
+            if spares.len() < Spares::MOST {
+                spares.push(origin);
+            }
+        }
+    }
+
+    /// Drops all.
+    pub fn clear(&self) {
+        let spares = std::mem::take(&mut *self.0.lock());
+        drop(spares); // without the lock
+    }
+}
+
 impl std::fmt::Debug for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Origin").field("stage", &self.stage).finish_non_exhaustive()
@@ -150,7 +196,7 @@ impl Origin {
     }
 
     /// Makes it a call that was never forwarded, for someone who has it alone.
-    pub fn renew(&mut self, target: Address, function: Arc<Function>) {
+    fn renew(&mut self, target: Address, function: Arc<Function>) {
         let state = self.state.get_mut();
         (state.target, state.function) = (target, function);
         (state.phase, state.status) = (Phase::Idle, Status::SUCCESS);
@@ -159,7 +205,7 @@ impl Origin {
     }
 
     /// Gives up what the last call has left, for someone who has it alone.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         let state = self.state.get_mut();
         (state.token, state.untold) = (0, false);
         (state.kept, state.then, state.body) = (None, None, None);
