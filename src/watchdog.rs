@@ -17,9 +17,9 @@
 //! | `stack` | which call of the library, and who called it |
 //!
 //! **Cost.** Nothing where nothing waits. A wait loads two words when it begins and
-//! stores two when it ends; each message that is handled stores two, and who then finds nothing
-//! more to do notes the time. What a report
-//! says of the call is read from the stack when the report is made.
+//! stores two when it ends; each message that is handled stores two, and who then finds
+//! nothing more to do notes the time. What a report says of the call is read from the
+//! stack when the report is made.
 
 mod inside;
 mod signal;

@@ -70,9 +70,7 @@ fn two_changers_and_a_reader() {
 
 /// Comes in by one way or the other, as who adds an item to a batch does.
 fn add(lock: &Biased<Watched>) {
-    if lock.owned(Watched::add).is_none() {
-        lock.lock().add();
-    }
+    lock.with(Watched::add);
 }
 
 fn an_owner_and_another() {

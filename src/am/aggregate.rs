@@ -16,7 +16,7 @@
 //! store that all aggregators of a rank share. So what is kept does not
 //! grow with the number of handlers and targets that were once used.
 
-use super::{Data, HandlerId, Hook, Signals, route};
+use super::{HandlerId, Hook, route};
 use crate::error::{Result, fail};
 use crate::memory::biased::Biased;
 use crate::memory::buffers::Buffers;
@@ -317,6 +317,5 @@ pub(super) fn send_batch(
     let mut head = Vec::with_capacity(header.len() + 8);
     head.extend_from_slice(header);
     head.extend_from_slice(&(items as u64).to_ne_bytes());
-    // SAFETY: no address is given.
-    unsafe { engine.send_am(target, handler, &head, Data::Bytes(bytes), Signals::default()) }
+    engine.send_message(target, handler, &head, bytes)
 }

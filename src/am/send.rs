@@ -40,7 +40,7 @@ impl Engine {
             return Ok(());
         }
         // SAFETY: no address is given.
-        unsafe { self.send_am(target, handler, header, Data::Bytes(data), Signals::default()) }
+        unsafe { self.send_other(target, handler, header, Data::Bytes(data), Signals::default()) }
     }
 
     /// Sends a short message to another rank of the node, for whose end nobody waits, as
@@ -89,6 +89,28 @@ impl Engine {
         data: Data<'_>,
         signals: Signals,
     ) -> Result<()> {
+        if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
+            && let Data::Bytes(bytes) = data
+            && self.send_short(target, handler, header, bytes)?
+        {
+            return Ok(());
+        }
+        // SAFETY: passed on from the caller.
+        unsafe { self.send_other(target, handler, header, data, signals) }
+    }
+
+    /// Sends a message that is not a short one.
+    ///
+    /// # Safety
+    /// As for [`Engine::send_am`].
+    unsafe fn send_other(
+        &self,
+        target: usize,
+        handler: HandlerId,
+        header: &[u8],
+        data: Data<'_>,
+        signals: Signals,
+    ) -> Result<()> {
         let am = self.am()?;
         self.check_rank(target)?;
         if header.len() > MAX_HEADER {
@@ -108,20 +130,15 @@ impl Engine {
         };
         if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
             && let Data::Bytes(bytes) = data
+            && let Some(node) = &am.node
+            && let Some(index) = node.index_of(target)
+            && target != self.rank()
+            && (PIECE + 1..=node.eager_limit()).contains(&len)
+            && entry.handler.takes_pieces()
         {
-            if self.send_short(target, handler, header, bytes)? {
+            let head = Head::message(Kind::Begin, handler, header.len(), len, 0);
+            if node.send_in_pieces(index, &head, header, bytes)? {
                 return Ok(());
-            }
-            if let Some(node) = &am.node
-                && let Some(index) = node.index_of(target)
-                && target != self.rank()
-                && (PIECE + 1..=node.eager_limit()).contains(&len)
-                && entry.handler.takes_pieces()
-            {
-                let head = Head::message(Kind::Begin, handler, header.len(), len, 0);
-                if node.send_in_pieces(index, &head, header, bytes)? {
-                    return Ok(());
-                }
             }
         }
         let Signals { origin, completion } = signals;

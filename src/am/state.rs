@@ -9,7 +9,7 @@ use super::route::Routes;
 use super::{Handler, HandlerId, Signal};
 use crate::error::{Result, fail};
 use crate::memory::buffers::Buffers;
-use crate::memory::thread::OfThread;
+use crate::memory::thread::of_thread;
 use crate::path::anywhere::Accesses;
 use crate::runtime::Engine;
 use parking_lot::{Mutex, RwLock};
@@ -248,13 +248,14 @@ impl Am {
 }
 
 thread_local! {
-    static RUNNING_OTHERS: Cell<Option<&'static str>> = const { Cell::new(None) };
     /// How often this thread has locked the handlers, and whether it holds the
     /// dispatcher's lock for that (a handler has it anyway).
     static LOCKED: Cell<(u32, bool)> = const { Cell::new((0, false)) };
 }
 
-static RUNNING: OfThread<Option<&'static str>> = OfThread::new(None, &RUNNING_OTHERS);
+of_thread! {
+    static RUNNING: Option<&'static str> = None;
+}
 
 /// The handler that this thread runs.
 #[inline]

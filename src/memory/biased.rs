@@ -148,6 +148,16 @@ impl<T> Biased<T> {
         // SAFETY: as in `Held::deref`: the owner is inside until the end.
         Some(f(unsafe { &mut *self.value.get() }))
     }
+
+    /// Runs `f` once with the value: in the way of [`Biased::owned`] where that goes, else
+    /// with the lock.
+    #[inline]
+    pub fn with<R>(&self, mut f: impl FnMut(&mut T) -> R) -> R {
+        match self.owned(&mut f) {
+            Some(result) => result,
+            None => f(&mut self.lock()),
+        }
+    }
 }
 
 impl Others {
@@ -209,9 +219,7 @@ mod tests {
                 assert!(v.iter().all(|x| *x == before));
                 v.iter_mut().for_each(|x| *x += n);
             };
-            if biased.owned(add).is_none() {
-                add(&mut biased.lock());
-            }
+            biased.with(add);
         };
         step(1); // this thread owns it
         std::thread::scope(|scope| {

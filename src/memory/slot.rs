@@ -1,6 +1,6 @@
 //! A slot for each thread, in which it says that it reads ([`super::read_mostly`]).
 
-use super::thread::{self, OfThread};
+use super::thread::{self, of_thread};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::cell::Cell;
@@ -22,18 +22,19 @@ struct Lease(&'static Slot);
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        OTHERS.set(None);
+        SLOT.set(None);
         self.0.taken.store(false, Ordering::Release);
     }
 }
 
 thread_local! {
-    static OTHERS: Cell<Option<&'static Slot>> = const { Cell::new(None) };
     static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
 }
 
-/// The first thread keeps its slot for ever, and who takes its place has it.
-static SLOT: OfThread<Option<&'static Slot>> = OfThread::new(None, &OTHERS);
+of_thread! {
+    /// The first thread keeps its slot for ever, and who takes its place has it.
+    static SLOT: Option<&'static Slot> = None;
+}
 
 /// The calling thread's.
 #[inline]

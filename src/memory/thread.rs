@@ -42,6 +42,20 @@ impl<T> std::fmt::Debug for OfThread<T> {
     }
 }
 
+/// Defines an [`OfThread`] that begins with a value in each thread.
+macro_rules! of_thread {
+    ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        $(#[$doc])*
+        static $name: $crate::memory::thread::OfThread<$type> = {
+            std::thread_local! {
+                static OTHERS: std::cell::Cell<$type> = const { std::cell::Cell::new($value) };
+            }
+            $crate::memory::thread::OfThread::new($value, &OTHERS)
+        };
+    };
+}
+pub(crate) use of_thread;
+
 impl<T> OfThread<T> {
     /// `first` for the first thread, the variable for others.
     pub const fn new(first: T, others: &'static LocalKey<Cell<T>>) -> OfThread<T> {
@@ -79,53 +93,33 @@ impl<T> OfThread<T> {
     }
 }
 
-/// Something different for every thread that lives, and never zero.
+/// Something different for every thread that lives, and never zero: the thread pointer.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux", not(miri)))]
 #[inline]
 pub fn this_thread() -> usize {
-    imp()
-}
-
-/// The address of the thread's control block, which begins with that address.
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-#[inline]
-fn imp() -> usize {
     let this: usize;
-    // SAFETY: on Linux the segment register FS points at the block, whose first word is its
-    // own address (System V ABI, thread-local storage); it is only read.
+    // SAFETY: on Linux, FS points at the thread's control block, whose first word is its own
+    // address (System V ABI, thread-local storage), and it is only read.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
-        std::arch::asm!(
-            "mov {}, fs:[0]",
-            out(reg) this,
-            options(pure, readonly, nostack, preserves_flags)
-        );
+        std::arch::asm!("mov {}, fs:[0]", out(reg) this, options(pure, readonly, nostack));
+    }
+    // SAFETY: every program may read the register.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) this, options(pure, nomem, nostack));
     }
     this
 }
 
-/// The thread pointer.
-#[cfg(all(target_arch = "aarch64", target_os = "linux", not(miri)))]
-#[inline]
-fn imp() -> usize {
-    let this: usize;
-    // SAFETY: the register may be read by every program.
-    unsafe {
-        std::arch::asm!(
-            "mrs {}, tpidr_el0",
-            out(reg) this,
-            options(pure, nomem, nostack, preserves_flags)
-        );
-    }
-    this
-}
-
-/// The address of a variable of the thread.
+/// Something different for every thread that lives, and never zero.
 #[cfg(not(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     target_os = "linux",
     not(miri)
 )))]
 #[inline]
-fn imp() -> usize {
+pub fn this_thread() -> usize {
     thread_local! {
         static HERE: u8 = const { 0 };
     }
@@ -138,10 +132,9 @@ mod tests {
 
     #[test]
     fn each_thread_has_its_own() {
-        thread_local! {
-            static OTHERS: Cell<u32> = const { Cell::new(7) };
+        of_thread! {
+            static NUMBER: u32 = 7;
         }
-        static NUMBER: OfThread<u32> = OfThread::new(7, &OTHERS);
         // All live at once: one that has ended may leave its address to the next.
         let all = std::sync::Barrier::new(5);
         let count = || {

@@ -106,11 +106,7 @@ impl<T> Table<T> {
     /// # Errors
     /// `INVALID_ARG` for what is no handle, or none any more.
     pub fn remove(&self, token: Token) -> Result<T> {
-        let taken = match self.slots.owned(|slots| slots.take(token)) {
-            Some(taken) => taken,
-            None => self.slots.lock().take(token),
-        };
-        taken.ok_or_else(|| self.refusal(token))
+        self.slots.with(|slots| slots.take(token)).ok_or_else(|| self.refusal(token))
     }
 
     /// Takes a thing out where `gone` says so; `gone` must not use the table.
@@ -158,12 +154,8 @@ impl<T: Clone> Table<T> {
     /// `INVALID_ARG` for what is no handle, or none any more.
     #[inline]
     pub fn get(&self, token: Token) -> Result<T> {
-        let find = |slots: &Slots<T>| slots.find(token).map(|key| slots.slab[key].1.clone());
-        let found = match self.slots.owned(|slots| find(slots)) {
-            Some(found) => found,
-            None => find(&self.slots.lock()),
-        };
-        found.ok_or_else(|| self.refusal(token))
+        let find = |slots: &mut Slots<T>| slots.find(token).map(|key| slots.slab[key].1.clone());
+        self.slots.with(find).ok_or_else(|| self.refusal(token))
     }
 }
 

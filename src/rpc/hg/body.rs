@@ -1,12 +1,11 @@
 //! Encoded parameters, wherever they lie.
 
-use crate::memory::thread::OfThread;
+use crate::memory::thread::of_thread;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::Result;
 use crate::rpc::na::class::Bytes;
 use crate::rpc::na::{Access, Mem, Run};
 use crate::rpc::proc::Encoded;
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// Encodes parameters into a buffer, or into memory of their own where they do not fit.
@@ -84,11 +83,9 @@ impl Kept {
     }
 }
 
-thread_local! {
-    static OTHERS: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+of_thread! {
+    static SCRATCH: Vec<u8> = Vec::new();
 }
-
-static SCRATCH: OfThread<Vec<u8>> = OfThread::new(Vec::new(), &OTHERS);
 
 /// Runs something with a buffer of at least so many bytes, whatever they are.
 pub fn with_scratch<R>(bytes: usize, body: impl FnOnce(&mut [u8]) -> R) -> R {

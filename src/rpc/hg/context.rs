@@ -8,11 +8,10 @@ use super::class::ClassShared;
 use super::origin::{Origin, Then};
 use super::target::Target;
 use crate::memory::biased::Biased;
-use crate::memory::thread::OfThread;
+use crate::memory::thread::of_thread;
 use crate::rpc::failure::{Result, Status};
 use crate::rpc::na;
 use crate::rpc::na::waiting::{Deadline, until};
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,11 +46,9 @@ impl std::fmt::Debug for ContextShared {
     }
 }
 
-thread_local! {
-    static OTHERS: Cell<u32> = const { Cell::new(0) };
+of_thread! {
+    static DEPTH: u32 = 0;
 }
-
-static DEPTH: OfThread<u32> = OfThread::new(0, &OTHERS);
 
 /// Whether this thread runs so many handlers within each other that no more may begin.
 pub fn too_deep() -> bool {
