@@ -45,7 +45,7 @@ impl Guard {
         if !self.known.insert((rank, piece.span.start)) {
             return;
         }
-        if let Ok(hit) = engine.memory.registry.find(rank, piece.span.start, 1) {
+        if let Some(hit) = engine.memory.registry.lookup(rank, piece.span.start, 1) {
             self.pins.push(Pin {
                 rank,
                 start: piece.span.start,

@@ -101,7 +101,7 @@ impl Cutter<'_, '_> {
     }
 
     fn bucket(&mut self, address: usize) -> Option<usize> {
-        let hit = self.engine.memory.registry.find(self.target, address, 1).ok()?;
+        let hit = self.engine.memory.registry.lookup(self.target, address, 1)?;
         let (slab, group_rank, local) = (hit.slab().clone(), hit.group_rank(), hit.slice());
         drop(hit);
         let known = self.buckets.iter().position(|b| Arc::ptr_eq(&b.slab, &slab));

@@ -176,19 +176,25 @@ impl Registry {
     /// `Address` where they do not all lie in one segment.
     #[inline]
     pub fn find(&self, rank: usize, address: usize, len: usize) -> Result<Hit<'_>> {
+        match self.lookup(rank, address, len) {
+            Some(hit) => Ok(hit),
+            None => Err(explain(&self.tables.read(), rank, address, len)),
+        }
+    }
+
+    /// [`Registry::find`] for who has another way where there is no segment: finding none
+    /// costs no more than finding one.
+    #[inline]
+    pub fn lookup(&self, rank: usize, address: usize, len: usize) -> Option<Hit<'_>> {
         let open = self.tables.read();
         // SAFETY: the extent that is taken from it goes into the hit, which
         // holds the reading and gives out no reference that outlives itself.
         let tables = unsafe { open.value() };
-        if let Some(extent) = tables[rank].extent(address) {
-            let offset = address - extent.base;
-            if let Some(piece) = extent.pieces.find(offset)
-                && len <= piece.start + piece.len - offset
-            {
-                return Ok(Hit { extent, offset, _open: open });
-            }
-        }
-        Err(explain(&open, rank, address, len))
+        let extent = tables[rank].extent(address)?;
+        let offset = address - extent.base;
+        let piece = extent.pieces.find(offset)?;
+        let fits = len <= piece.start + piece.len - offset;
+        fits.then_some(Hit { extent, offset, _open: open })
     }
 
     /// The segment whose piece on `rank` begins exactly at `address`.

@@ -166,7 +166,7 @@ impl Engine {
     }
 
     fn in_segment(&self, target: usize, span: &Span) -> bool {
-        self.memory.registry.find(target, span.remote, span.bytes).is_ok()
+        self.memory.registry.lookup(target, span.remote, span.bytes).is_some()
     }
 
     fn way_to(
@@ -176,7 +176,7 @@ impl Engine {
         direction: Direction,
         blocking: bool,
     ) -> Result<Way> {
-        if let Ok(hit) = self.memory.registry.find(target, span.remote, span.bytes) {
+        if let Some(hit) = self.memory.registry.lookup(target, span.remote, span.bytes) {
             // A put that is not waited for is to say when it is there: only a served
             // one does, unless it is there at once.
             if blocking || direction == Direction::Read || !hit.slice().is_null() {

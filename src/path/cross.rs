@@ -21,7 +21,7 @@ const GAP: usize = 1024;
 /// Fewer gaps than this are not worth the buffer.
 const FEW: usize = 4;
 /// Bytes of the buffer: what fits into a processor's own cache.
-const COVER: usize = 256 << 10;
+const COVER: usize = 128 << 10;
 
 /// Which way the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -140,7 +140,7 @@ impl Handle {
         }
         // Bytes that go on in the next segment stay a piece of their own.
         let one_segment = |last: &Item| {
-            engine.memory.registry.find(target, last.remote, last.bytes + bytes).is_ok()
+            engine.memory.registry.lookup(target, last.remote, last.bytes + bytes).is_some()
         };
         match aggregate.items.last_mut() {
             Some(last)

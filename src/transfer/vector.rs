@@ -66,7 +66,7 @@ impl Engine {
         let rows = vector.joined().flat_map(|(local, remote, bytes)| {
             // A row of blocks may go on from one segment into the next one.
             let whole =
-                bytes == vector.block || self.memory.registry.find(target, remote, bytes).is_ok();
+                bytes == vector.block || self.memory.registry.lookup(target, remote, bytes).is_some();
             let step = if whole { bytes } else { vector.block };
             (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
         });
@@ -113,7 +113,7 @@ impl Engine {
     }
 
     fn goes_by_message(&self, kind: Kind, target: usize, remote: usize, bytes: usize) -> bool {
-        self.memory.registry.find(target, remote, bytes).is_ok_and(|hit| {
+        self.memory.registry.lookup(target, remote, bytes).is_some_and(|hit| {
             let path = match kind {
                 Kind::Put | Kind::Get => path::for_transfer(hit.slab(), hit.slice()),
                 Kind::Accumulate(_) => path::for_atomics(hit.slab(), hit.slice()),
