@@ -59,6 +59,7 @@ table() {
       if (has("in_4k", "fresh_4k")) need("input of 4 KiB over MPI, which sends what was just written", m["in_4k"] / m["fresh_4k"], 2, 0)
       if (has("in_64k", "mpi_64k")) need("input of 64 KiB over MPI", m["in_64k"] / m["mpi_64k"], 2, 0)
       if (has("in_64k", "fresh_64k")) need("input of 64 KiB over MPI, which sends what was just written", m["in_64k"] / m["fresh_64k"], 2, 0)
+      if (has("in_1m", "fresh_1m")) need("input of 1 MiB over MPI, which sends what was just written", m["in_1m"] / m["fresh_1m"], 2, 0)
       if (has("pull_1m", "memcpy_1m")) need("pull of 1 MiB over memcpy", m["pull_1m"] / m["memcpy_1m"], 0.85, 1)
       if (has("pull_16m", "memcpy_16m")) need("pull of 16 MiB over memcpy", m["pull_16m"] / m["memcpy_16m"], 0.85, 1)
       if (has("pull_1024", "pull_1m")) need("1,024 segments over contiguous", m["pull_1024"] / m["pull_1m"], 0.5, 1)

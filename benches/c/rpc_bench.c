@@ -9,10 +9,10 @@
  *                          polls, or waits in HG_Handler_process with a time-out
  *   mpi_round_trip         of 8 bytes there and back
  *   null_64, mpi_64        million calls a second, 64 under way; of MPI two messages each
- *   in_4k, in_64k          microseconds of a call with so much input
- *   mpi_4k, mpi_64k        of a message of that size and an answer of 8 bytes, where the message
+ *   in_4k, in_64k, in_1m   microseconds of a call with so much input
+ *   mpi_4k, mpi_64k, mpi_1m  of a message of that size and an answer of 8 bytes, where the message
  *                          is never written, so that both processors' caches may keep it
- *   fresh_4k, fresh_64k    the same where it is copied into place before it is sent, as the
+ *   fresh_4k, fresh_64k, fresh_1m  the same where it is copied into place before it is sent, as the
  *                          input of a call is
  *   pull_1m, pull_16m      GB/s of HG_Bulk_transfer of so much memory that HG_Bulk has
  *                          allocated at the client, as the server sees it
@@ -31,7 +31,7 @@
 
 #include "bench.h"
 
-enum { FLIGHTS = 64, SEGMENTS = 1024, MOST_INPUT = 64 << 10 };
+enum { FLIGHTS = 64, SEGMENTS = 1024, MOST_INPUT = 1 << 20 };
 
 /* Bytes as they are, their number first. */
 typedef struct {
@@ -428,10 +428,16 @@ int main(int argc, char **argv)
   const reference_t of_64k[] = { { "mpi_64k", mpi_round_trips },
                                  { "fresh_64k", mpi_round_trips_written },
                                  { NULL, NULL } };
+  const reference_t of_1m[] = { { "mpi_1m", mpi_round_trips },
+                                { "fresh_1m", mpi_round_trips_written },
+                                { NULL, NULL } };
   beside("in_4k", 0, input_calls, of_4k);
   calls = bench_quick ? 100 : 500;
   bytes = 64 << 10;
   beside("in_64k", 0, input_calls, of_64k);
+  calls = bench_quick ? 20 : 100;
+  bytes = 1 << 20;
+  beside("in_1m", 0, input_calls, of_1m);
   for (of_user = 0; of_user < 2; of_user++) {
     calls = 50;
     segments = 1;

@@ -13,6 +13,7 @@
 //! | [`registry`] | (rank, address) to slab, offset and path |
 //! | [`segment`] | collective allocation and freeing |
 //! | [`lent`] | memory in a file of its own, for others of the node to map |
+//! | [`long`] | long buffers, kept for the next one who needs one |
 //! | [`local`] | memory that only its rank uses |
 //! | [`thread`] | which thread this is, and what each keeps for itself |
 //!
@@ -42,6 +43,7 @@ pub mod cut;
 pub mod index;
 pub mod lent;
 pub mod local;
+pub mod long;
 pub mod read_mostly;
 pub mod registry;
 pub mod segment;

@@ -65,8 +65,8 @@ impl Engine {
         }
         let rows = vector.joined().flat_map(|(local, remote, bytes)| {
             // A row of blocks may go on from one segment into the next one.
-            let whole =
-                bytes == vector.block || self.memory.registry.lookup(target, remote, bytes).is_some();
+            let whole = bytes == vector.block
+                || self.memory.registry.lookup(target, remote, bytes).is_some();
             let step = if whole { bytes } else { vector.block };
             (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
         });

@@ -11,8 +11,8 @@ use crate::rpc::hg::Context;
 use crate::rpc::hg::origin::Origin;
 use crate::rpc::hg::target::Target;
 use crate::rpc::na::Address;
-use crate::rpc::na::memory::Buffer;
-use crate::rpc::proc::Encoded;
+use crate::rpc::na::memory::{self, Buffer};
+use crate::rpc::proc::{Encoded, Spilled};
 use parking_lot::Mutex;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
@@ -338,7 +338,10 @@ pub unsafe extern "C" fn HG_Handler_start_response(
                 place.copy_from_slice(encoded);
                 Ok(Encoded::Fits(size))
             }
-            None => Ok(Encoded::Spilled(encoded.to_vec())),
+            None => match Spilled::copy(encoded, memory::to_send) {
+                Some(spilled) => Ok(Encoded::Spilled(spilled)),
+                None => refuse!(NOMEM, "no memory for an output of {size} bytes"),
+            },
         };
         target.answer(copy, None)
     })

@@ -5,6 +5,7 @@ use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::hg::body::Encode;
 use crate::rpc::hg::registry::Function;
+use crate::rpc::na::memory;
 use crate::rpc::proc::{Encoded, Proc};
 use std::os::raw::{c_int, c_void};
 
@@ -63,11 +64,10 @@ pub(super) unsafe fn encoder(over: ProcCallback, data: *mut c_void) -> impl Enco
         let Some(over) = over else { return Ok(Encoded::Fits(0)) };
         check(data)?;
         let mut proc = Proc::encoder(buffer, method);
+        proc.set_source(memory::to_send);
         // SAFETY: passed on from the caller.
         unsafe { run(over, &mut proc, data) }?;
-        let len = proc.finish()?;
-        let spilled = proc.spilled().then(|| proc.encoded().to_vec());
-        Ok(spilled.map_or(Encoded::Fits(len), Encoded::Spilled))
+        Ok(Encoded::of(&mut proc, memory::to_send)?)
     }
 }
 

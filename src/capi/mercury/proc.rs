@@ -6,9 +6,9 @@
 
 use super::types::{self, HG_FAIL, HG_INVALID, HG_SUCCESS, HgReturn};
 use crate::capi::boundary::{self, guard};
+use crate::memory::long;
 use crate::rpc::checksum::Method;
-use crate::rpc::proc::state::alloc_buffer;
-use crate::rpc::proc::{Fault, Proc, free_buffer};
+use crate::rpc::proc::{Fault, Proc};
 use std::cell::Cell;
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr;
@@ -54,9 +54,9 @@ pub(super) unsafe fn with(
 ///
 /// # Safety
 /// As [`with`].
-unsafe fn look<R>(proc: HgProc, none: R, body: impl FnOnce(&Proc<'static>) -> R) -> R {
+unsafe fn look<R>(proc: HgProc, none: R, body: impl FnOnce(&mut Proc<'static>) -> R) -> R {
     // SAFETY: the caller's promise.
-    unsafe { proc.as_ref() }.map_or(none, body)
+    unsafe { proc.as_mut() }.map_or(none, body)
 }
 
 fn bytes(size: u64) -> Result<usize, Fault> {
@@ -88,7 +88,7 @@ fn check_buffer(buf: *mut c_void, size: usize) -> Result<(), Fault> {
 /// A buffer on a page of its own, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
-    isize::try_from(size).map_or(ptr::null_mut(), |size| alloc_buffer(size as usize).cast())
+    isize::try_from(size).map_or(ptr::null_mut(), |size| long::alloc(size as usize).cast())
 }
 
 /// Frees a buffer of `hg_proc_buf_alloc`.
@@ -98,7 +98,7 @@ pub extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_proc_buf_free(mem_ptr: *mut c_void) {
     // SAFETY: the caller's promise.
-    unsafe { free_buffer(mem_ptr.cast()) };
+    unsafe { long::free(mem_ptr.cast()) };
 }
 
 /// Makes a proc whose bytes end with a trailer.
@@ -238,7 +238,7 @@ getters! {
     hg_proc_get_size_used -> u64, 0, |p| p.used() as u64;
     /// Of them, those left.
     hg_proc_get_size_left -> u64, 0, |p| p.left() as u64;
-    /// The extra buffer, or null.
+    /// The extra buffer, or null. It may have moved, as by encoding.
     hg_proc_get_extra_buf -> *mut c_void, ptr::null_mut(),
         |p| p.extra().map_or(ptr::null_mut(), |(buf, _)| buf.cast());
     /// Its size, or 0.

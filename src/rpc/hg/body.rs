@@ -5,7 +5,7 @@ use crate::rpc::checksum::Method;
 use crate::rpc::failure::Result;
 use crate::rpc::na::class::Bytes;
 use crate::rpc::na::{Access, Mem, Run};
-use crate::rpc::proc::Encoded;
+use crate::rpc::proc::{Encoded, Spilled};
 use std::sync::Arc;
 
 /// Encodes parameters into a buffer, or into memory of their own where they do not fit.
@@ -26,6 +26,8 @@ pub enum Body {
     },
     /// Pulled.
     Pulled(Arc<Mem>),
+    /// Encoded in this process.
+    Spilled(Spilled),
 }
 
 impl Body {
@@ -33,7 +35,7 @@ impl Body {
     pub fn own(encoded: Encoded, buffer: &[u8]) -> Body {
         let bytes = match encoded {
             Encoded::Fits(len) => Bytes::from_slice(&buffer[..len]),
-            Encoded::Spilled(bytes) => Bytes::from_vec(bytes),
+            Encoded::Spilled(bytes) => return Body::Spilled(bytes),
         };
         Body::Bytes { bytes, start: 0 }
     }
@@ -46,6 +48,7 @@ impl std::ops::Deref for Body {
         match self {
             Body::Empty => &[],
             Body::Bytes { bytes, start } => &bytes[*start..],
+            Body::Spilled(bytes) => bytes,
             Body::Pulled(mem) => {
                 let Run { address, len } = mem.runs()[0];
                 // SAFETY: the memory is the handle's own, of one segment, and nobody
@@ -58,28 +61,23 @@ impl std::ops::Deref for Body {
 
 /// Bytes that stay until the other side has pulled them.
 #[derive(Debug)]
-pub struct Kept {
-    mem: Arc<Mem>,
-    _bytes: Vec<u8>,
-}
+pub struct Kept(Arc<Mem>);
 
 /// Tells handles of encoded parameters from others.
 pub const PARAMETERS: u8 = 2;
 
 impl Kept {
     /// Exposes the bytes.
-    pub fn new(bytes: Vec<u8>) -> Result<Kept> {
-        let run = Run { address: bytes.as_ptr() as usize, len: bytes.len() };
-        // SAFETY: the bytes stay where they are and are not touched while the handle
-        // lives, which is dropped before them.
-        let mem = unsafe { Mem::expose(vec![run], Access::ReadOnly) }?;
+    pub fn new(bytes: Spilled) -> Result<Kept> {
+        let (long, len) = bytes.into_parts();
+        let mem = Mem::over(long, len, Access::ReadOnly)?;
         mem.register();
-        Ok(Kept { mem, _bytes: bytes })
+        Ok(Kept(mem))
     }
 
     /// The bytes of the handle.
     pub fn handle(&self) -> Vec<u8> {
-        self.mem.to_bytes(PARAMETERS)
+        self.0.to_bytes(PARAMETERS)
     }
 }
 

@@ -14,6 +14,7 @@ use super::target::Target;
 use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
 use crate::am::Data;
 use crate::memory::biased::Biased;
+use crate::memory::long::Long;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na;
@@ -387,7 +388,10 @@ impl ClassShared {
             Some(transfer) => transfer,
             None => {
                 let size = pull.remote.len();
-                let local = Mem::allocate(&[size], Access::ReadWrite)?;
+                let Some(room) = Long::heap(size) else {
+                    refuse!(NOMEM, "no memory for parameters of {size} bytes");
+                };
+                let local = Mem::over(room, size, Access::ReadWrite)?;
                 local.register();
                 let transfer = Transfer::new(
                     &self.na.shared,

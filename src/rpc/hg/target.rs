@@ -18,9 +18,6 @@ use crate::rpc::proc::Encoded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// Bytes into which outputs are encoded first.
-const FIRST: usize = 4096;
-
 /// A call at its target.
 #[derive(Debug)]
 pub struct Target {
@@ -113,7 +110,8 @@ impl Target {
         if self.answered.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the call was answered already");
         }
-        let sent = with_scratch(FIRST, |buffer| self.send(buffer, encode, then));
+        let room = self.class().na.shared.max_expected();
+        let sent = with_scratch(room, |buffer| self.send(buffer, encode, then));
         if let Err(failure) = &sent {
             self.answered.store(false, Ordering::Release);
             self.blame(failure.status);

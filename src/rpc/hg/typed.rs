@@ -8,6 +8,7 @@ use super::{Class, Context};
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status};
 use crate::rpc::na::Address;
+use crate::rpc::na::memory::to_send;
 use crate::rpc::proc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -52,7 +53,7 @@ impl<I, O> Rpc<I, O> {
 }
 
 fn encode<T: Serialize>(value: &T) -> impl super::body::Encode + '_ {
-    move |buffer: &mut [u8], method: Method| Ok(proc::to_slice(value, buffer, method)?)
+    move |buffer: &mut [u8], method: Method| Ok(proc::to_slice(value, buffer, method, to_send)?)
 }
 
 impl Class {

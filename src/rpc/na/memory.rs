@@ -11,6 +11,7 @@ pub use super::pages::Buffer;
 
 use super::pages::LINE;
 use crate::memory::lent::{self, Lent, Loan};
+use crate::memory::long::Long;
 use crate::memory::shm::SharedFile;
 use crate::path::anywhere::Span;
 use crate::rpc::failure::{Result, refuse};
@@ -82,6 +83,7 @@ pub struct Run {
 enum Own {
     Private(Buffer),
     Lent(Lent),
+    Long(Long),
 }
 
 /// A memory handle.
@@ -116,6 +118,21 @@ static PROCESS: LazyLock<u64> = LazyLock::new(|| {
     RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
 });
 
+/// The directory by way of which memory can be lent to others of the node, if there are any.
+fn lending() -> Option<&'static str> {
+    let engine = runtime::current().ok()?;
+    let neighbours = engine.topology.ranks_of(engine.topology.my_node()).len() > 1;
+    (neighbours && engine.config.cross_memory).then(|| &*engine.memory.policy().shm_dir)
+}
+
+/// A long buffer for what another process is to pull.
+pub fn to_send(size: usize) -> Option<Long> {
+    match lending() {
+        Some(dir) => Long::lent(size, dir),
+        None => Long::heap(size),
+    }
+}
+
 fn rank() -> u32 {
     runtime::current().map_or(NOBODY, |engine| engine.rank() as u32)
 }
@@ -147,17 +164,22 @@ impl Mem {
     /// # Errors
     /// As of [`Mem::allocate`].
     pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
-        Mem::parcel(sizes, access, |bytes| {
-            let lent = runtime::current().ok().and_then(|engine| {
-                let dir = &engine.memory.policy().shm_dir;
-                let neighbours = engine.topology.ranks_of(engine.topology.my_node()).len() > 1;
-                (neighbours && engine.config.cross_memory).then(|| Lent::new(dir, bytes)).flatten()
-            });
-            match lent {
-                Some(lent) => Ok(Own::Lent(lent)),
-                None => Buffer::zeroed(bytes).map(Own::Private),
-            }
+        Mem::parcel(sizes, access, |bytes| match lending().and_then(|dir| Lent::new(dir, bytes)) {
+            Some(lent) => Ok(Own::Lent(lent)),
+            None => Buffer::zeroed(bytes).map(Own::Private),
         })
+    }
+
+    /// The first bytes of a long buffer, which is the handle's from now on.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` where it has fewer.
+    pub fn over(long: Long, len: usize, access: Access) -> Result<Arc<Mem>> {
+        if len > long.len() {
+            refuse!(INVALID_ARG, "{len} bytes of a buffer of {}", long.len());
+        }
+        let run = Run { address: long.address() as usize, len };
+        Mem::make(vec![run], access, Some(Own::Long(long)))
     }
 
     fn parcel(
@@ -179,6 +201,7 @@ impl Mem {
         let mut address = match &own {
             Own::Private(buffer) => buffer.address() as usize,
             Own::Lent(lent) => lent.address() as usize,
+            Own::Long(long) => long.address() as usize,
         };
         let mut runs = Vec::with_capacity(sizes.len());
         for &len in sizes {
@@ -196,7 +219,8 @@ impl Mem {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let loan = match &buffer {
             Some(Own::Lent(lent)) => Some(lent.loan()),
-            _ => None,
+            Some(Own::Long(long)) => long.loan(),
+            Some(Own::Private(_)) | None => None,
         };
         let mem = Arc::new(Mem {
             id,

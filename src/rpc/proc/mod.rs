@@ -96,7 +96,7 @@ pub mod text;
 pub use de::Decoder;
 pub use fault::Fault;
 pub use ser::Encoder;
-pub use state::{Op, Proc, free_buffer};
+pub use state::{Op, Proc, Source, Spilled};
 pub use text::HgString;
 
 use crate::rpc::checksum::Method;
@@ -118,7 +118,7 @@ pub fn to_vec<T: Serialize + ?Sized>(value: &T, method: Method) -> Result<Vec<u8
 }
 
 /// Encodes a value into `buf` where it fits, and returns the length; else returns
-/// the bytes in memory of their own.
+/// the bytes in memory of their own, from `source`.
 ///
 /// # Errors
 /// As [`to_vec`].
@@ -126,20 +126,38 @@ pub fn to_slice<T: Serialize + ?Sized>(
     value: &T,
     buf: &mut [u8],
     method: Method,
+    source: Source,
 ) -> Result<Encoded, Fault> {
     let mut proc = Proc::encoder(buf, method);
+    proc.set_source(source);
     value.serialize(&mut Encoder::new(&mut proc))?;
-    let len = proc.finish()?;
-    Ok(if proc.spilled() { Encoded::Spilled(proc.encoded().to_vec()) } else { Encoded::Fits(len) })
+    Encoded::of(&mut proc, source)
 }
 
-/// Where [`to_slice`] has put the bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where encoded parameters lie.
+#[derive(Debug, PartialEq, Eq)]
 pub enum Encoded {
-    /// Into the buffer: that many.
+    /// In the buffer: that many bytes.
     Fits(usize),
     /// The buffer is too short: here they are.
-    Spilled(Vec<u8>),
+    Spilled(Spilled),
+}
+
+impl Encoded {
+    /// What a proc has encoded, whose pass ends here.
+    ///
+    /// # Errors
+    /// Those of [`Proc::finish`]; `Memory`.
+    pub fn of(proc: &mut Proc<'_>, source: Source) -> Result<Encoded, Fault> {
+        let len = proc.finish()?;
+        if !proc.spilled() {
+            return Ok(Encoded::Fits(len));
+        }
+        match proc.take_encoded().or_else(|| Spilled::copy(proc.encoded(), source)) {
+            Some(spilled) => Ok(Encoded::Spilled(spilled)),
+            None => Err(proc.fail(Fault::Memory(len))),
+        }
+    }
 }
 
 /// Decodes a value from all of `bytes`; strings and bytes may be borrowed from

@@ -1,8 +1,9 @@
 //! A proc: one pass over parameters, and the buffer that it goes over.
 //!
 //! Encoding begins in the buffer that it was given (the eager part of a message).
-//! When that is full, everything moves to an *extra* buffer of the proc's own,
-//! which grows; from then on the extra buffer holds the whole message.
+//! When that is full, everything moves to an *extra* buffer of the proc's own
+//! ([`crate::memory::long`]), which grows; from then on the extra buffer holds the whole
+//! message.
 //!
 //! Invariants: `at <= size`, the first `size` bytes at `ptr` are the current
 //! buffer, the first `at` of them are encoded or consumed, and the checksum covers
@@ -11,13 +12,12 @@
 //! and bytes that a caller writes by itself ([`Proc::reserve`]) count as written.
 
 use super::{Fault, MAX_DEPTH};
+use crate::memory::long::Long;
 use crate::rpc::checksum::{Checksum, Method};
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::os::raw::c_void;
 use std::ptr;
-
-/// Alignment and granularity of extra buffers.
-const PAGE: usize = 4096;
 
 /// What a proc does with parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,18 @@ pub enum Op {
     Free,
 }
 
+/// Where a proc takes extra buffers from.
+pub type Source = fn(usize) -> Option<Long>;
+
+/// The buffer beyond the one that was given.
+#[derive(Debug)]
+enum Extra {
+    None,
+    Mine(Long),
+    /// Somebody frees it, by [`crate::memory::long::free`].
+    Theirs,
+}
+
 /// One pass over parameters. The buffer outlives `'a`.
 #[derive(Debug)]
 pub struct Proc<'a> {
@@ -40,8 +52,8 @@ pub struct Proc<'a> {
     fault: Option<Fault>,
     undoing: u32,
     depth: u32,
-    extra: bool,
-    mine: bool,
+    extra: Extra,
+    source: Source,
     pub(super) trailer: bool,
     pub(super) closed: bool,
     pub(super) summed: usize,
@@ -96,8 +108,8 @@ impl<'a> Proc<'a> {
             fault: None,
             undoing: 0,
             depth: 0,
-            extra: false,
-            mine: true,
+            extra: Extra::None,
+            source: Long::heap,
             trailer: trailer && method != Method::None,
             closed: false,
             summed: 0,
@@ -113,10 +125,15 @@ impl<'a> Proc<'a> {
     /// As [`Proc::over`].
     pub unsafe fn reset(&mut self, buf: *mut u8, size: usize, op: Op) {
         let (method, trailer) = (self.sum.method(), self.trailer);
-        let attached = Attached { flags: 0, ..self.attached };
+        let (attached, source) = (Attached { flags: 0, ..self.attached }, self.source);
         // SAFETY: the caller's promise.
         *self = unsafe { Proc::over(buf, size, op, method, trailer) };
-        self.attached = attached;
+        (self.attached, self.source) = (attached, source);
+    }
+
+    /// Has extra buffers from somewhere else than the heap.
+    pub fn set_source(&mut self, source: Source) {
+        self.source = source;
     }
 
     /// What it does.
@@ -143,22 +160,54 @@ impl<'a> Proc<'a> {
 
     /// Whether encoding has left the buffer that it was given.
     pub fn spilled(&self) -> bool {
-        self.extra
+        !matches!(self.extra, Extra::None)
     }
 
-    /// The extra buffer and its size.
-    pub fn extra(&self) -> Option<(*mut u8, usize)> {
-        self.extra.then_some((self.ptr, self.size))
+    /// The extra buffer and its size. It is one that a caller may free from now on, so
+    /// what lay elsewhere moves.
+    pub fn extra(&mut self) -> Option<(*mut u8, usize)> {
+        if let Extra::Mine(long) = &self.extra
+            && long.loan().is_some()
+        {
+            self.source = Long::heap;
+            self.grow_to(self.size).ok()?;
+        }
+        self.spilled().then_some((self.ptr, self.size))
     }
 
     /// Whether the extra buffer is freed with the proc, as it is at first. If not,
-    /// somebody calls [`free_buffer`] with it.
+    /// somebody calls [`crate::memory::long::free`] with it.
     pub fn set_extra_is_mine(&mut self, mine: bool) -> Result<(), Fault> {
-        if !self.extra {
+        let Some((at, size)) = self.extra() else {
             return Err(Fault::argument("there is no extra buffer"));
+        };
+        match (mine, std::mem::replace(&mut self.extra, Extra::Theirs)) {
+            (true, Extra::Mine(long)) => self.extra = Extra::Mine(long),
+            // SAFETY: it was given away below, and nobody has freed it, or the caller
+            // would not give it back.
+            (true, _) => self.extra = Extra::Mine(unsafe { Long::from_heap(at, size) }),
+            (false, Extra::Mine(long)) => {
+                long.into_heap();
+            }
+            (false, _) => {}
         }
-        self.mine = mine;
         Ok(())
+    }
+
+    /// What is encoded, with the extra buffer in which it lies; none where it lies in the
+    /// buffer that was given, or the extra buffer is somebody else's.
+    pub fn take_encoded(&mut self) -> Option<Spilled> {
+        match std::mem::replace(&mut self.extra, Extra::None) {
+            Extra::Mine(long) => {
+                let len = std::mem::take(&mut self.at);
+                (self.ptr, self.size, self.summed) = (ptr::null_mut(), 0, 0);
+                Some(Spilled { long, len })
+            }
+            other => {
+                self.extra = other;
+                None
+            }
+        }
     }
 
     /// What is encoded, wherever it lies; when decoding, what is consumed.
@@ -388,29 +437,13 @@ impl<'a> Proc<'a> {
     }
 
     fn grow_to(&mut self, size: usize) -> Result<(), Fault> {
-        let room = size.checked_next_multiple_of(PAGE).filter(|&n| n <= isize::MAX as usize);
-        let new = room.map_or(ptr::null_mut(), alloc_buffer);
-        let (false, Some(room)) = (new.is_null(), room) else {
+        let Some(mut new) = (self.source)(size) else {
             return Err(self.fail(Fault::Memory(size)));
         };
-        // SAFETY: `new` has `room` bytes, of which `at` are copied from the old
-        // buffer, and the rest is cleared, so that nothing foreign is ever sent.
-        unsafe {
-            if self.at > 0 {
-                ptr::copy_nonoverlapping(self.ptr, new, self.at);
-            }
-            ptr::write_bytes(new.add(self.at), 0, room - self.at);
-        }
-        self.release();
-        (self.ptr, self.size, self.extra, self.mine) = (new, room, true, true);
+        new[..self.at].copy_from_slice(self.encoded());
+        (self.ptr, self.size) = (new.address(), new.len());
+        self.extra = Extra::Mine(new);
         Ok(())
-    }
-
-    fn release(&mut self) {
-        if self.extra && self.mine {
-            // SAFETY: the extra buffer came from `alloc_buffer` and is ours.
-            unsafe { free_buffer(self.ptr) };
-        }
     }
 
     #[cold]
@@ -457,11 +490,42 @@ impl<'a> Proc<'a> {
     }
 }
 
-impl Drop for Proc<'_> {
-    fn drop(&mut self) {
-        self.release();
+/// Parameters in a buffer of their own.
+#[derive(Debug)]
+pub struct Spilled {
+    long: Long,
+    len: usize,
+}
+
+impl Spilled {
+    /// A copy; none where there is no memory.
+    pub fn copy(bytes: &[u8], source: Source) -> Option<Spilled> {
+        let mut long = source(bytes.len())?;
+        long[..bytes.len()].copy_from_slice(bytes);
+        Some(Spilled { long, len: bytes.len() })
+    }
+
+    /// The buffer, and how many bytes they are.
+    pub fn into_parts(self) -> (Long, usize) {
+        (self.long, self.len)
     }
 }
+
+impl Deref for Spilled {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.long[..self.len]
+    }
+}
+
+impl PartialEq for Spilled {
+    fn eq(&self, other: &Spilled) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Spilled {}
 
 /// Some bytes; a null address has none.
 ///
@@ -473,21 +537,4 @@ pub(super) unsafe fn slice<'a>(ptr: *const u8, len: usize) -> &'a [u8] {
     }
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts(ptr, len) }
-}
-
-/// A buffer on a page of its own, or null. `free` of the C library frees it too.
-pub fn alloc_buffer(size: usize) -> *mut u8 {
-    let mut buf = ptr::null_mut();
-    // SAFETY: `buf` is written only; the alignment is a power of two.
-    let failed = unsafe { libc::posix_memalign(&mut buf, PAGE, size.max(1)) } != 0;
-    if failed { ptr::null_mut() } else { buf.cast() }
-}
-
-/// Frees a buffer of [`alloc_buffer`], or an extra buffer that is not a proc's.
-///
-/// # Safety
-/// `buf` must be one, or null, and not be used any more.
-pub unsafe fn free_buffer(buf: *mut u8) {
-    // SAFETY: the caller's promise.
-    unsafe { libc::free(buf.cast()) };
 }

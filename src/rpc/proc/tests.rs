@@ -1,6 +1,7 @@
 //! The vectors that C shares, round trips of random values, and bytes that lie.
 
 use super::*;
+use crate::memory::long::Long;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -274,8 +275,11 @@ fn forms_of_the_table() {
     assert_eq!(to_vec("a", none), bytes(&[2, 0, 0, 0, 0, 0, 0, 0, 97, 0]));
     assert_eq!(from_slice::<&str>(&[2, 0, 0, 0, 0, 0, 0, 0, 97, 0], none), Ok("a"));
     // Of unknown length, and short for its buffer.
-    assert_eq!(to_slice(&[9u16; 2], &mut [0; 4], none), Ok(Encoded::Fits(4)));
-    assert_eq!(to_slice(&[9u8; 2], &mut [0; 1], none), Ok(Encoded::Spilled(vec![9, 9])));
+    assert_eq!(to_slice(&[9u16; 2], &mut [0; 4], none, Long::heap), Ok(Encoded::Fits(4)));
+    match to_slice(&[9u8; 2], &mut [0; 1], none, Long::heap) {
+        Ok(Encoded::Spilled(bytes)) => assert_eq!(*bytes, [9, 9]),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -395,9 +399,9 @@ fn random_values_go_round() {
         let bytes = to_vec(&value, method).unwrap();
         assert_eq!(from_slice::<Everything>(&bytes, method).as_ref(), Ok(&value), "{i}");
         let mut buf = vec![0; random.below(2 * bytes.len() as u64 + 1) as usize];
-        match to_slice(&value, &mut buf, method).unwrap() {
+        match to_slice(&value, &mut buf, method, Long::heap).unwrap() {
             Encoded::Fits(len) => assert_eq!(&buf[..len], bytes),
-            Encoded::Spilled(all) => assert_eq!(all, bytes),
+            Encoded::Spilled(all) => assert_eq!(*all, *bytes),
         }
         // Cut short anywhere it is refused.
         let cut = random.below(bytes.len() as u64) as usize;
@@ -480,4 +484,38 @@ fn undoing_frees_and_ends() {
     assert_eq!(proc.op(), Op::Decode);
     assert_eq!(proc.take(1), Ok(&[5][..]));
     assert_eq!(Proc::freer().finish(), Ok(0));
+}
+
+/// Extra buffers that others may read, as on a node.
+fn lent(size: usize) -> Option<Long> {
+    Long::lent(size, "/dev/shm")
+}
+
+#[test]
+fn a_lent_buffer_is_not_given_to_who_would_free_it() {
+    let mut proc = Proc::encoder(&mut [], Method::Crc64);
+    proc.set_source(lent);
+    proc.put(&[3; 100_000]).unwrap();
+    let before = proc.position();
+    let (at, size) = proc.extra().unwrap();
+    assert!(size >= 100_000 && proc.extra() == Some((at, size)), "it moves once");
+    assert_ne!(proc.position(), before);
+    proc.set_extra_is_mine(false).unwrap();
+    proc.finish().unwrap();
+    // SAFETY: the buffer is the test's, and what is encoded was copied out of it.
+    let all = unsafe { std::slice::from_raw_parts(at, 100_016) };
+    assert_eq!(*Spilled::copy(proc.encoded(), lent).unwrap(), *all);
+    assert!(proc.take_encoded().is_none(), "it is somebody else's");
+    drop(proc);
+    // SAFETY: nobody uses it any more.
+    unsafe { crate::memory::long::free(at) };
+
+    let mut room = [0; 8];
+    let mut proc = Proc::encoder(&mut room, Method::None);
+    proc.set_source(lent);
+    proc.put(&[4; 70_000]).unwrap();
+    let spilled = proc.take_encoded().unwrap();
+    assert_eq!(*spilled, [4; 70_000]);
+    assert!(spilled.into_parts().0.loan().is_some());
+    assert!(!proc.spilled() && proc.encoded().is_empty());
 }

@@ -1,0 +1,250 @@
+//! Long buffers, kept for the next one who needs one.
+//!
+//! Parameters that are too long for a message are encoded into a buffer of their own, and
+//! the other side pulls them into another one. Fresh memory of that length costs more than
+//! moving the bytes: the kernel gives and clears every page anew. So a few buffers are kept
+//! when they are dropped, within a number and a number of bytes.
+//!
+//! A buffer that others are to read can be *lent* ([`super::lent`]): who shares the node
+//! then copies by itself, where reading another process's memory goes through the kernel,
+//! which is slow for what was just written. The others are on the heap of the C library, so
+//! that a C program can free one that it is given.
+//!
+//! Invariant: all bytes of a buffer are always something. What a buffer held before, for
+//! this same process, may still be in it.
+
+use super::lent::{Lent, Loan};
+use parking_lot::Mutex;
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Buffers begin on a page, and are a whole number of them.
+const PAGE: usize = 4096;
+/// Buffers that are kept.
+const MOST: usize = 8;
+/// Bytes that they have together, at most.
+const MOST_BYTES: usize = 32 << 20;
+/// A buffer is not used for much less than it has.
+const WASTE: usize = 4;
+/// So many are lent at a time: each has a descriptor.
+const MOST_LENT: usize = 16;
+
+static KEPT: Mutex<Vec<Long>> = Mutex::new(Vec::new());
+static LENT: AtomicUsize = AtomicUsize::new(0);
+
+/// A long buffer.
+#[derive(Debug)]
+pub struct Long {
+    at: *mut u8,
+    size: usize,
+    /// The file, where it is lent; else it is on the heap.
+    lent: Option<Lent>,
+    /// It has just come out of use, and is to be kept.
+    used: bool,
+}
+
+// SAFETY: the memory is the buffer's alone.
+unsafe impl Send for Long {}
+// SAFETY: as above.
+unsafe impl Sync for Long {}
+
+impl Long {
+    /// At least so many bytes, on the heap; none where there is no memory.
+    pub fn heap(size: usize) -> Option<Long> {
+        Long::take(size, false).or_else(|| Long::fresh(size))
+    }
+
+    /// At least so many bytes, lent by way of a directory where that is possible.
+    pub fn lent(size: usize, dir: &str) -> Option<Long> {
+        if let Some(kept) = Long::take(size, true) {
+            return Some(kept);
+        }
+        let size = size.checked_next_multiple_of(PAGE)?;
+        let others = LENT.fetch_add(1, Ordering::Relaxed);
+        let lent = (others < MOST_LENT).then(|| Lent::new(dir, size)).flatten();
+        match lent {
+            Some(lent) => Some(Long { at: lent.address(), size, lent: Some(lent), used: true }),
+            None => {
+                LENT.fetch_sub(1, Ordering::Relaxed);
+                Long::heap(size)
+            }
+        }
+    }
+
+    /// The smallest that is kept and long enough.
+    fn take(size: usize, lent: bool) -> Option<Long> {
+        let most = size.saturating_mul(WASTE).max(16 * PAGE);
+        let mut kept = KEPT.lock();
+        let fits = |long: &Long| long.lent.is_some() == lent && (size..=most).contains(&long.size);
+        let (at, _) =
+            kept.iter().enumerate().filter(|(_, l)| fits(l)).min_by_key(|(_, l)| l.size)?;
+        let mut long = kept.remove(at);
+        long.used = true;
+        Some(long)
+    }
+
+    fn fresh(size: usize) -> Option<Long> {
+        let size = size.max(1).checked_next_multiple_of(PAGE)?;
+        let at = alloc(size);
+        if at.is_null() {
+            return None;
+        }
+        // SAFETY: the buffer has that many bytes.
+        unsafe { ptr::write_bytes(at, 0, size) };
+        Some(Long { at, size, lent: None, used: true })
+    }
+
+    /// Takes back what [`Long::into_heap`] has given away.
+    ///
+    /// # Safety
+    /// It must be that, of that size, and nobody else may use it any more.
+    pub unsafe fn from_heap(at: *mut u8, size: usize) -> Long {
+        Long { at, size, lent: None, used: true }
+    }
+
+    /// Where it begins.
+    pub fn address(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// How others of the node find it, where it is lent.
+    pub fn loan(&self) -> Option<Loan> {
+        self.lent.as_ref().map(Lent::loan)
+    }
+
+    /// Gives the memory away, for [`free`]; only where it is on the heap.
+    pub fn into_heap(mut self) -> Option<*mut u8> {
+        if self.lent.is_some() {
+            return None;
+        }
+        self.used = false;
+        Some(std::mem::replace(&mut self.at, ptr::null_mut()))
+    }
+}
+
+impl Deref for Long {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the buffer has that many bytes, all of which are something. A peer that
+        // reads a lent one only reads.
+        unsafe { std::slice::from_raw_parts(self.at, self.size) }
+    }
+}
+
+impl DerefMut for Long {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; the borrow is the only one here.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.size) }
+    }
+}
+
+impl Drop for Long {
+    fn drop(&mut self) {
+        if self.used && self.size <= MOST_BYTES / 2 {
+            let (at, size) = (std::mem::replace(&mut self.at, ptr::null_mut()), self.size);
+            keep(Long { at, size, lent: self.lent.take(), used: false });
+            return;
+        }
+        match self.lent.take() {
+            Some(lent) => {
+                drop(lent);
+                LENT.fetch_sub(1, Ordering::Relaxed);
+            }
+            // SAFETY: it came from `alloc`, or is null, and nobody else has it.
+            None => unsafe { free(self.at) },
+        }
+    }
+}
+
+/// Keeps a buffer instead of those that were kept for longest.
+fn keep(long: Long) {
+    let mut kept = KEPT.lock();
+    kept.push(long);
+    let mut bytes: usize = kept.iter().map(|l| l.size).sum();
+    let mut over = 0;
+    while kept.len() - over > MOST || bytes > MOST_BYTES {
+        bytes -= kept[over].size;
+        over += 1;
+    }
+    let gone: Vec<Long> = kept.drain(..over).collect();
+    drop(kept);
+    drop(gone); // without the lock
+}
+
+/// A buffer on a page of its own, or null. [`free`] frees it, as `free` of the C library does.
+pub fn alloc(size: usize) -> *mut u8 {
+    let mut buf = ptr::null_mut();
+    // SAFETY: `buf` is written only; the alignment is a power of two.
+    let failed = unsafe { libc::posix_memalign(&mut buf, PAGE, size.max(1)) } != 0;
+    if failed { ptr::null_mut() } else { buf.cast() }
+}
+
+/// Frees a buffer of [`alloc`] or [`Long::into_heap`].
+///
+/// # Safety
+/// `buf` must be one, or null, and not be used any more.
+pub unsafe fn free(buf: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::free(buf.cast()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The store is the process's.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn held() -> (usize, usize) {
+        let kept = KEPT.lock();
+        (kept.len(), kept.iter().map(|l| l.size).sum())
+    }
+
+    #[test]
+    fn buffers_come_back_and_are_bounded() {
+        let _alone = ALONE.lock();
+        let mut first = Long::heap(100_000).expect("memory");
+        assert!(first.len() >= 100_000 && (first.address() as usize).is_multiple_of(PAGE));
+        first.fill(7);
+        let at = first.address();
+        drop(first);
+        assert_eq!(Long::heap(90_000).expect("memory").address(), at, "it was kept");
+        assert_ne!(Long::heap(200_000).expect("memory").address(), at, "it is too short");
+        assert_ne!(Long::heap(10).expect("memory").address(), at, "it is much too long");
+        for size in [1, 70_000, 1 << 20, 9 << 20, 40 << 20] {
+            let many: Vec<Long> = (0..20).filter_map(|_| Long::heap(size)).collect();
+            assert_eq!(many.len(), 20);
+            drop(many);
+            let (buffers, bytes) = held();
+            assert!(buffers <= MOST && bytes <= MOST_BYTES, "{buffers} of {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn lent_ones_are_kept_apart_and_few() {
+        let _alone = ALONE.lock();
+        let many: Vec<Long> =
+            (0..3 * MOST_LENT).filter_map(|_| Long::lent(1 << 20, "/dev/shm")).collect();
+        let lent = many.iter().filter(|l| l.loan().is_some()).count();
+        assert!((1..=MOST_LENT).contains(&lent), "{lent}");
+        assert_eq!(many.len(), 3 * MOST_LENT, "the others are on the heap");
+        drop(many);
+        let again = Long::lent(1 << 20, "/dev/shm").expect("memory");
+        assert!(again.loan().is_some(), "those that came back are lent again");
+        assert!(again.into_heap().is_none(), "that memory cannot be freed by others");
+        assert!(Long::lent(1 << 20, "/no/such/directory").is_some());
+    }
+
+    #[test]
+    fn what_is_given_away_is_freed_by_its_owner() {
+        let at = Long::heap(5000).and_then(Long::into_heap).expect("on the heap");
+        // SAFETY: it was given away just now.
+        unsafe {
+            at.add(4999).write(1);
+            free(at);
+        }
+        assert!(Long::heap(usize::MAX).is_none() && Long::heap(isize::MAX as usize).is_none());
+    }
+}
