@@ -10,7 +10,6 @@
 #![expect(missing_docs, reason = "criterion's macro makes a function")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use portolan::memory::long::Long;
 use portolan::rpc::checksum::Method;
 use portolan::rpc::proc::{self, Op, Proc};
 use serde::{Deserialize, Serialize};
@@ -52,9 +51,7 @@ fn encode(c: &mut Criterion) {
             });
         });
         group.bench_function(BenchmarkId::new("struct", method.name()), |b| {
-            b.iter(|| {
-                proc::to_slice(black_box(&records[..]), &mut buf, method, Long::heap).expect("room")
-            });
+            b.iter(|| proc::to_slice(black_box(&records[..]), &mut buf, method).expect("room"));
         });
         group.bench_function(BenchmarkId::new("raw", method.name()), |b| {
             b.iter(|| {

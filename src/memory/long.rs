@@ -10,8 +10,8 @@
 //! which is slow for what was just written. The others are on the heap of the C library, so
 //! that a C program can free one that it is given.
 //!
-//! Invariant: all bytes of a buffer are always something. What a buffer held before, for
-//! this same process, may still be in it.
+//! Invariant: all bytes of a buffer are always something: zeros, or what this same process
+//! had there before.
 
 use super::lent::{Lent, Loan};
 use parking_lot::Mutex;
@@ -173,6 +173,12 @@ fn keep(long: Long) {
     drop(gone); // without the lock
 }
 
+/// Frees what is kept.
+pub fn clear() {
+    let kept = std::mem::take(&mut *KEPT.lock());
+    drop(kept); // without the lock
+}
+
 /// A buffer on a page of its own, or null. [`free`] frees it, as `free` of the C library does.
 pub fn alloc(size: usize) -> *mut u8 {
     let mut buf = ptr::null_mut();
@@ -205,14 +211,16 @@ mod tests {
     #[test]
     fn buffers_come_back_and_are_bounded() {
         let _alone = ALONE.lock();
-        let mut first = Long::heap(100_000).expect("memory");
-        assert!(first.len() >= 100_000 && (first.address() as usize).is_multiple_of(PAGE));
+        // Tests beside this one use none as long.
+        let mut first = Long::heap(13 << 20).expect("memory");
+        assert!(first.len() >= 13 << 20 && (first.address() as usize).is_multiple_of(PAGE));
         first.fill(7);
         let at = first.address();
         drop(first);
-        assert_eq!(Long::heap(90_000).expect("memory").address(), at, "it was kept");
-        assert_ne!(Long::heap(200_000).expect("memory").address(), at, "it is too short");
+        assert_eq!(Long::heap(12 << 20).expect("memory").address(), at, "it was kept");
+        assert_ne!(Long::heap(14 << 20).expect("memory").address(), at, "it is too short");
         assert_ne!(Long::heap(10).expect("memory").address(), at, "it is much too long");
+        clear();
         for size in [1, 70_000, 1 << 20, 9 << 20, 40 << 20] {
             let many: Vec<Long> = (0..20).filter_map(|_| Long::heap(size)).collect();
             assert_eq!(many.len(), 20);

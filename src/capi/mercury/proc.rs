@@ -240,9 +240,9 @@ getters! {
     hg_proc_get_size_left -> u64, 0, |p| p.left() as u64;
     /// The extra buffer, or null. It may have moved, as by encoding.
     hg_proc_get_extra_buf -> *mut c_void, ptr::null_mut(),
-        |p| p.extra().map_or(ptr::null_mut(), |(buf, _)| buf.cast());
+        |p| p.extra().map_or(ptr::null_mut(), <*mut u8>::cast);
     /// Its size, or 0.
-    hg_proc_get_extra_size -> u64, 0, |p| p.extra().map_or(0, |(_, size)| size as u64);
+    hg_proc_get_extra_size -> u64, 0, |p| if p.spilled() { p.size() as u64 } else { 0 };
     /// Where it stands in its buffer.
     hg_proc_get_buf_ptr -> *mut c_void, ptr::null_mut(), |p| p.position().cast();
 }

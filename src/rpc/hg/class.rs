@@ -14,7 +14,7 @@ use super::target::Target;
 use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
 use crate::am::Data;
 use crate::memory::biased::Biased;
-use crate::memory::long::Long;
+use crate::memory::long;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na;
@@ -163,6 +163,7 @@ impl ClassShared {
             }
         }
         self.pulls.lock().drain(..).for_each(|_| self.na.shared.news.transfer_ends());
+        long::clear();
         self.na.shared.clear_upper();
         Ok(())
     }
@@ -388,10 +389,7 @@ impl ClassShared {
             Some(transfer) => transfer,
             None => {
                 let size = pull.remote.len();
-                let Some(room) = Long::heap(size) else {
-                    refuse!(NOMEM, "no memory for parameters of {size} bytes");
-                };
-                let local = Mem::over(room, size, Access::ReadWrite)?;
+                let local = Mem::for_a_while(size, Access::ReadWrite)?;
                 local.register();
                 let transfer = Transfer::new(
                     &self.na.shared,

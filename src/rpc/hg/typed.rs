@@ -53,7 +53,7 @@ impl<I, O> Rpc<I, O> {
 }
 
 fn encode<T: Serialize>(value: &T) -> impl super::body::Encode + '_ {
-    move |buffer: &mut [u8], method: Method| Ok(proc::to_slice(value, buffer, method, to_send)?)
+    move |buffer: &mut [u8], method: Method| Ok(proc::to_slice_or(value, buffer, method, to_send)?)
 }
 
 impl Class {

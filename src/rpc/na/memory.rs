@@ -9,7 +9,7 @@ mod wire;
 
 pub use super::pages::Buffer;
 
-use super::pages::LINE;
+use super::pages::{LAZY, LINE};
 use crate::memory::lent::{self, Lent, Loan};
 use crate::memory::long::Long;
 use crate::memory::shm::SharedFile;
@@ -168,6 +168,22 @@ impl Mem {
             Some(lent) => Ok(Own::Lent(lent)),
             None => Buffer::zeroed(bytes).map(Own::Private),
         })
+    }
+
+    /// Memory of the handle's own that is soon free again: not zeroed.
+    ///
+    /// # Errors
+    /// `NOMEM`.
+    pub fn for_a_while(size: usize, access: Access) -> Result<Arc<Mem>> {
+        // What is longer is not touched before the bytes come, which somebody else has only
+        // announced.
+        if size >= LAZY {
+            return Mem::allocate(&[size], access);
+        }
+        match Long::heap(size) {
+            Some(long) => Mem::over(long, size, access),
+            None => refuse!(NOMEM, "no memory for {size} bytes"),
+        }
     }
 
     /// The first bytes of a long buffer, which is the handle's from now on.

@@ -6,6 +6,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 /// Memory begins on a cache line of its own.
 pub(super) const LINE: usize = 64;
+/// Memory of so many bytes takes pages when they are first used.
+pub(super) const LAZY: usize = 2 * HUGE;
 /// A large page. Memory of several is asked for as such: the kernel copies it faster
 /// from process to process.
 const HUGE: usize = 2 << 20;
@@ -36,7 +38,7 @@ impl Buffer {
     /// # Errors
     /// `NOMEM`.
     pub fn zeroed(bytes: usize) -> Result<Buffer> {
-        if bytes >= 2 * HUGE {
+        if bytes >= LAZY {
             return Buffer::huge(bytes);
         }
         let layout = Layout::from_size_align(bytes.max(1), LINE).ok();

@@ -99,6 +99,7 @@ pub use ser::Encoder;
 pub use state::{Op, Proc, Source, Spilled};
 pub use text::HgString;
 
+use crate::memory::long::Long;
 use crate::rpc::checksum::Method;
 use serde::{Deserialize, Serialize};
 
@@ -118,11 +119,20 @@ pub fn to_vec<T: Serialize + ?Sized>(value: &T, method: Method) -> Result<Vec<u8
 }
 
 /// Encodes a value into `buf` where it fits, and returns the length; else returns
-/// the bytes in memory of their own, from `source`.
+/// the bytes in memory of their own.
 ///
 /// # Errors
 /// As [`to_vec`].
 pub fn to_slice<T: Serialize + ?Sized>(
+    value: &T,
+    buf: &mut [u8],
+    method: Method,
+) -> Result<Encoded, Fault> {
+    to_slice_or(value, buf, method, Long::heap)
+}
+
+/// [`to_slice`], with that memory from somewhere.
+pub(crate) fn to_slice_or<T: Serialize + ?Sized>(
     value: &T,
     buf: &mut [u8],
     method: Method,

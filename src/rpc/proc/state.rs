@@ -163,29 +163,29 @@ impl<'a> Proc<'a> {
         !matches!(self.extra, Extra::None)
     }
 
-    /// The extra buffer and its size. It is one that a caller may free from now on, so
-    /// what lay elsewhere moves.
-    pub fn extra(&mut self) -> Option<(*mut u8, usize)> {
+    /// The extra buffer. It is one that a caller may free from now on, so what lay
+    /// elsewhere moves.
+    pub fn extra(&mut self) -> Option<*mut u8> {
         if let Extra::Mine(long) = &self.extra
             && long.loan().is_some()
         {
             self.source = Long::heap;
             self.grow_to(self.size).ok()?;
         }
-        self.spilled().then_some((self.ptr, self.size))
+        self.spilled().then_some(self.ptr)
     }
 
     /// Whether the extra buffer is freed with the proc, as it is at first. If not,
     /// somebody calls [`crate::memory::long::free`] with it.
     pub fn set_extra_is_mine(&mut self, mine: bool) -> Result<(), Fault> {
-        let Some((at, size)) = self.extra() else {
+        let Some(at) = self.extra() else {
             return Err(Fault::argument("there is no extra buffer"));
         };
         match (mine, std::mem::replace(&mut self.extra, Extra::Theirs)) {
             (true, Extra::Mine(long)) => self.extra = Extra::Mine(long),
             // SAFETY: it was given away below, and nobody has freed it, or the caller
             // would not give it back.
-            (true, _) => self.extra = Extra::Mine(unsafe { Long::from_heap(at, size) }),
+            (true, _) => self.extra = Extra::Mine(unsafe { Long::from_heap(at, self.size) }),
             (false, Extra::Mine(long)) => {
                 long.into_heap();
             }
