@@ -11,7 +11,7 @@
 //! all of it.
 
 use super::aggregate::send_batch;
-use super::{Accept, Arrival, Data, Handler, HandlerId, Signals};
+use super::{Accept, Arrival, Handler, HandlerId};
 use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
@@ -150,8 +150,7 @@ fn cross(engine: &Engine, way: &Way<'_>, node: usize, bytes: &[u8]) -> Result<()
 fn pass_on(engine: &Engine, way: &Way<'_>, node: usize, to: usize, bytes: &[u8]) -> Result<()> {
     let head = Head { item: way.item as u64, handler: way.handler.0.into(), node: node as u32 };
     let header = [bytemuck::bytes_of(&head), way.header].concat();
-    // SAFETY: no address is given.
-    unsafe { engine.send_am(to, ROUTE, &header, Data::Bytes(bytes), Signals::default()) }
+    engine.send_message(to, ROUTE, &header, bytes)
 }
 
 /// What a gateway, and its partner, do with items.

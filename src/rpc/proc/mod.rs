@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`state`] | [`Proc`]: the buffer, its growth, the checksum |
 //! | [`seal`] | the end of a pass: checksum and trailer |
+//! | `spilled` | [`Spilled`]: parameters in a buffer of their own |
 //! | [`ser`], [`de`] | serde types over a proc |
 //! | [`text`] | [`HgString`]: a string as C has it |
 //! | [`fault`] | what can be wrong |
@@ -88,6 +89,7 @@ pub mod de;
 pub mod fault;
 pub mod seal;
 pub mod ser;
+mod spilled;
 pub mod state;
 #[cfg(test)]
 mod tests;
@@ -96,7 +98,8 @@ pub mod text;
 pub use de::Decoder;
 pub use fault::Fault;
 pub use ser::Encoder;
-pub use state::{Op, Proc, Source, Spilled};
+pub use spilled::{Source, Spilled};
+pub use state::{Op, Proc};
 pub use text::HgString;
 
 use crate::memory::long::Long;

@@ -11,11 +11,11 @@
 //! that are still in the cache, so that small parameters cost no checksum each,
 //! and bytes that a caller writes by itself ([`Proc::reserve`]) count as written.
 
+use super::spilled::{Source, Spilled};
 use super::{Fault, MAX_DEPTH};
 use crate::memory::long::Long;
 use crate::rpc::checksum::{Checksum, Method};
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::os::raw::c_void;
 use std::ptr;
 
@@ -29,9 +29,6 @@ pub enum Op {
     /// What decoding has allocated is freed.
     Free,
 }
-
-/// Where a proc takes extra buffers from.
-pub type Source = fn(usize) -> Option<Long>;
 
 /// The buffer beyond the one that was given.
 #[derive(Debug)]
@@ -201,7 +198,7 @@ impl<'a> Proc<'a> {
             Extra::Mine(long) => {
                 let len = std::mem::take(&mut self.at);
                 (self.ptr, self.size, self.summed) = (ptr::null_mut(), 0, 0);
-                Some(Spilled { long, len })
+                Some(Spilled::new(long, len))
             }
             other => {
                 self.extra = other;
@@ -489,43 +486,6 @@ impl<'a> Proc<'a> {
         self.undoing = self.undoing.saturating_sub(1);
     }
 }
-
-/// Parameters in a buffer of their own.
-#[derive(Debug)]
-pub struct Spilled {
-    long: Long,
-    len: usize,
-}
-
-impl Spilled {
-    /// A copy; none where there is no memory.
-    pub fn copy(bytes: &[u8], source: Source) -> Option<Spilled> {
-        let mut long = source(bytes.len())?;
-        long[..bytes.len()].copy_from_slice(bytes);
-        Some(Spilled { long, len: bytes.len() })
-    }
-
-    /// The buffer, and how many bytes they are.
-    pub fn into_parts(self) -> (Long, usize) {
-        (self.long, self.len)
-    }
-}
-
-impl Deref for Spilled {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.long[..self.len]
-    }
-}
-
-impl PartialEq for Spilled {
-    fn eq(&self, other: &Spilled) -> bool {
-        **self == **other
-    }
-}
-
-impl Eq for Spilled {}
 
 /// Some bytes; a null address has none.
 ///
