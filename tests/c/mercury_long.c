@@ -157,15 +157,6 @@ static void many(int rank)
   }
 }
 
-static long resident_kib(void)
-{
-  long pages = 0, ignored;
-  FILE *f = fopen("/proc/self/statm", "r");
-  CHECK(f != NULL && fscanf(f, "%ld %ld", &ignored, &pages) == 2, "/proc/self/statm");
-  fclose(f);
-  return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 /* What is kept for the next call is bounded. */
 static void nothing_grows(int rank)
 {
