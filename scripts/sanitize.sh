@@ -215,7 +215,7 @@ C
     ok "valgrind finds a fault [$MPI_NAME]"
   fi
 
-  if [[ -z $quick ]]; then programs+=(strided vector accumulate handles rmw groups lapi_putget x10_copy x10_async mercury_bulk); fi
+  if [[ -z $quick ]]; then programs+=(strided vector accumulate handles rmw groups lapi_putget x10_copy x10_async mercury_bulk mercury_long); fi
   for name in "${programs[@]}"; do
     library=armci
     case $name in x10_*) library=x10 ;; lapi_*) library=lapi_r ;; cp_*) library=compose ;; mercury_*) library=mercury ;; esac
