@@ -79,6 +79,11 @@ impl Lent {
         Some(Lent { file, loan })
     }
 
+    /// How many there are in this process.
+    pub fn count() -> usize {
+        LENT.load(Ordering::Relaxed)
+    }
+
     /// Where it begins.
     pub fn address(&self) -> *mut u8 {
         self.file.base()

@@ -1,9 +1,10 @@
 //! Long buffers, kept for the next one who needs one.
 //!
-//! Parameters that are too long for a message are encoded into a buffer of their own, and
-//! the other side pulls them into another one. Fresh memory of that length costs more than
-//! moving the bytes: the kernel gives and clears every page anew. So a few buffers are kept
-//! when they are dropped, within a number and a number of bytes.
+//! Parameters that are too long for a message are encoded into a buffer of their own, the
+//! other side pulls them into another one, and servers allocate bulk memory for a call. Fresh
+//! memory of such length costs many times what moving the bytes does: the kernel gives and
+//! clears every page anew. So a few buffers are kept when they are dropped, within a number
+//! and a number of bytes.
 //!
 //! A buffer that others are to read can be *lent* ([`super::lent`]): who shares the node
 //! then copies by itself, where reading another process's memory goes through the kernel,
@@ -17,7 +18,6 @@ use super::lent::{Lent, Loan};
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Buffers begin on a page, and are a whole number of them.
 const PAGE: usize = 4096;
@@ -27,11 +27,11 @@ const MOST: usize = 8;
 const MOST_BYTES: usize = 32 << 20;
 /// A buffer is not used for much less than it has.
 const WASTE: usize = 4;
-/// So many are lent at a time: each has a descriptor.
-const MOST_LENT: usize = 16;
+/// Where this process lends so much memory already, what is soon free again does without:
+/// the rest is for memory that the program asks for.
+const MANY_LENT: usize = 32;
 
 static KEPT: Mutex<Vec<Long>> = Mutex::new(Vec::new());
-static LENT: AtomicUsize = AtomicUsize::new(0);
 
 /// A long buffer.
 #[derive(Debug)]
@@ -55,21 +55,30 @@ impl Long {
         Long::take(size, false).or_else(|| Long::fresh(size))
     }
 
-    /// At least so many bytes, lent by way of a directory where that is possible.
+    /// At least so many bytes, lent by way of a directory where that is possible and there
+    /// are not many, else on the heap.
     pub fn lent(size: usize, dir: &str) -> Option<Long> {
-        if let Some(kept) = Long::take(size, true) {
-            return Some(kept);
-        }
-        let size = size.checked_next_multiple_of(PAGE)?;
-        let others = LENT.fetch_add(1, Ordering::Relaxed);
-        let lent = (others < MOST_LENT).then(|| Lent::new(dir, size)).flatten();
-        match lent {
-            Some(lent) => Some(Long { at: lent.address(), size, lent: Some(lent), used: true }),
-            None => {
-                LENT.fetch_sub(1, Ordering::Relaxed);
-                Long::heap(size)
+        let kept = Long::take(size, true);
+        let lent = kept
+            .or_else(|| (Lent::count() < MANY_LENT).then(|| Long::fresh_lent(size, dir)).flatten());
+        lent.or_else(|| Long::heap(size))
+    }
+
+    /// At least so many bytes, lent, all zero; none where that is not possible.
+    pub fn lent_zeroed(size: usize, dir: &str) -> Option<Long> {
+        match Long::take(size, true) {
+            Some(mut kept) => {
+                kept[..size].fill(0);
+                Some(kept)
             }
+            None => Long::fresh_lent(size, dir),
         }
+    }
+
+    fn fresh_lent(size: usize, dir: &str) -> Option<Long> {
+        let size = size.checked_next_multiple_of(PAGE)?;
+        let lent = Lent::new(dir, size)?;
+        Some(Long { at: lent.address(), size, lent: Some(lent), used: true })
     }
 
     /// The smallest that is kept and long enough.
@@ -147,13 +156,9 @@ impl Drop for Long {
             keep(Long { at, size, lent: self.lent.take(), used: false });
             return;
         }
-        match self.lent.take() {
-            Some(lent) => {
-                drop(lent);
-                LENT.fetch_sub(1, Ordering::Relaxed);
-            }
+        if self.lent.is_none() {
             // SAFETY: it came from `alloc`, or is null, and nobody else has it.
-            None => unsafe { free(self.at) },
+            unsafe { free(self.at) };
         }
     }
 }
@@ -233,14 +238,23 @@ mod tests {
     #[test]
     fn lent_ones_are_kept_apart_and_few() {
         let _alone = ALONE.lock();
-        let many: Vec<Long> =
-            (0..3 * MOST_LENT).filter_map(|_| Long::lent(1 << 20, "/dev/shm")).collect();
+        let wanted = 2 * MANY_LENT;
+        let mut many: Vec<Long> =
+            (0..wanted).filter_map(|_| Long::lent(100_000, "/dev/shm")).collect();
         let lent = many.iter().filter(|l| l.loan().is_some()).count();
-        assert!((1..=MOST_LENT).contains(&lent), "{lent}");
-        assert_eq!(many.len(), 3 * MOST_LENT, "the others are on the heap");
+        assert!((1..wanted).contains(&lent), "{lent}");
+        assert_eq!(many.len(), wanted, "the others are on the heap");
+        many.iter_mut().for_each(|long| long.fill(7));
         drop(many);
+        for _ in 0..2 * MOST {
+            let zeroed = Long::lent_zeroed(90_000, "/dev/shm").expect("lent");
+            assert!(zeroed[..90_000].iter().all(|&b| b == 0));
+            std::mem::forget(zeroed);
+        }
+        assert!(Long::lent_zeroed(90_000, "/no/such/directory").is_none());
+        drop(Long::lent_zeroed(1 << 20, "/dev/shm").expect("lent"));
         let again = Long::lent(1 << 20, "/dev/shm").expect("memory");
-        assert!(again.loan().is_some(), "those that came back are lent again");
+        assert!(again.loan().is_some(), "what came back is lent again");
         assert!(again.into_heap().is_none(), "that memory cannot be freed by others");
         assert!(Long::lent(1 << 20, "/no/such/directory").is_some());
     }

@@ -14,7 +14,6 @@ use super::target::Target;
 use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
 use crate::am::Data;
 use crate::memory::biased::Biased;
-use crate::memory::long;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na;
@@ -163,7 +162,6 @@ impl ClassShared {
             }
         }
         self.pulls.lock().drain(..).for_each(|_| self.na.shared.news.transfer_ends());
-        long::clear();
         self.na.shared.clear_upper();
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::waiting::News;
 use super::wire::Kind;
 use crate::am::HandlerId;
 use crate::memory::biased::Biased;
+use crate::memory::long;
 use crate::memory::read_mostly::ReadMostly;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::runtime::Engine;
@@ -178,6 +179,7 @@ impl Shared {
             flow.abandon();
         }
         self.matching.lock().unexpected.clear();
+        long::clear();
         if let Some(dynamic) = &self.dynamic {
             dynamic.close();
         }

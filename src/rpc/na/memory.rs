@@ -10,7 +10,7 @@ mod wire;
 pub use super::pages::Buffer;
 
 use super::pages::{LAZY, LINE};
-use crate::memory::lent::{self, Lent, Loan};
+use crate::memory::lent::{self, Loan};
 use crate::memory::long::Long;
 use crate::memory::shm::SharedFile;
 use crate::path::anywhere::Span;
@@ -82,7 +82,6 @@ pub struct Run {
 #[derive(Debug)]
 enum Own {
     Private(Buffer),
-    Lent(Lent),
     Long(Long),
 }
 
@@ -164,9 +163,11 @@ impl Mem {
     /// # Errors
     /// As of [`Mem::allocate`].
     pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
-        Mem::parcel(sizes, access, |bytes| match lending().and_then(|dir| Lent::new(dir, bytes)) {
-            Some(lent) => Ok(Own::Lent(lent)),
-            None => Buffer::zeroed(bytes).map(Own::Private),
+        Mem::parcel(sizes, access, |bytes| {
+            match lending().and_then(|dir| Long::lent_zeroed(bytes, dir)) {
+                Some(long) => Ok(Own::Long(long)),
+                None => Buffer::zeroed(bytes).map(Own::Private),
+            }
         })
     }
 
@@ -216,7 +217,6 @@ impl Mem {
         let own = allocate(total)?;
         let mut address = match &own {
             Own::Private(buffer) => buffer.address() as usize,
-            Own::Lent(lent) => lent.address() as usize,
             Own::Long(long) => long.address() as usize,
         };
         let mut runs = Vec::with_capacity(sizes.len());
@@ -234,7 +234,6 @@ impl Mem {
         let (starts, total) = measure(&runs)?;
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let loan = match &buffer {
-            Some(Own::Lent(lent)) => Some(lent.loan()),
             Some(Own::Long(long)) => long.loan(),
             Some(Own::Private(_)) | None => None,
         };
