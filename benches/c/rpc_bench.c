@@ -19,6 +19,8 @@
  *   memcpy_1m, memcpy_16m  of memcpy there
  *   pull_1024              of 1,024 segments of 1 KiB
  *   user_1m, user_16m, user_1024  the same of the program's own memory
+ *   make_1m, calloc_1m     microseconds of 1 MiB of memory that HG_Bulk, or calloc, allocates,
+ *                          which is written and freed
  *   idle_percent           of a core, that a waiting server uses
  *   idle_wake              microseconds of a call after 10 ms of silence
  */
@@ -247,6 +249,30 @@ static double pull_calls(void)
   return (double)bytes / median(times, (int)calls) * 1e-9;
 }
 
+static double make_memory(void)
+{
+  const double begun = now();
+  for (long i = 0; i < calls; i++) {
+    hg_bulk_t bulk;
+    MUST(HG_Bulk_handle_create(1, NULL, &bytes, HG_BULK_READWRITE, &bulk));
+    fill(bulk);
+    MUST(HG_Bulk_handle_free(bulk));
+  }
+  return (now() - begun) / (double)calls * 1e6;
+}
+
+static double calloc_memory(void)
+{
+  const double begun = now();
+  for (long i = 0; i < calls; i++) {
+    char *memory = calloc(1, bytes);
+    memset(memory, 7, bytes);
+    __asm__ volatile("" : : "r"(memory) : "memory");
+    free(memory);
+  }
+  return (now() - begun) / (double)calls * 1e6;
+}
+
 static double idle_calls(void)
 {
   static double times[MAX_REPS];
@@ -452,6 +478,11 @@ int main(int argc, char **argv)
     bytes = 16 << 20;
     beside(of_user ? "user_16m" : "pull_16m", 0, pull_calls, copy_16m);
   }
+  const reference_t of_calloc[] = { { "calloc_1m", calloc_memory }, { NULL, NULL } };
+  calls = bench_quick ? 20 : 100;
+  segments = 1;
+  bytes = 1 << 20;
+  beside("make_1m", 0, make_memory, of_calloc);
   idle();
   calls = bench_quick ? 20 : 60;
   beside("idle_wake", 1000, idle_calls, none);
