@@ -106,6 +106,15 @@ impl RankTable {
         self.last.store(at, Ordering::Relaxed);
         Some(extent)
     }
+
+    /// The extent in which `len` bytes at `address` lie in one segment, and where there.
+    #[inline]
+    fn piece(&self, address: usize, len: usize) -> Option<(&Extent, usize)> {
+        let extent = self.extent(address)?;
+        let offset = address - extent.base;
+        let piece = extent.pieces.find(offset)?;
+        (len <= piece.start + piece.len - offset).then_some((extent, offset))
+    }
 }
 
 impl Registry {
@@ -190,11 +199,14 @@ impl Registry {
         // SAFETY: the extent that is taken from it goes into the hit, which
         // holds the reading and gives out no reference that outlives itself.
         let tables = unsafe { open.value() };
-        let extent = tables[rank].extent(address)?;
-        let offset = address - extent.base;
-        let piece = extent.pieces.find(offset)?;
-        let fits = len <= piece.start + piece.len - offset;
-        fits.then_some(Hit { extent, offset, _open: open })
+        let (extent, offset) = tables[rank].piece(address, len)?;
+        Some(Hit { extent, offset, _open: open })
+    }
+
+    /// How many of the first ranges of `rank`, address and length, lie in no segment.
+    pub fn outside(&self, rank: usize, ranges: impl Iterator<Item = (usize, usize)>) -> usize {
+        let table = &self.tables.read()[rank];
+        ranges.take_while(|&(address, len)| table.piece(address, len).is_none()).count()
     }
 
     /// The segment whose piece on `rank` begins exactly at `address`.

@@ -144,12 +144,14 @@ impl Engine {
             }
             let way = self.way_to(target, first, direction, blocking)?;
             // Neighbours that go the same way go together.
-            let mut n = 1;
-            if !matches!(way, Way::Segment) {
-                while n < rest.len() && rest[n].bytes > 0 && !self.in_segment(target, &rest[n]) {
-                    n += 1;
+            let n = match way {
+                Way::Segment => 1,
+                _ => {
+                    let ranges = rest[1..].iter().take_while(|span| span.bytes > 0);
+                    let ranges = ranges.map(|span| (span.remote, span.bytes));
+                    1 + self.memory.registry.outside(target, ranges)
                 }
-            }
+            };
             let (part, after) = rest.split_at(n);
             // SAFETY: passed on from the caller.
             unsafe {
@@ -163,10 +165,6 @@ impl Engine {
             rest = after;
         }
         Ok(())
-    }
-
-    fn in_segment(&self, target: usize, span: &Span) -> bool {
-        self.memory.registry.lookup(target, span.remote, span.bytes).is_some()
     }
 
     fn way_to(
