@@ -6,6 +6,11 @@
 //! are the same as in the round before, nothing is under way: a message that was
 //! counted on one side only while the counts were collected would have changed one
 //! of the sums between the two rounds.
+//!
+//! What is collected and not sent is in no count. So before it counts, each rank sends all
+//! that was collected before the round, to the last hop: what the hooks send may be gathered
+//! once more, and that goes after them. What handlers collect later in the round shows in
+//! the count of messages handled, and goes in the next round.
 
 use super::Am;
 use crate::error::Result;
@@ -54,10 +59,12 @@ impl Engine {
 
     fn run_hooks(&self, am: &Am, aged: bool) -> Result<bool> {
         let hooks = am.hooks.read().clone();
-        let mut any = am.routes.flush(self, aged)?;
+        let mut any = false;
         for hook in hooks {
             any |= hook(self, aged)?;
         }
+        // Hooks have items gathered, too.
+        any |= am.routes.flush(self, aged)?;
         Ok(any)
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::child::Ctx;
 use crate::{
-    am, am_errors, am_items, am_many, am_typed, am_typed_errors, anywhere, atomics, collectives,
-    compose, compose_fuzz, compose_life, consistency, errors, fences, flood, groups, limits,
-    lookups, mutexes, paths, progress, random, rpc, segments, threads,
+    am, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere, atomics,
+    collectives, compose, compose_fuzz, compose_life, consistency, errors, fences, flood, groups,
+    limits, lookups, mutexes, paths, progress, random, rpc, segments, threads,
 };
 
 /// One way to run the engine.
@@ -271,6 +271,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "am_computing", seconds: 60, on: two_served, run: am::computing },
     Check { name: "am_aggregates", seconds: 60, on: always, run: am::aggregates },
     Check { name: "am_many_handlers", seconds: 60, on: always, run: am_many::many_handlers },
+    Check { name: "am_late_items", seconds: 60, on: always, run: am_rest::late_items },
     Check { name: "am_many_batches", seconds: 60, on: always, run: am_many::many_batches },
     Check { name: "am_senders", seconds: 60, on: threaded, run: am::senders },
     Check { name: "am_errors", seconds: 60, on: always, run: am_errors::errors },

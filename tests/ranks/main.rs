@@ -22,6 +22,7 @@ mod am;
 mod am_errors;
 mod am_items;
 mod am_many;
+mod am_rest;
 mod am_typed;
 mod am_typed_errors;
 mod anywhere;

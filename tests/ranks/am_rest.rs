@@ -1,0 +1,92 @@
+//! The job comes to rest with everything sent, also what handlers collect at the last
+//! moment.
+
+use crate::am::Runs;
+use crate::child::Ctx;
+use portolan::am::aggregate::Aggregator;
+use portolan::am::{Accept, Arrival, Handler, HandlerId, Hook};
+use portolan::runtime::Engine;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+const ROUNDS: u64 = 20;
+
+/// A handler that never fails.
+fn handler(body: impl Fn(&Engine, &Arrival<'_>) + Send + Sync + 'static) -> Arc<dyn Handler> {
+    Arc::new(Runs(move |engine: &Engine, m: &Arrival<'_>| {
+        body(engine, m);
+        Ok(Accept::DONE)
+    }))
+}
+
+/// A handler of rank 1 collects an item for each rank from 2 on after what was collected there
+/// has been sent, and before the messages are counted. Where items are routed, rank 1 gathers
+/// those for the second node once more on their way.
+pub fn late_items(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let (me, n) = (ctx.me, ctx.n);
+    if n == 1 {
+        return;
+    }
+    let items: Arc<OnceLock<Arc<Aggregator>>> = Arc::default();
+    let known: Arc<OnceLock<Vec<HandlerId>>> = Arc::default();
+    let came = Arc::new(AtomicU64::new(0));
+    let asked = Arc::new(AtomicU64::new(0));
+    let spread = Arc::new(AtomicU64::new(0));
+    let count = came.clone();
+    let item = handler(move |_, m| {
+        count.fetch_add(m.len as u64 / 8, Ordering::Relaxed);
+    });
+    let (ids, count) = (known.clone(), asked.clone());
+    let ask = handler(move |engine, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        engine.send_message(1, ids.get().expect("known")[2], &[], &[]).expect("send");
+    });
+    let (collected, count) = (items.clone(), spread.clone());
+    let collect = handler(move |engine, _| {
+        for target in 2..n {
+            collected.get().expect("made").push_value(engine, target, 1u64).expect("push");
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let handlers = vec![("item".into(), item), ("ask".into(), ask), ("collect".into(), collect)];
+    let ids = engine.register_handlers(handlers).expect("register");
+    assert!(known.set(ids.clone()).is_ok());
+    let aggregator = Aggregator::new(engine, ids[0], &[], 8, 1 << 10).expect("aggregator");
+    assert!(items.set(aggregator).is_ok());
+    // After the aggregator's own: rank 0 is asked for a message, and that is handled here.
+    let armed = Arc::new(AtomicBool::new(false));
+    let (now, count, ask) = (armed.clone(), spread.clone(), ids[1]);
+    let hook: Hook = Arc::new(move |engine: &Engine, aged| {
+        if aged || !now.swap(false, Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let before = count.load(Ordering::Relaxed);
+        engine.send_message(0, ask, &[], &[])?;
+        while count.load(Ordering::Relaxed) == before {
+            engine.probe()?;
+        }
+        Ok(true)
+    });
+    engine.add_flush_hook(hook.clone()).expect("hook");
+    for round in 1..=ROUNDS {
+        engine.world().barrier(engine).expect("barrier");
+        match me {
+            1 => armed.store(true, Ordering::Relaxed),
+            // Its messages are counted when rank 1 counts.
+            0 => {
+                let what = || "rank 1 to ask".into();
+                let done = || Ok(asked.load(Ordering::Relaxed) == round);
+                engine.wait_until(&what, done).expect("wait");
+            }
+            _ => {}
+        }
+        engine.quiesce().expect("quiesce");
+        let want = if me < 2 { 0 } else { round };
+        assert_eq!(came.load(Ordering::Relaxed), want, "items of round {round}");
+    }
+    engine.remove_flush_hook(&hook).expect("hook");
+    drop(items);
+    engine.world().barrier(engine).expect("barrier");
+    engine.unregister_handlers(&ids).expect("unregister");
+}
