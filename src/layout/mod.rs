@@ -141,7 +141,8 @@ impl Shape {
                 Some(far) => hi.checked_add(far).map(|h| (lo, h)),
                 None => None,
             };
-            match end {
+            // The bytes between the ends are counted, too.
+            match end.filter(|(lo, hi)| hi.checked_sub(*lo).is_some()) {
                 Some(end) => (lo, hi) = end,
                 None => fail!(
                     Argument,
@@ -327,6 +328,18 @@ mod tests {
         assert_eq!(s.extent(Side::Remote), (0, 27));
         let s = Shape::strided(&[4, 3], &[-8, 0], &[4, 0]).unwrap();
         assert_eq!(s.extent(Side::Local), (-16, 4));
+    }
+
+    #[test]
+    fn ends_that_are_too_far_apart_are_refused() {
+        // Each end can be told, but not how far they are apart: 2^63 bytes.
+        let (up, down) = (1590206855732505302, -7633165181122270505);
+        for strides in [[up, down], [down, up]] {
+            assert!(Shape::strided(&[1, 2, 2], &strides, &[0, 0]).is_err());
+            assert!(Shape::strided(&[1, 2, 2], &[0, 0], &strides).is_err());
+        }
+        let shape = Shape::strided(&[1, 2, 2], &[up, down + 1], &[0, 0]).unwrap();
+        assert_eq!(shape.extent(Side::Local), (down + 1, up + 1));
     }
 
     #[test]
