@@ -207,7 +207,8 @@ impl Aggregator {
 
     /// Sends what is collected. On return all items that were pushed before have been
     /// sent, also those that another thread was about to send (but not in a handler,
-    /// which must not wait for that).
+    /// which must not wait for that); those that are routed go on from their gateway with
+    /// its next flush.
     ///
     /// # Errors
     /// Those of sending.

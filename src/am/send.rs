@@ -36,17 +36,18 @@ impl Engine {
         header: &[u8],
         data: &[u8],
     ) -> Result<()> {
-        if self.send_short(target, handler, header, data)? {
+        if self.send_to_node(target, handler, header, data)? {
             return Ok(());
         }
         // SAFETY: no address is given.
         unsafe { self.send_other(target, handler, header, Data::Bytes(data), Signals::default()) }
     }
 
-    /// Sends a short message to another rank of the node, for whose end nobody waits, as
-    /// for most messages. False where it is not such a one.
+    /// Sends a message to another rank of the node, for whose end nobody waits, as for most
+    /// messages: in one record where it is short, in pieces where it is longer and there is
+    /// room. False where it is not such a one.
     #[inline]
-    fn send_short(
+    fn send_to_node(
         &self,
         target: usize,
         handler: HandlerId,
@@ -58,14 +59,20 @@ impl Engine {
             && target != self.rank()
             && let Some(index) = node.index_of(target)
             && header.len() <= MAX_HEADER
-            && data.len() <= PIECE.min(node.eager_limit())
+            && data.len() <= node.eager_limit()
             && let Some(entry) = am.handlers.get(handler)
             && !entry.gone.load(Ordering::Relaxed)
         {
-            let head = Whole::message(handler, header.len(), data.len(), 0);
-            let parts = [head.bytes(), header, data];
-            node.send(self, index, &parts, (true, state::running().is_none()))?;
-            return Ok(true);
+            if data.len() <= PIECE {
+                let head = Whole::message(handler, header.len(), data.len(), 0);
+                let parts = [head.bytes(), header, data];
+                node.send(self, index, &parts, (true, state::running().is_none()))?;
+                return Ok(true);
+            }
+            if entry.handler.takes_pieces() {
+                let head = Head::message(Kind::Begin, handler, header.len(), data.len(), 0);
+                return node.send_in_pieces(index, &head, header, data);
+            }
         }
         Ok(false)
     }
@@ -91,7 +98,7 @@ impl Engine {
     ) -> Result<()> {
         if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
             && let Data::Bytes(bytes) = data
-            && self.send_short(target, handler, header, bytes)?
+            && self.send_to_node(target, handler, header, bytes)?
         {
             return Ok(());
         }
@@ -99,7 +106,7 @@ impl Engine {
         unsafe { self.send_other(target, handler, header, data, signals) }
     }
 
-    /// Sends a message that is not a short one.
+    /// Sends a message in any other way.
     ///
     /// # Safety
     /// As for [`Engine::send_am`].
@@ -124,22 +131,8 @@ impl Engine {
         if at.is_null() && len > 0 {
             fail!(Argument, "the data's address is null, but there are {len} bytes to send");
         }
-        let entry = am.handlers.get(handler).filter(|e| !e.gone.load(Ordering::Relaxed));
-        let Some(entry) = entry else {
+        if am.handlers.get(handler).is_none_or(|e| e.gone.load(Ordering::Relaxed)) {
             fail!(Argument, "no handler has the number {}", handler.0);
-        };
-        if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
-            && let Data::Bytes(bytes) = data
-            && let Some(node) = &am.node
-            && let Some(index) = node.index_of(target)
-            && target != self.rank()
-            && (PIECE + 1..=node.eager_limit()).contains(&len)
-            && entry.handler.takes_pieces()
-        {
-            let head = Head::message(Kind::Begin, handler, header.len(), len, 0);
-            if node.send_in_pieces(index, &head, header, bytes)? {
-                return Ok(());
-            }
         }
         let Signals { origin, completion } = signals;
         let token = match completion {

@@ -1,7 +1,8 @@
 //! Memory that a process lends to the others of its node.
 //!
-//! What the library allocates for a program to expose is put into a shared file of its
-//! own ([`super::shm`]), where it is long enough and there is room. The handle that
+//! What the library allocates for a program to expose, or for what others are to pull, is
+//! put into a shared file of its own ([`super::shm`]), where it is long enough and there is
+//! room; such files are used again ([`super::long`]). The handle that
 //! travels names the file ([`Loan`]); who gets it maps the file and copies by itself, and
 //! that takes one copy and no system call. Mappings are kept for the next time, within
 //! limits, until others are made and they have not been used for some seconds. Memory that

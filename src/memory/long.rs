@@ -136,8 +136,8 @@ impl Deref for Long {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the buffer has that many bytes, all of which are something. A peer that
-        // reads a lent one only reads.
+        // SAFETY: the buffer has that many bytes, all of which are something. Peers write to
+        // a lent one only where it is memory of a handle, which goes by its address.
         unsafe { std::slice::from_raw_parts(self.at, self.size) }
     }
 }

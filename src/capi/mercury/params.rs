@@ -67,7 +67,7 @@ pub(super) unsafe fn encoder(over: ProcCallback, data: *mut c_void) -> impl Enco
         proc.set_source(memory::to_send);
         // SAFETY: passed on from the caller.
         unsafe { run(over, &mut proc, data) }?;
-        Ok(Encoded::of(&mut proc, memory::to_send)?)
+        Ok(Encoded::of(&mut proc)?)
     }
 }
 

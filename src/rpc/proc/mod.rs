@@ -144,7 +144,7 @@ pub(crate) fn to_slice_or<T: Serialize + ?Sized>(
     let mut proc = Proc::encoder(buf, method);
     proc.set_source(source);
     value.serialize(&mut Encoder::new(&mut proc))?;
-    Encoded::of(&mut proc, source)
+    Encoded::of(&mut proc)
 }
 
 /// Where encoded parameters lie.
@@ -161,12 +161,12 @@ impl Encoded {
     ///
     /// # Errors
     /// Those of [`Proc::finish`]; `Memory`.
-    pub fn of(proc: &mut Proc<'_>, source: Source) -> Result<Encoded, Fault> {
+    pub fn of(proc: &mut Proc<'_>) -> Result<Encoded, Fault> {
         let len = proc.finish()?;
         if !proc.spilled() {
             return Ok(Encoded::Fits(len));
         }
-        match proc.take_encoded().or_else(|| Spilled::copy(proc.encoded(), source)) {
+        match proc.take_encoded().or_else(|| Spilled::copy(proc.encoded(), proc.source)) {
             Some(spilled) => Ok(Encoded::Spilled(spilled)),
             None => Err(proc.fail(Fault::Memory(len))),
         }

@@ -50,7 +50,7 @@ pub struct Proc<'a> {
     undoing: u32,
     depth: u32,
     extra: Extra,
-    source: Source,
+    pub(super) source: Source,
     pub(super) trailer: bool,
     pub(super) closed: bool,
     pub(super) summed: usize,
