@@ -225,9 +225,14 @@ static int summary(void)
 
 int main(int argc, char **argv)
 {
+  static char lines[BUFSIZ];
   int code, serving;
   signal(SIGTERM, noted);
   MPI_Init(&argc, &argv);
+  /* Ranks share the terminal, and MPICH's MPI_Init takes the buffer away: without one even the
+   * end of a line is written apart, and another rank's line may come before it. (The buffer must
+   * be ours: glibc would go on with the one that it has, of one byte.) */
+  setvbuf(stdout, lines, _IOLBF, sizeof lines);
   MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
   if ((code = parse(argc, argv)) >= 0) {
