@@ -103,10 +103,13 @@ impl Messenger {
             sent += bytes;
             self.started(request, Action::AmLeft { leaving: leaving.clone() })?;
         }
+        // Another thread may have seen all pieces leave by now.
+        self.am_left(engine, leaving);
         Ok(())
     }
 
-    /// A piece of data has left: with the last one, the origin's signal is told.
+    /// A piece of data has left, or all have been sent: the last of these tells the origin's
+    /// signal.
     pub(super) fn am_left(
         &self,
         engine: &Engine,
