@@ -74,6 +74,23 @@ show_log() {
   echo "    (all of it: ${log#"$ROOT"/})"
 }
 
+# Each failure with the lines below it that say where the ranks stood; the end of the log
+# where it names none.
+show_failures() {
+  local failures
+  failures=$(awk '
+    /^FAIL |^test .* FAILED$/ { on = 1; lines = 0 }
+    /^---- .* ----$/ { on = 2; lines = 0 } # of a unit test
+    on == 1 && !/^FAIL |^test .* FAILED$|^ / || /^failures:$/ { on = 0 }
+    on && ++lines <= 80' "$log")
+  if [[ -z $failures ]]; then
+    show_log
+    return
+  fi
+  sed 's/^/    /' <<<"$failures"
+  echo "    (all of it: ${log#"$ROOT"/})"
+}
+
 # A check is one test: it passes when its command does.
 check() { # name, command ...
   logged "$@"
@@ -101,8 +118,7 @@ count_tests() {
   echo "$p passed, $f failed"
   passed=$((passed + p)) failed=$((failed + f))
   if ((f > 0)); then
-    grep -E '^FAIL |^test .* FAILED$' "$log" | sed 's/^/    /' || true
-    show_log
+    show_failures
   fi
 }
 
