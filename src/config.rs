@@ -101,6 +101,8 @@ pub struct Config {
     pub am_ring_bytes: usize,
     /// `PORTOLAN_CROSS_MEMORY`
     pub cross_memory: bool,
+    /// `PORTOLAN_CROSS_HELP`
+    pub cross_help: bool,
     /// `PORTOLAN_AGGREGATE_US`
     pub aggregate_age: Duration,
     /// `PORTOLAN_ROUTE_RANKS`
@@ -308,6 +310,16 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_CROSS_HELP",
+        alias: None,
+        default: "on",
+        meaning: "whether a rank that waits takes a part in copying its memory outside of segments for another rank of the node: on or off",
+        set: |c, v| {
+            c.cross_help = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_AGGREGATE_US",
         alias: None,
         default: "1000",
@@ -419,6 +431,7 @@ impl Default for Config {
             am: AmChoice::Auto,
             am_ring_bytes: 0,
             cross_memory: true,
+            cross_help: true,
             aggregate_age: Duration::ZERO,
             route_ranks: 0,
             compose_dir: String::new(),

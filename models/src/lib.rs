@@ -29,7 +29,8 @@ pub mod futex {
 
 #[path = "../../src/am"]
 pub mod am {
-    //! Waking a rank.
+    //! Waking a rank, and sharing work with one.
+    pub mod claims;
     pub mod doorbell;
     pub mod presence;
 

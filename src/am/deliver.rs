@@ -258,9 +258,8 @@ impl Am {
                 remote: read.source.address as usize + read.done,
                 bytes,
             };
-            let (pid, ..) = node.process(read.index);
             // SAFETY: the handler promised a place for all of the data.
-            unsafe { cross::transfer(pid, &[span], Direction::Read) }?;
+            unsafe { engine.cross(node, read.index, &[span], Direction::Read) }?;
             read.done += bytes;
             if read.done < read.landing.len {
                 n += 1;
@@ -286,7 +285,7 @@ impl Am {
                     let from = stream.source.address as usize + stream.sent;
                     std::slice::from_raw_parts(from as *const u8, bytes)
                 };
-                if !node.try_send(stream.index, &[bytemuck::bytes_of(&head), piece])? {
+                if !node.try_send(stream.index, &[bytemuck::bytes_of(&head), piece], false)? {
                     break;
                 }
                 stream.sent += bytes;

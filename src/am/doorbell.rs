@@ -22,7 +22,9 @@ pub struct Doorbell {
     bell: AtomicU32,
     /// How many threads sleep on the bell.
     sleepers: AtomicU32,
-    _line2: [u32; 14],
+    /// How many threads sleep that wait in a call, and have nothing else to do.
+    resting: AtomicU32,
+    _line2: [u32; 13],
 }
 
 impl Doorbell {
@@ -47,6 +49,23 @@ impl Doorbell {
     #[inline]
     pub fn set_attended(&self, attended: bool) {
         self.attended.store(attended.into(), Ordering::Release);
+    }
+
+    /// Whether a thread polls.
+    pub fn is_attended(&self) -> bool {
+        self.attended.load(Ordering::Relaxed) != 0
+    }
+
+    /// Runs something that sleeps, of a thread that waits in a call.
+    pub fn rest(&self, sleep: impl FnOnce()) {
+        self.resting.fetch_add(1, Ordering::Relaxed);
+        sleep();
+        self.resting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether a thread sleeps that waits in a call.
+    pub fn rests(&self) -> bool {
+        self.resting.load(Ordering::Relaxed) > 0
     }
 
     /// Sleeps until the bell rings, at most as long as `nap` says, which looks whether

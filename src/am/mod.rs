@@ -7,6 +7,7 @@
 //! | [`wire`] | what travels: the head of a message |
 //! | [`ring`] | a ring of messages from one rank to another of its node, in shared memory |
 //! | [`node`] | the rings of a node: sending, polling, waking a sleeping rank |
+//! | [`claims`] | the pieces of a job that two ranks of a node share |
 //! | [`state`] | what a rank keeps: handlers, what it awaits, the dispatcher's lock |
 //! | `send` | the origin: which way a message goes |
 //! | [`presence`] | whether this rank polls, as others see it |
@@ -43,6 +44,7 @@
 //! its `Then` included. What the target itself counts is its handler's business.
 
 pub mod aggregate;
+pub mod claims;
 pub mod deliver;
 mod doorbell;
 pub mod land;

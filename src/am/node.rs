@@ -11,6 +11,7 @@
 //! sends is kept in order and goes out with later polls.
 
 use super::MAX_HEADER;
+use super::claims::Claims;
 use super::doorbell::Doorbell;
 use super::ring::{self, Reader, Writer};
 use super::wire::{Head, Kind};
@@ -33,6 +34,8 @@ pub const PIECE: usize = 8 << 10;
 const MOST_RANKS: usize = 1024;
 /// What all rings of a rank have together, at most, unless they would be too small.
 const ALL_STORES: usize = 16 << 20;
+/// Jobs that a rank may offer at a time.
+const JOBS: usize = 8;
 /// The number of a rank of another node.
 const ELSEWHERE: u32 = u32::MAX;
 const SMALLEST_STORE: usize = 32 << 10;
@@ -45,6 +48,8 @@ struct Mailbox {
     pid: AtomicU32,
     mark: AtomicU64,
     _line: [u64; 6],
+    /// Jobs that this rank offers to others.
+    jobs: [Claims; JOBS],
     /// Which ranks of the node have opened their ring, a bit each.
     opened: [AtomicU64; MOST_RANKS / 64],
 }
@@ -293,10 +298,21 @@ impl Node {
         self.out.iter().map(|out| out.lock().messages).sum()
     }
 
-    /// Writes a record if there is room now and nothing is kept before it.
-    pub fn try_send(&self, index: usize, parts: &[&[u8]]) -> Result<bool> {
+    /// Writes a record if there is room now and nothing is kept before it, and counts it if it
+    /// is a message.
+    pub fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
         let mut out = self.out[index].lock();
-        let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
+        let counted = u64::from(message);
+        // Before it leaves.
+        out.messages += counted;
+        let written = match out.kept.is_empty() {
+            true => self.write(index, &mut out, parts),
+            false => Ok(false),
+        };
+        if !matches!(written, Ok(true)) {
+            out.messages -= counted;
+        }
+        let written = written?;
         drop(out);
         if written {
             self.alert(index);
@@ -377,6 +393,34 @@ impl Node {
     /// there is something to do.
     pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.mailbox(self.me).door.sleep(nap);
+    }
+
+    /// Whether a thread of the rank polls.
+    pub fn is_attended(&self, index: usize) -> bool {
+        self.mailbox(index).door.is_attended()
+    }
+
+    /// Runs something that sleeps, of a thread of this rank that waits in a call.
+    pub fn rest(&self, sleep: impl FnOnce()) {
+        self.mailbox(self.me).door.rest(sleep);
+    }
+
+    /// Whether a thread of the rank sleeps that waits in a call.
+    pub fn rests(&self, index: usize) -> bool {
+        self.mailbox(index).door.rests()
+    }
+
+    /// This rank's number on the node.
+    pub fn me(&self) -> usize {
+        self.me
+    }
+
+    /// Jobs that a rank may offer at a time.
+    pub const JOBS: usize = JOBS;
+
+    /// A place for a job that the rank offers, below [`Node::JOBS`].
+    pub fn claims(&self, index: usize, place: usize) -> &Claims {
+        &self.mailbox(index).jobs[place]
     }
 
     /// Wakes the sleeping threads of this rank.

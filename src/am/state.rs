@@ -10,7 +10,7 @@ use super::{Handler, HandlerId, Signal};
 use crate::error::{Result, fail};
 use crate::memory::buffers::Buffers;
 use crate::memory::thread::of_thread;
-use crate::path::anywhere::Accesses;
+use crate::path::anywhere::{Accesses, Places};
 use crate::runtime::Engine;
 use parking_lot::{Mutex, RwLock};
 use slab::Slab;
@@ -184,6 +184,8 @@ pub struct Am {
     pub(crate) handlers: Handlers,
     /// Accesses to any memory that others carry out.
     pub(crate) accesses: Accesses,
+    /// Where transfers are offered for help.
+    pub(crate) places: Places,
     pub(super) dispatch: Mutex<Dispatch>,
     pub(super) tokens: Mutex<Tokens>,
     pub(super) local: Mutex<VecDeque<Local>>,
@@ -228,6 +230,7 @@ impl Am {
             cross: (0..node_ranks).map(|_| AtomicU8::new(0)).collect(),
             handlers: Handlers::default(),
             accesses: Accesses::default(),
+            places: Places::default(),
             dispatch: Mutex::new(Dispatch { incoming, work: Work::default() }),
             tokens: Mutex::default(),
             local: Mutex::default(),

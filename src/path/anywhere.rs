@@ -3,26 +3,31 @@
 //! Bytes inside a segment go by the segment's path. Other bytes of a rank on the
 //! same node go by `process_vm_readv` and `process_vm_writev` ([`super::cross`]),
 //! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
-//! forbids it), else, and between nodes, by active messages to the owner's progress
+//! forbids it; `together`: with the owner's help where it waits), else, and between nodes, by active messages to the owner's progress
 //! engine. An address that the owner has not mapped is an error and harms
 //! nobody. Where memory outside of segments is named on another rank, active
 //! messages must have been started.
 
 mod serve;
+mod together;
 
 pub use serve::Accesses;
+pub use together::Places;
 
-use super::cross::{self, Direction};
+use super::cross::Direction;
 use super::kernel;
+use crate::am::node::Node;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::peer::Tally;
 use crate::runtime::Engine;
 use crate::transfer::Kind;
+use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
 
 /// A run of bytes to move: where it lies here and at the other rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Span {
     /// Address in the calling process.
     pub local: usize,
@@ -32,12 +37,19 @@ pub struct Span {
     pub bytes: usize,
 }
 
+impl Span {
+    /// As the other rank sees it.
+    fn turned(self) -> Span {
+        Span { local: self.remote, remote: self.local, ..self }
+    }
+}
+
 /// How spans reach a target's memory.
-enum Way {
+enum Way<'a> {
     /// The segment's own path.
     Segment,
     /// The kernel copies, from or to this process.
-    Cross(u32),
+    Cross(&'a Node, usize),
     /// The owner does.
     Served,
 }
@@ -157,7 +169,7 @@ impl Engine {
             unsafe {
                 match way {
                     Way::Segment => self.move_in_segment(target, first, direction, tally)?,
-                    Way::Cross(pid) => cross::transfer(pid, part, direction)?,
+                    Way::Cross(node, index) => self.cross(node, index, part, direction)?,
                     Way::Served if target == self.rank() => copy_own(part, direction),
                     Way::Served => self.ask_owner(target, part, direction, tally)?,
                 }
@@ -173,7 +185,7 @@ impl Engine {
         span: &Span,
         direction: Direction,
         blocking: bool,
-    ) -> Result<Way> {
+    ) -> Result<Way<'_>> {
         if let Some(hit) = self.memory.registry.lookup(target, span.remote, span.bytes) {
             // A put that is not waited for is to say when it is there: only a served
             // one does, unless it is there at once.
@@ -187,15 +199,21 @@ impl Engine {
             return Ok(Way::Served);
         }
         self.am()?;
-        Ok(self.process_within_reach(target).map_or(Way::Served, Way::Cross))
+        Ok(self.within_reach(target).map_or(Way::Served, |(node, index)| Way::Cross(node, index)))
     }
 
     /// The process of another rank, where this one may reach its memory.
     pub(crate) fn process_within_reach(&self, target: usize) -> Option<u32> {
+        let (node, index) = self.within_reach(target)?;
+        Some(node.process(index).0)
+    }
+
+    /// The node, and another rank's number on it, where this one may reach its memory.
+    fn within_reach(&self, target: usize) -> Option<(&Node, usize)> {
         let am = self.am().ok()?;
         let node = am.node.as_ref()?;
         let index = node.index_of(target)?;
-        am.may_cross(self, index).then(|| node.process(index).0)
+        am.may_cross(self, index).then_some((node, index))
     }
 
     /// # Safety

@@ -3,8 +3,9 @@
 //!
 //! The kernel checks both sides, so a bad address is an error here and harms nobody. It
 //! looks up the pages of each piece at the other process anew, so that a KiB by itself takes
-//! several times as long as one within a long piece: pieces that are neighbours there are named as one, and those
-//! with small gaps between them are read together with the gaps, and spread from a buffer.
+//! several times as long as one within a long piece: pieces that are neighbours there are
+//! named as one, and those with small gaps between them are read together with the gaps, and
+//! spread from a buffer.
 //!
 //! Invariant: no byte outside the local sides of the spans is written here, and none
 //! outside their remote sides there.
@@ -95,6 +96,19 @@ pub unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result
     }
     // SAFETY: passed on from the caller.
     unsafe { each(pid, &spans[done..], direction) }
+}
+
+/// [`transfer`] by the kernel alone, for addresses that others name: one that is not mapped
+/// on either side is an error.
+///
+/// # Errors
+/// As for [`transfer`].
+///
+/// # Safety
+/// As for [`transfer`], where the local bytes are mapped.
+pub unsafe fn transfer_checked(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
+    // SAFETY: passed on from the caller; the kernel checks what is mapped.
+    unsafe { each(pid, spans, direction) }
 }
 
 /// How many of the first spans follow each other closely at the other side, in the

@@ -235,7 +235,7 @@ impl Engine {
         if am.presence.sleep(node, &self.waiters) {
             am.look_again(self);
         }
-        sleep();
+        node.rest(sleep);
         self.waiters.fetch_add(1, Ordering::SeqCst);
         am.presence.arrive(node);
     }

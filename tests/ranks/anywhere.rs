@@ -120,6 +120,78 @@ pub fn anywhere(ctx: &Ctx) {
     ctx.free(segment);
 }
 
+/// Puts spans of `local` and gets them again.
+fn there_and_back(ctx: &Ctx, target: usize, local: &mut [u8], spans: &[Span]) {
+    let mut expected = vec![0; local.len()];
+    for span in spans {
+        let at = span.local - local.as_ptr() as usize;
+        expected[at..at + span.bytes].copy_from_slice(&local[at..at + span.bytes]);
+    }
+    // SAFETY: the spans lie in `local` and in memory of the target that nobody else uses.
+    unsafe {
+        ctx.engine.put_anywhere(target, spans).expect("put");
+        local.fill(0);
+        ctx.engine.get_anywhere(target, spans).expect("get");
+    }
+    assert!(*local == expected, "{} spans do not come back", spans.len());
+}
+
+/// Long transfers between ranks of which the other one waits, and so takes its part; and
+/// between ranks that are all busy with transfers.
+pub fn together(ctx: &Ctx) {
+    const HEAP: usize = 4 << 20;
+    let engine = &*ctx.engine;
+    start(ctx);
+    let mut heap = vec![0u8; HEAP];
+    let mine = heap.as_mut_ptr() as u64;
+    let all: Vec<u64> = engine.world().allgather(engine, &mine).expect("allgather");
+    let target = (ctx.me + 1) % ctx.n;
+    let there = all[target] as usize;
+    let mut rng = Rng::new(ctx.seed, &[ctx.me as u64, 5]);
+    let mut local = vec![0u8; HEAP];
+    let mut round = |bytes: usize, piece: usize, gap: usize| {
+        local.iter_mut().for_each(|byte| *byte = rng.next() as u8);
+        let base = local.as_ptr();
+        let span = |n: usize| {
+            let here = n * (piece + gap % 7);
+            span(base.wrapping_add(here), there + n * (piece + gap), piece)
+        };
+        let spans: Vec<Span> = (0..bytes / piece).map(span).collect();
+        there_and_back(ctx, target, &mut local, &spans);
+    };
+    let shapes = [
+        (192 << 10, 192 << 10, 0),
+        (HEAP, HEAP, 0),
+        (3_000_001, 3_000_001, 17),
+        (2_000_000, 1000, 24),
+        (1_500_000, 300, 301),
+        (3 << 20, 1 << 20, 4096),
+    ];
+    for origin in 0..ctx.n {
+        for (bytes, piece, gap) in shapes {
+            step(format!("together: rank {origin}, {bytes} bytes in runs of {piece}"));
+            if ctx.me == origin {
+                round(bytes, piece, gap);
+            }
+            ctx.barrier();
+        }
+    }
+    for (bytes, piece, gap) in shapes {
+        step(format!("together: all ranks, {bytes} bytes in runs of {piece}"));
+        round(bytes, piece, gap);
+    }
+    ctx.barrier();
+    // Who waits does take a part, sooner or later.
+    if ctx.me == 0 && ctx.n > 1 && engine.may_help(target) {
+        step("together: until the other has copied something");
+        while engine.pieces_by_others() == 0 {
+            round(HEAP, HEAP, 0);
+        }
+    }
+    ctx.barrier();
+    std::hint::black_box(&heap);
+}
+
 /// Bad addresses are errors, and nobody is harmed.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;

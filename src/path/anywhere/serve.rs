@@ -6,6 +6,7 @@
 //! origin. Long single runs go straight between the two memories.
 
 use super::Span;
+use super::together::Help;
 use crate::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signals, Then};
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::path::cross::{self, Direction};
@@ -68,6 +69,7 @@ struct Answer {
 const WRITE: HandlerId = HandlerId(0);
 const READ: HandlerId = HandlerId(1);
 const ANSWER: HandlerId = HandlerId(2);
+pub(super) const HELP: HandlerId = HandlerId(4);
 
 impl Engine {
     /// Makes the engine's own handlers known, before all others.
@@ -79,8 +81,9 @@ impl Engine {
             handlers.add("portolan::answer", Arc::new(Answered))?,
         ];
         let route = handlers.add("portolan::route", Arc::new(crate::am::Route))?;
-        if ids != [WRITE, READ, ANSWER] || route != crate::am::ROUTE {
-            fail!(Internal, "the engine's own handlers are {ids:?}");
+        let help = handlers.add("portolan::help", Arc::new(Help))?;
+        if ids != [WRITE, READ, ANSWER] || [route, help] != [crate::am::ROUTE, HELP] {
+            fail!(Internal, "the engine's own handlers are {ids:?}, {route:?} and {help:?}");
         }
         Ok(())
     }
@@ -180,7 +183,7 @@ impl Engine {
     }
 }
 
-fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
+pub(super) fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
     match bytes.get(..size_of::<T>()) {
         Some(bytes) => Ok(bytemuck::pod_read_unaligned(bytes)),
         None => fail!(Internal, "a request for memory of {} bytes", bytes.len()),
