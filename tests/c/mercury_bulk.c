@@ -9,7 +9,6 @@ MERCURY_GEN_PROC(move_out_t, ((int32_t)(code)) ((uint64_t)(size)) ((uint64_t)(se
 #define LONG_TIME 30000
 
 static hg_id_t move_id, pipe_id, own_id;
-static na_addr_t *ranks;
 
 static unsigned char pattern(int seed, size_t i)
 {
@@ -526,9 +525,7 @@ int main(int argc, char **argv)
   move_id = MERCURY_REGISTER("move", move_in_t, move_out_t, move_cb);
   pipe_id = MERCURY_REGISTER("pipe", move_in_t, move_out_t, pipe_cb);
   own_id = MERCURY_REGISTER("own", move_in_t, move_out_t, own_cb);
-  ranks = check_calloc(nproc * (long)sizeof *ranks);
-  for (int p = 0; p < nproc; p++)
-    ranks[p] = address_of(p);
+  look_up_ranks();
   serve_barrier();
   for (int p = 0; p < nproc; p++) {
     const int rank = (me + p) % nproc;
@@ -545,9 +542,5 @@ int main(int argc, char **argv)
   serve_barrier();
   own_class();
   today();
-  for (int p = 0; p < nproc; p++)
-    MUST(NA_Addr_free(network, ranks[p]));
-  free(ranks);
-  MUST(NA_Finalize(network));
-  return check_end_mpi();
+  return end_shipping();
 }

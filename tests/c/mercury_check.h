@@ -102,4 +102,28 @@ static inline void start_network(const char *name, int *argc, char ***argv)
   CHECK(network != NULL, "NA_Initialize: %s", portolan_last_error());
 }
 
+/* The addresses of all ranks, for a test that ships functions. */
+static na_addr_t *ranks;
+
+static inline void look_up_ranks(void)
+{
+  ranks = check_calloc(nproc * (long)sizeof *ranks);
+  for (int p = 0; p < nproc; p++)
+    ranks[p] = address_of(p);
+}
+
+/* The end of such a test, which may have ended HG already. */
+static inline int end_shipping(void)
+{
+  hg_bool_t ships = HG_FALSE;
+  for (int p = 0; ranks && p < nproc; p++)
+    MUST(NA_Addr_free(network, ranks[p]));
+  free(ranks);
+  MUST(HG_Initialized(&ships, NULL));
+  if (ships)
+    MUST(HG_Finalize());
+  MUST(NA_Finalize(network));
+  return check_end_mpi();
+}
+
 #endif /* MERCURY_CHECK_H */

@@ -217,7 +217,5 @@ int main(int argc, char **argv)
   if (nproc > 1)
     rubbish();
   serve_barrier();
-  MUST(HG_Finalize());
-  MUST(NA_Finalize(network));
-  return check_end_mpi();
+  return end_shipping();
 }

@@ -20,7 +20,6 @@ typedef struct {
 } ask_t;
 
 static hg_id_t ask_id;
-static na_addr_t *ranks;
 static int asked;
 
 static void look(hg_proc_t proc, bytes_t *b)
@@ -174,9 +173,7 @@ int main(int argc, char **argv)
   start_network("mercury_long", &argc, &argv);
   MUST(HG_Init(network));
   ask_id = HG_Register("ask", proc_ask, proc_bytes, ask_cb);
-  ranks = check_calloc(nproc * (long)sizeof *ranks);
-  for (int p = 0; p < nproc; p++)
-    ranks[p] = address_of(p);
+  look_up_ranks();
   serve_barrier();
   for (int p = 0; p < nproc; p++)
     lengths((me + p) % nproc);
@@ -185,10 +182,5 @@ int main(int argc, char **argv)
   serve_barrier();
   nothing_grows((me + 1) % nproc);
   serve_barrier();
-  for (int p = 0; p < nproc; p++)
-    MUST(NA_Addr_free(network, ranks[p]));
-  free(ranks);
-  MUST(HG_Finalize());
-  MUST(NA_Finalize(network));
-  return check_end_mpi();
+  return end_shipping();
 }

@@ -18,7 +18,6 @@ static hg_id_t add_id, hop_id, echo_id, late_id, fail_id, forget_id, half_id, sh
 static int ran;
 static hg_handle_t kept[4096];
 static int kept_count;
-static na_addr_t *ranks;
 
 /* ------------------------------------------------------------------------- handlers */
 
@@ -473,9 +472,7 @@ int main(int argc, char **argv)
   /* Odd ranks are clients of this one. */
   half_id = HG_Register("half", hg_proc_one_t, hg_proc_one_t, me % 2 ? NULL : same_cb);
   shape_id = HG_Register("shape", me % 2 ? hg_proc_one_t : hg_proc_two_t, hg_proc_one_t, shape_cb);
-  ranks = check_calloc(nproc * (long)sizeof *ranks);
-  for (int p = 0; p < nproc; p++)
-    ranks[p] = address_of(p);
+  look_up_ranks();
 
   same_numbers();
   serve_barrier();
@@ -497,10 +494,5 @@ int main(int argc, char **argv)
   for (int p = 0; p < nproc; p++)
     by_hand((me + p) % nproc);
   serve_barrier();
-  for (int p = 0; p < nproc; p++)
-    MUST(NA_Addr_free(network, ranks[p]));
-  free(ranks);
-  MUST(HG_Finalize());
-  MUST(NA_Finalize(network));
-  return check_end_mpi();
+  return end_shipping();
 }
