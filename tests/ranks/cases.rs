@@ -118,10 +118,14 @@ pub const CONFIGS: &[Config] = &[
         ..BASE
     },
     Config {
-        label: "am=node thread=0",
+        label: "am=node thread=0 cross_help=off",
         ranks: &[2],
         full: &[3],
-        env: &[("PORTOLAN_AM", "node"), ("PORTOLAN_PROGRESS_THREAD", "0")],
+        env: &[
+            ("PORTOLAN_AM", "node"),
+            ("PORTOLAN_PROGRESS_THREAD", "0"),
+            ("PORTOLAN_CROSS_HELP", "off"),
+        ],
         served: false,
         ..BASE
     },
