@@ -34,8 +34,6 @@ pub const PIECE: usize = 8 << 10;
 const MOST_RANKS: usize = 1024;
 /// What all rings of a rank have together, at most, unless they would be too small.
 const ALL_STORES: usize = 16 << 20;
-/// Jobs that a rank may offer at a time.
-const JOBS: usize = 8;
 /// The number of a rank of another node.
 const ELSEWHERE: u32 = u32::MAX;
 const SMALLEST_STORE: usize = 32 << 10;
@@ -49,7 +47,7 @@ struct Mailbox {
     mark: AtomicU64,
     _line: [u64; 6],
     /// Jobs that this rank offers to others.
-    jobs: [Claims; JOBS],
+    jobs: [Claims; Node::JOBS],
     /// Which ranks of the node have opened their ring, a bit each.
     opened: [AtomicU64; MOST_RANKS / 64],
 }
@@ -302,17 +300,8 @@ impl Node {
     /// is a message.
     pub fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
         let mut out = self.out[index].lock();
-        let counted = u64::from(message);
-        // Before it leaves.
-        out.messages += counted;
-        let written = match out.kept.is_empty() {
-            true => self.write(index, &mut out, parts),
-            false => Ok(false),
-        };
-        if !matches!(written, Ok(true)) {
-            out.messages -= counted;
-        }
-        let written = written?;
+        let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
+        out.messages += u64::from(written && message);
         drop(out);
         if written {
             self.alert(index);
@@ -416,7 +405,7 @@ impl Node {
     }
 
     /// Jobs that a rank may offer at a time.
-    pub const JOBS: usize = JOBS;
+    pub const JOBS: usize = 8;
 
     /// A place for a job that the rank offers, below [`Node::JOBS`].
     pub fn claims(&self, index: usize, place: usize) -> &Claims {

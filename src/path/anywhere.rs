@@ -3,10 +3,10 @@
 //! Bytes inside a segment go by the segment's path. Other bytes of a rank on the
 //! same node go by `process_vm_readv` and `process_vm_writev` ([`super::cross`]),
 //! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
-//! forbids it; `together`: with the owner's help where it waits), else, and between nodes, by active messages to the owner's progress
-//! engine. An address that the owner has not mapped is an error and harms
-//! nobody. Where memory outside of segments is named on another rank, active
-//! messages must have been started.
+//! forbids it), long ones with the owner's help where it waits (`together`). Else, and
+//! between nodes, active messages ask the owner's progress engine (`serve`). An address that
+//! the owner has not mapped is an error and harms nobody. Where memory outside of segments
+//! is named on another rank, active messages must have been started.
 
 mod serve;
 mod together;

@@ -542,5 +542,7 @@ int main(int argc, char **argv)
   serve_barrier();
   own_class();
   today();
-  return end_shipping();
+  forget_ranks();
+  MUST(NA_Finalize(network)); /* HG has ended before */
+  return check_end_mpi();
 }

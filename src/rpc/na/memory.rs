@@ -395,9 +395,6 @@ fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
     Ok((starts, total))
 }
 
-/// Room for spans that is made at once.
-const MANY: usize = 2048;
-
 /// Pairs the parts of two ranges of the same size.
 pub fn spans(
     local: &Mem,
@@ -409,8 +406,7 @@ pub fn spans(
     let mut here = local.pieces(local_offset, size).filter(|r| r.len > 0);
     let mut there = remote.pieces(remote_offset, size).filter(|r| r.len > 0);
     let (mut a, mut b) = (here.next(), there.next());
-    let most = (local.runs.len() + remote.runs.len()).min(size);
-    let mut spans = Vec::with_capacity(most.min(MANY));
+    let mut spans = Vec::new();
     while let (Some(x), Some(y)) = (&mut a, &mut b) {
         let bytes = x.len.min(y.len);
         spans.push(Span { local: x.address, remote: y.address, bytes });
