@@ -51,7 +51,7 @@ impl Engine {
         let config = Config::from_env()?;
         start_log(&config);
         watchdog::configure(&config);
-        let started = init::start()?;
+        let started = init::start(config.launcher_check)?;
         let watchdog = Watchdog::start(&config);
         // SAFETY: MPI runs, and the caller vouches for `comm`.
         let world = unsafe { Comm::dup_of(comm.unwrap_or_else(Comm::world_handle)) }?;
