@@ -1,8 +1,8 @@
 //! All ranks at one location: nothing is lost, whatever mixes with what.
 
 use crate::child::{Ctx, own, step};
-use portolan::atomics::Rmw;
 use num_complex::Complex;
+use portolan::atomics::Rmw;
 use portolan::layout::{Shape, Vector};
 use portolan::path::kernel::Scale;
 use portolan::transfer::{Handle, Kind};
@@ -211,12 +211,7 @@ fn source(rows: Rows, scale: Scale) -> Vec<u8> {
     bytes
 }
 
-fn all_at_once(
-    ctx: &Ctx,
-    segment: &portolan::memory::segment::Segment,
-    rows: Rows,
-    scale: Scale,
-) {
+fn all_at_once(ctx: &Ctx, segment: &portolan::memory::segment::Segment, rows: Rows, scale: Scale) {
     let engine = &*ctx.engine;
     step(format!("unaligned: {rows:?}, {scale:?}"));
     let (kind, shape, mut from) = (Kind::Accumulate(scale), rows.shape(), source(rows, scale));
