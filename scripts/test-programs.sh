@@ -416,7 +416,8 @@ ALL=(abi symbols cxx contiguous strided vector accumulate rmw values flags handl
 MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups
   notify part peer_faults errors)
 X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggregate x10_lock
-  x10_environment x10_lifecycle x10_library x10_symbols x10_cxx)
+  x10_environment x10_lifecycle x10_library x10_symbols x10_cxx x10_names x10_then_lapi lapi_then_x10
+  x10_then_lapi_cxx lapi_then_x10_cxx)
 LAPI=(lapi_abi lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid
   lapi_environment lapi_interpose lapi_cxx)
 LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid lapi_environment)
