@@ -6,7 +6,7 @@
 
 use super::context::{self, Context, Handlers, call, refuse};
 use super::types::{Handle, Info};
-use super::{deliver, messages as m, notices, pending, rmw, twin};
+use super::{deliver, messages as m, notices, pending, rmw, traffic, twin};
 use crate::am::Handler;
 use crate::capi::sharing;
 use crate::error::Result;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// `LAST_LIB`: the newest version that a program may ask for.
 const LAST_LIB: c_int = 4;
+/// The last number that an instance may have; all mean the same one.
+const LAST_INSTANCE: u32 = 16;
 /// Handles count up from here, so that a variable that was never set is none.
 const FIRST_HANDLE: Handle = 0x1a00_0001;
 
@@ -28,8 +30,7 @@ fn is_clean(info: &Info) -> bool {
     info.protocol == 0
         && (0..=LAST_LIB).contains(&info.lib_vers)
         && info.epoch_num == 0
-        && (0..=1).contains(&info.num_compl_hndlr_thr)
-        && info.instance_no <= 1
+        && info.instance_no <= LAST_INSTANCE
         && info.info6 == 0
         && info.lapi_thread_attr.is_null()
         && info.adapter_name.is_null()
@@ -74,7 +75,8 @@ twin! {
             let handlers = register(engine)?;
             let handle = *next;
             *next += 1;
-            context::install(Context::new(handle, info.err_hndlr, handlers, engine.size()));
+            let ways = traffic::ways(engine);
+            context::install(Context::new(handle, info.err_hndlr, handlers, ways));
             pending::hook_up(engine)?;
             // No message comes before its target has a context.
             engine.barrier_of(engine.world())?;
@@ -93,6 +95,8 @@ twin! {
             context::may_wait()?;
             let _alone = NEXT.lock();
             let (context, engine) = context::enter(hndl)?;
+            // The lock of LAPI_Util ends with the context.
+            engine.drop_handlers_lock()?;
             engine.wait_until(&|| "transfers at the end of LAPI".into(), || {
                 context.pending.advance(context, engine)?;
                 Ok(context.pending.left() == 0)

@@ -1,6 +1,7 @@
 //! Keeping asyncs from running for a while.
 
 use super::code;
+use crate::am::lock::Hold;
 use crate::am::state;
 use crate::error::{Result, fail};
 use std::cell::Cell;
@@ -46,7 +47,7 @@ pub(super) fn may_wait() -> Result<()> {
 #[unsafe(no_mangle)]
 pub extern "C" fn x10_lock() -> c_int {
     code("x10_lock", |engine| {
-        engine.lock_handlers()?;
+        engine.lock_handlers(Hold::Throughout)?;
         DEPTH.set(DEPTH.get() + 1);
         Ok(())
     })
@@ -59,7 +60,7 @@ pub extern "C" fn x10_unlock() -> c_int {
         if !is_held() {
             fail!(State, "this thread does not hold the lock; x10_lock takes it");
         }
-        engine.unlock_handlers()?;
+        engine.unlock_handlers(Hold::Throughout)?;
         DEPTH.set(DEPTH.get() - 1);
         Ok(())
     })
