@@ -56,22 +56,37 @@ fn this_thread() -> u64 {
 
 impl Engine {
     /// Keeps handlers of this rank from running until [`Engine::unlock_handlers`] on the
+    /// same thread, throughout.
+    ///
+    /// # Errors
+    /// `State` before handlers were registered.
+    pub fn lock_handlers(&self) -> Result<()> {
+        self.lock_handlers_as(Hold::Throughout)
+    }
+
+    /// # Errors
+    /// `State` where this thread does not hold the lock throughout.
+    pub fn unlock_handlers(&self) -> Result<()> {
+        self.unlock_handlers_as(Hold::Throughout)
+    }
+
+    /// Keeps handlers of this rank from running until [`Engine::unlock_handlers_as`] on the
     /// same thread.
     ///
     /// # Errors
     /// `State` before handlers were registered.
-    pub fn lock_handlers(&self, hold: Hold) -> Result<()> {
+    pub fn lock_handlers_as(&self, hold: Hold) -> Result<()> {
         if !self.nest(hold) {
             self.wait_until(&|| "the lock of the handlers".into(), || self.try_take(hold))?;
         }
         Ok(())
     }
 
-    /// As [`Engine::lock_handlers`], where that need not wait; whether it was done.
+    /// As [`Engine::lock_handlers_as`], where that need not wait; whether it was done.
     ///
     /// # Errors
     /// `State` before handlers were registered.
-    pub fn try_lock_handlers(&self, hold: Hold) -> Result<bool> {
+    pub fn try_lock_handlers_as(&self, hold: Hold) -> Result<bool> {
         Ok(self.nest(hold) || self.try_take(hold)?)
     }
 
@@ -105,8 +120,8 @@ impl Engine {
     /// Undoes one locking of this thread.
     ///
     /// # Errors
-    /// `State` where this thread does not hold the lock.
-    pub fn unlock_handlers(&self, hold: Hold) -> Result<()> {
+    /// `State` where this thread does not hold the lock so.
+    pub fn unlock_handlers_as(&self, hold: Hold) -> Result<()> {
         let mut held = HELD.get();
         let throughout = u32::from(hold == Hold::Throughout);
         let holds = match hold {

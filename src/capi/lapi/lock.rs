@@ -76,7 +76,7 @@ unsafe fn condition<'a>(cond: *mut Condition) -> Outcome<&'a Condition> {
 unsafe extern "C" fn mutex_lock(hndl: Handle) -> c_int {
     run("mutex_lock of LAPI_Util", || {
         let (_, engine) = enter(hndl)?;
-        engine.lock_handlers(Hold::BetweenWaits)?;
+        engine.lock_handlers_as(Hold::BetweenWaits)?;
         Ok(0)
     })
 }
@@ -87,7 +87,7 @@ unsafe extern "C" fn mutex_unlock(hndl: Handle) -> c_int {
         if !engine.has_handlers_lock() {
             return Ok(libc::EPERM);
         }
-        engine.unlock_handlers(Hold::BetweenWaits)?;
+        engine.unlock_handlers_as(Hold::BetweenWaits)?;
         Ok(0)
     })
 }
@@ -95,7 +95,7 @@ unsafe extern "C" fn mutex_unlock(hndl: Handle) -> c_int {
 unsafe extern "C" fn mutex_trylock(hndl: Handle) -> c_int {
     run("mutex_trylock of LAPI_Util", || {
         let (_, engine) = enter(hndl)?;
-        Ok(if engine.try_lock_handlers(Hold::BetweenWaits)? { 0 } else { libc::EBUSY })
+        Ok(if engine.try_lock_handlers_as(Hold::BetweenWaits)? { 0 } else { libc::EBUSY })
     })
 }
 

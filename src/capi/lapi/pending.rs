@@ -53,7 +53,7 @@ impl Done {
         // SAFETY: the user keeps the counter until it has counted.
         unsafe { counters::bump(context, self.org_cntr, self.target) };
         if let Some(hook) = self.sent {
-            hook.call(context, self.target);
+            hook.call(context, engine, self.target)?;
         }
         if let Some(hook) = self.got {
             let job = move |_: &Engine, _| {

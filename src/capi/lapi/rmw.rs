@@ -114,7 +114,7 @@ pub unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
         return Err(error.into());
     }
     add(&context.traffic(target).sent, 1);
-    Ok(())
+    Ok(context::serve(context, engine)?)
 }
 
 /// # Safety
@@ -177,7 +177,7 @@ impl Handler for Serve {
 pub struct Take;
 
 impl Handler for Take {
-    fn arrive(&self, _engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let (answer, _): (Answer, _) = head(message.header, message.origin)?;
         // SAFETY: this rank made it in `ask`, and each request has one answer.
@@ -195,7 +195,7 @@ impl Handler for Take {
         // SAFETY: the user keeps the counter until it has counted.
         unsafe { counters::bump(context, asked.org_cntr, asked.target) };
         if let Some(hook) = asked.sent {
-            hook.call(context, asked.target);
+            hook.call(context, engine, asked.target)?;
         }
         context.asked.fetch_sub(1, Ordering::SeqCst);
         Ok(Accept::DONE)

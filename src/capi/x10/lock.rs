@@ -1,7 +1,6 @@
 //! Keeping asyncs from running for a while.
 
 use super::code;
-use crate::am::lock::Hold;
 use crate::am::state;
 use crate::error::{Result, fail};
 use std::cell::Cell;
@@ -47,7 +46,7 @@ pub(super) fn may_wait() -> Result<()> {
 #[unsafe(no_mangle)]
 pub extern "C" fn x10_lock() -> c_int {
     code("x10_lock", |engine| {
-        engine.lock_handlers(Hold::Throughout)?;
+        engine.lock_handlers()?;
         DEPTH.set(DEPTH.get() + 1);
         Ok(())
     })
@@ -60,7 +59,7 @@ pub extern "C" fn x10_unlock() -> c_int {
         if !is_held() {
             fail!(State, "this thread does not hold the lock; x10_lock takes it");
         }
-        engine.unlock_handlers(Hold::Throughout)?;
+        engine.unlock_handlers()?;
         DEPTH.set(DEPTH.get() - 1);
         Ok(())
     })
