@@ -13,6 +13,7 @@
 //! | [`presence`] | whether this rank polls, as others see it |
 //! | [`deliver`] | the target: header handlers, bytes into place, completion handlers, answers |
 //! | [`later`] | the thread on which completion handlers may block |
+//! | [`gate`] | handlers that run only in the calls of their face |
 //! | [`quiesce`] | when no message is unsent, in flight or unhandled anywhere |
 //!
 //! **The way of a message.** [`Engine::send_am`] finds the transport to the target:
@@ -47,6 +48,7 @@ pub mod aggregate;
 pub mod claims;
 pub mod deliver;
 mod doorbell;
+pub mod gate;
 pub mod land;
 pub mod later;
 pub mod node;
@@ -67,6 +69,7 @@ use crate::runtime::Engine;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Longest header, in bytes.
 pub const MAX_HEADER: usize = 2048;
@@ -142,6 +145,20 @@ pub trait Handler: Send + Sync {
     /// data does so anyway.
     fn takes_pieces(&self) -> bool {
         false
+    }
+
+    /// The gate that says when it may run; asked once. Such a handler gets no pieces.
+    fn gate(&self) -> Option<Arc<gate::Gate>> {
+        None
+    }
+
+    /// Whether it can run for this message now; of one with a gate. It is asked again with
+    /// each poll; `waited` is how long it has refused the message.
+    ///
+    /// # Errors
+    /// The message cannot be waited for any longer; ends the job.
+    fn is_ready(&self, _origin: usize, _header: &[u8], _waited: Duration) -> Result<bool> {
+        Ok(true)
     }
 }
 
@@ -259,7 +276,10 @@ impl Engine {
         }
         let ids = handlers
             .into_iter()
-            .map(|(name, handler)| am.handlers.add(state::intern(&name), handler))
+            .map(|(name, handler)| {
+                am.add_gate(&*handler);
+                am.handlers.add(state::intern(&name), handler)
+            })
             .collect();
         // No message comes before all know what to do with it.
         world.barrier(self)?;
@@ -276,6 +296,7 @@ impl Engine {
                 None => fail!(Argument, "no handler has the number {}", id.0),
             }
         }
+        am.gates.write().retain(|gate| am.handlers.has_gate(gate));
         Ok(())
     }
 

@@ -64,12 +64,15 @@ impl Engine {
             && !entry.gone.load(Ordering::Relaxed)
         {
             if data.len() <= PIECE {
+                if entry.gate.is_some() {
+                    self.before_gate(am, target)?;
+                }
                 let head = Whole::message(handler, header.len(), data.len(), 0);
                 let parts = [head.bytes(), header, data];
                 node.send(self, index, &parts, (true, state::running().is_none()))?;
                 return Ok(true);
             }
-            if entry.handler.takes_pieces() {
+            if entry.gate.is_none() && entry.handler.takes_pieces() {
                 let head = Head::message(Kind::Begin, handler, header.len(), data.len(), 0);
                 return node.send_in_pieces(index, &head, header, data);
             }
@@ -131,8 +134,10 @@ impl Engine {
         if at.is_null() && len > 0 {
             fail!(Argument, "the data's address is null, but there are {len} bytes to send");
         }
-        if am.handlers.get(handler).is_none_or(|e| e.gone.load(Ordering::Relaxed)) {
-            fail!(Argument, "no handler has the number {}", handler.0);
+        match am.handlers.get(handler).filter(|e| !e.gone.load(Ordering::Relaxed)) {
+            None => fail!(Argument, "no handler has the number {}", handler.0),
+            Some(entry) if entry.gate.is_some() => self.before_gate(am, target)?,
+            Some(_) => {}
         }
         let Signals { origin, completion } = signals;
         let token = match completion {

@@ -2,6 +2,7 @@
 //! which handlers run.
 
 use super::deliver::Work;
+use super::gate::Gate;
 use super::later::Later;
 use super::node::{Incoming, Node};
 use super::presence::Presence;
@@ -28,6 +29,8 @@ pub struct Entry {
     pub handler: Arc<dyn Handler>,
     /// It was unregistered.
     pub gone: AtomicBool,
+    /// Says when it may run.
+    pub gate: Option<Arc<Gate>>,
 }
 
 const CHUNK: usize = 1024;
@@ -61,7 +64,8 @@ impl Handlers {
         }
         let chunk = self.chunks[*count / CHUNK]
             .get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
-        let entry = Entry { name, handler, gone: AtomicBool::new(false) };
+        let gate = handler.gate();
+        let entry = Entry { name, handler, gone: AtomicBool::new(false), gate };
         if chunk[*count % CHUNK].set(entry).is_err() {
             fail!(Internal, "handler number {count} is taken");
         }
@@ -71,10 +75,19 @@ impl Handlers {
 
     /// Whether a live handler has the name.
     pub fn has(&self, name: &str) -> bool {
+        self.any_live(|entry| entry.name == name)
+    }
+
+    /// Whether a live handler has the gate.
+    pub fn has_gate(&self, gate: &Arc<Gate>) -> bool {
+        self.any_live(|entry| entry.gate.as_ref().is_some_and(|own| Arc::ptr_eq(own, gate)))
+    }
+
+    fn any_live(&self, is: impl Fn(&Entry) -> bool) -> bool {
         let count = *self.count.lock();
         (0..count).any(|n| {
             self.get(HandlerId(n as u16))
-                .is_some_and(|e| e.name == name && !e.gone.load(Ordering::Relaxed))
+                .is_some_and(|e| is(e) && !e.gone.load(Ordering::Relaxed))
         })
     }
 }
@@ -172,6 +185,17 @@ pub struct Local {
     pub token: u64,
 }
 
+/// What goes to a rank through gates.
+#[derive(Debug, Default)]
+pub(super) struct Towards {
+    /// The rank has said to send no more.
+    pub stopped: AtomicBool,
+    /// Messages sent.
+    pub sent: AtomicU64,
+    /// Of these, those that a fence has found in place.
+    pub fenced: AtomicU64,
+}
+
 /// A face's function that sends what it has collected.
 pub type Hook = Arc<dyn Fn(&Engine, bool) -> Result<bool> + Send + Sync>;
 
@@ -203,6 +227,13 @@ pub struct Am {
     /// A thread sends what has grown old.
     pub(super) flushing: AtomicBool,
     pub(super) hooks: RwLock<Vec<Hook>>,
+    pub(super) gates: RwLock<Vec<Arc<Gate>>>,
+    /// What gates hold, messages and completion handlers.
+    pub(super) behind_gates: AtomicUsize,
+    /// Messages among it: neither handled nor to be waited for by other faces.
+    pub(super) set_aside: AtomicU64,
+    /// By target.
+    pub(super) towards: Box<[Towards]>,
     /// Messages that this rank has sent, without those in the node's rings.
     pub(super) sent: AtomicU64,
     /// Messages that were handled here under the dispatcher's lock.
@@ -222,8 +253,8 @@ impl std::fmt::Debug for Am {
 }
 
 impl Am {
-    /// With these rings, where there are any.
-    pub(crate) fn new(node: Option<Node>, node_ranks: usize) -> Am {
+    /// With these rings, where there are any, in a job of so many ranks.
+    pub(crate) fn new(node: Option<Node>, node_ranks: usize, ranks: usize) -> Am {
         let incoming = node.as_ref().map(Incoming::new);
         Am {
             node,
@@ -243,6 +274,10 @@ impl Am {
             held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             hooks: RwLock::default(),
+            gates: RwLock::default(),
+            behind_gates: AtomicUsize::new(0),
+            set_aside: AtomicU64::new(0),
+            towards: (0..ranks).map(|_| Towards::default()).collect(),
             sent: AtomicU64::new(0),
             handled: AtomicU64::new(0),
             handled_later: AtomicU64::new(0),

@@ -129,7 +129,7 @@ impl Engine {
             );
         }
         let ranks = self.topology.ranks_of(self.topology.my_node()).len();
-        if self.am.set(Am::new(node, ranks)).is_err() {
+        if self.am.set(Am::new(node, ranks, self.size())).is_err() {
             fail!(State, "active messages are started by two threads at a time");
         }
         self.register_own()?;

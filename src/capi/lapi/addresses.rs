@@ -62,12 +62,15 @@ fn entry(context: &Context, index: c_int) -> Outcome<&AtomicUsize> {
 
 twin! {
     /// Stores the address of a header handler under an index, by which messages from
-    /// any rank may name it; null takes it back.
+    /// any rank may name it; null takes it back. Messages that came before are handled now.
     LAPI_Addr_set / PLAPI_Addr_set(hndl: Handle, addr: *mut c_void, addr_hndl: c_int) -> c_int {
         call("LAPI_Addr_set", || {
-            let (context, _) = enter(hndl)?;
-            entry(context, addr_hndl)?.store(addr as usize, Ordering::Release);
-            Ok(())
+            let (context, engine) = enter(hndl)?;
+            let entry = entry(context, addr_hndl)?;
+            // Messages that wait for it are handled in their order, beginning here.
+            engine.lock_handlers()?;
+            entry.store(addr as usize, Ordering::Release);
+            Ok(engine.unlock_handlers()?)
         })
     }
 }

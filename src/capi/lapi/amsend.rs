@@ -13,7 +13,7 @@
 //! The completion counter is served by a reply of this interface's own rather than by
 //! the engine's, so that `LAPI_LOCAL_STATE` can forbid it.
 
-use super::context::{Context, Hook, Outcome, TABLE, call, enter, refuse};
+use super::context::{self, Context, Hook, Outcome, TABLE, call, enter, refuse};
 use super::types::{Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler, WORD};
 use super::{counters, messages, objects, twin};
 use crate::am::{Data, MAX_HEADER, Signal, Signals};
@@ -23,7 +23,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::Ordering;
 
-/// What travels before the user header.
+/// What travels before the user header, which is filled up to a word with zeros.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Head {
@@ -94,10 +94,10 @@ impl Message {
             refuse!(messages::HDR_HNDLR_NULL, "the header handler is null");
         }
         let len = self.uhdr_len as usize;
-        if len > MAX_UHDR || !len.is_multiple_of(WORD) {
+        if len > MAX_UHDR {
             refuse!(
                 messages::UHDR_LEN,
-                "a user header of {len} bytes, but it must have a multiple of {WORD} up to {MAX_UHDR}"
+                "a user header of {len} bytes, but MAX_UHDR_SZ is {MAX_UHDR}"
             );
         }
         if len > 0 && self.uhdr.is_null() {
@@ -155,16 +155,20 @@ impl Checked<'_> {
             blocks,
         };
         let mut header = MaybeUninit::<[u8; MAX_HEADER]>::uninit();
-        let bytes = size_of::<Head>() + message.uhdr_len as usize;
-        // SAFETY: the header has room for both, see `check`; the caller vouches for
-        // the user header. The slice covers what was written.
+        // Filled up to a word, so that what follows lies as before.
+        let len_of_uhdr = message.uhdr_len as usize;
+        let padding = len_of_uhdr.next_multiple_of(WORD) - len_of_uhdr;
+        let bytes = size_of::<Head>() + len_of_uhdr + padding;
+        // SAFETY: the header has room for all, see `check` (MAX_UHDR is a multiple of the
+        // word); the caller vouches for the user header. The slice covers what was written.
         let header = unsafe {
             let to = header.as_mut_ptr().cast::<u8>();
             to.copy_from_nonoverlapping((&raw const head).cast(), size_of::<Head>());
             let from = message.uhdr.cast::<u8>();
             if message.uhdr_len > 0 {
-                to.add(size_of::<Head>()).copy_from_nonoverlapping(from, message.uhdr_len as usize);
+                to.add(size_of::<Head>()).copy_from_nonoverlapping(from, len_of_uhdr);
             }
+            to.add(size_of::<Head>() + len_of_uhdr).write_bytes(0, padding);
             std::slice::from_raw_parts(to, bytes)
         };
         let waits = !owned && len > engine.eager_limit(target);
@@ -174,12 +178,14 @@ impl Checked<'_> {
             None if !waits => Signal::Count(unsafe { &raw const (*message.org_cntr).value }),
             sent => {
                 let counter = message.org_cntr as usize;
-                Signal::Call(Box::new(move |_| {
+                Signal::Call(Box::new(move |engine| {
                     context.tallies.left.fetch_add(1, Ordering::Release);
                     // SAFETY: the user keeps the counter until it has counted.
                     unsafe { counters::bump(counter as *const Counter) };
-                    if let Some(hook) = sent {
-                        hook.call(context, target);
+                    if let Some(hook) = sent
+                        && let Err(error) = hook.call(context, engine, target)
+                    {
+                        context::fatal(&error);
                     }
                 }))
             }
@@ -189,7 +195,7 @@ impl Checked<'_> {
         unsafe { engine.send_am(target, context.handlers.message, header, data, signals) }?;
         context.tallies.sent.fetch_add(1, Ordering::Relaxed);
         context.tallies.bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
-        Ok(())
+        Ok(context::serve(context, engine)?)
     }
 }
 

@@ -8,6 +8,7 @@
 use super::messages;
 use super::pending::Pending;
 use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, SendHandler};
+use crate::am::gate::Gate;
 use crate::am::{HandlerId, state};
 use crate::capi::boundary;
 use crate::error::{Error, ErrorKind, Result};
@@ -113,6 +114,10 @@ pub struct Context {
     pub err_hndlr: Option<ErrHandler>,
     /// The engine's handlers.
     pub handlers: Handlers,
+    /// Says where the program's handlers run.
+    pub gate: Arc<Gate>,
+    /// No index is set any more.
+    pub ending: AtomicBool,
     /// Header handlers by index.
     pub table: [AtomicUsize; TABLE],
     /// Addresses of other ranks that `LAPI_Address_init` has given.
@@ -147,12 +152,14 @@ impl Context {
         handle: Handle,
         err_hndlr: Option<ErrHandler>,
         handlers: Handlers,
+        gate: Arc<Gate>,
         tasks: usize,
     ) -> Context {
         Context {
             handle: AtomicU32::new(handle),
             err_hndlr,
             handlers,
+            ending: AtomicBool::new(false),
             table: [const { AtomicUsize::new(0) }; TABLE],
             exchanged: RwLock::default(),
             routes: RwLock::default(),
@@ -167,9 +174,10 @@ impl Context {
             settings: Settings {
                 error_chk: AtomicI32::new(0),
                 timeout: AtomicI32::new(900),
-                interrupt: AtomicI32::new(1),
+                interrupt: AtomicI32::new(c_int::from(!gate.is_polling())),
                 ack_threshold: AtomicI32::new(30),
             },
+            gate,
         }
     }
 
@@ -294,6 +302,21 @@ pub fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
     }
 }
 
+/// In polling mode handlers run in calls, also in those that have no need to wait: a round of
+/// what there is to do. Not in handlers.
+///
+/// # Errors
+/// What the engine returns.
+#[inline]
+pub fn serve(context: &Context, engine: &Engine) -> Result<()> {
+    if !context.gate.is_polling() || state::running().is_some() {
+        return Ok(());
+    }
+    engine.probe()?;
+    context.pending.advance(context, engine)?;
+    Ok(())
+}
+
 /// For calls that wait for others: a handler must not make them, not even where it
 /// would not have to wait.
 ///
@@ -333,6 +356,8 @@ pub fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
         }
         code.get()
     };
+    // While a thread is in a call, the program's handlers may run on it.
+    let _inside = current().ok().map(|context| context.gate.enter());
     boundary::guard(name, failed, || {
         body().map(|()| messages::SUCCESS).map_err(|failure| {
             let error = match failure {
@@ -376,8 +401,15 @@ impl Hook<ComplHandler> {
 }
 
 impl Hook<SendHandler> {
-    /// Calls it for a message to `target`.
-    pub fn call(self, context: &Context, target: usize) {
+    /// Calls it for a message to `target`: now, or in the next call in polling mode.
+    ///
+    /// # Errors
+    /// What the engine returns.
+    pub fn call(self, context: &'static Context, engine: &Engine, target: usize) -> Result<()> {
+        engine.run_at_gate(&context.gate, move |_| self.call_now(context, target))
+    }
+
+    fn call_now(self, context: &Context, target: usize) {
         let mut info = super::types::SendInfo {
             src: target as c_uint,
             reason: messages::SUCCESS as c_uint,

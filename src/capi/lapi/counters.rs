@@ -97,15 +97,16 @@ unsafe fn checked<'a>(cntr: *const Counter) -> Outcome<&'a Counter> {
 }
 
 twin! {
-    /// Reads a counter. Makes no progress.
+    /// Reads a counter. Makes no progress but in polling mode.
     LAPI_Getcntr / PLAPI_Getcntr(hndl: Handle, cntr: *mut Counter, val: *mut c_int) -> c_int {
         call("LAPI_Getcntr", || {
-            context::enter(hndl)?;
+            let (context, engine) = context::enter(hndl)?;
             // SAFETY: the caller vouches for the counter.
             let counter = unsafe { checked(cntr) }?;
             if val.is_null() {
                 refuse!(messages::RET_PTR_NULL, "the pointer to the value is null");
             }
+            context::serve(context, engine)?;
             // SAFETY: it is not null, and the caller vouches for it.
             unsafe { val.write(counter.value.load(Ordering::Acquire) as c_int) };
             Ok(())
@@ -175,6 +176,7 @@ twin! {
             if val < 0 {
                 refuse!(messages::CNTR_VAL, "a counter never needs to reach {val}");
             }
+            context::serve(context, engine)?;
             if let Some(left) = wait(context, engine, counter, val, || false)? {
                 // SAFETY: the caller vouches for it.
                 unsafe { give(cur_cntr_val, left) };
@@ -207,7 +209,7 @@ impl Drop for Waiter<'_> {
 
 twin! {
     /// As `LAPI_Waitcntr`, asleep: the progress thread serves meanwhile (where there is
-    /// none, this call does). One thread may wait for a counter in this way. Ends when
+    /// none, and in polling mode, this call does). One thread may wait for a counter in this way. Ends when
     /// a target is purged.
     LAPI_Nopoll_wait / PLAPI_Nopoll_wait(
         hndl: Handle, cntr_ptr: *mut Counter, val: c_int, cur_cntr_val: *mut c_int,
@@ -222,7 +224,8 @@ twin! {
             let _waiter = Waiter::new(context, counter)?;
             let before = context.purges.load(Ordering::SeqCst);
             let purged = || context.purges.load(Ordering::SeqCst) != before;
-            let left = if engine.has_thread() && Engine::running_handler().is_none() {
+            let served = engine.has_thread() && !context.gate.is_polling();
+            let left = if served && Engine::running_handler().is_none() {
                 loop {
                     let now = counter.value.load(Ordering::SeqCst);
                     if let Some(left) = take(counter, val) {

@@ -1,7 +1,11 @@
 //! The target's side of active messages: header handlers and what they decide.
 //!
 //! A header handler runs under the engine's rules for handlers: one at a time, and it
-//! must not block. It gets a copy of the user header, which lives until its completion
+//! must not block. In polling mode (`INTERRUPT_SET` 0) it runs in the task's own calls only:
+//! the message waits at the context's [`Gate`] until there is one. A message for an index that
+//! is not set waits there too, in either mode.
+//!
+//! It gets a copy of the user header, which lives until its completion
 //! handler has returned, and a [`ReturnInfo`] behind `msg_len`. What it returns:
 //!
 //! | the data | address | what happens |
@@ -27,12 +31,15 @@ use super::types::{
     SEND_REPLY,
 };
 use super::{counters, messages, notices, objects, vectors};
+use crate::am::gate::Gate;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use crate::error::Result;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// A message, as far as its header has told.
 #[derive(Debug)]
@@ -139,7 +146,7 @@ fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
         }
         let text = format!(
             "task {origin} sent a message for the header handler of index {handler}, but \
-             LAPI_Addr_set has set none here"
+             LAPI_Addr_set can set none there"
         );
         return Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text));
     }
@@ -206,7 +213,7 @@ fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
 
 /// Takes active messages.
 #[derive(Debug)]
-pub struct Messages;
+pub struct Messages(pub Arc<Gate>);
 
 impl Handler for Messages {
     fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
@@ -216,6 +223,36 @@ impl Handler for Messages {
             return vectors::arrive(context, engine, message, incoming);
         }
         deliver(context, engine, message, incoming)
+    }
+
+    fn gate(&self) -> Option<Arc<Gate>> {
+        Some(self.0.clone())
+    }
+
+    /// A message for an index that is not set waits until it is, as long as `TIMEOUT` says.
+    fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> Result<bool> {
+        let context = context::current()?;
+        let (head, _): (Head, _) = notices::head(header, origin)?;
+        let settable = head.object == 0 && (1..TABLE as u64).contains(&head.handler);
+        if !settable || context.table[head.handler as usize].load(Ordering::Acquire) != 0 {
+            return Ok(true);
+        }
+        let seconds = context.settings.timeout.load(Ordering::Relaxed);
+        let ending = context.ending.load(Ordering::Acquire);
+        if !ending && waited < Duration::from_secs(seconds.unsigned_abs().into()) {
+            return Ok(false);
+        }
+        let origin = if head.flags & AGAIN != 0 { head.origin as usize } else { origin };
+        let why = match ending {
+            true => "until LAPI_Term".into(),
+            false => format!("for {seconds} seconds (TIMEOUT)"),
+        };
+        let text = format!(
+            "task {origin} sent a message for the header handler of index {}, and it has waited \
+             {why}, but LAPI_Addr_set has set none here",
+            head.handler
+        );
+        Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text))
     }
 }
 

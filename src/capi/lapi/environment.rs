@@ -1,8 +1,10 @@
 //! Queries and settings.
 //!
 //! Sizes of packets, buffers and windows are those of the engine where it has such a
-//! thing. Settings are kept and given back; checks are made, and messages served,
-//! whatever they say.
+//! thing. `INTERRUPT_SET` says where handlers run: with 1 on the library's threads too, with 0
+//! (polling mode) in the calls of this task only. `TIMEOUT` is how long a message waits for its
+//! index to be set. The other settings are kept and given back; checks are made whatever they
+//! say.
 
 use super::amsend::MAX_UHDR;
 use super::context::{Context, Outcome, TABLE, call, enter, refuse};
@@ -156,10 +158,11 @@ twin! {
 }
 
 twin! {
-    /// Sets `ERROR_CHK` or `INTERRUPT_SET` (0 or 1), `TIMEOUT` or `ACK_THRESHOLD`.
+    /// Sets `ERROR_CHK` or `INTERRUPT_SET` (0 or 1), `TIMEOUT` or `ACK_THRESHOLD`. When
+    /// `INTERRUPT_SET` is 0, no handler runs any more outside of this task's calls.
     LAPI_Senv / PLAPI_Senv(hndl: Handle, query_type: c_int, set_val: c_int) -> c_int {
         call("LAPI_Senv", || {
-            let (context, _) = enter(hndl)?;
+            let (context, engine) = enter(hndl)?;
             let settings = &context.settings;
             let (setting, (least, most)) = match query_type {
                 ERROR_CHK => (&settings.error_chk, (0, 1)),
@@ -172,6 +175,9 @@ twin! {
                 refuse!(messages::SET_VAL, "{set_val} is not within {least} and {most}");
             }
             setting.store(set_val, Ordering::Relaxed);
+            if query_type == INTERRUPT_SET {
+                engine.set_polling(&context.gate, set_val == 0)?;
+            }
             Ok(())
         })
     }

@@ -4,11 +4,13 @@
 use super::context::{self, Context};
 use super::counters;
 use super::types::ErrorOf;
+use crate::am::gate::Gate;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use std::mem::size_of;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Counts a counter of the rank that gets it.
@@ -124,7 +126,7 @@ pub fn run_later(context: &Context, engine: &Engine, job: Completion) -> Result<
 
 /// Takes jobs of [`run_later`].
 #[derive(Debug)]
-pub struct Run;
+pub struct Run(pub Arc<Gate>);
 
 impl Handler for Run {
     fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
@@ -135,5 +137,9 @@ impl Handler for Run {
         // SAFETY: this rank made it in `run_later` and sent it once.
         let job = unsafe { Box::from_raw(job as *mut Completion) };
         Ok(Accept { to: Destination::Taken, then: Then::Later(*job) })
+    }
+
+    fn gate(&self) -> Option<Arc<Gate>> {
+        Some(self.0.clone())
     }
 }

@@ -49,7 +49,7 @@ impl Done {
         // SAFETY: the user keeps the counter until it has counted.
         unsafe { counters::bump(self.org_cntr) };
         if let Some(hook) = self.sent {
-            hook.call(context, self.target);
+            hook.call(context, engine, self.target)?;
         }
         if let Some(hook) = self.got {
             let job = move |_: &Engine, _| {

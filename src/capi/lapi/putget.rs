@@ -6,7 +6,7 @@
 //! when the data is in place there, or need not be kept there any more. The completion
 //! counter of a put counts when the target's has, or when the data is in place.
 
-use super::context::{Context, Hook, Outcome, call, enter, refuse};
+use super::context::{self, Context, Hook, Outcome, call, enter, refuse};
 use super::pending::Done;
 use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler};
 use super::{messages, twin};
@@ -71,10 +71,11 @@ pub unsafe fn start(
     }
     if tally.outstanding() > 0 {
         context.pending.add(tally, done);
-        return Ok(());
+    } else {
+        tally.check()?;
+        done.run(context, engine)?;
     }
-    tally.check()?;
-    Ok(done.run(context, engine)?)
+    Ok(context::serve(context, engine)?)
 }
 
 /// Moves contiguous bytes: the common part of `LAPI_Put` and `LAPI_Get`.

@@ -113,7 +113,7 @@ pub unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
         return Err(error.into());
     }
     context.tallies.sent.fetch_add(1, Ordering::Relaxed);
-    Ok(())
+    Ok(context::serve(context, engine)?)
 }
 
 /// # Safety
@@ -175,7 +175,7 @@ impl Handler for Serve {
 pub struct Take;
 
 impl Handler for Take {
-    fn arrive(&self, _engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let (answer, _): (Answer, _) = head(message.header, message.origin)?;
         // SAFETY: this rank made it in `ask`, and each request has one answer.
@@ -193,7 +193,7 @@ impl Handler for Take {
         // SAFETY: the user keeps the counter until it has counted.
         unsafe { counters::bump(asked.org_cntr) };
         if let Some(hook) = asked.sent {
-            hook.call(context, asked.target);
+            hook.call(context, engine, asked.target)?;
         }
         context.asked.fetch_sub(1, Ordering::SeqCst);
         Ok(Accept::DONE)
