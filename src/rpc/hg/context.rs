@@ -9,12 +9,12 @@ use super::origin::{Origin, Then};
 use super::target::Target;
 use crate::memory::biased::Biased;
 use crate::memory::thread::of_thread;
-use crate::rpc::failure::{Result, Status};
+use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na;
 use crate::rpc::na::waiting::{Deadline, until};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How deep handlers may be entered while others wait.
@@ -30,6 +30,20 @@ pub enum Work {
     Run(Box<dyn FnOnce() + Send>),
 }
 
+/// Where a context is in its life.
+mod stage {
+    pub const OPEN: u8 = 0;
+    /// It is being destroyed: nothing begins any more, what has begun ends.
+    pub const ENDING: u8 = 1;
+    /// What ends now has nobody to tell.
+    pub const GONE: u8 = 2;
+}
+
+/// How long destroying waits for bytes that are under way.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often destroying runs what callbacks have left for later.
+const ROUNDS: usize = 3;
+
 /// A context, as calls hold it.
 pub struct ContextShared {
     /// Its class.
@@ -38,6 +52,9 @@ pub struct ContextShared {
     pub na: na::Context,
     work: Biased<VecDeque<Work>>,
     len: AtomicUsize,
+    stage: AtomicU8,
+    /// Calls and callbacks that run now.
+    running: AtomicUsize,
 }
 
 impl std::fmt::Debug for ContextShared {
@@ -77,7 +94,23 @@ pub fn run(target: Arc<Target>) {
 impl ContextShared {
     pub(super) fn new(class: Arc<ClassShared>) -> Result<Arc<ContextShared>> {
         let na = class.na.context()?;
-        Ok(Arc::new(ContextShared { class, na, work: Biased::default(), len: AtomicUsize::new(0) }))
+        Ok(Arc::new(ContextShared {
+            class,
+            na,
+            work: Biased::default(),
+            len: AtomicUsize::new(0),
+            stage: AtomicU8::new(stage::OPEN),
+            running: AtomicUsize::new(0),
+        }))
+    }
+
+    /// # Errors
+    /// `INVALID_ARG` after the context was destroyed.
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.stage.load(Ordering::Acquire) != stage::OPEN {
+            refuse!(INVALID_ARG, "the context is destroyed");
+        }
+        Ok(())
     }
 
     /// How much work waits.
@@ -93,6 +126,10 @@ impl ContextShared {
 
     pub(crate) fn push(&self, work: Work) {
         let mut waiting = self.work.lock();
+        if self.stage.load(Ordering::Acquire) == stage::GONE {
+            drop(waiting);
+            return drop(work); // without the lock
+        }
         waiting.push_back(work);
         self.len.store(waiting.len(), Ordering::Release);
         drop(waiting);
@@ -142,25 +179,83 @@ impl ContextShared {
             if let Err(failure) = self.class.na.shared.attend() {
                 log::error!("{failure}");
             }
-            match work {
-                Work::Call(target) => run(target),
-                Work::Ended(origin, then) => {
-                    origin.told();
-                    then(&origin);
-                }
-                Work::Run(body) => body(),
-            }
+            self.perform(work);
             done += 1;
         }
         done
     }
 
-    /// Gives up what waits: calls are answered with a failure by being dropped.
-    pub(super) fn clear(&self) {
+    fn perform(&self, work: Work) {
+        struct Leave<'a>(&'a AtomicUsize);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Release);
+            }
+        }
+        self.running.fetch_add(1, Ordering::Acquire);
+        let _leave = Leave(&self.running);
+        match work {
+            Work::Call(target) => run(target),
+            Work::Ended(origin, then) => {
+                origin.told();
+                then(&origin);
+            }
+            Work::Run(body) => body(),
+        }
+    }
+
+    /// # Errors
+    /// `BUSY` in a call or callback of the context.
+    pub(crate) fn check_idle(&self) -> Result<()> {
+        if self.running.load(Ordering::Acquire) > 0 {
+            refuse!(BUSY, "a call or callback of the context runs; end it when that has ended");
+        }
+        Ok(())
+    }
+
+    /// Destroys the context: its calls and transfers are cancelled and their callbacks run
+    /// here; calls of others that wait are answered with a failure.
+    ///
+    /// # Errors
+    /// `BUSY` in a call or callback of the context, and nothing has changed; `INVALID_ARG`
+    /// the second time.
+    pub(super) fn destroy(self: &Arc<ContextShared>) -> Result<()> {
+        self.check_idle()?;
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        if self.stage.compare_exchange(stage::OPEN, stage::ENDING, order.0, order.1).is_err() {
+            refuse!(INVALID_ARG, "the context is destroyed already");
+        }
+        self.class.cancel_those_of(self);
+        self.na.shared.cancel_all();
+        let ended = until(&self.class.na.shared, &mut Deadline::after(PATIENCE), || {
+            self.na.shared.step();
+            Ok(self.class.drop_outputs_of(self) && !self.na.is_moving())
+        });
+        match ended {
+            Ok(true) => {}
+            Ok(false) => log::warn!("a context is destroyed while bytes are under way"),
+            Err(failure) => log::warn!("a context is destroyed in a hurry: {failure}"),
+        }
+        if let Err(failure) = self.na.trigger(Duration::ZERO, usize::MAX) {
+            log::warn!("callbacks of a context that is destroyed do not run: {failure}");
+        }
+        for _ in 0..ROUNDS {
+            for work in self.take_all(stage::ENDING) {
+                // Calls are answered by being dropped.
+                if !matches!(work, Work::Call(_)) {
+                    self.perform(work);
+                }
+            }
+        }
+        drop(self.take_all(stage::GONE));
+        self.na.clear();
+        Ok(())
+    }
+
+    fn take_all(&self, now: u8) -> VecDeque<Work> {
         let mut waiting = self.work.lock();
-        let work = std::mem::take(&mut *waiting);
+        self.stage.store(now, Ordering::Release);
         self.len.store(0, Ordering::Release);
-        drop(waiting);
-        drop(work);
+        std::mem::take(&mut *waiting)
     }
 }
