@@ -173,12 +173,17 @@ static void handles_kept_by_their_callbacks(void)
 }
 
 static hg_context_t *calling;
+static int ending;
 
 static hg_return_t call_ended(const struct hg_cb_info *info)
 {
   const hg_handle_t handle = info->info.forward.handle;
   const struct hg_info *what = HG_Get_info(handle);
   CHECK(what != NULL && what->context == calling, "no information in a callback");
+  if (ending && info->ret == HG_FAIL) { /* its server was faster */
+    ended++;
+    return HG_SUCCESS;
+  }
   CHECK(info->ret == HG_CANCELED || info->ret == HG_SUCCESS, "a call ends with %s",
         HG_Error_to_string(info->ret));
   CHECK(info->ret == HG_CANCELED || what->id != keep_id, "a call without an answer has ended");
@@ -317,6 +322,7 @@ static void end_with_calls(void)
   hg_handle_t handle;
   number_t n = { 1 };
   const int was = ended;
+  ending = 1;
   barrier();
   calling = serving;
   MUST(HG_Create(serving, right, keep_id, &handle));

@@ -1,24 +1,33 @@
 //! A context: the calls to run and the callbacks of one's own calls.
 //!
-//! What comes is turned into work by progress; trigger does the work. A handler may
-//! make progress and trigger again: it is then entered by other calls, so deep that
-//! the stack still has room.
+//! What comes is turned into work by progress; trigger does the work.
+//!
+//! **Handlers within handlers.** A handler may make progress and trigger again: other calls
+//! then run within it, on the same stack. Up to [`SHALLOW`] deep they run as they come. From
+//! there on a wait runs a call only when what it waits for has not come for [`PATIENT`], so
+//! that many calls whose handlers wait do not pile up, but a chain of calls that need each
+//! other goes on. When less than a quarter of the thread's stack is left, calls are not run
+//! but answered with `NOMEM`, so that a chain that is too deep for the stack ends at once.
+//! So no call is left in the queue for a wait that depends on it.
 
 use super::class::ClassShared;
 use super::origin::{Origin, Then};
 use super::target::Target;
 use crate::memory::biased::Biased;
+use crate::memory::stack;
 use crate::memory::thread::of_thread;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na;
 use crate::rpc::na::waiting::{Deadline, until};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How deep handlers may be entered while others wait.
-const DEEPEST: u32 = 64;
+/// Handlers within each other before a wait prefers that some of them end.
+const SHALLOW: u32 = 64;
+/// How long it prefers that.
+const PATIENT: Duration = Duration::from_millis(1);
 
 /// Something for trigger.
 pub enum Work {
@@ -28,6 +37,28 @@ pub enum Work {
     Ended(Arc<Origin>, Then),
     /// Something else.
     Run(Box<dyn FnOnce() + Send>),
+}
+
+#[derive(Default)]
+struct Queue {
+    all: VecDeque<Work>,
+    calls: usize,
+}
+
+impl Queue {
+    fn push(&mut self, work: Work) {
+        self.calls += usize::from(matches!(work, Work::Call(_)));
+        self.all.push_back(work);
+    }
+
+    /// The oldest; or the oldest end, where there is one and those come first.
+    fn pop(&mut self, ends_first: bool) -> Option<Work> {
+        let is_end = |work: &Work| !matches!(work, Work::Call(_));
+        let end = if ends_first { self.all.iter().position(is_end) } else { None };
+        let work = self.all.remove(end.unwrap_or(0))?;
+        self.calls -= usize::from(!is_end(&work));
+        Some(work)
+    }
 }
 
 /// Where a context is in its life.
@@ -50,8 +81,10 @@ pub struct ContextShared {
     pub class: Arc<ClassShared>,
     /// That of the network, for bulk transfers.
     pub na: na::Context,
-    work: Biased<VecDeque<Work>>,
+    work: Biased<Queue>,
     len: AtomicUsize,
+    /// Work that is no call of others.
+    ends: AtomicUsize,
     stage: AtomicU8,
     /// Calls and callbacks that run now.
     running: AtomicUsize,
@@ -67,13 +100,38 @@ of_thread! {
     static DEPTH: u32 = 0;
 }
 
-/// Whether this thread runs so many handlers within each other that no more may begin.
-pub fn too_deep() -> bool {
-    DEPTH.get() >= DEEPEST
+/// Whether this thread runs so many handlers within each other that it is better to wait
+/// before more begin.
+fn is_crowded() -> bool {
+    DEPTH.get() >= SHALLOW || is_full()
 }
 
-/// Runs a call.
-pub fn run(target: Arc<Target>) {
+/// Whether no handler may begin on this thread, which runs some: the stack is nearly used.
+fn is_full() -> bool {
+    DEPTH.get() > 0 && stack::is_short().unwrap_or(DEPTH.get() >= SHALLOW)
+}
+
+/// Runs a call, if there is room on the stack.
+pub fn enter(target: Arc<Target>) {
+    if !is_full() {
+        return run(target);
+    }
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        log::error!(
+            "{} handlers wait within each other, and three quarters of the thread's stack are \
+             used: no more are run within them, calls are answered with NOMEM (a larger stack, \
+             as by ulimit -s, gives room for more)",
+            DEPTH.get()
+        );
+    }
+    if target.is_quiet() {
+        log::error!("a one-way call of '{}' is dropped: no stack is left", target.function().name);
+    }
+    target.answer_failure(Status::NOMEM);
+}
+
+fn run(target: Arc<Target>) {
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -99,6 +157,7 @@ impl ContextShared {
             na,
             work: Biased::default(),
             len: AtomicUsize::new(0),
+            ends: AtomicUsize::new(0),
             stage: AtomicU8::new(stage::OPEN),
             running: AtomicUsize::new(0),
         }))
@@ -124,14 +183,23 @@ impl ContextShared {
         self.len() == 0
     }
 
+    fn count(&self, queue: &Queue) {
+        self.ends.store(queue.all.len() - queue.calls, Ordering::Release);
+        self.len.store(queue.all.len(), Ordering::Release);
+    }
+
+    fn has_ends(&self) -> bool {
+        self.ends.load(Ordering::Acquire) > 0
+    }
+
     pub(crate) fn push(&self, work: Work) {
         let mut waiting = self.work.lock();
         if self.stage.load(Ordering::Acquire) == stage::GONE {
             drop(waiting);
             return drop(work); // without the lock
         }
-        waiting.push_back(work);
-        self.len.store(waiting.len(), Ordering::Release);
+        waiting.push(work);
+        self.count(&waiting);
         drop(waiting);
         self.class.na.shared.tell();
     }
@@ -159,22 +227,34 @@ impl ContextShared {
         mut done: impl FnMut() -> bool,
     ) -> Result<bool> {
         self.class.check_open()?;
+        if is_crowded() && !deadline.is_now() && !self.has_ends() {
+            let mut ended = || done() || self.has_ends();
+            let came = until(&self.class.na.shared, &mut deadline.within(PATIENT), || {
+                Ok(ended() || {
+                    self.step()?;
+                    ended()
+                })
+            })?;
+            if came {
+                return Ok(true);
+            }
+        }
         until(&self.class.na.shared, deadline, || {
-            if done() || !self.is_empty() && !too_deep() {
+            if done() || !self.is_empty() {
                 return Ok(true);
             }
             self.step()?;
-            Ok(done() || !self.is_empty() && !too_deep())
+            Ok(done() || !self.is_empty())
         })
     }
 
     /// Does at most `most` pieces of work; how many.
     pub(crate) fn trigger(&self, most: usize) -> usize {
         let mut done = 0;
-        while done < most && !self.is_empty() && !too_deep() {
+        while done < most && !self.is_empty() {
             let mut waiting = self.work.lock();
-            let Some(work) = waiting.pop_front() else { break };
-            self.len.store(waiting.len(), Ordering::Release);
+            let Some(work) = waiting.pop(is_crowded()) else { break };
+            self.count(&waiting);
             drop(waiting);
             if let Err(failure) = self.class.na.shared.attend() {
                 log::error!("{failure}");
@@ -195,7 +275,7 @@ impl ContextShared {
         self.running.fetch_add(1, Ordering::Acquire);
         let _leave = Leave(&self.running);
         match work {
-            Work::Call(target) => run(target),
+            Work::Call(target) => enter(target),
             Work::Ended(origin, then) => {
                 origin.told();
                 then(&origin);
@@ -255,7 +335,8 @@ impl ContextShared {
     fn take_all(&self, now: u8) -> VecDeque<Work> {
         let mut waiting = self.work.lock();
         self.stage.store(now, Ordering::Release);
-        self.len.store(0, Ordering::Release);
-        std::mem::take(&mut *waiting)
+        let all = std::mem::take(&mut *waiting).all;
+        self.count(&waiting);
+        all
     }
 }

@@ -285,8 +285,8 @@ impl Origin {
             }
         };
         if let Some(own) = own {
-            if class.inline.load(Ordering::Relaxed) && !context::too_deep() {
-                context::run(own);
+            if class.inline.load(Ordering::Relaxed) {
+                context::enter(own);
             } else {
                 self.context.push(Work::Call(own));
             }
