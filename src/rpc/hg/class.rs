@@ -52,7 +52,8 @@ pub type OnAnswered = Box<dyn FnOnce() + Send>;
 struct Promised {
     peer: Peer,
     _kept: Kept,
-    then: Option<OnAnswered>,
+    /// The context in which it runs.
+    then: Option<(Arc<ContextShared>, OnAnswered)>,
 }
 
 enum Purpose {
@@ -161,7 +162,24 @@ impl ClassShared {
                 origin.complete(Status::CANCELED, Body::Empty);
             }
         }
-        self.pulls.lock().drain(..).for_each(|_| self.na.shared.news.transfer_ends());
+        let pulls = std::mem::take(&mut *self.pulls.lock());
+        for pull in pulls {
+            self.na.shared.news.transfer_ends();
+            match &pull.purpose {
+                Purpose::Input { request, source, .. } if request.is_answered() => {
+                    self.answer_status(source.peer, request.token, Status::CANCELED);
+                }
+                Purpose::Input { .. } => {}
+                Purpose::Output { release, peer, .. } => self.release(*peer, *release),
+            }
+        }
+        while let Some(message) = self.na.shared.take_unexpected() {
+            if let Parsed::Request(request) = Request::parse(&message.body, message.word)
+                && request.is_answered()
+            {
+                self.answer_status(message.from.peer, request.token, Status::CANCELED);
+            }
+        }
         self.na.shared.clear_upper();
         Ok(())
     }
@@ -196,6 +214,61 @@ impl ClassShared {
             None => self.calls.lock().take(token),
         };
         drop(gone); // without the lock
+    }
+
+    /// Cancels the calls of a context that is destroyed; callbacks that wait for others to
+    /// pull an output need not.
+    pub(super) fn cancel_those_of(&self, context: &Arc<ContextShared>) {
+        let mine = |origin: &Arc<Origin>| Arc::ptr_eq(origin.context(), context);
+        let mut origins: Vec<Arc<Origin>> = {
+            let calls = self.calls.lock();
+            let entries = calls.slab.iter().filter_map(|(_, (_, entry))| match entry {
+                Entry::Call(origin, _) if mine(origin) => Some(origin.clone()),
+                _ => None,
+            });
+            entries.collect()
+        };
+        origins.extend(self.pulls.lock().iter().filter_map(|pull| match &pull.purpose {
+            Purpose::Output { origin, .. } if mine(origin) => Some(origin.clone()),
+            _ => None,
+        }));
+        origins.iter().for_each(Origin::cancel);
+        let answered: Vec<OnAnswered> = {
+            let mut promised = self.promised.lock();
+            let of = promised.slab.iter_mut().filter_map(|(_, (_, promised))| {
+                let waits = promised.then.as_ref().is_some_and(|(c, _)| Arc::ptr_eq(c, context));
+                waits.then(|| promised.then.take()).flatten().map(|(_, then)| then)
+            });
+            of.collect()
+        };
+        answered.into_iter().for_each(|then| context.push(Work::Run(then)));
+    }
+
+    /// Ends the pulling of outputs that a context which is destroyed wanted; true where none
+    /// is under way any more.
+    pub(super) fn drop_outputs_of(&self, context: &Arc<ContextShared>) -> bool {
+        let mut under_way = false;
+        for _ in 0..self.pulling.load(Ordering::Acquire) {
+            let Some(mut pull) = self.pulls.lock().pop_front() else { break };
+            let mine = matches!(&pull.purpose,
+                Purpose::Output { origin, .. } if Arc::ptr_eq(origin.context(), context));
+            let ended = match &mut pull.transfer {
+                _ if !mine => None,
+                None => Some(Status::CANCELED),
+                Some(transfer) => {
+                    transfer.cancel();
+                    transfer.advance()
+                }
+            };
+            match ended {
+                None => {
+                    under_way |= mine;
+                    self.pulls.lock().push_back(pull);
+                }
+                Some(status) => self.end_pull(context, pull, status),
+            }
+        }
+        !under_way
     }
 
     fn answered(&self, from: Peer, token: u64, bytes: Bytes) {
@@ -255,7 +328,14 @@ impl ClassShared {
     // ------------------------------------------------------------- at targets
 
     /// Keeps an output until it is pulled; the token by which it is released.
-    pub(super) fn promise(&self, peer: Peer, kept: Kept, then: Option<OnAnswered>) -> u64 {
+    pub(super) fn promise(
+        &self,
+        peer: Peer,
+        kept: Kept,
+        context: &Arc<ContextShared>,
+        then: Option<OnAnswered>,
+    ) -> u64 {
+        let then = then.map(|then| (context.clone(), then));
         self.promised.lock().add(Promised { peer, _kept: kept, then })
     }
 
@@ -268,8 +348,8 @@ impl ClassShared {
         if promised.get(token).is_some_and(|p| p.peer == from) {
             let gone = promised.take(token);
             drop(promised);
-            if let Some(then) = gone.and_then(|gone| gone.then) {
-                then();
+            if let Some((context, then)) = gone.and_then(|gone| gone.then) {
+                context.push(Work::Run(then));
             }
         }
     }
@@ -295,7 +375,7 @@ impl ClassShared {
             Parsed::Request(request) => request,
             Parsed::Broken(request) => {
                 log::warn!("a request from {from:?} asks for a checksum that is not known here");
-                if !request.quiet {
+                if request.is_answered() {
                     self.answer_status(from.peer, request.token, Status::PROTOCOL_ERROR);
                 }
                 return;
@@ -308,7 +388,7 @@ impl ClassShared {
         let function = self.functions.get(request.id).filter(|f| f.check == request.check);
         let Some(function) = function else {
             log::warn!("{from:?} asks for function {:#x}, which is not registered", request.id);
-            if !request.quiet {
+            if request.is_answered() {
                 self.answer_status(from.peer, request.token, Status::NO_MATCH);
             }
             return;
@@ -327,7 +407,7 @@ impl ClassShared {
             }
             Err(failure) => {
                 log::warn!("an input from {from:?} cannot be pulled: {failure}");
-                if !request.quiet {
+                if request.is_answered() {
                     self.answer_status(from.peer, request.token, failure.status);
                 }
             }
@@ -372,14 +452,18 @@ impl ClassShared {
             match ended {
                 None => self.pulls.lock().push_back(pull),
                 Some(status) => {
-                    self.pulling.fetch_sub(1, Ordering::Release);
-                    self.na.shared.news.transfer_ends();
-                    self.pulled(context, pull, status);
+                    self.end_pull(context, pull, status);
                     busy = true;
                 }
             }
         }
         busy
+    }
+
+    fn end_pull(&self, context: &Arc<ContextShared>, pull: Pull, status: Status) {
+        self.pulling.fetch_sub(1, Ordering::Release);
+        self.na.shared.news.transfer_ends();
+        self.pulled(context, pull, status);
     }
 
     fn begin<'a>(&self, pull: &'a mut Pull) -> Result<&'a mut Transfer> {
@@ -411,6 +495,9 @@ impl ClassShared {
         match purpose {
             Purpose::Input { request, function, source } => {
                 self.inputs.fetch_sub(1, Ordering::AcqRel);
+                if request.quiet {
+                    self.answer_status(source.peer, request.token, ended);
+                }
                 if ended == Status::SUCCESS {
                     let target = Target::new(context, function, source, &request, body);
                     context.push(Work::Call(target));

@@ -240,10 +240,15 @@ impl Context {
         self.shared.na.cancel(op)
     }
 
-    /// Gives up what waits: calls of others are answered with a failure. The context is
-    /// to be dropped then.
-    pub fn destroy(self) {
-        self.shared.clear();
+    /// Ends what is under way, so that the class can be finalised: its calls and transfers
+    /// are cancelled, and their callbacks run before this returns; calls of others that wait
+    /// are answered with a failure. Nothing can be begun in the context then.
+    ///
+    /// # Errors
+    /// `BUSY` in a call or callback of the context, and nothing has changed; `INVALID_ARG`
+    /// the second time.
+    pub fn destroy(&self) -> Result<()> {
+        self.shared.destroy()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::rpc::failure::{Result, Status, refuse};
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs a call at its server. It answers through the target, now or later; where it
@@ -40,6 +40,21 @@ impl std::fmt::Debug for Function {
 }
 
 impl Function {
+    /// What a call has for a function before it is told of one: its number is 0.
+    pub fn none() -> Arc<Function> {
+        static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| {
+            let quiet = AtomicBool::new(false);
+            let name = "no function".into();
+            Arc::new(Function { id: 0, check: 0, name, rpc: None, extra: None, quiet })
+        });
+        NONE.clone()
+    }
+
+    /// Whether it is [`Function::none`].
+    pub fn is_none(&self) -> bool {
+        self.id == 0
+    }
+
     /// Whether calls have no answer.
     pub fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)

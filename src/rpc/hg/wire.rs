@@ -20,7 +20,7 @@ pub const REQUEST: usize = 16;
 /// Bytes of an answer's head.
 pub const ANSWER: usize = 16;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const REQUEST_MAGIC: u8 = 0x51;
 const ANSWER_MAGIC: u16 = 0x4147;
 const QUIET: u8 = 1;
@@ -37,7 +37,8 @@ pub struct Request {
     pub method: Method,
     /// Names the call at its origin; travels beside the head.
     pub token: u64,
-    /// No answer is wanted.
+    /// No output is wanted. Where the input is long there is an answer all the same, as
+    /// soon as it was pulled.
     pub quiet: bool,
     /// A memory handle follows, not the input.
     pub long: bool,
@@ -69,6 +70,11 @@ fn mix(head: &[u8]) -> u32 {
 }
 
 impl Request {
+    /// Whether the origin waits for an answer: for the output, or for its input to be pulled.
+    pub fn is_answered(&self) -> bool {
+        !self.quiet || self.long
+    }
+
     /// Writes it to the first bytes.
     pub fn write(&self, to: &mut [u8]) {
         let flags = if self.quiet { QUIET } else { 0 } | if self.long { LONG } else { 0 };
