@@ -14,7 +14,7 @@ use crate::rpc::na;
 use crate::rpc::na::waiting::{Deadline, until};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How deep handlers may be entered while others wait.
@@ -36,6 +36,10 @@ pub struct ContextShared {
     pub class: Arc<ClassShared>,
     /// That of the network, for bulk transfers.
     pub na: na::Context,
+    /// Its number, by which a call may ask for it.
+    pub id: u8,
+    /// Whether it takes calls of others.
+    accepts: AtomicBool,
     work: Biased<VecDeque<Work>>,
     len: AtomicUsize,
 }
@@ -75,9 +79,22 @@ pub fn run(target: Arc<Target>) {
 }
 
 impl ContextShared {
-    pub(super) fn new(class: Arc<ClassShared>) -> Result<Arc<ContextShared>> {
-        let na = class.na.context()?;
-        Ok(Arc::new(ContextShared { class, na, work: Biased::default(), len: AtomicUsize::new(0) }))
+    pub(super) fn new(class: Arc<ClassShared>, id: u8) -> Result<Arc<ContextShared>> {
+        let (na, accepts) = (class.na.context()?, AtomicBool::new(true));
+        let (work, len) = (Biased::default(), AtomicUsize::new(0));
+        let context = Arc::new(ContextShared { class, na, id, accepts, work, len });
+        context.class.enlist(&context);
+        Ok(context)
+    }
+
+    /// Says whether it takes calls of others from the network.
+    pub(crate) fn set_accepts(&self, accepts: bool) {
+        self.accepts.store(accepts, Ordering::Release);
+    }
+
+    /// Whether it takes calls of others.
+    pub(crate) fn accepts(&self) -> bool {
+        self.accepts.load(Ordering::Acquire)
     }
 
     /// How much work waits.

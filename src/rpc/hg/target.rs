@@ -87,6 +87,11 @@ impl Target {
         self.reason.store(status.0, Ordering::Relaxed);
     }
 
+    /// Whether the origin wants no answer.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Whether it was answered.
     pub fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Acquire)
