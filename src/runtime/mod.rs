@@ -29,6 +29,7 @@ use std::sync::{Arc, OnceLock};
 
 mod cores;
 mod fence;
+pub(crate) mod log_sink;
 mod looks;
 mod paths;
 mod report;

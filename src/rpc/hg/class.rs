@@ -27,8 +27,8 @@ use parking_lot::Mutex;
 use slab::Slab;
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Calls that wait in a context's queue before others are taken from the network.
@@ -114,6 +114,9 @@ pub struct ClassShared {
     pulling: AtomicUsize,
     inputs: AtomicUsize,
     closed: AtomicBool,
+    contexts: Mutex<Vec<Weak<ContextShared>>>,
+    /// Some contexts have numbers of their own.
+    numbered: AtomicBool,
     /// Calls to oneself run where they are made, not in trigger.
     pub(crate) inline: AtomicBool,
 }
@@ -137,6 +140,8 @@ impl ClassShared {
             pulling: AtomicUsize::new(0),
             inputs: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            contexts: Mutex::default(),
+            numbered: AtomicBool::new(false),
             inline: AtomicBool::new(false),
         });
         if !na.is_open() {
@@ -186,11 +191,47 @@ impl ClassShared {
 
     /// # Errors
     /// `INVALID_ARG` after the class was finalised.
-    pub(super) fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             refuse!(INVALID_ARG, "the class is finalised");
         }
         Ok(())
+    }
+
+    /// Notes a context of the class.
+    pub(super) fn enlist(&self, context: &Arc<ContextShared>) {
+        let mut contexts = self.contexts.lock();
+        contexts.retain(|known| known.strong_count() > 0);
+        contexts.push(Arc::downgrade(context));
+        if context.id != 0 {
+            self.numbered.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether there is room for another call, wherever it is to run.
+    fn has_room(&self, here: &ContextShared) -> bool {
+        let room = |context: &ContextShared| context.len() < MOST_QUEUED;
+        if !self.numbered.load(Ordering::Acquire) {
+            return room(here);
+        }
+        let contexts = self.contexts.lock();
+        contexts.iter().filter_map(Weak::upgrade).all(|context| room(&context))
+    }
+
+    /// The context that is to run a call which asks for number `id`: `here`, where that is
+    /// its number, else the first of that number; for 0 also any.
+    pub(super) fn context_for(
+        &self,
+        here: &Arc<ContextShared>,
+        id: u8,
+    ) -> Option<Arc<ContextShared>> {
+        if here.id == id {
+            return Some(here.clone());
+        }
+        let contexts = self.contexts.lock();
+        let mut known = contexts.iter().filter_map(Weak::upgrade);
+        let found = known.find(|known| known.id == id && known.accepts());
+        found.or_else(|| (id == 0).then(|| here.clone()))
     }
 
     // ------------------------------------------------------------- at origins
@@ -385,7 +426,7 @@ impl ClassShared {
                 return;
             }
         };
-        let function = self.functions.get(request.id).filter(|f| f.check == request.check);
+        let function = self.functions.find(request.id, request.check);
         let Some(function) = function else {
             log::warn!("{from:?} asks for function {:#x}, which is not registered", request.id);
             if request.is_answered() {
@@ -395,8 +436,7 @@ impl ClassShared {
         };
         if !request.long {
             let body = Body::Bytes { bytes: body, start: REQUEST };
-            let target = Target::new(context, function, from, &request, body);
-            return context.push(Work::Call(target));
+            return self.run_in(context, function, from, &request, body);
         }
         match Mem::from_bytes(&body[REQUEST..], PARAMETERS) {
             Ok(remote) => {
@@ -426,7 +466,10 @@ impl ClassShared {
     /// Turns what has come into work for a context; true if anything happened.
     pub(super) fn step(&self, context: &Arc<ContextShared>) -> bool {
         let mut busy = false;
-        while context.len() < MOST_QUEUED && self.inputs.load(Ordering::Acquire) < MOST_PULLS {
+        while context.accepts()
+            && self.has_room(context)
+            && self.inputs.load(Ordering::Acquire) < MOST_PULLS
+        {
             let Some(message) = self.na.shared.take_unexpected() else { break };
             self.request(context, message);
             busy = true;
@@ -488,6 +531,26 @@ impl ClassShared {
         Ok(pull.transfer.insert(transfer))
     }
 
+    /// Puts a call into the queue of the context that it asks for.
+    fn run_in(
+        &self,
+        here: &Arc<ContextShared>,
+        function: Arc<Function>,
+        from: Address,
+        request: &Request,
+        body: Body,
+    ) {
+        let Some(context) = self.context_for(here, request.context) else {
+            log::warn!("{from:?} asks for context {}, which is not there", request.context);
+            if !request.quiet {
+                self.answer_status(from.peer, request.token, Status::NO_MATCH);
+            }
+            return;
+        };
+        let target = Target::new(&context, function, from, request, body);
+        context.push(Work::Call(target));
+    }
+
     fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
         let Pull { local, purpose, transfer, .. } = pull;
         drop(transfer);
@@ -499,8 +562,7 @@ impl ClassShared {
                     self.answer_status(source.peer, request.token, ended);
                 }
                 if ended == Status::SUCCESS {
-                    let target = Target::new(context, function, source, &request, body);
-                    context.push(Work::Call(target));
+                    self.run_in(context, function, source, &request, body);
                 } else if !request.quiet {
                     self.answer_status(source.peer, request.token, ended);
                 }

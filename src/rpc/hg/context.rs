@@ -81,6 +81,10 @@ pub struct ContextShared {
     pub class: Arc<ClassShared>,
     /// That of the network, for bulk transfers.
     pub na: na::Context,
+    /// Its number, by which a call may ask for it.
+    pub id: u8,
+    /// Whether it takes calls of others.
+    accepts: AtomicBool,
     work: Biased<Queue>,
     len: AtomicUsize,
     /// Work that is no call of others.
@@ -150,17 +154,21 @@ fn run(target: Arc<Target>) {
 }
 
 impl ContextShared {
-    pub(super) fn new(class: Arc<ClassShared>) -> Result<Arc<ContextShared>> {
+    pub(super) fn new(class: Arc<ClassShared>, id: u8) -> Result<Arc<ContextShared>> {
         let na = class.na.context()?;
-        Ok(Arc::new(ContextShared {
+        let context = Arc::new(ContextShared {
             class,
             na,
+            id,
+            accepts: AtomicBool::new(true),
             work: Biased::default(),
             len: AtomicUsize::new(0),
             ends: AtomicUsize::new(0),
             stage: AtomicU8::new(stage::OPEN),
             running: AtomicUsize::new(0),
-        }))
+        });
+        context.class.enlist(&context);
+        Ok(context)
     }
 
     /// # Errors
@@ -170,6 +178,16 @@ impl ContextShared {
             refuse!(INVALID_ARG, "the context is destroyed");
         }
         Ok(())
+    }
+
+    /// Says whether it takes calls of others from the network.
+    pub(crate) fn set_accepts(&self, accepts: bool) {
+        self.accepts.store(accepts, Ordering::Release);
+    }
+
+    /// Whether it takes calls of others.
+    pub(crate) fn accepts(&self) -> bool {
+        self.accepts.load(Ordering::Acquire)
     }
 
     /// How much work waits.

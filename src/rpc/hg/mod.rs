@@ -133,7 +133,12 @@ impl Class {
 
     /// A new context.
     pub fn context(&self) -> Result<Context> {
-        Ok(Context { shared: ContextShared::new(self.shared.clone())? })
+        self.context_numbered(0)
+    }
+
+    /// A new context with a number, by which callers may ask for it.
+    pub fn context_numbered(&self, id: u8) -> Result<Context> {
+        Ok(Context { shared: ContextShared::new(self.shared.clone(), id)? })
     }
 
     /// The address of a name.

@@ -32,6 +32,8 @@ enum Phase {
 
 struct State {
     target: Option<Address>,
+    /// The context of the target that is to run it.
+    target_context: u8,
     function: Arc<Function>,
     phase: Phase,
     token: u64,
@@ -178,6 +180,7 @@ impl Origin {
             context: context.clone(),
             state: Mutex::new(State {
                 target,
+                target_context: 0,
                 function,
                 phase: Phase::Idle,
                 token: 0,
@@ -210,12 +213,13 @@ impl Origin {
         self.state.lock().function.clone()
     }
 
+    /// Which context of the target is to run it.
+    pub fn set_target_context(&self, id: u8) {
+        self.state.lock().target_context = id;
+    }
+
     /// Makes it a call of something else; not while it is under way.
-    pub fn reset(
-        &self,
-        target: impl Into<Option<Address>>,
-        function: Arc<Function>,
-    ) -> Result<()> {
+    pub fn reset(&self, target: impl Into<Option<Address>>, function: Arc<Function>) -> Result<()> {
         let mut state = self.state.lock();
         state.check_free()?;
         (state.target, state.function, state.phase) = (target.into(), function, Phase::Idle);
@@ -227,7 +231,7 @@ impl Origin {
     /// Makes it a call that was never forwarded, for someone who has it alone.
     fn renew(&mut self, target: Address, function: Arc<Function>) {
         let state = self.state.get_mut();
-        (state.target, state.function) = (Some(target), function);
+        (state.target, state.target_context, state.function) = (Some(target), 0, function);
         (state.phase, state.status) = (Phase::Idle, Status::SUCCESS);
         *self.stage.get_mut() = stage::IDLE;
         self.clear();
@@ -268,7 +272,8 @@ impl Origin {
             self.stage.store(stage::UNDER_WAY, Ordering::Release);
             let Function { id, check, .. } = *state.function;
             let (token, method) = (state.token, class.method);
-            (target, Request { id, check, method, token, quiet, long: false })
+            let context = state.target_context;
+            (target, Request { id, check, method, token, quiet, long: false, context })
         };
         let token = request.token;
         let room = class.na.shared.max_unexpected();
@@ -288,7 +293,7 @@ impl Origin {
             if class.inline.load(Ordering::Relaxed) {
                 context::enter(own);
             } else {
-                self.context.push(Work::Call(own));
+                own.context().push(Work::Call(own.clone()));
             }
         }
         if !answered {
@@ -311,7 +316,10 @@ impl Origin {
         let Request { token, quiet, .. } = request;
         if target.peer == Peer::Own {
             let body = Body::own(encoded, &buffer[REQUEST..]);
-            let call = Target::new(&self.context, self.function(), target, &request, body);
+            let Some(context) = class.context_for(&self.context, request.context) else {
+                refuse!(NO_MATCH, "this process has no context {}", request.context);
+            };
+            let call = Target::new(&context, self.function(), target, &request, body);
             return Ok(Sent { own: Some(call), answered: !quiet });
         }
         let (len, kept) = match encoded {
@@ -384,6 +392,11 @@ impl Origin {
     #[inline]
     pub fn is_done(&self) -> bool {
         self.stage.load(Ordering::Acquire) >= stage::DONE
+    }
+
+    /// Whether it was forwarded and has not ended, or its callback has not run.
+    pub fn is_under_way(&self) -> bool {
+        self.state.lock().check_free().is_err()
     }
 
     /// Ends the call as cancelled; one that has ended stays as it is. The server may

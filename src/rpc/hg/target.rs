@@ -87,7 +87,7 @@ impl Target {
         self.reason.store(status.0, Ordering::Relaxed);
     }
 
-    /// Whether no output is wanted.
+    /// Whether the origin wants no answer.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
