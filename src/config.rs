@@ -167,7 +167,7 @@ pub static VARIABLES: &[Variable] = &[
         name: "PORTOLAN_PATH",
         alias: None,
         default: "auto",
-        meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows complete without help of the target, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
+        meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows were found at start to complete without help of the target and to cost at most half of what messages cost, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
         set: |c, v| {
             c.path = match v {
                 "auto" => PathChoice::Auto,

@@ -126,6 +126,7 @@ impl Engine {
         Ok(Engine {
             memory: Memory::new(decision.policy, topology.clone()),
             remote_reason: decision.reason,
+            remote_measured: decision.measured,
             peers: (0..ranks).map(|_| Peer::default()).collect(),
             dirty_peers: AtomicUsize::new(0),
             messenger,
