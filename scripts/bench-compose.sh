@@ -64,7 +64,7 @@ table() {
 
 short=0
 for m in "${mpis[@]}"; do
-  use_mpi "$m"
+  complete_mpi "$m"
   if [[ -z $installed ]]; then "$ROOT/scripts/install.sh" --mpi "$MPI" --prefix "$PREFIX" >&2; fi
   dir=$CARGO_TARGET_DIR/bench-compose
   mkdir -p "$dir"

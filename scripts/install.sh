@@ -24,7 +24,7 @@ while (($#)); do
   esac
 done
 [[ -n $mpi && -n $prefix ]] || die "--mpi and --prefix are needed, see --help"
-use_mpi "$mpi"
+complete_mpi "$mpi"
 
 # One line for each interface: its pkg-config and CMake name, then its link names.
 FACES=(
