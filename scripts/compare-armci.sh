@@ -243,7 +243,7 @@ files=() short=0
 for m in "${mpis[@]}"; do
   complete_mpi "$m"
   ls /usr/lib/*/"libarmci-$MPI.a" >/dev/null 2>&1 || die "no libarmci-$MPI.a: install libarmci-mpi-dev and libglobalarrays-dev"
-  if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI" --prefix "$PREFIX" >&2; fi
+  if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" >&2; fi
   dir=$CARGO_TARGET_DIR/compare
   mkdir -p "$dir"
   : >"$dir/raw.tsv"

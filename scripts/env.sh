@@ -135,7 +135,7 @@ find_mpicc() { # system, or path
 
 # Whether there are Global Arrays for the MPI in use.
 has_ga() {
-  [[ $GA_CONFIG != true ]] && command -v "$GA_CONFIG" >/dev/null
+  [[ $GA_CONFIG != true ]]
 }
 
 # shellcheck disable=SC2034
@@ -161,6 +161,7 @@ use_mpi() {
       if [[ -x $found ]]; then GA_CONFIG=$found; fi
     done
   fi
+  command -v "$GA_CONFIG" >/dev/null || GA_CONFIG=true
   # What the caller had, without what an earlier MPI asked for.
   : "${CALLERS_LIBRARY_PATH=${LD_LIBRARY_PATH:-}}"
   if [[ -n ${LD_LIBRARY_PATH:-} ]]; then export LD_LIBRARY_PATH=$CALLERS_LIBRARY_PATH; fi

@@ -227,11 +227,28 @@ files_left() {
   scripts/cluster.sh left --remove
 }
 
+FORTRAN='' && if "$MPIFORT" --version >/dev/null 2>&1; then FORTRAN=1; fi
+
+# Why a program cannot be built on this system; nothing where it can.
+lacks() { # program
+  case $1 in
+    ga/*) if ! has_ga; then echo "no Global Arrays for $MPI_NAME"; fi ;;&
+    fortran/* | ga/ga_fortran) if [[ -z $FORTRAN ]]; then echo "no Fortran compiler for $MPI_NAME"; fi ;;
+  esac
+}
+
 # Cases: a label, what it takes to pass, the program, ranks, settings, arguments.
 cases=()
 plan() { # pass|abort, program, ranks, settings, argument ...
-  local label="$2${5:+ ${*:5}} [n=$3${4:+ $4}]"
-  if [[ $label == *"$filter"* ]]; then cases+=("$label|$1|$2|$3|$4|${*:5}"); fi
+  local label="$2${5:+ ${*:5}} [n=$3${4:+ $4}]" why
+  if [[ $label == *"$filter"* ]]; then
+    why=$(lacks "$2")
+    if [[ -n $why ]]; then
+      echo "skip $label: ${why//$'\n'/, }"
+      return
+    fi
+    cases+=("$label|$1|$2|$3|$4|${*:5}")
+  fi
 }
 
 run_case() { # a line of cases
@@ -547,8 +564,10 @@ plan_from() { # file
 
 if [[ -n $programs_only ]]; then
   printf 'c/%s\n' "${ALL[@]}" traffic "${X10[@]}" "${LAPI[@]}" "${MERCURY[@]}"
-  if command -v "$MPIFORT" >/dev/null; then printf 'fortran/%s\n' armci_fortran lapi_fortran mpi_f08; fi
-  if [[ $MPI_NAME == "$MPI" ]]; then printf 'ga/%s\n' "${GA[@]}"; fi
+  if [[ -n $FORTRAN ]]; then printf 'fortran/%s\n' armci_fortran lapi_fortran mpi_f08; fi
+  if has_ga; then
+    for p in "${GA[@]}"; do if [[ -z $(lacks "ga/$p") ]]; then echo "ga/$p"; fi; done
+  fi
   exit
 fi
 if [[ -n $plan_file ]]; then plan_from "$plan_file"; else plan_all; fi
