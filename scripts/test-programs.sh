@@ -119,6 +119,11 @@ how_to_build() { # program
     link/*.static) # the archive and nothing else
       linked=''
       command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/${name%.*}.c" -o "$out" "-L$PREFIX/lib" "-l:lib$link.a") ;;
+    link/*.debian-header) # what was compiled with Debian's armci.h
+      mkdir -p "$BIN/debian"
+      ln -sf "$PREFIX/include/portolan.h" "$BIN/debian/"
+      command=("${C99[@]}" -DDEBIAN_HEADER -DARMCI_SUCCESS=0 "-I$BIN/debian" "tests/c/${name%.*}.c" -o "$out"
+        "${LINK[@]}" -larmci) ;;
     link/*.pkg-config) # not even the MPI's compiler
       local flags
       read -ra flags <<<"$(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config --cflags --libs armci)"
@@ -538,6 +543,7 @@ plan_all() {
   plan pass fortran/mpi_f08 2 ''
   plan pass link/interpose.static 2 ''
   plan pass link/contiguous.static 2 ''
+  if [[ -e /usr/include/armci.h ]]; then plan pass link/abi.debian-header 2 ''; else echo "skip link/abi.debian-header: no Debian's armci.h"; fi
   if command -v pkg-config >/dev/null; then plan pass link/values.pkg-config 2 ''; else echo "skip link/values.pkg-config: no pkg-config"; fi
   if command -v cmake >/dev/null; then plan pass link/values.cmake 2 ''; else echo "skip link/values.cmake: no cmake"; fi
 }
