@@ -116,7 +116,7 @@ has_libclang() {
 # The library alone, and as its own headers those of the compiler: clang looks for them beside
 # itself, by its version.
 fetch_libclang() {
-  local new=$LIBCLANG.$$ version python=python3 headers
+  local new=$LIBCLANG.$$ version python=python3 headers library
   headers=$(cc -print-file-name=include)
   rm -rf "$new"
   mkdir -p "$new"
@@ -131,9 +131,11 @@ fetch_libclang() {
   mkdir -p "$new/lib/clang/$version" "$new/lib/clang/${version%%.*}"
   ln -s "$headers" "$new/lib/clang/$version/include"
   ln -s "$headers" "$new/lib/clang/${version%%.*}/include"
-  mv "$new"/clang/native/libclang.so "$new/lib/"
-  rm -rf "$new"/{clang,venv,*.whl,libclang-*.dist-info} "$LIBCLANG"
-  mv "$new" "$LIBCLANG"
+  library=$(find "$new" -name libclang.so -print -quit)
+  [[ -n $library ]] && mv "$library" "$new/lib/" || return 1
+  find "$new" -mindepth 1 -maxdepth 1 ! -name lib -exec rm -rf {} +
+  rm -rf "$LIBCLANG"
+  mv "$new" "$LIBCLANG" || return 1
   # For cargo without our scripts. A path that the caller has set comes first.
   if [[ ! -e $ROOT/.cargo/config.toml ]]; then
     mkdir -p "$ROOT/.cargo"
