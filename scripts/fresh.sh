@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: scripts/fresh.sh [--release bookworm|trixie] [--user] [--command one|two] [--quick]
-#        scripts/fresh.sh [--release R] [--user] -- COMMAND [ARGS]
+#        scripts/fresh.sh [--release R] [--user] [--with FILE]... -- COMMAND [ARGS]
 #        scripts/fresh.sh check
 #
 # Runs the README's commands on a system that has never seen them: a bare root directory of
@@ -15,6 +15,7 @@
 #                 then the one that the README has for such users
 #   --quick       command two with --quick
 #   --            COMMAND in the clone, instead of the README's
+#   --with FILE   FILE is in the clone's target/with
 #   check         says whether this machine can do it; the exit code is 0, or 77
 #
 # It needs root, or a kernel and an account (/etc/subuid) that allow namespaces of users;
@@ -119,11 +120,12 @@ fi
 
 # --------------------------------------------------------------------- outside
 
-release=bookworm user='' command=one quick='' check='' own=()
+release=bookworm user='' command=one quick='' check='' own=() with=()
 while (($#)); do
   case $1 in
     --release) needs_value "$@" && release=$2 && shift 2 ;;
     --command) needs_value "$@" && command=$2 && shift 2 ;;
+    --with) needs_value "$@" && with+=("$2") && shift 2 ;;
     --user) user=1 && shift ;;
     --quick) quick=1 && shift ;;
     check) check=1 && shift ;;
@@ -240,6 +242,11 @@ fi
 
 git -C "$ROOT" clone --quiet --no-hardlinks "file://$ROOT" "$work/portolan"
 git -C "$work/portolan" checkout --quiet --detach "$(git -C "$ROOT" rev-parse HEAD)"
+
+if ((${#with[@]})); then
+  mkdir -p "$work/portolan/target/with"
+  cp "${with[@]}" "$work/portolan/target/with/"
+fi
 
 # The MPI of a machine without Debian's: any prefix with a bin/mpicc.
 mpi=''
