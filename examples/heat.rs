@@ -188,6 +188,7 @@ fn solve(rt: &Runtime, plate: &Plate, steps: usize) -> portolan::Result<Vec<f64>
 
     let mut cells = tile.initial(plate.n);
     let mut next = cells.clone();
+    // ANCHOR: step
     for step in 1..=steps {
         for &(side, neighbour) in &neighbours {
             let there = side.opposite();
@@ -203,6 +204,7 @@ fn solve(rt: &Runtime, plate: &Plate, steps: usize) -> portolan::Result<Vec<f64>
         tile.advance(&cells, &mut next);
         std::mem::swap(&mut cells, &mut next);
     }
+    // ANCHOR_END: step
     mail.free()?;
     flags.free()?;
     Ok(cells)

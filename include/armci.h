@@ -92,6 +92,12 @@ int   ARMCI_Init_args(int *argc, char ***argv);
 int   ARMCI_Init_thread(int armci_requested);
 /* As above, collective over comm, whose ranks become the world group. (P) */
 int   ARMCI_Init_thread_comm(int armci_requested, MPI_Comm comm);
+/*
+ * As ARMCI_Init, collective over comm, whose ranks, in its order, become the world group;
+ * ranks outside do not call. While ARMCI runs, a communicator of other ranks is
+ * PORTOLAN_ERR_STATE; a null one is PORTOLAN_ERR_ARG. (P)
+ */
+int   ARMCI_Init_mpi_comm(MPI_Comm comm);
 /* Non-zero between the first ARMCI_Init and the last ARMCI_Finalize. (P) */
 int   ARMCI_Initialized(void);
 
@@ -155,6 +161,19 @@ void  ARMCI_Fence(int proc);
 /* The same for every rank. (P) */
 void  ARMCI_AllFence(void);
 
+/*
+ * Tell proc that the caller's operations on its memory so far are complete there. Never
+ * waits for proc. The result is how many notifications the caller has sent to proc, this
+ * one counted; below 0 on an error. (P)
+ */
+int   armci_notify(int proc);
+/*
+ * Wait until as many notifications of proc are here as this call was made for proc, this
+ * one counted; so each notification ends one wait, however early it came. *pval, unless
+ * NULL, gets that number; the result is how many have come; below 0 on an error. (P)
+ */
+int   armci_notify_wait(int proc, int *pval);
+
 /* ------------------------------------------------------ contiguous blocks */
 
 /* Copy size bytes from the caller to target, or from target to the caller. (P) */
@@ -165,8 +184,9 @@ int   ARMCI_Get(void *src, void *dst, int size, int target);
  * Item types of an accumulate, dst[i] += scale * src[i]. scale points to one
  * item of that type; NULL is PORTOLAN_ERR_ARG. Each item is updated atomically
  * with respect to other accumulates and to ARMCI_Rmw. The length of a block
- * must be a multiple of the item's size and dst aligned to the item's real
- * type, else PORTOLAN_ERR_TYPE.
+ * must be a multiple of the item's size, else PORTOLAN_ERR_TYPE. Neither src nor
+ * dst nor strides need be aligned to the item; an item that is not is atomic
+ * with respect to accumulates on the same address.
  */
 enum  ARMCI_Acc_e {
   ARMCI_ACC_INT,                    /* int */
@@ -216,6 +236,46 @@ int   ARMCI_PutS_flag(void *src_ptr, int src_stride_ar[/* stride_levels */],
  * read_strided scatters buf to the blocks at ptr. */
 void  armci_write_strided(void *ptr, int stride_levels, int stride_arr[], int count[], char *buf);
 void  armci_read_strided(void *ptr, int stride_levels, int stride_arr[], int count[], char *buf);
+
+/* The most stride_levels that a call takes. */
+#define ARMCI_MAX_STRIDE_LEVEL 8
+
+/*
+ * The segments of strided memory one by one, innermost first, local or not: only their
+ * places are computed. The structure belongs to the caller, who may copy it and need not
+ * destroy it; it is to be read only.
+ */
+typedef struct {
+  char *base_ptr;
+  int   stride_levels;
+  int   stride_arr[ARMCI_MAX_STRIDE_LEVEL];
+  int   seg_count[ARMCI_MAX_STRIDE_LEVEL + 1];
+  int   size;                       /* number of segments */
+  int   pos;                        /* of the current one, from 0; size behind the last */
+  int   itr[ARMCI_MAX_STRIDE_LEVEL];
+} stride_info_t;
+
+/* Begin at the first of the segments of seg_count[0] bytes each, repeated seg_count[i] times
+ * at distance stride_arr[i-1]. Bad arguments end the job. */
+void  armci_stride_info_init(stride_info_t *sinfo, void *base_ptr, int stride_levels,
+                             const int *stride_arr, const int *seg_count);
+void  armci_stride_info_destroy(stride_info_t *sinfo);
+/* Go to the next segment; where there is no current one any more the job ends. */
+void  armci_stride_info_next(stride_info_t *sinfo);
+/* 1 while there is a current segment, else 0; two spellings. */
+int   armci_stride_info_has_more(stride_info_t *sinfo);
+int   armci_stride_info_has_next(stride_info_t *sinfo);
+/* The place of the current segment, two spellings; its bytes; its distance in bytes from
+ * the first one. */
+void *armci_stride_info_seg_ptr(stride_info_t *sinfo);
+void *armci_stride_info_get(stride_info_t *sinfo);
+int   armci_stride_info_seg_size(stride_info_t *sinfo);
+int   armci_stride_info_seg_off(stride_info_t *sinfo);
+/* How many segments were visited; how many there are, three spellings. */
+int   armci_stride_info_pos(stride_info_t *sinfo);
+int   armci_stride_info_size(stride_info_t *sinfo);
+int   armci_stride_info_count(stride_info_t *sinfo);
+int   armci_stride_info_seg_count(stride_info_t *sinfo);
 
 /* ------------------------------------------------------ vectors of blocks */
 
@@ -396,6 +456,10 @@ void ARMCI_Group_set_default(ARMCI_Group *group);
 void ARMCI_Group_get_default(ARMCI_Group *group_out);
 void ARMCI_Group_get_world(ARMCI_Group *group_out);
 
+/* The group's communicator, for the program's own calls of MPI; MPI_COMM_NULL at ranks
+ * outside. */
+MPI_Comm armci_group_comm(ARMCI_Group *group);
+
 /* World rank of a member; -1 if group_rank is out of range. */
 int  ARMCI_Absolute_id(ARMCI_Group *group, int group_rank);
 
@@ -456,6 +520,7 @@ int    PARMCI_Init(void);
 int    PARMCI_Init_args(int *argc, char ***argv);
 int    PARMCI_Init_thread(int armci_requested);
 int    PARMCI_Init_thread_comm(int armci_requested, MPI_Comm comm);
+int    PARMCI_Init_mpi_comm(MPI_Comm comm);
 int    PARMCI_Initialized(void);
 int    PARMCI_Finalize(void);
 
@@ -531,6 +596,9 @@ int    PARMCI_Create_mutexes(int count);
 int    PARMCI_Destroy_mutexes(void);
 void   PARMCI_Lock(int mutex, int proc);
 void   PARMCI_Unlock(int mutex, int proc);
+
+int    parmci_notify(int proc);
+int    parmci_notify_wait(int proc, int *pval);
 
 void   parmci_msg_barrier(void);
 void   parmci_msg_group_barrier(ARMCI_Group *group);

@@ -91,6 +91,9 @@ enum {
 /* What LAPI_Qenv answers. ERROR_CHK, TIMEOUT, INTERRUPT_SET and ACK_THRESHOLD can be
  * set by LAPI_Senv. QUERY_SHM_TASKS fills QUERY_SHM_NUM_TASKS ints, QUERY_STATISTICS a
  * lapi_statistics_t. */
+#ifdef PORTOLAN_X10_HAS_LAPI_QUERIES    /* x10/x10lib.h, included before, has the same names */
+typedef x10_query_t lapi_query_t;
+#else
 typedef enum {
   TASK_ID = 0,
   NUM_TASKS = 1,
@@ -120,6 +123,7 @@ typedef enum {
   PRINT_STATISTICS = 25,
   LAST_QUERY = 26
 } lapi_query_t;
+#endif
 
 /* COMPARE_AND_SWAP takes two operands and answers whether it swapped. */
 typedef enum { FETCH_AND_ADD = 0, FETCH_AND_OR = 1, SWAP = 2, COMPARE_AND_SWAP = 3 } RMW_ops_t;

@@ -14,8 +14,9 @@
  *   "abs"                 no reduction: x becomes |x| on each rank
  *   "&&" "land", "||" "lor"   logical and, or: 1 or 0
  *   "&" "band", "|" "bor"     bitwise and, or; integers only
- * The leading characters decide, so trailing blanks do no harm. Results are the
- * same on all ranks.
+ * The leading characters decide, so what follows does no harm, and nothing behind the
+ * one that decides is read: the address of a single char '+' will do. Results are the same
+ * on all ranks.
  */
 #ifndef PORTOLAN_MESSAGE_H
 #define PORTOLAN_MESSAGE_H
@@ -39,6 +40,12 @@ enum armci_type_e { ARMCI_INT, ARMCI_LONG, ARMCI_LONG_LONG, ARMCI_FLOAT, ARMCI_D
 
 /* ----------------------------------------------------------------- basics */
 
+/* Start MPI unless it runs; the arguments are left alone and may be NULL. */
+void   armci_msg_init(int *argc, char ***argv);
+/* End MPI, and ARMCI where that still runs; nothing where MPI does not run. */
+void   armci_msg_finalize(void);
+
+/* Where MPI runs but ARMCI does not, the first two are those of MPI_COMM_WORLD. */
 int    armci_msg_me(void);          /* the caller's world rank */
 int    armci_msg_nproc(void);       /* number of ranks in the world group */
 void   armci_msg_abort(int code);   /* end the job; status as for ARMCI_Error */

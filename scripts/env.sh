@@ -190,6 +190,18 @@ complete_mpi() {
   use_mpi "$1"
 }
 
+# MPICH before 4.2 hangs in MPI_Finalize between hosts at times: tests/mpi-bugs/finalize_hang.c.
+# Prints the library to preload against it, where this MPI needs one.
+finalize_shim() {
+  [[ $MPI == mpich && -z ${PORTOLAN_MPI_AS_IT_IS:-} && $("$MPIEXEC" --version) =~ Version:\ +4\.[01]\. ]] || return 0
+  local source=$ROOT/tests/mpi-bugs/finalize_shim.c shim=$CARGO_TARGET_DIR/finalize_shim.so
+  if [[ ! $shim -nt $source ]]; then
+    mkdir -p "${shim%/*}"
+    cc -O1 -shared -fPIC "$source" -o "$shim.$$" -ldl && mv "$shim.$$" "$shim"
+  fi
+  echo "$shim"
+}
+
 # Makes LAUNCH start so many ranks on each host of the cluster that this runs in.
 use_hosts() { # ranks on host1, on host2 ...
   local list=() k=0 count
@@ -209,15 +221,10 @@ use_hosts() { # ranks on host1, on host2 ...
     elif [[ $version =~ Version:\ +5\. && -z ${MPIR_CVAR_CH4_NETMOD:-} ]]; then
       # MPICH 5 on UCX loses messages over TCP: tests/mpi-bugs/test_unexpected.c.
       LAUNCH+=(-genv MPIR_CVAR_CH4_NETMOD ofi)
-    elif [[ $version =~ Version:\ +4\.[01]\. ]]; then
-      # MPICH before 4.2 hangs in MPI_Finalize at times: tests/mpi-bugs/finalize_hang.c.
-      local source=$ROOT/tests/mpi-bugs/finalize_shim.c shim=$CARGO_TARGET_DIR/finalize_shim.so
-      if [[ ! $shim -nt $source ]]; then
-        mkdir -p "${shim%/*}"
-        cc -O1 -shared -fPIC "$source" -o "$shim.$$" -ldl && mv "$shim.$$" "$shim"
-      fi
-      LAUNCH+=(-genv LD_PRELOAD "$shim")
     fi
+    local shim
+    shim=$(finalize_shim)
+    if [[ -n $shim ]]; then LAUNCH+=(-genv LD_PRELOAD "$shim"); fi
     return
   fi
   # Each host has a directory for sessions of its own under this name.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: scripts/regress.sh [--mpi mpich|openmpi|all|wheels|every] [--hosts 1,2,3] [--quick | --full]
-#                           [--suite programs,ranks,network,mpi] [--case NAME] [--list] [--installed]
+#                           [--suite programs,ranks,network,mpi,slurm] [--case NAME] [--list] [--installed]
 #
 # The regression suite: every test on several ranks, the C, Fortran and Global Arrays
 # programs of all interfaces, on one, two and three hosts with 1 to 4 ranks, unevenly
@@ -13,6 +13,7 @@
 #   ranks     the tests on several ranks (tests/ranks)
 #   network   late, lossy, slow and cut links between two hosts (scripts/network.sh)
 #   mpi       the faults of the MPIs that are known (tests/mpi-bugs): still there, or gone?
+#   slurm     jobs under Slurm, by mpiexec and by srun (scripts/slurm.sh), with Debian's MPIs
 #
 # The whole product is some nine thousand launches of programs alone. --full, an hour on
 # two cores, takes of it a selection in which each program meets every spread of ranks,
@@ -55,12 +56,12 @@ done
 [[ $hosts =~ ^[1-3](,[1-3])*$ ]] || die "--hosts wants numbers from 1 to 3 as in 1,2,3"
 if [[ -z $suites ]]; then
   suites=programs,ranks
-  if [[ $level == full || -n $case ]]; then suites=programs,ranks,network,mpi; fi
+  if [[ $level == full || -n $case ]]; then suites=programs,ranks,network,mpi,slurm; fi
 fi
-[[ $suites =~ ^(programs|ranks|network|mpi)(,(programs|ranks|network|mpi))*$ ]] || die "unknown suite in '$suites', see --help"
+[[ $suites =~ ^(programs|ranks|network|mpi|slurm)(,(programs|ranks|network|mpi|slurm))*$ ]] || die "unknown suite in '$suites', see --help"
 
 # A whole name begins with the MPI and the suite.
-if [[ $case =~ ^([a-z]+(-wheel)?)\ (programs|ranks|network|mpi)\ (.*)$ ]]; then
+if [[ $case =~ ^([a-z]+(-wheel)?)\ (programs|ranks|network|mpi|slurm)\ (.*)$ ]]; then
   mpi=${BASH_REMATCH[1]} suites=${BASH_REMATCH[3]} case=${BASH_REMATCH[4]} level=full
 fi
 case $mpi in
@@ -145,6 +146,10 @@ run_mpi() {
   fi
   if wants mpi && ((${#in_cluster[@]})); then
     suite mpi scripts/mpi-bugs.sh --mpi "$MPI_NAME" ${case:+"$case"}
+  fi
+  # As a whole: it takes half a minute. Debian's packages are for Debian's MPIs.
+  if wants slurm && ((${#in_cluster[@]})) && [[ $MPI_NAME == "$MPI" && ( -z $case || $case == slurm/* ) ]]; then
+    suite slurm scripts/slurm.sh --mpi "$MPI_NAME"
   fi
 }
 

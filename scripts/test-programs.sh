@@ -434,11 +434,12 @@ run_terminated() { # program
 
 COMPOSE=(cp_patterns cp_random cp_store cp_errors)
 ALL=(abi symbols cxx contiguous strided vector accumulate rmw values flags handles mutexes memory
-  groups messages reductions domains lifecycle peer_faults errors interpose "${COMPOSE[@]}")
+  groups messages reductions domains notify stride_info part lifecycle peer_faults errors interpose "${COMPOSE[@]}")
 MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes memory groups
-  peer_faults errors)
+  notify part peer_faults errors)
 X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggregate x10_lock
-  x10_environment x10_lifecycle x10_library x10_symbols x10_cxx)
+  x10_environment x10_lifecycle x10_library x10_symbols x10_cxx x10_names x10_then_lapi lapi_then_x10
+  x10_then_lapi_cxx lapi_then_x10_cxx)
 LAPI=(lapi_abi lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid
   lapi_environment lapi_interpose lapi_cxx)
 LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid lapi_environment)
@@ -523,7 +524,7 @@ plan_all() {
   for p in "${GA_SOME[@]}"; do
     one_of "ga/$p" '2 path=message' '2 path=rma' '4 node-size=2'
   done
-  for p in alone before after; do plan pass c/lifecycle 2 '' "$p"; done
+  for p in alone before after messages; do plan pass c/lifecycle 2 '' "$p"; done
   plan pass c/memory 2 '' 2500
   plan pass c/traffic 2 node-size=1
   for p in io_forwarding io_forwarding.c; do

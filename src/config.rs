@@ -111,6 +111,8 @@ pub struct Config {
     pub compose_dir: String,
     /// `PORTOLAN_RAISE_THREAD_LEVEL`
     pub raise_thread_level: bool,
+    /// `PORTOLAN_LAUNCHER_CHECK`
+    pub launcher_check: bool,
     /// `PORTOLAN_WATCHDOG`; zero is off.
     pub watchdog: Duration,
     /// `PORTOLAN_RPC_CHECKSUM`
@@ -360,6 +362,16 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_LAUNCHER_CHECK",
+        alias: None,
+        default: "1",
+        meaning: "an error at start where a launcher (srun, or the other MPI's mpiexec) started several processes that MPI takes for jobs of one rank each; 0 lets them run, for jobs that are meant so",
+        set: |c, v| {
+            c.launcher_check = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_WATCHDOG",
         alias: None,
         default: "600",
@@ -436,6 +448,7 @@ impl Default for Config {
             route_ranks: 0,
             compose_dir: String::new(),
             raise_thread_level: true,
+            launcher_check: true,
             watchdog: Duration::ZERO,
             rpc_checksum: String::new(),
             watchdog_abort: Duration::ZERO,

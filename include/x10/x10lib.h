@@ -121,6 +121,17 @@ typedef enum {
   X10_QUERY_SHM_TASKS = 23,         /* ret_val: an array that takes the numbers of these */
   X10_QUERY_STATISTICS = 24,        /* ret_val: an x10_statistics_t, cast to int * */
   X10_PRINT_STATISTICS = 25,        /* prints them; ret_val may be NULL */
+  X10_QUERY_SHM_STATISTICS = 26,    /* an error, as the next one: X10Lib counts all transfers */
+  X10_QUERY_LOCAL_SEND_STATISTICS = 27, /* together */
+  X10_BULK_XFER = 28,               /* bulk transfers by RDMA: 0, there are none, */
+  X10_BULK_MIN_MSG_SIZE = 29,       /* however long: INT_MAX */
+  X10_RDMA_REMOTE_RCXT_AVAIL = 30,  /* and so no contexts and no queue pairs: 0 */
+  X10_RDMA_REMOTE_RCXT_TOTAL = 31,
+  X10_RC_MAX_QP = 32,
+  X10_RC_QP_IN_USE = 33,
+  X10_RC_QP_USE_LRU = 34,
+  X10_RC_QP_USE_LMC = 35,
+  X10_RC_QP_INIT_SETUP = 36,
   /* X10Lib's own. */
   X10_PLACE_ID = 100,               /* this place */
   X10_NUM_PLACES = 101,             /* number of places */
@@ -134,6 +145,50 @@ typedef enum {
                                        aggregated before. At first what the environment's
                                        X10_MAX_AGG_SIZE says. Items with many arguments
                                        go earlier, as many as a message holds */
+#ifndef LAPI_H
+  ,
+  /* LAPI's own names. Where lapi.h is included too, before or behind this header, they are
+   * lapi_query_t's; x10_getenv and x10_setenv take them as well. */
+  TASK_ID = X10_TASK_ID,
+  NUM_TASKS = X10_NUM_TASKS,
+  MAX_UHDR_SZ = X10_MAX_UHDR_SZ,
+  MAX_DATA_SZ = X10_MAX_DATA_SZ,
+  ERROR_CHK = X10_ERROR_CHK,
+  TIMEOUT = X10_TIMEOUT,
+  MIN_TIMEOUT = X10_MIN_TIMEOUT,
+  MAX_TIMEOUT = X10_MAX_TIMEOUT,
+  INTERRUPT_SET = X10_INTERRUPT_SET,
+  MAX_PORTS = X10_MAX_PORTS,
+  MAX_PKT_SZ = X10_MAX_PKT_SZ,
+  NUM_REX_BUFS = X10_NUM_REX_BUFS,
+  REX_BUF_SZ = X10_REX_BUF_SZ,
+  LOC_ADDRTBL_SZ = X10_LOC_ADDRTBL_SZ,
+  EPOCH_NUM = X10_EPOCH_NUM,
+  USE_THRESH = X10_USE_THRESH,
+  RCV_FIFO_SIZE = X10_RCV_FIFO_SIZE,
+  MAX_ATOM_SIZE = X10_MAX_ATOM_SIZE,
+  BUF_CP_SIZE = X10_BUF_CP_SIZE,
+  MAX_PKTS_OUT = X10_MAX_PKTS_OUT,
+  ACK_THRESHOLD = X10_ACK_THRESHOLD,
+  QUERY_SHM_ENABLED = X10_QUERY_SHM_ENABLED,
+  QUERY_SHM_NUM_TASKS = X10_QUERY_SHM_NUM_TASKS,
+  QUERY_SHM_TASKS = X10_QUERY_SHM_TASKS,
+  QUERY_STATISTICS = X10_QUERY_STATISTICS,
+  PRINT_STATISTICS = X10_PRINT_STATISTICS,
+  QUERY_SHM_STATISTICS = X10_QUERY_SHM_STATISTICS,
+  QUERY_LOCAL_SEND_STATISTICS = X10_QUERY_LOCAL_SEND_STATISTICS,
+  BULK_XFER = X10_BULK_XFER,
+  BULK_MIN_MSG_SIZE = X10_BULK_MIN_MSG_SIZE,
+  RDMA_REMOTE_RCXT_AVAIL = X10_RDMA_REMOTE_RCXT_AVAIL,
+  RDMA_REMOTE_RCXT_TOTAL = X10_RDMA_REMOTE_RCXT_TOTAL,
+  RC_MAX_QP = X10_RC_MAX_QP,
+  RC_QP_IN_USE = X10_RC_QP_IN_USE,
+  RC_QP_USE_LRU = X10_RC_QP_USE_LRU,
+  RC_QP_USE_LMC = X10_RC_QP_USE_LMC,
+  RC_QP_INIT_SETUP = X10_RC_QP_INIT_SETUP,
+  LAST_QUERY = 37
+#define PORTOLAN_X10_HAS_LAPI_QUERIES
+#endif
 } x10_query_t;
 
 /* Counted at this place since x10_init. */
@@ -298,8 +353,8 @@ int x10_addr_init(void *my_addr, void *addr_tab[]);
 
 /* ---------------------------------------------------------------- environment */
 
-int x10_getenv(x10_query_t query, int *ret_val);
-int x10_setenv(x10_query_t query, int set_val);
+int x10_getenv(int query, int *ret_val);    /* query: an x10_query_t, or a query of LAPI */
+int x10_setenv(int query, int set_val);
 
 /* --------------------------------------------------------------------- asyncs */
 
@@ -558,8 +613,8 @@ inline int Lock() { return x10_lock(); }
 inline int Unlock() { return x10_unlock(); }
 inline int Register(void *addr, int addr_hndl) { return x10_register(addr, addr_hndl); }
 inline int AddrInit(void *my_addr, void *addr_tab[]) { return x10_addr_init(my_addr, addr_tab); }
-inline int Getenv(x10_query_t query, int *ret_val) { return x10_getenv(query, ret_val); }
-inline int Setenv(x10_query_t query, int set_val) { return x10_setenv(query, set_val); }
+inline int Getenv(int query, int *ret_val) { return x10_getenv(query, ret_val); }
+inline int Setenv(int query, int set_val) { return x10_setenv(query, set_val); }
 
 /*
  * T is a struct with void operator()(async_arg_t *args, int n); at dest a T is made

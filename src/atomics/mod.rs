@@ -10,8 +10,12 @@
 //! * *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on
 //!   the slab's window, also on a node.
 //!
-//! A rank holds at most one stripe at a time and never waits for anything else
-//! while it does.
+//! Elements of an accumulate that are not aligned are in the native domain of every slab,
+//! since MPI promises nothing for them: they are atomic against every accumulate on the same
+//! address, and in a native slab also against those that overlap them in part.
+//!
+//! A rank holds one stripe at a time, or two neighbours for an element that lies in both,
+//! and never waits for anything else while it does.
 
 pub mod mutex;
 pub mod notify;

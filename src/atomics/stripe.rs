@@ -3,8 +3,12 @@
 //! A slice begins with [`STRIPES`] spin locks, one a cache line. A byte at
 //! offset `o` belongs to the stripe of its [`SPAN`]-byte part of the slice. An
 //! operation on a longer extent takes the stripes one after the other, so that
-//! each element is combined atomically, as the interfaces ask, and no two locks
-//! are ever held together.
+//! each element is combined atomically, as the interfaces ask.
+//!
+//! **Invariant.** Whoever changes a byte holds its stripe, so that also elements that
+//! overlap in part, or are not aligned, are combined one after the other. An element that
+//! lies in two stripes is the one case in which two are held: the one with the lower number
+//! is taken first, and no other is held then, so that nobody waits in a circle.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,6 +26,12 @@ const _: () = assert!(STRIPES * LINE <= crate::memory::slab::HEADER);
 #[inline]
 pub fn of(offset: usize) -> usize {
     (offset / SPAN) % STRIPES
+}
+
+/// Whether `bytes` bytes at `offset` lie in one stripe.
+#[inline]
+pub fn holds(offset: usize, bytes: usize) -> bool {
+    offset % SPAN + bytes <= SPAN
 }
 
 /// A held stripe; released on drop.
@@ -44,6 +54,17 @@ pub unsafe fn take(slice: *mut u8, stripe: usize) -> Held {
         contended(lock);
     }
     Held { lock }
+}
+
+/// Takes the stripe that `offset` lies in and the next one. The caller holds none.
+///
+/// # Safety
+/// As for [`take`].
+#[cold]
+pub unsafe fn take_two(slice: *mut u8, offset: usize) -> [Held; 2] {
+    let (a, b) = (of(offset), of(offset + SPAN));
+    // SAFETY: passed on from the caller.
+    unsafe { [take(slice, a.min(b)), take(slice, a.max(b))] }
 }
 
 #[cold]
@@ -102,5 +123,34 @@ mod tests {
         });
         assert_eq!(total, 60_000);
         assert_eq!(of(SPAN * STRIPES + 1), 0);
+    }
+
+    #[test]
+    fn neighbours_are_taken_in_order() {
+        #[repr(align(64))]
+        struct Slice([u8; 4096]);
+        let mut slice = Box::new(Slice([0; 4096]));
+        let base = slice.0.as_mut_ptr() as usize;
+        assert!(holds(SPAN - 8, 8) && !holds(SPAN - 7, 8));
+        let mut total = 0u64;
+        let shared = &raw mut total as usize;
+        std::thread::scope(|scope| {
+            // 62 and 63, 63 and 0, 0 and 1: in a circle, were they taken as they lie.
+            for stripe in [62, 63, 64] {
+                scope.spawn(move || {
+                    for _ in 0..20_000 {
+                        // SAFETY: `slice` and `total` outlive the scope; the number is
+                        // changed under stripe 63 or 0, by those who hold both as well.
+                        unsafe {
+                            let _both = take_two(base as *mut u8, stripe * SPAN);
+                            if stripe == 63 {
+                                *(shared as *mut u64) += 1;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(total, 20_000);
     }
 }

@@ -22,7 +22,7 @@ static USERS: Mutex<Users> = Mutex::new(Users { count: 0, ours: false });
 /// An interface begins to use the engine. Collective.
 ///
 /// # Errors
-/// As for [`Engine::start`].
+/// As for [`Engine::start`]; `State` where the engine runs over other ranks than `comm`'s.
 ///
 /// # Safety
 /// `comm`, where given, must be a live communicator.
@@ -32,8 +32,14 @@ pub unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine> {
         // SAFETY: passed on from the caller.
         unsafe { Engine::start(comm) }?;
         *users = Users { count: 0, ours: true };
-    } else if users.count == 0 {
-        users.ours = false;
+    } else {
+        if let Some(comm) = comm {
+            // SAFETY: passed on from the caller.
+            unsafe { runtime::current()?.check_same(comm) }?;
+        }
+        if users.count == 0 {
+            users.ours = false;
+        }
     }
     users.count += 1;
     runtime::current()

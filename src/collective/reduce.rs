@@ -33,24 +33,41 @@ pub enum Operator {
     And,
 }
 
+/// ARMCI's names of the operators; of two that begin alike, the longer one first.
+const NAMES: [(&[u8], Operator); 16] = [
+    (b"+", Operator::Sum),
+    (b"*", Operator::Product),
+    (b"min", Operator::Min),
+    (b"max", Operator::Max),
+    (b"absmin", Operator::AbsMin),
+    (b"absmax", Operator::AbsMax),
+    (b"abs", Operator::Abs),
+    (b"or", Operator::Or),
+    (b"&&", Operator::LogicalAnd),
+    (b"land", Operator::LogicalAnd),
+    (b"||", Operator::LogicalOr),
+    (b"lor", Operator::LogicalOr),
+    (b"&", Operator::And),
+    (b"band", Operator::And),
+    (b"|", Operator::Or),
+    (b"bor", Operator::Or),
+];
+
 impl Operator {
-    /// The operator that ARMCI names so: `+ * min max absmin absmax abs or`, and
-    /// `&& land || lor & band | bor`.
+    /// The operator whose ARMCI name begins a text: `+ * min max absmin absmax abs or`,
+    /// and `&& land || lor & band | bor`. `at(i)` gives character `i`.
+    ///
+    /// As in ARMCI the leading characters decide, and the text need not end behind
+    /// them: programs pass the address of a single character. So `at` is called in
+    /// order, and never for a character behind the one that decides.
+    pub fn from_prefix(at: impl Fn(usize) -> u8) -> Option<Operator> {
+        let begins = |name: &[u8]| name.iter().enumerate().all(|(i, &c)| at(i) == c);
+        NAMES.iter().find(|(name, _)| begins(name)).map(|&(_, operator)| operator)
+    }
+
+    /// [`Operator::from_prefix`] of a text whose length is known.
     pub fn from_name(name: &str) -> Option<Operator> {
-        Some(match name {
-            "+" => Operator::Sum,
-            "*" => Operator::Product,
-            "min" => Operator::Min,
-            "max" => Operator::Max,
-            "absmin" => Operator::AbsMin,
-            "absmax" => Operator::AbsMax,
-            "abs" => Operator::Abs,
-            "or" | "|" | "bor" => Operator::Or,
-            "&&" | "land" => Operator::LogicalAnd,
-            "||" | "lor" => Operator::LogicalOr,
-            "&" | "band" => Operator::And,
-            _ => return None,
-        })
+        Operator::from_prefix(|i| name.as_bytes().get(i).copied().unwrap_or(0))
     }
 }
 
@@ -250,5 +267,26 @@ mod tests {
         assert_eq!(6.5f32.combine(0.0, Operator::LogicalOr), 1.0);
         assert_eq!(Operator::from_name("absmax"), Some(Operator::AbsMax));
         assert_eq!(Operator::from_name("avg"), None);
+    }
+
+    #[test]
+    fn operators_are_told_by_their_first_characters() {
+        for (name, operator) in NAMES {
+            let furthest = std::cell::Cell::new(0);
+            let found = Operator::from_prefix(|i| {
+                furthest.set(furthest.get().max(i));
+                name.get(i).copied().unwrap_or(b'!')
+            });
+            assert_eq!(found, Some(operator));
+            // Whether "&" is "&&" and "abs" is "absmax", only the next one tells.
+            let longer = matches!(name, b"&" | b"|" | b"abs");
+            assert_eq!(furthest.get(), name.len() - usize::from(!longer), "{name:?}");
+        }
+        assert_eq!(Operator::from_name("maximum"), Some(Operator::Max));
+        assert_eq!(Operator::from_name("absolute"), Some(Operator::Abs));
+        assert_eq!(Operator::from_name("or "), Some(Operator::Or));
+        for none in ["", "m", "mi", "ab", "o", "la", " +"] {
+            assert_eq!(Operator::from_name(none), None, "{none}");
+        }
     }
 }

@@ -68,6 +68,42 @@ impl Comm {
         Ok(size as usize)
     }
 
+    /// The caller's rank in a communicator of the host program, and its size.
+    ///
+    /// # Safety
+    /// `comm` must be live.
+    pub unsafe fn place_in(comm: CommHandle) -> Result<(usize, usize)> {
+        let mut rank = 0;
+        // SAFETY: the caller vouches for `comm`.
+        check(unsafe { ffi::MPI_Comm_rank(comm, &mut rank) }, "MPI_Comm_rank")?;
+        // SAFETY: as above.
+        Ok((rank as usize, unsafe { Comm::size_of(comm) }?))
+    }
+
+    /// Whether two communicators have the same ranks in the same order. Local.
+    ///
+    /// # Safety
+    /// `other` must be a live communicator.
+    pub unsafe fn has_ranks_of(&self, other: CommHandle) -> Result<bool> {
+        // SAFETY: the caller vouches for `other`.
+        let (size, theirs) = unsafe { (Comm::size_of(other)?, self.ranks_in(other)?) };
+        if self.size != size {
+            return Ok(false);
+        }
+        Ok(theirs.iter().enumerate().all(|(mine, theirs)| *theirs == Some(mine)))
+    }
+
+    /// Whether a communicator of the host program is one between two groups.
+    ///
+    /// # Safety
+    /// `comm` must be live.
+    pub unsafe fn is_inter(comm: CommHandle) -> Result<bool> {
+        let mut inter = 0;
+        // SAFETY: the caller vouches for `comm`.
+        check(unsafe { ffi::MPI_Comm_test_inter(comm, &mut inter) }, "MPI_Comm_test_inter")?;
+        Ok(inter != 0)
+    }
+
     /// `MPI_COMM_NULL`.
     pub fn null_handle() -> CommHandle {
         // SAFETY: the shim returns a constant.

@@ -5,7 +5,7 @@
 //! `MPI_Finalize` before it finalises us, a delete callback on `MPI_COMM_SELF`
 //! runs first and closes the engine while MPI still works.
 
-use super::{Flavour, check};
+use super::{Flavour, check, launcher};
 use crate::error::{Result, fail};
 use mpi::ffi;
 use std::io::Write;
@@ -77,11 +77,13 @@ pub fn is_running() -> bool {
     init != 0 && fini == 0
 }
 
-/// Initialises MPI at the highest thread level, or adopts the running one.
+/// Initialises MPI at the highest thread level, or adopts the running one. With
+/// `check_launcher`, a launcher that MPI does not speak to is an error.
 ///
 /// # Errors
-/// `State` where MPI was finalised or is not the MPI this crate was built for.
-pub fn start() -> Result<Started> {
+/// `State` where MPI was finalised or is not the MPI this crate was built for, or where
+/// the launcher is another's.
+pub fn start(check_launcher: bool) -> Result<Started> {
     guard_library()?;
     let (mut init, mut fini) = (0, 0);
     // SAFETY: both calls are legal at any time.
@@ -112,7 +114,9 @@ pub fn start() -> Result<Started> {
         check(unsafe { ffi::MPI_Query_thread(&mut provided) }, "MPI_Query_thread")?;
     }
     let started = Started { ours, level: ThreadLevel::from_raw(provided) };
-    guard_launcher()?;
+    if check_launcher {
+        guard_launcher()?;
+    }
     Ok(started)
 }
 
@@ -190,34 +194,16 @@ fn guard_library() -> Result<()> {
     Ok(())
 }
 
-/// A program of one MPI under the other's `mpiexec` becomes N jobs of one rank.
+/// Refuses to be one of several jobs of one rank where one job of several was meant.
 fn guard_launcher() -> Result<()> {
     let mut size = 0;
     // SAFETY: MPI is running.
     check(unsafe { ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) }, "MPI_Comm_size")?;
-    let number = |name| std::env::var(name).ok().and_then(|v: String| v.parse::<i64>().ok());
-    if size != 1 {
-        return Ok(());
-    }
-    let (variable, launcher) = match Flavour::built() {
-        Flavour::Mpich => ("OMPI_COMM_WORLD_SIZE", "Open MPI"),
-        Flavour::OpenMpi => ("PMI_SIZE", "MPICH"),
-        Flavour::Other => return Ok(()),
-    };
-    // A rank of ours that itself starts a program leaves its own launcher's
-    // variables behind; only the other launcher's alone are a proof.
-    let own = match Flavour::built() {
-        Flavour::Mpich => number("PMI_SIZE"),
-        _ => number("OMPI_COMM_WORLD_SIZE"),
-    };
-    if let (Some(n), None) = (number(variable).filter(|&n| n > 1), own) {
-        fail!(
-            State,
-            "a program for {} was started by the mpiexec of {launcher}, which made {n} jobs of \
-             one rank; start it with the mpiexec of {}",
-            Flavour::built().name(),
-            Flavour::built().name()
-        );
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<i64>().ok());
+    if size == 1
+        && let Some(why) = launcher::stray(Flavour::built(), number)
+    {
+        fail!(State, "{why}");
     }
     Ok(())
 }

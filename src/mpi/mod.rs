@@ -11,6 +11,7 @@
 //!   requests polled together.
 //! * [`Window`] is an RMA window in a permanent shared lock.
 //! * [`DerivedType`] describes strided and scattered memory.
+//! * `launcher` finds out whether a launcher of another kind started the ranks.
 //! * `interpose` holds the `MPI_Init` that raises the thread level.
 //! * [`leave`] sees to it that a process does not leave the others waiting.
 //!
@@ -24,6 +25,7 @@ mod datatype;
 pub mod dynamic;
 pub mod init;
 mod interpose;
+mod launcher;
 pub mod leave;
 pub mod p2p;
 mod request;

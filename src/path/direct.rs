@@ -43,7 +43,9 @@ pub unsafe fn accumulate_row(
 ) {
     // SAFETY: passed on from the caller.
     unsafe {
-        if let (8, Scale::Double(scale)) = (bytes, scale) {
+        if let (8, Scale::Double(scale)) = (bytes, scale)
+            && stripe::holds(offset, 8)
+        {
             let _held = stripe::take(slice, stripe::of(offset));
             kernel::accumulate_one(local.cast(), slice.add(offset).cast(), scale);
         } else {
@@ -53,7 +55,8 @@ pub unsafe fn accumulate_row(
 }
 
 /// Accumulates one row, taking the stripes that it lies in one after the other;
-/// `held` is the stripe held from the row before, if any.
+/// `held` is the stripe held from the row before, if any. For an element that lies in two
+/// stripes, as one that is not aligned may, both are held.
 #[inline]
 unsafe fn row(
     slice: *mut u8,
@@ -66,18 +69,27 @@ unsafe fn row(
     let element = scale.element();
     let end = at + bytes;
     while at < end {
-        let mine = stripe::of(at);
-        if held.as_ref().is_none_or(|(s, _)| *s != mine) {
-            *held = None; // never two at a time
-            // SAFETY: the caller vouches for the slice.
-            *held = Some((mine, unsafe { stripe::take(slice, mine) }));
+        let room = stripe::SPAN - at % stripe::SPAN;
+        // To the end of the stripe, in whole elements.
+        let mut n = (room - room % element).min(end - at);
+        if n == 0 {
+            n = element;
+            *held = None;
+            // SAFETY: the caller vouches for the slice and both extents.
+            unsafe {
+                let _both = stripe::take_two(slice, at);
+                kernel::accumulate(source, slice.add(at), n, scale);
+            }
+        } else {
+            let mine = stripe::of(at);
+            if held.as_ref().is_none_or(|(s, _)| *s != mine) {
+                *held = None; // that of the row before
+                // SAFETY: the caller vouches for the slice.
+                *held = Some((mine, unsafe { stripe::take(slice, mine) }));
+            }
+            // SAFETY: the caller vouches for both extents.
+            unsafe { kernel::accumulate(source, slice.add(at), n, scale) };
         }
-        // To the end of the stripe, in whole elements: one that crosses belongs
-        // to the stripe of its first byte.
-        let room = (at / stripe::SPAN + 1) * stripe::SPAN - at;
-        let n = room.next_multiple_of(element).min(end - at);
-        // SAFETY: the caller vouches for both extents.
-        unsafe { kernel::accumulate(source, slice.add(at), n, scale) };
         at += n;
         source = source.wrapping_add(n);
     }

@@ -10,7 +10,8 @@
 //! where there is one, else by message. Which slabs are mapped and windowed follows
 //! `PORTOLAN_PATH` ([`crate::memory::slab::Policy`]). Atomic operations go where
 //! the slab's atomicity domain says, so that all ranks use one mechanism:
-//! direct or message in the native domain, the window in MPI's.
+//! direct or message in the native domain, the window in MPI's. An accumulate on elements
+//! that are not aligned goes direct or by message in either.
 //!
 //! **Order** (invariant 1). Direct operations are done when they return.
 //! Messages to one target are handled in order. Window operations that overlap
@@ -61,12 +62,20 @@ pub fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
     }
 }
 
-/// The path of accumulates and read-modify-writes.
+/// The path of read-modify-writes, and of accumulates on aligned elements.
 #[inline]
 pub fn for_atomics(slab: &Slab, slice: *mut u8) -> Path {
+    for_accumulate(slab, slice, true)
+}
+
+/// The path of accumulates. Elements that are not aligned are no business of MPI's, whose
+/// accumulates may use instructions that fault on them or are not atomic: they are in the
+/// native domain of every slab (see [`crate::atomics`]).
+#[inline]
+pub fn for_accumulate(slab: &Slab, slice: *mut u8, aligned: bool) -> Path {
     match slab.domain() {
-        Domain::Mpi => Path::Rma,
-        Domain::Native if !slice.is_null() => Path::Direct,
-        Domain::Native => Path::Message,
+        Domain::Mpi if aligned => Path::Rma,
+        _ if !slice.is_null() => Path::Direct,
+        _ => Path::Message,
     }
 }

@@ -33,13 +33,28 @@ fn start_log(config: &Config) {
     let _ = env_logger::Builder::new().parse_filters(filter).format_timestamp(None).try_init();
 }
 
+/// Refuses what no engine can run over.
+///
+/// # Safety
+/// `comm` must be live, or null.
+unsafe fn check_comm(comm: CommHandle) -> Result<()> {
+    if comm == Comm::null_handle() {
+        fail!(Argument, "the communicator is MPI_COMM_NULL");
+    }
+    // SAFETY: the caller vouches for a communicator that is not null.
+    if unsafe { Comm::is_inter(comm) }? {
+        fail!(Argument, "the communicator joins two groups; one of a single group is needed");
+    }
+    Ok(())
+}
+
 impl Engine {
     /// Starts the engine over all ranks of `comm` (`None`: of the job).
     /// Collective.
     ///
     /// # Errors
     /// `State` where it runs already or MPI is not usable, `Argument` for a bad
-    /// variable.
+    /// variable, and for a communicator that is null or joins two groups.
     ///
     /// # Safety
     /// `comm`, where given, must be a live communicator.
@@ -51,10 +66,13 @@ impl Engine {
         let config = Config::from_env()?;
         start_log(&config);
         watchdog::configure(&config);
-        let started = init::start()?;
-        let watchdog = Watchdog::start(&config);
+        let started = init::start(config.launcher_check)?;
+        let comm = comm.unwrap_or_else(Comm::world_handle);
         // SAFETY: MPI runs, and the caller vouches for `comm`.
-        let world = unsafe { Comm::dup_of(comm.unwrap_or_else(Comm::world_handle)) }?;
+        unsafe { check_comm(comm) }?;
+        let watchdog = Watchdog::start(&config);
+        // SAFETY: as above.
+        let world = unsafe { Comm::dup_of(comm) }?;
         WORLD_RANK.store(world.rank() + 1, Ordering::Relaxed);
         let engine = Arc::new(Engine::build(config, started, world)?);
         engine.start_thread()?;
@@ -64,6 +82,30 @@ impl Engine {
         CURRENT.store(Arc::as_ptr(&engine).cast_mut(), Ordering::Release);
         *owner = Some(engine.clone());
         Ok(engine)
+    }
+
+    /// Whether the engine runs over the ranks of `comm`, in their order. Local.
+    ///
+    /// # Errors
+    /// `Argument` for no communicator of one group, `State` for other ranks.
+    ///
+    /// # Safety
+    /// `comm` must be a live communicator, or null.
+    pub unsafe fn check_same(&self, comm: CommHandle) -> Result<()> {
+        // SAFETY: the caller vouches for `comm`.
+        let same = unsafe {
+            check_comm(comm)?;
+            self.world.comm()?.has_ranks_of(comm)?
+        };
+        if !same {
+            fail!(
+                State,
+                "the runtime runs already, over {} ranks that are not those of this communicator \
+                 in this order; end it first, or start it over that communicator",
+                self.size()
+            );
+        }
+        Ok(())
     }
 
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {

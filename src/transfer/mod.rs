@@ -16,6 +16,7 @@ pub use handle::{Aggregate, Handle};
 
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
+use crate::memory::slab::{Domain, Slab};
 use crate::path::kernel::{self, Scale};
 use crate::path::rma::Completion;
 use crate::path::{self, Path, direct, rma};
@@ -52,21 +53,33 @@ fn check_local(local: *const u8) -> Result<()> {
     Ok(())
 }
 
-/// An accumulate's target must consist of whole, aligned elements.
-fn check_elements(scale: Scale, remote: usize, shape: &Shape) -> Result<()> {
-    let (element, align) = (scale.element(), scale.alignment());
-    if !shape.block().is_multiple_of(element) {
-        fail!(
-            Type,
-            "{} contiguous bytes are no whole number of {element}-byte elements",
-            shape.block()
-        );
-    }
-    let aligned = |stride: isize| stride.unsigned_abs().is_multiple_of(align);
-    if !remote.is_multiple_of(align) || !shape.dims().iter().all(|d| aligned(d.remote)) {
-        fail!(Type, "elements at {remote:#x} and its strides are not aligned to {align} bytes");
+/// An accumulate's blocks must consist of whole elements.
+fn check_elements(scale: Scale, block: usize) -> Result<()> {
+    let element = scale.element();
+    if !block.is_multiple_of(element) {
+        fail!(Type, "{block} contiguous bytes are no whole number of {element}-byte elements");
     }
     Ok(())
+}
+
+/// The path of a transfer of contiguous bytes, or of one all of whose rows are aligned alike.
+#[inline]
+fn path_of(kind: Kind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
+    match kind {
+        Kind::Put | Kind::Get => path::for_transfer(slab, slice),
+        Kind::Accumulate(scale) => {
+            path::for_accumulate(slab, slice, remote.is_multiple_of(scale.alignment()))
+        }
+    }
+}
+
+/// Whether an accumulate's rows are aligned differently, so that in MPI's domain they take
+/// different paths.
+fn differs_by_row(kind: Kind, shape: &Shape) -> bool {
+    let Kind::Accumulate(scale) = kind else {
+        return false;
+    };
+    shape.dims().iter().any(|d| !d.remote.unsigned_abs().is_multiple_of(scale.alignment()))
 }
 
 impl Engine {
@@ -159,11 +172,10 @@ impl Engine {
     ) -> Result<()> {
         self.check_rank(target)?;
         let kind = Kind::Accumulate(scale);
-        let whole = bytes.is_multiple_of(kind.unit()) && remote.is_multiple_of(scale.alignment());
-        if bytes > 0 && !local.is_null() && whole {
+        if bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit()) {
             let hit = self.memory.registry.find(target, remote, bytes)?;
             let slice = hit.slice();
-            if path::for_atomics(hit.slab(), slice) == Path::Direct {
+            if path_of(kind, hit.slab(), slice, remote) == Path::Direct {
                 self.settle(target, Path::Direct)?;
                 // SAFETY: the registry vouches for the remote bytes while `hit`
                 // is held, the caller for the local ones.
@@ -323,17 +335,19 @@ impl Engine {
         }
         check_local(local)?;
         if let Kind::Accumulate(scale) = kind {
-            check_elements(scale, remote, shape)?;
+            check_elements(scale, shape.block())?;
         }
         let (lo, hi) = shape.extent(Side::Remote);
         let first = remote.wrapping_add_signed(lo);
         let hit = self.memory.registry.find(target, first, hi.wrapping_sub(lo) as usize)?;
         let slice = hit.slice();
         let offset = hit.offset.wrapping_sub(lo as usize);
-        let path = match kind {
-            Kind::Put | Kind::Get => path::for_transfer(hit.slab(), slice),
-            Kind::Accumulate(_) => path::for_atomics(hit.slab(), slice),
-        };
+        if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
+            drop(hit);
+            // SAFETY: passed on from the caller.
+            return unsafe { self.issue_rows(kind, target, remote, local, shape, tally) };
+        }
+        let path = path_of(kind, hit.slab(), slice, remote);
         if path == Path::Direct {
             self.settle(target, Path::Direct)?;
             // SAFETY: the registry says that the remote extent lies in the
@@ -370,6 +384,32 @@ impl Engine {
             log::error!("{kind:?} with rank {target} cannot be completed: {error}");
             crate::mpi::init::abort(error.kind().code());
         }
+    }
+
+    /// Issues each row of a shape by itself; the remote extent was checked.
+    ///
+    /// # Safety
+    /// As for [`Engine::issue`].
+    unsafe fn issue_rows(
+        &self,
+        kind: Kind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        tally: Option<&Arc<Tally>>,
+    ) -> Result<Option<Arc<Tally>>> {
+        let mut rows = Vec::with_capacity(shape.bytes() / shape.block());
+        shape.for_each(&mut |l, r| {
+            let from = local.wrapping_offset(l) as usize;
+            rows.push((from, remote.wrapping_add_signed(r), shape.block()));
+        });
+        let fresh = tally.is_none().then(Arc::<Tally>::default);
+        let counted = tally.or(fresh.as_ref()).expect("one of the two is there");
+        self.settle_all(target)?;
+        // SAFETY: passed on from the caller.
+        unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
+        Ok(fresh)
     }
 
     unsafe fn issue_rma(

@@ -9,7 +9,7 @@ use crate::error::{Result, fail};
 use crate::layout::{Shape, Vector};
 use crate::path::kernel;
 use crate::path::message::blocks::Batch;
-use crate::path::{self, Path, direct};
+use crate::path::{Path, direct};
 use crate::peer::Tally;
 use crate::runtime::Engine;
 use crate::wait;
@@ -35,13 +35,13 @@ impl Engine {
         if vector.block == 0 {
             return Ok(());
         }
+        if let Kind::Accumulate(scale) = kind {
+            super::check_elements(scale, vector.block)?;
+        }
         for &local in vector.local {
             check_local(local as *const u8)?;
         }
         for &remote in vector.remote {
-            if let Kind::Accumulate(scale) = kind {
-                super::check_elements(scale, remote, &Shape::contiguous(vector.block))?;
-            }
             drop(self.memory.registry.find(target, remote, vector.block)?);
         }
         Ok(())
@@ -114,11 +114,7 @@ impl Engine {
 
     fn goes_by_message(&self, kind: Kind, target: usize, remote: usize, bytes: usize) -> bool {
         self.memory.registry.lookup(target, remote, bytes).is_some_and(|hit| {
-            let path = match kind {
-                Kind::Put | Kind::Get => path::for_transfer(hit.slab(), hit.slice()),
-                Kind::Accumulate(_) => path::for_atomics(hit.slab(), hit.slice()),
-            };
-            path == Path::Message
+            super::path_of(kind, hit.slab(), hit.slice(), remote) == Path::Message
         })
     }
 
@@ -153,7 +149,7 @@ impl Engine {
             // SAFETY: as above.
             Kind::Get => unsafe { kernel::copy_block(at, local, bytes) },
             Kind::Accumulate(scale) => {
-                if path::for_atomics(hit.slab(), slice) != Path::Direct {
+                if super::path_of(kind, hit.slab(), slice, remote) != Path::Direct {
                     return Ok(false);
                 }
                 let shape = Shape::contiguous(bytes);
@@ -202,7 +198,7 @@ impl Engine {
     }
 
     /// Completes what would have to be settled block by block.
-    fn settle_all(&self, target: usize) -> Result<()> {
+    pub(super) fn settle_all(&self, target: usize) -> Result<()> {
         if self.reaches_directly(target, self.rank()) {
             self.settle(target, Path::Direct)?;
         }

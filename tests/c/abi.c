@@ -105,6 +105,16 @@ static void layouts(void)
   OFFSET(ARMCI_Group, rank, 2 * HANDLE + 16);
   OFFSET(ARMCI_Group, size, 2 * HANDLE + 20);
 
+  SIZE(stride_info_t, 120);
+  OFFSET(stride_info_t, base_ptr, 0);
+  OFFSET(stride_info_t, stride_levels, 8);
+  OFFSET(stride_info_t, stride_arr, 12);
+  OFFSET(stride_info_t, seg_count, 44);
+  OFFSET(stride_info_t, size, 80);
+  OFFSET(stride_info_t, pos, 84);
+  OFFSET(stride_info_t, itr, 88);
+  CHECK_EQ(ARMCI_MAX_STRIDE_LEVEL, 8);
+
   SIZE(armcix_mutex_hdl_t, 8);
   SIZE(*set, HANDLE == 4 ? 56 : 64);
   OFFSET(struct armcix_mutex_hdl_s, my_count, 0);
@@ -112,6 +122,20 @@ static void layouts(void)
   OFFSET(struct armcix_mutex_hdl_s, grp, 8);
   OFFSET(struct armcix_mutex_hdl_s, windows, HANDLE == 4 ? 40 : 48);
   OFFSET(struct armcix_mutex_hdl_s, bases, HANDLE == 4 ? 48 : 56);
+}
+
+/* Calls by the types that programs declare them with. */
+static void signatures(void)
+{
+  int (*init)(MPI_Comm) = ARMCI_Init_mpi_comm;
+  int (*twin)(MPI_Comm) = PARMCI_Init_mpi_comm;
+  int (*notify)(int) = armci_notify;
+  int (*wait)(int, int *) = armci_notify_wait;
+  MPI_Comm (*comm)(ARMCI_Group *) = armci_group_comm;
+  void (*start)(int *, char ***) = armci_msg_init;
+  void (*end)(void) = armci_msg_finalize;
+  void (*first)(stride_info_t *, void *, int, const int *, const int *) = armci_stride_info_init;
+  CHECK(init && twin && notify && wait && comm && start && end && first, "a call is missing");
 }
 
 /* The library that was linked was built for this MPI: its group has the shape
@@ -141,6 +165,7 @@ int main(int argc, char **argv)
   check_start("abi", &argc, &argv);
   values();
   layouts();
+  signatures();
   same_library();
   return check_end();
 }

@@ -1,5 +1,5 @@
-/* Accumulate: six types, scales, three shapes, and exact sums when all ranks
- * add to the same items at once. */
+/* Accumulate: six types, scales, three shapes, items that are not aligned, and exact sums
+ * when all ranks add to the same items at once. */
 #include "check.h"
 
 enum { ITEMS = 60, SHAPES = 6 };
@@ -163,6 +163,86 @@ static void together(const kind *k)
   check_free_segment(base);
 }
 
+/* Item numbers that need not be aligned. */
+static long loose(const kind *k, const char *at)
+{
+  double aligned[2] = { 0, 0 };
+  memcpy(aligned, at, (size_t)(k->size / k->parts));
+  return item(k, aligned, 0);
+}
+
+static void set_loose(const kind *k, char *at, long value)
+{
+  double aligned[2] = { 0, 0 };
+  set(k, aligned, 0, value);
+  memcpy(at, aligned, (size_t)(k->size / k->parts));
+}
+
+/* Rows of 4 items at distances that are no multiple of the item, from places that need not be
+ * one either: some rows are aligned, most are not. All ranks add to all at once, along
+ * strides, row by row and as vectors, with and without a handle. */
+static void odd_places(const kind *k, int shift, int pad)
+{
+  enum { ROWS = 300, WAYS = 4 };    /* longer than what one lock of the library covers */
+  const int row = 4 * k->size, stride[1] = { row + pad }, part = k->size / k->parts;
+  int count[2] = { row, ROWS };
+  const long len = shift + (long)ROWS * stride[0];
+  void **base = check_segment(len), *from[ROWS], *to[ROWS];
+  char *src = check_calloc(len);
+  armci_giov_t iov;
+  armci_hdl_t handle;
+  double scale[2];
+
+  set(k, scale, 0, 2);
+  if (k->parts == 2)
+    set(k, scale, 1, 0);
+  memset(base[me], 0x3c, (size_t)len);
+  for (int r = 0; r < ROWS; r++)
+    for (int i = 0; i < 4 * k->parts; i++) {
+      set_loose(k, check_at(base, me, shift + (long)r * stride[0] + i * part), r);
+      set_loose(k, src + shift + (long)r * stride[0] + i * part, me + i);
+    }
+  ARMCI_Barrier();
+  for (int step = 0; step < nproc; step++) {
+    const int proc = (me + step) % nproc;
+    char *dst = check_at(base, proc, shift);
+    for (int r = 0; r < ROWS; r++) {
+      from[r] = src + shift + (long)r * stride[0];
+      to[r] = dst + (long)(ROWS - 1 - r) * stride[0];
+    }
+    iov.src_ptr_array = from;
+    iov.dst_ptr_array = to;
+    iov.bytes = row;
+    iov.ptr_array_len = ROWS;
+    ARMCI_INIT_HANDLE(&handle);
+    CHECK_OK(ARMCI_AccS(k->datatype, scale, src + shift, (int *)stride, dst, (int *)stride, count, 1, proc));
+    CHECK_OK(ARMCI_NbAccS(k->datatype, scale, src + shift, (int *)stride, dst, (int *)stride, count, 1, proc, &handle));
+    CHECK_OK(ARMCI_AccV(k->datatype, scale, &iov, 1, proc));
+    CHECK_OK(ARMCI_Wait(&handle));
+    CHECK_OK(ARMCI_NbAccV(k->datatype, scale, &iov, 1, proc, NULL));
+    for (int r = 0; r < ROWS; r += 20)
+      CHECK_OK(ARMCI_Acc(k->datatype, scale, from[r], to[r], row, proc));
+  }
+  CHECK_OK(ARMCI_WaitAll());
+  ARMCI_Barrier();
+  for (int r = 0; r < ROWS; r++) {
+    const char *at = check_at(base, me, shift + (long)r * stride[0]);
+    for (int i = 0; i < 4 * k->parts; i++) {
+      const long ways = WAYS + ((ROWS - 1 - r) % 20 == 0);
+      long want = r;
+      for (int p = 0; p < nproc; p++)
+        want += 2 * ways * (p + i);
+      CHECK(loose(k, at + i * part) == want, "%s, shift %d, pad %d, row %d, part %d: %ld, expected %ld",
+            k->name, shift, pad, r, i, loose(k, at + i * part), want);
+    }
+    for (int i = 0; i < pad; i++)
+      CHECK(at[row + i] == 0x3c, "%s, shift %d, pad %d: byte %d behind row %d was written", k->name, shift,
+            pad, i, r);
+  }
+  free(src);
+  check_free_segment(base);
+}
+
 /* Accumulates and fetch-and-add on one long are atomic to each other. */
 static void with_rmw(void)
 {
@@ -206,6 +286,9 @@ int main(int argc, char **argv)
   for (int i = 0; i < (int)(sizeof kinds / sizeof kinds[0]); i++) {
     values(&kinds[i]);
     together(&kinds[i]);
+    odd_places(&kinds[i], 0, 15);
+    odd_places(&kinds[i], 1, 2);
+    odd_places(&kinds[i], 4, kinds[i].size);
   }
   with_rmw();
   program_order();

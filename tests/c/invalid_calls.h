@@ -244,7 +244,7 @@ static const struct fault faults[] = {
   { "an unknown type or operation", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_unknown },
   { "type or operation -1", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_negative },
   { "a null scale", ACC, PORTOLAN_ERR_ARG, spoil_scale_null },
-  { "a remote item that is not aligned", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_unaligned },
+  { "a remote item that is not aligned", RMW, PORTOLAN_ERR_TYPE, spoil_unaligned },
   { "a length that is no multiple of the item", ACC, PORTOLAN_ERR_TYPE, spoil_ragged },
   { "a null flag", FLAG, PORTOLAN_ERR_ARG, spoil_flag_null },
   { "a flag in no segment", FLAG, PORTOLAN_ERR_ADDRESS, spoil_flag_outside },

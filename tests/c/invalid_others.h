@@ -111,6 +111,13 @@ static int mixed(void)              /* gets do not go with puts in an aggregate 
   X(hdl_null, "ARMCIX_Destroy_mutexes_hdl", "`NULL`", "not 0", ARMCIX_Destroy_mutexes_hdl(NULL) != 0)     \
   X(init_twice, "ARMCI_Init", "a second time", "0, and counts: ARMCI_Finalize is called as often",        \
     ARMCI_Init() == ARMCI_SUCCESS && ARMCI_Finalize() == ARMCI_SUCCESS && ARMCI_Initialized())            \
+  X(init_null, "ARMCI_Init_mpi_comm", "`MPI_COMM_NULL`", "`PORTOLAN_ERR_ARG`",                             \
+    IS(PORTOLAN_ERR_ARG, ARMCI_Init_mpi_comm(MPI_COMM_NULL)) && ARMCI_Initialized() == 1)                 \
+  X(init_other, "ARMCI_Init_mpi_comm", "other ranks than those that ARMCI runs over", "`PORTOLAN_ERR_STATE`", \
+    nproc == 1 || (IS(PORTOLAN_ERR_STATE, ARMCI_Init_mpi_comm(MPI_COMM_SELF)) && ARMCI_Initialized() == 1)) \
+  X(notify_negative, "armci_notify", "rank -1", "below 0", armci_notify(-1) < 0)                          \
+  X(notify_rank, "armci_notify", "a rank outside", "below 0", armci_notify(nproc) < 0)                    \
+  X(notify_wait, "armci_notify_wait", "a rank outside", "below 0", armci_notify_wait(nproc, &value) < 0)  \
   X(path_rank, "portolan_path_name", "a rank outside", "`NULL`", portolan_path_name(nproc) == NULL)       \
   X(domain_rank, "armci_domain_id", "a rank outside", "below 0", armci_domain_id(ARMCI_DOMAIN_SMP, nproc) < 0)  \
   X(domain_nprocs, "armci_domain_nprocs", "a domain outside", "below 0",                                  \
@@ -139,6 +146,16 @@ static double reals[2] = { 1, 2 };
 static char add[] = "+", slash[] = "/", both[] = "&";
 static int two[2] = { 8, 2 }, eight[1] = { 8 }, no_list[2] = { 0, -1 };
 static ARMCI_Group made;
+
+static stride_info_t segments;
+
+static void next_of_none(void)
+{
+  armci_stride_info_init(&segments, here, 0, NULL, eight);
+  armci_stride_info_next(&segments);
+  CHECK_EQ(armci_stride_info_has_more(&segments), 0);
+  armci_stride_info_next(&segments);
+}
 
 static void lock_gone(void)
 {
@@ -177,6 +194,14 @@ static void lock_gone(void)
     armci_write_strided(NULL, 1, eight, two, (char *)here))                                                \
   X(read_levels, "read-levels", "armci_read_strided", "stride_levels -1", ONE,                             \
     armci_read_strided(here, -1, eight, two, (char *)before))                                              \
+  X(segments_null, "segments-null", "armci_stride_info_init", "a null structure", ONE,                     \
+    armci_stride_info_init(NULL, here, 1, eight, two))                                                     \
+  X(segments_levels, "segments-levels", "armci_stride_info_init", "9 stride levels", ONE,                  \
+    armci_stride_info_init(&segments, here, 9, eight, two))                                                \
+  X(segments_end, "segments-end", "armci_stride_info_next", "no segment left", ONE, next_of_none())        \
+  X(segments_ask, "segments-ask", "armci_stride_info_seg_ptr", "a null structure", ONE,                    \
+    printf("%p\n", armci_stride_info_seg_ptr(NULL)))                                                       \
+  X(comm_null, "comm-null", "armci_group_comm", "a null group", ONE, (void)armci_group_comm(NULL))         \
   X(handle_null, "handle-null", "ARMCI_SET_AGGREGATE_HANDLE", "a null handle", ONE, ARMCI_SET_AGGREGATE_HANDLE(NULL)) \
   X(group_list, "group-list", "ARMCI_Group_create", "a list with a rank that is none", ALL,                \
     ARMCI_Group_create(2, no_list, &made))                                                                 \
@@ -190,6 +215,7 @@ static void lock_gone(void)
   X(default_dead, "default-dead", "ARMCI_Group_set_default", "a group that was freed", ALL, ARMCI_Group_set_default(&dead)) \
   X(size_null, "size-null", "ARMCI_Group_size", "a null group", ONE, ARMCI_Group_size(NULL, &value))       \
   X(gop_op, "gop-op", "armci_msg_igop", "an operator that is none", ALL, armci_msg_igop(numbers, 4, slash)) \
+  X(gop_op_null, "gop-op-null", "armci_msg_igop", "a null operator", ALL, armci_msg_igop(numbers, 4, NULL)) \
   X(gop_null, "gop-null", "armci_msg_dgop", "a null array", ALL, armci_msg_dgop(NULL, 2, add))             \
   X(gop_count, "gop-count", "armci_msg_lgop", "a negative count", ALL, armci_msg_lgop((long *)(void *)here, -1, add)) \
   X(gop_bits, "gop-bits", "armci_msg_dgop", "an operator of integers", ALL, armci_msg_dgop(reals, 2, both)) \

@@ -1,6 +1,7 @@
 /* Start and end: before MPI, nested, again, over part of the ranks, with things
  * left behind. The argument says when the last ARMCI_Finalize comes: "before"
- * MPI_Finalize (the default) or "after" it. */
+ * MPI_Finalize (the default) or "after" it. With "messages" MPI is started and ended
+ * by armci_msg_init and armci_msg_finalize. */
 #include "check.h"
 
 /* Enough use to see that the library works, among the ranks of the world group. */
@@ -65,6 +66,51 @@ static int alone(void)
   return 0;
 }
 
+/* Rank and number of ranks come from MPI while ARMCI does not run. */
+static void asked_of_mpi(void)
+{
+  const double begun = armci_timer();
+  CHECK_EQ(ARMCI_Initialized(), 0);
+  CHECK_EQ(armci_msg_me(), me);
+  CHECK_EQ(armci_msg_nproc(), nproc);
+  CHECK(armci_timer() >= begun, "the time runs backwards");
+}
+
+/* The programs of old: all of it by ARMCI's own messages. */
+static int by_messages(int *argc, char ***argv)
+{
+  int up = 0, down = 0;
+
+  check_name = "lifecycle";
+  armci_msg_finalize();             /* nothing runs yet */
+  armci_msg_init(argc, argv);
+  armci_msg_init(NULL, NULL);       /* it runs already */
+  MPI_Initialized(&up);
+  CHECK_EQ(up, 1);
+  nproc = armci_msg_nproc();
+  me = armci_msg_me();
+  MPI_Comm_rank(MPI_COMM_WORLD, &up);
+  CHECK_EQ(me, up);
+  asked_of_mpi();
+  CHECK_OK(ARMCI_Init());
+  use(me, nproc);
+  CHECK_OK(ARMCI_Finalize());
+  MPI_Finalized(&down);
+  CHECK_EQ(down, 0);                /* MPI is not ARMCI_Init's */
+  asked_of_mpi();
+  CHECK_OK(ARMCI_Init_args(argc, argv));
+  litter();
+  armci_msg_finalize();             /* while ARMCI runs */
+  MPI_Finalized(&down);
+  CHECK_EQ(down, 1);
+  armci_msg_finalize();
+  CHECK_EQ(ARMCI_Initialized(), 0);
+  CHECK_OK(ARMCI_Finalize());
+  if (me == 0)
+    printf("PASS lifecycle\n");
+  return 0;
+}
+
 int main(int argc, char **argv)
 {
   const int before_mpi = ARMCI_Initialized();
@@ -72,10 +118,13 @@ int main(int argc, char **argv)
 
   if (argc > 1 && strcmp(argv[1], "alone") == 0)
     return alone();
+  if (argc > 1 && strcmp(argv[1], "messages") == 0)
+    return by_messages(&argc, &argv);
 
   check_start_mpi("lifecycle", &argc, &argv);
   const int after = argc > 1 && strcmp(argv[1], "after") == 0;
   CHECK_EQ(before_mpi, 0);
+  asked_of_mpi();
   CHECK_EQ(ARMCI_Initialized(), 0);
   CHECK_OK(ARMCI_Finalize());       /* one too many does nothing */
   CHECK_EQ(ARMCI_Initialized(), 0);
@@ -92,6 +141,7 @@ int main(int argc, char **argv)
   CHECK_OK(ARMCI_Finalize());
   CHECK_EQ(ARMCI_Initialized(), 0);
   CHECK_OK(ARMCI_Finalize());
+  asked_of_mpi();
 
   MPI_Query_thread(&provided);
   for (int life = 0; life < 3; life++) {

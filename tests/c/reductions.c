@@ -1,5 +1,9 @@
-/* Reductions: every call, operation, type and scope of message.h. */
+/* Reductions: every call, operation, type and scope of message.h; operators that end with the
+ * character that decides. */
+#define _GNU_SOURCE                 /* MAP_ANONYMOUS */
 #include "scopes.h"
+
+#include <sys/mman.h>
 
 static const char *const ops[] = { "+", "*", "min", "max", "absmin", "absmax", "abs", "or",
                                    "&&", "land", "||", "lor", "&", "band", "|", "bor",
@@ -60,19 +64,18 @@ static void reduce(enum call call, int scope, items *x, int n, char *op, int typ
   }
 }
 
-static void check_reduction(enum call call, int scope, const char *op, int type, ARMCI_Group *group)
+/* A reduction by the operator that the text at name begins with, which is op. */
+static void check_named(enum call call, int scope, char *name, const char *op, int type, ARMCI_Group *group)
 {
   const int floating = type == ARMCI_FLOAT || type == ARMCI_DOUBLE;
   const int to_one = call == REDUCE || call == REDUCE_SCOPE;
   int *ranks = check_calloc(nproc * (long)sizeof(int));
   const int count = scope_ranks(scope, ranks);
-  char text[16];
   items x;
 
-  strcpy(text, op);
   for (int i = 0; i <= N; i++)
     store(&x, type, i, item(me, i));
-  reduce(call, scope, &x, N, text, type, group);
+  reduce(call, scope, &x, N, name, type, group);
   for (int i = 0; i <= N; i++) {
     const int mine = i < N && in_scope(scope) && (!to_one || ranks[0] == me);
     const long want = mine ? expected(op, ranks, count, i, floating) : item(me, i);
@@ -80,6 +83,13 @@ static void check_reduction(enum call call, int scope, const char *op, int type,
           (int)call, scope, op, type, i, load(&x, type, i), want);
   }
   free(ranks);
+}
+
+static void check_reduction(enum call call, int scope, const char *op, int type, ARMCI_Group *group)
+{
+  char text[16];
+  strcpy(text, op);
+  check_named(call, scope, text, op, type, group);
 }
 
 static void reductions(void)
@@ -109,11 +119,55 @@ static void reductions(void)
   free(x);
 }
 
+/* A place for an operator's name such that its last character is the last one of a page, and
+ * the next page cannot be read: as if the program had a single char there. */
+static char *at_end_of_page(const char *op)
+{
+  static char *pages;
+  const long page = sysconf(_SC_PAGESIZE), len = (long)strlen(op);
+  if (pages == NULL) {
+    pages = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED, "no pages");
+    CHECK(mprotect(pages + page, (size_t)page, PROT_NONE) == 0, "a page cannot be protected");
+  }
+  return memcpy(pages + page - len, op, (size_t)len);
+}
+
+/* No character behind the one that decides is read, by any call; what follows does no harm. */
+static void names(void)
+{
+  static const char *const exact[] = { "+", "*", "max", "min", "absmax", "absmin", "or", "&&", "||", "land", "lor" };
+  static const char *const longer[] = { "+\001", "*?", "maximum", "minx", "absmaximal", "absminimal", "order", "absolute" };
+  ARMCI_Group world;
+  ARMCI_Group_get_world(&world);
+  for (int type = ARMCI_INT; type <= ARMCI_DOUBLE; type++)
+    for (enum call call = GOP_SCOPE; call < CALLS; call++) {
+      const int scope = call == CLUSTER ? SCOPE_NODE : SCOPE_ALL;
+      for (int o = 0; o < (int)(sizeof exact / sizeof exact[0]); o++)
+        check_named(call, scope, at_end_of_page(exact[o]), exact[o], type, &world);
+      for (int o = 0; o < (int)(sizeof longer / sizeof longer[0]); o++) {
+        char text[16];
+        strcpy(text, longer[o]);
+        check_named(call, scope, text, longer[o], type, &world);
+      }
+    }
+
+  for (int least = 0; least <= 1; least++) {
+    int record[4];
+    for (int i = 0; i < 4; i++)
+      record[i] = 100 * me + i;
+    armci_msg_sel(record, sizeof record, at_end_of_page(least ? "min" : "max"), ARMCI_INT, 1);
+    CHECK_EQ(record[3], 100 * (least ? 0 : nproc - 1) + 3);
+    armci_msg_sel_scope(SCOPE_NODE, record, sizeof record, at_end_of_page(least ? "min" : "max"), ARMCI_INT, 0);
+  }
+}
+
 int main(int argc, char **argv)
 {
   check_start("reductions", &argc, &argv);
   learn_scopes();
   reductions();
+  names();
   forget_scopes();
   return check_end();
 }

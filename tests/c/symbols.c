@@ -10,6 +10,13 @@ static const struct {
 #define NAME(name) { #name, (function)name },
   /* armci.h */
   NAME(ARMCI_Init) NAME(ARMCI_Init_args) NAME(ARMCI_Init_thread) NAME(ARMCI_Init_thread_comm)
+  NAME(ARMCI_Init_mpi_comm) NAME(PARMCI_Init_mpi_comm) NAME(armci_notify) NAME(armci_notify_wait)
+  NAME(parmci_notify) NAME(parmci_notify_wait) NAME(armci_group_comm)
+  NAME(armci_stride_info_init) NAME(armci_stride_info_destroy) NAME(armci_stride_info_next)
+  NAME(armci_stride_info_has_more) NAME(armci_stride_info_has_next) NAME(armci_stride_info_seg_ptr)
+  NAME(armci_stride_info_get) NAME(armci_stride_info_seg_size) NAME(armci_stride_info_seg_off)
+  NAME(armci_stride_info_pos) NAME(armci_stride_info_size) NAME(armci_stride_info_count)
+  NAME(armci_stride_info_seg_count)
   NAME(ARMCI_Initialized) NAME(ARMCI_Finalize) NAME(ARMCI_Cleanup) NAME(ARMCI_Error)
   NAME(ARMCI_Malloc) NAME(ARMCI_Free) NAME(ARMCI_Malloc_local) NAME(ARMCI_Free_local)
   NAME(ARMCI_Malloc_memdev) NAME(ARMCI_Free_memdev) NAME(ARMCI_Access_begin)
@@ -51,7 +58,7 @@ static const struct {
   NAME(PARMCI_Destroy_mutexes) NAME(PARMCI_Lock) NAME(PARMCI_Unlock) NAME(parmci_msg_barrier)
   NAME(parmci_msg_group_barrier)
   /* message.h */
-  NAME(armci_msg_me) NAME(armci_msg_nproc) NAME(armci_msg_abort) NAME(armci_timer)
+  NAME(armci_msg_init) NAME(armci_msg_finalize) NAME(armci_msg_me) NAME(armci_msg_nproc) NAME(armci_msg_abort) NAME(armci_timer)
   NAME(armci_msg_snd) NAME(armci_msg_rcv) NAME(armci_msg_rcvany) NAME(armci_msg_barrier)
   NAME(armci_msg_group_barrier) NAME(armci_msg_bintree) NAME(armci_msg_bcast)
   NAME(armci_msg_bcast_scope) NAME(armci_msg_brdcst) NAME(armci_msg_group_bcast_scope)
@@ -75,7 +82,7 @@ int main(int argc, char **argv)
 {
   const int count = (int)(sizeof table / sizeof table[0]);
   check_start("symbols", &argc, &argv);
-  CHECK_EQ(count, 199);
+  CHECK_EQ(count, 221);
   for (int i = 0; i < count; i++) {
     CHECK(table[i].address != NULL, "%s is missing", table[i].name);
     for (int j = 0; j < i; j++)

@@ -82,7 +82,7 @@ static void settings(void)
     { X10_AGG_LIMIT, 1, 4096, 0, -1 },
   };
   static const int fixed[] = { 0, 1, 2, 3, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 21,
-                               22, 23, 24, 25, 100, 101, 102, 103 };
+                               22, 23, 24, 25, 26, 27, 28, 36, 100, 101, 102, 103 };
   int value = 5;
 
   for (int i = 0; i < (int)(sizeof all / sizeof all[0]); i++) {
@@ -105,13 +105,17 @@ static void settings(void)
 
   for (int i = 0; i < (int)(sizeof fixed / sizeof fixed[0]); i++)
     FAILS(x10_setenv((x10_query_t)fixed[i], 1), "cannot be set");
-  for (int query = 26; query < 130; query += query == 99 ? 7 : 1) {
+  for (int query = X10_BULK_XFER; query <= X10_RC_QP_INIT_SETUP; query++)
+    CHECK_EQ(asked((x10_query_t)query), query == X10_BULK_MIN_MSG_SIZE ? 2147483647 : 0);
+  FAILS(x10_getenv(X10_QUERY_SHM_STATISTICS, &value), "together");
+  FAILS(x10_getenv(X10_QUERY_LOCAL_SEND_STATISTICS, &value), "together");
+  for (int query = 37; query < 130; query += query == 99 ? 7 : 1) {
     FAILS(x10_setenv((x10_query_t)query, 1), "no query");
     FAILS(x10_getenv((x10_query_t)query, &value), "no query");
   }
   FAILS(x10_getenv((x10_query_t)-1, &value), "no query");
   CHECK_EQ(value, 5);
-  for (int query = 0; query <= 105; query += query == 24 ? 76 : 1)
+  for (int query = 0; query <= 105; query += query == 24 ? 4 : query == 36 ? 64 : 1)
     FAILS(x10_getenv((x10_query_t)query, NULL), "null");
 }
 

@@ -101,7 +101,7 @@ static void settings(void)
   GIVES("x10_addr_init", "a null table at one place", "`X10_ERR_LAPI` there, `X10_OK` at the others",
         x10_addr_init(here, me == 0 ? NULL : words) == (me == 0 ? X10_ERR_LAPI : X10_OK));
   REFUSED("x10_getenv", "query -1", X10_ERR_LAPI, x10_getenv((x10_query_t)-1, &value));
-  REFUSED("x10_getenv", "a query between LAPI's and X10Lib's", X10_ERR_LAPI, x10_getenv((x10_query_t)26, &value));
+  REFUSED("x10_getenv", "a query between LAPI's and X10Lib's", X10_ERR_LAPI, x10_getenv((x10_query_t)37, &value));
   REFUSED("x10_getenv", "a query behind the last", X10_ERR_LAPI,
           x10_getenv((x10_query_t)(X10_AGG_LIMIT + 1), &value));
   REFUSED("x10_getenv", "a null result", X10_ERR_LAPI, x10_getenv(X10_PLACE_ID, NULL));

@@ -1,6 +1,7 @@
 //! All ranks at one location: nothing is lost, whatever mixes with what.
 
 use crate::child::{Ctx, own, step};
+use num_complex::Complex;
 use portolan::atomics::Rmw;
 use portolan::layout::{Shape, Vector};
 use portolan::path::kernel::Scale;
@@ -139,4 +140,142 @@ pub fn stripes(ctx: &Ctx) {
         }
     }
     ctx.free(segment);
+}
+
+/// Long enough for rows in all positions to the locks that make accumulates atomic.
+const UNALIGNED: usize = 48 << 10;
+
+/// Rows of `block` bytes at a distance of `stride`, from `at` on.
+#[derive(Debug, Clone, Copy)]
+struct Rows {
+    at: usize,
+    block: usize,
+    stride: usize,
+}
+
+impl Rows {
+    fn count(self) -> usize {
+        (UNALIGNED - self.at - self.block) / self.stride + 1
+    }
+
+    fn shape(self) -> Shape {
+        let (local, remote) = ([self.block as isize], [self.stride as isize]);
+        Shape::strided(&[self.block, self.count()], &local, &remote).expect("a shape")
+    }
+
+    /// Where each row begins.
+    fn places(self, from: usize) -> Vec<usize> {
+        (0..self.count()).map(|i| from + self.at + i * self.stride).collect()
+    }
+}
+
+/// Accumulates of all ranks at once on elements that are not aligned, along strides, in
+/// vectors and row by row; some of the rows happen to be aligned.
+pub fn unaligned(ctx: &Ctx) {
+    let segment = ctx.allocate(UNALIGNED);
+    for (block, scale) in [
+        (16, Scale::Int(1)),
+        (12, Scale::Int(3)),
+        (24, Scale::Double(2.0)),
+        (8, Scale::Double(1.0)),
+        (16, Scale::Long(-1)),
+        (20, Scale::Float(1.0)),
+        (8, Scale::FloatComplex(Complex::new(0.0, 1.0))),
+        (32, Scale::DoubleComplex(Complex::new(2.0, 0.0))),
+    ] {
+        for (at, pad) in [(0, 15), (1, 1), (3, 0), (8, 4), (2, 8)] {
+            let rows = Rows { at, block, stride: block + pad };
+            all_at_once(ctx, &segment, rows, scale);
+        }
+    }
+    in_order(ctx, &segment);
+    ctx.free(segment);
+}
+
+/// What is to be added, element by element: whole numbers, exact in every type.
+fn source(rows: Rows, scale: Scale) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for i in 0..rows.count() * rows.block / scale.element() {
+        let x = (i % 7) as i32 + 1;
+        match scale {
+            Scale::Int(_) => bytes.extend(x.to_ne_bytes()),
+            Scale::Long(_) => bytes.extend(i64::from(x).to_ne_bytes()),
+            Scale::Float(_) => bytes.extend((x as f32).to_ne_bytes()),
+            Scale::Double(_) => bytes.extend(f64::from(x).to_ne_bytes()),
+            Scale::FloatComplex(_) => bytes.extend([x as f32, 1.0].map(f32::to_ne_bytes).concat()),
+            Scale::DoubleComplex(_) => {
+                bytes.extend([f64::from(x), 1.0].map(f64::to_ne_bytes).concat());
+            }
+        }
+    }
+    bytes
+}
+
+fn all_at_once(ctx: &Ctx, segment: &portolan::memory::segment::Segment, rows: Rows, scale: Scale) {
+    let engine = &*ctx.engine;
+    step(format!("unaligned: {rows:?}, {scale:?}"));
+    let (kind, shape, mut from) = (Kind::Accumulate(scale), rows.shape(), source(rows, scale));
+    let p = from.as_mut_ptr();
+    own(segment).fill(0);
+    ctx.barrier();
+    let locals: Vec<usize> = (0..rows.count()).map(|i| p as usize + i * rows.block).collect();
+    let rounds = if ctx.quick { 1 } else { 3 };
+    for turn in 0..ctx.n * rounds {
+        let target = (ctx.me + turn) % ctx.n;
+        let base = segment.parts()[target].address();
+        let places = rows.places(base);
+        // SAFETY: the source has the bytes of all rows and lives until the wait.
+        unsafe {
+            engine.blocking(kind, target, base + rows.at, p, &shape).expect("strided");
+            engine.implicit(kind, target, base + rows.at, p, &shape).expect("without handle");
+            let list = [Vector { block: rows.block, local: &locals, remote: &places }];
+            engine.vector(kind, target, &list).expect("vector");
+            for i in (0..rows.count()).step_by(97) {
+                let row = p.add(i * rows.block);
+                engine.accumulate(target, places[i], row, rows.block, scale).expect("a row");
+            }
+        }
+    }
+    engine.wait_implicit().expect("wait");
+    ctx.barrier();
+    // So often was each row added: by steps, as floating-point numbers are.
+    let mut want = vec![0u8; UNALIGNED];
+    for (i, at) in rows.places(0).into_iter().enumerate() {
+        let times = ctx.n * rounds * if i % 97 == 0 { 4 } else { 3 };
+        for _ in 0..times {
+            let row = &from[i * rows.block..(i + 1) * rows.block];
+            // SAFETY: both rows have the bytes.
+            unsafe {
+                let to = want.as_mut_ptr().add(at);
+                portolan::path::kernel::accumulate(row.as_ptr(), to, rows.block, scale);
+            }
+        }
+    }
+    assert!(own(segment) == want, "{rows:?}, {scale:?}: a sum is wrong");
+    ctx.barrier();
+}
+
+/// A rank's own operations on one location take effect in their order, whatever their paths.
+fn in_order(ctx: &Ctx, segment: &portolan::memory::segment::Segment) {
+    let engine = &*ctx.engine;
+    let target = (ctx.me + 1) % ctx.n;
+    let base = segment.parts()[target].address();
+    let one = 1i64;
+    for at in [0, 1, 4, 7, (16 << 10) - 5, (16 << 10) - 8] {
+        step(format!("unaligned: in order at {at}"));
+        for i in 0..5i64 {
+            let (first, mut got) = (10 * i, 0i64);
+            // SAFETY: all local numbers have eight bytes and live until the calls return.
+            unsafe {
+                engine.put(target, base + at, (&raw const first).cast(), 8).expect("put");
+                for _ in 0..2 {
+                    let p = (&raw const one).cast();
+                    engine.accumulate(target, base + at, p, 8, Scale::Long(3)).expect("acc");
+                }
+                engine.get(target, base + at, (&raw mut got).cast(), 8).expect("get");
+            }
+            assert_eq!(got, first + 6, "at {at}");
+        }
+    }
+    ctx.barrier();
 }

@@ -249,6 +249,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "lookups", seconds: 60, on: always, run: lookups::lookups },
     Check { name: "consistency", seconds: 60, on: always, run: consistency::consistency },
     Check { name: "stripes", seconds: 60, on: always, run: atomics::stripes },
+    Check { name: "unaligned", seconds: 60, on: always, run: atomics::unaligned },
     Check { name: "totals", seconds: 60, on: always, run: atomics::totals },
     Check { name: "swaps", seconds: 60, on: always, run: atomics::swaps },
     Check { name: "fences", seconds: 60, on: several, run: fences::fences },

@@ -65,10 +65,6 @@ pub fn errors(ctx: &Ctx) {
         let must_fail =
             |kind: ErrorKind, what: &str, t: usize, at: usize, p: *mut u8, bytes: usize| {
                 for (call, result) in every_call(ctx, t, at, p, bytes) {
-                    // Elements of an accumulate must be aligned, wherever they are.
-                    let odd =
-                        kind == ErrorKind::Address && call.contains("Acc") && !at.is_multiple_of(4);
-                    let kind = if odd { ErrorKind::Type } else { kind };
                     refused(kind, &format!("{what}: {call} of {bytes} bytes"), result);
                 }
             };
@@ -128,10 +124,6 @@ fn numbers(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
         }
     }
     let scales = [(Scale::Int(1), 2), (Scale::Double(1.0), 12), (Scale::Long(2), 4)];
-    let (add, eight) = (Kind::Accumulate(Scale::Float(1.0)), Shape::contiguous(8));
-    // SAFETY: the call is refused before any byte is read.
-    let odd = unsafe { engine.blocking(add, target, at + 2, p, &eight) };
-    refused(ErrorKind::Type, "an accumulate of misaligned elements", odd);
     for (scale, bytes) in scales {
         let (kind, shape) = (Kind::Accumulate(scale), Shape::contiguous(bytes));
         let rows = Shape::strided(&[bytes, 3], &[32], &[64]).expect("a shape");
@@ -156,9 +148,7 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
     let l = [p as usize, p as usize + 8, p as usize + 16];
     for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Scale::Long(1))] {
         let good = Vector { block: 8, local: &l, remote: &[at, at + 8, at + 16] };
-        // Elements of an accumulate must be aligned, wherever they are.
-        let out = if matches!(kind, Kind::Accumulate(_)) { BYTES } else { BYTES - 7 };
-        let bad = Vector { block: 8, local: &l, remote: &[at + 24, at + out, at + 32] };
+        let bad = Vector { block: 8, local: &l, remote: &[at + 24, at + BYTES - 7, at + 32] };
         let uneven = Vector { block: 8, local: &l[..2], remote: &[at, at + 8, at + 16] };
         let null = Vector { block: 8, local: &[p as usize, 0, p as usize], remote: good.remote };
         let mut handle = Handle::default();
@@ -261,11 +251,6 @@ pub fn shapes(ctx: &Ctx) {
             Shape::strided(&[8, 2, 2, 2, 2, 2, 2, 2], &[8; 7], &[8, 16, 32, 64, 128, 256, 489])
                 .expect("a shape");
         for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Scale::Long(1))] {
-            // The distances of an accumulate's elements must be multiples of 8.
-            let expected = match kind {
-                Kind::Accumulate(_) => ErrorKind::Type,
-                _ => ErrorKind::Address,
-            };
             let even = Shape::strided(&[8, 10], &[8], &[112]).expect("a shape");
             // SAFETY: as below.
             unsafe {
@@ -287,9 +272,9 @@ pub fn shapes(ctx: &Ctx) {
                 // SAFETY: the calls are refused before any byte moves.
                 unsafe {
                     let result = engine.blocking(kind, target, at, p, shape);
-                    refused(expected, "an extent that leaves its segment", result);
+                    refused(ErrorKind::Address, "an extent that leaves its segment", result);
                     let result = engine.implicit(kind, target, at, p, shape);
-                    refused(expected, "an extent that leaves its segment", result);
+                    refused(ErrorKind::Address, "an extent that leaves its segment", result);
                 }
             }
             // SAFETY: the sources are long enough, and nothing is to move.

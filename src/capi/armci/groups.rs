@@ -113,6 +113,11 @@ pub(super) fn stop() -> Result<()> {
         return Ok(());
     };
     free_arrays(&mut groups.world);
+    // What nobody has received goes, so that MPI needs none of our copies any more.
+    while let Some(message) = p2p::improbe(&groups.messages, None, None)? {
+        let mut rest = vec![0; message.bytes];
+        message.receive(&mut rest)?;
+    }
     groups.messages.free()
 }
 
@@ -211,6 +216,24 @@ fn default_group() -> Result<ArmciGroup> {
         Some(groups) => Ok(groups.default),
         None => not_started(),
     }
+}
+
+/// The communicator of a group, for calls of MPI among its ranks; `MPI_COMM_NULL` at ranks
+/// outside it.
+///
+/// # Safety
+/// `group` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> CommHandle {
+    or_abort("armci_group_comm", |engine| {
+        // SAFETY: the caller vouches for the group.
+        unsafe {
+            if !group.is_null() && key((*group).comm) == key(Comm::null_handle()) {
+                return Ok(Comm::null_handle());
+            }
+            find(engine, group)?.comm_handle()
+        }
+    })
 }
 
 /// Makes a group of ranks of the default group. Collective over those ranks;

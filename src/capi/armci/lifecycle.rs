@@ -1,9 +1,10 @@
 //! Initialisation, termination, errors.
 //!
 //! Calls of `ARMCI_Init` nest: as many calls of `ARMCI_Finalize` end the
-//! runtime. It can be initialised again afterwards.
+//! runtime. It can be initialised again afterwards, also over other ranks; while it runs,
+//! a call that names a communicator must name one of the same ranks.
 
-use super::{groups, handles, twin, types};
+use super::{groups, handles, notify, twin, types};
 use crate::capi::boundary::{self, guard, reported};
 use crate::capi::sharing;
 use crate::error::{Result, fail};
@@ -30,6 +31,10 @@ unsafe fn init(call: &'static str, comm: Option<CommHandle>) -> c_int {
             // SAFETY: passed on from the caller.
             unsafe { sharing::attach(comm) }?;
             groups::start()?;
+            notify::start()?;
+        } else if let Some(comm) = comm {
+            // SAFETY: passed on from the caller.
+            unsafe { runtime::current()?.check_same(comm) }?;
         }
         *depth += 1;
         Ok(0)
@@ -87,6 +92,14 @@ twin! {
     ) -> c_int {
         // SAFETY: the caller vouches for the communicator.
         unsafe { init_thread("ARMCI_Init_thread_comm", armci_requested, Some(comm)) }
+    }
+}
+
+twin! {
+    /// As `ARMCI_Init`, over the ranks of a communicator. Ranks outside it do not call.
+    ARMCI_Init_mpi_comm / PARMCI_Init_mpi_comm(comm: CommHandle) -> c_int {
+        // SAFETY: the caller vouches for the communicator.
+        unsafe { init("ARMCI_Init_mpi_comm", Some(comm)) }
     }
 }
 

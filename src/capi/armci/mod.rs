@@ -14,6 +14,8 @@
 //! | [`handles`] | non-blocking handles, wait, test |
 //! | [`sync`] | fence, barrier, read-modify-write, mutexes |
 //! | [`groups`] | groups |
+//! | [`notify`] | notifications: `armci_notify`, `armci_notify_wait` |
+//! | [`strides`] | `armci_stride_info_*`: the segments of strided memory, one by one |
 //! | [`messages`], [`reductions`] | `armci_msg_*` |
 //! | [`domains`] | locality |
 //!
@@ -29,8 +31,10 @@ pub mod handles;
 pub mod lifecycle;
 pub mod memory;
 pub mod messages;
+pub mod notify;
 pub mod reductions;
 pub mod strided;
+pub mod strides;
 pub mod sync;
 pub mod types;
 pub mod values;

@@ -4,11 +4,12 @@
 use super::groups::{self, Scope};
 use super::messages::bytes_mut;
 use super::types::{self, ArmciGroup};
-use crate::capi::boundary::{self, or_abort};
+use crate::capi::boundary::or_abort;
 use crate::collective::{self, Element, Operator};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::runtime::Engine;
+use std::cell::Cell;
 use std::os::raw::{c_char, c_int, c_long, c_longlong, c_void};
 use std::sync::Arc;
 
@@ -34,17 +35,32 @@ impl Type {
     }
 }
 
+/// The operator that the text at `op` begins with.
+///
 /// # Safety
-/// `op` must be a terminated string, or null.
+/// `op` must be valid up to the character that decides, or null.
 unsafe fn operator(op: *const c_char) -> Result<Operator> {
-    // SAFETY: the caller vouches for the string.
-    let name = unsafe { boundary::text(op) };
-    match Operator::from_name(name.trim_end()) {
+    if op.is_null() {
+        fail!(Argument, "the operator is null");
+    }
+    let read = Cell::new(0);
+    let at = |i: usize| {
+        read.set(read.get().max(i + 1));
+        // SAFETY: only characters up to the one that decides are asked for, in order.
+        unsafe { *op.cast::<u8>().add(i) }
+    };
+    match Operator::from_prefix(at) {
         Some(operator) => Ok(operator),
-        None => fail!(
-            Type,
-            "operator {name:?} is none of + * min max absmin absmax abs or && land || lor & band | bor"
-        ),
+        None => {
+            // SAFETY: so many characters were read above.
+            let begin = unsafe { std::slice::from_raw_parts(op.cast::<u8>(), read.get()) };
+            fail!(
+                Type,
+                "an operator that begins with \"{}\" is none of + * min max absmin absmax abs or \
+                 && land || lor & band | bor",
+                begin.escape_ascii()
+            )
+        }
     }
 }
 
@@ -67,7 +83,7 @@ unsafe fn reduce_typed<T: Element>(
 }
 
 /// # Safety
-/// `x` must be valid for `n` elements of the type, `op` a terminated string.
+/// `x` must be valid for `n` elements of the type, `op` up to what decides.
 #[expect(clippy::too_many_arguments, reason = "the interface's own arguments")]
 unsafe fn reduce(
     engine: &Engine,
@@ -80,7 +96,7 @@ unsafe fn reduce(
     everywhere: bool,
 ) -> Result<()> {
     let (n, ty) = (types::length(n)?, Type::from_c(ty)?);
-    // SAFETY: the caller vouches for the string.
+    // SAFETY: the caller vouches for the operator.
     let operator = unsafe { operator(op) }?;
     let bits = matches!(operator, Operator::And);
     if bits && matches!(ty, Type::Float | Type::Double) {
@@ -243,7 +259,7 @@ impl Candidate {
 }
 
 /// # Safety
-/// `x` must be valid for `n` bytes, `op` a terminated string.
+/// `x` must be valid for `n` bytes, `op` up to what decides.
 unsafe fn select(
     engine: &Engine,
     scope: c_int,

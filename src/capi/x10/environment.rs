@@ -144,6 +144,9 @@ fn number(engine: &Engine, query: c_int) -> Option<c_int> {
         20 => ACK_THRESHOLD.load(Relaxed),
         21 => (on_node() > 1).into(),
         22 => clamped(on_node()),
+        28 => 0,
+        29 => c_int::MAX,
+        30..=36 => 0,
         103 => clamped(topology.my_node()),
         104 => POLLING.load(Relaxed),
         105 => clamped(aggregate_limit()),
@@ -157,6 +160,9 @@ unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()
     if query == 25 {
         println!("[{}] {:?}", engine.rank(), Statistics::now());
         return Ok(());
+    }
+    if matches!(query, 26 | 27) {
+        fail!(Argument, "query {query}: X10Lib counts all transfers together, see query 24");
     }
     let number = number(engine, query);
     if number.is_none() && !matches!(query, 23 | 24 | 102) {
@@ -208,7 +214,7 @@ fn set(query: c_int, value: c_int) -> Result<()> {
             let limit = within("X10_AGG_LIMIT", value, 1, MOST_AGGREGATED as c_int)?;
             AGG_LIMIT.store(refs::count(limit, "the limit")?, Relaxed);
         }
-        0..=25 | 100..=103 => fail!(Argument, "query {query} cannot be set"),
+        0..=36 | 100..=103 => fail!(Argument, "query {query} cannot be set"),
         _ => fail!(Argument, "{query} is no query"),
     }
     Ok(())

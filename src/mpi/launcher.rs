@@ -1,0 +1,81 @@
+//! Whether a launcher started ranks that this MPI does not know of.
+//!
+//! MPI asks its launcher over a protocol (PMI, PMIx) which job a process belongs to. Where the
+//! two do not speak the same one, nothing fails: each process becomes a job of one rank, and
+//! N of them compute the same thing beside each other. The launcher's own variables tell.
+
+use super::Flavour;
+
+/// Why a process whose `MPI_COMM_WORLD` has one rank should have had more; `None` where
+/// nothing speaks against it. `number` reads a number from the environment.
+pub(super) fn stray(built: Flavour, number: impl Fn(&str) -> Option<i64>) -> Option<String> {
+    // What the MPI's own launchers leave behind: an own job of one rank is meant.
+    let (own, other, other_name, flag) = match built {
+        Flavour::Mpich => ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "Open MPI", "pmi2"),
+        Flavour::OpenMpi => ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPICH", "pmix"),
+        Flavour::Other => return None,
+    };
+    if number(own).is_some() {
+        return None;
+    }
+    let name = built.name();
+    if let Some(n) = number("SLURM_STEP_NUM_TASKS").filter(|&n| n > 1)
+        && number("SLURM_PROCID").is_some()
+    {
+        return Some(format!(
+            "srun started {n} tasks, and {name}, which it does not tell that they belong together, \
+             made a job of one rank of each; start them with srun --mpi={flag} (srun --mpi=list \
+             prints what this Slurm has) or with the mpiexec of {name}. Where jobs of one rank \
+             are meant, set PORTOLAN_LAUNCHER_CHECK=0"
+        ));
+    }
+    let n = number(other).filter(|&n| n > 1)?;
+    Some(format!(
+        "a program for {name} was started by the mpiexec of {other_name}, which made {n} jobs of \
+         one rank; start it with the mpiexec of {name}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(built: Flavour, set: &[(&str, i64)]) -> Option<String> {
+        stray(built, |name| set.iter().find(|(n, _)| *n == name).map(|&(_, value)| value))
+    }
+
+    #[test]
+    fn the_other_launcher_is_found() {
+        let said = with(Flavour::Mpich, &[("OMPI_COMM_WORLD_SIZE", 4)]).expect("4 jobs");
+        assert!(said.contains("was started by the mpiexec of Open MPI"), "{said}");
+        let said = with(Flavour::OpenMpi, &[("PMI_SIZE", 2)]).expect("2 jobs");
+        assert!(said.contains("was started by the mpiexec of MPICH"), "{said}");
+        assert_eq!(with(Flavour::Mpich, &[("OMPI_COMM_WORLD_SIZE", 1)]), None);
+        assert_eq!(with(Flavour::Mpich, &[]), None);
+    }
+
+    #[test]
+    fn srun_without_a_protocol_is_found() {
+        let step = [("SLURM_STEP_NUM_TASKS", 4), ("SLURM_PROCID", 2)];
+        let said = with(Flavour::Mpich, &step).expect("4 jobs");
+        assert!(said.contains("srun --mpi=pmi2"), "{said}");
+        let said = with(Flavour::OpenMpi, &step).expect("4 jobs");
+        assert!(said.contains("srun --mpi=pmix"), "{said}");
+        // A protocol that Open MPI does not speak.
+        let pmi2 = [("SLURM_STEP_NUM_TASKS", 4), ("SLURM_PROCID", 2), ("PMI_SIZE", 4)];
+        let said = with(Flavour::OpenMpi, &pmi2).expect("4 jobs");
+        assert!(said.contains("srun --mpi=pmix"), "{said}");
+    }
+
+    #[test]
+    fn a_job_of_one_rank_is_legal() {
+        // Of mpiexec -n 1 in an allocation, whose helpers srun has started on two nodes.
+        let hydra = [("SLURM_STEP_NUM_TASKS", 2), ("SLURM_PROCID", 0), ("PMI_SIZE", 1)];
+        assert_eq!(with(Flavour::Mpich, &hydra), None);
+        assert_eq!(with(Flavour::Mpich, &[("SLURM_STEP_NUM_TASKS", 1), ("SLURM_PROCID", 0)]), None);
+        // The batch script itself is no step of several tasks.
+        assert_eq!(with(Flavour::OpenMpi, &[("SLURM_PROCID", 0)]), None);
+        // Started by a rank of a job of its own launcher.
+        assert_eq!(with(Flavour::Mpich, &[("PMI_SIZE", 4), ("OMPI_COMM_WORLD_SIZE", 4)]), None);
+    }
+}

@@ -1,0 +1,9 @@
+/* LAPI's names of the queries in C++, with lapi.h before x10/x10lib.h. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include <lapi.h>
+#include <x10/x10lib.h>
+#include "x10_names.h"
+
+int main(int argc, char **argv) { return names("lapi_then_x10_cxx", &argc, &argv); }

@@ -1,0 +1,107 @@
+/* Notifications: what a rank did before one is there for the rank that waits for it; none is
+ * lost, however early it comes; from all to all, and to oneself. */
+#include "check.h"
+
+enum { ROUNDS = 60, LONGS = 3000 };
+
+static int *told, *waited;          /* for each rank, by our own count */
+
+static void tell(int rank)
+{
+  CHECK_EQ(armci_notify(rank), ++told[rank]);
+}
+
+/* Wait for one; gives how many have come. */
+static int await(int rank)
+{
+  int number = -1;
+  const int came = armci_notify_wait(rank, &number);
+  CHECK_EQ(number, ++waited[rank]);
+  CHECK(came >= number, "%d came of rank %d, but %d were waited for", came, rank, number);
+  return came;
+}
+
+/* A ring: data by every kind of operation, and then the notification; no fence, no barrier. */
+static void ring(void)
+{
+  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
+  void **base = check_segment(3L * LONGS * 8);
+  long *src = check_calloc(LONGS * 8L), one = 1;
+  int dense[1] = { 8 }, sparse[1] = { 16 }, count[2] = { 8, LONGS };
+  char *strided = check_at(base, right, LONGS * 8L);
+  const long *mine = base[me];
+  armci_hdl_t handle;
+
+  for (int round = 1; round <= ROUNDS; round++) {
+    for (int i = 0; i < LONGS; i++)
+      src[i] = 1000L * round + i;
+    ARMCI_INIT_HANDLE(&handle);
+    CHECK_OK(ARMCI_NbPut(src, base[right], LONGS * 8, right, &handle));
+    CHECK_OK(ARMCI_PutS(src, dense, strided, sparse, count, 1, right));
+    for (int i = 0; i < 5; i++)
+      CHECK_OK(ARMCI_Acc(ARMCI_ACC_LNG, &one, &one, strided + 8, 8, right));
+    CHECK_OK(ARMCI_Wait(&handle));
+    tell(right);
+
+    await(left);
+    for (int i = 0; i < LONGS; i++) {
+      CHECK(mine[i] == 1000L * round + i, "round %d: item %d is %ld", round, i, mine[i]);
+      CHECK(mine[LONGS + 2 * i] == mine[i], "round %d: strided item %d is %ld", round, i, mine[LONGS + 2 * i]);
+    }
+    CHECK_EQ(mine[LONGS + 1], 5L * round);
+    tell(left);                     /* which may write again */
+    await(right);
+  }
+  free(src);
+  check_free_segment(base);
+}
+
+/* Many before anyone waits, to each rank another number of them. */
+static void early(void)
+{
+  for (int rank = 0; rank < nproc; rank++)
+    for (int i = 0; i < 50 * (me + 1) + rank; i++)
+      tell(rank);
+  armci_msg_barrier();
+  for (int rank = nproc - 1; rank >= 0; rank--) {
+    int came = 0;
+    for (int i = 0; i < 50 * (rank + 1) + me; i++)
+      came = await(rank);
+    CHECK_EQ(came, waited[rank]);   /* those all, and none twice */
+  }
+  armci_msg_barrier();
+}
+
+/* All ranks wait before anyone can tell them: rank 0 begins, each tells the next. */
+static void chain(void)
+{
+  for (int round = 0; round < 20; round++) {
+    if (me > 0)
+      await(me - 1);
+    tell((me + 1) % nproc);
+    if (me == 0)
+      await(nproc - 1);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  check_start("notify", &argc, &argv);
+  for (int life = 0; life < 2; life++) {  /* counted from zero in each */
+    told = check_calloc(nproc * (long)sizeof(int));
+    waited = check_calloc(nproc * (long)sizeof(int));
+    ring();
+    early();
+    chain();
+    CHECK_EQ(parmci_notify(me), ++told[me]);
+    CHECK(parmci_notify_wait(me, NULL) >= ++waited[me], "by the other name");
+    free(told);
+    free(waited);
+    if (life == 0) {
+      (void)armci_notify((me + 1) % nproc);   /* nobody waits for it */
+      CHECK_OK(ARMCI_Finalize());
+      CHECK_OK(ARMCI_Init());
+    }
+  }
+  return check_end();
+}

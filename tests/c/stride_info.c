@@ -1,0 +1,102 @@
+/* The segments of strided memory one by one: in the order, and at the places, that the strided
+ * calls use; with any levels, empty ones too. */
+#include "check.h"
+
+#include <iterator.h>
+
+enum { BYTES = 4096 };
+
+/* The places by plain loops. */
+static long place(const int *stride, const int *count, int levels, int number)
+{
+  long at = 0;
+  for (int i = 0; i < levels; i++) {
+    at += (long)(number % count[i + 1]) * stride[i];
+    number /= count[i + 1];
+  }
+  return at;
+}
+
+static void one_by_one(int levels, int *stride, int *count)
+{
+  static char memory[BYTES];
+  stride_info_t info, copy;
+  int segments = 1, seen = 0;
+
+  for (int i = 1; i <= levels; i++)
+    segments *= count[i];
+  memset(&info, 0xab, sizeof info);
+  armci_stride_info_init(&info, memory, levels, stride, count);
+  CHECK_EQ(armci_stride_info_size(&info), segments);
+  CHECK_EQ(armci_stride_info_count(&info), segments);
+  CHECK_EQ(armci_stride_info_seg_count(&info), segments);
+  for (; armci_stride_info_has_more(&info); armci_stride_info_next(&info), seen++) {
+    const long at = place(stride, count, levels, seen);
+    CHECK_EQ(armci_stride_info_has_next(&info), 1);
+    CHECK_EQ(armci_stride_info_pos(&info), seen);
+    CHECK_EQ(armci_stride_info_seg_off(&info), at);
+    CHECK_EQ(armci_stride_info_seg_size(&info), count[0]);
+    CHECK((char *)armci_stride_info_seg_ptr(&info) == memory + at, "segment %d lies elsewhere", seen);
+    CHECK(armci_stride_info_get(&info) == armci_stride_info_seg_ptr(&info), "two places of one segment");
+    if (seen == segments / 2)
+      copy = info;
+  }
+  CHECK_EQ(seen, segments);
+  CHECK_EQ(armci_stride_info_has_next(&info), 0);
+  CHECK_EQ(armci_stride_info_pos(&info), segments);
+  if (segments > 0) {               /* a copy goes on by itself */
+    CHECK_EQ(armci_stride_info_pos(&copy), segments / 2);
+    CHECK_EQ(armci_stride_info_seg_off(&copy), place(stride, count, levels, segments / 2));
+    armci_stride_info_destroy(&copy);
+  }
+  armci_stride_info_destroy(&info);
+  CHECK_EQ(armci_stride_info_has_more(&info), 0);
+}
+
+/* What a strided put writes is what the segments name. */
+static void as_a_put(int levels, int *stride, int *count)
+{
+  const int right = (me + 1) % nproc;
+  void **base = check_segment(BYTES);
+  char *src = check_calloc(BYTES), *expected = check_calloc(BYTES);
+  stride_info_t info;
+
+  check_fill(src, 5, BYTES);
+  CHECK_OK(ARMCI_PutS(src, stride, base[right], stride, count, levels, right));
+  ARMCI_Barrier();
+  armci_stride_info_init(&info, src, levels, stride, count);
+  while (armci_stride_info_has_more(&info)) {
+    memcpy(expected + armci_stride_info_seg_off(&info), armci_stride_info_seg_ptr(&info),
+           (size_t)armci_stride_info_seg_size(&info));
+    armci_stride_info_next(&info);
+  }
+  armci_stride_info_destroy(&info);
+  CHECK_BYTES(base[me], expected, BYTES, "%d levels", levels);
+  free(src);
+  free(expected);
+  check_free_segment(base);
+}
+
+int main(int argc, char **argv)
+{
+  static int strides[][8] = { { 0 }, { 40 }, { 40, 400 }, { 7, 61, 211 }, { 300, 20, 80 },
+                              { 3, 6, 12, 24, 48, 96, 192, 384 } };
+  static int counts[][9] = { { 100 }, { 20, 10 }, { 20, 10, 5 }, { 5, 3, 2, 4 }, { 20, 4, 3, 3 },
+                             { 2, 2, 2, 2, 2, 2, 2, 2, 2 } };
+  static const int levels[] = { 0, 1, 2, 3, 3, 8 };
+
+  check_start("stride_info", &argc, &argv);
+  for (int i = 0; i < (int)(sizeof levels / sizeof levels[0]); i++) {
+    one_by_one(levels[i], strides[i], counts[i]);
+    as_a_put(levels[i], strides[i], counts[i]);
+  }
+  one_by_one(2, strides[2], (int[]){ 20, 0, 5 });
+  one_by_one(0, NULL, (int[]){ 64 });
+
+  stride_info_t far;                /* places beyond what an int tells */
+  armci_stride_info_init(&far, NULL, 1, (int[]){ 0x7fffffff }, (int[]){ 1, 4 });
+  for (int i = 0; i < 3; i++)
+    armci_stride_info_next(&far);
+  CHECK((char *)armci_stride_info_seg_ptr(&far) - (char *)NULL == 3L * 0x7fffffff, "a place beyond 4 GiB");
+  return check_end();
+}

@@ -1,0 +1,134 @@
+//! The pages of `docs/` are whole: each link leads somewhere, each listing is there, each page is in
+//! the table of contents.
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+struct Page {
+    /// Where its links lead, but those to other sites.
+    links: Vec<String>,
+    /// Its headings, as a link names them.
+    anchors: BTreeSet<String>,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A heading as the book names it in links.
+fn anchor(heading: &str) -> String {
+    heading
+        .trim()
+        .chars()
+        .filter_map(|c| match c {
+            ' ' => Some('-'),
+            c if c.is_alphanumeric() || c == '_' || c == '-' => Some(c.to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn page(path: &Path) -> Page {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let (mut links, mut anchors, mut heading) = (Vec::new(), BTreeSet::new(), None);
+    for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
+        match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                if !dest_url.contains("://") {
+                    links.push(dest_url.to_string());
+                }
+            }
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::End(TagEnd::Heading(_)) => {
+                anchors.extend(heading.take().map(|h| anchor(&h)));
+            }
+            Event::Text(part) | Event::Code(part) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&part);
+                }
+            }
+            _ => {}
+        }
+    }
+    Page { links, anchors, text }
+}
+
+/// All pages of `docs/` and the README, by their path from the root.
+fn pages() -> BTreeMap<PathBuf, Page> {
+    let mut found = BTreeMap::from([(PathBuf::from("README.md"), page(&root().join("README.md")))]);
+    for entry in fs::read_dir(root().join("docs")).expect("docs/ is there").flatten() {
+        if entry.path().extension().is_some_and(|e| e == "md") {
+            found.insert(Path::new("docs").join(entry.file_name()), page(&entry.path()));
+        }
+    }
+    assert!(found.len() > 10, "only {} pages found", found.len());
+    found
+}
+
+/// The faults of one link, from a page.
+fn broken(from: &Path, link: &str, pages: &BTreeMap<PathBuf, Page>) -> Option<String> {
+    let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
+    let to = match file {
+        "" => from.to_path_buf(),
+        file => from.parent().unwrap_or(Path::new("")).join(file),
+    };
+    if !root().join(&to).exists() {
+        return Some(format!("{}: {link} leads to no file", from.display()));
+    }
+    if fragment.is_empty() {
+        return None;
+    }
+    match pages.get(&to) {
+        Some(page) if page.anchors.contains(fragment) => None,
+        Some(_) => Some(format!("{}: {link} names no heading there", from.display())),
+        None => Some(format!("{}: {link} names a heading of what is no page", from.display())),
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let pages = pages();
+    let faults: Vec<String> = pages
+        .iter()
+        .flat_map(|(path, page)| page.links.iter().filter_map(|l| broken(path, l, &pages)))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    // It does find what is broken.
+    assert!(broken(Path::new("docs/index.md"), "no-such-page.md", &pages).is_some());
+    assert!(broken(Path::new("docs/index.md"), "clusters.md#no-such-heading", &pages).is_some());
+    assert!(broken(Path::new("docs/index.md"), "clusters.md#containers", &pages).is_none());
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let pages = pages();
+    let listed: BTreeSet<&str> =
+        pages[Path::new("docs/SUMMARY.md")].links.iter().map(String::as_str).collect();
+    for path in pages.keys().filter(|p| p.starts_with("docs")) {
+        let name = path.file_name().and_then(|n| n.to_str()).expect("names are ASCII");
+        assert!(name == "SUMMARY.md" || listed.contains(name), "docs/SUMMARY.md lacks {name}");
+    }
+}
+
+#[test]
+fn every_listing_is_there() {
+    let mut found = 0;
+    for (path, page) in pages() {
+        for part in page.text.split("{{#include ").skip(1) {
+            let (what, _) = part.split_once("}}").expect("an include has an end");
+            let (file, name) = what.split_once(':').unwrap_or((what, ""));
+            let source = root().join(path.parent().unwrap_or(Path::new(""))).join(file);
+            let text = fs::read_to_string(&source)
+                .unwrap_or_else(|e| panic!("{} includes {file}: {e}", path.display()));
+            for mark in ["ANCHOR", "ANCHOR_END"] {
+                let mark = format!("{mark}: {name}\n");
+                assert!(name.is_empty() || text.contains(&mark), "{file} has no '{mark}'");
+            }
+            found += 1;
+        }
+    }
+    assert!(found >= 3, "only {found} listings found");
+}
