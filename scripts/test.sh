@@ -12,7 +12,8 @@
 #   --mpi M   only the MPI M
 #   --quick   tests only, and those on several ranks with fewer rank counts
 #   --full    those on several ranks in all combinations, and both commands on both
-#             releases of Debian and for a user without root; takes three times as long
+#             releases of Debian and for a user without root, and packages; takes three
+#             times as long
 #   FILTER    only tests whose name contains FILTER, and no other checks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -108,8 +109,8 @@ check() { # name, command ...
 }
 
 # A check on a bare system, which not every machine can make.
-fresh() { # name, options of fresh.sh ...
-  logged "$1" scripts/fresh.sh "${@:2}"
+bare() { # name, command ...
+  logged "$@"
   case $code in
     0) echo ok && passed=$((passed + 1)) ;;
     77) echo "skipped: $(sed -n 's/^fresh: cannot run here: //p' "$log")" ;;
@@ -188,13 +189,14 @@ for m in "${mpis[@]}"; do
 done
 if [[ -z $quick$filter ]]; then
   use_mpi "${mpis[0]}"
-  fresh fresh
+  bare fresh scripts/fresh.sh
   if [[ -n $full ]]; then
-    fresh fresh-two --command two --quick
-    fresh trixie --release trixie
-    fresh trixie-two --release trixie --command two --quick
-    fresh user --user
-    fresh user-two --user --command two --quick
+    bare fresh-two scripts/fresh.sh --command two --quick
+    bare trixie scripts/fresh.sh --release trixie
+    bare trixie-two scripts/fresh.sh --release trixie --command two --quick
+    bare user scripts/fresh.sh --user
+    bare user-two scripts/fresh.sh --user --command two --quick
+    bare packages scripts/package-test.sh
   fi
 fi
 echo "$passed passed, $failed failed"
