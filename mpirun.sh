@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Usage: ./mpirun.sh [--mpi mpich|openmpi] -n N [--node-size K] [--hosts K] PROGRAM [ARGS]
-#        ./mpirun.sh [--mpi mpich|openmpi] -n N [--node-size K] [--hosts K] --example NAME [ARGS]
+# Usage: ./mpirun.sh [--mpi M] -n N [--node-size K] [--hosts K] PROGRAM [ARGS]
+#        ./mpirun.sh [--mpi M] -n N [--node-size K] [--hosts K] --example NAME [ARGS]
 #
 # Runs an MPI program on N ranks with Portolan's library in reach, or builds and
 # runs an example: examples/NAME.rs, examples/NAME/main.rs, examples/c/NAME.c or
 # examples/c/NAME.cpp, the last two with further sources NAME_*.c beside them. Where one
 # name has several, c/NAME is that in C, and NAME.cpp that in C++.
 #
-#   --mpi M        the MPI to use; the default is $PORTOLAN_MPI, else mpich
+#   --mpi M        the MPI to use: mpich or openmpi, Debian's; system, the mpicc in PATH; or
+#                  the path of an mpicc. The default is $PORTOLAN_MPI, else mpich where that
+#                  is or can be installed, else system
 #   --node-size K  treat each K ranks as a node of their own that shares no
 #                  memory with the others (sets PORTOLAN_NODE_SIZE)
 #   --hosts K      on K hosts made of namespaces (scripts/cluster.sh), with TCP between
@@ -21,7 +23,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/scripts/env.sh"
 
-mpi=${PORTOLAN_MPI:-mpich} ranks='' example='' hosts='' per_host=''
+mpi=$(default_mpi) ranks='' example='' hosts='' per_host=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
@@ -52,7 +54,14 @@ fi
 [[ ${hosts:-1} =~ ^[1-9][0-9]*$ ]] || die "--hosts wants a number, see --help"
 [[ ${PORTOLAN_NODE_SIZE:-1} =~ ^[0-9]+$ ]] || die "--node-size wants a number, see --help"
 [[ -n $example || $# -gt 0 ]] || die "no program given, see --help"
-use_mpi "$mpi"
+check_mpi "$mpi"
+# The system is complete before anything is chosen by looking at it.
+if [[ -n $example ]]; then
+  complete_mpi "$mpi"
+else
+  use_mpi "$mpi"
+  command -v "$MPIEXEC" >/dev/null || complete_mpi "$mpi"
+fi
 
 # Installs the library where the sources are newer than what is there.
 install_if_stale() {
@@ -82,6 +91,7 @@ build_c_example() { # main source, program
   }
   if [[ $1 == *.cpp ]]; then compiler=("$MPICXX" -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX); fi
   if includes 'ga\.h'; then
+    has_ga || die "there are no Global Arrays for $MPI_NAME here, which '$example' needs: try --example heat"
     # Our directory comes first, so that its libarmci-MPI serves Global Arrays.
     read -ra before <<<"$("$GA_CONFIG" --cppflags)"
     read -ra after <<<"$("$GA_CONFIG" --ldflags --libs --flibs)"
@@ -109,7 +119,6 @@ is_stale() { # program, files ...
 }
 
 if [[ -n $example ]]; then
-  "$ROOT/scripts/setup.sh" --quiet --mpi "$MPI_NAME" >&2
   source=''
   for file in "$ROOT/examples/c/${example#c/}"{,.c,.cpp}; do
     if [[ -z $source && -f $file ]]; then source=$file; fi
@@ -129,7 +138,6 @@ if [[ -n $example ]]; then
   fi
 else
   program=$1 && shift
-  command -v "$MPIEXEC" >/dev/null || "$ROOT/scripts/setup.sh" --mpi "$MPI_NAME" >&2
 fi
 
 # A program of another MPI would run as N jobs of one rank each.

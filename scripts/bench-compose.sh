@@ -64,8 +64,8 @@ table() {
 
 short=0
 for m in "${mpis[@]}"; do
-  use_mpi "$m"
-  if [[ -z $installed ]]; then "$ROOT/scripts/install.sh" --mpi "$MPI" --prefix "$PREFIX" >&2; fi
+  complete_mpi "$m"
+  if [[ -z $installed ]]; then "$ROOT/scripts/install.sh" --mpi "$MPI_NAME" --prefix "$PREFIX" >&2; fi
   dir=$CARGO_TARGET_DIR/bench-compose
   mkdir -p "$dir"
   "$MPICC" -std=c99 -O2 -Wall "-I$PREFIX/include" "$ROOT/benches/c/cp_bench.c" -o "$dir/cp_bench" \

@@ -57,7 +57,7 @@ table() {
 
 short=0
 for m in "${mpis[@]}"; do
-  use_mpi "$m"
+  complete_mpi "$m"
   if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" >&2; fi
   dir=$CARGO_TARGET_DIR/bench-hosts
   mkdir -p "$dir"

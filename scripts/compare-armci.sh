@@ -241,9 +241,9 @@ table() { # files of raw values ...
 cd "$ROOT"
 files=() short=0
 for m in "${mpis[@]}"; do
-  use_mpi "$m"
+  complete_mpi "$m"
   ls /usr/lib/*/"libarmci-$MPI.a" >/dev/null 2>&1 || die "no libarmci-$MPI.a: install libarmci-mpi-dev and libglobalarrays-dev"
-  if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI" --prefix "$PREFIX" >&2; fi
+  if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" >&2; fi
   dir=$CARGO_TARGET_DIR/compare
   mkdir -p "$dir"
   : >"$dir/raw.tsv"
@@ -254,7 +254,7 @@ for m in "${mpis[@]}"; do
   files+=("$dir/raw.tsv")
 done
 for m in "${mpis[@]}"; do
-  use_mpi "$m"
+  complete_mpi "$m"
   dir=$CARGO_TARGET_DIR/compare
   table "${files[@]}" || short=1
   if [[ -s $dir/failed ]]; then

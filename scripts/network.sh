@@ -235,7 +235,7 @@ run_cut() {
 }
 
 for m in "${mpis[@]}"; do
-  use_mpi "$m"
+  complete_mpi "$m"
   BIN=$CARGO_TARGET_DIR/programs/c
   cluster_up
   for line in "${cases[@]}"; do

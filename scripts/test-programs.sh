@@ -119,6 +119,11 @@ how_to_build() { # program
     link/*.static) # the archive and nothing else
       linked=''
       command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/${name%.*}.c" -o "$out" "-L$PREFIX/lib" "-l:lib$link.a") ;;
+    link/*.debian-header) # what was compiled with Debian's armci.h
+      mkdir -p "$BIN/debian"
+      ln -sf "$PREFIX/include/portolan.h" "$BIN/debian/"
+      command=("${C99[@]}" -DDEBIAN_HEADER -DARMCI_SUCCESS=0 "-I$BIN/debian" "tests/c/${name%.*}.c" -o "$out"
+        "${LINK[@]}" -larmci) ;;
     link/*.pkg-config) # not even the MPI's compiler
       local flags
       read -ra flags <<<"$(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config --cflags --libs armci)"
@@ -227,11 +232,28 @@ files_left() {
   scripts/cluster.sh left --remove
 }
 
+FORTRAN='' && if "$MPIFORT" --version >/dev/null 2>&1; then FORTRAN=1; fi
+
+# Why a program cannot be built on this system; nothing where it can.
+lacks() { # program
+  case $1 in
+    ga/*) if ! has_ga; then echo "no Global Arrays for $MPI_NAME"; fi ;;&
+    fortran/* | ga/ga_fortran) if [[ -z $FORTRAN ]]; then echo "no Fortran compiler for $MPI_NAME"; fi ;;
+  esac
+}
+
 # Cases: a label, what it takes to pass, the program, ranks, settings, arguments.
 cases=()
 plan() { # pass|abort, program, ranks, settings, argument ...
-  local label="$2${5:+ ${*:5}} [n=$3${4:+ $4}]"
-  if [[ $label == *"$filter"* ]]; then cases+=("$label|$1|$2|$3|$4|${*:5}"); fi
+  local label="$2${5:+ ${*:5}} [n=$3${4:+ $4}]" why
+  if [[ $label == *"$filter"* ]]; then
+    why=$(lacks "$2")
+    if [[ -n $why ]]; then
+      echo "skip $label: ${why//$'\n'/, }"
+      return
+    fi
+    cases+=("$label|$1|$2|$3|$4|${*:5}")
+  fi
 }
 
 run_case() { # a line of cases
@@ -523,6 +545,7 @@ plan_all() {
   plan pass fortran/mpi_f08 2 ''
   plan pass link/interpose.static 2 ''
   plan pass link/contiguous.static 2 ''
+  if [[ -e /usr/include/armci.h ]]; then plan pass link/abi.debian-header 2 ''; else echo "skip link/abi.debian-header: no Debian's armci.h"; fi
   if command -v pkg-config >/dev/null; then plan pass link/values.pkg-config 2 ''; else echo "skip link/values.pkg-config: no pkg-config"; fi
   if command -v cmake >/dev/null; then plan pass link/values.cmake 2 ''; else echo "skip link/values.cmake: no cmake"; fi
 }
@@ -549,8 +572,10 @@ plan_from() { # file
 
 if [[ -n $programs_only ]]; then
   printf 'c/%s\n' "${ALL[@]}" traffic "${X10[@]}" "${LAPI[@]}" "${MERCURY[@]}"
-  if command -v "$MPIFORT" >/dev/null; then printf 'fortran/%s\n' armci_fortran lapi_fortran mpi_f08; fi
-  if [[ $MPI_NAME == "$MPI" ]]; then printf 'ga/%s\n' "${GA[@]}"; fi
+  if [[ -n $FORTRAN ]]; then printf 'fortran/%s\n' armci_fortran lapi_fortran mpi_f08; fi
+  if has_ga; then
+    for p in "${GA[@]}"; do if [[ -z $(lacks "ga/$p") ]]; then echo "ga/$p"; fi; done
+  fi
   exit
 fi
 if [[ -n $plan_file ]]; then plan_from "$plan_file"; else plan_all; fi

@@ -4,13 +4,16 @@
 # Checks everything, with each MPI by default: format, lints, documentation,
 # installation, unit and documentation tests, the tests on several ranks, the C,
 # Fortran and Global Arrays programs, the first example, the quick selection of the
-# regression suite on several hosts, and faults. Each check counts as one test. The output of each is kept
+# regression suite on several hosts, faults, and the README's first command on a bare
+# Debian (scripts/fresh.sh). Each check counts as one test. The output of each is kept
 # in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is
 # 0 only when none failed.
 #
 #   --mpi M   only the MPI M
 #   --quick   tests only, and those on several ranks with fewer rank counts
-#   --full    those on several ranks in all combinations; takes three times as long
+#   --full    those on several ranks in all combinations, and both commands on both
+#             releases of Debian and for a user without root, and packages; takes three
+#             times as long
 #   FILTER    only tests whose name contains FILTER, and no other checks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -37,7 +40,7 @@ passed=0 failed=0
 # Runs a command with its output in a log; leaves its exit code in $code. It goes in the
 # background, because a shell that waits for a command takes no signal.
 logged() { # name, command ...
-  printf '%-8s %-12s ' "$MPI" "$1"
+  printf '%-8s %-12s ' "$MPI_TAG" "$1"
   begin "$@"
   await "$1"
 }
@@ -105,6 +108,16 @@ check() { # name, command ...
   fi
 }
 
+# A check on a bare system, which not every machine can make.
+bare() { # name, command ...
+  logged "$@"
+  case $code in
+    0) echo ok && passed=$((passed + 1)) ;;
+    77) echo "skipped: $(sed -n 's/^fresh: cannot run here: //p' "$log")" ;;
+    *) echo "FAILED with exit code $code" && failed=$((failed + 1)) && show_log ;;
+  esac
+}
+
 # Adds what the test programs counted. Those of Rust's own harness end with
 # `test result: ok. 5 passed; 0 failed; ...`, the others with `5 passed, 0 failed`.
 count_tests() {
@@ -138,7 +151,7 @@ cargo_tests() {
 test_with() { # MPI
   use_mpi "$1"
   export PORTOLAN_MPIEXEC="${LAUNCH[*]}" PORTOLAN_PREFIX=$PREFIX
-  check install scripts/install.sh --mpi "$MPI" --prefix "$PREFIX" || return 0
+  check install scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" || return 0
   if [[ -z $quick$filter ]]; then
     check clippy cargo clippy --release --all-targets -- -D warnings || true
     RUSTDOCFLAGS=-Dwarnings check doc cargo doc --release --no-deps || true
@@ -147,21 +160,21 @@ test_with() { # MPI
   fi
   logged tests cargo_tests
   count_tests
-  logged programs scripts/test-programs.sh --mpi "$MPI" ${full:+--full} ${filter:+"$filter"}
+  logged programs scripts/test-programs.sh --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
   count_tests
   # Faults are mostly waited for: hosts go beside them.
   local faults=''
-  if [[ -z $filter ]]; then begin faults scripts/faults.sh --mpi "$MPI" --quick && faults=$running; fi
-  logged hosts scripts/regress.sh --mpi "$MPI" --quick --installed ${filter:+--suite programs,ranks --case "$filter"}
+  if [[ -z $filter ]]; then begin faults scripts/faults.sh --mpi "$MPI_NAME" --quick && faults=$running; fi
+  logged hosts scripts/regress.sh --mpi "$MPI_NAME" --quick --installed ${filter:+--suite programs,ranks --case "$filter"}
   count_tests
   if [[ -n $faults ]]; then
-    printf '%-8s %-12s ' "$MPI" faults
+    printf '%-8s %-12s ' "$MPI_TAG" faults
     running=$faults
     await faults
     count_tests
   fi
   if [[ -z $quick$filter ]]; then
-    check example timeout 600 ./mpirun.sh --mpi "$MPI" -n 4 --example ga_matmul || true
+    check example timeout 600 ./mpirun.sh --mpi "$MPI_NAME" -n 4 --example ga_matmul || true
   fi
 }
 
@@ -174,5 +187,17 @@ fi
 for m in "${mpis[@]}"; do
   test_with "$m"
 done
+if [[ -z $quick$filter ]]; then
+  use_mpi "${mpis[0]}"
+  bare fresh scripts/fresh.sh
+  if [[ -n $full ]]; then
+    bare fresh-two scripts/fresh.sh --command two --quick
+    bare trixie scripts/fresh.sh --release trixie
+    bare trixie-two scripts/fresh.sh --release trixie --command two --quick
+    bare user scripts/fresh.sh --user
+    bare user-two scripts/fresh.sh --user --command two --quick
+    bare packages scripts/package-test.sh
+  fi
+fi
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -6,7 +6,8 @@
 //! A filter selects by substring of what is printed, such as `random` or
 //! `path=rma`; with `--exact` it is the whole name of a check. `--quick`, or
 //! `PORTOLAN_TEST_QUICK=1`, runs a smaller matrix, `--full`, or `PORTOLAN_TEST_FULL=1`,
-//! all of it. `PORTOLAN_MPIEXEC` is the launcher with its flags. `--hosts 2,1`, once or
+//! all of it. `PORTOLAN_MPIEXEC` is the launcher with its flags; where it is not set, the one
+//! beside the MPI's compiler is taken, or one in `PATH`. `--hosts 2,1`, once or
 //! more often, runs another matrix instead, with so many ranks on each of several hosts.
 
 use crate::alone::{ALONE, Alone, End};
@@ -77,6 +78,14 @@ impl Args {
     }
 }
 
+/// The launcher beside the compiler that this was built by, which has the same suffix.
+fn own_launcher() -> Option<String> {
+    let compiler = std::path::Path::new(env!("PORTOLAN_BUILT_BY"));
+    let suffix = compiler.file_name()?.to_str()?.strip_prefix("mpicc").unwrap_or_default();
+    let beside = compiler.with_file_name(format!("mpiexec{suffix}"));
+    beside.is_file().then(|| beside.to_string_lossy().into_owned())
+}
+
 /// A launcher that exists on this machine, with its flags.
 fn launcher_of(flavour: Flavour) -> Vec<String> {
     let candidates: &[&[&str]] = match flavour {
@@ -111,7 +120,13 @@ fn launcher() -> Vec<String> {
         Ok(words) if !words.trim().is_empty() => {
             words.split_whitespace().map(String::from).collect()
         }
-        _ => launcher_of(Flavour::built()),
+        _ => {
+            let mut words = launcher_of(Flavour::built());
+            if let Some(own) = own_launcher() {
+                words[0] = own;
+            }
+            words
+        }
     }
 }
 
@@ -136,11 +151,18 @@ pub fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
+    let launcher = launcher();
+    let path = std::path::Path::new(&launcher[0]);
+    if !on_path(&launcher[0]) && !path.is_file() {
+        println!("skipped, all of it: there is no launcher {} in PATH", launcher[0]);
+        println!("0 passed, 0 failed");
+        return ExitCode::SUCCESS;
+    }
     let seed = std::env::var(job::SEED).ok().filter(|s| s.parse::<u64>().is_ok());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let mut driver = Driver {
         args,
-        launcher: launcher(),
+        launcher,
         // Process ids alone are not unique where several clusters share the directory.
         dir: std::env::temp_dir().join(format!(
             "portolan-ranks.{}.{}",

@@ -117,8 +117,10 @@ impl Layout {
     pub fn launcher(&self) -> Vec<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/mpirun.sh");
         let flavour = if Flavour::built() == Flavour::OpenMpi { "openmpi" } else { "mpich" };
-        // The caller may mean a newer one, as in mpich-wheel.
-        let named = std::env::var("PORTOLAN_MPI").ok().filter(|name| name.starts_with(flavour));
+        // The caller may mean another of its kind, as in mpich-wheel, or by a path.
+        let named = std::env::var("PORTOLAN_MPI")
+            .ok()
+            .filter(|name| name.starts_with(flavour) || name == "system" || name.contains('/'));
         let mpi = named.as_deref().unwrap_or(flavour);
         let words = [script, "--mpi", mpi, "--per-host", &self.text()];
         words.iter().map(|word| word.to_string()).collect()

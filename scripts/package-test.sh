@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Usage: scripts/package-test.sh [--mpi mpich|openmpi|all]
+#
+# Makes the packages of scripts/package.sh and tries them where nothing of this checkout is,
+# on a bare system of scripts/fresh.sh: the Debian package passes lintian, is installed, a
+# Global Arrays program is built against it and runs, and it is removed without a trace. The
+# tarball is unpacked in two places in turn, and a program is built there by pkg-config and
+# runs. The last line is `N passed, N failed`; where there can be no bare system the exit
+# code is 77.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+# ------------------------------------------------------ within the bare system
+
+trace() { # every file that is no one's data
+  find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /run -o -path /root -o -path /home \
+    -o -path /var/cache -o -path /var/log -o -path '/var/lib/dpkg/*-old' -o -path /var/lib/apt \) -prune -o -print | sort
+}
+
+inside() { # mpi
+  local mpi=$1 dir ga runtime deb tar moved place flags
+  use_mpi "$mpi"
+  deb=$(echo target/with/*.deb) tar=$(echo target/with/*.tar.gz)
+  case $mpi in mpich) runtime=(mpich libmpich-dev libscalapack-mpich-dev) ;; *) runtime=(openmpi-bin libopenmpi-dev libscalapack-openmpi-dev) ;; esac
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get -qq update
+  apt-get -qq install -y --no-install-recommends gcc libc6-dev pkg-config libglobalarrays-dev libblas-dev \
+    liblapack-dev "${runtime[@]}" >/dev/null
+  use_mpi "$mpi" # now that its tools are there
+  trace >/tmp/before
+
+  apt-get -qq install -y --no-install-recommends "./$deb" >/dev/null
+  dir=$(dpkg -L "portolan-$mpi" | grep "/portolan/$mpi\$")
+  "portolan-info-$mpi" | head -n 5
+  read -ra ga <<<"$("$GA_CONFIG" --cppflags) $("$GA_CONFIG" --ldflags)"
+  read -ra flags <<<"$("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
+  "$MPICC" -O2 -pthread "-I$dir/include" "${ga[@]}" examples/c/ga_matmul.c -o /tmp/ga_matmul "-L$dir/lib" \
+    "-Wl,-rpath,$dir/lib" "${ga[@]}" "${flags[@]}" -lm
+  ldd /tmp/ga_matmul | grep "libportolan.so.0 => $dir/lib/"
+  "${LAUNCH[@]}" -n 2 /tmp/ga_matmul | grep '^ga_matmul: ok$'
+  apt-get -qq purge -y "portolan-$mpi" >/dev/null
+  trace >/tmp/after
+  diff /tmp/before /tmp/after || die "the package leaves traces"
+
+  # The tarball, in one place and then in another one.
+  moved=/opt/one
+  for place in /opt/one "/srv/another place"; do
+    mkdir -p "${place%/*}"
+    if [[ $place == /opt/one ]]; then
+      tar -xzf "$tar" -C /opt && mv /opt/portolan-* /opt/one
+    else
+      mv "$moved" "$place" && moved=$place
+    fi
+    # pkg-config escapes the blank for a shell.
+    eval "flags=($(PKG_CONFIG_PATH=$place/lib/pkgconfig pkg-config --cflags --libs armci))"
+    gcc -O1 tests/c/values.c -o /tmp/values "${flags[@]}" "-Wl,-rpath,$place/lib"
+    ldd /tmp/values | grep "libportolan.so.0 => $place/lib/"
+    PORTOLAN_TEST_RANKS=2 "${LAUNCH[@]}" -n 2 /tmp/values | grep '^PASS values$'
+    "$place/bin/portolan-info" >/dev/null
+  done
+  echo "packages for $mpi: ok"
+}
+
+mpi=all
+while (($#)); do
+  case $1 in
+    --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    __inside) inside "$2" && exit ;;
+    -h | --help) usage && exit ;;
+    *) die "unknown argument '$1', see --help" ;;
+  esac
+done
+
+# --------------------------------------------------------------------- outside
+
+mpis=() && choose_mpis "$mpi"
+cd "$ROOT"
+scripts/fresh.sh check
+release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+[[ $release == bookworm || $release == trixie ]] || {
+  echo "fresh: cannot run here: packages are made on Debian 12 or 13" >&2
+  exit 77
+}
+passed=0 failed=0
+packages=$(mktemp -d)
+trap 'rm -rf "$packages"' EXIT
+count() { # name, command ...
+  local code=0
+  "${@:2}" || code=$?
+  if ((code == 0)); then
+    echo "ok   $1" && passed=$((passed + 1))
+  else
+    echo "FAIL $1: exit code $code" && failed=$((failed + 1))
+  fi
+}
+for m in "${mpis[@]}"; do
+  [[ " ${ALL_MPIS[*]} " == *" $m "* ]] || continue
+  rm -f "$packages"/*
+  scripts/package.sh --mpi "$m" --output "$packages"
+  if command -v lintian >/dev/null; then
+    count "$m: lintian" lintian --fail-on error --allow-root "$packages"/*.deb
+  else
+    echo "skip $m: lintian: it is not installed"
+  fi
+  with=()
+  for file in "$packages"/*; do with+=(--with "$file"); done
+  count "$m: install, use, remove" scripts/fresh.sh --release "$release" "${with[@]}" -- \
+    bash -e scripts/package-test.sh __inside "$m"
+done
+echo "$passed passed, $failed failed"
+((failed == 0))

@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Usage: scripts/package.sh --mpi mpich|openmpi|... [--deb] [--tar] [--output DIR]
+#
+# Makes packages of the library for one MPI, both kinds by default, in target/packages:
+#
+#   --deb   portolan-MPI_VERSION_ARCH.deb, for the release of Debian that this runs on; only
+#           for Debian's MPIs. All is in /usr/lib/ARCH/portolan/MPI (lib, include, bin), so it
+#           lies beside Debian's own ARMCI and beside the package for the other MPI
+#           DEBFULLNAME and DEBEMAIL say who packs
+#   --tar   portolan-VERSION-MPI-ARCH.tar.gz: unpack it anywhere and use it there
+#
+# scripts/package-test.sh installs, uses and removes such a package on a bare system.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+mpi='' kinds=() output=$ROOT/target/packages
+while (($#)); do
+  case $1 in
+    --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --deb | --tar) kinds+=("${1#--}") && shift ;;
+    --output) needs_value "$@" && output=$2 && shift 2 ;;
+    -h | --help) usage && exit ;;
+    *) die "unknown argument '$1', see --help" ;;
+  esac
+done
+[[ -n $mpi ]] || die "which MPI? see --help"
+complete_mpi "$mpi"
+if ((${#kinds[@]} == 0)); then
+  kinds=(tar)
+  if [[ $MPI_NAME == "$MPI" ]]; then kinds+=(deb); fi
+fi
+if [[ " ${kinds[*]} " == *' deb '* ]]; then
+  [[ $MPI_NAME == "$MPI" ]] || die "a Debian package is for one of Debian's MPIs, not for $MPI_NAME"
+  for t in dpkg-deb dpkg-shlibdeps dpkg-architecture; do
+    command -v "$t" >/dev/null || die "$t is missing: install the packages dpkg and dpkg-dev"
+  done
+fi
+
+mkdir -p "$output"
+output=$(cd "$output" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+umask 022
+version=$(cd "$ROOT" && cargo pkgid) && version=${version##*[#@]}
+
+install_into() { # directory, prefix, directory of the documents
+  DESTDIR=$1 "$ROOT/scripts/install.sh" --mpi "$MPI_NAME" --prefix "$2" >&2
+  mkdir -p "$1$3"
+  cp "$ROOT/README.md" "$ROOT"/docs/*.md "$1$3/"
+}
+
+make_tar() {
+  local name
+  name=portolan-$version-$MPI_TAG-$(uname -m)
+  install_into "$work/tar" "/$name" "/$name/share/doc/portolan"
+  cp "$ROOT/LICENSE-MIT" "$work/tar/$name/share/doc/portolan/"
+  tar -C "$work/tar" --owner=0 --group=0 --numeric-owner --sort=name -czf "$output/$name.tar.gz" "$name"
+  echo "$output/$name.tar.gz"
+}
+
+make_deb() {
+  local name=portolan-$MPI arch multiarch stage=$work/deb prefix doc depends size author date file
+  arch=$(dpkg-architecture -qDEB_HOST_ARCH)
+  multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+  prefix=/usr/lib/$multiarch/portolan/$MPI doc=/usr/share/doc/$name
+  author="${DEBFULLNAME:-The Portolan authors} <${DEBEMAIL:-authors@portolan.invalid}>"
+  date=$(LC_ALL=C date -u -R)
+  install_into "$stage" "$prefix" "$doc"
+  gzip -9n "$stage$doc"/*.md
+  mkdir -p "$stage/usr/bin" "$stage/usr/share/man/man1" "$stage/DEBIAN"
+  ln -s "../lib/$multiarch/portolan/$MPI/bin/portolan-info" "$stage/usr/bin/portolan-info-$MPI"
+  cat >"$stage/usr/share/man/man1/portolan-info-$MPI.1" <<MAN
+.TH PORTOLAN\-INFO 1 "" "Portolan $version"
+.SH NAME
+portolan\-info\-$MPI \- settings of the Portolan communication library
+.SH SYNOPSIS
+.B portolan\-info\-$MPI
+.RB [ \-\-markdown ]
+.SH DESCRIPTION
+Prints the environment variables that Portolan reads, with their present values and what
+they mean, and the MPI that the library is built for.
+MAN
+  gzip -9n "$stage/usr/share/man/man1/portolan-info-$MPI.1"
+  {
+    echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
+    echo "Upstream-Name: portolan"
+    echo
+    echo "Files: *"
+    echo "Copyright: $(sed -n 's/^Copyright *\((c)\)\? *//p' "$ROOT/LICENSE-MIT" | head -n 1)"
+    echo "License: Expat"
+    sed '1,/^Copyright/d' "$ROOT/LICENSE-MIT" | sed '/./,$!d' | sed 's/^$/./; s/^/ /'
+  } >"$stage$doc/copyright"
+  printf '%s (%s) unstable; urgency=medium\n\n  * Version %s, see CHANGELOG.md of the sources.\n\n -- %s  %s\n' \
+    "$name" "$version-1" "$version" "$author" "$date" | gzip -9n >"$stage$doc/changelog.Debian.gz"
+
+  # What the library and the programs are linked with, by the packages that have it.
+  mkdir "$work/debian"
+  printf 'Source: portolan\n\nPackage: %s\nArchitecture: %s\n' "$name" "$arch" >"$work/debian/control"
+  depends=$(cd "$work" && dpkg-shlibdeps -O --warnings=0 -S"$stage" \
+    -e"$stage$prefix/lib/libportolan.so.$version" -e"$stage$prefix/bin/portolan-info" 2>"$work/shlibdeps.log") ||
+    die "dpkg-shlibdeps failed: $(<"$work/shlibdeps.log")"
+  depends=${depends#shlibs:Depends=}
+  [[ $depends == *"lib$MPI"* || $depends == *libopenmpi* ]] || die "dpkg-shlibdeps finds no MPI in '$depends'"
+  size=$(du -sk --exclude=DEBIAN "$stage" | cut -f 1)
+  cat >"$stage/DEBIAN/control" <<CONTROL
+Package: $name
+Version: $version-1
+Architecture: $arch
+Maintainer: $author
+Installed-Size: $size
+Depends: $depends
+Recommends: $( [[ $MPI == mpich ]] && echo "mpich, libmpich-dev" || echo "openmpi-bin, libopenmpi-dev")
+Suggests: libglobalarrays-dev, pkg-config, cmake
+Section: libdevel
+Priority: optional
+Description: one-sided communication for MPI programs ($MPI)
+ Portolan moves bytes between the memories of MPI ranks without the owner's
+ help. It is a drop-in libarmci, for programs on ARMCI or Global Arrays, and
+ offers X10Lib, LAPI's active messages, compose/perform and Mercury on the same
+ engine.
+ .
+ This package has the library for $MPI, its headers and pkg-config and CMake
+ files below $prefix,
+ and the program portolan-info-$MPI.
+CONTROL
+  (cd "$stage" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$stage/DEBIAN/md5sums"
+  find "$stage" -type d -exec chmod 755 {} +
+  while read -r file; do chmod 644 "$file"; done < <(find "$stage/usr/share" "$stage/DEBIAN" -type f)
+  chmod 644 "$stage$prefix/lib"/*.so.*.*
+  file=$output/${name}_$version-1_$arch.deb
+  dpkg-deb --root-owner-group -Zxz --build "$stage" "$file" >/dev/null
+  echo "$file"
+}
+
+for kind in "${kinds[@]}"; do "make_$kind"; done
