@@ -65,9 +65,9 @@ fn destroy(token: Token) -> Result<()> {
     if shared.na.is_moving() {
         refuse!(BUSY, "bulk transfers of the context are under way; wait for them or cancel them");
     }
-    CONTEXTS.remove(token)?;
+    held.context.clone().destroy()?; // where it refuses, nothing has changed
     shared.set_accepts(false);
-    held.context.clone().destroy();
+    CONTEXTS.remove(token)?;
     drop(std::mem::take(&mut *held.data.lock()));
     Ok(())
 }
