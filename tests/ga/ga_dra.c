@@ -4,20 +4,22 @@
 
 #include <dra.h>
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static char directory[256];
+static char directory[256], own_directory[300];
 
-/* One file where all ranks have the same name for it, else one for each rank. */
+/* One file for all ranks; or, as on nodes with disks of their own, the same name in a directory
+ * that each rank has for itself, and works in. */
 static void file_name(char *name, size_t room, const char *what, int shared)
 {
     if (shared)
         snprintf(name, room, "%s/%s", directory, what);
     else
-        snprintf(name, room, "%s/%s%d", directory, what, ga_me);
+        snprintf(name, room, "%s", what);
 }
 
-static void make_directory(void)
+static void make_directories(void)
 {
     if (ga_me == 0) {
         const char *base = getenv("TMPDIR");
@@ -25,21 +27,30 @@ static void make_directory(void)
         CHECK(mkdtemp(directory) != NULL, "no directory %s", directory);
     }
     MPI_Bcast(directory, sizeof directory, MPI_CHAR, 0, MPI_COMM_WORLD);
+    snprintf(own_directory, sizeof own_directory, "%s/%d", directory, ga_me);
+    CHECK(mkdir(own_directory, 0700) == 0 && chdir(own_directory) == 0, "no directory %s", own_directory);
+}
+
+static void remove_empty(const char *name)
+{
+    DIR *d = opendir(name);
+    struct dirent *e;
+    CHECK(d != NULL, "%s is gone", name);
+    while ((e = readdir(d)) != NULL)
+        CHECK(e->d_name[0] == '.', "%s/%s is left", name, e->d_name);
+    closedir(d);
+    CHECK(rmdir(name) == 0, "%s cannot be removed", name);
 }
 
 /* Nothing is left when all disk arrays are deleted. */
-static void remove_directory(void)
+static void remove_directories(void)
 {
     GA_Sync();
-    if (ga_me == 0) {
-        DIR *d = opendir(directory);
-        struct dirent *e;
-        CHECK(d != NULL, "%s is gone", directory);
-        while ((e = readdir(d)) != NULL)
-            CHECK(e->d_name[0] == '.', "%s/%s is left", directory, e->d_name);
-        closedir(d);
-        CHECK(rmdir(directory) == 0, "%s cannot be removed", directory);
-    }
+    CHECK(chdir("/") == 0, "no root");
+    remove_empty(own_directory);
+    GA_Sync();
+    if (ga_me == 0)
+        remove_empty(directory);
 }
 
 static void fill(const elem_type *t, int g, int ndim, const int dims[], int seed)
@@ -220,7 +231,7 @@ static void several(void)
 int main(int argc, char **argv)
 {
     ga_start(&argc, &argv, "ga_dra");
-    make_directory();
+    make_directories();
     CHECK(DRA_Init(8, 1e8, 1e9, 1e6) == 0, "DRA_Init");
     for (int shared = 0; shared <= 1; shared++) {
         for (int i = 0; i < ELEM_TYPES; i++)
@@ -231,6 +242,6 @@ int main(int argc, char **argv)
     }
     several();
     CHECK(DRA_Terminate() == 0, "DRA_Terminate");
-    remove_directory();
+    remove_directories();
     return ga_finish();
 }
