@@ -82,11 +82,13 @@ pub fn reported(error: &Error) -> c_int {
 /// A call that returns nothing: an error ends the job.
 #[inline]
 pub fn or_abort<R>(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<R>) -> R {
-    guard(
-        call,
-        |error| abort(&error.to_string(), error.kind().code()),
-        || body(runtime::current()?),
-    )
+    or_abort_alone(call, || body(runtime::current()?))
+}
+
+/// As [`or_abort`], for a call that needs no engine.
+#[inline]
+pub fn or_abort_alone<R>(call: &'static str, body: impl FnOnce() -> Result<R>) -> R {
+    guard(call, |error| abort(&error.to_string(), error.kind().code()), body)
 }
 
 /// Writes a message and ends the job with a code that is not zero.

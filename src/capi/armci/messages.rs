@@ -5,7 +5,7 @@
 
 use super::groups::{self, Scope};
 use super::types::{self, ArmciGroup};
-use crate::capi::boundary::{self, guard, or_abort};
+use crate::capi::boundary::{self, or_abort, or_abort_alone};
 use crate::collective;
 use crate::config::Config;
 use crate::error::{Result, fail};
@@ -16,31 +16,23 @@ use crate::wait;
 use std::os::raw::{c_char, c_double, c_int, c_void};
 use std::sync::Arc;
 
-/// A call that needs MPI only, and so works before `ARMCI_Init` and after `ARMCI_Finalize`,
-/// as programs use it.
-fn or_abort_with_mpi<R>(call: &'static str, body: impl FnOnce() -> Result<R>) -> R {
-    guard(
-        call,
-        |error| boundary::abort(&error.to_string(), error.kind().code()),
-        || {
-            if !init::is_running() {
-                fail!(
-                    State,
-                    "MPI does not run: neither MPI_Init nor ARMCI_Init was called, or it has ended"
-                );
-            }
-            body()
-        },
-    )
+/// Whether MPI can be called, as it can where the engine runs.
+fn check_mpi() -> Result<()> {
+    if current().is_err() && !init::is_running() {
+        fail!(State, "MPI does not run: nothing has started it yet, or it has ended");
+    }
+    Ok(())
 }
 
 /// The caller's rank and the number of ranks: ARMCI's, or MPI's where ARMCI does not run.
+/// Programs ask before `ARMCI_Init` and after `ARMCI_Finalize`.
 fn place() -> Result<(usize, usize)> {
-    match current() {
-        Ok(engine) => Ok((engine.rank(), engine.size())),
-        // SAFETY: MPI_COMM_WORLD is live while MPI runs, which the callers have checked.
-        Err(_) => unsafe { Comm::place_in(Comm::world_handle()) },
+    if let Ok(engine) = current() {
+        return Ok((engine.rank(), engine.size()));
     }
+    check_mpi()?;
+    // SAFETY: MPI_COMM_WORLD is live while MPI runs.
+    unsafe { Comm::place_in(Comm::world_handle()) }
 }
 
 /// Starts MPI, unless it runs; the arguments are not needed.
@@ -49,53 +41,46 @@ fn place() -> Result<(usize, usize)> {
 /// None is needed: the pointers are not used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) {
-    let started = || {
+    or_abort_alone("armci_msg_init", || {
         if !init::is_running() {
             init::start(Config::from_env()?.launcher_check)?;
         }
         Ok(())
-    };
-    guard(
-        "armci_msg_init",
-        |error| boundary::abort(&error.to_string(), error.kind().code()),
-        started,
-    )
+    })
 }
 
 /// Ends MPI, and with it ARMCI where that still runs; nothing where MPI does not run.
 #[unsafe(no_mangle)]
 pub extern "C" fn armci_msg_finalize() {
-    guard(
-        "armci_msg_finalize",
-        |error| boundary::abort(&error.to_string(), error.kind().code()),
-        init::finalize,
-    )
+    or_abort_alone("armci_msg_finalize", init::finalize)
 }
 
 /// The caller's rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn armci_msg_me() -> c_int {
-    or_abort_with_mpi("armci_msg_me", || Ok(place()?.0 as c_int))
+    or_abort_alone("armci_msg_me", || Ok(place()?.0 as c_int))
 }
 
 /// The number of ranks.
 #[unsafe(no_mangle)]
 pub extern "C" fn armci_msg_nproc() -> c_int {
-    or_abort_with_mpi("armci_msg_nproc", || Ok(place()?.1 as c_int))
+    or_abort_alone("armci_msg_nproc", || Ok(place()?.1 as c_int))
 }
 
 /// Ends all ranks.
 #[unsafe(no_mangle)]
 pub extern "C" fn armci_msg_abort(code: c_int) {
-    let known = if init::is_running() { place().ok() } else { None };
-    let rank = known.map_or("?".into(), |(rank, _)| rank.to_string());
+    let rank = place().map_or_else(|_| "?".into(), |(rank, _)| rank.to_string());
     boundary::abort(&format!("[{rank}] armci_msg_abort"), code)
 }
 
 /// Seconds since some moment in the past.
 #[unsafe(no_mangle)]
 pub extern "C" fn armci_timer() -> c_double {
-    or_abort_with_mpi("armci_timer", || Ok(mpi::wtime()))
+    or_abort_alone("armci_timer", || {
+        check_mpi()?;
+        Ok(mpi::wtime())
+    })
 }
 
 /// # Safety

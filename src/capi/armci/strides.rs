@@ -4,7 +4,7 @@
 //! A program keeps the structure and may look into it: its layout is GA's. What these calls
 //! cannot do ends the job, since they return no code.
 
-use crate::capi::boundary::{abort, guard};
+use crate::capi::boundary::or_abort_alone;
 use crate::error::{Result, fail};
 use crate::layout::MAX_LEVELS;
 use std::os::raw::{c_char, c_int, c_void};
@@ -28,6 +28,8 @@ pub struct StrideInfo {
     /// Its place at each level.
     pub itr: [c_int; MAX_LEVELS],
 }
+
+const _: () = assert!(std::mem::size_of::<StrideInfo>() == 120);
 
 impl StrideInfo {
     /// # Safety
@@ -112,17 +114,13 @@ unsafe fn with<R>(
     info: *mut StrideInfo,
     body: impl FnOnce(&mut StrideInfo) -> Result<R>,
 ) -> R {
-    guard(
-        call,
-        |error| abort(&error.to_string(), error.kind().code()),
-        || {
-            // SAFETY: the caller vouches for the structure.
-            match unsafe { info.as_mut() } {
-                Some(info) => body(info),
-                None => fail!(Argument, "the stride_info_t is null"),
-            }
-        },
-    )
+    or_abort_alone(call, || {
+        // SAFETY: the caller vouches for the structure.
+        match unsafe { info.as_mut() } {
+            Some(info) => body(info),
+            None => fail!(Argument, "the stride_info_t is null"),
+        }
+    })
 }
 
 /// Begins at the first segment.
@@ -137,21 +135,15 @@ pub unsafe extern "C" fn armci_stride_info_init(
     stride_arr: *const c_int,
     seg_count: *const c_int,
 ) {
-    guard(
-        "armci_stride_info_init",
-        |error| abort(&error.to_string(), error.kind().code()),
-        || {
-            if sinfo.is_null() {
-                fail!(Argument, "the stride_info_t is null");
-            }
-            // SAFETY: the caller vouches for the arrays, and for the place, which need not
-            // hold anything yet.
-            unsafe {
-                sinfo.write(StrideInfo::new(base_ptr, stride_levels, stride_arr, seg_count)?)
-            };
-            Ok(())
-        },
-    )
+    or_abort_alone("armci_stride_info_init", || {
+        if sinfo.is_null() {
+            fail!(Argument, "the stride_info_t is null");
+        }
+        // SAFETY: the caller vouches for the arrays, and for the place, which need not hold
+        // anything yet.
+        unsafe { sinfo.write(StrideInfo::new(base_ptr, stride_levels, stride_arr, seg_count)?) };
+        Ok(())
+    })
 }
 
 /// Ends; the structure holds nothing that must be freed, and has no segments any more.

@@ -119,14 +119,8 @@ impl House {
         let list: Arc<Mutex<Vec<_>>> = joined.clone();
         let on_joined = move |line, lifeline| list.lock().push((line, lifeline));
         let fake = Fake(net.clone());
-        let door = Door::open(
-            socket,
-            place.clone(),
-            key.clone(),
-            fake,
-            limits,
-            Box::new(on_joined),
-        );
+        let door =
+            Door::open(socket, place.clone(), key.clone(), fake, limits, Box::new(on_joined));
         House { door: Some(door.unwrap()), net, place, key, joined }
     }
 
