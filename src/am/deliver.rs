@@ -451,10 +451,6 @@ impl Am {
             _ => false,
         };
         let local = self.sent_locally.load(Ordering::Relaxed) > 0;
-        if in_ring || local || self.gates_are_ready() {
-            Rings::Ready
-        } else {
-            Rings::Empty
-        }
+        if in_ring || local || self.gates_are_ready() { Rings::Ready } else { Rings::Empty }
     }
 }

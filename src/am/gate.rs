@@ -184,8 +184,7 @@ impl Gate {
 
     /// Whether the calling thread has something to do here.
     fn has_work_here(&self) -> bool {
-        self.is_open_here()
-            && (self.fresh.load(Ordering::Relaxed) > 0 || !self.jobs.is_idle())
+        self.is_open_here() && (self.fresh.load(Ordering::Relaxed) > 0 || !self.jobs.is_idle())
     }
 
     /// The next message whose handler is ready for it.
@@ -311,8 +310,7 @@ impl Am {
             held.unfinished.entry(origin).or_default().insert(number);
             let of_origin = held.bytes.entry(origin).or_default();
             of_origin.0 += bytes;
-            if of_origin.0 > engine.config.flight_bytes && !of_origin.1 && origin != engine.rank()
-            {
+            if of_origin.0 > engine.config.flight_bytes && !of_origin.1 && origin != engine.rank() {
                 (of_origin.1, stop) = (true, true);
             }
             held.queue.push_back(Message { number, origin, bytes, what, refused: None });

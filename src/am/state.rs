@@ -86,8 +86,7 @@ impl Handlers {
     fn any_live(&self, is: impl Fn(&Entry) -> bool) -> bool {
         let count = *self.count.lock();
         (0..count).any(|n| {
-            self.get(HandlerId(n as u16))
-                .is_some_and(|e| is(e) && !e.gone.load(Ordering::Relaxed))
+            self.get(HandlerId(n as u16)).is_some_and(|e| is(e) && !e.gone.load(Ordering::Relaxed))
         })
     }
 }
