@@ -12,7 +12,8 @@
 //! * [`Window`] is an RMA window in a permanent shared lock.
 //! * [`DerivedType`] describes strided and scattered memory.
 //! * `launcher` finds out whether a launcher of another kind started the ranks.
-//! * `interpose` holds the `MPI_Init` that raises the thread level.
+//! * `interpose` holds the `MPI_Init` that raises the thread level, and `MPI_Finalize`.
+//! * `life` knows who has begun MPI and who has asked for its end.
 //! * [`leave`] sees to it that a process does not leave the others waiting.
 //!
 //! Handles are integers in one MPI and pointers in the other. The newtypes here
@@ -27,6 +28,7 @@ pub mod init;
 mod interpose;
 mod launcher;
 pub mod leave;
+mod life;
 pub mod p2p;
 mod request;
 mod window;
