@@ -329,9 +329,14 @@ typedef union {
 typedef void (LAPI_err_hndlr)(lapi_handle_t *hndl, int *error_code, lapi_err_t *err_type,
                               int *task_id, int *src);
 
-/* For LAPI_Init: set all to zero, then err_hndlr if wanted. */
+/* Protocols, may be combined: polling mode from the start (INTERRUPT_SET 0); two hints. */
+#define LAPI_INTERRUPT_OFF  0x20000000
+#define LAPI_PSS_GPFS       0x40000000
+#define LAPI_SHARE_PROTOCOL 0x80000000
+
+/* For LAPI_Init: set all to zero, then err_hndlr and protocol if wanted. */
 typedef struct {
-  lapi_dev_t protocol;
+  lapi_dev_t protocol;          /* 0 or LAPI_INTERRUPT_OFF and the like */
   lapi_lib_t lib_vers;          /* any lapi_lib_t */
   uint epoch_num;
   int num_compl_hndlr_thr;      /* ignored */

@@ -58,7 +58,7 @@ soname=$(objdump -p "$built/libportolan.so" | awk '$1 == "SONAME" { print $2 }')
 weak_symbols() {
   nm -g --defined-only -P "$1" 2>/dev/null | awk '
     /^[Pp]armci_|^PARMCI_|^PLAPI_|^plapi_/ { twin[substr($1, 2)] }
-    /^armci_msg_(group_)?barrier |^MPI_|^mpi_(init|init_thread|init_f08|init_thread_f08|finalize)_* / { print $1 }
+    /^armci_msg_(group_)?barrier |^MPI_|^mpi_(init|init_thread|init_f08|init_thread_f08|finalize|finalize_f08)_* / { print $1 }
     END { for (name in twin) print name }' | sort -u
 }
 

@@ -418,9 +418,10 @@ MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes me
 X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggregate x10_lock
   x10_environment x10_lifecycle x10_library x10_symbols x10_cxx)
 LAPI=(lapi_abi lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid
-  lapi_environment lapi_interpose lapi_cxx lapi_util lapi_status lapi_multicast lapi_server lapi_x10_runtime)
-LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid lapi_environment
+  lapi_environment lapi_polling lapi_interpose lapi_cxx
   lapi_util lapi_status lapi_multicast lapi_server lapi_x10_runtime)
+LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid lapi_environment
+  lapi_polling lapi_util lapi_status lapi_multicast lapi_server lapi_x10_runtime)
 ALONE=(mercury_checksum mercury_proc mercury_macros mercury_cxx mercury_symbols) # they do not communicate
 MERCURY=(mercury_na mercury_mem mercury_rpc mercury_today mercury_long mercury_bulk mercury_errors mercury_stubs)
 GA=(ga_fortran)
@@ -469,6 +470,17 @@ plan_all() {
     one_of "c/$p" '3 path=message' '3 path=rma' '3 node-size=1'
     plan pass "c/$p" 4 node-size=2
   done
+  # An interface before the program's own MPI_Init.
+  for p in armci x10 lapi compose na hg; do
+    plan pass c/init_first 2 '' "$p" early
+    plan pass c/init_first 2 '' "$p" late
+    if [[ -n $full ]]; then
+      for n in early late; do plan pass c/init_first 3 node-size=1 "$p" "$n"; done
+      plan pass c/init_first 1 '' "$p" late
+    fi
+  done
+  plan pass link/init_first.static 2 '' lapi late
+  plan pass fortran/lapi_first 2 ''
   for p in "${X10[@]}"; do
     one_of "c/$p" 2 3 1 '3 cross-memory=off'
     plan pass "c/$p" 3 node-size=2
@@ -491,6 +503,11 @@ plan_all() {
   for p in "${LAPI_MOVING[@]}"; do
     one_of "c/$p" '2 node-size=1' '2 cross-memory=off' '3 am=mpi' '4 node-size=2'
   done
+  for p in lapi_amsend lapi_counters lapi_handlers; do
+    plan pass "c/$p" 3 '' polling
+    if [[ -n $full ]]; then plan pass "c/$p" 3 node-size=1 polling; fi
+  done
+  plan pass c/lapi_polling 3 'thread=0 node-size=1'
   plan pass fortran/lapi_fortran 1 ''
   plan pass fortran/lapi_fortran 3 ''
   plan pass fortran/lapi_fortran 2 node-size=1

@@ -1,11 +1,12 @@
 //! Starting, adopting and stopping MPI, and the guard against the wrong MPI.
 //!
 //! A host program may have called `MPI_Init` itself (Global Arrays programs do)
-//! or leave it to us; whoever initialised finalises. Where the host calls
+//! or leave it to us; whoever initialised finalises, and where the host calls `MPI_Init`
+//! after us, both ([`life`]). Where the host calls
 //! `MPI_Finalize` before it finalises us, a delete callback on `MPI_COMM_SELF`
 //! runs first and closes the engine while MPI still works.
 
-use super::{Flavour, check};
+use super::{Flavour, check, life};
 use crate::error::{Result, fail};
 use mpi::ffi;
 use std::io::Write;
@@ -60,7 +61,7 @@ impl ThreadLevel {
 /// What [`start`] found.
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
-    /// Whether this call initialised MPI, and so [`finalize`] is ours to call.
+    /// Whether the library has initialised MPI, and so [`finalize`] is ours to call.
     pub ours: bool,
     /// The thread level in force.
     pub level: ThreadLevel,
@@ -107,18 +108,20 @@ pub fn start() -> Result<Started> {
             },
             "MPI_Init_thread",
         )?;
+        life::begun();
     } else {
         // SAFETY: MPI is initialised.
         check(unsafe { ffi::MPI_Query_thread(&mut provided) }, "MPI_Query_thread")?;
     }
+    let ours = ours || life::joined();
     let started = Started { ours, level: ThreadLevel::from_raw(provided) };
     guard_launcher()?;
     Ok(started)
 }
 
-/// Finalises MPI, unless the host has done so.
+/// Finalises MPI, unless the host has done so, or is to do so.
 pub fn finalize() -> Result<()> {
-    if !is_running() {
+    if !life::library_ends() || !is_running() {
         return Ok(());
     }
     // SAFETY: MPI is running, and the engine has freed what it made.

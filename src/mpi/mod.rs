@@ -11,7 +11,8 @@
 //!   requests polled together.
 //! * [`Window`] is an RMA window in a permanent shared lock.
 //! * [`DerivedType`] describes strided and scattered memory.
-//! * `interpose` holds the `MPI_Init` that raises the thread level.
+//! * `interpose` holds the `MPI_Init` that raises the thread level, and `MPI_Finalize`.
+//! * `life` knows who has begun MPI and who has asked for its end.
 //! * [`leave`] sees to it that a process does not leave the others waiting.
 //!
 //! Handles are integers in one MPI and pointers in the other. The newtypes here
@@ -25,6 +26,7 @@ pub mod dynamic;
 pub mod init;
 mod interpose;
 pub mod leave;
+mod life;
 pub mod p2p;
 mod request;
 mod window;

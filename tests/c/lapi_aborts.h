@@ -10,7 +10,7 @@
     LAPI_ERR_TGT_ADDR_NULL, AM_ERR, null_return)                                              \
   X("bad-flags", "a header handler sets unknown ctl_flags", LAPI_ERR_UNKNOWN, AM_ERR, bad_flags) \
   X("dgsp", "a header handler sets dgsp_handle", LAPI_ERR_UNKNOWN, AM_ERR, dgsp)              \
-  X("no-index", "an index at which the target has no header handler", LAPI_ERR_HDR_HNDLR_NULL, \
+  X("no-index", "an index at which the target sets no header handler within TIMEOUT", LAPI_ERR_HDR_HNDLR_NULL, \
     AM_ERR, no_index)                                                                         \
   X("no-code", "an address of data for the header handler", LAPI_ERR_HDR_HNDLR_NULL, AM_ERR, no_code) \
   X("bad-counter", "a target counter that the target has not mapped", LAPI_ERR_TGT_ADDR_NULL, \

@@ -32,7 +32,6 @@ static void *header(lapi_handle_t *h, void *uhdr, uint *uhdr_len, ulong *msg_len
   const request_t *r = uhdr;
 
   CHECK(*h == hndl, "the handle of a header handler");
-  CHECK_EQ(*uhdr_len % 8, 0);
   CHECK((size_t)uhdr % 8 == 0, "the header lies at %p", uhdr);
   CHECK(*uhdr_len >= sizeof *r, "the header is short");
   for (uint i = sizeof *r; i < *uhdr_len; i++)
@@ -181,6 +180,85 @@ static void modes(int to, void *handler)
   one(to, handler, DROP, 0, 9, sizeof(request_t));
 }
 
+/* A header of any length comes as it was sent, at an address that is a multiple of 8. */
+static uint odd_len;
+static lapi_vec_t odd_vector;
+
+static void odd_check(void *uhdr, uint len)
+{
+  CHECK_EQ(len, odd_len);
+  CHECK((size_t)uhdr % 8 == 0, "the header lies at %p", uhdr);
+  for (uint i = 0; i < len; i++)
+    CHECK_EQ(((unsigned char *)uhdr)[i], check_byte((int)len, i));
+  headers++;
+}
+
+static void *odd(lapi_handle_t *h, void *uhdr, uint *uhdr_len, ulong *msg_len,
+                 compl_hndlr_t **comp_h, void **user_info)
+{
+  const lapi_return_info_t *info = (lapi_return_info_t *)msg_len;
+
+  (void)h, (void)comp_h, (void)user_info;
+  CHECK((size_t)info->udata_one_pkt_ptr % 8 == 0, "data at %p", info->udata_one_pkt_ptr);
+  odd_check(uhdr, *uhdr_len);
+  return room;
+}
+
+static lapi_vec_t *odd_vec(lapi_handle_t *h, void *uhdr, uint *uhdr_len, ulong *len_vec,
+                           compl_hndlr_t **comp_h, void **user_info)
+{
+  (void)h, (void)len_vec, (void)comp_h, (void)user_info;
+  odd_check(uhdr, *uhdr_len);
+  return &odd_vector;
+}
+
+static void odd_headers(int to)
+{
+  static unsigned char head[4096], data[100];
+  static void *from[1] = { data }, *into[1];
+  static ulong length[1] = { sizeof data };
+  lapi_vec_t vector = { LAPI_GEN_IOVECTOR, 1, from, length };
+  lapi_xfer_t x;
+
+  LAPI_OK(LAPI_Addr_set(hndl, (void *)odd, 21));
+  LAPI_OK(LAPI_Addr_set(hndl, (void *)odd_vec, 22));
+  into[0] = room;
+  odd_vector = (lapi_vec_t){ LAPI_GEN_IOVECTOR, 1, into, length };
+  check_fill(data, 3, sizeof data);
+  for (uint len = 1; len <= max_uhdr; len = len < 80 ? len + 1 : len < max_uhdr - 9 ? max_uhdr - 9 : len + 1) {
+    headers = 0;
+    odd_len = len;
+    memset(room, 0, sizeof data);
+    LAPI_OK(LAPI_Gfence(hndl));
+    if (me == 0) {
+      check_fill(head, (int)len, len);
+      head[len] = 0xa5;             /* and nothing behind it */
+      LAPI_OK(LAPI_Amsend(hndl, (uint)to, (void *)21, head, len, data, sizeof data, NULL, NULL, &cmpl));
+      LAPI_OK(LAPI_Amsendv(hndl, (uint)to, (void *)22, head, len, &vector, NULL, NULL, &cmpl));
+      memset(&x, 0, sizeof x);
+      x.Am.Xfer_type = LAPI_AM_XFER;
+      x.Am.tgt = (uint)to;
+      x.Am.hdr_hdl = 21;
+      x.Am.uhdr = head;
+      x.Am.uhdr_len = len;
+      x.Am.udata = data;
+      x.Am.udata_len = sizeof data;
+      x.Am.cmpl_cntr = &cmpl;
+      LAPI_OK(LAPI_Xfer(hndl, &x));
+      LAPI_WAIT(&cmpl, 3);
+    }
+    LAPI_OK(LAPI_Gfence(hndl));
+    if (me == to) {
+      CHECK_EQ(headers, 3);
+      CHECK_BYTES(room, data, sizeof data, "data after a header of %u bytes", len);
+    }
+  }
+  if (me == 0)
+    LAPI_CODE(LAPI_Amsend(hndl, (uint)to, (void *)21, head, max_uhdr + 1, NULL, 0, NULL, NULL, NULL),
+              LAPI_ERR_UHDR_LEN);
+  LAPI_OK(LAPI_Gfence(hndl));
+}
+
 /* Without header, data, handler or counters. */
 static void bare(int to)
 {
@@ -239,6 +317,9 @@ int main(int argc, char **argv)
   one(last, (void *)header, COPY, 200000, 3, sizeof(request_t));
   bare(last);
   bare(0);
+  odd_headers(last);
+  if (nproc > 1)
+    odd_headers(0);
   one(last, header_of[last], COPY, capacity, 77, sizeof(request_t));
   free(header_of);
   free(tgt_of);

@@ -27,12 +27,15 @@ static inline const char *lapi_text(int code)
 
 #define LAPI_OK(call) LAPI_CODE(call, LAPI_SUCCESS)
 
+/* With "polling" as the program's first argument, in polling mode. */
 static inline void lapi_start(const char *name, int *argc, char ***argv)
 {
   lapi_info_t info;
   int task, tasks;
   check_start_mpi(name, argc, argv);
   memset(&info, 0, sizeof info);
+  if (*argc > 1 && strcmp((*argv)[1], "polling") == 0)
+    info.protocol = (lapi_dev_t)LAPI_INTERRUPT_OFF;
   LAPI_OK(LAPI_Init(&hndl, &info));
   LAPI_OK(LAPI_Qenv(hndl, TASK_ID, &task));
   LAPI_OK(LAPI_Qenv(hndl, NUM_TASKS, &tasks));

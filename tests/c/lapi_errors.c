@@ -149,6 +149,7 @@ static int abort_case(int which, int *argc, char ***argv)
   expected_code = cases[which].code;
   expected_kind = cases[which].kind;
   LAPI_OK(LAPI_Init(&hndl, &info));
+  LAPI_OK(LAPI_Senv(hndl, TIMEOUT, 10));          /* the least */
   bytes_there = lapi_exchange(bytes)[nproc - 1];
   LAPI_OK(LAPI_Addr_set(hndl, (void *)wrong, 1));
   LAPI_OK(LAPI_Addr_set(hndl, (void *)wrong_vector, 2));

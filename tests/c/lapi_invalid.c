@@ -365,7 +365,7 @@ static void others_that_send(void)
 static void order(void)
 {
   const ulong huge = 0x8000000000000000ul;
-  const uint to = (uint)right, none = (uint)nproc, long_header = MAX_UHDR + 8;
+  const uint to = (uint)right, none = (uint)nproc, long_header = MAX_UHDR + 1;
   rows_begin("The order of checks: where each is wrong, and all that follow");
 #define AM_ORDER(what, code, h, to, hdr, uhdr_len) \
   REFUSED("LAPI_Amsend", what, code, LAPI_Amsend(h, to, hdr, NULL, uhdr_len, NULL, huge, NULL, SENDS))

@@ -203,10 +203,8 @@ static void strided(struct vector *v, void *base, ulong block, ulong stride, uin
   X(target_least, "task INT_MIN", ANY, LAPI_ERR_TGT, in.tgt = 0x80000000u)                         \
   X(purged, "a task that was purged", ANY, LAPI_ERR_TGT_PURGED, LAPI_Purge_totask(hndl, in.tgt))   \
   X(handler_null, "a null header handler", AM, LAPI_ERR_HDR_HNDLR_NULL, in.no_handler = 1)         \
-  X(uhdr_long, "a user header above MAX_UHDR_SZ", AM, LAPI_ERR_UHDR_LEN, in.uhdr_len = MAX_UHDR + 8) \
+  X(uhdr_long, "a user header above MAX_UHDR_SZ", AM, LAPI_ERR_UHDR_LEN, in.uhdr_len = MAX_UHDR + 1) \
   X(uhdr_huge, "a user header of UINT_MAX - 7 bytes", AM, LAPI_ERR_UHDR_LEN, in.uhdr_len = UINT_MAX - 7) \
-  X(uhdr_ragged, "a user header of no multiple of 8", AM, LAPI_ERR_UHDR_LEN, in.uhdr_len = 12)     \
-  X(uhdr_byte, "a user header of 1 byte", AM, LAPI_ERR_UHDR_LEN, in.uhdr_len = 1)                  \
   X(uhdr_null, "a null user header with a length", AM, LAPI_ERR_UHDR_NULL, in.uhdr = NULL)         \
   X(len_over, "a length above LAPI_MAX_MSG_SZ", DATA, LAPI_ERR_DATA_LEN, in.len = 0x8000000000000000ul) \
   X(len_negative, "length -1", DATA, LAPI_ERR_DATA_LEN, in.len = ULONG_MAX)                        \

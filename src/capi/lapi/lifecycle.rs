@@ -11,7 +11,7 @@ use crate::am::Handler;
 use crate::am::gate::Gate;
 use crate::capi::sharing;
 use crate::error::Result;
-use crate::runtime::Engine;
+use crate::runtime::{self, Engine};
 use parking_lot::Mutex;
 use std::os::raw::c_int;
 use std::sync::Arc;
@@ -97,11 +97,16 @@ twin! {
 
 twin! {
     /// Ends the context, when all messages are handled and all completion handlers have
-    /// run. MPI goes on unless `LAPI_Init` started it. Collective.
+    /// run. MPI goes on unless `LAPI_Init` started it and the program does not need it any
+    /// more. After an `MPI_Finalize` that has ended everything nothing is left to do. Collective.
     LAPI_Term / PLAPI_Term(hndl: Handle) -> c_int {
         call("LAPI_Term", || {
             context::may_wait()?;
             let _alone = NEXT.lock();
+            if !runtime::is_running() && context::current().is_ok_and(|c| c.handle() == hndl) {
+                context::remove(); // MPI_Finalize has closed its engine
+                return Ok(sharing::detach()?);
+            }
             let (context, engine) = context::enter(hndl)?;
             // The lock of LAPI_Util ends with the context.
             engine.drop_handlers_lock()?;
