@@ -230,6 +230,7 @@ twin! {
             if val <= 0 {
                 refuse!(messages::CNTR_VAL, "a counter is waited for from 1 on, not {val}");
             }
+            context::serve(context, engine)?;
             let _waiter = Waiter::new(context, counter)?;
             let now = context.purges.load(Ordering::SeqCst);
             let before = context.watched.purges_told(counter, now);
