@@ -189,7 +189,7 @@ static void lights(void)
   long count = 0;
   light_came = 0;
   LAPI_OK(LAPI_Gfence(hndl));
-  for (int header = 0; header <= 128; header += 8)
+  for (int header = 0; header <= 128; header += 1 + header / 9)
     for (int data = 0; header + data <= 128; data++) {
       lapi_xfer_t x;
       memset(&x, 0xa5, sizeof x);

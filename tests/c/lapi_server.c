@@ -41,7 +41,7 @@ static lapi_long_t queue_counter[MOST];
 static volatile long served;
 
 static lapi_long_t strips_of[MOST], shared_of[MOST], rmw_of[MOST], guarded_of[MOST];
-static lapi_cntr_t done, replied, fetched, granted;
+static lapi_cntr_t done, replied, fetched, granted, added;
 
 /* --------------------------------------------------------------------- server */
 
@@ -209,7 +209,7 @@ static void accumulate(int to, int columns)
   if (to == me)
     add_up(shared, ones, 1, columns, 0, 2);     /* its own memory it changes itself */
   else
-    request(ACCUMULATE, to, shared_of[to], ones, 1, columns, 0, 2, NULL, NULL, &done);
+    request(ACCUMULATE, to, shared_of[to], ones, 1, columns, 0, 2, NULL, NULL, &added);
 }
 
 static long ticket_sum, rmw_sum, guarded_adds;
@@ -260,7 +260,7 @@ static void clients(void)
     if (round % nproc != me)
       accumulated++;
   }
-  LAPI_WAIT(&done, accumulated);        /* completion handlers have run */
+  LAPI_WAIT(&added, accumulated);        /* completion handlers have run */
 }
 
 static void results(void)
@@ -303,6 +303,7 @@ int main(int argc, char **argv)
   lapi_zero(&replied);
   lapi_zero(&fetched);
   lapi_zero(&granted);
+  lapi_zero(&added);
   ones = (double *)check_calloc(LONG * (long)sizeof(double));
   for (int i = 0; i < LONG; i++)
     ones[i] = 1;

@@ -274,10 +274,9 @@ static void at_the_end(void)
   LAPI_OK(LAPI_Init(&hndl, &info));
   is_free();
   LAPI_OK(LAPI_Addr_set(hndl, (void *)mark, MARK));
-  LAPI_OK(LAPI_Gfence(hndl));
   ran = 0;
-  LAPI_OK(LAPI_Amsend(hndl, (uint)right, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, NULL));
   LAPI_OK(LAPI_Gfence(hndl));
+  LAPI_OK(LAPI_Amsend(hndl, (uint)right, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, NULL));
   LAPI_OK(LAPI_Gfence(hndl));
   CHECK_EQ(ran, 1);
 }

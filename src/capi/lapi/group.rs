@@ -157,8 +157,7 @@ pub unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
             unsafe { amsend::send(hndl, &message(member, sent), x.udata, x.udata_len) }
         {
             if n == 0 {
-                // SAFETY: the message was not sent, and does not give its count back.
-                sent.map(|hook| drop(unsafe { Arc::from_raw(hook.1.cast::<Shared>()) }));
+                // What went with the message is left to it: it may have been sent.
                 return Err(failure);
             }
             // Some members have it, the others never will.
