@@ -10,7 +10,7 @@
 
 use super::address::Peer;
 use super::class::Shared;
-use super::memory::{Mem, Run};
+use super::memory::{InUse, Mem, Run};
 use super::net;
 use super::wire::{HEAD, Head, Kind, number};
 use crate::am::Data;
@@ -331,7 +331,7 @@ fn where_to(id: u64, offset: usize, len: usize) -> [u8; 24] {
 }
 
 /// The registered memory that a message names.
-fn named(body: &[u8]) -> Result<(Arc<Mem>, usize, usize)> {
+fn named(body: &[u8]) -> Result<(InUse, usize, usize)> {
     if body.len() < 24 {
         refuse!(PROTOCOL_ERROR, "{} bytes do not name memory", body.len());
     }

@@ -4,21 +4,26 @@
 //! that comes from another process only names memory; one that comes back to the
 //! process that made it is the original again, if that still lives and says the same:
 //! bytes that lie about our own memory are refused before anybody follows them.
+//!
+//! Others use memory from when it is registered until it is deregistered or the handle is
+//! freed, and not a moment longer, whoever keeps its bytes ([`crate::memory::exposed`]).
 
 mod wire;
 
 pub use super::pages::Buffer;
 
 use super::pages::{LAZY, LINE};
+use crate::memory::exposed::{Exposure, Inside};
 use crate::memory::lent::{self, Loan};
 use crate::memory::long::Long;
 use crate::memory::shm::SharedFile;
-use crate::path::anywhere::Span;
-use crate::rpc::failure::{Result, refuse};
+use crate::path::anywhere::{Span, Within};
+use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 /// What others may do with memory.
@@ -96,9 +101,10 @@ pub struct Mem {
     starts: Vec<usize>,
     total: usize,
     access: Access,
-    registered: AtomicBool,
-    /// The memory of the runs, where it is the handle's own.
-    buffer: Option<Own>,
+    /// What others may use of it, where it is this process's.
+    exposure: Option<Arc<Exposure>>,
+    /// Another process's place in the node's table, plus one.
+    place: u32,
     /// How the memory is found in its node, where it is lent; mapped when first used.
     loan: Option<Loan>,
     borrowed: OnceLock<Option<Arc<SharedFile>>>,
@@ -237,6 +243,10 @@ impl Mem {
             Some(Own::Long(long)) => long.loan(),
             Some(Own::Private(_)) | None => None,
         };
+        let buffer = buffer.map(|own| Arc::new(own) as Arc<dyn Any + Send + Sync>);
+        let ranges = runs.iter().map(|run| (run.address, run.len)).collect();
+        let allowed = (access.readable(), access.writable());
+        let exposure = Exposure::new(id, ranges, allowed, buffer);
         let mem = Arc::new(Mem {
             id,
             process: *PROCESS,
@@ -245,8 +255,8 @@ impl Mem {
             starts,
             total,
             access,
-            registered: AtomicBool::new(false),
-            buffer,
+            exposure: Some(exposure),
+            place: 0,
             loan,
             borrowed: OnceLock::new(),
             original: None,
@@ -255,10 +265,28 @@ impl Mem {
         Ok(mem)
     }
 
-    /// A live handle of this process that is registered.
-    pub fn find(id: u64) -> Option<Arc<Mem>> {
+    /// A live handle of this process that is registered, for a copy that this process makes
+    /// for another one.
+    pub fn find(id: u64) -> Option<InUse> {
         let mem = LIVE.lock().get(&id)?.upgrade()?;
-        mem.is_registered().then_some(mem)
+        let inside = mem.enter().ok()?;
+        Some(InUse { mem, _inside: inside })
+    }
+
+    /// Begins a use for others of memory of this process: it stays registered meanwhile, or
+    /// whoever deregisters it waits.
+    ///
+    /// # Errors
+    /// `ACCESS` where it is not registered, or not any more.
+    pub(crate) fn enter(&self) -> Result<Inside> {
+        let whole = self.original.as_deref().unwrap_or(self);
+        let entered = whole.exposure.as_ref().and_then(|exposure| exposure.enter().ok());
+        entered.ok_or_else(not_registered)
+    }
+
+    /// How its owner knows it.
+    pub(crate) fn within(&self) -> Within {
+        Within { id: self.id, place: self.place }
     }
 
     /// Bytes in all.
@@ -298,19 +326,25 @@ impl Mem {
 
     /// Lets others use the memory.
     pub fn register(&self) {
-        self.registered.store(true, Ordering::Release);
+        if let Some(exposure) = &self.exposure {
+            exposure.open();
+        }
     }
 
-    /// No longer.
+    /// No longer: nobody reads or writes it for others when this returns
+    /// ([`crate::memory::exposed`]). A handle that came as bytes only names memory, and stays
+    /// as it is.
     pub fn deregister(&self) {
-        self.registered.store(false, Ordering::Release);
+        if let Some(exposure) = &self.exposure {
+            exposure.withdraw();
+        }
     }
 
     /// Whether others may use it.
     pub fn is_registered(&self) -> bool {
         match &self.original {
             Some(original) => original.is_registered(),
-            None => self.registered.load(Ordering::Acquire) || !self.is_local(),
+            None => self.exposure.as_ref().is_none_or(|exposure| exposure.is_open()),
         }
     }
 
@@ -353,12 +387,33 @@ impl Mem {
 
 impl Drop for Mem {
     fn drop(&mut self) {
-        if self.is_local() && self.original.is_none() {
+        if let Some(exposure) = &self.exposure {
+            exposure.withdraw();
             LIVE.lock().remove(&self.id);
         }
-        // The memory itself goes with `buffer`, if it was the handle's.
-        self.buffer.take();
+        // Memory of the handle's own goes with the exposure.
     }
+}
+
+/// Memory of this process that is used for another one; it stays registered meanwhile.
+#[derive(Debug)]
+pub struct InUse {
+    mem: Arc<Mem>,
+    _inside: Inside,
+}
+
+impl std::ops::Deref for InUse {
+    type Target = Mem;
+
+    fn deref(&self) -> &Mem {
+        &self.mem
+    }
+}
+
+#[cold]
+pub(super) fn not_registered() -> Failure {
+    let text = "the memory is not registered, or not any more; its owner must register it first";
+    Failure::new(Status::ACCESS, text)
 }
 
 /// Lent memory that is mapped here.
