@@ -432,9 +432,13 @@ mod tests {
         assert!(ask(false, 100, 10).is_err(), "nobody can know it");
         exposure.describe();
         assert!(ask(false, 100, 10).is_ok() && ask(false, 204, 1).is_ok());
-        for (write, at, len) in
-            [(true, 100, 1), (false, 99, 2), (false, 105, 6), (false, 110, 90), (false, usize::MAX, 2)]
-        {
+        for (write, at, len) in [
+            (true, 100, 1),
+            (false, 99, 2),
+            (false, 105, 6),
+            (false, 110, 90),
+            (false, usize::MAX, 2),
+        ] {
             assert_eq!(ask(write, at, len).unwrap_err().kind(), ErrorKind::Address, "{at} {len}");
         }
         assert!(Arc::strong_count(&keeper) == 2);

@@ -154,7 +154,9 @@ impl Engine {
     ) -> Result<()> {
         let tally = Arc::new(Tally::default());
         // SAFETY: passed on; the wait below lasts until the tally is done.
-        let started = unsafe { self.start_anywhere(target, spans, direction, &tally, Wants { waits: true, ..ANY }) };
+        let started = unsafe {
+            self.start_anywhere(target, spans, direction, &tally, Wants { waits: true, ..ANY })
+        };
         let what = || format!("{} spans of memory of rank {target}", spans.len());
         self.wait_until(&what, || Ok(tally.outstanding() == 0))?;
         started?;
@@ -233,7 +235,9 @@ impl Engine {
                     Way::Segment => self.move_in_segment(target, first, direction, tally)?,
                     Way::Cross(node, index) => self.cross(node, index, part, direction)?,
                     Way::Served if target == self.rank() => copy_own(part, direction),
-                    Way::Served => self.ask_owner(target, part, direction, (wants.within.id, tally))?,
+                    Way::Served => {
+                        self.ask_owner(target, part, direction, (wants.within.id, tally))?
+                    }
                 }
             }
             rest = after;

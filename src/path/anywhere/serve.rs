@@ -7,9 +7,7 @@
 
 use super::Span;
 use super::together::Help;
-use crate::am::{
-    Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
-};
+use crate::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then};
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::memory::exposed::{self, Inside};
 use crate::path::cross::{self, Direction};

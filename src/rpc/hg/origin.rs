@@ -211,11 +211,7 @@ impl Origin {
     }
 
     /// Makes it a call of something else; not while it is under way.
-    pub fn reset(
-        &self,
-        target: impl Into<Option<Address>>,
-        function: Arc<Function>,
-    ) -> Result<()> {
+    pub fn reset(&self, target: impl Into<Option<Address>>, function: Arc<Function>) -> Result<()> {
         let mut state = self.state.lock();
         state.check_free()?;
         (state.target, state.function, state.phase) = (target.into(), function, Phase::Idle);

@@ -11,8 +11,8 @@ use crate::rpc::failure::{Result, Status, refuse};
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Arc, LazyLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// Runs a call at its server. It answers through the target, now or later; where it
 /// returns something else than success, that is the answer.

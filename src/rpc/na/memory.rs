@@ -21,8 +21,8 @@ use crate::path::anywhere::{Span, Within};
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 

@@ -235,9 +235,8 @@ impl Transfer {
                 let (direction, how) = (self.direction.across(), (self.remote.within(), &tally));
                 // SAFETY: the local handle keeps its memory valid, and the transfer
                 // keeps the handle until the tally is done; its permission was checked.
-                let started = unsafe {
-                    engine.start_exposed(rank_number, &spans, direction, how, borrowed)
-                };
+                let started =
+                    unsafe { engine.start_exposed(rank_number, &spans, direction, how, borrowed) };
                 if let Err(error) = started {
                     // Parts may be under way: they end before the memory goes.
                     if tally.outstanding() > 0 {
