@@ -186,7 +186,7 @@ fn withdrawn() -> Error {
 #[derive(Debug)]
 pub struct Exposure {
     id: u64,
-    /// Address and length of each run.
+    /// Address and length of each run, by address.
     runs: Vec<(usize, usize)>,
     readable: bool,
     writable: bool,
@@ -243,10 +243,11 @@ impl Exposure {
     /// Memory of this process, closed yet. `keeper` goes when nobody uses it any more.
     pub fn new(
         id: u64,
-        runs: Vec<(usize, usize)>,
+        mut runs: Vec<(usize, usize)>,
         (readable, writable): (bool, bool),
         keeper: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Arc<Exposure> {
+        runs.sort_unstable();
         Arc::new(Exposure {
             id,
             runs,
@@ -261,7 +262,10 @@ impl Exposure {
 
     fn holds(&self, (address, len): (usize, usize)) -> bool {
         let Some(end) = address.checked_add(len) else { return false };
-        len == 0 || self.runs.iter().any(|&(at, n)| at <= address && end <= at + n)
+        let within = |&(at, bytes): &(usize, usize)| at <= address && end <= at + bytes;
+        let nearest = self.runs.partition_point(|&(at, _)| at <= address).checked_sub(1);
+        // Runs may overlap, and then another one may have it.
+        len == 0 || nearest.is_some_and(|n| within(&self.runs[n])) || self.runs.iter().any(within)
     }
 
     /// Whether others may use it.
