@@ -362,9 +362,11 @@ impl Handler for Read {
             let mut data = Vec::new();
             let whole = Run { address: request.straight, bytes: request.bytes };
             let mut entered = Ok(None);
-            if request.straight != 0 && is_mapped(request.straight as usize, bytes, false) {
+            if request.straight != 0 {
                 entered = enter(&request, false, &[whole]);
-                if let Ok(inside) = &mut entered {
+                if let Ok(inside) = &mut entered
+                    && is_mapped(request.straight as usize, bytes, false)
+                {
                     let data = Data::At(request.straight as *const u8, bytes);
                     let whom = (origin, request.name);
                     return answer_from(engine, whom, Ok(()), data, inside.take());
