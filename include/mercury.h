@@ -134,6 +134,7 @@ HG_EXPORT hg_class_t *HG_Init_opt(const char *na_info_string, hg_bool_t na_liste
 HG_EXPORT hg_return_t HG_Class_finalize(hg_class_t *hg_class);
 
 HG_EXPORT hg_context_t *HG_Context_create(hg_class_t *hg_class);
+/* Cancels what is under way and runs its callbacks; HG_BUSY in a callback of the context. */
 HG_EXPORT hg_return_t HG_Context_destroy(hg_context_t *context);
 HG_EXPORT hg_class_t *HG_Context_get_class(hg_context_t *context);
 
@@ -166,7 +167,9 @@ HG_EXPORT hg_bool_t HG_Addr_cmp(hg_class_t *hg_class, hg_addr_t addr1, hg_addr_t
 HG_EXPORT hg_return_t HG_Addr_to_string(hg_class_t *hg_class, char *buf, hg_size_t *buf_size,
                                         hg_addr_t addr);
 
-/* A handle is made once and forwarded as often as one likes, one call at a time. */
+/* A handle is made once and forwarded as often as one likes, one call at a time. A null
+ * address and id 0 are told later, by HG_Reset. Destroyed while its call is under way, it
+ * stays until the callback has run. */
 HG_EXPORT hg_return_t HG_Create(hg_context_t *context, hg_addr_t addr, hg_id_t id,
                                 hg_handle_t *handle);
 HG_EXPORT hg_return_t HG_Destroy(hg_handle_t handle);

@@ -31,7 +31,8 @@ HG_EXPORT hg_return_t HG_Bulk_handle_create(size_t count, void **buf_ptrs,
 
 HG_EXPORT hg_return_t HG_Bulk_handle_free(hg_bulk_t handle);
 
-/* The memory itself, where it is this process's; HG_ACCESS for that of another. */
+/* The memory itself, where it is this process's; HG_ACCESS for that of another. What is not
+ * wanted is NULL. */
 HG_EXPORT hg_return_t HG_Bulk_handle_access(hg_bulk_t handle, size_t offset, size_t size,
                                             unsigned long flags, unsigned int max_count,
                                             void **buf_ptrs, size_t *buf_sizes,

@@ -230,6 +230,7 @@ NA_EXPORT na_return_t NA_Mem_handle_free(na_class_t *na_class, na_mem_handle_t m
 
 NA_EXPORT na_return_t NA_Mem_register(na_class_t *na_class, na_mem_handle_t mem_handle);
 
+/* When it returns nobody reads or writes the memory any more, whoever keeps its description. */
 NA_EXPORT na_return_t NA_Mem_deregister(na_class_t *na_class, na_mem_handle_t mem_handle);
 
 NA_EXPORT na_size_t NA_Mem_handle_get_serialize_size(

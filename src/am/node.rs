@@ -1,7 +1,7 @@
 //! The rings of a node: sending, taking in, and waking a rank that sleeps.
 //!
-//! One file of shared memory holds, for each rank of the node, a *mailbox* page and a
-//! ring from each rank of the node. Memory for a ring is reserved when it is first
+//! One file of shared memory holds, for each rank of the node, a *mailbox* page, a ring from
+//! each rank of the node, and what it exposes ([`exposed`]). Memory for a ring is reserved when it is first
 //! used, so ranks that do not talk cost address space only.
 //!
 //! **Waking.** Who writes to a ring alerts the rank (the module `doorbell`); who goes to
@@ -17,6 +17,7 @@ use super::ring::{self, Reader, Writer};
 use super::wire::{Head, Kind};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::exposed;
 use crate::memory::shm::{self, SharedFile};
 use crate::mpi::Comm;
 use crate::runtime::Engine;
@@ -24,6 +25,7 @@ use crate::topology::Topology;
 use crate::wait::{self, Progress};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -67,7 +69,8 @@ struct Outgoing {
 /// The node's rings, as one rank sees them.
 #[derive(Debug)]
 pub struct Node {
-    file: SharedFile,
+    file: Arc<SharedFile>,
+    exposures: Arc<exposed::Table>,
     ranks: Vec<usize>,
     /// By world rank: the number on the node, or [`ELSEWHERE`].
     index: Vec<u32>,
@@ -106,7 +109,9 @@ impl Node {
         let store = config.am_ring_bytes.min((ALL_STORES / n).max(SMALLEST_STORE));
         let store = store.next_multiple_of(PAGE);
         let ring = ring::bytes(store).next_multiple_of(PAGE);
-        let len = n * PAGE + n * n * ring;
+        let areas = n * PAGE + n * n * ring;
+        let area = size_of::<exposed::Area>();
+        let len = areas + (n * area).next_multiple_of(PAGE);
         let fits = topology.largest_node() <= MOST_RANKS;
         if !fits {
             return Ok(None);
@@ -114,7 +119,17 @@ impl Node {
         let Ok(file) = shm::share(comm, progress, &config.shm_dir, ranks[0], len) else {
             return Ok(None);
         };
+        let file = Arc::new(file);
+        let reserved = file.reserve(areas + me * area, area);
+        let reserved = reserved.and_then(|()| file.reserve(me * PAGE, PAGE)).map_err(|e| {
+            let text = format!("{} bytes of shared memory: {e}", PAGE + area);
+            Error::new(ErrorKind::Memory, text)
+        });
+        if crate::collective::agree(comm, progress, reserved).is_err() {
+            return Ok(None);
+        }
         let node = Node {
+            exposures: Arc::new(exposed::Table::new(file.clone(), areas, n, me)),
             file,
             me,
             store,
@@ -125,12 +140,6 @@ impl Node {
                 .collect(),
             ranks,
         };
-        let reserved = node.file.reserve(me * PAGE, PAGE).map_err(|e| {
-            Error::new(ErrorKind::Memory, format!("{PAGE} bytes of shared memory: {e}"))
-        });
-        if crate::collective::agree(comm, progress, reserved).is_err() {
-            return Ok(None);
-        }
         let mine = node.mailbox(me);
         mine.mark.store(&raw const MARK as u64, Ordering::Relaxed);
         mine.pid.store(std::process::id(), Ordering::Release);
@@ -402,6 +411,11 @@ impl Node {
     /// This rank's number on the node.
     pub fn me(&self) -> usize {
         self.me
+    }
+
+    /// What the ranks of the node expose.
+    pub fn exposures(&self) -> &Arc<exposed::Table> {
+        &self.exposures
     }
 
     /// Jobs that a rank may offer at a time.

@@ -6,6 +6,7 @@
 //! | [`biased`] | a lock that is almost free for its owner |
 //! | [`buffers`] | buffers kept for the next one who needs some |
 //! | [`shm`] | a file in shared memory, mapped by the ranks of a node; room checks |
+//! | [`exposed`] | memory that others may use for a while, and what uses it now |
 //! | [`cut`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
 //! | [`index`] | the pieces of segments in one slice, found by offset |
@@ -41,6 +42,7 @@ pub mod asymmetric;
 pub mod biased;
 pub mod buffers;
 pub mod cut;
+pub mod exposed;
 pub mod index;
 pub mod lent;
 pub mod local;

@@ -1,5 +1,9 @@
 //! Any memory of any rank: globals, stack and heap too, not only segments.
 //!
+//! **Exposed memory** is memory that its owner can withdraw ([`crate::memory::exposed`]): it is
+//! copied without the owner only while the node's table says so, and else by the owner, which
+//! looks at its own.
+//!
 //! Bytes inside a segment go by the segment's path. Other bytes of a rank on the
 //! same node go by `process_vm_readv` and `process_vm_writev` ([`super::cross`]),
 //! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
@@ -19,6 +23,7 @@ use super::kernel;
 use crate::am::node::Node;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
+use crate::memory::exposed::Table;
 use crate::peer::Tally;
 use crate::runtime::Engine;
 use crate::transfer::Kind;
@@ -43,6 +48,31 @@ impl Span {
         Span { local: self.remote, remote: self.local, ..self }
     }
 }
+
+/// The exposure of the target's within which spans lie, if they are to lie within one.
+#[derive(Debug, Clone, Copy)]
+pub struct Within {
+    /// Its number; 0 for any memory.
+    pub id: u64,
+    /// Its place in the node's table plus one; 0 for none.
+    pub place: u32,
+}
+
+impl Within {
+    const ANYTHING: Within = Within { id: 0, place: 0 };
+}
+
+/// How a transfer is to go.
+#[derive(Debug, Clone, Copy)]
+struct Wants {
+    within: Within,
+    /// It may go without the owner.
+    alone: bool,
+    /// The caller waits for its end.
+    waits: bool,
+}
+
+const ANY: Wants = Wants { within: Within::ANYTHING, alone: true, waits: false };
 
 /// How spans reach a target's memory.
 enum Way<'a> {
@@ -96,7 +126,7 @@ impl Engine {
         tally: &Arc<Tally>,
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
-        unsafe { self.start_anywhere(target, spans, Direction::Write, tally, false) }
+        unsafe { self.start_anywhere(target, spans, Direction::Write, tally, ANY) }
     }
 
     /// Begins [`Engine::get_anywhere`].
@@ -113,7 +143,7 @@ impl Engine {
         tally: &Arc<Tally>,
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
-        unsafe { self.start_anywhere(target, spans, Direction::Read, tally, false) }
+        unsafe { self.start_anywhere(target, spans, Direction::Read, tally, ANY) }
     }
 
     unsafe fn move_anywhere(
@@ -124,11 +154,45 @@ impl Engine {
     ) -> Result<()> {
         let tally = Arc::new(Tally::default());
         // SAFETY: passed on; the wait below lasts until the tally is done.
-        let started = unsafe { self.start_anywhere(target, spans, direction, &tally, true) };
+        let started = unsafe {
+            self.start_anywhere(target, spans, direction, &tally, Wants { waits: true, ..ANY })
+        };
         let what = || format!("{} spans of memory of rank {target}", spans.len());
         self.wait_until(&what, || Ok(tally.outstanding() == 0))?;
         started?;
         tally.check().map(|_| ())
+    }
+
+    /// Begins to move bytes from or to an exposure of `target`. `borrowed` may do so where
+    /// they can be copied here and now, which it returns.
+    ///
+    /// # Errors
+    /// As for [`Engine::start_put_anywhere`]; `Handle` where the memory was withdrawn, which
+    /// the tally may have too.
+    ///
+    /// # Safety
+    /// As for [`Engine::start_put_anywhere`].
+    pub(crate) unsafe fn start_exposed(
+        &self,
+        target: usize,
+        spans: &[Span],
+        direction: Direction,
+        (within, tally): (Within, &Arc<Tally>),
+        borrowed: impl FnOnce() -> bool,
+    ) -> Result<()> {
+        let index = self.am()?.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
+        let copying = match index {
+            Some((node, index)) if within.place > 0 => {
+                node.exposures().begin(index, within.place - 1, within.id)?
+            }
+            _ => None,
+        };
+        if copying.is_some() && borrowed() {
+            return Ok(());
+        }
+        let wants = Wants { within, alone: copying.is_some(), waits: false };
+        // SAFETY: passed on from the caller.
+        unsafe { self.start_anywhere(target, spans, direction, tally, wants) }
     }
 
     /// # Safety
@@ -139,7 +203,7 @@ impl Engine {
         spans: &[Span],
         direction: Direction,
         tally: &Arc<Tally>,
-        blocking: bool,
+        wants: Wants,
     ) -> Result<()> {
         self.check_rank(target)?;
         for span in spans.iter().filter(|s| s.bytes > 0) {
@@ -154,7 +218,7 @@ impl Engine {
                 rest = &rest[1..];
                 continue;
             }
-            let way = self.way_to(target, first, direction, blocking)?;
+            let way = self.way_to(target, first, direction, wants)?;
             // Neighbours that go the same way go together.
             let n = match way {
                 Way::Segment => 1,
@@ -171,7 +235,9 @@ impl Engine {
                     Way::Segment => self.move_in_segment(target, first, direction, tally)?,
                     Way::Cross(node, index) => self.cross(node, index, part, direction)?,
                     Way::Served if target == self.rank() => copy_own(part, direction),
-                    Way::Served => self.ask_owner(target, part, direction, tally)?,
+                    Way::Served => {
+                        self.ask_owner(target, part, direction, (wants.within.id, tally))?
+                    }
                 }
             }
             rest = after;
@@ -184,9 +250,16 @@ impl Engine {
         target: usize,
         span: &Span,
         direction: Direction,
-        blocking: bool,
+        Wants { within, alone, waits: blocking }: Wants,
     ) -> Result<Way<'_>> {
+        if !alone {
+            return Ok(Way::Served);
+        }
         if let Some(hit) = self.memory.registry.lookup(target, span.remote, span.bytes) {
+            // What the owner can withdraw is not left to the network.
+            if within.id != 0 && hit.slice().is_null() {
+                return Ok(Way::Served);
+            }
             // A put that is not waited for is to say when it is there: only a served
             // one does, unless it is there at once.
             if blocking || direction == Direction::Read || !hit.slice().is_null() {
@@ -206,6 +279,11 @@ impl Engine {
     pub(crate) fn process_within_reach(&self, target: usize) -> Option<u32> {
         let (node, index) = self.within_reach(target)?;
         Some(node.process(index).0)
+    }
+
+    /// The node's table of what its ranks expose.
+    pub(crate) fn exposures(&self) -> Option<Arc<Table>> {
+        Some(self.started_am()?.node.as_ref()?.exposures().clone())
     }
 
     /// The node, and another rank's number on it, where this one may reach its memory.

@@ -163,7 +163,9 @@ static hg_bulk_request_t spare_transfer(void)
 }
 
 enum { CLS = 1, CTX = 2, ADDR = 4, MEM = 8, REMOTE = 16, REQUEST = 32, TRANSFER = 64, BULK = 128, ORIGIN = 256,
-       SERVED = 512, MADE = 1024, EITHER = 2048, HCLS = 4096, HCTX = 8192 };
+       SERVED = 512, MADE = 1024, EITHER = 2048, HCLS = 4096, HCTX = 8192,
+       /* where null is legal: nothing to free, or told later */
+       ADDR_OR_NULL = 1 << 14, BULK_OR_NULL = 1 << 15, EITHER_OR_NULL = 1 << 16 };
 
 #define NA_CALLS(X)                                                                                       \
   X(NA_Finalize, CLS, NA_Finalize(in.cls == good.cls ? NA_Initialize("self", NA_FALSE) : in.cls))         \
@@ -220,7 +222,7 @@ enum { NA_ENDS = 7 };               /* callbacks of these with good input */
   X(HG_Handler_start_output, SERVED, on_served(start_output))                                             \
   X(HG_Handler_start_response, SERVED, on_served(start_response))                                         \
   X(HG_Handler_free, SERVED, on_served(HG_Handler_free))                                                  \
-  X(HG_Bulk_handle_free, BULK, HG_Bulk_handle_free(spare_bulk()))                                         \
+  X(HG_Bulk_handle_free, BULK_OR_NULL, HG_Bulk_handle_free(spare_bulk()))                                         \
   X(HG_Bulk_handle_access, BULK,                                                                          \
     HG_Bulk_handle_access(in.bulk, 0, 8, HG_BULK_READWRITE, 1, &out.ptr, &out.length, &out.count))        \
   X(HG_Bulk_handle_get_size, BULK, no(HG_Bulk_handle_get_size(in.bulk) != 0))                             \
@@ -246,14 +248,14 @@ enum { NA_ENDS = 7 };               /* callbacks of these with good input */
   X(HG_Deregister, HCLS, HG_Deregister(in.hcls, HG_Register_name(good.hcls, "spare", NULL, NULL, NULL)))  \
   X(HG_Addr_lookup1, HCTX, HG_Addr_lookup1(in.hctx, hg_ended, NULL, "mpi://0", HG_OP_ID_IGNORE))          \
   X(HG_Addr_lookup2, HCLS, addr_made(HG_Addr_lookup2(in.hcls, "mpi://0", &out.addr)))                     \
-  X(HG_Addr_free, HCLS | ADDR, HG_Addr_free(in.hcls, spare_addr()))                                       \
+  X(HG_Addr_free, HCLS | ADDR_OR_NULL, HG_Addr_free(in.hcls, spare_addr()))                                       \
   X(HG_Addr_self, HCLS, addr_made(HG_Addr_self(in.hcls, &out.addr)))                                      \
   X(HG_Addr_dup, HCLS | ADDR, addr_made(HG_Addr_dup(in.hcls, in.addr, &out.addr)))                        \
   X(HG_Addr_cmp, HCLS | ADDR, no(HG_Addr_cmp(in.hcls, in.addr, good.addr)))                               \
   X(HG_Addr_to_string, HCLS | ADDR,                                                                       \
     HG_Addr_to_string(in.hcls, out.text, &(hg_size_t){ sizeof out.text }, in.addr))                       \
-  X(HG_Create, HCTX | ADDR, handle_made(HG_Create(in.hctx, in.addr, today_id, &out.handle)))              \
-  X(HG_Destroy, EITHER, HG_Destroy(in.made == good.made ? another_made() : in.made))                      \
+  X(HG_Create, HCTX | ADDR_OR_NULL, handle_made(HG_Create(in.hctx, in.addr, today_id, &out.handle)))              \
+  X(HG_Destroy, EITHER_OR_NULL, HG_Destroy(in.made == good.made ? another_made() : in.made))                      \
   X(HG_Reset, MADE, HG_Reset(in.made, good.addr, today_id))                                               \
   X(HG_Ref_incr, EITHER, ref_taken(HG_Ref_incr(in.made)))                                                 \
   X(HG_Ref_get, EITHER, no(HG_Ref_get(in.made) != 0))                                                     \
@@ -269,7 +271,7 @@ enum { NA_ENDS = 7 };               /* callbacks of these with good input */
   X(HG_Cancel, MADE, HG_Cancel(in.made))                                                                  \
   X(HG_Bulk_create, HCLS,                                                                                 \
     bulk_made(HG_Bulk_create(in.hcls, 1, NULL, &(hg_size_t){ 8 }, HG_BULK_READWRITE, &out.bulk)))         \
-  X(HG_Bulk_free, BULK, HG_Bulk_free(spare_bulk()))                                                       \
+  X(HG_Bulk_free, BULK_OR_NULL, HG_Bulk_free(spare_bulk()))                                                       \
   X(HG_Bulk_ref_incr, BULK, bulk_ref_taken(HG_Bulk_ref_incr(in.bulk)))                                    \
   X(HG_Bulk_access, BULK, HG_Bulk_access(in.bulk, 0, 8, HG_BULK_READWRITE, 1, &out.ptr, &out.size, &out.count)) \
   X(HG_Bulk_get_size, BULK, no(HG_Bulk_get_size(in.bulk) != 0))                                           \
@@ -317,6 +319,8 @@ static const struct refusals_call today_calls[] = { TODAY_CALLS(CALL_ROW) { NULL
 /* Each kind of handle: null, an address of the program, one that was freed, another kind. */
 #define FAULTS_OF(X, trait, words, field, other)                                     \
   X(field##_null, "a null " words, trait, in.field = NULL)                           \
+  FAULTS_BUT_NULL(X, trait, words, field, other)
+#define FAULTS_BUT_NULL(X, trait, words, field, other)                               \
   X(field##_address, "an address of memory for the " words, trait, in.field = (void *)here) \
   X(field##_gone, "a " words " that was freed", trait, in.field = gone.field)        \
   X(field##_other, "a handle of another kind for the " words, trait, in.field = (void *)good.other)
@@ -330,14 +334,17 @@ static const struct refusals_call today_calls[] = { TODAY_CALLS(CALL_ROW) { NULL
 #define HG_FAULTS(X)                                              \
   FAULTS_OF(X, HCLS, "class", hcls, cls)                          \
   FAULTS_OF(X, HCTX, "context", hctx, ctx)                        \
-  FAULTS_OF(X, ADDR, "peer's address", addr, bulk)                \
+  X(addr_null, "a null peer's address", ADDR, in.addr = NULL)     \
+  FAULTS_BUT_NULL(X, ADDR | ADDR_OR_NULL, "peer's address", addr, bulk) \
   FAULTS_OF(X, REQUEST, "request", request, bulk)                 \
   FAULTS_OF(X, TRANSFER, "bulk request", transfer, request)       \
-  FAULTS_OF(X, BULK, "bulk handle", bulk, mem)                    \
+  X(bulk_null, "a null bulk handle", BULK, in.bulk = NULL)        \
+  FAULTS_BUT_NULL(X, BULK | BULK_OR_NULL, "bulk handle", bulk, mem) \
   FAULTS_OF(X, ORIGIN, "origin's bulk handle", origin, remote)    \
   FAULTS_OF(X, SERVED, "handle of a call that is served", served, request)  \
   X(served_made, "a handle of a call of one's own for it", SERVED, in.served = good.made) \
-  FAULTS_OF(X, MADE | EITHER, "handle of a call of one's own", made, request) \
+  X(made_null, "a null handle of a call of one's own", MADE | EITHER, in.made = NULL) \
+  FAULTS_BUT_NULL(X, MADE | EITHER | EITHER_OR_NULL, "handle of a call of one's own", made, request) \
   X(made_served, "a handle of a call that is served for it", MADE, in.made = good.served)
 
 #define DEFINE_FAULT(id, name, traits, statement) static void spoil_##id(void) { statement; }

@@ -4,7 +4,7 @@ use crate::child::Ctx;
 use crate::{
     am, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere, atomics,
     collectives, compose, compose_fuzz, compose_life, consistency, errors, fences, flood, groups,
-    limits, lookups, mutexes, paths, progress, random, rpc, segments, threads,
+    limits, lookups, mutexes, paths, progress, random, rpc, rpc_life, segments, threads,
 };
 
 /// One way to run the engine.
@@ -297,6 +297,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "rpc_outstanding", seconds: 90, on: always, run: rpc::outstanding },
     Check { name: "rpc_bulk", seconds: 60, on: always, run: rpc::bulk },
     Check { name: "rpc_forgeries", seconds: 90, on: always, run: rpc::forgeries },
+    Check { name: "rpc_life", seconds: 120, on: always, run: rpc_life::life },
     Check { name: "rpc_idle", seconds: 60, on: once, run: rpc::idle },
     Check { name: "huge_ask", seconds: 60, on: always, run: limits::huge_ask },
     Check { name: "many_segments", seconds: 120, on: two, run: segments::many },

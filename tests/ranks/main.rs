@@ -52,6 +52,7 @@ mod progress;
 mod random;
 mod rng;
 mod rpc;
+mod rpc_life;
 mod segments;
 mod soak;
 mod threads;

@@ -81,9 +81,11 @@ impl Net {
         // What still lives keeps the network, which can be ended afterwards.
         let held = self.context.clone();
         assert_eq!(self.class.finalize().expect_err("a context lives").status, Status::BUSY);
-        held.destroy();
+        held.destroy().expect("destroy");
+        assert_eq!(held.destroy().expect_err("again").status, Status::INVALID_ARG);
+        drop(held);
         let Net { class, context, .. } = self;
-        context.destroy();
+        drop(context);
         class.finalize().expect("finalize");
         ctx.barrier();
     }

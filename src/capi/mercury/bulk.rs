@@ -178,7 +178,8 @@ pub(super) fn release(handle: Token) -> Result<()> {
     if held.references.fetch_sub(1, Ordering::AcqRel) > 1 {
         return Ok(());
     }
-    BULKS.remove(handle).map(drop)
+    // A transfer of this process's own may have the handle still, and goes on.
+    BULKS.remove(handle).map(|held| held.bulk.withdraw())
 }
 
 /// Frees a bulk handle, null too; a transfer under way keeps it until its end.

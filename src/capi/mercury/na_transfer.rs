@@ -194,7 +194,8 @@ pub unsafe extern "C" fn NA_Mem_handle_create_segments(
 pub extern "C" fn NA_Mem_handle_free(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_handle_free", || {
         CLASSES.get(na_class)?;
-        MEMORY.remove(mem_handle).map(drop)
+        // A transfer of this process's own may have the handle still, and goes on.
+        MEMORY.remove(mem_handle).map(|mem| mem.deregister())
     })
 }
 

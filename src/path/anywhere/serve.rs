@@ -7,8 +7,9 @@
 
 use super::Span;
 use super::together::Help;
-use crate::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signals, Then};
+use crate::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then};
 use crate::error::{Error, ErrorKind, Result, fail};
+use crate::memory::exposed::{self, Inside};
 use crate::path::cross::{self, Direction};
 use crate::path::kernel;
 use crate::peer::Tally;
@@ -48,6 +49,8 @@ struct Request {
     straight: u64,
     bytes: u64,
     runs: u64,
+    /// The exposure within which the runs must lie; 0 for any memory.
+    exposed: u64,
 }
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -97,7 +100,7 @@ impl Engine {
         target: usize,
         spans: &[Span],
         direction: Direction,
-        tally: &Arc<Tally>,
+        whose: (u64, &Arc<Tally>),
     ) -> Result<()> {
         let mut rest = spans;
         while let Some(first) = rest.first() {
@@ -108,7 +111,7 @@ impl Engine {
                     let (local, remote) = (first.local + done, first.remote + done);
                     // SAFETY: passed on from the caller.
                     unsafe {
-                        self.ask(target, &[Span { local, remote, bytes }], direction, tally)
+                        self.ask(target, &[Span { local, remote, bytes }], direction, whose)
                     }?;
                     done += bytes;
                 }
@@ -121,7 +124,7 @@ impl Engine {
                 n += 1;
             }
             // SAFETY: passed on from the caller.
-            unsafe { self.ask(target, &rest[..n], direction, tally) }?;
+            unsafe { self.ask(target, &rest[..n], direction, whose) }?;
             rest = &rest[n..];
         }
         Ok(())
@@ -134,7 +137,7 @@ impl Engine {
         target: usize,
         spans: &[Span],
         direction: Direction,
-        tally: &Arc<Tally>,
+        (exposed, tally): (u64, &Arc<Tally>),
     ) -> Result<()> {
         let bytes = spans.iter().map(|s| s.bytes).sum::<usize>();
         let straight = spans.len() == 1 && bytes >= STRAIGHT;
@@ -146,6 +149,7 @@ impl Engine {
             straight: if straight { spans[0].remote as u64 } else { 0 },
             bytes: bytes as u64,
             runs: spans.len() as u64,
+            exposed,
         };
         let write = direction == Direction::Write;
         let data = if straight && write {
@@ -257,14 +261,42 @@ fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
     false
 }
 
+/// Keeps the exposure that a request names, if any, while its bytes are used.
+///
+/// # Errors
+/// `Handle` where it was withdrawn; `Address` for bytes that are not in it.
+fn enter(request: &Request, write: bool, runs: &[Run]) -> Result<Option<Inside>> {
+    if request.exposed == 0 {
+        return Ok(None);
+    }
+    let ranges = runs.iter().map(|run| (run.address as usize, run.bytes as usize));
+    exposed::enter(request.exposed, write, ranges).map(Some)
+}
+
 fn answer(engine: &Engine, origin: usize, name: u64, result: Result<()>, data: Data<'_>) {
+    answer_from(engine, (origin, name), result, data, None);
+}
+
+fn answer_from(
+    engine: &Engine,
+    (origin, name): (usize, u64),
+    result: Result<()>,
+    data: Data<'_>,
+    inside: Option<Inside>,
+) {
     let code = result.err().map_or(0, |error| error.kind().code() as u64);
     let answer = Answer { name, code };
     let data = if code == 0 { data } else { Data::NONE };
     let header = bytemuck::bytes_of(&answer);
+    let origin_signal = match inside {
+        Some(inside) => Signal::Call(Box::new(move |_| drop(inside))),
+        None => Signal::None,
+    };
+    let signals = Signals { origin: origin_signal, ..Signals::default() };
     // SAFETY: data that stays where it is was found mapped; that it stays so while
-    // its owner is asked for it is its owner's business.
-    let sent = unsafe { engine.send_am(origin, ANSWER, header, data, Signals::default()) };
+    // its owner is asked for it is its owner's business, who waits for it where it can
+    // withdraw it.
+    let sent = unsafe { engine.send_am(origin, ANSWER, header, data, signals) };
     if let Err(error) = sent {
         log::error!("answering rank {origin}: {error}");
     }
@@ -279,16 +311,25 @@ impl Handler for Write {
         let origin = message.origin;
         if request.straight != 0 {
             let (address, bytes) = (request.straight as usize, message.len);
-            if !is_mapped(address, bytes, true) {
-                let refused = move |engine: &Engine, _| {
-                    let text = format!("{bytes} bytes at {address:#x} cannot be written");
-                    let error = Error::new(ErrorKind::Address, text);
-                    answer(engine, origin, request.name, Err(error), Data::NONE);
-                };
-                let then = Then::Inline(Box::new(refused));
-                return Ok(Accept { to: Destination::Taken, then });
-            }
+            let run = Run { address: request.straight, bytes: bytes as u64 };
+            let entered = enter(&request, true, &[run]).and_then(|inside| {
+                if !is_mapped(address, bytes, true) {
+                    fail!(Address, "{bytes} bytes at {address:#x} cannot be written");
+                }
+                Ok(inside)
+            });
+            let inside = match entered {
+                Ok(inside) => inside,
+                Err(error) => {
+                    let refused = move |engine: &Engine, _| {
+                        answer(engine, origin, request.name, Err(error), Data::NONE);
+                    };
+                    let then = Then::Inline(Box::new(refused));
+                    return Ok(Accept { to: Destination::Taken, then });
+                }
+            };
             let done = move |engine: &Engine, _| {
+                drop(inside);
                 answer(engine, origin, request.name, Ok(()), Data::NONE);
             };
             let to = Destination::At(address as *mut u8);
@@ -300,6 +341,7 @@ impl Handler for Write {
                 if data.len() - from != bytes as usize {
                     fail!(Internal, "{} bytes for runs of {bytes}", data.len() - from);
                 }
+                let _inside = enter(&request, true, &runs)?;
                 move_own(data[from..].as_mut_ptr(), &runs, Direction::Write)
             });
             answer(engine, origin, request.name, stored, Data::NONE);
@@ -317,12 +359,21 @@ impl Handler for Read {
         let origin = message.origin;
         let load = move |engine: &Engine, list: Vec<u8>| {
             let bytes = request.bytes as usize;
-            if request.straight != 0 && is_mapped(request.straight as usize, bytes, false) {
-                let data = Data::At(request.straight as *const u8, bytes);
-                return answer(engine, origin, request.name, Ok(()), data);
-            }
             let mut data = Vec::new();
+            let whole = Run { address: request.straight, bytes: request.bytes };
+            let mut entered = Ok(None);
+            if request.straight != 0 {
+                entered = enter(&request, false, &[whole]);
+                if let Ok(inside) = &mut entered
+                    && is_mapped(request.straight as usize, bytes, false)
+                {
+                    let data = Data::At(request.straight as *const u8, bytes);
+                    let whom = (origin, request.name);
+                    return answer_from(engine, whom, Ok(()), data, inside.take());
+                }
+            }
             let loaded = (|| {
+                entered?;
                 if request.straight != 0 {
                     fail!(Address, "{bytes} bytes at {:#x} are not mapped", request.straight);
                 }
@@ -330,6 +381,7 @@ impl Handler for Read {
                 if runs.iter().map(|r| r.bytes).sum::<u64>() != request.bytes {
                     fail!(Internal, "runs that are not {bytes} bytes");
                 }
+                let _inside = enter(&request, false, &runs)?;
                 data.resize(bytes, 0);
                 move_own(data.as_mut_ptr(), &runs, Direction::Read)
             })();

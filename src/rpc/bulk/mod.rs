@@ -75,6 +75,13 @@ impl Bulk {
         Bulk { mem }
     }
 
+    /// Ends that others use the memory, as the end of the last clone does: nobody reads or
+    /// writes it for others when this returns. A handle that came as bytes only names memory,
+    /// and stays as it is.
+    pub fn withdraw(&self) {
+        self.mem.deregister();
+    }
+
     /// The memory handle beneath.
     pub fn mem(&self) -> &Arc<Mem> {
         &self.mem

@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Handlers within each other before a wait prefers that some of them end.
 const SHALLOW: u32 = 64;
 /// How long it prefers that.
-const PATIENT: Duration = Duration::from_millis(1);
+const PATIENT: Duration = Duration::from_micros(250);
 
 /// Something for trigger.
 pub enum Work {

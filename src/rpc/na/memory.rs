@@ -4,6 +4,9 @@
 //! that comes from another process only names memory; one that comes back to the
 //! process that made it is the original again, if that still lives and says the same:
 //! bytes that lie about our own memory are refused before anybody follows them.
+//!
+//! Others use memory from when it is registered until it is deregistered or the handle is
+//! freed, and not a moment longer, whoever keeps its bytes ([`crate::memory::exposed`]).
 
 mod wire;
 
@@ -11,15 +14,16 @@ pub use super::pages::Buffer;
 
 use super::pages::{LAZY, LINE};
 use super::wire::number as wire_number;
+use crate::memory::exposed::{Exposure, Inside};
 use crate::memory::lent::{self, Loan};
 use crate::memory::long::Long;
 use crate::memory::shm::SharedFile;
-use crate::path::anywhere::Span;
-use crate::rpc::failure::{Result, refuse};
+use crate::path::anywhere::{Span, Within};
+use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
+use std::any::Any;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 /// What others may do with memory.
@@ -97,11 +101,10 @@ pub struct Mem {
     starts: Vec<usize>,
     total: usize,
     access: Access,
-    registered: AtomicBool,
-    /// Held while a transfer of another job is served; deregistering waits for it.
-    serving: RwLock<()>,
-    /// The memory of the runs, where it is the handle's own.
-    buffer: Option<Own>,
+    /// What others may use of it, where it is this process's.
+    exposure: Option<Arc<Exposure>>,
+    /// Another process's place in the node's table, plus one.
+    place: u32,
     /// How the memory is found in its node, where it is lent; mapped when first used.
     loan: Option<Loan>,
     borrowed: OnceLock<Option<Arc<SharedFile>>>,
@@ -113,6 +116,7 @@ pub struct Mem {
 const NOBODY: u32 = u32::MAX;
 
 static LIVE: LazyLock<Mutex<HashMap<u64, Weak<Mem>>>> = LazyLock::new(Mutex::default);
+
 /// A number for a handle that nobody can guess: between jobs, who knows it may use the memory.
 fn number() -> Result<u64> {
     /// Random bytes, drawn so many at a time.
@@ -261,6 +265,10 @@ impl Mem {
             Some(Own::Long(long)) => long.loan(),
             Some(Own::Private(_)) | None => None,
         };
+        let buffer = buffer.map(|own| Arc::new(own) as Arc<dyn Any + Send + Sync>);
+        let ranges = runs.iter().map(|run| (run.address, run.len)).collect();
+        let allowed = (access.readable(), access.writable());
+        let exposure = Exposure::new(id, ranges, allowed, buffer);
         let mem = Arc::new(Mem {
             id,
             process: *PROCESS,
@@ -269,9 +277,8 @@ impl Mem {
             starts,
             total,
             access,
-            registered: AtomicBool::new(false),
-            serving: RwLock::new(()),
-            buffer,
+            exposure: Some(exposure),
+            place: 0,
             loan,
             borrowed: OnceLock::new(),
             original: None,
@@ -280,12 +287,28 @@ impl Mem {
         Ok(mem)
     }
 
-    /// Does something with the memory of a live handle of this process that is registered. It
-    /// stays so meanwhile.
-    pub fn serve<R>(id: u64, body: impl FnOnce(&Mem) -> R) -> Option<R> {
+    /// A live handle of this process that is registered, for a copy that this process makes
+    /// for another one.
+    pub fn find(id: u64) -> Option<InUse> {
         let mem = LIVE.lock().get(&id)?.upgrade()?;
-        let _serving = mem.serving.read();
-        mem.is_registered().then(|| body(&mem))
+        let inside = mem.enter().ok()?;
+        Some(InUse { mem, _inside: inside })
+    }
+
+    /// Begins a use for others of memory of this process: it stays registered meanwhile, or
+    /// whoever deregisters it waits.
+    ///
+    /// # Errors
+    /// `ACCESS` where it is not registered, or not any more.
+    pub(crate) fn enter(&self) -> Result<Inside> {
+        let whole = self.original.as_deref().unwrap_or(self);
+        let entered = whole.exposure.as_ref().and_then(|exposure| exposure.enter().ok());
+        entered.ok_or_else(not_registered)
+    }
+
+    /// How its owner knows it.
+    pub(crate) fn within(&self) -> Within {
+        Within { id: self.id, place: self.place }
     }
 
     /// Bytes in all.
@@ -325,20 +348,25 @@ impl Mem {
 
     /// Lets others use the memory.
     pub fn register(&self) {
-        self.registered.store(true, Ordering::Release);
+        if let Some(exposure) = &self.exposure {
+            exposure.open();
+        }
     }
 
-    /// No longer. Transfers of other jobs that are being served have ended afterwards.
+    /// No longer: nobody reads or writes it for others when this returns
+    /// ([`crate::memory::exposed`]). A handle that came as bytes only names memory, and stays
+    /// as it is.
     pub fn deregister(&self) {
-        self.registered.store(false, Ordering::Release);
-        drop(self.serving.write());
+        if let Some(exposure) = &self.exposure {
+            exposure.withdraw();
+        }
     }
 
     /// Whether others may use it.
     pub fn is_registered(&self) -> bool {
         match &self.original {
             Some(original) => original.is_registered(),
-            None => self.registered.load(Ordering::Acquire) || !self.is_local(),
+            None => self.exposure.as_ref().is_none_or(|exposure| exposure.is_open()),
         }
     }
 
@@ -381,12 +409,33 @@ impl Mem {
 
 impl Drop for Mem {
     fn drop(&mut self) {
-        if self.is_local() && self.original.is_none() {
+        if let Some(exposure) = &self.exposure {
+            exposure.withdraw();
             LIVE.lock().remove(&self.id);
         }
-        // The memory itself goes with `buffer`, if it was the handle's.
-        self.buffer.take();
+        // Memory of the handle's own goes with the exposure.
     }
+}
+
+/// Memory of this process that is used for another one; it stays registered meanwhile.
+#[derive(Debug)]
+pub struct InUse {
+    mem: Arc<Mem>,
+    _inside: Inside,
+}
+
+impl std::ops::Deref for InUse {
+    type Target = Mem;
+
+    fn deref(&self) -> &Mem {
+        &self.mem
+    }
+}
+
+#[cold]
+pub(super) fn not_registered() -> Failure {
+    let text = "the memory is not registered, or not any more; its owner must register it first";
+    Failure::new(Status::ACCESS, text)
 }
 
 /// Lent memory that is mapped here.

@@ -4,7 +4,8 @@
 use super::address::Peer;
 use super::class::Shared;
 use super::context::What;
-use super::memory::{self, Mem};
+use super::memory::{self, Mem, not_registered};
+use crate::error::{Error, ErrorKind};
 use crate::path::anywhere::{Span, copy_own};
 use crate::path::cross;
 use crate::peer::Tally;
@@ -35,6 +36,14 @@ impl Direction {
             Direction::Put => cross::Direction::Write,
             Direction::Get => cross::Direction::Read,
         }
+    }
+}
+
+/// Why bytes do not move, as callers of function shipping know it.
+fn reason(error: Error) -> Failure {
+    match error.kind() {
+        ErrorKind::Handle => Failure::new(Status::ACCESS, error.detail()),
+        _ => error.into(),
     }
 }
 
@@ -84,7 +93,7 @@ impl Transfer {
             refuse!(INVALID_ARG, "the local handle is for memory of another process");
         }
         if !local.mem.is_registered() || !remote.mem.is_registered() {
-            refuse!(ACCESS, "the memory is not registered, or not any more; register it first");
+            return Err(not_registered());
         }
         let own = peer == Peer::Own;
         if own != remote.mem.is_local() {
@@ -167,7 +176,7 @@ impl Transfer {
                 }
                 Err(error) => {
                     self.flying.remove(n);
-                    self.fail(error.into());
+                    self.fail(reason(error));
                 }
             }
         }
@@ -218,19 +227,16 @@ impl Transfer {
                 let Some(engine) = self.class.engine() else {
                     refuse!(NODEV, "a class over self reaches nobody else");
                 };
-                if let Some(pid) = engine.process_within_reach(rank as usize)
-                    && self.copy_borrowed(pid, &spans)
-                {
-                    return Ok(None);
-                }
+                let rank_number = rank as usize;
+                let borrowed = || {
+                    let pid = engine.process_within_reach(rank_number);
+                    pid.is_some_and(|pid| self.copy_borrowed(pid, &spans))
+                };
+                let (direction, how) = (self.direction.across(), (self.remote.within(), &tally));
                 // SAFETY: the local handle keeps its memory valid, and the transfer
                 // keeps the handle until the tally is done; its permission was checked.
-                let started = unsafe {
-                    match self.direction {
-                        Direction::Put => engine.start_put_anywhere(rank as usize, &spans, &tally),
-                        Direction::Get => engine.start_get_anywhere(rank as usize, &spans, &tally),
-                    }
-                };
+                let started =
+                    unsafe { engine.start_exposed(rank_number, &spans, direction, how, borrowed) };
                 if let Err(error) = started {
                     // Parts may be under way: they end before the memory goes.
                     if tally.outstanding() > 0 {
@@ -239,10 +245,11 @@ impl Transfer {
                         tally.fail(error);
                         return Ok(Some(tally));
                     }
-                    return Err(error.into());
+                    return Err(reason(error));
                 }
             }
             _ => {
+                let _inside = self.remote.enter()?;
                 // SAFETY: both handles are of this process and live, so both sides are valid.
                 unsafe { copy_own(&spans, self.direction.across()) };
             }
@@ -250,7 +257,7 @@ impl Transfer {
         if tally.outstanding() > 0 {
             return Ok(Some(tally));
         }
-        tally.check()?;
+        tally.check().map_err(reason)?;
         Ok(None)
     }
 

@@ -56,15 +56,12 @@ impl Named {
         may: impl FnOnce(&Mem) -> Result<()>,
         body: impl FnOnce(&mut dyn Iterator<Item = Run>) -> R,
     ) -> Result<R> {
-        let done = Mem::serve(self.id, |mem| {
-            may(mem)?;
-            mem.check(self.offset, self.len)?;
-            Ok(body(&mut mem.pieces(self.offset, self.len).filter(|run| run.len > 0)))
-        });
-        match done {
-            Some(done) => done,
-            None => refuse!(FAULT, "the handle is not registered (any more)"),
-        }
+        let Some(mem) = Mem::find(self.id) else {
+            refuse!(FAULT, "the handle is not registered (any more)");
+        };
+        may(&mem)?;
+        mem.check(self.offset, self.len)?;
+        Ok(body(&mut mem.pieces(self.offset, self.len).filter(|run| run.len > 0)))
     }
 }
 

@@ -1,17 +1,16 @@
 //! A handle as bytes.
 //!
-//! They are: magic and kind (4), flags (4), rank (4), number of segments (4), process
+//! They are: magic and kind (4), flags (4; from bit 16 on where the node's table has it), rank (4), number of segments (4), process
 //! (8), number of the handle (8), total size (8), where the memory is lent (flag 256) its
 //! file's device, inode, address and length (8 each), process and descriptor (4 each),
 //! address and size of each segment (16 each), CRC-64 of all that (8); little-endian.
 
 use super::{Access, LIVE, Mem, PROCESS, Run, measure};
+use crate::memory::exposed::PLACES;
 use crate::memory::lent::Loan;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::wire::number;
-use parking_lot::RwLock;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
 const MAGIC: u32 = 0x4d45_4e50;
@@ -19,6 +18,9 @@ const FIXED: usize = 40;
 /// Bytes of a loan, and that there is one.
 const LOAN: usize = 40;
 const IS_LENT: u32 = 1 << 8;
+/// From this bit of the flags on: the place in the node's table of what is exposed, plus one.
+const PLACE: u32 = 16;
+const _: () = assert!(PLACES < 1 << (32 - PLACE));
 
 impl Mem {
     /// Bytes of the handle's serialised form.
@@ -31,7 +33,9 @@ impl Mem {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         bytes.extend((MAGIC + u32::from(kind)).to_le_bytes());
         let lent = if self.loan.is_some() { IS_LENT } else { 0 };
-        bytes.extend((u32::from(self.access.flags()) | lent).to_le_bytes());
+        let place = self.original.as_deref().unwrap_or(self).place_told();
+        let flags = u32::from(self.access.flags()) | lent | place << PLACE;
+        bytes.extend(flags.to_le_bytes());
         bytes.extend(self.rank.to_le_bytes());
         bytes.extend((self.runs.len() as u32).to_le_bytes());
         bytes.extend(self.process.to_le_bytes());
@@ -50,6 +54,10 @@ impl Mem {
         }
         bytes.extend(Method::Crc64.sum(&bytes).to_le_bytes());
         bytes
+    }
+
+    fn place_told(&self) -> u32 {
+        self.exposure.as_ref().map_or(self.place, |exposure| exposure.describe())
     }
 
     /// The handle that bytes describe. Bytes after it are ignored.
@@ -80,7 +88,8 @@ impl Mem {
         if Method::Crc64.sum(&bytes[..end]) != long(end) {
             refuse!(CHECKSUM_ERROR, "the memory handle is damaged: its checksum differs");
         }
-        let Ok(access) = Access::from_flags(u64::from(word(4) & !IS_LENT)) else {
+        let flags = word(4) & ((1 << PLACE) - 1) & !IS_LENT;
+        let Ok(access) = Access::from_flags(u64::from(flags)) else {
             refuse!(PROTOCOL_ERROR, "the memory handle has the permission {:#x}", word(4));
         };
         let runs: Vec<Run> = (0..count)
@@ -119,9 +128,8 @@ impl Mem {
             starts,
             total,
             access,
-            registered: AtomicBool::new(false),
-            serving: RwLock::new(()),
-            buffer: None,
+            exposure: None,
+            place: word(4) >> PLACE,
             loan,
             borrowed: OnceLock::new(),
             original,
