@@ -88,8 +88,9 @@ read -ra GA_FORTRAN <<<"$("$GA_CONFIG" --fflags)"
 
 # Sets command to what builds a program, and linked to what ldd must then say of it.
 how_to_build() { # program
-  local name=${1#*/} out=$BIN/$1 link=armci
+  local name=${1#*/} out=$BIN/$1 link=armci INCLUDE=("${INCLUDE[@]}")
   case $name in x10_*) link=x10 ;; lapi_*) link=lapi_r ;; cp_*) link=compose ;; mercury_*) link=mercury ;; esac
+  if [[ $name == mercury2_* ]]; then link=mercury2 INCLUDE=("-I$PREFIX/include/mercury2" "${INCLUDE[@]}"); fi
   linked="libportolan\.so\.0 => $PREFIX/lib/"
   case $1 in
     c/cxx | c/*_cxx) # -Wextra finds fault with the C++ interface of Open MPI's mpi.h
@@ -420,8 +421,10 @@ X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggre
 LAPI=(lapi_abi lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid
   lapi_environment lapi_interpose lapi_cxx)
 LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid lapi_environment)
-ALONE=(mercury_checksum mercury_proc mercury_macros mercury_cxx mercury_symbols) # they do not communicate
-MERCURY=(mercury_na mercury_mem mercury_rpc mercury_today mercury_long mercury_bulk mercury_errors mercury_stubs)
+ALONE=(mercury_checksum mercury_proc mercury_macros mercury_cxx mercury_symbols mercury2_symbols
+  mercury2_proc mercury2_cxx) # they do not communicate
+MERCURY=(mercury_na mercury_mem mercury_rpc mercury_today mercury_long mercury_bulk mercury_errors mercury_stubs
+  mercury2_rpc mercury2_bulk mercury2_core mercury2_example mercury2_invalid)
 GA=(ga_fortran)
 for f in tests/ga/*.c; do GA+=("$(basename "$f" .c)"); done
 GA_SOME=(ga_acc ga_copy ga_dgemm ga_elem ga_groups ga_nonblocking ga_patches ga_read_inc ga_scatter)
