@@ -5,6 +5,7 @@
 #   lib/libportolan.so.*, lib/libportolan.a   the library
 #   lib/libarmci.so, lib/libarmci-MPI.a, ...  the names that programs link it by
 #   lib/pkgconfig/*.pc, lib/cmake/Portolan    for pkg-config and CMake
+#   lib/libmercury2.so.0                      Mercury 2.4's calls by their own names
 #   include/, bin/                            headers and programs
 #
 #   --debug   keep the debug information

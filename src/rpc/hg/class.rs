@@ -27,8 +27,8 @@ use parking_lot::Mutex;
 use slab::Slab;
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Calls that wait in a context's queue before others are taken from the network.
@@ -388,7 +388,8 @@ impl ClassShared {
         let mut busy = false;
         while context.accepts()
             && self.has_room(context)
-            && self.inputs.load(Ordering::Acquire) < MOST_PULLS {
+            && self.inputs.load(Ordering::Acquire) < MOST_PULLS
+        {
             let Some(message) = self.na.shared.take_unexpected() else { break };
             self.request(context, message);
             busy = true;

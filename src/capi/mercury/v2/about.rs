@@ -22,7 +22,8 @@ struct Sink {
 }
 
 static SINK: Mutex<Sink> = Mutex::new(Sink { func: None, streams: [0; 3] });
-const LEVELS: [&[&str]; 3] = [&["error", "err"], &["warning", "warn"], &["info", "debug", "dbg", "trace"]];
+const LEVELS: [&[&str]; 3] =
+    [&["error", "err"], &["warning", "warn"], &["info", "debug", "dbg", "trace"]];
 
 unsafe extern "C" {
     static stderr: *mut c_void;

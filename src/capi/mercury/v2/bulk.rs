@@ -46,8 +46,16 @@ unsafe fn transfer(
     };
     let address = address::get(addr)?.address;
     let (direction, theirs, ours) = match op {
-        0 => (Direction::Put, origin.bulk.permission().writable(), local.bulk.permission().readable()),
-        1 => (Direction::Get, origin.bulk.permission().readable(), local.bulk.permission().writable()),
+        0 => (
+            Direction::Put,
+            origin.bulk.permission().writable(),
+            local.bulk.permission().readable(),
+        ),
+        1 => (
+            Direction::Get,
+            origin.bulk.permission().readable(),
+            local.bulk.permission().writable(),
+        ),
         _ => refuse!(INVALID_ARG, "{op} is neither HG_BULK_PUSH nor HG_BULK_PULL"),
     };
     if !theirs || !ours {

@@ -6,9 +6,7 @@ use super::class::count;
 use super::codes::calls;
 use super::handle::{End, HANDLES, release};
 use super::params::{Payload, Which, encoder};
-use super::types::{
-    CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf,
-};
+use super::types::{CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf};
 use crate::capi::mercury::table::{Number, Token};
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::hg::class::OnAnswered;

@@ -70,7 +70,10 @@ impl Held {
     pub fn target(&self) -> Result<Arc<Target>> {
         match self.end() {
             End::Target(target) => Ok(target),
-            _ => refuse!(INVALID_ARG, "the handle is for a call of this process, not one that it serves"),
+            _ => refuse!(
+                INVALID_ARG,
+                "the handle is for a call of this process, not one that it serves"
+            ),
         }
     }
 
@@ -83,7 +86,10 @@ impl Held {
         match &*end {
             End::Origin(origin) => Ok(origin.clone()),
             End::Target(_) => {
-                refuse!(INVALID_ARG, "the handle is for a call that this process serves, not its own")
+                refuse!(
+                    INVALID_ARG,
+                    "the handle is for a call that this process serves, not its own"
+                )
             }
             End::Fresh => {
                 let (addr, id) = {

@@ -126,8 +126,9 @@ pub(super) unsafe fn encoder<'a>(
         };
         match which.buffer(held).get() {
             // SAFETY: the buffer has as many bytes as there is room.
-            Some(own) => front
-                .copy_from_slice(unsafe { std::slice::from_raw_parts(own.address(), offset) }),
+            Some(own) => {
+                front.copy_from_slice(unsafe { std::slice::from_raw_parts(own.address(), offset) })
+            }
             None => front.fill(0),
         }
         which.size(held).store(offset, Ordering::Release);

@@ -138,7 +138,8 @@ alias! {
 
 /// Goes over a bulk handle: its size and its serialised form, or the size 0 for null.
 fn go_over(proc: &mut Proc<'static>, slot: &mut Token) -> Result<(), Fault> {
-    let failed = |failure: Failure| Fault::Bulk { status: failure.status.0, text: failure.text.clone() };
+    let failed =
+        |failure: Failure| Fault::Bulk { status: failure.status.0, text: failure.text.clone() };
     match proc.op() {
         Op::Encode if slot.is_null() => proc.put_size(0),
         Op::Encode => {

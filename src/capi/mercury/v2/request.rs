@@ -45,7 +45,9 @@ pub unsafe extern "C" fn hg_request_init(
     arg: *mut c_void,
 ) -> *mut Class {
     match (progress, trigger) {
-        (Some(progress), Some(trigger)) => Box::into_raw(Box::new(Class { progress, trigger, arg })),
+        (Some(progress), Some(trigger)) => {
+            Box::into_raw(Box::new(Class { progress, trigger, arg }))
+        }
         _ => ptr::null_mut(),
     }
 }
