@@ -122,10 +122,10 @@ how_to_build() { # program
       command=("${C99[@]}" "${INCLUDE[@]}" "tests/c/${name%.*}.c" -o "$out" "-L$PREFIX/lib" "-l:lib$link.a") ;;
     link/*.pkg-config) # not even the MPI's compiler
       local flags
-      read -ra flags <<<"$(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config --cflags --libs armci)"
+      read -ra flags <<<"$(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config --cflags --libs "$link" armci)"
       command=(gcc -std=c99 -O1 -g "tests/c/${name%.*}.c" -o "$out" "${flags[@]}" "-Wl,-rpath,$PREFIX/lib") ;;
     link/*.cmake)
-      write_cmake "${name%.*}"
+      write_cmake "${name%.*}" "$link"
       command=(cmake_build "$BIN/cmake" "$out") ;;
     link/*.other-library) # our compiler, the other MPI's library
       linked="libportolan\.so\.0 => $OTHER_PREFIX/lib/"
@@ -144,13 +144,13 @@ build_example() { # name of a Rust example, program
   cargo build --release --example "$1" && cp "$CARGO_TARGET_DIR/release/examples/$1" "$2"
 }
 
-write_cmake() { # name of a C program
+write_cmake() { # name of a C program, its library
   cat >"$BIN/cmake/CMakeLists.txt" <<CMAKE
 cmake_minimum_required(VERSION 3.13)
 project(program C)
 find_package(Portolan 0.1 REQUIRED)
 add_executable(program "$ROOT/tests/c/$1.c")
-target_link_libraries(program PRIVATE Portolan::armci)
+target_link_libraries(program PRIVATE Portolan::$2 Portolan::armci)
 CMAKE
 }
 cmake_build() { # directory, program
@@ -457,6 +457,7 @@ plan_all() {
     fi
   done
   plan pass link/mercury_rpc.static 2 ''
+  plan pass link/mercury2_example.static 2 ''
   for p in "${ALL[@]}"; do
     one_of "c/$p" 2 1 3
     if [[ -n $full ]]; then plan pass "c/$p" 4 ''; fi
@@ -524,7 +525,10 @@ plan_all() {
   plan pass fortran/mpi_f08 2 ''
   plan pass link/interpose.static 2 ''
   plan pass link/contiguous.static 2 ''
-  if command -v pkg-config >/dev/null; then plan pass link/values.pkg-config 2 ''; else echo "skip link/values.pkg-config: no pkg-config"; fi
+  if command -v pkg-config >/dev/null; then
+    plan pass link/values.pkg-config 2 ''
+    plan pass link/mercury2_example.pkg-config 2 ''
+  else echo "skip link/values.pkg-config: no pkg-config"; fi
   if command -v cmake >/dev/null; then plan pass link/values.cmake 2 ''; else echo "skip link/values.cmake: no cmake"; fi
 }
 
