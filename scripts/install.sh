@@ -5,6 +5,7 @@
 #   lib/libportolan.so.*, lib/libportolan.a   the library
 #   lib/libarmci.so, lib/libarmci-MPI.a, ...  the names that programs link it by
 #   lib/pkgconfig/*.pc, lib/cmake/Portolan    for pkg-config and CMake
+#   lib/libmercury2.so.0                      Mercury 2.4's calls by their own names
 #   include/, bin/                            headers and programs
 #
 #   --debug   keep the debug information
@@ -35,6 +36,7 @@ FACES=(
   "lapi lapi_r"
   "compose compose"
   "mercury mercury"
+  "mercury2 mercury2"
   "na na"
 )
 PROGRAMS=(portolan-info)
@@ -88,6 +90,35 @@ install_libraries() {
   done
 }
 
+# -lmercury2 is a linker script. Programs that are compiled with include/mercury2 refer to
+# mercury2_HG_Init and so on, which libportolan.so has; whatever looks for HG_Init by that
+# name finds it in libmercury2.so.0, which goes on to mercury2_HG_Init.
+install_mercury2() {
+  local jump name
+  case $(uname -m) in
+    x86_64) jump='jmp *NAME@GOTPCREL(%rip)' ;;
+    aarch64) jump='b NAME' ;;
+    riscv64) jump='tail NAME' ;;
+    *)
+      echo "install: no libmercury2.so.0 for $(uname -m); programs compiled with include/mercury2 do without" >&2
+      return
+      ;;
+  esac
+  nm -D --defined-only -P "$lib/$soname" | sed -n 's/^mercury2_\([^ ]*\) T.*/\1/p' >"$tmp/names"
+  [[ -s $tmp/names ]] || die "libportolan.so has no calls of Mercury 2.4"
+  while read -r name; do
+    printf '.globl %s\n.type %s,@function\n%s:\n\t%s\n.size %s,.-%s\n' \
+      "$name" "$name" "$name" "${jump/NAME/mercury2_$name}" "$name" "$name"
+  done <"$tmp/names" >"$tmp/mercury2.s"
+  echo '.section .note.GNU-stack,"",%progbits' >>"$tmp/mercury2.s"
+  "$MPICC" -shared -nostdlib -Wl,-z,now -Wl,-soname,libmercury2.so.0 -Wl,-rpath,'$ORIGIN' \
+    -x assembler "$tmp/mercury2.s" -x none -L"$lib" -l:"$soname" -o "$tmp/libmercury2.so.0"
+  install -m 644 "$tmp/libmercury2.so.0" "$lib/.libmercury2.so.0"
+  mv -f "$lib/.libmercury2.so.0" "$lib/libmercury2.so.0"
+  rm -f "$lib/libmercury2.so"
+  echo "INPUT ( AS_NEEDED ( libmercury2.so.0 ) $soname )" >"$lib/libmercury2.so"
+}
+
 install_programs() {
   local name
   for name in "${PROGRAMS[@]}"; do
@@ -114,7 +145,7 @@ native_libs() {
     sed -n 's/.*native-static-libs: //p'
 }
 
-write_pc() { # name, link name
+write_pc() { # name, link name, where below the headers
   cat >"$lib/pkgconfig/$1.pc" <<PC
 prefix=\${pcfiledir}/../..
 libdir=\${prefix}/lib
@@ -123,7 +154,7 @@ includedir=\${prefix}/include
 Name: $1
 Description: Portolan, one-sided communication for MPI programs, built for $MPI
 Version: $version
-Cflags: -I\${includedir} $(mpi_flags compile)
+Cflags: -I\${includedir}${3:-} $(mpi_flags compile)
 Libs: -L\${libdir} -l$2 $(mpi_flags link)
 Libs.private: $(native_libs)
 PC
@@ -158,7 +189,13 @@ CMAKE
     for face in "${FACES[@]}"; do
       face=${face%% *}
       echo "  add_library(Portolan::$face INTERFACE IMPORTED)"
-      echo "  set_target_properties(Portolan::$face PROPERTIES INTERFACE_LINK_LIBRARIES Portolan::portolan)"
+      if [[ $face == mercury2 ]]; then # its headers have names that others have as well
+        echo "  set_target_properties(Portolan::$face PROPERTIES"
+        echo "    INTERFACE_INCLUDE_DIRECTORIES \"\${_portolan}/include/mercury2\""
+        echo "    INTERFACE_LINK_LIBRARIES \"\$<LINK_ONLY:Portolan::portolan>;MPI::MPI_C\")"
+      else
+        echo "  set_target_properties(Portolan::$face PROPERTIES INTERFACE_LINK_LIBRARIES Portolan::portolan)"
+      fi
     done
     echo "endif()"
   } >"$dir/PortolanConfig.cmake"
@@ -178,12 +215,13 @@ CMAKE
 }
 
 install_libraries
+install_mercury2
 install_programs
 cp -R include/. "$prefix/include/"
 write_cmake
 for face in "${FACES[@]}"; do
   read -r name link _ <<<"$face"
-  write_pc "$name" "$link"
+  if [[ $name == mercury2 ]]; then write_pc "$name" "$link" /mercury2; else write_pc "$name" "$link"; fi
 done
 write_pc portolan portolan
 touch -r "$tmp/start" "$lib/pkgconfig/portolan.pc" # mpirun.sh tells by it what is stale

@@ -88,8 +88,9 @@ read -ra GA_FORTRAN <<<"$("$GA_CONFIG" --fflags)"
 
 # Sets command to what builds a program, and linked to what ldd must then say of it.
 how_to_build() { # program
-  local name=${1#*/} out=$BIN/$1 link=armci
+  local name=${1#*/} out=$BIN/$1 link=armci INCLUDE=("${INCLUDE[@]}")
   case $name in x10_*) link=x10 ;; lapi_*) link=lapi_r ;; cp_*) link=compose ;; mercury_*) link=mercury ;; esac
+  if [[ $name == mercury2_* ]]; then link=mercury2 INCLUDE=("-I$PREFIX/include/mercury2" "${INCLUDE[@]}"); fi
   linked="libportolan\.so\.0 => $PREFIX/lib/"
   case $1 in
     c/cxx | c/*_cxx) # -Wextra finds fault with the C++ interface of Open MPI's mpi.h
@@ -126,10 +127,10 @@ how_to_build() { # program
         "${LINK[@]}" -larmci) ;;
     link/*.pkg-config) # not even the MPI's compiler
       local flags
-      read -ra flags <<<"$(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config --cflags --libs armci)"
+      read -ra flags <<<"$(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config --cflags --libs "$link" armci)"
       command=(gcc -std=c99 -O1 -g "tests/c/${name%.*}.c" -o "$out" "${flags[@]}" "-Wl,-rpath,$PREFIX/lib") ;;
     link/*.cmake)
-      write_cmake "${name%.*}"
+      write_cmake "${name%.*}" "$link"
       command=(cmake_build "$BIN/cmake" "$out") ;;
     link/*.other-library) # our compiler, the other MPI's library
       linked="libportolan\.so\.0 => $OTHER_PREFIX/lib/"
@@ -148,13 +149,13 @@ build_example() { # name of a Rust example, program
   cargo build --release --example "$1" && cp "$CARGO_TARGET_DIR/release/examples/$1" "$2"
 }
 
-write_cmake() { # name of a C program
+write_cmake() { # name of a C program, its library
   cat >"$BIN/cmake/CMakeLists.txt" <<CMAKE
 cmake_minimum_required(VERSION 3.13)
 project(program C)
 find_package(Portolan 0.1 REQUIRED)
 add_executable(program "$ROOT/tests/c/$1.c")
-target_link_libraries(program PRIVATE Portolan::armci)
+target_link_libraries(program PRIVATE Portolan::$2 Portolan::armci)
 CMAKE
 }
 cmake_build() { # directory, program
@@ -445,8 +446,11 @@ LAPI=(lapi_abi lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget 
   lapi_util lapi_status lapi_multicast lapi_server lapi_x10_runtime)
 LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid lapi_environment
   lapi_polling lapi_conduit lapi_gups lapi_util lapi_status lapi_multicast lapi_server lapi_x10_runtime)
-ALONE=(mercury_checksum mercury_proc mercury_macros mercury_cxx mercury_symbols) # they do not communicate
-MERCURY=(mercury_na mercury_mem mercury_withdrawn mercury_rpc mercury_today mercury_lifetime mercury_nesting mercury_long mercury_bulk mercury_errors mercury_stubs)
+ALONE=(mercury_checksum mercury_proc mercury_macros mercury_cxx mercury_symbols mercury2_symbols
+  mercury2_proc mercury2_cxx) # they do not communicate
+MERCURY=(mercury_na mercury_mem mercury_withdrawn mercury_rpc mercury_today mercury_lifetime mercury_nesting
+  mercury_long mercury_bulk mercury_errors mercury_stubs
+  mercury2_rpc mercury2_bulk mercury2_core mercury2_example mercury2_invalid)
 GA=(ga_fortran)
 for f in tests/ga/*.c; do GA+=("$(basename "$f" .c)"); done
 GA_SOME=(ga_acc ga_copy ga_dgemm ga_elem ga_groups ga_nonblocking ga_patches ga_read_inc ga_scatter)
@@ -479,6 +483,7 @@ plan_all() {
     fi
   done
   plan pass link/mercury_rpc.static 2 ''
+  plan pass link/mercury2_example.static 2 ''
   for p in "${ALL[@]}"; do
     one_of "c/$p" 2 1 3
     if [[ -n $full ]]; then plan pass "c/$p" 4 ''; fi
@@ -563,7 +568,10 @@ plan_all() {
   plan pass link/interpose.static 2 ''
   plan pass link/contiguous.static 2 ''
   if [[ -e /usr/include/armci.h ]]; then plan pass link/abi.debian-header 2 ''; else echo "skip link/abi.debian-header: no Debian's armci.h"; fi
-  if command -v pkg-config >/dev/null; then plan pass link/values.pkg-config 2 ''; else echo "skip link/values.pkg-config: no pkg-config"; fi
+  if command -v pkg-config >/dev/null; then
+    plan pass link/values.pkg-config 2 ''
+    plan pass link/mercury2_example.pkg-config 2 ''
+  else echo "skip link/values.pkg-config: no pkg-config"; fi
   if command -v cmake >/dev/null; then plan pass link/values.cmake 2 ''; else echo "skip link/values.cmake: no cmake"; fi
 }
 

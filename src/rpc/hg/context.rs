@@ -185,9 +185,9 @@ impl ContextShared {
         self.accepts.store(accepts, Ordering::Release);
     }
 
-    /// Whether it takes calls of others.
+    /// Whether it takes calls of others; not any more once it is being destroyed.
     pub(crate) fn accepts(&self) -> bool {
-        self.accepts.load(Ordering::Acquire)
+        self.accepts.load(Ordering::Acquire) && self.stage.load(Ordering::Acquire) == stage::OPEN
     }
 
     /// How much work waits.

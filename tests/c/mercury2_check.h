@@ -1,0 +1,94 @@
+/*
+ * mercury2_check.h - what the tests of Mercury 2.4's interface share: calls that must
+ * succeed or fail with a code, a class with a context, barriers that make progress.
+ */
+#ifndef MERCURY2_CHECK_H
+#define MERCURY2_CHECK_H
+
+#include "check.h"
+
+#include <mercury.h>
+#include <mercury_bulk.h>
+#include <mercury_macros.h>
+
+static hg_class_t *hg_class;
+static hg_context_t *context;
+static hg_addr_t *ranks; /* the addresses of all ranks */
+
+#define MUST(call) MUST_BE(HG_SUCCESS, call)
+#define MUST_BE(code, call)                                                               \
+  do {                                                                                    \
+    hg_return_t must_rc = (call);                                                         \
+    CHECK(must_rc == (code), "%s returned %d, %s, expected %s (%s)", #call, (int)must_rc, \
+          HG_Error_to_string(must_rc), #code, portolan_last_error());                     \
+  } while (0)
+
+/* Runs what is there to run; waits for at most so many milliseconds. */
+static inline void pump(hg_context_t *in, unsigned int milliseconds)
+{
+  unsigned int ran = 0;
+  hg_return_t rc = HG_Progress(in, milliseconds);
+  CHECK(rc == HG_SUCCESS || rc == HG_TIMEOUT, "HG_Progress: %s", HG_Error_to_string(rc));
+  do
+    rc = HG_Trigger(in, 0, 1, &ran);
+  while (rc == HG_SUCCESS && ran > 0);
+  CHECK(rc == HG_SUCCESS || rc == HG_TIMEOUT, "HG_Trigger: %s", HG_Error_to_string(rc));
+}
+
+/* Pumps until the counter has this value; a minute is too long. */
+static inline void pump_until(volatile int *counter, int value, const char *what)
+{
+  const double begun = check_seconds();
+  while (*counter < value) {
+    pump(context, 20);
+    CHECK(check_seconds() - begun < 60, "%s: %d of %d after a minute", what, *counter, value);
+  }
+}
+
+/* A barrier in which everybody serves. */
+static inline void serve_barrier(void)
+{
+  MPI_Request request;
+  int done = 0;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  while (!done) {
+    pump(context, 0);
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (!done)
+      sched_yield();
+  }
+}
+
+static inline hg_addr_t address_of(int rank)
+{
+  char name[64];
+  hg_addr_t address = HG_ADDR_NULL;
+  snprintf(name, sizeof name, "mpi://%d", rank);
+  MUST(HG_Addr_lookup2(hg_class, name, &address));
+  return address;
+}
+
+static inline void start_mercury(const char *name, int *argc, char ***argv)
+{
+  check_start_mpi(name, argc, argv);
+  hg_class = HG_Init("mpi", HG_TRUE);
+  CHECK(hg_class != NULL, "HG_Init: %s", portolan_last_error());
+  context = HG_Context_create(hg_class);
+  CHECK(context != NULL, "HG_Context_create: %s", portolan_last_error());
+  ranks = check_calloc(nproc * (long)sizeof *ranks);
+  for (int p = 0; p < nproc; p++)
+    ranks[p] = address_of(p);
+}
+
+static inline int end_mercury(void)
+{
+  serve_barrier();
+  for (int p = 0; p < nproc; p++)
+    MUST(HG_Addr_free(hg_class, ranks[p]));
+  free(ranks);
+  MUST(HG_Context_destroy(context));
+  MUST(HG_Finalize(hg_class));
+  return check_end_mpi();
+}
+
+#endif /* MERCURY2_CHECK_H */
