@@ -106,7 +106,7 @@ impl<'a> Published<'a> {
 }
 
 /// The connections of a class.
-pub(super) struct Dynamic {
+pub(in crate::rpc) struct Dynamic {
     connections: RwLock<Vec<Arc<Connection>>>,
     accepted: Accepted,
     door: Mutex<Option<Door<Server>>>,
@@ -306,6 +306,7 @@ impl Dynamic {
         if let Some(door) = self.door.lock().take() {
             door.close();
         }
+        self.client.finish();
         for (comm, lifeline) in std::mem::take(&mut *self.accepted.lock()) {
             self.add(class, comm, lifeline, None);
         }

@@ -17,7 +17,7 @@ use crate::memory::shm::SharedFile;
 use crate::path::anywhere::Span;
 use crate::rpc::failure::{Result, refuse};
 use crate::runtime;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
@@ -98,8 +98,6 @@ pub struct Mem {
     total: usize,
     access: Access,
     registered: AtomicBool,
-    /// Held while a transfer of another job is served; deregistering waits for it.
-    serving: RwLock<()>,
     /// The memory of the runs, where it is the handle's own.
     buffer: Option<Own>,
     /// How the memory is found in its node, where it is lent; mapped when first used.
@@ -270,7 +268,6 @@ impl Mem {
             total,
             access,
             registered: AtomicBool::new(false),
-            serving: RwLock::new(()),
             buffer,
             loan,
             borrowed: OnceLock::new(),
@@ -280,12 +277,10 @@ impl Mem {
         Ok(mem)
     }
 
-    /// Does something with the memory of a live handle of this process that is registered. It
-    /// stays so meanwhile.
-    pub fn serve<R>(id: u64, body: impl FnOnce(&Mem) -> R) -> Option<R> {
+    /// A live handle of this process that is registered.
+    pub fn find(id: u64) -> Option<Arc<Mem>> {
         let mem = LIVE.lock().get(&id)?.upgrade()?;
-        let _serving = mem.serving.read();
-        mem.is_registered().then(|| body(&mem))
+        mem.is_registered().then_some(mem)
     }
 
     /// Bytes in all.
@@ -328,10 +323,9 @@ impl Mem {
         self.registered.store(true, Ordering::Release);
     }
 
-    /// No longer. Transfers of other jobs that are being served have ended afterwards.
+    /// No longer.
     pub fn deregister(&self) {
         self.registered.store(false, Ordering::Release);
-        drop(self.serving.write());
     }
 
     /// Whether others may use it.

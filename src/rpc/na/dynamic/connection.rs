@@ -7,9 +7,9 @@
 //! Memory that MPI may still use when a connection is given up is never freed.
 
 use super::greeting::{Lifeline, Sign};
+use super::secret::{PROOF, Proof};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, Request, p2p};
-use super::secret::{PROOF, Proof};
 use crate::rpc::failure::{self, refuse};
 use crate::rpc::na::transfer::CHUNK;
 use crate::rpc::na::wire::{HEAD, Head};

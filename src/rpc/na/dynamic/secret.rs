@@ -213,7 +213,8 @@ mod tests {
         let (a, b) = (Token::new().unwrap(), Token::new().unwrap());
         assert!(a != b);
         assert_eq!(Token::parse(&a.text()), Some(a));
-        for bad in ["", "00", &"g".repeat(32), &"é".repeat(16), &"0".repeat(33), &"+1".repeat(16)] {
+        for bad in ["", "00", &"g".repeat(32), &"é".repeat(16), &"0".repeat(33), &"+1".repeat(16)]
+        {
             assert_eq!(Token::parse(bad), None, "{bad}");
         }
     }

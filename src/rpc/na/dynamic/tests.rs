@@ -94,6 +94,8 @@ impl Meet for Fake {
     fn end(&self, _: Line) {
         self.0.ended.fetch_add(1, Ordering::SeqCst);
     }
+
+    fn finish(self) {}
 }
 
 struct House {
@@ -119,14 +121,8 @@ impl House {
         let list: Arc<Mutex<Vec<_>>> = joined.clone();
         let on_joined = move |line, lifeline| list.lock().push((line, lifeline));
         let fake = Fake(net.clone());
-        let door = Door::open(
-            socket,
-            place.clone(),
-            key.clone(),
-            fake,
-            limits,
-            Box::new(on_joined),
-        );
+        let door =
+            Door::open(socket, place.clone(), key.clone(), fake, limits, Box::new(on_joined));
         House { door: Some(door.unwrap()), net, place, key, joined }
     }
 

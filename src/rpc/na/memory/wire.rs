@@ -10,7 +10,6 @@ use crate::memory::lent::Loan;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::wire::number;
-use parking_lot::RwLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -120,7 +119,6 @@ impl Mem {
             total,
             access,
             registered: AtomicBool::new(false),
-            serving: RwLock::new(()),
             buffer: None,
             loan,
             borrowed: OnceLock::new(),
