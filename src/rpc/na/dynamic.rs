@@ -218,7 +218,9 @@ impl Dynamic {
         if look {
             *polling = Some(now);
         }
-        for n in 0..self.connections.read().len() as u32 {
+        // The lock must not be held while it is taken again below.
+        let count = self.connections.read().len() as u32;
+        for n in 0..count {
             let connection = self.connection(n)?;
             if connection.is_lost() {
                 continue;
@@ -428,10 +430,13 @@ impl Dynamic {
                 let status = service::write(body).map_or_else(|f| f.status, |()| Status::SUCCESS);
                 self.answer(class, n, head, Kind::PutDone, status, &[]);
             }
-            _ => match take_answered(&mut self.moving.lock(), n, head) {
-                Some(moving) => moving.answered(Status(head.tag as i32), body),
-                None => self.lose(class, n, "it answers what it was not asked"),
-            },
+            _ => {
+                let answered = take_answered(&mut self.moving.lock(), n, head);
+                match answered {
+                    Some(moving) => moving.answered(Status(head.tag as i32), body),
+                    None => self.lose(class, n, "it answers what it was not asked"),
+                }
+            }
         }
     }
 }
