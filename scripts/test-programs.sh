@@ -375,9 +375,9 @@ run_other_library() {
   judge_refused 'this library was built for .* but the program runs on'
 }
 
-DYNAMIC="c/mercury_dynamic server and clients [jobs=3]"
+DYNAMIC="c/mercury_dynamic server, clients and strangers [jobs=7]"
 
-# A server and two clients, each a job of its own, that find each other by a file.
+# A server and clients, each a job of its own, that find each other by a file, among strangers.
 run_dynamic() {
   wanted "$DYNAMIC" || return 0
   if [[ $MPI != openmpi ]] || ! command -v ompi-server >/dev/null; then
@@ -392,8 +392,10 @@ run_dynamic() {
     bad "$case" "$why" "$ERR" "$OUT"
   elif ((code != 0)); then
     bad "$case" "exit code $code" "$ERR" "$OUT"
-  elif (($(grep -ac '^PASS mercury_dynamic$' "$OUT") != 3)); then
-    bad "$case" "not all three jobs pass" "$ERR" "$OUT"
+  elif (($(grep -ac '^PASS mercury_dynamic$' "$OUT") != 6)); then
+    bad "$case" "not all six jobs that end pass" "$ERR" "$OUT"
+  elif ! grep -aq '^PASS mercury_dynamic_stranger$' "$OUT"; then
+    bad "$case" "the stranger does not pass" "$ERR" "$OUT"
   else
     ok "$case"
   fi

@@ -421,10 +421,10 @@ pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "PORTOLAN_RPC_SECRET_FILE",
         alias: None,
-        default: "",
+        default: "none",
         meaning: "file with a secret of 16 bytes or more that jobs must share, beside the token in the address, to connect to each other (mpi+dynamic); readable by its owner alone",
         set: |c, v| {
-            c.rpc_secret_file = v.trim().to_string();
+            c.rpc_secret_file = if v == "none" { String::new() } else { v.to_string() };
             Ok(())
         },
     },

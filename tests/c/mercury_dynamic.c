@@ -4,9 +4,12 @@
  *   mercury_dynamic                   what this MPI says about it, alone
  *   mercury_dynamic server FILE CALLS serves that many calls
  *   mercury_dynamic client FILE
+ *   mercury_dynamic refused FILE      has another secret, and is not let in
+ *   mercury_dynamic killed FILE       is let in and dies
  *
  * Open MPI needs one ompi-server for both launchers; MPICH as Debian has it cannot. */
 #include "mercury_check.h"
+#include <signal.h>
 
 MERCURY_GEN_PROC(job_in_t, ((hg_const_string_t)(name)) ((hg_bulk_t)(bulk)))
 MERCURY_GEN_PROC(job_out_t, ((uint64_t)(sum)) ((hg_string_t)(text)))
@@ -70,6 +73,23 @@ static void serve(const char *file, int calls)
   MUST(NA_Addr_free(network, self));
 }
 
+/* What is in the file, as soon as there is one. */
+static void read_address(const char *file, char *text, int size)
+{
+  FILE *f = NULL;
+
+  for (int i = 0; i < 300 && !f; i++) {
+    f = fopen(file, "r");
+    if (!f) {
+      const struct timespec moment = { 0, 100000000 };
+      nanosleep(&moment, NULL);
+    }
+  }
+  CHECK(f != NULL && fgets(text, size, f) != NULL, "no address in %s", file);
+  fclose(f);
+  text[strcspn(text, "\n")] = '\0';
+}
+
 static void call(const char *file, hg_id_t id)
 {
   char text[NA_MAX_ADDR_LEN] = "";
@@ -82,18 +102,8 @@ static void call(const char *file, hg_id_t id)
   hg_status_t done = HG_FALSE;
   uint64_t sum = 0;
   na_addr_t server;
-  FILE *f = NULL;
 
-  for (int i = 0; i < 300 && !f; i++) {
-    f = fopen(file, "r");
-    if (!f) {
-      const struct timespec moment = { 0, 100000000 };
-      nanosleep(&moment, NULL);
-    }
-  }
-  CHECK(f != NULL && fgets(text, sizeof text, f) != NULL, "no address in %s", file);
-  fclose(f);
-  text[strcspn(text, "\n")] = '\0';
+  read_address(file, text, sizeof text);
   MUST(NA_Addr_lookup_wait(network, text, &server));
   CHECK(!NA_Addr_is_self(network, server), "the server is another job");
   for (int i = 0; i < BYTES; i++) {
@@ -112,6 +122,30 @@ static void call(const char *file, hg_id_t id)
   MUST(HG_Bulk_handle_free(in.bulk));
   MUST(NA_Addr_free(network, server));
   free(bytes);
+}
+
+static void be_refused(const char *file)
+{
+  char text[NA_MAX_ADDR_LEN];
+  na_addr_t server;
+
+  read_address(file, text, sizeof text);
+  MUST_BE(NA_PERMISSION, NA_Addr_lookup_wait(network, text, &server));
+  CHECK(strstr(portolan_last_error(), "PORTOLAN_RPC_SECRET_FILE") != NULL, "the error says too little: %s",
+        portolan_last_error());
+  CHECK(strstr(portolan_last_error(), text + strlen(text) - 32) == NULL, "the error shows the token");
+}
+
+static void be_killed(const char *file)
+{
+  char text[NA_MAX_ADDR_LEN];
+  na_addr_t server;
+
+  read_address(file, text, sizeof text);
+  MUST(NA_Addr_lookup_wait(network, text, &server));
+  printf("connected\n");
+  fflush(stdout);
+  raise(SIGKILL);
 }
 
 int main(int argc, char **argv)
@@ -135,10 +169,18 @@ int main(int argc, char **argv)
     MUST(NA_Addr_self(network, &self));
     MUST(NA_Addr_to_string(network, text, sizeof text, self));
     CHECK(strncmp(text, "mpi+dynamic://", 14) == 0, "the address is %s", text);
-    MUST_BE(NA_HOSTUNREACH, NA_Addr_lookup_wait(network, "mpi+dynamic://127.0.0.1:1", &none));
+    CHECK(strlen(text) > 46 && text[strlen(text) - 33] == '/', "no token in %s", text);
+    MUST_BE(NA_INVALID_PARAM, NA_Addr_lookup_wait(network, "mpi+dynamic://127.0.0.1:1", &none));
+    MUST_BE(NA_HOSTUNREACH,
+            NA_Addr_lookup_wait(network, "mpi+dynamic://127.0.0.1:1/0123456789abcdef0123456789abcdef",
+                                &none));
     MUST(NA_Addr_free(network, self));
   } else if (server) {
     serve(argv[2], argc > 3 ? atoi(argv[3]) : 1);
+  } else if (strcmp(argv[1], "refused") == 0) {
+    be_refused(argv[2]);
+  } else if (strcmp(argv[1], "killed") == 0) {
+    be_killed(argv[2]);
   } else {
     call(argv[2], id);
   }

@@ -1,32 +1,84 @@
 #!/usr/bin/env bash
 # Usage: tests/c/mercury_dynamic.sh PROGRAM LAUNCHER ...
 #
-# Starts the program three times, each as a job of its own: a server, which publishes its
-# address in a file, and two clients, which read it there. Open MPI connects such jobs where
-# their launchers are given the same ompi-server. Passes when all three do.
+# Starts the program several times, each as a job of its own: a server, which publishes its
+# address in a file, and others, which read it there. Open MPI connects such jobs where
+# their launchers are given the same ompi-server.
+#
+#   1  two clients at once, and strangers from the first moment on (mercury_dynamic_stranger.py)
+#   2  one who has another secret, and is refused
+#   3  one who is let in and is killed
+#   4  two more clients, when the strangers have tried everything
+#
+# The strangers stay until the server has closed its door. Passes when the server, the clients,
+# the refused one and the strangers do, and the server has counted the strangers in few lines.
 set -euo pipefail
 
-program=$1 launcher=("${@:2}") clients=2
+program=$1 launcher=("${@:2}") clients=4
 dir=$(mktemp -d)
-flags=()
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
-ompi-server --no-daemonize -r "$dir/uri" >"$dir/server.log" 2>&1 &
-names=$!
-trap 'kill "$names" 2>/dev/null; wait "$names" 2>/dev/null; rm -rf "$dir"' EXIT
-for _ in {1..100}; do
-  [[ -s $dir/uri ]] && break
-  sleep 0.1
-done
-[[ -s $dir/uri ]] || { cat "$dir/server.log" >&2 && echo "ompi-server does not start" >&2 && exit 1; }
+command -v python3 >/dev/null || { echo "the strangers are written in Python 3, which is missing" >&2 && exit 1; }
+ompi-server --no-daemonize -r "$dir/uri" >"$dir/names.log" 2>&1 &
+names=$! jobs=()
+# shellcheck disable=SC2317 # the trap runs it
+end() {
+  if ((${#jobs[@]})); then kill "${jobs[@]}" 2>/dev/null || true; fi
+  kill "$names" 2>/dev/null || true
+  wait 2>/dev/null || true
+  rm -rf "$dir"
+}
+trap end EXIT
 
-flags=(--ompi-server "file:$dir/uri" -n 1)
-jobs=()
-"${launcher[@]}" "${flags[@]}" "$program" server "$dir/address" "$clients" &
-jobs+=($!)
-for ((n = 0; n < clients; n++)); do
-  "${launcher[@]}" "${flags[@]}" "$program" client "$dir/address" &
-  jobs+=($!)
-done
+await() { # file, what it means
+  for _ in {1..600}; do
+    [[ -e $1 ]] && return
+    sleep 0.1
+  done
+  echo "$2" >&2 && exit 1
+}
+await "$dir/uri" "ompi-server does not start: $(cat "$dir/names.log")"
+
+(umask 077 && head -c 32 /dev/urandom | base64 >"$dir/secret" && head -c 32 /dev/urandom | base64 >"$dir/other")
+export PORTOLAN_RPC_SECRET_FILE=$dir/secret
+job=("${launcher[@]}" --ompi-server "file:$dir/uri" -n 1 "$program")
+
 code=0
-for job in "${jobs[@]}"; do wait "$job" || code=1; done
+finish() { # wait for processes
+  local process
+  for process in "$@"; do wait "$process" || code=1; done
+}
+
+"${job[@]}" server "$dir/address" "$clients" 2>"$dir/server.log" &
+server=$!
+jobs+=("$server")
+await "$dir/address" "the server publishes no address"
+python3 "${BASH_SOURCE[0]%.sh}_stranger.py" "$dir/address" "$dir/secret" "$dir/begun" "$dir/done" &
+stranger=$!
+jobs+=("$stranger")
+await "$dir/begun" "the strangers do not begin"
+begun=$SECONDS
+"${job[@]}" client "$dir/address" &
+first=$!
+"${job[@]}" client "$dir/address" &
+finish "$first" "$!"
+PORTOLAN_RPC_SECRET_FILE=$dir/other "${job[@]}" refused "$dir/address" || code=1
+# Its launcher says at length that it was killed.
+if "${job[@]}" killed "$dir/address" >"$dir/killed.log" 2>&1 || ! grep -aq '^connected$' "$dir/killed.log"; then
+  echo "the one to be killed is not let in" >&2 && cat "$dir/killed.log" >&2
+  code=1
+fi
+await "$dir/done" "the strangers do not end"
+"${job[@]}" client "$dir/address" &
+first=$!
+"${job[@]}" client "$dir/address" &
+finish "$first" "$!" "$server" "$stranger"
+jobs=()
+
+cat "$dir/server.log" >&2
+refused=$(sed -n 's/.*refused .*attempt(s).*, \([0-9]*\) in all.*/\1/p' "$dir/server.log" | tail -n 1)
+lines=$(grep -ac 'refused .*attempt' "$dir/server.log" || true)
+if ((${refused:-0} < 900)); then echo "only ${refused:-0} strangers are counted" >&2 && code=1; fi
+if ((lines > SECONDS - begun + 3)); then echo "$lines lines about strangers in $((SECONDS - begun)) s" >&2 && code=1; fi
+token=$(sed 's/.*\///' "$dir/address")
+if grep -aq "$token" "$dir/server.log"; then echo "the server's log shows the token" >&2 && code=1; fi
 exit $code

@@ -43,7 +43,7 @@ enum Entry {
     /// A call, and who is to answer.
     Call(Arc<Origin>, Peer),
     /// The call was cancelled, but its input may still be pulled.
-    Cancelled(#[expect(dead_code, reason = "keeps the bytes")] Kept),
+    Cancelled(#[expect(dead_code, reason = "keeps the bytes")] Kept, Peer),
 }
 
 /// Runs when an answer has left, or was pulled.
@@ -250,7 +250,11 @@ impl ClassShared {
         let gone = match kept {
             Some(kept) => {
                 let mut calls = self.calls.lock();
-                calls.get(token).map(|entry| std::mem::replace(entry, Entry::Cancelled(kept)))
+                calls.get(token).map(|entry| {
+                    let (Entry::Call(_, peer) | Entry::Cancelled(_, peer)) = entry;
+                    let cancelled = Entry::Cancelled(kept, *peer);
+                    std::mem::replace(entry, cancelled)
+                })
             }
             None => self.calls.lock().take(token),
         };
@@ -320,8 +324,7 @@ impl ClassShared {
         let entry = {
             let mut calls = self.calls.lock();
             let wanted = match calls.get(token) {
-                Some(Entry::Call(_, peer)) => *peer == from,
-                Some(Entry::Cancelled(_)) => true,
+                Some(Entry::Call(_, peer) | Entry::Cancelled(_, peer)) => *peer == from,
                 None => false,
             };
             if wanted { calls.take(token) } else { None }

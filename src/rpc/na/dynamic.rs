@@ -106,8 +106,9 @@ impl<'a> Published<'a> {
 }
 
 /// The connections of a class.
-pub(super) struct Dynamic {
-    connections: RwLock<Vec<Arc<Connection>>>,
+pub(in crate::rpc) struct Dynamic {
+    /// By number; none where one has ended.
+    connections: RwLock<Vec<Option<Arc<Connection>>>>,
     accepted: Accepted,
     door: Mutex<Option<Door<Server>>>,
     own: Option<String>,
@@ -152,7 +153,7 @@ impl Dynamic {
 
     /// What a connection was looked up by.
     pub fn port_of(&self, n: u32) -> Option<String> {
-        self.connections.read().get(n as usize)?.name.clone()
+        self.connections.read().get(n as usize)?.as_ref()?.name.clone()
     }
 
     /// How many attempts to connect were refused.
@@ -164,7 +165,8 @@ impl Dynamic {
     pub fn connect(&self, class: &Shared, name: &str) -> Result<Peer> {
         let Published { place, token } = Published::parse(name)?;
         let known = |c: &Arc<Connection>| c.name.as_deref() == Some(name) && c.is_open();
-        if let Some(n) = self.connections.read().iter().position(known) {
+        if let Some(n) = self.connections.read().iter().position(|c| c.as_ref().is_some_and(known))
+        {
             return Ok(Peer::Remote(n as u32));
         }
         let key = Key::new(&token, self.secret.as_deref());
@@ -175,13 +177,13 @@ impl Dynamic {
     fn add(&self, class: &Shared, comm: Comm, lifeline: Lifeline, name: Option<String>) -> Peer {
         let mut connections = self.connections.write();
         class.add_remote_flow();
-        connections.push(Arc::new(Connection::new(comm, lifeline, name)));
+        connections.push(Some(Arc::new(Connection::new(comm, lifeline, name))));
         Peer::Remote(connections.len() as u32 - 1)
     }
 
     fn connection(&self, n: u32) -> Result<Arc<Connection>> {
-        let connection = self.connections.read().get(n as usize).cloned();
-        connection.ok_or_else(|| Failure::new(Status::HOSTUNREACH, "there is no such connection"))
+        let connection = self.connections.read().get(n as usize).cloned().flatten();
+        connection.ok_or_else(|| Failure::new(Status::HOSTUNREACH, "the connection has ended"))
     }
 
     /// Sends a message.
@@ -218,14 +220,19 @@ impl Dynamic {
         if look {
             *polling = Some(now);
         }
-        for n in 0..self.connections.read().len() as u32 {
-            let connection = self.connection(n)?;
-            if connection.is_lost() {
-                continue;
+        // The lock must not be held while it is taken again below.
+        let count = self.connections.read().len() as u32;
+        for n in 0..count {
+            let Ok(connection) = self.connection(n) else { continue };
+            if !connection.is_lost() {
+                match self.step(class, n, &connection, look) {
+                    Ok(worked) => busy |= worked,
+                    Err(error) => self.lose(class, n, error.detail()),
+                }
             }
-            match self.step(class, n, &connection, look) {
-                Ok(worked) => busy |= worked,
-                Err(error) => self.lose(class, n, error.detail()),
+            if look && connection.is_over(AFTER_BYE) {
+                drop(connection);
+                self.retire(class, n);
             }
         }
         Ok(busy)
@@ -268,8 +275,10 @@ impl Dynamic {
         if look {
             // After what came before the peer has left.
             connection.look()?;
-            if connection.ends_since().is_some_and(|since| since.elapsed() > AFTER_BYE) {
-                self.fail_moving(n, "the peer has ended the connection");
+            // The peer waits for that; nothing more is sent to it.
+            let late = |since: Instant| since.elapsed() > AFTER_BYE;
+            if connection.ends_since().is_some_and(|since| connection.all_sent() || late(since)) {
+                connection.say_bye();
             }
         }
         Ok(busy)
@@ -292,6 +301,16 @@ impl Dynamic {
         }
     }
 
+    /// Lets go of a connection on which nothing comes any more.
+    fn retire(&self, class: &Shared, n: u32) {
+        let over = self.connections.write().get_mut(n as usize).and_then(Option::take);
+        let Some(connection) = over else { return };
+        connection.lose();
+        self.fail_moving(n, "the peer has ended the connection");
+        class.lost(Peer::Remote(n));
+        end(connection);
+    }
+
     fn fail_moving(&self, n: u32, why: &str) {
         let gone: Vec<Moving> =
             self.moving.lock().extract_if(|_, moving| moving.peer == n).map(|(_, m)| m).collect();
@@ -306,30 +325,26 @@ impl Dynamic {
         if let Some(door) = self.door.lock().take() {
             door.close();
         }
+        self.client.finish();
         for (comm, lifeline) in std::mem::take(&mut *self.accepted.lock()) {
             self.add(class, comm, lifeline, None);
         }
         let all = std::mem::take(&mut *self.connections.write());
         let begun = Instant::now();
-        let mut said: Vec<bool> = vec![false; all.len()];
         let mut nap = Duration::from_micros(20);
         while begun.elapsed() < ENDING {
             let mut open = 0;
-            for (connection, said) in all.iter().zip(&mut said) {
-                if connection.is_lost() {
-                    continue;
-                }
+            for connection in all.iter().flatten().filter(|c| !c.is_lost()) {
                 // What still comes is for nobody, but its sender waits until it is taken.
                 let taken = (0..PER_POLL).try_for_each(|_| connection.receive().map(drop));
                 if taken.is_err() || connection.sent().is_err() || connection.look().is_err() {
                     connection.lose();
                     continue;
                 }
-                if !*said && (connection.all_sent() || begun.elapsed() > LEAVING) {
+                if connection.all_sent() || begun.elapsed() > LEAVING {
                     connection.say_bye();
-                    *said = true;
                 }
-                open += usize::from(!*said || connection.ends_since().is_none());
+                open += usize::from(!connection.is_ended());
             }
             if open == 0 {
                 break;
@@ -338,17 +353,13 @@ impl Dynamic {
             nap = (nap * 2).min(Duration::from_millis(1));
         }
         for (n, connection) in all.into_iter().enumerate() {
+            let Some(connection) = connection else { continue };
             if connection.ends_since().is_none() && !connection.is_lost() {
                 log::warn!("connection {n} to another job: its other side has not ended it");
             }
             connection.lose();
             self.fail_moving(n as u32, "the class is finalised");
-            // Whoever else still holds it, holds it for nothing.
-            if let Some(connection) = Arc::into_inner(connection)
-                && let Err(error) = connection.free()
-            {
-                log::warn!("{error}");
-            }
+            end(connection);
         }
     }
 
@@ -427,11 +438,23 @@ impl Dynamic {
                 let status = service::write(body).map_or_else(|f| f.status, |()| Status::SUCCESS);
                 self.answer(class, n, head, Kind::PutDone, status, &[]);
             }
-            _ => match take_answered(&mut self.moving.lock(), n, head) {
-                Some(moving) => moving.answered(Status(head.tag as i32), body),
-                None => self.lose(class, n, "it answers what it was not asked"),
-            },
+            _ => {
+                let answered = take_answered(&mut self.moving.lock(), n, head);
+                match answered {
+                    Some(moving) => moving.answered(Status(head.tag as i32), body),
+                    None => self.lose(class, n, "it answers what it was not asked"),
+                }
+            }
         }
+    }
+}
+
+/// Frees a connection, unless another thread is just about to find out that it has ended.
+fn end(connection: Arc<Connection>) {
+    if let Some(connection) = Arc::into_inner(connection)
+        && let Err(error) = connection.free()
+    {
+        log::warn!("{error}");
     }
 }
 

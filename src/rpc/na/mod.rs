@@ -29,7 +29,8 @@ pub mod address;
 mod changes;
 pub mod class;
 pub mod context;
-mod dynamic;
+#[doc(hidden)]
+pub mod dynamic;
 pub mod flow;
 pub mod memory;
 mod net;

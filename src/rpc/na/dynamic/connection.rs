@@ -106,6 +106,10 @@ pub struct Connection {
     /// What it was looked up by.
     pub name: Option<String>,
     lost: AtomicBool,
+    /// The peer is no more.
+    vanished: AtomicBool,
+    /// This side has said that it ends the connection.
+    said_bye: AtomicBool,
     /// Since when the peer wants no more.
     bye: Mutex<Option<Instant>>,
     sending: Mutex<Vec<InFlight>>,
@@ -126,6 +130,8 @@ impl Connection {
             lifeline,
             name,
             lost: AtomicBool::new(false),
+            vanished: AtomicBool::new(false),
+            said_bye: AtomicBool::new(false),
             bye: Mutex::default(),
             sending: Mutex::default(),
             unsent: AtomicUsize::new(0),
@@ -168,13 +174,30 @@ impl Connection {
                 Ok(())
             }
             Sign::Gone if self.bye.lock().is_some() => Ok(()),
-            Sign::Gone => Err(broken("it has vanished")),
+            Sign::Gone => {
+                self.vanished.store(true, Ordering::Release);
+                Err(broken("it has vanished"))
+            }
         }
     }
 
-    /// Says that this side ends the connection.
+    /// Says once that this side ends the connection.
     pub fn say_bye(&self) {
-        self.lifeline.say_bye();
+        if !self.said_bye.swap(true, Ordering::AcqRel) {
+            self.lifeline.say_bye();
+        }
+    }
+
+    /// Whether both sides have said so.
+    pub fn is_ended(&self) -> bool {
+        self.said_bye.load(Ordering::Acquire) && self.ends_since().is_some()
+    }
+
+    /// Whether the peer sends nothing any more: it is no more, or has ended the connection so
+    /// long ago. One that was given up for what it has sent may go on.
+    pub fn is_over(&self, after_bye: Duration) -> bool {
+        self.vanished.load(Ordering::Acquire)
+            || self.is_ended() && self.ends_since().is_some_and(|since| since.elapsed() > after_bye)
     }
 
     /// Sends a message of so many parts.

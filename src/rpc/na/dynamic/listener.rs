@@ -73,6 +73,8 @@ pub trait Meet: Send + Sync + 'static {
     fn exchange(&self, line: &Self::Line, mine: &Proof, end: Instant) -> Result<Vec<u8>>;
     /// Ends a connection that nobody wants.
     fn end(&self, line: Self::Line);
+    /// Nobody meets any more.
+    fn finish(self);
 }
 
 /// What is done with a connection that was made.
@@ -183,6 +185,10 @@ impl<M: Meet> Door<M> {
         }
         drop(guests);
         hall.refusals.tell_rest();
+        // Where a thread is still in MPI, it goes on using what it has.
+        if let Some(hall) = Arc::into_inner(self.hall) {
+            hall.meet.finish();
+        }
     }
 }
 

@@ -57,9 +57,17 @@ impl Meet for Server {
     }
 
     fn end(&self, line: Comm) {
-        if let Err(error) = line.free() {
-            log::warn!("{error}");
-        }
+        free(line);
+    }
+
+    fn finish(self) {
+        self.0.into_iter().for_each(free);
+    }
+}
+
+fn free(comm: Comm) {
+    if let Err(error) = comm.free() {
+        log::warn!("{error}");
     }
 }
 
@@ -73,7 +81,7 @@ fn call_off(port: &Port, waiting: Waiting) {
 
 /// The client's side.
 pub struct Client {
-    alone: Mutex<Comm>,
+    alone: Mutex<Option<Comm>>,
     /// Whether another thread may call MPI meanwhile.
     threads: bool,
 }
@@ -82,7 +90,14 @@ impl Client {
     /// # Errors
     /// What MPI says.
     pub fn new(threads: bool) -> Result<Client> {
-        Ok(Client { alone: Mutex::new(dynamic::alone()?), threads })
+        Ok(Client { alone: Mutex::new(Some(dynamic::alone()?)), threads })
+    }
+
+    /// No connection is made any more.
+    pub fn finish(&self) {
+        if let Some(alone) = self.alone.lock().take() {
+            free(alone);
+        }
     }
 
     /// Connects to a place; tries again where there is no room for now.
@@ -112,13 +127,14 @@ impl Client {
         with.end = Instant::now() + LIMITS.turn + LIMITS.greeting;
         let name = greeting::await_welcome(&mut with, key, place, &greeted)?;
         let port = Port::named(&name).map_err(|e| Refusal::Failed(e.to_string()))?;
-        let alone = self.alone.lock();
+        let guard = self.alone.lock();
+        let Some(alone) = &*guard else { return Err(Refusal::Stopped) };
         with.end = Instant::now() + LIMITS.meeting;
         greeting::say_coming(&mut with)?;
         let watched = self.threads.then(|| Watch::begin(stream.clone(), port.clone()));
-        let connected = port.connect(&alone);
+        let connected = port.connect(alone);
         let watch_ended = watched.is_some_and(Watch::end);
-        drop(alone);
+        drop(guard);
         let line = connected.map_err(|error| match watch_ended {
             true => Refusal::Failed("it went away while MPI connected to it".into()),
             false => Refusal::Failed(error.detail().to_string()),
@@ -129,9 +145,7 @@ impl Client {
                 Ok((line, kept))
             }
             Err(why) => {
-                if let Err(error) = line.free() {
-                    log::warn!("{error}");
-                }
+                free(line);
                 Err(why)
             }
         }

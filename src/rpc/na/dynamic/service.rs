@@ -3,8 +3,7 @@
 //! A message names memory by the number of a handle, which is random and stands in the handle's
 //! bytes only, so a peer can use what it, or somebody who passed it on, was given. Whether the
 //! handle is still registered, what it permits and where it ends are looked up for each message,
-//! in the owner's own record; what the peer believes about it plays no part. A copy that
-//! has begun ends before the handle is deregistered.
+//! in the owner's own record; what the peer believes about it plays no part.
 
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::memory::{Mem, Run};
@@ -50,7 +49,7 @@ impl Named {
         }
     }
 
-    /// Does something with the runs of the part, while the handle stays registered.
+    /// Does something with the runs of the part.
     fn with<R>(
         &self,
         may: impl FnOnce(&Mem) -> Result<()>,

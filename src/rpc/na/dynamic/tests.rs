@@ -94,6 +94,8 @@ impl Meet for Fake {
     fn end(&self, _: Line) {
         self.0.ended.fetch_add(1, Ordering::SeqCst);
     }
+
+    fn finish(self) {}
 }
 
 struct House {
