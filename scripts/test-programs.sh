@@ -441,10 +441,11 @@ X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggre
   x10_environment x10_lifecycle x10_library x10_symbols x10_cxx x10_names x10_then_lapi lapi_then_x10
   x10_then_lapi_cxx lapi_then_x10_cxx)
 LAPI=(lapi_abi lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid
-  lapi_environment lapi_interpose lapi_cxx)
-LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid lapi_environment)
+  lapi_environment lapi_interpose lapi_cxx lapi_util lapi_status lapi_multicast lapi_server lapi_x10_runtime)
+LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid lapi_environment
+  lapi_util lapi_status lapi_multicast lapi_server lapi_x10_runtime)
 ALONE=(mercury_checksum mercury_proc mercury_macros mercury_cxx mercury_symbols) # they do not communicate
-MERCURY=(mercury_na mercury_mem mercury_rpc mercury_today mercury_long mercury_bulk mercury_errors mercury_stubs)
+MERCURY=(mercury_na mercury_mem mercury_rpc mercury_today mercury_lifetime mercury_nesting mercury_long mercury_bulk mercury_errors mercury_stubs)
 GA=(ga_fortran)
 for f in tests/ga/*.c; do GA+=("$(basename "$f" .c)"); done
 GA_SOME=(ga_acc ga_copy ga_dgemm ga_elem ga_groups ga_nonblocking ga_patches ga_read_inc ga_scatter)

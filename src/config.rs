@@ -117,6 +117,10 @@ pub struct Config {
     pub watchdog: Duration,
     /// `PORTOLAN_RPC_CHECKSUM`
     pub rpc_checksum: String,
+    /// `PORTOLAN_RPC_LISTEN`
+    pub rpc_listen: String,
+    /// `PORTOLAN_RPC_SECRET_FILE`; empty is none.
+    pub rpc_secret_file: String,
     /// `PORTOLAN_WATCHDOG_ABORT`; zero is never.
     pub watchdog_abort: Duration,
     /// `PORTOLAN_X10_AGGREGATE`
@@ -163,7 +167,7 @@ pub static VARIABLES: &[Variable] = &[
         name: "PORTOLAN_PATH",
         alias: None,
         default: "auto",
-        meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows complete without help of the target, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
+        meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows were found at start to complete without help of the target and to cost at most half of what messages cost, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
         set: |c, v| {
             c.path = match v {
                 "auto" => PathChoice::Auto,
@@ -405,6 +409,26 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_RPC_LISTEN",
+        alias: None,
+        default: "auto",
+        meaning: "where a class of Mercury that listens for other jobs (mpi+dynamic) does so: an address of this host, the name of an interface, all, or auto, which is the address that the host's name stands for (where that is loopback: loopback in a job on one host, else the address by which the host reaches others)",
+        set: |c, v| {
+            c.rpc_listen = v.trim().to_string();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_RPC_SECRET_FILE",
+        alias: None,
+        default: "",
+        meaning: "file with a secret of 16 bytes or more that jobs must share, beside the token in the address, to connect to each other (mpi+dynamic); readable by its owner alone",
+        set: |c, v| {
+            c.rpc_secret_file = v.trim().to_string();
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_X10_AGGREGATE",
         alias: Some("X10_MAX_AGG_SIZE"),
         default: "1024",
@@ -451,6 +475,8 @@ impl Default for Config {
             launcher_check: true,
             watchdog: Duration::ZERO,
             rpc_checksum: String::new(),
+            rpc_listen: String::new(),
+            rpc_secret_file: String::new(),
             watchdog_abort: Duration::ZERO,
             x10_aggregate: 0,
             log: String::new(),

@@ -16,6 +16,8 @@ pub struct Topology {
     node_of: Vec<usize>,
     nodes: Vec<Vec<usize>>,
     me: usize,
+    /// Of each rank, alike on the ranks of a real node.
+    labels: Vec<usize>,
     real_nodes: usize,
 }
 
@@ -50,7 +52,7 @@ impl Topology {
         let mut real: Vec<usize> = labels.to_vec();
         real.sort_unstable();
         real.dedup();
-        Topology { node_of, nodes, me, real_nodes: real.len() }
+        Topology { node_of, nodes, me, labels: labels.to_vec(), real_nodes: real.len() }
     }
 
     /// Asks MPI which ranks share memory. Collective over `world`.
@@ -112,6 +114,11 @@ impl Topology {
     /// Whether two ranks share memory.
     pub fn same_node(&self, a: usize, b: usize) -> bool {
         self.node_of[a] == self.node_of[b]
+    }
+
+    /// Whether two ranks are on one real node, virtual nodes or not.
+    pub fn same_host(&self, a: usize, b: usize) -> bool {
+        self.labels[a] == self.labels[b]
     }
 
     /// The lowest rank of each node.

@@ -8,6 +8,7 @@
 //! own.
 
 use super::HandlerId;
+use super::gate::What;
 use super::land::{Coming, Landing, fatal};
 use super::node::Node;
 use super::state::{Am, Awaited};
@@ -92,7 +93,7 @@ impl Am {
     ) -> Result<()> {
         if target == engine.rank() {
             let (head, rest) = wire::split(parts[0])?;
-            return self.control(engine, &head, rest);
+            return self.control(engine, target, &head, rest);
         }
         match self.node.as_ref().and_then(|node| Some((node, node.index_of(target)?))) {
             Some((node, index)) => node.send(engine, index, parts, (false, false)),
@@ -100,9 +101,16 @@ impl Am {
         }
     }
 
-    /// A record that tells the origin something.
-    pub(crate) fn control(&self, engine: &Engine, head: &Head, rest: &[u8]) -> Result<()> {
+    /// A record of rank `from` that tells this one something.
+    pub(crate) fn control(
+        &self,
+        engine: &Engine,
+        from: usize,
+        head: &Head,
+        rest: &[u8],
+    ) -> Result<()> {
         let token = match head.kind()? {
+            Kind::Ask | Kind::Stop => return self.at_gate(engine, from, head),
             Kind::Handled => head.token,
             Kind::Left => wire::source(rest)?.0.token,
             kind => fail!(Internal, "{kind:?} is no answer"),
@@ -133,26 +141,12 @@ impl Am {
             Kind::Long => {
                 let (source, rest) = wire::source(rest)?;
                 let (header, _) = wire::header(&head, rest)?;
-                let crosses = self.may_cross(engine, index);
-                let landing = match crosses {
-                    true => self.arrive(engine, origin, &head, header)?,
-                    false => self.arrive_open(engine, origin, &head, header)?,
-                };
-                if landing.len == 0 {
-                    self.left(engine, origin, source)?;
-                    return self.finish(engine, landing);
+                if let Some(gate) = self.entry(origin, &head)?.held_back_by(origin, header) {
+                    let header = header.to_vec();
+                    let what = What::Long { head, header, index, source };
+                    return self.hold(engine, gate, origin, what);
                 }
-                if crosses {
-                    work.reads.push(Read { landing, index, source, done: 0 });
-                    return Ok(());
-                }
-                work.last_landing += 1;
-                let name = work.last_landing;
-                let coming = Coming::new(landing, head.len as usize);
-                work.pieces.insert(name, (coming, source.token));
-                let head = Head { token: name, len: head.len, ..Head::new(Kind::Pull) };
-                let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)];
-                self.send_record(engine, origin, &parts)
+                self.begin_long(engine, work, index, (&head, header), source, 0)
             }
             Kind::Pull => {
                 let (source, _) = wire::source(rest)?;
@@ -182,8 +176,44 @@ impl Am {
                     None => Ok(()),
                 }
             }
-            Kind::Handled | Kind::Left => self.control(engine, &head, rest),
+            Kind::Handled | Kind::Left | Kind::Ask | Kind::Stop => {
+                self.control(engine, origin, &head, rest)
+            }
         }
+    }
+
+    /// Has the data of a long message of the node come. `number` is its gate's for it, or 0.
+    pub(super) fn begin_long(
+        &self,
+        engine: &Engine,
+        work: &mut Work,
+        index: usize,
+        (head, header): (&Head, &[u8]),
+        source: Source,
+        number: u64,
+    ) -> Result<()> {
+        let origin = self.node.as_ref().map_or(0, |node| node.rank_of(index));
+        let crosses = self.may_cross(engine, index);
+        let mut landing = match crosses {
+            true => self.arrive(engine, origin, head, header)?,
+            false => self.arrive_open(engine, origin, head, header)?,
+        };
+        landing.number = number;
+        if landing.len == 0 {
+            self.left(engine, origin, source)?;
+            return self.finish(engine, landing);
+        }
+        if crosses {
+            work.reads.push(Read { landing, index, source, done: 0 });
+            return Ok(());
+        }
+        work.last_landing += 1;
+        let name = work.last_landing;
+        let coming = Coming::new(landing, head.len as usize);
+        work.pieces.insert(name, (coming, source.token));
+        let head = Head { token: name, len: head.len, ..Head::new(Kind::Pull) };
+        let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)];
+        self.send_record(engine, origin, &parts)
     }
 
     /// Tells the origin that its data has left.
@@ -304,6 +334,7 @@ impl Am {
         if self.node.is_none()
             && self.sent_locally.load(Ordering::Relaxed) == 0
             && self.later.is_idle()
+            && self.behind_gates.load(Ordering::Relaxed) == 0
         {
             return Ok(false);
         }
@@ -339,7 +370,13 @@ impl Am {
         if self.sent_locally.load(Ordering::Relaxed) > 0 {
             busy |= self.run_local(engine)?;
         }
+        if self.behind_gates.load(Ordering::Acquire) > 0 {
+            busy |= self.release(engine, work)?;
+        }
         drop(dispatch);
+        if self.behind_gates.load(Ordering::Relaxed) > 0 && super::state::running().is_none() {
+            busy |= self.run_jobs(engine)?;
+        }
         if !engine.may_use_threads() && super::state::running().is_none() {
             busy |= self.later.run_here(engine);
         }
@@ -406,17 +443,14 @@ impl Am {
     pub(crate) fn rings(&self) -> Rings {
         let Some(dispatch) = self.dispatch.try_lock() else {
             // A face's lock may be held for long.
-            let locked = self.locked.load(Ordering::Acquire);
+            let locked = self.locker.load(Ordering::Acquire) != 0;
             return if locked { Rings::Empty } else { Rings::Held };
         };
         let in_ring = match (&self.node, &dispatch.incoming) {
             (Some(node), Some(incoming)) => incoming.ready(node),
             _ => false,
         };
-        if in_ring || self.sent_locally.load(Ordering::Relaxed) > 0 {
-            Rings::Ready
-        } else {
-            Rings::Empty
-        }
+        let local = self.sent_locally.load(Ordering::Relaxed) > 0;
+        if in_ring || local || self.gates_are_ready() { Rings::Ready } else { Rings::Empty }
     }
 }

@@ -7,12 +7,14 @@
 //!
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 
+use super::gate::{Gate, What};
 use super::state::{self, Am, Entry};
 use super::wire::{Head, Kind};
 use super::{Accept, Arrival, Destination, Signal, Then};
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::runtime::Engine;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A message whose data is on its way.
@@ -28,6 +30,17 @@ pub struct Landing {
     token: u64,
     buffer: Vec<u8>,
     then: Then,
+    /// Says where what follows may run.
+    pub(super) gate: Option<Arc<Gate>>,
+    /// The gate's number of the message, where it was held.
+    pub(super) number: u64,
+}
+
+impl Landing {
+    /// The message was held by its gate, under this number.
+    pub(crate) fn set_number(&mut self, number: u64) {
+        self.number = number;
+    }
 }
 
 // SAFETY: the address is used by the thread that holds the landing; the handler that
@@ -90,7 +103,7 @@ pub(super) fn fatal(error: &Error) -> ! {
 }
 
 #[inline]
-fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -> R {
+pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -> R {
     match state::run_as(name, body) {
         Ok(Ok(value)) => value,
         Ok(Err(error)) => {
@@ -139,6 +152,24 @@ impl Am {
         data: &[u8],
     ) -> Result<()> {
         let entry = self.entry(origin, head)?;
+        if let Some(gate) = entry.held_back_by(origin, header) {
+            let (header, data) = (header.to_vec(), data.to_vec());
+            return self.hold(engine, gate, origin, What::Whole { head: *head, header, data });
+        }
+        self.meet(engine, entry, origin, head, header, data)
+    }
+
+    /// [`Am::arrive_whole`], whatever a gate says.
+    #[inline]
+    pub(super) fn meet(
+        &self,
+        engine: &Engine,
+        entry: &Entry,
+        origin: usize,
+        head: &Head,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<()> {
         let arrival = Arrival { origin, header, len: data.len(), data: Some(data) };
         let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
         match accept {
@@ -146,14 +177,14 @@ impl Am {
                 self.handled_here(engine, origin, head.token)
             }
             accept => {
-                let landing = self.place(origin, head, entry.name, accept, Some(data))?;
+                let landing = self.place(origin, head, entry, accept, Some(data))?;
                 self.finish(engine, landing)
             }
         }
     }
 
     #[inline]
-    fn entry(&self, origin: usize, head: &Head) -> Result<&Entry> {
+    pub(crate) fn entry(&self, origin: usize, head: &Head) -> Result<&Entry> {
         let id = head.handler();
         let Some(entry) = self.handlers.get(id) else {
             fail!(Internal, "rank {origin} sent a message for handler {}, unknown here", id.0);
@@ -190,7 +221,7 @@ impl Am {
         let entry = self.entry(origin, head)?;
         let arrival = Arrival { origin, header, len: head.len as usize, data: None };
         let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
-        self.place(origin, head, entry.name, accept, None)
+        self.place(origin, head, entry, accept, None)
     }
 
     /// The landing of a message where its handler wants it.
@@ -198,11 +229,11 @@ impl Am {
         &self,
         origin: usize,
         head: &Head,
-        name: &'static str,
+        entry: &Entry,
         accept: Accept,
         data: Option<&[u8]>,
     ) -> Result<Landing> {
-        let len = head.len as usize;
+        let (name, len) = (entry.name, head.len as usize);
         let mut landing = Landing {
             origin,
             to: std::ptr::null_mut(),
@@ -211,6 +242,8 @@ impl Am {
             token: head.token,
             buffer: Vec::new(),
             then: accept.then,
+            gate: entry.gate.clone(),
+            number: 0,
         };
         match accept.to {
             Destination::Taken => {}
@@ -243,7 +276,23 @@ impl Am {
 
     /// The data is in place: runs what is to run, and tells the origin.
     pub(crate) fn finish(&self, engine: &Engine, landing: Landing) -> Result<()> {
-        let Landing { origin, token, buffer, then, name, .. } = landing;
+        if let Then::Inline(_) = landing.then
+            && let Some(gate) = landing.held_back_by().cloned()
+        {
+            return self.hold(engine, &gate, landing.origin, What::Landed(landing));
+        }
+        let (origin, number) = (landing.origin, landing.number);
+        let gate = landing.gate.clone().filter(|_| number != 0);
+        self.end_landing(engine, landing)?;
+        match gate {
+            Some(gate) => gate.in_place(self, engine, origin, number),
+            None => Ok(()),
+        }
+    }
+
+    /// [`Am::finish`], whatever a gate says.
+    pub(super) fn end_landing(&self, engine: &Engine, landing: Landing) -> Result<()> {
+        let Landing { origin, token, buffer, then, name, gate, .. } = landing;
         match then {
             Then::Nothing => self.handled_here(engine, origin, token),
             Then::Inline(run) => {
@@ -264,7 +313,10 @@ impl Am {
                         fatal(&error);
                     }
                 });
-                self.later.push(job, engine.may_use_threads())
+                match gate {
+                    Some(gate) => self.run_behind(engine, &gate, job),
+                    None => self.later.push(job, engine.may_use_threads()),
+                }
             }
         }
     }

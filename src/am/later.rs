@@ -104,6 +104,13 @@ impl Later {
         true
     }
 
+    /// Takes all jobs out that wait, where there is no thread.
+    pub fn take_all(&self) -> VecDeque<Job> {
+        let jobs = std::mem::take(&mut self.queue.0.lock().jobs);
+        self.waiting.fetch_sub(jobs.len(), Ordering::Relaxed);
+        jobs
+    }
+
     /// Ends the thread when the queue is empty.
     pub fn stop(&self) {
         let (queue, changed) = &*self.queue;

@@ -9,10 +9,12 @@
 //! | [`node`] | the rings of a node: sending, polling, waking a sleeping rank |
 //! | [`claims`] | the pieces of a job that two ranks of a node share |
 //! | [`state`] | what a rank keeps: handlers, what it awaits, the dispatcher's lock |
+//! | [`lock`] | keeping handlers from running for a while |
 //! | `send` | the origin: which way a message goes |
 //! | [`presence`] | whether this rank polls, as others see it |
 //! | [`deliver`] | the target: header handlers, bytes into place, completion handlers, answers |
 //! | [`later`] | the thread on which completion handlers may block |
+//! | [`gate`] | handlers that run only in the calls of their face |
 //! | [`quiesce`] | when no message is unsent, in flight or unhandled anywhere |
 //!
 //! **The way of a message.** [`Engine::send_am`] finds the transport to the target:
@@ -47,8 +49,10 @@ pub mod aggregate;
 pub mod claims;
 pub mod deliver;
 mod doorbell;
+pub mod gate;
 pub mod land;
 pub mod later;
+pub mod lock;
 pub mod node;
 pub mod presence;
 pub mod quiesce;
@@ -67,6 +71,7 @@ use crate::runtime::Engine;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Longest header, in bytes.
 pub const MAX_HEADER: usize = 2048;
@@ -142,6 +147,20 @@ pub trait Handler: Send + Sync {
     /// data does so anyway.
     fn takes_pieces(&self) -> bool {
         false
+    }
+
+    /// The gate that says when it may run; asked once. Such a handler gets no pieces.
+    fn gate(&self) -> Option<Arc<gate::Gate>> {
+        None
+    }
+
+    /// Whether it can run for this message now; of one with a gate. It is asked again with
+    /// each poll; `waited` is how long it has refused the message.
+    ///
+    /// # Errors
+    /// The message cannot be waited for any longer; ends the job.
+    fn is_ready(&self, _origin: usize, _header: &[u8], _waited: Duration) -> Result<bool> {
+        Ok(true)
     }
 }
 
@@ -259,7 +278,10 @@ impl Engine {
         }
         let ids = handlers
             .into_iter()
-            .map(|(name, handler)| am.handlers.add(state::intern(&name), handler))
+            .map(|(name, handler)| {
+                am.add_gate(&*handler);
+                am.handlers.add(state::intern(&name), handler)
+            })
             .collect();
         // No message comes before all know what to do with it.
         world.barrier(self)?;
@@ -276,6 +298,7 @@ impl Engine {
                 None => fail!(Argument, "no handler has the number {}", id.0),
             }
         }
+        am.gates.write().retain(|gate| am.handlers.has_gate(gate));
         Ok(())
     }
 

@@ -19,18 +19,32 @@ use std::sync::atomic::Ordering;
 
 impl Engine {
     /// Collective: returns when no message is unsent (flush hooks run), in flight
-    /// or unhandled on any rank, messages that handlers send included.
+    /// or unhandled on any rank, messages that handlers send included; but for those that
+    /// gates hold ([`super::gate`]).
     ///
     /// # Errors
     /// `State` in a handler; what a flush hook returns.
     pub fn quiesce(&self) -> Result<()> {
+        self.rest(|am| am.all_handled() + am.set_aside.load(Ordering::Acquire))
+    }
+
+    /// [`Engine::quiesce`] that waits for what gates hold, too. All ranks must be inside of
+    /// those gates.
+    ///
+    /// # Errors
+    /// As for `quiesce`.
+    pub fn quiesce_gates(&self) -> Result<()> {
+        self.rest(Am::all_handled)
+    }
+
+    fn rest(&self, handled: impl Fn(&Am) -> u64) -> Result<()> {
         let am = self.am()?;
         let mut before = None;
         loop {
             self.flush_hooks(false)?;
             // What is here is handled before it is counted.
             while am.poll(self)? {}
-            let mine = [am.all_sent(), am.all_handled()];
+            let mine = [am.all_sent(), handled(am)];
             let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
             let sums = all.iter().fold([0u64; 2], |s, c| [s[0] + c[0], s[1] + c[1]]);
             if sums[0] == sums[1] && before == Some(sums) {

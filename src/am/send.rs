@@ -64,12 +64,15 @@ impl Engine {
             && !entry.gone.load(Ordering::Relaxed)
         {
             if data.len() <= PIECE {
+                if entry.gate.is_some() {
+                    self.before_gate(am, target)?;
+                }
                 let head = Whole::message(handler, header.len(), data.len(), 0);
                 let parts = [head.bytes(), header, data];
                 node.send(self, index, &parts, (true, state::running().is_none()))?;
                 return Ok(true);
             }
-            if entry.handler.takes_pieces() {
+            if entry.gate.is_none() && entry.handler.takes_pieces() {
                 let head = Head::message(Kind::Begin, handler, header.len(), data.len(), 0);
                 return node.send_in_pieces(index, &head, header, data);
             }
@@ -131,8 +134,10 @@ impl Engine {
         if at.is_null() && len > 0 {
             fail!(Argument, "the data's address is null, but there are {len} bytes to send");
         }
-        if am.handlers.get(handler).is_none_or(|e| e.gone.load(Ordering::Relaxed)) {
-            fail!(Argument, "no handler has the number {}", handler.0);
+        match am.handlers.get(handler).filter(|e| !e.gone.load(Ordering::Relaxed)) {
+            None => fail!(Argument, "no handler has the number {}", handler.0),
+            Some(entry) if entry.gate.is_some() => self.before_gate(am, target)?,
+            Some(_) => {}
         }
         let Signals { origin, completion } = signals;
         let token = match completion {
@@ -251,23 +256,23 @@ impl Engine {
         token: u64,
     ) -> Result<()> {
         let am = self.am()?;
-        if state::running().is_some() || state::has_locked() {
+        if state::running().is_some() || super::lock::has_locked() {
             let local = Local { handler, header: header.to_vec(), data: data.to_vec(), token };
             am.local.lock().push_back(local);
             am.sent_locally.fetch_add(1, Ordering::Release);
             return Ok(());
         }
-        loop {
-            if let Some(dispatch) = am.dispatch.try_lock() {
-                am.deliver_local(self, handler, header, data, token)?;
-                drop(dispatch);
-                // What came meanwhile has found the lock taken.
-                am.look_again(self);
-                return Ok(());
-            }
-            // Another thread of this rank runs handlers, or has locked them.
-            std::thread::yield_now();
-        }
+        // Another thread of this rank may run handlers, or have locked them.
+        let mut dispatch = None;
+        self.wait_until(&|| "the handlers of this rank, which are locked".into(), || {
+            dispatch = am.dispatch.try_lock();
+            Ok(dispatch.is_some())
+        })?;
+        am.deliver_local(self, handler, header, data, token)?;
+        drop(dispatch);
+        // What came meanwhile has found the lock taken.
+        am.look_again(self);
+        Ok(())
     }
 
     /// Data of up to this many bytes comes with the header to `target`.

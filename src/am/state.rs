@@ -2,6 +2,7 @@
 //! which handlers run.
 
 use super::deliver::Work;
+use super::gate::Gate;
 use super::later::Later;
 use super::node::{Incoming, Node};
 use super::presence::Presence;
@@ -14,7 +15,6 @@ use crate::path::anywhere::{Accesses, Places};
 use crate::runtime::Engine;
 use parking_lot::{Mutex, RwLock};
 use slab::Slab;
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -28,6 +28,8 @@ pub struct Entry {
     pub handler: Arc<dyn Handler>,
     /// It was unregistered.
     pub gone: AtomicBool,
+    /// Says when it may run.
+    pub gate: Option<Arc<Gate>>,
 }
 
 const CHUNK: usize = 1024;
@@ -61,7 +63,8 @@ impl Handlers {
         }
         let chunk = self.chunks[*count / CHUNK]
             .get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
-        let entry = Entry { name, handler, gone: AtomicBool::new(false) };
+        let gate = handler.gate();
+        let entry = Entry { name, handler, gone: AtomicBool::new(false), gate };
         if chunk[*count % CHUNK].set(entry).is_err() {
             fail!(Internal, "handler number {count} is taken");
         }
@@ -71,10 +74,18 @@ impl Handlers {
 
     /// Whether a live handler has the name.
     pub fn has(&self, name: &str) -> bool {
+        self.any_live(|entry| entry.name == name)
+    }
+
+    /// Whether a live handler has the gate.
+    pub fn has_gate(&self, gate: &Arc<Gate>) -> bool {
+        self.any_live(|entry| entry.gate.as_ref().is_some_and(|own| Arc::ptr_eq(own, gate)))
+    }
+
+    fn any_live(&self, is: impl Fn(&Entry) -> bool) -> bool {
         let count = *self.count.lock();
         (0..count).any(|n| {
-            self.get(HandlerId(n as u16))
-                .is_some_and(|e| e.name == name && !e.gone.load(Ordering::Relaxed))
+            self.get(HandlerId(n as u16)).is_some_and(|e| is(e) && !e.gone.load(Ordering::Relaxed))
         })
     }
 }
@@ -172,6 +183,17 @@ pub struct Local {
     pub token: u64,
 }
 
+/// What goes to a rank through gates.
+#[derive(Debug, Default)]
+pub(super) struct Towards {
+    /// The rank has said to send no more.
+    pub stopped: AtomicBool,
+    /// Messages sent.
+    pub sent: AtomicU64,
+    /// Of these, those that a fence has found in place.
+    pub fenced: AtomicU64,
+}
+
 /// A face's function that sends what it has collected.
 pub type Hook = Arc<dyn Fn(&Engine, bool) -> Result<bool> + Send + Sync>;
 
@@ -191,8 +213,8 @@ pub struct Am {
     pub(super) local: Mutex<VecDeque<Local>>,
     /// How many there are.
     pub(super) sent_locally: AtomicUsize,
-    /// A thread has locked the handlers.
-    pub(super) locked: AtomicBool,
+    /// The thread that has locked the handlers, or 0 (see [`super::lock`]).
+    pub(super) locker: AtomicU64,
     pub(super) later: Later,
     pub(crate) presence: Presence,
     pub(super) routes: Routes,
@@ -203,6 +225,13 @@ pub struct Am {
     /// A thread sends what has grown old.
     pub(super) flushing: AtomicBool,
     pub(super) hooks: RwLock<Vec<Hook>>,
+    pub(super) gates: RwLock<Vec<Arc<Gate>>>,
+    /// What gates hold, messages and completion handlers.
+    pub(super) behind_gates: AtomicUsize,
+    /// Messages among it: neither handled nor to be waited for by other faces.
+    pub(super) set_aside: AtomicU64,
+    /// By target.
+    pub(super) towards: Box<[Towards]>,
     /// Messages that this rank has sent, without those in the node's rings.
     pub(super) sent: AtomicU64,
     /// Messages that were handled here under the dispatcher's lock.
@@ -222,8 +251,8 @@ impl std::fmt::Debug for Am {
 }
 
 impl Am {
-    /// With these rings, where there are any.
-    pub(crate) fn new(node: Option<Node>, node_ranks: usize) -> Am {
+    /// With these rings, where there are any, in a job of so many ranks.
+    pub(crate) fn new(node: Option<Node>, node_ranks: usize, ranks: usize) -> Am {
         let incoming = node.as_ref().map(Incoming::new);
         Am {
             node,
@@ -235,7 +264,7 @@ impl Am {
             tokens: Mutex::default(),
             local: Mutex::default(),
             sent_locally: AtomicUsize::new(0),
-            locked: AtomicBool::new(false),
+            locker: AtomicU64::new(0),
             later: Later::default(),
             presence: Presence::default(),
             routes: Routes::default(),
@@ -243,17 +272,15 @@ impl Am {
             held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             hooks: RwLock::default(),
+            gates: RwLock::default(),
+            behind_gates: AtomicUsize::new(0),
+            set_aside: AtomicU64::new(0),
+            towards: (0..ranks).map(|_| Towards::default()).collect(),
             sent: AtomicU64::new(0),
             handled: AtomicU64::new(0),
             handled_later: AtomicU64::new(0),
         }
     }
-}
-
-thread_local! {
-    /// How often this thread has locked the handlers, and whether it holds the
-    /// dispatcher's lock for that (a handler has it anyway).
-    static LOCKED: Cell<(u32, bool)> = const { Cell::new((0, false)) };
 }
 
 of_thread! {
@@ -264,11 +291,6 @@ of_thread! {
 #[inline]
 pub fn running() -> Option<&'static str> {
     RUNNING.get()
-}
-
-/// Whether this thread has locked the handlers.
-pub(super) fn has_locked() -> bool {
-    LOCKED.get().0 > 0
 }
 
 /// Runs `body` as a handler of that name; a panic is given back.
@@ -283,51 +305,6 @@ pub(super) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::th
 }
 
 impl Engine {
-    /// Keeps handlers of this rank from running until [`Engine::unlock_handlers`] on
-    /// the same thread; recursive.
-    ///
-    /// # Errors
-    /// `State` before handlers were registered.
-    pub fn lock_handlers(&self) -> Result<()> {
-        let am = self.am()?;
-        let (depth, owns) = LOCKED.get();
-        if depth > 0 || running().is_some() {
-            LOCKED.set((depth + 1, owns));
-            return Ok(());
-        }
-        crate::wait::until(self, &|| "the lock of the handlers".into(), || {
-            let Some(guard) = am.dispatch.try_lock() else { return Ok(false) };
-            std::mem::forget(guard);
-            Ok(true)
-        })?;
-        am.locked.store(true, Ordering::Release);
-        LOCKED.set((1, true));
-        Ok(())
-    }
-
-    /// # Errors
-    /// `State` where this thread does not hold the lock.
-    pub fn unlock_handlers(&self) -> Result<()> {
-        let am = self.am()?;
-        let (depth, owns) = LOCKED.get();
-        match depth {
-            0 => fail!(State, "this thread does not hold the lock of the handlers"),
-            1 => {
-                LOCKED.set((0, false));
-                if owns {
-                    am.locked.store(false, Ordering::Release);
-                    // SAFETY: this thread locked it in `lock_handlers` and forgot
-                    // the guard.
-                    unsafe { am.dispatch.force_unlock() };
-                    // What came meanwhile has found nobody.
-                    while am.poll(self)? {}
-                }
-            }
-            _ => LOCKED.set((depth - 1, owns)),
-        }
-        Ok(())
-    }
-
     /// The name of the handler that this thread runs, if it does.
     pub fn running_handler() -> Option<String> {
         running().map(str::to_string)

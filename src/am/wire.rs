@@ -32,6 +32,10 @@ pub enum Kind {
     Begin = 7,
     /// The next part of the data of the last [`Kind::Begin`] in the ring.
     Next = 8,
+    /// Tell when the messages for the gate of the handler are in place that are held now.
+    Ask = 9,
+    /// Send nothing more through gates, or, with a token of 0, go on.
+    Stop = 10,
 }
 
 /// The fixed part of a record.
@@ -143,6 +147,8 @@ impl Head {
             6 => Kind::Piece,
             7 => Kind::Begin,
             8 => Kind::Next,
+            9 => Kind::Ask,
+            10 => Kind::Stop,
             kind => fail!(Internal, "an active message of unknown kind {kind}"),
         })
     }
@@ -194,7 +200,7 @@ mod tests {
     #[test]
     fn records_come_apart_as_they_were_put_together() {
         use Kind::*;
-        for kind in [Whole, Long, Handled, Left, Pull, Piece, Begin, Next] {
+        for kind in [Whole, Long, Handled, Left, Pull, Piece, Begin, Next, Ask, Stop] {
             assert_eq!(Head::new(kind).kind().unwrap(), kind);
         }
         let head = Head::message(Kind::Long, HandlerId(7), 3, 1 << 40, 99);

@@ -143,6 +143,9 @@ fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
     if let Some((a, b)) = pair(false) {
         let name = path(a, b).name();
         line("path between nodes", format!("{name} ({})", engine.remote_reason));
+        for (place, text) in &engine.remote_measured {
+            line("  measured between", format!("{place}, {text}"));
+        }
     }
     if rt.size() > MATRIX {
         return;

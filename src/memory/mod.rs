@@ -15,6 +15,7 @@
 //! | [`lent`] | memory in a file of its own, for others of the node to map |
 //! | [`long`] | long buffers, kept for the next one who needs one |
 //! | [`local`] | memory that only its rank uses |
+//! | [`stack`] | how much of its stack a thread has left |
 //! | [`thread`] | which thread this is, and what each keeps for itself |
 //!
 //! **Slabs and segments.** Windows and mappings are dear and few, segments are
@@ -50,4 +51,5 @@ pub mod segment;
 pub mod shm;
 pub mod slab;
 mod slot;
+pub mod stack;
 pub mod thread;

@@ -1,26 +1,36 @@
 //! Connections between jobs that were launched apart: ports, accept and connect.
 //!
 //! A connection is an intercommunicator with one process at either side. Not every MPI
-//! can make one (MPICH over UCX has no ports); the error says so.
+//! can make one (MPICH over UCX has no ports); the error says so. Each accept and each
+//! connect runs over a communicator of ours ([`alone`]), one at a time on each, so the
+//! program's communicators and their error handlers are not touched meanwhile.
+//!
+//! Accept and connect have no time-out of use: Open MPI gives up after ten minutes. Open MPI 4
+//! waits in them for a name that the other side publishes, so publishing that name with a
+//! value that is no process makes the call fail ([`Port::call_off`]).
 
 use super::{Comm, check};
 use crate::error::{Error, ErrorKind, Result};
 use mpi::ffi;
+use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
-use std::os::raw::c_char;
+use std::sync::OnceLock;
 
 /// More than MPI_MAX_PORT_NAME of both MPIs (1024 and 256).
 const PORT_NAME: usize = 4096;
 
 /// A port on which connections are accepted; closed by [`Port::close`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Port {
     name: CString,
 }
 
 /// MPI's errors are returned, not fatal, while this runs.
+/// One thread at a time: each puts back what it found.
 fn with_errors_returned<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
     // SAFETY: both communicators live while MPI runs; the handlers that were there are
     // put back.
     unsafe {
@@ -77,63 +87,158 @@ impl Port {
         })
     }
 
+    /// The port that another process has opened.
+    ///
+    /// # Errors
+    /// `Argument` for what cannot be a name.
+    pub fn named(name: &str) -> Result<Port> {
+        match CString::new(name) {
+            Ok(text) if !name.is_empty() && name.len() < PORT_NAME => Ok(Port { name: text }),
+            _ => Err(Error::new(ErrorKind::Argument, "this cannot be the name of a port")),
+        }
+    }
+
     /// What the other side connects to.
     pub fn name(&self) -> String {
         self.name.to_string_lossy().into_owned()
     }
 
-    /// Waits for a connection.
-    pub fn accept(&self) -> Result<Comm> {
+    /// Waits for a connection. Nothing else may use `over` meanwhile.
+    ///
+    /// # Errors
+    /// What MPI says, also when the call was called off.
+    pub fn accept(&self, over: &Comm) -> Result<Comm> {
         let mut raw = MaybeUninit::uninit();
-        with_errors_returned(|| {
-            check(
-                // SAFETY: the port is open, the communicator lives.
-                unsafe {
-                    ffi::MPI_Comm_accept(
-                        self.name.as_ptr(),
-                        ffi::RSMPI_INFO_NULL,
-                        0,
-                        ffi::RSMPI_COMM_SELF,
-                        raw.as_mut_ptr(),
-                    )
-                },
-                "MPI_Comm_accept",
-            )
-        })?;
+        check(
+            // SAFETY: the port is open, the communicator lives.
+            unsafe {
+                ffi::MPI_Comm_accept(
+                    self.name.as_ptr(),
+                    ffi::RSMPI_INFO_NULL,
+                    0,
+                    over.raw,
+                    raw.as_mut_ptr(),
+                )
+            },
+            "MPI_Comm_accept",
+        )?;
         // SAFETY: MPI has filled it in.
         adopt(unsafe { raw.assume_init() })
     }
 
+    /// Connects to the port of another job; waits until it is accepted. Nothing else may use
+    /// `over` meanwhile.
+    ///
+    /// # Errors
+    /// What MPI says, also when the call was called off.
+    pub fn connect(&self, over: &Comm) -> Result<Comm> {
+        let mut raw = MaybeUninit::uninit();
+        let connected = check(
+            // SAFETY: the name is terminated, the communicator lives.
+            unsafe {
+                ffi::MPI_Comm_connect(
+                    self.name.as_ptr(),
+                    ffi::RSMPI_INFO_NULL,
+                    0,
+                    over.raw,
+                    raw.as_mut_ptr(),
+                )
+            },
+            "MPI_Comm_connect",
+        );
+        connected.map_err(|e| unsupported(e, "MPI_Comm_connect"))?;
+        // SAFETY: MPI has filled it in.
+        adopt(unsafe { raw.assume_init() })
+    }
+
+    /// Makes the [`Port::accept`] or [`Port::connect`] that waits at this port in this process
+    /// fail. False where this MPI has no way: the call then ends when MPI gives up.
+    ///
+    /// # Errors
+    /// What MPI says.
+    pub fn call_off(&self, waiting: Waiting) -> Result<bool> {
+        if !can_call_off() {
+            return Ok(false);
+        }
+        let awaited = match waiting {
+            Waiting::Accept => "connect",
+            Waiting::Connect => "accept",
+        };
+        let mut key = self.name.as_bytes().to_vec();
+        key.extend_from_slice(format!(":{awaited}\0").as_bytes());
+        with_errors_returned(|| {
+            check(
+                // SAFETY: both strings are terminated.
+                unsafe {
+                    ffi::MPI_Publish_name(
+                        key.as_ptr().cast(),
+                        ffi::RSMPI_INFO_NULL,
+                        c"nobody".as_ptr(),
+                    )
+                },
+                "MPI_Publish_name",
+            )
+        })?;
+        Ok(true)
+    }
+
     /// Closes the port.
+    ///
+    /// # Errors
+    /// What MPI says.
     pub fn close(self) -> Result<()> {
         // SAFETY: the port is open and used no more.
         check(unsafe { ffi::MPI_Close_port(self.name.as_ptr()) }, "MPI_Close_port")
     }
 }
 
-/// Connects to a port of another job; waits until it is accepted.
-pub fn connect(port: &str) -> Result<Comm> {
-    let port = CString::new(port)
-        .map_err(|_| Error::new(ErrorKind::Argument, "a port's name has no zero in it"))?;
-    let mut raw = MaybeUninit::uninit();
-    with_errors_returned(|| {
-        let connected = check(
-            // SAFETY: the name is terminated, the communicator lives.
-            unsafe {
-                ffi::MPI_Comm_connect(
-                    port.as_ptr() as *const c_char,
-                    ffi::RSMPI_INFO_NULL,
-                    0,
-                    ffi::RSMPI_COMM_SELF,
-                    raw.as_mut_ptr(),
-                )
-            },
-            "MPI_Comm_connect",
+/// The call that waits at a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// [`Port::accept`]
+    Accept,
+    /// [`Port::connect`]
+    Connect,
+}
+
+/// Whether [`Port::call_off`] works: by Open MPI 4's names. Later ones read other values.
+fn can_call_off() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| {
+        let mut text = vec![0u8; 1 << 14];
+        let mut len = 0;
+        // SAFETY: the buffer is longer than MPI_MAX_LIBRARY_VERSION_STRING of any MPI.
+        let asked = check(
+            unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &mut len) },
+            "MPI_Get_library_version",
         );
-        connected.map_err(|e| unsupported(e, "MPI_Comm_connect"))
-    })?;
-    // SAFETY: MPI has filled it in.
-    adopt(unsafe { raw.assume_init() })
+        asked.is_ok() && text.starts_with(b"Open MPI v4.")
+    })
+}
+
+/// A communicator of this process alone, over which connections are made.
+///
+/// # Errors
+/// What MPI says.
+pub fn alone() -> Result<Comm> {
+    // SAFETY: the communicator lives while MPI runs.
+    unsafe { Comm::dup_of(ffi::RSMPI_COMM_SELF) }
+}
+
+/// Open MPI writes to the sockets of a peer that has died, which would end this process by
+/// SIGPIPE. From now on it is ignored, unless the program handles it.
+pub fn outlive_broken_pipes() {
+    // SAFETY: the structures are filled by the calls before they are read; a handler of the
+    // program's own is left alone.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut now) == 0
+            && now.sa_sigaction == libc::SIG_DFL
+        {
+            now.sa_sigaction = libc::SIG_IGN;
+            libc::sigaction(libc::SIGPIPE, &now, std::ptr::null_mut());
+        }
+    }
 }
 
 /// Both sides take a duplicate, which is ours, and let the first one go.
@@ -143,11 +248,4 @@ fn adopt(mut raw: ffi::MPI_Comm) -> Result<Comm> {
     // SAFETY: nothing uses it.
     check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")?;
     Ok(comm)
-}
-
-/// Ends a connection; nothing may be under way on it.
-pub fn disconnect(comm: Comm) -> Result<()> {
-    let mut raw = comm.raw;
-    // SAFETY: the communicator is live and used no more.
-    check(unsafe { ffi::MPI_Comm_disconnect(&mut raw) }, "MPI_Comm_disconnect")
 }

@@ -147,6 +147,21 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
 }
 
 impl Matched {
+    /// Takes the message off without its bytes.
+    pub fn discard(mut self) {
+        // SAFETY: no byte is stored, and the message is consumed once. MPI reports that it was
+        // longer; what else it may report leaves nothing to do.
+        unsafe {
+            ffi::MPI_Mrecv(
+                std::ptr::null_mut(),
+                0,
+                byte(),
+                &mut self.message,
+                ffi::RSMPI_STATUS_IGNORE,
+            )
+        };
+    }
+
     /// Receives the message into `data`, which must have at least
     /// [`Matched::bytes`] bytes. The message is already here or on its way, so
     /// this waits at most for the wire.

@@ -27,12 +27,15 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+mod choice;
 mod cores;
 mod fence;
+pub(crate) mod log_sink;
 mod looks;
 mod paths;
 mod report;
 mod start;
+mod trial;
 
 /// The running engine of this process.
 #[derive(Debug)]
@@ -45,6 +48,8 @@ pub struct Engine {
     pub memory: Memory,
     /// Why transfers between nodes take the path they take.
     pub remote_reason: String,
+    /// What was measured for that, a line for each kind of pair: where, and what.
+    pub remote_measured: Vec<(&'static str, String)>,
     world: Arc<Group>,
     peers: Vec<Peer>,
     /// At least as many as have a bit of their summary set.

@@ -4,20 +4,18 @@
 //! messages. Windows are better where the network serves them by itself. Where MPI makes
 //! them of messages, the target has to take part, in MPI's own way, and the engine's own
 //! messages are several times faster (its progress thread serves them while the target
-//! computes). Which it is, a few puts at start tell: whether they complete while their
-//! target sleeps.
+//! computes). Which it is, [`super::trial`] measures at start and [`super::choice`] judges.
 
+use super::choice::{self, Trial};
+use super::trial::{self, Ground};
 use crate::collective;
 use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice};
 use crate::error::{Result, fail};
 use crate::memory::slab::Policy;
-use crate::mpi::{Comm, Datatype, Flavour, Shape, Transfer, Window};
+use crate::mpi::{Comm, Flavour};
 use crate::topology::Topology;
 use crate::wait::Boot;
-use std::time::{Duration, Instant};
-
-/// How long a target sleeps while puts to it are tried.
-const ASLEEP: Duration = Duration::from_millis(5);
+use std::time::Instant;
 
 /// How the job reaches memory: decided once, the same on all ranks.
 pub(super) struct Decision {
@@ -27,6 +25,8 @@ pub(super) struct Decision {
     pub messages: bool,
     /// Why memory of other nodes is reached as it is.
     pub reason: String,
+    /// What was measured for that.
+    pub measured: Vec<(&'static str, String)>,
 }
 
 /// Decides; collective over `world`.
@@ -64,6 +64,7 @@ pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Resu
     let wanted = world.size() > 1 && (remote.is_some() || mpi_atomics);
     let forced = remote == Some(true) || config.atomics == AtomicsChoice::Mpi;
     let (mut windows, mut reason) = (false, String::from("all ranks share one node"));
+    let mut measured = Vec::new();
     if config.path == PathChoice::Message {
         reason = "PORTOLAN_PATH=message".into();
     }
@@ -74,19 +75,17 @@ pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Resu
             log::warn!("messages are used instead of windows: {reason}");
         }
     } else if wanted {
-        let far = (!forced).then(|| topology.masters()[1]);
-        match probe_windows(world, far) {
+        let begun = Instant::now();
+        let found = try_windows(world, topology, !forced);
+        log::debug!("windows were tried in {:?}", begun.elapsed());
+        match found {
             Ok(_) if forced => {
                 windows = true;
                 reason = "chosen by PORTOLAN_PATH or PORTOLAN_ATOMICS".into();
             }
-            Ok(alone) => {
-                windows = alone;
-                reason = if alone {
-                    "MPI's windows need no help of their target between these nodes".into()
-                } else {
-                    "MPI's windows wait for their target between these nodes".into()
-                };
+            Ok(trials) => {
+                (windows, reason) = choice::choose(&trials);
+                measured = trials.iter().map(|t| (t.place(), t.describe())).collect();
             }
             Err(error) if forced => {
                 fail!(
@@ -104,6 +103,13 @@ pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Resu
             }
         }
     }
+    if topology.me() == 0 && config.path == PathChoice::Auto && !one_node {
+        for (place, text) in &measured {
+            log::info!("between {place}, {text}");
+        }
+        let path = if windows { "windows" } else { "messages" };
+        log::info!("between nodes, {path} are used: {reason}");
+    }
     Ok(Decision {
         policy: Policy {
             direct,
@@ -115,6 +121,7 @@ pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Resu
         },
         messages: !one_node || !direct || mpi_atomics || config.am == AmChoice::Mpi,
         reason,
+        measured,
     })
 }
 
@@ -123,60 +130,19 @@ fn job_size() -> Result<usize> {
     unsafe { Comm::size_of(Comm::world_handle()) }
 }
 
-/// Tries a window of the whole world: creation, a flush; and whether a put of rank 0
-/// to rank `far` completes while that does not call MPI.
-fn probe_windows(world: &Comm, far: Option<usize>) -> Result<bool> {
-    let mut memory = vec![0u64; 64];
-    let base = memory.as_mut_ptr().cast::<u8>();
-    // SAFETY: `memory` outlives the window, which is freed below.
-    let window = unsafe { Window::create(world, base, 512) };
-    let verdict = window.as_ref().map(|_| ()).map_err(Clone::clone);
-    if let Err(error) = collective::agree(world, &Boot, verdict) {
-        // A window that exists on some ranks only cannot be freed collectively;
-        // it goes with the process.
-        std::mem::forget(memory);
-        return Err(error);
-    }
-    let window = window?;
-    let mut used = window.flush(world.rank());
-    let mut alone = false;
-    if let Some(far) = far {
-        match completes_alone(world, &window, base, far) {
-            Ok(found) => alone = found,
+/// Tries a window of the whole world: creation, a flush; and, where asked to, what it is
+/// worth between the kinds of neighbours there are.
+fn try_windows(world: &Comm, topology: &Topology, measure: bool) -> Result<Vec<Trial>> {
+    let ground = Ground::create(world)?;
+    let mut used = ground.flush(world.rank());
+    let mut trials = Vec::new();
+    for (between, pair) in if measure { trial::pairs(topology) } else { Vec::new() } {
+        match ground.measure(world, between, pair) {
+            Ok(trial) => trials.push(trial),
             Err(error) => used = used.and(Err(error)),
         }
     }
-    let freed = window.free();
+    let freed = ground.free();
     collective::agree(world, &Boot, used.and(freed))?;
-    Ok(alone)
-}
-
-/// Whether most of three puts of rank 0 to rank `far` complete while that sleeps. All
-/// ranks get the answer.
-fn completes_alone(world: &Comm, window: &Window, base: *mut u8, far: usize) -> Result<bool> {
-    let mut at_once = 0u64;
-    let mut failed = Ok(());
-    for _ in 0..3 {
-        collective::barrier(world, &Boot)?;
-        if world.rank() == far {
-            std::thread::sleep(ASLEEP);
-        } else if world.rank() == 0 {
-            let begun = Instant::now();
-            let shape = Shape::Row(8, Datatype::Byte);
-            let put = Transfer {
-                origin: base.wrapping_add(256),
-                origin_shape: shape,
-                target: far,
-                offset: 0,
-                target_shape: shape,
-            };
-            // SAFETY: the eight bytes lie in the memory of the window here, and in the
-            // window there; nobody else uses either.
-            let done = unsafe { window.put(&put, false) }.and_then(|_| window.flush(far));
-            at_once += u64::from(begun.elapsed() < ASLEEP / 5);
-            failed = failed.and(done);
-        }
-    }
-    let all = collective::allgather(world, &Boot, &at_once)?;
-    failed.map(|()| all[0] >= 2)
+    Ok(trials)
 }

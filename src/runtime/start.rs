@@ -2,7 +2,7 @@
 //!
 //! How the job reaches memory is decided on the way, by [`super::paths`].
 
-use super::{CURRENT, Engine, OWNER, WORLD_RANK, cores, not_running, paths};
+use super::{CURRENT, Engine, OWNER, WORLD_RANK, cores, log_sink, not_running, paths};
 use crate::am::Am;
 use crate::am::node::Node;
 use crate::atomics::mutex::Mutexes;
@@ -30,7 +30,10 @@ fn start_log(config: &Config) {
     let filter = if level && config.log == Config::default().log { "info" } else { &config.log };
     // A host program, or an earlier start, may have installed a logger: theirs
     // then receives our records.
-    let _ = env_logger::Builder::new().parse_filters(filter).format_timestamp(None).try_init();
+    let target = env_logger::Target::Pipe(Box::new(log_sink::Lines));
+    let mut logger = env_logger::Builder::new();
+    let _ = logger.parse_filters(filter).format_timestamp(None).target(target).try_init();
+    log_sink::keep_level();
 }
 
 /// Refuses what no engine can run over.
@@ -123,6 +126,7 @@ impl Engine {
         Ok(Engine {
             memory: Memory::new(decision.policy, topology.clone()),
             remote_reason: decision.reason,
+            remote_measured: decision.measured,
             peers: (0..ranks).map(|_| Peer::default()).collect(),
             dirty_peers: AtomicUsize::new(0),
             messenger,
@@ -171,7 +175,7 @@ impl Engine {
             );
         }
         let ranks = self.topology.ranks_of(self.topology.my_node()).len();
-        if self.am.set(Am::new(node, ranks)).is_err() {
+        if self.am.set(Am::new(node, ranks, self.size())).is_err() {
             fail!(State, "active messages are started by two threads at a time");
         }
         self.register_own()?;

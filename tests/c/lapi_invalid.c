@@ -22,6 +22,10 @@ static ulong number = 77;
 static lapi_msg_info_t state;
 static lapi_handle_t given = 12345;
 static lapi_info_t info;
+static lapi_util_t util;
+static lapi_long_t wide[64];
+static uint member;
+static lapi_group_t group = 77;
 
 /* -------------------------------------------------------------------- handles */
 
@@ -46,6 +50,11 @@ static void bad_handle(lapi_handle_t h, const char *fault)
   NO("LAPI_Purge_totask", LAPI_Purge_totask(h, (uint)right));
   NO("LAPI_Resume_totask", LAPI_Resume_totask(h, (uint)right));
   NO("LAPI_Xfer", LAPI_Xfer(h, NULL));
+  NO("LAPI_Util", LAPI_Util(h, &util));
+  NO("LAPI_Address_init64", LAPI_Address_init64(h, 8, wide));
+  NO("LAPI_Setcntr_wstatus", LAPI_Setcntr_wstatus(h, &counter, 1, &member, &value));
+  NO("LAPI_Group_create", LAPI_Group_create(h, 1, &member, &group));
+  NO("LAPI_Group_free", LAPI_Group_free(h, group));
 }
 
 static void bad_handles(void)
@@ -77,13 +86,15 @@ static void outside(void)
 
 /* --------------------------------------------------------------- start and end */
 
-/* Each byte of lapi_info_t that must be zero; err_hndlr may be anything. */
+/* Each byte of lapi_info_t that must be zero; err_hndlr and num_compl_hndlr_thr may be
+ * anything. */
 static int nonzero(void)
 {
   unsigned char *raw = (unsigned char *)&info;
   int refused = 0;
   for (size_t i = 0; i < sizeof info; i++) {
-    if (i >= offsetof(lapi_info_t, err_hndlr) && i < offsetof(lapi_info_t, lapi_thread_attr))
+    if ((i >= offsetof(lapi_info_t, err_hndlr) && i < offsetof(lapi_info_t, lapi_thread_attr)) ||
+        (i >= offsetof(lapi_info_t, num_compl_hndlr_thr) && i < offsetof(lapi_info_t, instance_no)))
       continue;
     memset(&info, 0, sizeof info);
     raw[i] = 0x77;
@@ -95,12 +106,22 @@ static int nonzero(void)
   return refused;
 }
 
+static int instance(uint number)
+{
+  memset(&info, 0, sizeof info);
+  info.instance_no = number;
+  const int refused = LAPI_Init(&given, &info);
+  memset(&info, 0, sizeof info);
+  return refused;
+}
+
 static void starting(void)
 {
   rows_begin("LAPI_Init");
   REFUSED("LAPI_Init", "a null handle", LAPI_ERR_RET_PTR_NULL, LAPI_Init(NULL, &info));
   REFUSED("LAPI_Init", "a null lapi_info_t", LAPI_ERR_INFO_NULL, LAPI_Init(&given, NULL));
   REFUSED("LAPI_Init", "any field that must be 0, or above what it may be", LAPI_ERR_INFO_NONZERO, nonzero());
+  REFUSED("LAPI_Init", "instance 17", LAPI_ERR_INFO_NONZERO, instance(17));
 }
 
 static void texts(void)
@@ -136,6 +157,7 @@ static void addresses(void)
   }
   REFUSED("LAPI_Addr_get", "a null result", LAPI_ERR_RET_PTR_NULL, LAPI_Addr_get(hndl, NULL, 1));
   REFUSED("LAPI_Address_init", "a null table", LAPI_ERR_ADDR_TBL_NULL, LAPI_Address_init(hndl, here, NULL));
+  REFUSED("LAPI_Address_init64", "a null table", LAPI_ERR_ADDR_TBL_NULL, LAPI_Address_init64(hndl, 8, NULL));
   GIVES("LAPI_Address_init", "a null table at one task",
         "`LAPI_ERR_ADDR_TBL_NULL` there, `LAPI_SUCCESS` at the others",
         LAPI_Address_init(hndl, here, me == 0 ? NULL : table) ==
@@ -146,6 +168,10 @@ static void counters(void)
 {
   rows_begin("Counters and progress");
   REFUSED("LAPI_Setcntr", "a null counter", LAPI_ERR_CNTR_NULL, LAPI_Setcntr(hndl, NULL, 1));
+  REFUSED("LAPI_Setcntr_wstatus", "a null counter", LAPI_ERR_CNTR_NULL,
+          LAPI_Setcntr_wstatus(hndl, NULL, 1, &member, &value));
+  REFUSED("LAPI_Setcntr_wstatus", "a list of -1 destinations", LAPI_ERR_CNTR_VAL,
+          LAPI_Setcntr_wstatus(hndl, &counter, -1, &member, &value));
   REFUSED("LAPI_Getcntr", "a null counter", LAPI_ERR_CNTR_NULL, LAPI_Getcntr(hndl, NULL, &value));
   REFUSED("LAPI_Getcntr", "a null result", LAPI_ERR_RET_PTR_NULL, LAPI_Getcntr(hndl, &counter, NULL));
   REFUSED("LAPI_Waitcntr", "a null counter", LAPI_ERR_CNTR_NULL, LAPI_Waitcntr(hndl, NULL, 1, &value));
@@ -166,7 +192,7 @@ static void counters(void)
 
 static int fixed_settings(void)
 {
-  for (int query = -1; query < 30; query++)
+  for (int query = -1; query < LAST_QUERY + 3; query++)
     if (query != ERROR_CHK && query != TIMEOUT && query != INTERRUPT_SET && query != ACK_THRESHOLD) {
       const int rc = LAPI_Senv(hndl, (lapi_query_t)query, 1);
       if (rc != LAPI_ERR_QUERY_TYPE)
@@ -194,9 +220,145 @@ static void settings(void)
   REFUSED("LAPI_Senv", "ACK_THRESHOLD 31", LAPI_ERR_SET_VAL, LAPI_Senv(hndl, ACK_THRESHOLD, 31));
   REFUSED("LAPI_Xfer", "a null transfer", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, NULL));
   REFUSED("LAPI_Xfer", "type -1", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ (lapi_xfer_type_t)-1 }));
-  REFUSED("LAPI_Xfer", "type 7", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ (lapi_xfer_type_t)7 }));
+  REFUSED("LAPI_Xfer", "LAPI_DGSP_XFER", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ LAPI_DGSP_XFER }));
+  REFUSED("LAPI_Xfer", "LAPI_RDMA_XFER", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ LAPI_RDMA_XFER }));
+  REFUSED("LAPI_Xfer", "LAPI_AMX_XFER", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ LAPI_AMX_XFER }));
+  REFUSED("LAPI_Xfer", "type LAPI_LAST_XFER", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ LAPI_LAST_XFER }));
   REFUSED("LAPI_Xfer", "type INT_MAX", LAPI_ERR_XFER_CMD,
           LAPI_Xfer(hndl, &(lapi_xfer_t){ (lapi_xfer_type_t)INT_MAX }));
+}
+
+/* What LAPI_Util does not have: the text says what that is. */
+static int utility(int command, const char *needs)
+{
+  util.Util_type = (lapi_util_type_t)command;
+  const int refused = LAPI_Util(hndl, &util);
+  CHECK(LISTED || strstr(portolan_last_error(), needs) != NULL, "%s: no \"%s\"", portolan_last_error(), needs);
+  return refused;
+}
+
+static void utilities(void)
+{
+  rows_begin("LAPI_Util");
+  REFUSED("LAPI_Util", "a null command", LAPI_ERR_UTIL_CMD, LAPI_Util(hndl, NULL));
+#define NOT_HERE(name, needs) REFUSED("LAPI_Util", #name, LAPI_ERR_UTIL_CMD, utility(name, needs))
+  NOT_HERE(LAPI_REGISTER_DGSP, "data gather/scatter programs");
+  NOT_HERE(LAPI_RESERVE_DGSP, "data gather/scatter programs");
+  NOT_HERE(LAPI_UNRESERVE_DGSP, "data gather/scatter programs");
+  NOT_HERE(LAPI_REG_DDM_FUNC, "data gather/scatter programs");
+  NOT_HERE(LAPI_DGSP_PACK, "data gather/scatter programs");
+  NOT_HERE(LAPI_DGSP_UNPACK, "data gather/scatter programs");
+  NOT_HERE(LAPI_ADD_UDP_DEST_PORT, "UDP");
+  NOT_HERE(LAPI_REMOTE_RCXT, "remote direct memory access");
+  NOT_HERE(LAPI_XLATE_ADDRESS, "remote direct memory access");
+  NOT_HERE(LAPI_REGISTER_NOTIFICATION, "remote direct memory access");
+  NOT_HERE(LAPI_TRIGGER_ADD, "triggers");
+  NOT_HERE(LAPI_TRIGGER_REMOVE, "triggers");
+  NOT_HERE(LAPI_ADD_UDP_DEST_EXT, "UDP");
+  NOT_HERE(LAPI_STAT_SAVE, "statistics");
+  NOT_HERE(LAPI_LAST_UTIL, "15");
+  REFUSED("LAPI_Util", "command -1", LAPI_ERR_UTIL_CMD, utility(-1, "-1"));
+}
+
+/* Light active messages and multicasts, from a good one with one fault. */
+static int light(uint tgt, lapi_long_t index, uint uhdr_len, void *uhdr, ulong len, void *data)
+{
+  lapi_xfer_t x;
+  memset(&x, 0xa5, sizeof x);       /* what is not looked at may be anything */
+  x.Am.Xfer_type = LAPI_AM_LW_XFER;
+  x.Am.tgt = tgt;
+  x.Am.hdr_hdl = index;
+  x.Am.uhdr_len = uhdr_len;
+  x.Am.uhdr = uhdr;
+  x.Am.udata_len = len;
+  x.Am.udata = data;
+  return LAPI_Xfer(hndl, &x);
+}
+
+static int multicast(lapi_group_t to, void *function, uint uhdr_len, void *uhdr, ulong len, void *data)
+{
+  lapi_xfer_t x;
+  memset(&x, 0, sizeof x);
+  x.Mc.Xfer_type = LAPI_MC_XFER;
+  x.Mc.group = to;
+  x.Mc.hdr_hdl = (lapi_long_t)function;
+  x.Mc.uhdr_len = uhdr_len;
+  x.Mc.uhdr = uhdr;
+  x.Mc.udata_len = len;
+  x.Mc.udata = data;
+  return LAPI_Xfer(hndl, &x);
+}
+
+static int to_purged(lapi_group_t to)
+{
+  LAPI_OK(LAPI_Purge_totask(hndl, (uint)right));
+  const int refused = multicast(to, handler, 0, NULL, 0, NULL);
+  LAPI_OK(LAPI_Resume_totask(hndl, (uint)right));
+  return refused;
+}
+
+static int freed_twice(void)
+{
+  lapi_group_t mine_only;
+  LAPI_OK(LAPI_Group_create(hndl, 1, &member, &mine_only));
+  LAPI_OK(LAPI_Group_free(hndl, mine_only));
+  return LAPI_Group_free(hndl, mine_only);
+}
+
+static void others_that_send(void)
+{
+  const ulong huge = 0x8000000000000000ul;
+  const uint to = (uint)right;
+  uint list[2];
+  lapi_group_t all = 0;
+
+  rows_begin("Light active messages: LAPI_AM_LW_XFER");
+  if (!LISTED)
+    LAPI_OK(LAPI_Addr_set(hndl, (void *)header, 2));
+  REFUSED("LAPI_Xfer", "a task equal to the number of tasks", LAPI_ERR_TGT, light((uint)nproc, 2, 8, here, 8, here));
+  REFUSED("LAPI_Xfer", "index 0", LAPI_ERR_HDR_HNDLR_NULL, light(to, 0, 8, here, 8, here));
+  REFUSED("LAPI_Xfer", "an index that this task has not set", LAPI_ERR_NO_HNDLR_SET, light(to, 3, 8, here, 8, here));
+  REFUSED("LAPI_Xfer", "an address for the index", LAPI_ERR_NO_HNDLR_SET,
+          light(to, (lapi_long_t)handler, 8, here, 8, here));
+  REFUSED("LAPI_Xfer", "a header and data of 129 bytes", LAPI_ERR_LW_DATA_LEN, light(to, 2, 64, here, 65, here));
+  REFUSED("LAPI_Xfer", "a header of UINT_MAX bytes", LAPI_ERR_LW_DATA_LEN, light(to, 2, UINT_MAX, here, 0, NULL));
+  REFUSED("LAPI_Xfer", "data of ULONG_MAX bytes", LAPI_ERR_LW_DATA_LEN, light(to, 2, 8, here, ULONG_MAX, here));
+  REFUSED("LAPI_Xfer", "a null header with a length", LAPI_ERR_UHDR_NULL, light(to, 2, 8, NULL, 8, here));
+  REFUSED("LAPI_Xfer", "null data with a length", LAPI_ERR_ORG_ADDR_NULL, light(to, 2, 8, here, 8, NULL));
+
+  rows_begin("Groups and multicasts: LAPI_MC_XFER");
+  member = (uint)(LISTED ? 0 : me);
+  REFUSED("LAPI_Group_create", "no members", LAPI_ERR_TASK_NUM, LAPI_Group_create(hndl, 0, &member, &group));
+  REFUSED("LAPI_Group_create", "more members than tasks", LAPI_ERR_TASK_NUM,
+          LAPI_Group_create(hndl, (uint)nproc + 1, &member, &group));
+  REFUSED("LAPI_Group_create", "a null list", LAPI_ERR_NULL_LIST, LAPI_Group_create(hndl, 1, NULL, &group));
+  REFUSED("LAPI_Group_create", "a null group", LAPI_ERR_NULL_GRP, LAPI_Group_create(hndl, 1, &member, NULL));
+  list[0] = (uint)nproc;
+  REFUSED("LAPI_Group_create", "a member equal to the number of tasks", LAPI_ERR_GRP_MEMBER,
+          LAPI_Group_create(hndl, 1, list, &group));
+  list[0] = (uint)-1;
+  REFUSED("LAPI_Group_create", "member -1", LAPI_ERR_GRP_MEMBER, LAPI_Group_create(hndl, 1, list, &group));
+  if (LISTED || nproc > 1) {
+    list[0] = list[1] = 0;
+    REFUSED("LAPI_Group_create", "a member twice", LAPI_ERR_GRP_MEMBER, LAPI_Group_create(hndl, 2, list, &group));
+  }
+  REFUSED("LAPI_Group_free", "group 0", LAPI_ERR_GRP, LAPI_Group_free(hndl, 0));
+  REFUSED("LAPI_Group_free", "a group that was never made", LAPI_ERR_GRP, LAPI_Group_free(hndl, 4711));
+  REFUSED("LAPI_Group_free", "a group that was freed", LAPI_ERR_GRP, freed_twice());
+  if (!LISTED)
+    LAPI_OK(LAPI_Group_create(hndl, 1, (uint *)&to, &all));
+  REFUSED("LAPI_Xfer", "a group that was never made", LAPI_ERR_GRP, multicast(4711, handler, 8, here, 8, here));
+  REFUSED("LAPI_Xfer", "a member that was purged", LAPI_ERR_TGT_PURGED, to_purged(all));
+  REFUSED("LAPI_Xfer", "a null header handler", LAPI_ERR_HDR_HNDLR_NULL, multicast(all, NULL, 8, here, 8, here));
+  REFUSED("LAPI_Xfer", "a user header above MAX_UHDR_SZ", LAPI_ERR_UHDR_LEN,
+          multicast(all, handler, MAX_UHDR + 8, here, 8, here));
+  REFUSED("LAPI_Xfer", "a null user header with a length", LAPI_ERR_UHDR_NULL, multicast(all, handler, 8, NULL, 8, here));
+  REFUSED("LAPI_Xfer", "a length above LAPI_MAX_MSG_SZ", LAPI_ERR_DATA_LEN, multicast(all, handler, 8, here, huge, here));
+  REFUSED("LAPI_Xfer", "null data with a length", LAPI_ERR_ORG_ADDR_NULL, multicast(all, handler, 8, here, 8, NULL));
+  if (!LISTED) {
+    LAPI_OK(LAPI_Group_free(hndl, all));
+    LAPI_OK(LAPI_Addr_set(hndl, NULL, 2));
+  }
 }
 
 /* Where everything is wrong at once, the first in the documented order counts. */
@@ -255,9 +417,9 @@ static void little_memory(void)
 
 /* ------------------------------------------------------------------ wrong state */
 
-enum { WAITS = 6 };
+enum { WAITS = 7 };
 static const char *waiting_names[WAITS] = { "LAPI_Fence", "LAPI_Gfence", "LAPI_Waitcntr", "LAPI_Address_init",
-                                            "LAPI_Term", "LAPI_Nopoll_wait" };
+                                            "LAPI_Term", "LAPI_Nopoll_wait", "LAPI_Address_init64" };
 static int waiting_code;
 
 static int waiting_call(int which)
@@ -269,6 +431,7 @@ static int waiting_call(int which)
   case 2: return LAPI_Waitcntr(hndl, &never, 1, NULL);
   case 3: return LAPI_Address_init(hndl, here, table);
   case 4: return LAPI_Term(hndl);
+  case 6: return LAPI_Address_init64(hndl, 8, wide);
   default: return LAPI_Nopoll_wait(hndl, &never, 1, NULL);
   }
 }
@@ -411,6 +574,8 @@ static void tables(void)
   addresses();
   counters();
   settings();
+  utilities();
+  others_that_send();
   order();
   little_memory();
   wrong_state();
@@ -449,6 +614,7 @@ int main(int argc, char **argv)
   watch("a handle", &given, sizeof given);
   watch("an address", &address, sizeof address);
   watch("a number", &number, sizeof number);
+  watch("a group", &group, sizeof group);
   watch("the headers that came", &headers, sizeof headers);
   refusals_also = "LAPI_Xfer";
   outside();

@@ -296,7 +296,21 @@ static void access_rules(int rank)
   CHECK_EQ(count, 2);
   MUST_BE(HG_OVERFLOW,
           HG_Bulk_handle_access(s.bulk, 1, s.total, HG_BULK_READ_ONLY, 2, at, sizes, &count));
-  MUST_BE(HG_INVALID_PARAM, HG_Bulk_handle_access(s.bulk, 0, 1, 0, 2, at, sizes, &count));
+  MUST(HG_Bulk_handle_access(s.bulk, 0, 1, 0, 2, at, sizes, &count)); /* one's own: no flags count */
+  CHECK_EQ(count, 1);
+  /* What is not wanted is null. */
+  at[0] = at[1] = NULL;
+  MUST(HG_Bulk_handle_access(s.bulk, 500, 501, HG_BULK_READWRITE, SEGMENTS, at, NULL, NULL));
+  CHECK(at[0] == (unsigned char *)s.at[0] + 500 && at[1] == s.at[1], "access without sizes");
+  sizes[0] = sizes[1] = 0;
+  MUST(HG_Bulk_handle_access(s.bulk, 500, 501, HG_BULK_READWRITE, SEGMENTS, NULL, sizes, NULL));
+  CHECK(sizes[0] == 500 && sizes[1] == 1, "access without addresses");
+  MUST(HG_Bulk_handle_access(s.bulk, 500, 501, HG_BULK_READWRITE, SEGMENTS, NULL, NULL, &count));
+  CHECK_EQ(count, 2);
+  MUST(HG_Bulk_handle_access(s.bulk, 500, 501, HG_BULK_READWRITE, SEGMENTS, NULL, NULL, NULL));
+  at[0] = NULL;
+  MUST(HG_Bulk_access(s.bulk, 500, 1, HG_BULK_READWRITE, 1, at, NULL, NULL));
+  CHECK(at[0] == (unsigned char *)s.at[0] + 500, "access without sizes");
 
   out = call(own_id, rank, s.bulk, 999, 5, 0, 42);
   if (rank == me) {
@@ -311,10 +325,11 @@ static void access_rules(int rank)
   MUST(HG_Bulk_handle_free(s.bulk));
   free(s.base);
   scatter(&s, HG_BULK_READ_ONLY);
-  MUST_BE(HG_PERMISSION,
-          HG_Bulk_handle_access(s.bulk, 0, 1, HG_BULK_READWRITE, 2, at, sizes, &count));
+  MUST(HG_Bulk_handle_access(s.bulk, 0, 1, HG_BULK_READWRITE, 2, at, sizes, &count));
+  CHECK(count == 1 && at[0] == s.at[0], "the owner may do with its memory what it likes");
   MUST(HG_Bulk_handle_free(s.bulk));
   MUST_BE(HG_INVALID_PARAM, HG_Bulk_handle_free(s.bulk));
+  MUST(HG_Bulk_handle_free(HG_BULK_NULL));
   CHECK_EQ(HG_Bulk_handle_get_size(s.bulk), 0);
   free(s.base);
 }

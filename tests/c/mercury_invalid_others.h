@@ -217,10 +217,6 @@ static void bulk_arguments(void)
   ACCESS("an offset past the end", HG_OVERFLOW, good.bulk, 17, 1, HG_BULK_READWRITE, &out.ptr, &out.length);
   ACCESS("a size past the end", HG_OVERFLOW, good.bulk, 8, 9, HG_BULK_READWRITE, &out.ptr, &out.length);
   ACCESS("a size of SIZE_MAX", HG_OVERFLOW, good.bulk, 8, SIZE_MAX, HG_BULK_READWRITE, &out.ptr, &out.length);
-  ACCESS("flags 0", HG_INVALID_ARG, good.bulk, 0, 8, 0, &out.ptr, &out.length);
-  ACCESS("writing what is read-only", HG_PERMISSION, read_only_bulk, 0, 8, HG_BULK_WRITE_ONLY, &out.ptr, &out.length);
-  ACCESS("a null array of addresses", HG_INVALID_ARG, good.bulk, 0, 8, HG_BULK_READWRITE, NULL, &out.length);
-  ACCESS("a null array of sizes", HG_INVALID_ARG, good.bulk, 0, 8, HG_BULK_READWRITE, &out.ptr, NULL);
   HG("Bulk_handle_serialize", "a null buffer", HG_INVALID_ARG, Bulk_handle_serialize(NULL, ROOM, good.bulk));
   HG("Bulk_handle_serialize", "a buffer that is too short", HG_OVERFLOW,
      Bulk_handle_serialize(packed_bulk, packed_bulk_size - 1, good.bulk));

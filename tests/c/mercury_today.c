@@ -3,13 +3,18 @@
 #include "mercury_check.h"
 
 MERCURY_GEN_PROC(one_t, ((int32_t)(x)))
+MERCURY_GEN_PROC(text_t, ((uint64_t)(bytes)) ((hg_const_string_t)(text)))
 
 static hg_class_t *today_class;
 static hg_context_t *today_context;
-static hg_id_t square_id, quiet_id;
+static hg_id_t square_id, quiet_id, text_id;
+static int texts_came, texts_left;
 static int answered, responded, squared, quiet_came, freed;
 static hg_handle_t square_kept;
 static int keep_square;
+
+static void turn_until(volatile int *counter, int value);
+static void turn_barrier(void);
 
 static hg_addr_t looked_up;
 
@@ -59,6 +64,53 @@ static hg_return_t quiet_cb(hg_handle_t handle)
 {
   quiet_came++;
   return HG_Destroy(handle);
+}
+
+/* A text of x, without an answer. */
+static hg_return_t text_cb(hg_handle_t handle)
+{
+  text_t in;
+  MUST(HG_Get_input(handle, &in));
+  CHECK_EQ(strspn(in.text, "x"), in.bytes);
+  CHECK_EQ(strlen(in.text), in.bytes);
+  MUST(HG_Free_input(handle, &in));
+  texts_came++;
+  return HG_Destroy(handle);
+}
+
+static hg_return_t text_left(const struct hg_cb_info *info)
+{
+  CHECK_EQ(info->type, HG_CB_FORWARD);
+  MUST(info->ret);
+  texts_left++;
+  return HG_SUCCESS;
+}
+
+/* One-way calls of any length end well, whether they fit into a message or not. */
+static void one_way(hg_addr_t to)
+{
+  static const long lengths[] = { 0, 10, 60000, 65000, 66000, 200000, 5000000, 70000, 1 };
+  const int count = sizeof lengths / sizeof *lengths;
+  for (int handles_die = 0; handles_die < 2; handles_die++) {
+    for (int i = 0; i < count; i++) {
+      char *text = check_calloc(lengths[i] + 1);
+      text_t in = { (uint64_t)lengths[i], text };
+      hg_handle_t handle;
+      memset(text, 'x', lengths[i]);
+      MUST(HG_Create(today_context, to, text_id, &handle));
+      MUST(HG_Forward_handle(handle, text_left, NULL, &in));
+      memset(text, 'y', lengths[i]); /* it is the program's again */
+      free(text);
+      if (!handles_die)
+        turn_until(&texts_left, i + 1);
+      MUST(HG_Destroy(handle));
+    }
+    turn_until(&texts_left, count);
+    turn_until(&texts_came, count);
+    turn_barrier();
+    texts_left = texts_came = 0;
+    turn_barrier();
+  }
 }
 
 static hg_return_t square_done(const struct hg_cb_info *info)
@@ -133,6 +185,8 @@ static void today(void)
   square_id = HG_Register_name(today_class, "square", hg_proc_one_t, hg_proc_one_t, square_cb);
   quiet_id = HG_Register_name(today_class, "quiet", hg_proc_one_t, NULL, quiet_cb);
   MUST(HG_Registered_disable_response(today_class, quiet_id, HG_TRUE));
+  text_id = HG_Register_name(today_class, "text", hg_proc_text_t, NULL, text_cb);
+  MUST(HG_Registered_disable_response(today_class, text_id, HG_TRUE));
   MUST(HG_Register_data(today_class, square_id, &freed, note_freed));
   CHECK(HG_Registered_data(today_class, square_id) == &freed, "data of a function");
   MPI_Barrier(MPI_COMM_WORLD);
@@ -208,6 +262,7 @@ static void today(void)
   want = -2;
   MUST(HG_Forward_handle(handle, NULL, NULL, &in));
   turn_until(&quiet_came, 1);
+  one_way(to);
 
   MUST(HG_Ref_incr(handle));
   CHECK_EQ(HG_Ref_get(handle), 2);

@@ -13,7 +13,8 @@
 //! The completion counter is served by a reply of this interface's own rather than by
 //! the engine's, so that `LAPI_LOCAL_STATE` can forbid it.
 
-use super::context::{Context, Hook, Outcome, TABLE, call, enter, refuse};
+use super::context::{self, Context, Hook, Outcome, TABLE, call, enter, refuse};
+use super::traffic::add;
 use super::types::{Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler, WORD};
 use super::{counters, messages, objects, twin};
 use crate::am::{Data, MAX_HEADER, Signal, Signals};
@@ -23,7 +24,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::Ordering;
 
-/// What travels before the user header.
+/// What travels before the user header, which is filled up to a word with zeros.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Head {
@@ -94,10 +95,10 @@ impl Message {
             refuse!(messages::HDR_HNDLR_NULL, "the header handler is null");
         }
         let len = self.uhdr_len as usize;
-        if len > MAX_UHDR || !len.is_multiple_of(WORD) {
+        if len > MAX_UHDR {
             refuse!(
                 messages::UHDR_LEN,
-                "a user header of {len} bytes, but it must have a multiple of {WORD} up to {MAX_UHDR}"
+                "a user header of {len} bytes, but MAX_UHDR_SZ is {MAX_UHDR}"
             );
         }
         if len > 0 && self.uhdr.is_null() {
@@ -155,31 +156,39 @@ impl Checked<'_> {
             blocks,
         };
         let mut header = MaybeUninit::<[u8; MAX_HEADER]>::uninit();
-        let bytes = size_of::<Head>() + message.uhdr_len as usize;
-        // SAFETY: the header has room for both, see `check`; the caller vouches for
-        // the user header. The slice covers what was written.
+        // Filled up to a word, so that what follows lies as before.
+        let len_of_uhdr = message.uhdr_len as usize;
+        let padding = len_of_uhdr.next_multiple_of(WORD) - len_of_uhdr;
+        let bytes = size_of::<Head>() + len_of_uhdr + padding;
+        // SAFETY: the header has room for all, see `check` (MAX_UHDR is a multiple of the
+        // word); the caller vouches for the user header. The slice covers what was written.
         let header = unsafe {
             let to = header.as_mut_ptr().cast::<u8>();
             to.copy_from_nonoverlapping((&raw const head).cast(), size_of::<Head>());
             let from = message.uhdr.cast::<u8>();
             if message.uhdr_len > 0 {
-                to.add(size_of::<Head>()).copy_from_nonoverlapping(from, message.uhdr_len as usize);
+                to.add(size_of::<Head>()).copy_from_nonoverlapping(from, len_of_uhdr);
             }
+            to.add(size_of::<Head>() + len_of_uhdr).write_bytes(0, padding);
             std::slice::from_raw_parts(to, bytes)
         };
         let waits = !owned && len > engine.eager_limit(target);
         let origin = match message.sent {
             None if message.org_cntr.is_null() && !waits => Signal::None,
             // SAFETY: the counter is valid, see above.
-            None if !waits => Signal::Count(unsafe { &raw const (*message.org_cntr).value }),
+            None if !waits && !context.watched.has(message.org_cntr) => {
+                Signal::Count(unsafe { &raw const (*message.org_cntr).value })
+            }
             sent => {
                 let counter = message.org_cntr as usize;
-                Signal::Call(Box::new(move |_| {
+                Signal::Call(Box::new(move |engine| {
                     context.tallies.left.fetch_add(1, Ordering::Release);
                     // SAFETY: the user keeps the counter until it has counted.
-                    unsafe { counters::bump(counter as *const Counter) };
-                    if let Some(hook) = sent {
-                        hook.call(context, target);
+                    unsafe { counters::bump(context, counter as *const Counter, target) };
+                    if let Some(hook) = sent
+                        && let Err(error) = hook.call(context, engine, target)
+                    {
+                        context::fatal(&error);
                     }
                 }))
             }
@@ -187,10 +196,22 @@ impl Checked<'_> {
         let signals = Signals { origin, completion: Signal::None };
         // SAFETY: passed on from the caller.
         unsafe { engine.send_am(target, context.handlers.message, header, data, signals) }?;
-        context.tallies.sent.fetch_add(1, Ordering::Relaxed);
-        context.tallies.bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
-        Ok(())
+        let traffic = context.traffic(target);
+        add(&traffic.sent, 1);
+        add(&traffic.bytes_sent, len);
+        Ok(context::serve(context, engine)?)
     }
+}
+
+/// Checks the user data.
+pub fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
+    if udata_len > MAX_MSG_SZ {
+        refuse!(messages::DATA_LEN, "{udata_len} bytes are more than LAPI_MAX_MSG_SZ");
+    }
+    if udata_len > 0 && udata.is_null() {
+        refuse!(messages::ORG_ADDR_NULL, "the user data is null, but has {udata_len} bytes");
+    }
+    Ok(())
 }
 
 /// Sends contiguous data.
@@ -205,12 +226,7 @@ pub unsafe fn send(
 ) -> Outcome {
     let (context, engine) = enter(hndl)?;
     let checked = message.check(context)?;
-    if udata_len > MAX_MSG_SZ {
-        refuse!(messages::DATA_LEN, "{udata_len} bytes are more than LAPI_MAX_MSG_SZ");
-    }
-    if udata_len > 0 && udata.is_null() {
-        refuse!(messages::ORG_ADDR_NULL, "the user data is null, but has {udata_len} bytes");
-    }
+    check_data(udata, udata_len)?;
     let data = match udata_len {
         0 => Data::NONE,
         len => Data::At(udata.cast(), len as usize),

@@ -5,9 +5,13 @@
 //! `LAPI_Term`; calls on other threads must have returned before it ends. A handle is
 //! never used twice, so one that was terminated is known to be invalid.
 
+use super::group::Groups;
 use super::messages;
 use super::pending::Pending;
+use super::traffic::{Traffic, Way};
 use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, SendHandler};
+use super::watched::Watched;
+use crate::am::gate::Gate;
 use crate::am::{HandlerId, state};
 use crate::capi::boundary;
 use crate::error::{Error, ErrorKind, Result};
@@ -73,23 +77,13 @@ impl Handlers {
     }
 }
 
-/// What has happened so far.
+/// What `LAPI_Msgpoll` looks at.
 #[derive(Debug, Default)]
 pub struct Tallies {
-    /// Messages sent.
-    pub sent: AtomicU64,
     /// Messages whose data may be changed again.
     pub left: AtomicU64,
     /// Messages received and done.
     pub received: AtomicU64,
-    /// Bytes sent.
-    pub bytes_sent: AtomicU64,
-    /// Bytes received.
-    pub bytes_received: AtomicU64,
-    /// Replies sent.
-    pub replies_sent: AtomicU64,
-    /// Replies received.
-    pub replies_received: AtomicU64,
 }
 
 /// What can be set.
@@ -113,6 +107,10 @@ pub struct Context {
     pub err_hndlr: Option<ErrHandler>,
     /// The engine's handlers.
     pub handlers: Handlers,
+    /// Says where the program's handlers run.
+    pub gate: Arc<Gate>,
+    /// No index is set any more.
+    pub ending: AtomicBool,
     /// Header handlers by index.
     pub table: [AtomicUsize; TABLE],
     /// Addresses of other ranks that `LAPI_Address_init` has given.
@@ -134,6 +132,14 @@ pub struct Context {
     pub asked: AtomicUsize,
     /// What has happened.
     pub tallies: Tallies,
+    /// The way to each rank.
+    pub ways: Box<[Way]>,
+    /// What has gone each way.
+    pub traffic: [Traffic; 3],
+    /// Counters that keep the status of destinations.
+    pub watched: Watched,
+    /// Groups for multicasts.
+    pub groups: Groups,
     /// What can be set.
     pub settings: Settings,
 }
@@ -142,34 +148,41 @@ static CURRENT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
 
 impl Context {
-    /// A fresh context for `tasks` ranks.
+    /// A fresh context for as many ranks as there are ways.
     pub fn new(
         handle: Handle,
         err_hndlr: Option<ErrHandler>,
         handlers: Handlers,
-        tasks: usize,
+        gate: Arc<Gate>,
+        ways: Box<[Way]>,
     ) -> Context {
         Context {
             handle: AtomicU32::new(handle),
             err_hndlr,
             handlers,
+            ending: AtomicBool::new(false),
             table: [const { AtomicUsize::new(0) }; TABLE],
             exchanged: RwLock::default(),
             routes: RwLock::default(),
             code: RwLock::default(),
             in_use: RwLock::default(),
-            purged: (0..tasks).map(|_| AtomicBool::new(false)).collect(),
+            purged: ways.iter().map(|_| AtomicBool::new(false)).collect(),
             purges: AtomicU32::new(0),
             waited_for: Mutex::default(),
             pending: Pending::default(),
             asked: AtomicUsize::new(0),
             tallies: Tallies::default(),
+            ways,
+            traffic: Default::default(),
+            watched: Watched::default(),
+            groups: Groups::default(),
             settings: Settings {
                 error_chk: AtomicI32::new(0),
                 timeout: AtomicI32::new(900),
-                interrupt: AtomicI32::new(1),
+                interrupt: AtomicI32::new(c_int::from(!gate.is_polling())),
                 ack_threshold: AtomicI32::new(30),
             },
+            gate,
         }
     }
 
@@ -181,6 +194,17 @@ impl Context {
     /// What handlers get as their first argument.
     pub fn handle_ptr(&self) -> *mut Handle {
         self.handle.as_ptr()
+    }
+
+    /// How many tasks there are.
+    pub fn tasks(&self) -> usize {
+        self.ways.len()
+    }
+
+    /// What has gone to `rank`, and by the same way to others.
+    #[inline]
+    pub fn traffic(&self, rank: usize) -> &Traffic {
+        &self.traffic[self.ways[rank] as usize]
     }
 
     /// A target that C gives.
@@ -216,6 +240,7 @@ impl Context {
     pub fn set_purged(&self, rank: usize, purged: bool) {
         self.purged[rank].store(purged, Ordering::SeqCst);
         if purged {
+            self.watched.purged(rank);
             self.purges.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -294,6 +319,21 @@ pub fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
     }
 }
 
+/// In polling mode handlers run in calls, also in those that have no need to wait: a round of
+/// what there is to do. Not in handlers.
+///
+/// # Errors
+/// What the engine returns.
+#[inline]
+pub fn serve(context: &Context, engine: &Engine) -> Result<()> {
+    if !context.gate.is_polling() || state::running().is_some() {
+        return Ok(());
+    }
+    engine.probe()?;
+    context.pending.advance(context, engine)?;
+    Ok(())
+}
+
 /// For calls that wait for others: a handler must not make them, not even where it
 /// would not have to wait.
 ///
@@ -333,6 +373,8 @@ pub fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
         }
         code.get()
     };
+    // While a thread is in a call, the program's handlers may run on it.
+    let _inside = current().ok().map(|context| context.gate.enter());
     boundary::guard(name, failed, || {
         body().map(|()| messages::SUCCESS).map_err(|failure| {
             let error = match failure {
@@ -376,8 +418,15 @@ impl Hook<ComplHandler> {
 }
 
 impl Hook<SendHandler> {
-    /// Calls it for a message to `target`.
-    pub fn call(self, context: &Context, target: usize) {
+    /// Calls it for a message to `target`: now, or in the next call in polling mode.
+    ///
+    /// # Errors
+    /// What the engine returns.
+    pub fn call(self, context: &'static Context, engine: &Engine, target: usize) -> Result<()> {
+        engine.run_at_gate(&context.gate, move |_| self.call_now(context, target))
+    }
+
+    fn call_now(self, context: &Context, target: usize) {
         let mut info = super::types::SendInfo {
             src: target as c_uint,
             reason: messages::SUCCESS as c_uint,

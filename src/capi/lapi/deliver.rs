@@ -1,7 +1,11 @@
 //! The target's side of active messages: header handlers and what they decide.
 //!
 //! A header handler runs under the engine's rules for handlers: one at a time, and it
-//! must not block. It gets a copy of the user header, which lives until its completion
+//! must not block. In polling mode (`INTERRUPT_SET` 0) it runs in the task's own calls only:
+//! the message waits at the context's [`Gate`] until there is one. A message for an index that
+//! is not set waits there too, in either mode.
+//!
+//! It gets a copy of the user header, which lives until its completion
 //! handler has returned, and a [`ReturnInfo`] behind `msg_len`. What it returns:
 //!
 //! | the data | address | what happens |
@@ -22,17 +26,21 @@
 
 use super::amsend::{AGAIN, Head, OF, VECTOR, WHOLE};
 use super::context::{self, Context, Hook, TABLE, fatal};
+use super::traffic::add;
 use super::types::{
     BURY_MSG, ComplHandler, DELIVER_MSG, DROP_PKT, HdrHandler, LOCAL_STATE, MAGIC, ReturnInfo,
     SEND_REPLY,
 };
 use super::{counters, messages, notices, objects, vectors};
+use crate::am::gate::Gate;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use crate::error::Result;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// A message, as far as its header has told.
 #[derive(Debug)]
@@ -66,7 +74,9 @@ impl Finish {
                 hook.call(context);
             }
             drop(self.uhdr);
-            context.tallies.bytes_received.fetch_add(self.bytes as u64, Ordering::Relaxed);
+            let traffic = context.traffic(self.origin);
+            add(&traffic.bytes_received, self.bytes);
+            add(&traffic.received, 1);
             context.tallies.received.fetch_add(1, Ordering::Release);
             counters::bump_at(context, self.tgt_cntr, OF, self.origin)?;
             notices::reply(context, engine, self.origin, self.cmpl_cntr, OF)
@@ -139,7 +149,7 @@ fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
         }
         let text = format!(
             "task {origin} sent a message for the header handler of index {handler}, but \
-             LAPI_Addr_set has set none here"
+             LAPI_Addr_set can set none there"
         );
         return Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text));
     }
@@ -206,7 +216,7 @@ fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
 
 /// Takes active messages.
 #[derive(Debug)]
-pub struct Messages;
+pub struct Messages(pub Arc<Gate>);
 
 impl Handler for Messages {
     fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
@@ -216,6 +226,36 @@ impl Handler for Messages {
             return vectors::arrive(context, engine, message, incoming);
         }
         deliver(context, engine, message, incoming)
+    }
+
+    fn gate(&self) -> Option<Arc<Gate>> {
+        Some(self.0.clone())
+    }
+
+    /// A message for an index that is not set waits until it is, as long as `TIMEOUT` says.
+    fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> Result<bool> {
+        let context = context::current()?;
+        let (head, _): (Head, _) = notices::head(header, origin)?;
+        let settable = head.object == 0 && (1..TABLE as u64).contains(&head.handler);
+        if !settable || context.table[head.handler as usize].load(Ordering::Acquire) != 0 {
+            return Ok(true);
+        }
+        let seconds = context.settings.timeout.load(Ordering::Relaxed);
+        let ending = context.ending.load(Ordering::Acquire);
+        if !ending && waited < Duration::from_secs(seconds.unsigned_abs().into()) {
+            return Ok(false);
+        }
+        let origin = if head.flags & AGAIN != 0 { head.origin as usize } else { origin };
+        let why = match ending {
+            true => "until LAPI_Term".into(),
+            false => format!("for {seconds} seconds (TIMEOUT)"),
+        };
+        let text = format!(
+            "task {origin} sent a message for the header handler of index {}, and it has waited \
+             {why}, but LAPI_Addr_set has set none here",
+            head.handler
+        );
+        Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text))
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A fence waits for data: puts and gets are complete, the data of active messages is
 //! in place. It does not wait for completion handlers; only a completion counter shows
-//! that one has run.
+//! that one has run. A target in polling mode takes the data of active messages in when it
+//! makes a call, and so do those who wait here.
 
 use super::context::{self, Context, call};
 use super::twin;
@@ -14,6 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// Waits for all that this rank has begun, to targets that are not purged.
 pub fn fence(context: &Context, engine: &Engine) -> Result<()> {
+    context::serve(context, engine)?;
     let left = || context.pending.left() + context.asked.load(Ordering::SeqCst);
     if left() > 0 {
         engine.wait_until(&|| format!("{} transfers at a fence", left()), || {
@@ -26,10 +28,12 @@ pub fn fence(context: &Context, engine: &Engine) -> Result<()> {
             engine.fence(target)?;
             engine.fence_messages(target)?;
         }
-        return Ok(());
+    } else {
+        engine.fence_all()?;
+        engine.fence_all_messages()?;
     }
-    engine.fence_all()?;
-    engine.fence_all_messages()
+    let targets: Vec<usize> = (0..engine.size()).filter(|&t| !context.is_purged(t)).collect();
+    engine.fence_gate(context.handlers.message, &targets)
 }
 
 twin! {

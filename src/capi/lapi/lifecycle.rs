@@ -6,17 +6,26 @@
 
 use super::context::{self, Context, Handlers, call, refuse};
 use super::types::{Handle, Info};
-use super::{deliver, messages as m, notices, pending, rmw, twin};
+use super::{deliver, messages as m, notices, pending, rmw, traffic, twin};
 use crate::am::Handler;
+use crate::am::gate::Gate;
 use crate::capi::sharing;
 use crate::error::Result;
 use crate::runtime::Engine;
 use parking_lot::Mutex;
 use std::os::raw::c_int;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// `LAST_LIB`: the newest version that a program may ask for.
 const LAST_LIB: c_int = 4;
+/// The last number that an instance may have; all mean the same one.
+const LAST_INSTANCE: u32 = 16;
+/// `LAPI_INTERRUPT_OFF`: begins in polling mode.
+const INTERRUPT_OFF: u32 = 0x2000_0000;
+/// The protocols that may be asked for; `LAPI_SHARE_PROTOCOL` and `LAPI_PSS_GPFS` are hints
+/// that mean nothing here.
+const PROTOCOLS: u32 = INTERRUPT_OFF | 0x8000_0000 | 0x4000_0000;
 /// Handles count up from here, so that a variable that was never set is none.
 const FIRST_HANDLE: Handle = 0x1a00_0001;
 
@@ -25,23 +34,22 @@ static NEXT: Mutex<Handle> = Mutex::new(FIRST_HANDLE);
 
 /// Whether the fields that are not used are zero.
 fn is_clean(info: &Info) -> bool {
-    info.protocol == 0
+    info.protocol as u32 & !PROTOCOLS == 0
         && (0..=LAST_LIB).contains(&info.lib_vers)
         && info.epoch_num == 0
-        && (0..=1).contains(&info.num_compl_hndlr_thr)
-        && info.instance_no <= 1
+        && info.instance_no <= LAST_INSTANCE
         && info.info6 == 0
         && info.lapi_thread_attr.is_null()
         && info.adapter_name.is_null()
         && info.add_info.is_null()
 }
 
-fn register(engine: &Engine) -> Result<Handlers> {
+fn register(engine: &Engine, gate: &Arc<Gate>) -> Result<Handlers> {
     let named = |name: &str, handler: Arc<dyn Handler>| (format!("lapi.{name}"), handler);
     let ids = engine.register_handlers(vec![
-        named("message", Arc::new(deliver::Messages)),
+        named("message", Arc::new(deliver::Messages(gate.clone()))),
         named("count", Arc::new(notices::Count)),
-        named("run", Arc::new(notices::Run)),
+        named("run", Arc::new(notices::Run(gate.clone()))),
         named("rmw", Arc::new(rmw::Serve)),
         named("answer", Arc::new(rmw::Take)),
     ])?;
@@ -71,10 +79,12 @@ twin! {
             context::remove(); // MPI_Finalize has closed its engine
             // SAFETY: no communicator is given.
             let engine = unsafe { sharing::attach(None) }?;
-            let handlers = register(engine)?;
+            let gate = Gate::new(info.protocol as u32 & INTERRUPT_OFF != 0);
+            let handlers = register(engine, &gate)?;
             let handle = *next;
             *next += 1;
-            context::install(Context::new(handle, info.err_hndlr, handlers, engine.size()));
+            let ways = traffic::ways(engine);
+            context::install(Context::new(handle, info.err_hndlr, handlers, gate, ways));
             pending::hook_up(engine)?;
             // No message comes before its target has a context.
             engine.barrier_of(engine.world())?;
@@ -93,11 +103,14 @@ twin! {
             context::may_wait()?;
             let _alone = NEXT.lock();
             let (context, engine) = context::enter(hndl)?;
+            // The lock of LAPI_Util ends with the context.
+            engine.drop_handlers_lock()?;
             engine.wait_until(&|| "transfers at the end of LAPI".into(), || {
                 context.pending.advance(context, engine)?;
                 Ok(context.pending.left() == 0)
             })?;
-            engine.quiesce()?;
+            context.ending.store(true, Ordering::Release);
+            engine.quiesce_gates()?;
             let ids = context.handlers.all();
             engine.unregister_handlers(&ids)?;
             pending::unhook(engine)?;

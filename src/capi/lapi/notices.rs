@@ -3,13 +3,15 @@
 
 use super::context::{self, Context};
 use super::counters;
+use super::traffic::add;
 use super::types::ErrorOf;
+use crate::am::gate::Gate;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use std::mem::size_of;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 /// Counts a counter of the rank that gets it.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -74,7 +76,7 @@ pub fn reply(
     if origin == engine.rank() {
         return counters::bump_at(context, counter, of, origin);
     }
-    context.tallies.replies_sent.fetch_add(1, Ordering::Relaxed);
+    add(&context.traffic(origin).replies_sent, 1);
     let notice = Notice { counter, reply: 0, of: of as i32, is_reply: 1 };
     send(context, engine, origin, &notice)
 }
@@ -94,7 +96,7 @@ impl Handler for Count {
         let (notice, _): (Notice, _) = head(message.header, message.origin)?;
         let of = kind(notice.of);
         if notice.is_reply == 1 {
-            context.tallies.replies_received.fetch_add(1, Ordering::Relaxed);
+            add(&context.traffic(message.origin).replies_received, 1);
         }
         counters::bump_at(context, notice.counter, of, message.origin)?;
         reply(context, engine, message.origin, notice.reply, of)?;
@@ -124,7 +126,7 @@ pub fn run_later(context: &Context, engine: &Engine, job: Completion) -> Result<
 
 /// Takes jobs of [`run_later`].
 #[derive(Debug)]
-pub struct Run;
+pub struct Run(pub Arc<Gate>);
 
 impl Handler for Run {
     fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
@@ -135,5 +137,9 @@ impl Handler for Run {
         // SAFETY: this rank made it in `run_later` and sent it once.
         let job = unsafe { Box::from_raw(job as *mut Completion) };
         Ok(Accept { to: Destination::Taken, then: Then::Later(*job) })
+    }
+
+    fn gate(&self) -> Option<Arc<Gate>> {
+        Some(self.0.clone())
     }
 }

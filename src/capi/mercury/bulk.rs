@@ -171,6 +171,9 @@ pub unsafe extern "C" fn HG_Bulk_handle_create(
 }
 
 pub(super) fn release(handle: Token) -> Result<()> {
+    if handle.is_null() {
+        return Ok(());
+    }
     let held = BULKS.get(handle)?;
     if held.references.fetch_sub(1, Ordering::AcqRel) > 1 {
         return Ok(());
@@ -178,34 +181,34 @@ pub(super) fn release(handle: Token) -> Result<()> {
     BULKS.remove(handle).map(drop)
 }
 
-/// Frees a bulk handle; a transfer under way keeps it until its end.
+/// Frees a bulk handle, null too; a transfer under way keeps it until its end.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Bulk_handle_free(handle: Token) -> c_int {
     code("HG_Bulk_handle_free", || release(handle))
 }
 
 /// # Safety
-/// The arrays must have `max_count` elements.
+/// The arrays must have `max_count` elements, or be null.
 pub(super) unsafe fn access(
     call: &'static str,
     handle: Token,
     (offset, size): (usize, usize),
-    flags: u64,
     max_count: c_uint,
     (buf_ptrs, buf_sizes): (*mut *mut c_void, *mut usize),
     actual_count: *mut c_uint,
 ) -> c_int {
     code(call, || {
-        let runs = BULKS.get(handle)?.bulk.access(offset, size, Access::from_flags(flags)?)?;
+        let runs = BULKS.get(handle)?.bulk.access(offset, size)?;
         let given = runs.len().min(max_count as usize);
-        if given > 0 && (buf_ptrs.is_null() || buf_sizes.is_null()) {
-            refuse!(INVALID_ARG, "there is no place for {given} segments: an array is null");
-        }
         for (n, run) in runs.iter().take(given).enumerate() {
-            // SAFETY: the arrays have `max_count` elements.
+            // SAFETY: the arrays have `max_count` elements, where they are not null.
             unsafe {
-                *buf_ptrs.add(n) = run.address as *mut c_void;
-                *buf_sizes.add(n) = run.len;
+                if !buf_ptrs.is_null() {
+                    *buf_ptrs.add(n) = run.address as *mut c_void;
+                }
+                if !buf_sizes.is_null() {
+                    *buf_sizes.add(n) = run.len;
+                }
             }
         }
         // SAFETY: passed on from the caller.
@@ -217,16 +220,17 @@ pub(super) unsafe fn access(
 }
 
 /// The segments of a handle of this process, without a copy: at most `max_count` of
-/// those that the range consists of.
+/// those that the range consists of. What is not wanted is null; the flags are not looked
+/// at, because the memory is the process's own.
 ///
 /// # Safety
-/// The arrays must have `max_count` elements, `actual_count` be null or valid.
+/// The arrays must be null or have `max_count` elements, `actual_count` be null or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HG_Bulk_handle_access(
     handle: Token,
     offset: usize,
     size: usize,
-    flags: c_ulong,
+    _flags: c_ulong,
     max_count: c_uint,
     buf_ptrs: *mut *mut c_void,
     buf_sizes: *mut usize,
@@ -239,7 +243,6 @@ pub unsafe extern "C" fn HG_Bulk_handle_access(
             "HG_Bulk_handle_access",
             handle,
             range,
-            flags,
             max_count,
             (buf_ptrs, buf_sizes),
             actual_count,

@@ -4,7 +4,7 @@ use super::face::{code, maybe, place, timeout, value};
 use super::hg::global;
 use super::na::ADDRESSES;
 use super::params;
-use super::table::{Table, Token};
+use super::table::{Number, Table, Token};
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::Context;
@@ -36,6 +36,8 @@ pub(super) enum End {
 pub(super) struct Held {
     pub end: End,
     pub references: AtomicI32,
+    /// Callbacks that are to get the handle: it stays until they have run.
+    flights: AtomicI32,
     /// The address that the handle has given away, freed with it.
     address: Mutex<usize>,
     output: OnceLock<Buffer>,
@@ -49,6 +51,7 @@ pub(super) fn hold_end(end: End) -> Token {
     HANDLES.insert(Arc::new(Held {
         end,
         references: AtomicI32::new(1),
+        flights: AtomicI32::new(0),
         address: Mutex::new(0),
         output: OnceLock::new(),
         info: Mutex::new(None),
@@ -99,16 +102,21 @@ impl Held {
         })
     }
 
-    /// One reference less; whether that was the last.
-    fn let_go(&self) -> bool {
-        self.references.fetch_sub(1, Ordering::AcqRel) <= 1
+    /// One reference less; whether nothing else keeps the handle. Under the table's lock.
+    fn let_go(&self) -> Result<bool> {
+        if self.references.load(Ordering::Acquire) <= 0 {
+            refuse!(INVALID_ARG, "the handle was freed; only its callback is still to run");
+        }
+        let last = self.references.fetch_sub(1, Ordering::AcqRel) <= 1;
+        Ok(last && self.flights.load(Ordering::Acquire) == 0)
     }
 
-    /// The address of the other side, the same handle each time.
+    /// The address of the other side, the same handle each time; null where that is not
+    /// told yet.
     pub fn address(&self) -> Token {
         let mut address = self.address.lock();
         if *address == 0 {
-            *address = ADDRESSES.insert(self.peer()) as usize;
+            *address = self.peer().map_or(0, |peer| ADDRESSES.insert(peer) as usize);
         }
         *address as Token
     }
@@ -122,9 +130,9 @@ impl Held {
         Ok(self.output.get_or_init(|| fresh).address())
     }
 
-    fn peer(&self) -> Address {
+    fn peer(&self) -> Option<Address> {
         match &self.end {
-            End::Target(target) => target.source(),
+            End::Target(target) => Some(target.source()),
             End::Origin(origin) => origin.address(),
         }
     }
@@ -249,21 +257,43 @@ pub unsafe extern "C" fn HG_Handler_start_output(handle: Token, out_struct: *mut
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Handler_free(handle: Token) -> c_int {
     code("HG_Handler_free", || {
-        let gone = HANDLES.remove_if(handle, |held| held.target().map(|_| held.let_go()))?;
+        let gone = HANDLES.remove_if(handle, |held| held.target().and_then(|_| held.let_go()))?;
         gone.inspect(|held| held.free_address());
         Ok(())
     })
 }
 
-/// One reference less; at none the handle goes.
+/// One reference less; at none the handle goes, as soon as no callback is to get it.
 pub(super) fn destroy(handle: Token) -> Result<()> {
-    if let Some(held) = HANDLES.remove_if(handle, |held| Ok(held.let_go()))? {
-        held.free_address();
-        if let End::Origin(origin) = &held.end {
-            origin.cancel();
+    if handle.is_null() {
+        return Ok(());
+    }
+    HANDLES.remove_if(handle, |held| held.let_go())?.inspect(|held| held.free_address());
+    Ok(())
+}
+
+/// Keeps a handle for a callback that is to get it.
+pub(super) struct Flight(Number);
+
+impl Flight {
+    /// Of a handle whose call begins.
+    pub fn of(handle: Token, held: &Held) -> Flight {
+        held.flights.fetch_add(1, Ordering::AcqRel);
+        Flight(Number::of(handle))
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let landed = |held: &Arc<Held>| {
+            let last = held.flights.fetch_sub(1, Ordering::AcqRel) <= 1;
+            Ok(last && held.references.load(Ordering::Acquire) <= 0)
+        };
+        // The handle may have gone with its context.
+        if let Ok(Some(held)) = HANDLES.remove_if(self.0.token(), landed) {
+            held.free_address();
         }
     }
-    Ok(())
 }
 
 /// The encoded input, where it lies; it goes with the handle.

@@ -104,11 +104,12 @@ pub extern "C" fn HG_Init(na_class: Token) -> c_int {
 }
 
 /// Ends. Requests that were not freed are cancelled; so is the bulk part, if `HG_Init`
-/// has begun it.
+/// has begun it. `HG_BUSY` in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Finalize() -> c_int {
     code("HG_Finalize", || {
         let global = global()?;
+        global.context.shared.check_idle()?;
         INITIALIZED.store(false, Ordering::Release);
         GLOBAL.change(|global| *global = None);
         for request in REQUESTS.drain() {
@@ -117,11 +118,11 @@ pub extern "C" fn HG_Finalize() -> c_int {
         SPARES.clear();
         handler::drop_those_of(&global.context);
         let closed = global.class.finalize();
-        global.context.clone().destroy();
+        let destroyed = global.context.destroy();
         if global.bulk_is_ours && bulk::is_initialized() {
             bulk::finalize()?;
         }
-        closed
+        closed.and(destroyed)
     })
 }
 

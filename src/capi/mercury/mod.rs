@@ -16,6 +16,7 @@
 //! | [`today`] | today's calls, where their names do not clash: classes, functions, addresses |
 //! | [`today_call`] | today's handles |
 //! | [`today_bulk`] | today's bulk data |
+//! | [`v2`] | the interface of Mercury 2.4, by its own names: `mercury2/*.h` |
 //!
 //! **Errors.** A call that returns a code has changed nothing then that it does not
 //! speak of, and keeps the reason for `portolan_last_error`.
@@ -37,3 +38,4 @@ pub mod today;
 pub mod today_bulk;
 pub mod today_call;
 pub mod types;
+pub mod v2;

@@ -139,6 +139,12 @@ impl<T> Table<T> {
         slab.into_iter().map(|(_, (_, thing))| thing).collect()
     }
 
+    /// Shows all things with their handles; `show` must not use the table.
+    pub fn each(&self, mut show: impl FnMut(Token, &T)) {
+        let slots = self.slots.lock();
+        slots.slab.iter().for_each(|(key, (upper, thing))| show(token(*upper, key), thing));
+    }
+
     /// The handle of the first thing of which `is` says so.
     pub fn find(&self, is: impl Fn(&T) -> bool) -> Option<Token> {
         let slots = self.slots.lock();

@@ -215,14 +215,15 @@ pub extern "C" fn HG_Context_create(hg_class: Token) -> Token {
     )
 }
 
-/// Destroys a context: its handles are freed, its calls cancelled.
+/// Destroys a context: its calls and transfers are cancelled, and their callbacks run in
+/// here; then its handles are freed. `HG_BUSY` in a callback of the context.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Context_destroy(context: Token) -> c_int {
     code("HG_Context_destroy", || {
-        let (_, found) = HG_CONTEXTS.remove(context)?;
+        let (_, found) = HG_CONTEXTS.get(context)?;
+        found.destroy()?;
         handler::drop_those_of(&found);
-        found.destroy();
-        Ok(())
+        HG_CONTEXTS.remove(context).map(drop)
     })
 }
 
@@ -415,11 +416,14 @@ pub unsafe extern "C" fn HG_Addr_lookup1(
     })
 }
 
-/// Frees an address.
+/// Frees an address; null is nothing to free.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Addr_free(hg_class: Token, addr: Token) -> c_int {
     code("HG_Addr_free", || {
         HG_CLASSES.get(hg_class)?;
+        if addr.is_null() {
+            return Ok(());
+        }
         ADDRESSES.remove(addr).map(drop)
     })
 }

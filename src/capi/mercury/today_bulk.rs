@@ -37,7 +37,7 @@ pub unsafe extern "C" fn HG_Bulk_create(
     })
 }
 
-/// One holder less; the last one frees the handle.
+/// One holder less; the last one frees the handle. Null is nothing to free.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Bulk_free(handle: Token) -> c_int {
     code("HG_Bulk_free", || bulk::release(handle))
@@ -61,20 +61,19 @@ pub unsafe extern "C" fn HG_Bulk_access(
     handle: Token,
     offset: u64,
     size: u64,
-    flags: u8,
+    _flags: u8,
     max_count: u32,
     buf_ptrs: *mut *mut c_void,
     buf_sizes: *mut u64,
     actual_count: *mut u32,
 ) -> c_int {
-    let (range, flags) = ((offset as usize, size as usize), u64::from(flags));
+    let range = (offset as usize, size as usize);
     // SAFETY: passed on from the caller; sizes are of 8 bytes on either side.
     unsafe {
         bulk::access(
             "HG_Bulk_access",
             handle,
             range,
-            flags,
             max_count,
             (buf_ptrs, buf_sizes.cast()),
             actual_count,

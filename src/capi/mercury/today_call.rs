@@ -5,7 +5,7 @@
 //! follows from that. What is attached to a handle goes with its last holder.
 
 use super::face::{code, place, value};
-use super::handler::{self, End, HANDLES, hold_end};
+use super::handler::{self, End, Flight, HANDLES, Held, hold_end};
 use super::hg::unknown;
 use super::na::ADDRESSES;
 use super::params;
@@ -22,15 +22,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 fn origin(handle: Token) -> Result<Arc<Origin>> {
-    match &HANDLES.get(handle)?.end {
-        End::Origin(origin) => Ok(origin.clone()),
+    origin_of(&*HANDLES.get(handle)?).cloned()
+}
+
+fn origin_of(held: &Held) -> Result<&Arc<Origin>> {
+    match &held.end {
+        End::Origin(origin) => Ok(origin),
         End::Target(_) => {
             refuse!(INVALID_ARG, "the handle is for a call that this process serves, not its own")
         }
     }
 }
 
-/// A handle for calls of a function at an address.
+/// A handle for calls of a function at an address. A null address and number 0 are told
+/// later, by [`HG_Reset`].
 ///
 /// # Safety
 /// `handle` must be null or valid for writes.
@@ -43,18 +48,23 @@ pub unsafe extern "C" fn HG_Create(
 ) -> c_int {
     code("HG_Create", || {
         let (_, found) = HG_CONTEXTS.get(context)?;
-        let address = ADDRESSES.get(addr)?;
+        let address = if addr.is_null() { None } else { Some(ADDRESSES.get(addr)?) };
         // SAFETY: passed on from the caller.
         let to = unsafe { place(handle, "handle") }?;
-        let function = found.shared.class.functions.get(id).ok_or_else(|| unknown(id))?;
-        let origin = Origin::new(&found.shared, address, function);
+        let functions = &found.shared.class.functions;
+        let function = match id {
+            0 => None,
+            id => Some(functions.get(id).ok_or_else(|| unknown(id))?),
+        };
+        let origin = Origin::blank(&found.shared, address, function);
         *to = hold_end(End::Origin(origin));
         Ok(())
     })
 }
 
-/// One holder less; the last one frees the handle. A call that it has under way is
-/// cancelled, one that it was to answer fails at its origin.
+/// One holder less; the last one frees the handle. A call that it has under way goes on, and
+/// its callback gets the handle, which is freed then. One that it was to answer fails at its
+/// origin. Null is nothing to free.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Destroy(handle: Token) -> c_int {
     code("HG_Destroy", || handler::destroy(handle))
@@ -66,7 +76,7 @@ pub extern "C" fn HG_Reset(handle: Token, addr: Token, id: u32) -> c_int {
     code("HG_Reset", || {
         let held = HANDLES.get(handle)?;
         let origin = origin(handle)?;
-        let address = if addr.is_null() { origin.address() } else { ADDRESSES.get(addr)? };
+        let address = if addr.is_null() { origin.address() } else { Some(ADDRESSES.get(addr)?) };
         let function = match id {
             0 => origin.function(),
             id => origin.context().class.functions.get(id).ok_or_else(|| unknown(id))?,
@@ -207,10 +217,15 @@ pub unsafe extern "C" fn HG_Forward_handle(
     in_struct: *mut c_void,
 ) -> c_int {
     code("HG_Forward_handle", || {
-        let origin = origin(handle)?;
+        let held = HANDLES.get(handle)?;
+        let origin = origin_of(&held)?;
         let procs = params::procs(&origin.function());
         let caller = Caller { callback, arg, kind: CB_FORWARD, info: HgInfoOf { handle } };
-        let then = Box::new(move |origin: &Arc<Origin>| caller.tell(origin.status()));
+        let flight = Flight::of(handle, &held);
+        let then = Box::new(move |origin: &Arc<Origin>| {
+            caller.tell(origin.status());
+            drop(flight);
+        });
         // SAFETY: passed on from the caller.
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, Some(then))
     })
@@ -232,8 +247,14 @@ pub unsafe extern "C" fn HG_Respond(
         let target = held.target()?;
         let procs = params::procs(target.function());
         let caller = Caller { callback, arg, kind: CB_RESPOND, info: HgInfoOf { handle } };
-        let then: Option<Box<dyn FnOnce() + Send>> =
-            callback.map(|_| Box::new(move || caller.tell(Status::SUCCESS)) as _);
+        let flight = Flight::of(handle, &held);
+        let then: Option<Box<dyn FnOnce() + Send>> = callback.map(|_| {
+            let then = move || {
+                caller.tell(Status::SUCCESS);
+                drop(flight);
+            };
+            Box::new(then) as _
+        });
         // SAFETY: passed on from the caller.
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, then)
     })

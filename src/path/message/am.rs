@@ -13,10 +13,11 @@
 use super::send::LONGEST;
 use super::wire::{AmHeader, Kind};
 use super::{Action, Core, Messenger, Waiting};
+use crate::am::gate::What;
 use crate::am::land::Landing;
 use crate::am::{Signal, wire};
 use crate::error::{Result, fail};
-use crate::mpi::p2p;
+use crate::mpi::{Request, p2p};
 use crate::runtime::Engine;
 use std::mem::size_of;
 use std::sync::Arc;
@@ -42,6 +43,22 @@ pub(crate) struct Arriving {
     done: usize,
     slot: u32,
     _unwanted: Vec<u8>,
+}
+
+impl Arriving {
+    /// Nothing has come of `len` bytes.
+    fn new(landing: Landing, len: usize, slot: u32) -> Box<Arriving> {
+        // What nobody wants must be received all the same.
+        let mut unwanted = Vec::new();
+        let to = if landing.len == 0 {
+            unwanted.resize(len, 0u8);
+            unwanted.as_mut_ptr()
+        } else {
+            landing.to
+        };
+        let to = super::Address(to);
+        Box::new(Arriving { landing, to, len, done: 0, slot, _unwanted: unwanted })
+    }
 }
 
 /// Whether a request needs the dispatcher's lock.
@@ -142,49 +159,56 @@ impl Messenger {
             am.arrive_whole(engine, source, &head, header, data)?;
             return Ok(true);
         }
+        if let Some(gate) = am.entry(source, &head)?.held_back_by(source, header) {
+            let (header, slot) = (header.to_vec(), request.slot);
+            am.hold(engine, gate, source, What::OverMpi { head, header, slot })?;
+            return Ok(true);
+        }
         let landing = am.arrive(engine, source, &head, header)?;
-        let len = head.len as usize;
-        // What nobody wants must be received all the same.
-        let mut unwanted = Vec::new();
-        let to = if landing.len == 0 {
-            unwanted.resize(len, 0u8);
-            unwanted.as_mut_ptr()
-        } else {
-            landing.to
-        };
-        let arriving = Arriving {
-            landing,
-            to: super::Address(to),
-            len,
-            done: 0,
-            slot: request.slot,
-            _unwanted: unwanted,
-        };
+        let arriving = Arriving::new(landing, head.len as usize, request.slot);
         let ticket = core.next_ticket;
         core.next_ticket += 1;
         let origin = &mut core.origins[source];
         origin.waiting.push_front(Waiting { ticket, ready: None });
-        self.am_receive(core, source, ticket, message.len() as u64, Box::new(arriving))?;
+        let cost = message.len() as u64;
+        let (request, action) = self.am_receive(source, Some(ticket), cost, arriving)?;
+        core.requests.push(request, action);
         Ok(false)
+    }
+
+    /// A long message that a gate has held meets its handler, and its data comes. The request
+    /// itself was counted when it came. The caller holds the dispatcher's lock.
+    pub(crate) fn am_released(
+        &self,
+        engine: &Engine,
+        source: usize,
+        (head, header): (&wire::Head, &[u8]),
+        slot: u32,
+        number: u64,
+    ) -> Result<()> {
+        let mut landing = engine.am()?.arrive(engine, source, head, header)?;
+        landing.set_number(number);
+        let arriving = Arriving::new(landing, head.len as usize, slot);
+        let (request, action) = self.am_receive(source, None, 0, arriving)?;
+        self.keep(request, action);
+        Ok(())
     }
 
     /// Receives the next piece of a long message.
     fn am_receive(
         &self,
-        core: &mut Core,
         source: usize,
-        ticket: u64,
+        ticket: Option<u64>,
         cost: u64,
         arriving: Box<Arriving>,
-    ) -> Result<()> {
+    ) -> Result<(Request, Action)> {
         let bytes = (arriving.len - arriving.done).min(LONGEST);
         let to = arriving.to.0.wrapping_add(arriving.done);
         // SAFETY: the handler promised the place until the message is complete, or
         // the buffer travels with the action.
         let request =
             unsafe { p2p::irecv(&self.data, to, bytes, Some(source), arriving.slot as i32) }?;
-        core.requests.push(request, Action::AmData { source, ticket, cost, arriving });
-        Ok(())
+        Ok((request, Action::AmData { source, ticket, cost, arriving }))
     }
 
     /// A piece of a long message has come.
@@ -193,13 +217,15 @@ impl Messenger {
         engine: &Engine,
         core: &mut Core,
         source: usize,
-        ticket: u64,
+        ticket: Option<u64>,
         cost: u64,
         mut arriving: Box<Arriving>,
     ) -> Result<()> {
         arriving.done += (arriving.len - arriving.done).min(LONGEST);
         if arriving.done < arriving.len {
-            return self.am_receive(core, source, ticket, cost, arriving);
+            let (request, action) = self.am_receive(source, ticket, cost, arriving)?;
+            core.requests.push(request, action);
+            return Ok(());
         }
         core.landed.push((source, ticket, cost, arriving));
         self.am_finish_landed(engine, core)
@@ -214,8 +240,12 @@ impl Messenger {
         let Some(_dispatch) = am.try_dispatch() else { return Ok(()) };
         for (source, ticket, cost, arriving) in std::mem::take(&mut core.landed) {
             am.finish(engine, arriving.landing)?;
+            // One that a gate has held was counted before, and holds nothing back.
+            if ticket.is_none() {
+                continue;
+            }
             let origin = &mut core.origins[source];
-            debug_assert_eq!(origin.waiting.front().map(|w| w.ticket), Some(ticket));
+            debug_assert_eq!(origin.waiting.front().map(|w| w.ticket), ticket);
             origin.waiting.pop_front();
             self.handled(engine, core, source, cost, false)?;
             core.stalled.push(source);

@@ -89,7 +89,7 @@ pub(crate) enum Action {
     /// Data of a long active message has left.
     AmLeft { leaving: Arc<Mutex<Option<am::Leaving>>> },
     /// Data of one has come into place.
-    AmData { source: usize, ticket: u64, cost: u64, arriving: Box<am::Arriving> },
+    AmData { source: usize, ticket: Option<u64>, cost: u64, arriving: Box<am::Arriving> },
     /// A window operation is done.
     Rma { tally: Arc<Tally>, _buffer: Option<Arc<Vec<u8>>> },
 }
@@ -123,7 +123,7 @@ struct Core {
     /// Origins whose first request is here, but waits for the dispatcher.
     stalled: Vec<usize>,
     /// Long active messages that wait for it: source, ticket, cost.
-    landed: Vec<(usize, u64, u64, Box<am::Arriving>)>,
+    landed: Vec<(usize, Option<u64>, u64, Box<am::Arriving>)>,
 }
 
 /// The message path of this rank.

@@ -26,7 +26,7 @@ impl Messenger {
         if message.first() == Some(&(Kind::AmNotice as u8)) {
             let (_, record) = wire::AmHeader::split(message)?;
             let (head, rest) = crate::am::wire::split(record)?;
-            return engine.am()?.control(engine, &head, rest);
+            return engine.am()?.control(engine, source, &head, rest);
         }
         let (header, shape, payload) = wire::decode(message)?;
         let kind = header.kind()?;

@@ -27,8 +27,8 @@ use parking_lot::Mutex;
 use slab::Slab;
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Calls that wait in a context's queue before others are taken from the network.
@@ -52,7 +52,8 @@ pub type OnAnswered = Box<dyn FnOnce() + Send>;
 struct Promised {
     peer: Peer,
     _kept: Kept,
-    then: Option<OnAnswered>,
+    /// The context in which it runs.
+    then: Option<(Arc<ContextShared>, OnAnswered)>,
 }
 
 enum Purpose {
@@ -113,6 +114,9 @@ pub struct ClassShared {
     pulling: AtomicUsize,
     inputs: AtomicUsize,
     closed: AtomicBool,
+    contexts: Mutex<Vec<Weak<ContextShared>>>,
+    /// Some contexts have numbers of their own.
+    numbered: AtomicBool,
     /// Calls to oneself run where they are made, not in trigger.
     pub(crate) inline: AtomicBool,
 }
@@ -136,6 +140,8 @@ impl ClassShared {
             pulling: AtomicUsize::new(0),
             inputs: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            contexts: Mutex::default(),
+            numbered: AtomicBool::new(false),
             inline: AtomicBool::new(false),
         });
         if !na.is_open() {
@@ -161,18 +167,71 @@ impl ClassShared {
                 origin.complete(Status::CANCELED, Body::Empty);
             }
         }
-        self.pulls.lock().drain(..).for_each(|_| self.na.shared.news.transfer_ends());
+        let pulls = std::mem::take(&mut *self.pulls.lock());
+        for pull in pulls {
+            self.na.shared.news.transfer_ends();
+            match &pull.purpose {
+                Purpose::Input { request, source, .. } if request.is_answered() => {
+                    self.answer_status(source.peer, request.token, Status::CANCELED);
+                }
+                Purpose::Input { .. } => {}
+                Purpose::Output { release, peer, .. } => self.release(*peer, *release),
+            }
+        }
+        while let Some(message) = self.na.shared.take_unexpected() {
+            if let Parsed::Request(request) = Request::parse(&message.body, message.word)
+                && request.is_answered()
+            {
+                self.answer_status(message.from.peer, request.token, Status::CANCELED);
+            }
+        }
         self.na.shared.clear_upper();
         Ok(())
     }
 
     /// # Errors
     /// `INVALID_ARG` after the class was finalised.
-    pub(super) fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             refuse!(INVALID_ARG, "the class is finalised");
         }
         Ok(())
+    }
+
+    /// Notes a context of the class.
+    pub(super) fn enlist(&self, context: &Arc<ContextShared>) {
+        let mut contexts = self.contexts.lock();
+        contexts.retain(|known| known.strong_count() > 0);
+        contexts.push(Arc::downgrade(context));
+        if context.id != 0 {
+            self.numbered.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether there is room for another call, wherever it is to run.
+    fn has_room(&self, here: &ContextShared) -> bool {
+        let room = |context: &ContextShared| context.len() < MOST_QUEUED;
+        if !self.numbered.load(Ordering::Acquire) {
+            return room(here);
+        }
+        let contexts = self.contexts.lock();
+        contexts.iter().filter_map(Weak::upgrade).all(|context| room(&context))
+    }
+
+    /// The context that is to run a call which asks for number `id`: `here`, where that is
+    /// its number, else the first of that number; for 0 also any.
+    pub(super) fn context_for(
+        &self,
+        here: &Arc<ContextShared>,
+        id: u8,
+    ) -> Option<Arc<ContextShared>> {
+        if here.id == id {
+            return Some(here.clone());
+        }
+        let contexts = self.contexts.lock();
+        let mut known = contexts.iter().filter_map(Weak::upgrade);
+        let found = known.find(|known| known.id == id && known.accepts());
+        found.or_else(|| (id == 0).then(|| here.clone()))
     }
 
     // ------------------------------------------------------------- at origins
@@ -196,6 +255,61 @@ impl ClassShared {
             None => self.calls.lock().take(token),
         };
         drop(gone); // without the lock
+    }
+
+    /// Cancels the calls of a context that is destroyed; callbacks that wait for others to
+    /// pull an output need not.
+    pub(super) fn cancel_those_of(&self, context: &Arc<ContextShared>) {
+        let mine = |origin: &Arc<Origin>| Arc::ptr_eq(origin.context(), context);
+        let mut origins: Vec<Arc<Origin>> = {
+            let calls = self.calls.lock();
+            let entries = calls.slab.iter().filter_map(|(_, (_, entry))| match entry {
+                Entry::Call(origin, _) if mine(origin) => Some(origin.clone()),
+                _ => None,
+            });
+            entries.collect()
+        };
+        origins.extend(self.pulls.lock().iter().filter_map(|pull| match &pull.purpose {
+            Purpose::Output { origin, .. } if mine(origin) => Some(origin.clone()),
+            _ => None,
+        }));
+        origins.iter().for_each(Origin::cancel);
+        let answered: Vec<OnAnswered> = {
+            let mut promised = self.promised.lock();
+            let of = promised.slab.iter_mut().filter_map(|(_, (_, promised))| {
+                let waits = promised.then.as_ref().is_some_and(|(c, _)| Arc::ptr_eq(c, context));
+                waits.then(|| promised.then.take()).flatten().map(|(_, then)| then)
+            });
+            of.collect()
+        };
+        answered.into_iter().for_each(|then| context.push(Work::Run(then)));
+    }
+
+    /// Ends the pulling of outputs that a context which is destroyed wanted; true where none
+    /// is under way any more.
+    pub(super) fn drop_outputs_of(&self, context: &Arc<ContextShared>) -> bool {
+        let mut under_way = false;
+        for _ in 0..self.pulling.load(Ordering::Acquire) {
+            let Some(mut pull) = self.pulls.lock().pop_front() else { break };
+            let mine = matches!(&pull.purpose,
+                Purpose::Output { origin, .. } if Arc::ptr_eq(origin.context(), context));
+            let ended = match &mut pull.transfer {
+                _ if !mine => None,
+                None => Some(Status::CANCELED),
+                Some(transfer) => {
+                    transfer.cancel();
+                    transfer.advance()
+                }
+            };
+            match ended {
+                None => {
+                    under_way |= mine;
+                    self.pulls.lock().push_back(pull);
+                }
+                Some(status) => self.end_pull(context, pull, status),
+            }
+        }
+        !under_way
     }
 
     fn answered(&self, from: Peer, token: u64, bytes: Bytes) {
@@ -255,7 +369,14 @@ impl ClassShared {
     // ------------------------------------------------------------- at targets
 
     /// Keeps an output until it is pulled; the token by which it is released.
-    pub(super) fn promise(&self, peer: Peer, kept: Kept, then: Option<OnAnswered>) -> u64 {
+    pub(super) fn promise(
+        &self,
+        peer: Peer,
+        kept: Kept,
+        context: &Arc<ContextShared>,
+        then: Option<OnAnswered>,
+    ) -> u64 {
+        let then = then.map(|then| (context.clone(), then));
         self.promised.lock().add(Promised { peer, _kept: kept, then })
     }
 
@@ -268,8 +389,8 @@ impl ClassShared {
         if promised.get(token).is_some_and(|p| p.peer == from) {
             let gone = promised.take(token);
             drop(promised);
-            if let Some(then) = gone.and_then(|gone| gone.then) {
-                then();
+            if let Some((context, then)) = gone.and_then(|gone| gone.then) {
+                context.push(Work::Run(then));
             }
         }
     }
@@ -295,7 +416,7 @@ impl ClassShared {
             Parsed::Request(request) => request,
             Parsed::Broken(request) => {
                 log::warn!("a request from {from:?} asks for a checksum that is not known here");
-                if !request.quiet {
+                if request.is_answered() {
                     self.answer_status(from.peer, request.token, Status::PROTOCOL_ERROR);
                 }
                 return;
@@ -305,18 +426,17 @@ impl ClassShared {
                 return;
             }
         };
-        let function = self.functions.get(request.id).filter(|f| f.check == request.check);
+        let function = self.functions.find(request.id, request.check);
         let Some(function) = function else {
             log::warn!("{from:?} asks for function {:#x}, which is not registered", request.id);
-            if !request.quiet {
+            if request.is_answered() {
                 self.answer_status(from.peer, request.token, Status::NO_MATCH);
             }
             return;
         };
         if !request.long {
             let body = Body::Bytes { bytes: body, start: REQUEST };
-            let target = Target::new(context, function, from, &request, body);
-            return context.push(Work::Call(target));
+            return self.run_in(context, function, from, &request, body);
         }
         match Mem::from_bytes(&body[REQUEST..], PARAMETERS) {
             Ok(remote) => {
@@ -327,7 +447,7 @@ impl ClassShared {
             }
             Err(failure) => {
                 log::warn!("an input from {from:?} cannot be pulled: {failure}");
-                if !request.quiet {
+                if request.is_answered() {
                     self.answer_status(from.peer, request.token, failure.status);
                 }
             }
@@ -346,7 +466,10 @@ impl ClassShared {
     /// Turns what has come into work for a context; true if anything happened.
     pub(super) fn step(&self, context: &Arc<ContextShared>) -> bool {
         let mut busy = false;
-        while context.len() < MOST_QUEUED && self.inputs.load(Ordering::Acquire) < MOST_PULLS {
+        while context.accepts()
+            && self.has_room(context)
+            && self.inputs.load(Ordering::Acquire) < MOST_PULLS
+        {
             let Some(message) = self.na.shared.take_unexpected() else { break };
             self.request(context, message);
             busy = true;
@@ -372,14 +495,18 @@ impl ClassShared {
             match ended {
                 None => self.pulls.lock().push_back(pull),
                 Some(status) => {
-                    self.pulling.fetch_sub(1, Ordering::Release);
-                    self.na.shared.news.transfer_ends();
-                    self.pulled(context, pull, status);
+                    self.end_pull(context, pull, status);
                     busy = true;
                 }
             }
         }
         busy
+    }
+
+    fn end_pull(&self, context: &Arc<ContextShared>, pull: Pull, status: Status) {
+        self.pulling.fetch_sub(1, Ordering::Release);
+        self.na.shared.news.transfer_ends();
+        self.pulled(context, pull, status);
     }
 
     fn begin<'a>(&self, pull: &'a mut Pull) -> Result<&'a mut Transfer> {
@@ -404,6 +531,26 @@ impl ClassShared {
         Ok(pull.transfer.insert(transfer))
     }
 
+    /// Puts a call into the queue of the context that it asks for.
+    fn run_in(
+        &self,
+        here: &Arc<ContextShared>,
+        function: Arc<Function>,
+        from: Address,
+        request: &Request,
+        body: Body,
+    ) {
+        let Some(context) = self.context_for(here, request.context) else {
+            log::warn!("{from:?} asks for context {}, which is not there", request.context);
+            if !request.quiet {
+                self.answer_status(from.peer, request.token, Status::NO_MATCH);
+            }
+            return;
+        };
+        let target = Target::new(&context, function, from, request, body);
+        context.push(Work::Call(target));
+    }
+
     fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
         let Pull { local, purpose, transfer, .. } = pull;
         drop(transfer);
@@ -411,9 +558,11 @@ impl ClassShared {
         match purpose {
             Purpose::Input { request, function, source } => {
                 self.inputs.fetch_sub(1, Ordering::AcqRel);
+                if request.quiet {
+                    self.answer_status(source.peer, request.token, ended);
+                }
                 if ended == Status::SUCCESS {
-                    let target = Target::new(context, function, source, &request, body);
-                    context.push(Work::Call(target));
+                    self.run_in(context, function, source, &request, body);
                 } else if !request.quiet {
                     self.answer_status(source.peer, request.token, ended);
                 }

@@ -1,24 +1,33 @@
 //! A context: the calls to run and the callbacks of one's own calls.
 //!
-//! What comes is turned into work by progress; trigger does the work. A handler may
-//! make progress and trigger again: it is then entered by other calls, so deep that
-//! the stack still has room.
+//! What comes is turned into work by progress; trigger does the work.
+//!
+//! **Handlers within handlers.** A handler may make progress and trigger again: other calls
+//! then run within it, on the same stack. Up to [`SHALLOW`] deep they run as they come. From
+//! there on a wait runs a call only when what it waits for has not come for [`PATIENT`], so
+//! that many calls whose handlers wait do not pile up, but a chain of calls that need each
+//! other goes on. When less than a quarter of the thread's stack is left, calls are not run
+//! but answered with `NOMEM`, so that a chain that is too deep for the stack ends at once.
+//! So no call is left in the queue for a wait that depends on it.
 
 use super::class::ClassShared;
 use super::origin::{Origin, Then};
 use super::target::Target;
 use crate::memory::biased::Biased;
+use crate::memory::stack;
 use crate::memory::thread::of_thread;
-use crate::rpc::failure::{Result, Status};
+use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na;
 use crate::rpc::na::waiting::{Deadline, until};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How deep handlers may be entered while others wait.
-const DEEPEST: u32 = 64;
+/// Handlers within each other before a wait prefers that some of them end.
+const SHALLOW: u32 = 64;
+/// How long it prefers that.
+const PATIENT: Duration = Duration::from_millis(1);
 
 /// Something for trigger.
 pub enum Work {
@@ -30,14 +39,59 @@ pub enum Work {
     Run(Box<dyn FnOnce() + Send>),
 }
 
+#[derive(Default)]
+struct Queue {
+    all: VecDeque<Work>,
+    calls: usize,
+}
+
+impl Queue {
+    fn push(&mut self, work: Work) {
+        self.calls += usize::from(matches!(work, Work::Call(_)));
+        self.all.push_back(work);
+    }
+
+    /// The oldest; or the oldest end, where there is one and those come first.
+    fn pop(&mut self, ends_first: bool) -> Option<Work> {
+        let is_end = |work: &Work| !matches!(work, Work::Call(_));
+        let end = if ends_first { self.all.iter().position(is_end) } else { None };
+        let work = self.all.remove(end.unwrap_or(0))?;
+        self.calls -= usize::from(!is_end(&work));
+        Some(work)
+    }
+}
+
+/// Where a context is in its life.
+mod stage {
+    pub const OPEN: u8 = 0;
+    /// It is being destroyed: nothing begins any more, what has begun ends.
+    pub const ENDING: u8 = 1;
+    /// What ends now has nobody to tell.
+    pub const GONE: u8 = 2;
+}
+
+/// How long destroying waits for bytes that are under way.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often destroying runs what callbacks have left for later.
+const ROUNDS: usize = 3;
+
 /// A context, as calls hold it.
 pub struct ContextShared {
     /// Its class.
     pub class: Arc<ClassShared>,
     /// That of the network, for bulk transfers.
     pub na: na::Context,
-    work: Biased<VecDeque<Work>>,
+    /// Its number, by which a call may ask for it.
+    pub id: u8,
+    /// Whether it takes calls of others.
+    accepts: AtomicBool,
+    work: Biased<Queue>,
     len: AtomicUsize,
+    /// Work that is no call of others.
+    ends: AtomicUsize,
+    stage: AtomicU8,
+    /// Calls and callbacks that run now.
+    running: AtomicUsize,
 }
 
 impl std::fmt::Debug for ContextShared {
@@ -50,13 +104,38 @@ of_thread! {
     static DEPTH: u32 = 0;
 }
 
-/// Whether this thread runs so many handlers within each other that no more may begin.
-pub fn too_deep() -> bool {
-    DEPTH.get() >= DEEPEST
+/// Whether this thread runs so many handlers within each other that it is better to wait
+/// before more begin.
+fn is_crowded() -> bool {
+    DEPTH.get() >= SHALLOW || is_full()
 }
 
-/// Runs a call.
-pub fn run(target: Arc<Target>) {
+/// Whether no handler may begin on this thread, which runs some: the stack is nearly used.
+fn is_full() -> bool {
+    DEPTH.get() > 0 && stack::is_short().unwrap_or(DEPTH.get() >= SHALLOW)
+}
+
+/// Runs a call, if there is room on the stack.
+pub fn enter(target: Arc<Target>) {
+    if !is_full() {
+        return run(target);
+    }
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        log::error!(
+            "{} handlers wait within each other, and three quarters of the thread's stack are \
+             used: no more are run within them, calls are answered with NOMEM (a larger stack, \
+             as by ulimit -s, gives room for more)",
+            DEPTH.get()
+        );
+    }
+    if target.is_quiet() {
+        log::error!("a one-way call of '{}' is dropped: no stack is left", target.function().name);
+    }
+    target.answer_failure(Status::NOMEM);
+}
+
+fn run(target: Arc<Target>) {
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -75,9 +154,40 @@ pub fn run(target: Arc<Target>) {
 }
 
 impl ContextShared {
-    pub(super) fn new(class: Arc<ClassShared>) -> Result<Arc<ContextShared>> {
+    pub(super) fn new(class: Arc<ClassShared>, id: u8) -> Result<Arc<ContextShared>> {
         let na = class.na.context()?;
-        Ok(Arc::new(ContextShared { class, na, work: Biased::default(), len: AtomicUsize::new(0) }))
+        let context = Arc::new(ContextShared {
+            class,
+            na,
+            id,
+            accepts: AtomicBool::new(true),
+            work: Biased::default(),
+            len: AtomicUsize::new(0),
+            ends: AtomicUsize::new(0),
+            stage: AtomicU8::new(stage::OPEN),
+            running: AtomicUsize::new(0),
+        });
+        context.class.enlist(&context);
+        Ok(context)
+    }
+
+    /// # Errors
+    /// `INVALID_ARG` after the context was destroyed.
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.stage.load(Ordering::Acquire) != stage::OPEN {
+            refuse!(INVALID_ARG, "the context is destroyed");
+        }
+        Ok(())
+    }
+
+    /// Says whether it takes calls of others from the network.
+    pub(crate) fn set_accepts(&self, accepts: bool) {
+        self.accepts.store(accepts, Ordering::Release);
+    }
+
+    /// Whether it takes calls of others.
+    pub(crate) fn accepts(&self) -> bool {
+        self.accepts.load(Ordering::Acquire)
     }
 
     /// How much work waits.
@@ -91,10 +201,23 @@ impl ContextShared {
         self.len() == 0
     }
 
+    fn count(&self, queue: &Queue) {
+        self.ends.store(queue.all.len() - queue.calls, Ordering::Release);
+        self.len.store(queue.all.len(), Ordering::Release);
+    }
+
+    fn has_ends(&self) -> bool {
+        self.ends.load(Ordering::Acquire) > 0
+    }
+
     pub(crate) fn push(&self, work: Work) {
         let mut waiting = self.work.lock();
-        waiting.push_back(work);
-        self.len.store(waiting.len(), Ordering::Release);
+        if self.stage.load(Ordering::Acquire) == stage::GONE {
+            drop(waiting);
+            return drop(work); // without the lock
+        }
+        waiting.push(work);
+        self.count(&waiting);
         drop(waiting);
         self.class.na.shared.tell();
     }
@@ -122,45 +245,116 @@ impl ContextShared {
         mut done: impl FnMut() -> bool,
     ) -> Result<bool> {
         self.class.check_open()?;
+        if is_crowded() && !deadline.is_now() && !self.has_ends() {
+            let mut ended = || done() || self.has_ends();
+            let came = until(&self.class.na.shared, &mut deadline.within(PATIENT), || {
+                Ok(ended() || {
+                    self.step()?;
+                    ended()
+                })
+            })?;
+            if came {
+                return Ok(true);
+            }
+        }
         until(&self.class.na.shared, deadline, || {
-            if done() || !self.is_empty() && !too_deep() {
+            if done() || !self.is_empty() {
                 return Ok(true);
             }
             self.step()?;
-            Ok(done() || !self.is_empty() && !too_deep())
+            Ok(done() || !self.is_empty())
         })
     }
 
     /// Does at most `most` pieces of work; how many.
     pub(crate) fn trigger(&self, most: usize) -> usize {
         let mut done = 0;
-        while done < most && !self.is_empty() && !too_deep() {
+        while done < most && !self.is_empty() {
             let mut waiting = self.work.lock();
-            let Some(work) = waiting.pop_front() else { break };
-            self.len.store(waiting.len(), Ordering::Release);
+            let Some(work) = waiting.pop(is_crowded()) else { break };
+            self.count(&waiting);
             drop(waiting);
             if let Err(failure) = self.class.na.shared.attend() {
                 log::error!("{failure}");
             }
-            match work {
-                Work::Call(target) => run(target),
-                Work::Ended(origin, then) => {
-                    origin.told();
-                    then(&origin);
-                }
-                Work::Run(body) => body(),
-            }
+            self.perform(work);
             done += 1;
         }
         done
     }
 
-    /// Gives up what waits: calls are answered with a failure by being dropped.
-    pub(super) fn clear(&self) {
+    fn perform(&self, work: Work) {
+        struct Leave<'a>(&'a AtomicUsize);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Release);
+            }
+        }
+        self.running.fetch_add(1, Ordering::Acquire);
+        let _leave = Leave(&self.running);
+        match work {
+            Work::Call(target) => enter(target),
+            Work::Ended(origin, then) => {
+                origin.told();
+                then(&origin);
+            }
+            Work::Run(body) => body(),
+        }
+    }
+
+    /// # Errors
+    /// `BUSY` in a call or callback of the context.
+    pub(crate) fn check_idle(&self) -> Result<()> {
+        if self.running.load(Ordering::Acquire) > 0 {
+            refuse!(BUSY, "a call or callback of the context runs; end it when that has ended");
+        }
+        Ok(())
+    }
+
+    /// Destroys the context: its calls and transfers are cancelled and their callbacks run
+    /// here; calls of others that wait are answered with a failure.
+    ///
+    /// # Errors
+    /// `BUSY` in a call or callback of the context, and nothing has changed; `INVALID_ARG`
+    /// the second time.
+    pub(super) fn destroy(self: &Arc<ContextShared>) -> Result<()> {
+        self.check_idle()?;
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        if self.stage.compare_exchange(stage::OPEN, stage::ENDING, order.0, order.1).is_err() {
+            refuse!(INVALID_ARG, "the context is destroyed already");
+        }
+        self.class.cancel_those_of(self);
+        self.na.shared.cancel_all();
+        let ended = until(&self.class.na.shared, &mut Deadline::after(PATIENCE), || {
+            self.na.shared.step();
+            Ok(self.class.drop_outputs_of(self) && !self.na.is_moving())
+        });
+        match ended {
+            Ok(true) => {}
+            Ok(false) => log::warn!("a context is destroyed while bytes are under way"),
+            Err(failure) => log::warn!("a context is destroyed in a hurry: {failure}"),
+        }
+        if let Err(failure) = self.na.trigger(Duration::ZERO, usize::MAX) {
+            log::warn!("callbacks of a context that is destroyed do not run: {failure}");
+        }
+        for _ in 0..ROUNDS {
+            for work in self.take_all(stage::ENDING) {
+                // Calls are answered by being dropped.
+                if !matches!(work, Work::Call(_)) {
+                    self.perform(work);
+                }
+            }
+        }
+        drop(self.take_all(stage::GONE));
+        self.na.clear();
+        Ok(())
+    }
+
+    fn take_all(&self, now: u8) -> VecDeque<Work> {
         let mut waiting = self.work.lock();
-        let work = std::mem::take(&mut *waiting);
-        self.len.store(0, Ordering::Release);
-        drop(waiting);
-        drop(work);
+        self.stage.store(now, Ordering::Release);
+        let all = std::mem::take(&mut *waiting).all;
+        self.count(&waiting);
+        all
     }
 }

@@ -133,7 +133,12 @@ impl Class {
 
     /// A new context.
     pub fn context(&self) -> Result<Context> {
-        Ok(Context { shared: ContextShared::new(self.shared.clone())? })
+        self.context_numbered(0)
+    }
+
+    /// A new context with a number, by which callers may ask for it.
+    pub fn context_numbered(&self, id: u8) -> Result<Context> {
+        Ok(Context { shared: ContextShared::new(self.shared.clone(), id)? })
     }
 
     /// The address of a name.
@@ -240,10 +245,15 @@ impl Context {
         self.shared.na.cancel(op)
     }
 
-    /// Gives up what waits: calls of others are answered with a failure. The context is
-    /// to be dropped then.
-    pub fn destroy(self) {
-        self.shared.clear();
+    /// Ends what is under way, so that the class can be finalised: its calls and transfers
+    /// are cancelled, and their callbacks run before this returns; calls of others that wait
+    /// are answered with a failure. Nothing can be begun in the context then.
+    ///
+    /// # Errors
+    /// `BUSY` in a call or callback of the context, and nothing has changed; `INVALID_ARG`
+    /// the second time.
+    pub fn destroy(&self) -> Result<()> {
+        self.shared.destroy()
     }
 }
 

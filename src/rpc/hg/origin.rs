@@ -7,7 +7,7 @@ use super::registry::Function;
 use super::target::Target;
 use super::wire::{REQUEST, Request};
 use crate::memory::biased::Biased;
-use crate::rpc::failure::{Result, Status, refuse};
+use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
 use crate::rpc::na::waiting::Deadline;
@@ -31,7 +31,9 @@ enum Phase {
 }
 
 struct State {
-    target: Address,
+    target: Option<Address>,
+    /// The context of the target that is to run it.
+    target_context: u8,
     function: Arc<Function>,
     phase: Phase,
     token: u64,
@@ -52,6 +54,14 @@ impl State {
             refuse!(BUSY, "the call has ended, but its callback has not run; trigger it first");
         }
         Ok(())
+    }
+
+    fn callee(&self) -> Result<Address> {
+        if self.function.is_none() {
+            refuse!(INVALID_ARG, "the call has no function yet; reset it with one");
+        }
+        let none = || Failure::new(Status::INVALID_ARG, "the call has no address yet; reset it");
+        self.target.ok_or_else(none)
     }
 }
 
@@ -149,10 +159,28 @@ impl Origin {
         target: Address,
         function: Arc<Function>,
     ) -> Arc<Origin> {
+        Origin::of(context, Some(target), function)
+    }
+
+    /// One whose function, and whom it calls, may be told by [`Origin::reset`] alone.
+    pub fn blank(
+        context: &Arc<ContextShared>,
+        target: Option<Address>,
+        function: Option<Arc<Function>>,
+    ) -> Arc<Origin> {
+        Origin::of(context, target, function.unwrap_or_else(Function::none))
+    }
+
+    fn of(
+        context: &Arc<ContextShared>,
+        target: Option<Address>,
+        function: Arc<Function>,
+    ) -> Arc<Origin> {
         Arc::new(Origin {
             context: context.clone(),
             state: Mutex::new(State {
                 target,
+                target_context: 0,
                 function,
                 phase: Phase::Idle,
                 token: 0,
@@ -175,21 +203,26 @@ impl Origin {
         &self.context
     }
 
-    /// Whom it calls.
-    pub fn address(&self) -> Address {
+    /// Whom it calls, if that was told.
+    pub fn address(&self) -> Option<Address> {
         self.state.lock().target
     }
 
-    /// What it calls.
+    /// What it calls; [`Function::none`] where that was not told.
     pub fn function(&self) -> Arc<Function> {
         self.state.lock().function.clone()
     }
 
+    /// Which context of the target is to run it.
+    pub fn set_target_context(&self, id: u8) {
+        self.state.lock().target_context = id;
+    }
+
     /// Makes it a call of something else; not while it is under way.
-    pub fn reset(&self, target: Address, function: Arc<Function>) -> Result<()> {
+    pub fn reset(&self, target: impl Into<Option<Address>>, function: Arc<Function>) -> Result<()> {
         let mut state = self.state.lock();
         state.check_free()?;
-        (state.target, state.function, state.phase) = (target, function, Phase::Idle);
+        (state.target, state.function, state.phase) = (target.into(), function, Phase::Idle);
         state.body = None;
         self.stage.store(stage::IDLE, Ordering::Release);
         Ok(())
@@ -198,7 +231,7 @@ impl Origin {
     /// Makes it a call that was never forwarded, for someone who has it alone.
     fn renew(&mut self, target: Address, function: Arc<Function>) {
         let state = self.state.get_mut();
-        (state.target, state.function) = (target, function);
+        (state.target, state.target_context, state.function) = (Some(target), 0, function);
         (state.phase, state.status) = (Phase::Idle, Status::SUCCESS);
         *self.stage.get_mut() = stage::IDLE;
         self.clear();
@@ -215,8 +248,9 @@ impl Origin {
     /// before the request leaves.
     ///
     /// # Errors
-    /// `BUSY` while the call is under way; what encoding and sending say. Nothing was
-    /// sent then.
+    /// `BUSY` while the call is under way; `INVALID_ARG` where the context was destroyed,
+    /// or it was not told what to call; what encoding and sending say. Nothing was sent
+    /// then.
     pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
         let class = self.class();
         class.check_open()?;
@@ -224,15 +258,22 @@ impl Origin {
         let (target, request) = {
             let mut state = self.state.lock();
             state.check_free()?;
+            let target = state.callee()?;
             // Without an answer nothing is awaited.
             let quiet = state.function.is_quiet();
-            state.token = if quiet { 0 } else { class.expect(self, state.target.peer) };
+            state.token = if quiet { 0 } else { class.expect(self, target.peer) };
+            // Now, because who destroys the context looks for calls after it has said so.
+            if let Err(failure) = self.context.check_open() {
+                class.forget(state.token);
+                return Err(failure);
+            }
             state.phase = Phase::Flying;
             (state.untold, state.then) = (then.is_some(), then);
             self.stage.store(stage::UNDER_WAY, Ordering::Release);
             let Function { id, check, .. } = *state.function;
             let (token, method) = (state.token, class.method);
-            (state.target, Request { id, check, method, token, quiet, long: false })
+            let context = state.target_context;
+            (target, Request { id, check, method, token, quiet, long: false, context })
         };
         let token = request.token;
         let room = class.na.shared.max_unexpected();
@@ -249,10 +290,10 @@ impl Origin {
             }
         };
         if let Some(own) = own {
-            if class.inline.load(Ordering::Relaxed) && !context::too_deep() {
-                context::run(own);
+            if class.inline.load(Ordering::Relaxed) {
+                context::enter(own);
             } else {
-                self.context.push(Work::Call(own));
+                own.context().push(Work::Call(own.clone()));
             }
         }
         if !answered {
@@ -275,7 +316,10 @@ impl Origin {
         let Request { token, quiet, .. } = request;
         if target.peer == Peer::Own {
             let body = Body::own(encoded, &buffer[REQUEST..]);
-            let call = Target::new(&self.context, self.function(), target, &request, body);
+            let Some(context) = class.context_for(&self.context, request.context) else {
+                refuse!(NO_MATCH, "this process has no context {}", request.context);
+            };
+            let call = Target::new(&context, self.function(), target, &request, body);
             return Ok(Sent { own: Some(call), answered: !quiet });
         }
         let (len, kept) = match encoded {
@@ -288,8 +332,6 @@ impl Origin {
             }
         };
         request.long = kept.is_some();
-        // Without an answer nobody says when the input was pulled.
-        request.quiet = quiet && !request.long;
         if let Some(kept) = kept {
             request.token = self.keep(target.peer, token, kept);
         }
@@ -303,10 +345,11 @@ impl Origin {
         if sent.is_err() {
             class.forget(request.token);
         }
-        sent.map(|_| Sent { own: None, answered: !request.quiet })
+        sent.map(|_| Sent { own: None, answered: request.is_answered() })
     }
 
-    /// Keeps an input until it was pulled, which an answer says; its token.
+    /// Keeps an input until it was pulled, which an answer says, also of a call that has no
+    /// output to wait for; its token.
     fn keep(self: &Arc<Origin>, peer: Peer, token: u64, kept: Kept) -> u64 {
         let token = if token == 0 { self.class().expect(self, peer) } else { token };
         let mut state = self.state.lock();
@@ -349,6 +392,11 @@ impl Origin {
     #[inline]
     pub fn is_done(&self) -> bool {
         self.stage.load(Ordering::Acquire) >= stage::DONE
+    }
+
+    /// Whether it was forwarded and has not ended, or its callback has not run.
+    pub fn is_under_way(&self) -> bool {
+        self.state.lock().check_free().is_err()
     }
 
     /// Ends the call as cancelled; one that has ended stays as it is. The server may

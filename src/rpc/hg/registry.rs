@@ -4,6 +4,10 @@
 //! a message. Two names of one process with the same number are an error when the
 //! second is registered; two of different processes are found by the second hash that
 //! every request carries.
+//!
+//! A function may have a number of 64 bits instead, chosen by the program: its lower half
+//! travels as the number, its upper half as the second hash. With a name, the two hashes
+//! are the halves of such a number, so that everything has one ([`Function::number`]).
 
 use super::target::Target;
 use crate::memory::read_mostly::ReadMostly;
@@ -11,8 +15,8 @@ use crate::rpc::failure::{Result, Status, refuse};
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// Runs a call at its server. It answers through the target, now or later; where it
 /// returns something else than success, that is the answer.
@@ -40,6 +44,26 @@ impl std::fmt::Debug for Function {
 }
 
 impl Function {
+    /// What a call has for a function before it is told of one: its number is 0.
+    pub fn none() -> Arc<Function> {
+        static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| {
+            let quiet = AtomicBool::new(false);
+            let name = "no function".into();
+            Arc::new(Function { id: 0, check: 0, name, rpc: None, extra: None, quiet })
+        });
+        NONE.clone()
+    }
+
+    /// Whether it is [`Function::none`].
+    pub fn is_none(&self) -> bool {
+        self.number() == 0
+    }
+
+    /// Its number of 64 bits.
+    pub fn number(&self) -> u64 {
+        u64::from(self.check) << 32 | u64::from(self.id)
+    }
+
     /// Whether calls have no answer.
     pub fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
@@ -80,12 +104,17 @@ impl Hasher for ById {
     fn write_u32(&mut self, number: u32) {
         self.0 = number.into();
     }
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number ^ number >> 32;
+    }
 }
 
 /// The functions of a class.
 #[derive(Debug, Default)]
 pub struct Registry {
     by_id: ReadMostly<HashMap<u32, Arc<Function>, BuildHasherDefault<ById>>>,
+    /// Those without a name.
+    chosen: ReadMostly<HashMap<u64, Arc<Function>, BuildHasherDefault<ById>>>,
 }
 
 impl Registry {
@@ -126,6 +155,57 @@ impl Registry {
         self.by_id.read().get(&id).cloned()
     }
 
+    /// Registers a function by a number that the program has chosen; again replaces it.
+    ///
+    /// # Errors
+    /// `EXIST` where that is the number of a name.
+    pub fn add_chosen(
+        &self,
+        number: u64,
+        rpc: Option<Rpc>,
+        extra: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Result<Arc<Function>> {
+        let (id, check) = (number as u32, (number >> 32) as u32);
+        if let Some(named) = self.get(id).filter(|named| named.check == check) {
+            refuse!(EXIST, "the number {number:#x} is that of the function '{}'", named.name);
+        }
+        let (function, replaced) = self.chosen.change(|chosen| {
+            let quiet = AtomicBool::new(chosen.get(&number).is_some_and(|old| old.is_quiet()));
+            let name = format!("{number:#x}");
+            let function = Arc::new(Function { id, check, name, rpc, extra, quiet });
+            let replaced = chosen.insert(number, function.clone());
+            (function, replaced)
+        });
+        drop(replaced); // while others may read
+        Ok(function)
+    }
+
+    /// The function of a number of 64 bits.
+    pub fn numbered(&self, number: u64) -> Option<Arc<Function>> {
+        self.find(number as u32, (number >> 32) as u32)
+    }
+
+    /// The function that a request asks for.
+    pub fn find(&self, id: u32, check: u32) -> Option<Arc<Function>> {
+        let named = self.get(id).filter(|function| function.check == check);
+        let number = u64::from(check) << 32 | u64::from(id);
+        named.or_else(|| self.chosen.read().get(&number).cloned())
+    }
+
+    /// Takes the function of a number of 64 bits out.
+    ///
+    /// # Errors
+    /// `NO_MATCH` where there is none.
+    pub fn remove_numbered(&self, number: u64) -> Result<()> {
+        if self.chosen.change(|chosen| chosen.remove(&number)).is_some() {
+            return Ok(());
+        }
+        match self.numbered(number) {
+            Some(named) => self.remove(named.id),
+            None => refuse!(NO_MATCH, "no function has the number {number:#x}"),
+        }
+    }
+
     /// The function of a name.
     pub fn named(&self, name: &str) -> Option<Arc<Function>> {
         self.get(id_of(name)).filter(|function| function.name == name)
@@ -162,5 +242,28 @@ mod tests {
         assert!(registry.remove(first.id).is_err());
         assert!(registry.add(b, None, None).is_ok());
         assert!(registry.add("", None, None).is_err());
+    }
+
+    #[test]
+    fn chosen_numbers_live_beside_names() {
+        let registry = Registry::default();
+        let named = registry.add("sum", None, None).unwrap();
+        assert_eq!(registry.numbered(named.number()).unwrap().name, "sum");
+        let refused = registry.add_chosen(named.number(), None, None).unwrap_err();
+        assert_eq!(refused.status, Status::EXIST);
+        // The same lower half as the name's, and as each other's.
+        let low = u64::from(named.id);
+        for number in [low, 1 << 40 | low, u64::MAX, 0] {
+            let chosen = registry.add_chosen(number, None, None).unwrap();
+            assert_eq!(chosen.number(), number);
+            assert_eq!(registry.numbered(number).unwrap().name, format!("{number:#x}"));
+            registry.numbered(number).unwrap().set_quiet(true);
+            assert!(registry.add_chosen(number, None, None).unwrap().is_quiet());
+        }
+        assert!(registry.numbered(2 << 40 | low).is_none());
+        registry.remove_numbered(low).unwrap();
+        assert_eq!(registry.remove_numbered(low).unwrap_err().status, Status::NO_MATCH);
+        registry.remove_numbered(named.number()).unwrap();
+        assert!(registry.named("sum").is_none() && registry.numbered(u64::MAX).is_some());
     }
 }

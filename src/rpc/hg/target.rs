@@ -87,6 +87,11 @@ impl Target {
         self.reason.store(status.0, Ordering::Relaxed);
     }
 
+    /// Whether the origin wants no answer.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Whether it was answered.
     pub fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Acquire)
@@ -122,18 +127,17 @@ impl Target {
     fn send(&self, buffer: &mut [u8], encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
         let encoded = encode(&mut buffer[ANSWER..], self.method)?;
         let (class, to) = (self.class(), self.source.peer);
-        let run_later = then.map(|then| -> OnAnswered {
-            let context = self.context.clone();
-            Box::new(move || context.push(Work::Run(then)))
-        });
+        let run_later = |then: Option<OnAnswered>| {
+            then.into_iter().for_each(|then| self.context.push(Work::Run(then)));
+        };
         if self.quiet {
-            run_later.into_iter().for_each(|run| run());
+            run_later(then);
             return Ok(());
         }
         if to == Peer::Own {
             let body = Body::own(encoded, &buffer[ANSWER..]);
             class.answer_own(self.token, Status::SUCCESS, body);
-            run_later.into_iter().for_each(|run| run());
+            run_later(then);
             return Ok(());
         }
         let short = Answer { status: 0, long: false, release: 0 };
@@ -142,7 +146,7 @@ impl Target {
                 short.write(buffer);
                 let body = Data::Bytes(&buffer[..ANSWER + len]);
                 class.na.shared.answer(to, Kind::Reply, self.token, body)?;
-                run_later.into_iter().for_each(|run| run());
+                run_later(then);
                 return Ok(());
             }
             Encoded::Spilled(bytes) => bytes,
@@ -155,7 +159,7 @@ impl Target {
         } else {
             let kept = Kept::new(bytes)?;
             let handle = kept.handle();
-            let release = class.promise(to, kept, run_later);
+            let release = class.promise(to, kept, &self.context, then);
             let mut whole = vec![0; ANSWER];
             Answer { status: 0, long: true, release }.write(&mut whole);
             whole.extend_from_slice(&handle);
@@ -165,7 +169,7 @@ impl Target {
             }
             return sent;
         }
-        run_later.into_iter().for_each(|run| run());
+        run_later(then);
         Ok(())
     }
 }

@@ -9,7 +9,8 @@
 //! a checksum too.
 //!
 //! Request: magic (1), version (1), flags (1), checksum method (1), function (4), a second
-//! hash of its name (4), a hash of these 12 bytes (4). Answer: magic (2),
+//! hash of its name (4), a hash of these 12 bytes (4). The upper six bits of the flags and
+//! the upper two of the method are the number of the context that the call is for. Answer: magic (2),
 //! version (1), flags (1), status (4), token to release (8). All little-endian.
 
 use crate::rpc::checksum::Method;
@@ -20,7 +21,7 @@ pub const REQUEST: usize = 16;
 /// Bytes of an answer's head.
 pub const ANSWER: usize = 16;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const REQUEST_MAGIC: u8 = 0x51;
 const ANSWER_MAGIC: u16 = 0x4147;
 const QUIET: u8 = 1;
@@ -37,10 +38,13 @@ pub struct Request {
     pub method: Method,
     /// Names the call at its origin; travels beside the head.
     pub token: u64,
-    /// No answer is wanted.
+    /// No output is wanted. Where the input is long there is an answer all the same, as
+    /// soon as it was pulled.
     pub quiet: bool,
     /// A memory handle follows, not the input.
     pub long: bool,
+    /// Which context of the target is to run it; 0 where nobody has chosen.
+    pub context: u8,
 }
 
 /// What one can tell of bytes that came as a request.
@@ -69,10 +73,16 @@ fn mix(head: &[u8]) -> u32 {
 }
 
 impl Request {
+    /// Whether the origin waits for an answer: for the output, or for its input to be pulled.
+    pub fn is_answered(&self) -> bool {
+        !self.quiet || self.long
+    }
+
     /// Writes it to the first bytes.
     pub fn write(&self, to: &mut [u8]) {
         let flags = if self.quiet { QUIET } else { 0 } | if self.long { LONG } else { 0 };
-        to[..4].copy_from_slice(&[REQUEST_MAGIC, VERSION, flags, method_byte(self.method)]);
+        let (flags, upper) = (flags | self.context << 2, self.context & 0xc0);
+        to[..4].copy_from_slice(&[REQUEST_MAGIC, VERSION, flags, method_byte(self.method) | upper]);
         to[4..8].copy_from_slice(&self.id.to_le_bytes());
         to[8..12].copy_from_slice(&self.check.to_le_bytes());
         let sum = mix(to);
@@ -86,7 +96,7 @@ impl Request {
         {
             return Parsed::Rubbish;
         }
-        let method = Method::ALL.get(usize::from(bytes[3])).copied();
+        let method = Method::ALL.get(usize::from(bytes[3] & 0x3f)).copied();
         let request = Request {
             id: word(4),
             check: word(8),
@@ -94,6 +104,7 @@ impl Request {
             token,
             quiet: bytes[2] & QUIET != 0,
             long: bytes[2] & LONG != 0,
+            context: bytes[2] >> 2 | bytes[3] & 0xc0,
         };
         if method.is_none() {
             return Parsed::Broken(request);
@@ -151,6 +162,7 @@ mod tests {
             token: u64::MAX / 3,
             quiet: true,
             long: false,
+            context: 0,
         };
         let mut bytes = vec![7; REQUEST + 5];
         request.write(&mut bytes);
@@ -164,6 +176,12 @@ mod tests {
         assert_eq!(Request::parse(&bytes, token), Parsed::Request(request));
         let other = Request { token: 3, ..request };
         assert_eq!(Request::parse(&bytes, 3), Parsed::Request(other));
+        for context in [1, 63, 64, 200, 255] {
+            let other = Request { context, ..request };
+            other.write(&mut bytes);
+            assert_eq!(Request::parse(&bytes, token), Parsed::Request(other));
+        }
+        request.write(&mut bytes);
         bytes[3] = Method::ALL.len() as u8;
         let sum = mix(&bytes);
         bytes[12..16].copy_from_slice(&sum.to_le_bytes());

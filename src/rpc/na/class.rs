@@ -97,7 +97,6 @@ pub struct Shared {
     waiting: AtomicUsize,
     flows: Vec<Flow>,
     remote_flows: RwLock<Vec<Arc<Flow>>>,
-    window: u64,
     pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
     next_op: AtomicU64,
     upper: ReadMostly<Option<Weak<dyn Upper>>>,
@@ -154,7 +153,6 @@ impl Shared {
                 waiting: AtomicUsize::new(0),
                 flows: (0..ranks).map(|_| Flow::new(window)).collect(),
                 remote_flows: RwLock::default(),
-                window,
                 pending: Mutex::default(),
                 next_op: AtomicU64::new(1),
                 upper: ReadMostly::new(None),
@@ -181,7 +179,7 @@ impl Shared {
         self.matching.lock().unexpected.clear();
         long::clear();
         if let Some(dynamic) = &self.dynamic {
-            dynamic.close();
+            dynamic.close(self);
         }
         match &self.engine {
             Some((engine, _)) => net::detach(engine.clone()),

@@ -116,13 +116,18 @@ impl ContextShared {
         self.transfers.load(Ordering::Acquire) > 0
     }
 
-    /// Cancels what is pending and gives up the callbacks that wait.
-    pub(super) fn clear(&self) {
+    /// Cancels what is pending.
+    pub(crate) fn cancel_all(&self) {
         for op in self.class.pending_of(self) {
             if let Err(failure) = self.class.cancel(op) {
                 log::warn!("{failure}");
             }
         }
+    }
+
+    /// Cancels what is pending and gives up the callbacks that wait.
+    pub(super) fn clear(&self) {
+        self.cancel_all();
         let mut queue = self.queue.lock();
         let given_up = std::mem::take(&mut *queue);
         self.queued.store(0, Ordering::Release);

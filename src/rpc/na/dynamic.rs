@@ -1,92 +1,144 @@
 //! Peers in other jobs: a connection for each, made when its address is looked up.
 //!
-//! A listening process has a TCP socket, whose address is the one that is published.
-//! Who connects there is told the name of an MPI port, and then one side accepts and
-//! the other connects by MPI; after that the socket is not used any more. So a server
+//! A listening process has a TCP socket, whose address is the one that is published, with a
+//! token. Who connects there must prove that it knows the token (`secret`, `greeting`);
+//! then it is told the name of an MPI port, and one side accepts and the other connects by MPI
+//! (`listener`, `meeting`). After that the socket says only that its peer lives. So a server
 //! that waits for connections sleeps in the system, not in MPI, and can be ended.
 //!
-//! Messages are a head and a body. Memory is moved by messages too: the owner's
-//! progress serves them, and only what it has registered, by the handle's number.
+//! | module | owns |
+//! |---|---|
+//! | `interface` | where to listen |
+//! | `secret` | tokens, the site's secret, proofs |
+//! | `greeting` | what is said over the socket |
+//! | `listener` | guests, their deadlines, their number |
+//! | `refusals` | how many were refused |
+//! | `meeting` | MPI's part |
+//! | `connection` | messages of a connection, and its end |
+//! | `service` | memory that a peer reads or writes |
+//!
+//! Messages are a head and a body. Memory is moved by messages too: the owner's progress
+//! serves them.
+//!
+//! Invariant: what a peer sends reaches only what belongs to its connection, what is exposed by a
+//! handle that it names, and the functions that are registered. A message that no peer of ours
+//! would send ends its connection.
+
+mod connection;
+pub mod greeting;
+mod interface;
+mod listener;
+mod meeting;
+mod refusals;
+pub mod secret;
+pub mod service;
 
 use super::address::Peer;
 use super::class::Shared;
-use super::memory::{Mem, Run};
+use super::memory::Run;
 use super::net;
-use super::wire::{HEAD, Head, Kind, number};
+use super::wire::{HEAD, Head, Kind};
 use crate::am::Data;
 use crate::error::{Error, ErrorKind};
-use crate::mpi::dynamic::{self, Port};
+use crate::mpi::Comm;
+use crate::mpi::dynamic;
 use crate::mpi::init::ThreadLevel;
-use crate::mpi::{Comm, Request, p2p};
 use crate::peer::Tally;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime::Engine;
+use connection::{Asked, Connection};
+use greeting::Lifeline;
+use listener::{Door, LIMITS};
+use meeting::{Client, Server};
 use parking_lot::{Mutex, RwLock};
+use secret::{Key, Token};
+use service::{NAMES, Named};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-/// What a client says first.
-const HELLO: &[u8; 8] = b"portolan";
 /// Messages of one connection that are handled in one poll.
 const PER_POLL: usize = 64;
+/// How often it is looked whether peers live.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long messages may still come of a peer that has ended its connection.
+const AFTER_BYE: Duration = Duration::from_secs(1);
+/// How long the end waits for messages to leave, and then for peers to end their side.
+const LEAVING: Duration = Duration::from_secs(5);
+const ENDING: Duration = Duration::from_secs(10);
 
-struct Connection {
-    comm: Mutex<Option<Arc<Comm>>>,
-    /// What it was looked up by.
-    port: Option<String>,
-}
-
-struct Sending {
-    request: Request,
-    _bytes: Vec<u8>,
-}
-
+/// A transfer's chunk that the peer is to answer.
 struct Moving {
+    peer: u32,
+    answer: Kind,
     tally: Arc<Tally>,
     /// Where bytes that were asked for go.
     runs: Vec<Run>,
 }
 
-struct Listener {
-    address: String,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+type Accepted = Arc<Mutex<Vec<(Comm, Lifeline)>>>;
+
+/// What a published address says: where, and the token.
+struct Published<'a> {
+    place: &'a str,
+    token: Token,
 }
 
-type Accepted = Arc<Mutex<Vec<Comm>>>;
+impl<'a> Published<'a> {
+    fn parse(text: &'a str) -> Result<Published<'a>> {
+        let parts = text.rsplit_once('/').and_then(|(place, token)| {
+            let token = Token::parse(token)?;
+            (!place.is_empty()).then_some(Published { place, token })
+        });
+        match parts {
+            Some(published) => Ok(published),
+            // The token is not shown.
+            None => refuse!(
+                INVALID_ARG,
+                "the address of another job is mpi+dynamic://HOST:PORT/TOKEN, as its \
+                 NA_Addr_to_string gives it; what follows '{}' is no token of 32 digits",
+                text.split('/').next().unwrap_or("")
+            ),
+        }
+    }
+}
 
 /// The connections of a class.
 pub(super) struct Dynamic {
     connections: RwLock<Vec<Arc<Connection>>>,
     accepted: Accepted,
-    listener: Mutex<Option<Listener>>,
+    door: Mutex<Option<Door<Server>>>,
     own: Option<String>,
-    sending: Mutex<Vec<Sending>>,
+    client: Client,
+    secret: Option<Vec<u8>>,
     moving: Mutex<HashMap<u64, Moving>>,
     next: AtomicU64,
-    polling: Mutex<()>,
+    /// One thread polls at a time; when it has last looked whether peers live.
+    polling: Mutex<Option<Instant>>,
 }
 
 impl Dynamic {
     /// Begins to listen, if so asked.
     pub fn open(engine: &Arc<Engine>, listen: bool) -> Result<Dynamic> {
+        let secret = secret::site_secret(&engine.config.rpc_secret_file)?;
         let accepted = Accepted::default();
-        let listener = match listen {
-            true => Some(Listener::start(engine, accepted.clone())?),
-            false => None,
+        let (door, own) = match listen {
+            true => {
+                let (door, own) = open_door(engine, secret.as_deref(), accepted.clone())?;
+                (Some(door), Some(own))
+            }
+            false => (None, None),
         };
+        dynamic::outlive_broken_pipes();
         Ok(Dynamic {
             connections: RwLock::default(),
             accepted,
-            own: listener.as_ref().map(|l| l.address.clone()),
-            listener: Mutex::new(listener),
-            sending: Mutex::default(),
+            own,
+            door: Mutex::new(door),
+            client: Client::new(engine.thread_level() == ThreadLevel::Multiple)?,
+            secret,
             moving: Mutex::default(),
             next: AtomicU64::new(1),
             polling: Mutex::default(),
@@ -100,39 +152,36 @@ impl Dynamic {
 
     /// What a connection was looked up by.
     pub fn port_of(&self, n: u32) -> Option<String> {
-        self.connections.read().get(n as usize)?.port.clone()
+        self.connections.read().get(n as usize)?.name.clone()
+    }
+
+    /// How many attempts to connect were refused.
+    pub fn refused(&self) -> u64 {
+        self.door.lock().as_ref().map_or(0, Door::refused)
     }
 
     /// The peer at an address.
-    pub fn connect(&self, class: &Shared, port: &str) -> Result<Peer> {
-        let known = self.connections.read().iter().position(|c| c.port.as_deref() == Some(port));
-        if let Some(n) = known {
+    pub fn connect(&self, class: &Shared, name: &str) -> Result<Peer> {
+        let Published { place, token } = Published::parse(name)?;
+        let known = |c: &Arc<Connection>| c.name.as_deref() == Some(name) && c.is_open();
+        if let Some(n) = self.connections.read().iter().position(known) {
             return Ok(Peer::Remote(n as u32));
         }
-        let unreached = |e: std::io::Error| {
-            Failure::new(Status::HOSTUNREACH, format!("nobody listens at {port}: {e}"))
-        };
-        let mut stream = TcpStream::connect(port).map_err(unreached)?;
-        stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(unreached)?;
-        stream.write_all(HELLO).map_err(unreached)?;
-        let mut size = [0; 4];
-        stream.read_exact(&mut size).map_err(unreached)?;
-        let mut name = vec![0; (u32::from_le_bytes(size) as usize).min(4096)];
-        stream.read_exact(&mut name).map_err(unreached)?;
-        let comm = dynamic::connect(&String::from_utf8_lossy(&name))?;
-        Ok(self.add(class, comm, Some(port.to_string())))
+        let key = Key::new(&token, self.secret.as_deref());
+        let (comm, lifeline) = self.client.connect(place, &key)?;
+        Ok(self.add(class, comm, lifeline, Some(name.to_string())))
     }
 
-    fn add(&self, class: &Shared, comm: Comm, port: Option<String>) -> Peer {
+    fn add(&self, class: &Shared, comm: Comm, lifeline: Lifeline, name: Option<String>) -> Peer {
         let mut connections = self.connections.write();
         class.add_remote_flow();
-        connections.push(Arc::new(Connection { comm: Mutex::new(Some(Arc::new(comm))), port }));
+        connections.push(Arc::new(Connection::new(comm, lifeline, name)));
         Peer::Remote(connections.len() as u32 - 1)
     }
 
-    fn comm(&self, n: u32) -> Result<Arc<Comm>> {
-        let comm = self.connections.read().get(n as usize).and_then(|c| c.comm.lock().clone());
-        comm.ok_or_else(|| Failure::new(Status::HOSTUNREACH, "the connection is closed"))
+    fn connection(&self, n: u32) -> Result<Arc<Connection>> {
+        let connection = self.connections.read().get(n as usize).cloned();
+        connection.ok_or_else(|| Failure::new(Status::HOSTUNREACH, "there is no such connection"))
     }
 
     /// Sends a message.
@@ -146,72 +195,158 @@ impl Dynamic {
     }
 
     fn post(&self, n: u32, head: &Head, parts: &[&[u8]]) -> Result<()> {
-        let comm = self.comm(n)?;
-        let mut bytes = head.bytes().to_vec();
-        parts.iter().for_each(|part| bytes.extend_from_slice(part));
-        // SAFETY: the bytes stay with the request until it has completed.
-        let request = unsafe { p2p::isend(&comm, bytes.as_ptr(), bytes.len(), 0, 0) }?;
-        self.sending.lock().push(Sending { request, _bytes: bytes });
-        Ok(())
+        let connection = self.connection(n)?;
+        if !connection.is_open() {
+            refuse!(HOSTUNREACH, "the connection has ended");
+        }
+        Ok(connection.send(head, parts)?)
     }
+
+    // -------------------------------------------------------------- progress
 
     /// Takes in what has come.
     pub fn poll(&self, class: &Shared) -> Result<bool> {
-        let Some(_polling) = self.polling.try_lock() else { return Ok(false) };
+        let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
         let mut busy = false;
         let accepted = std::mem::take(&mut *self.accepted.lock());
-        for comm in accepted {
-            self.add(class, comm, None);
+        for (comm, lifeline) in accepted {
+            self.add(class, comm, lifeline, None);
             busy = true;
         }
-        for n in 0..self.connections.read().len() as u32 {
-            let Ok(comm) = self.comm(n) else { continue };
-            for _ in 0..PER_POLL {
-                let Some(message) = p2p::improbe(&comm, None, None)? else { break };
-                busy = true;
-                let mut bytes = vec![0; message.bytes];
-                message.receive(&mut bytes)?;
-                let head = bytes.get(..HEAD).and_then(Head::parse);
-                match head {
-                    // Classes of different jobs are numbered apart.
-                    Some(head) => {
-                        let head = Head { class: class.number, ..head };
-                        net::arrived(Peer::Remote(n), head, Cow::Borrowed(&bytes[HEAD..]));
-                    }
-                    None => log::warn!("a message that makes no sense is dropped"),
-                }
-            }
+        let now = Instant::now();
+        let look = polling.is_none_or(|last| now.saturating_duration_since(last) >= LOOK);
+        if look {
+            *polling = Some(now);
         }
-        let mut sending = self.sending.lock();
-        let mut n = 0;
-        while n < sending.len() {
-            if sending[n].request.test()? {
-                sending.swap_remove(n);
-                busy = true;
-            } else {
-                n += 1;
+        for n in 0..self.connections.read().len() as u32 {
+            let connection = self.connection(n)?;
+            if connection.is_lost() {
+                continue;
+            }
+            match self.step(class, n, &connection, look) {
+                Ok(worked) => busy |= worked,
+                Err(error) => self.lose(class, n, error.detail()),
             }
         }
         Ok(busy)
     }
 
-    /// Waits until what was sent has left, and ends everything.
-    pub fn close(&self) {
-        let end = std::time::Instant::now() + Duration::from_secs(5);
-        loop {
-            self.sending.lock().retain_mut(|s| !s.request.test().unwrap_or(true));
-            if self.sending.lock().is_empty() || std::time::Instant::now() > end {
+    /// Messages of one connection; an error is the end of it.
+    fn step(
+        &self,
+        class: &Shared,
+        n: u32,
+        connection: &Connection,
+        look: bool,
+    ) -> crate::error::Result<bool> {
+        let mut busy = connection.sent()?;
+        for _ in 0..PER_POLL {
+            let Some(bytes) = connection.receive()? else { break };
+            busy = true;
+            let Some((head, body)) = bytes.split_at_checked(HEAD) else {
+                return Err(Error::new(ErrorKind::Argument, "it sends a message without a head"));
+            };
+            let may = |head: &Head| class.may_come(Peer::Remote(n), head.kind, body.len());
+            let Some(head) = Head::parse(head).filter(may) else {
+                return Err(Error::new(ErrorKind::Argument, "it sends what no peer of ours does"));
+            };
+            // Classes of different jobs are numbered apart.
+            let head = Head { class: class.number, ..head };
+            net::arrived(Peer::Remote(n), head, Cow::Borrowed(body));
+            if connection.is_lost() {
+                return Ok(true);
+            }
+        }
+        while let Some(asked) = connection.next_asked() {
+            busy = true;
+            let (status, bytes) = match service::read(&asked.names) {
+                Ok(bytes) => (Status::SUCCESS, bytes),
+                Err(failure) => (failure.status, Vec::new()),
+            };
+            self.answer(class, n, &asked.head, Kind::GetData, status, &bytes);
+        }
+        if look {
+            // After what came before the peer has left.
+            connection.look()?;
+            if connection.ends_since().is_some_and(|since| since.elapsed() > AFTER_BYE) {
+                self.fail_moving(n, "the peer has ended the connection");
+            }
+        }
+        Ok(busy)
+    }
+
+    fn answer(&self, class: &Shared, n: u32, to: &Head, kind: Kind, status: Status, bytes: &[u8]) {
+        let head = Head { kind, class: class.number, tag: status.0 as u32, word: to.word };
+        if let Err(failure) = self.post(n, &head, &[bytes]) {
+            log::warn!("a peer in another job cannot be answered: {failure}");
+        }
+    }
+
+    /// Gives a connection up.
+    fn lose(&self, class: &Shared, n: u32, why: &str) {
+        let Ok(connection) = self.connection(n) else { return };
+        if connection.lose() {
+            log::warn!("connection {n} to another job is given up: {why}");
+            self.fail_moving(n, "the connection to the peer is lost");
+            class.lost(Peer::Remote(n));
+        }
+    }
+
+    fn fail_moving(&self, n: u32, why: &str) {
+        let gone: Vec<Moving> =
+            self.moving.lock().extract_if(|_, moving| moving.peer == n).map(|(_, m)| m).collect();
+        for moving in gone {
+            moving.tally.fail(Error::new(ErrorKind::Mpi, why.to_string()));
+        }
+    }
+
+    /// Waits until what was sent has left and the peers end their side, and ends everything;
+    /// a few seconds at most for either.
+    pub fn close(&self, class: &Shared) {
+        if let Some(door) = self.door.lock().take() {
+            door.close();
+        }
+        for (comm, lifeline) in std::mem::take(&mut *self.accepted.lock()) {
+            self.add(class, comm, lifeline, None);
+        }
+        let all = std::mem::take(&mut *self.connections.write());
+        let begun = Instant::now();
+        let mut said: Vec<bool> = vec![false; all.len()];
+        let mut nap = Duration::from_micros(20);
+        while begun.elapsed() < ENDING {
+            let mut open = 0;
+            for (connection, said) in all.iter().zip(&mut said) {
+                if connection.is_lost() {
+                    continue;
+                }
+                // What still comes is for nobody, but its sender waits until it is taken.
+                let taken = (0..PER_POLL).try_for_each(|_| connection.receive().map(drop));
+                if taken.is_err() || connection.sent().is_err() || connection.look().is_err() {
+                    connection.lose();
+                    continue;
+                }
+                if !*said && (connection.all_sent() || begun.elapsed() > LEAVING) {
+                    connection.say_bye();
+                    *said = true;
+                }
+                open += usize::from(!*said || connection.ends_since().is_none());
+            }
+            if open == 0 {
                 break;
             }
-            std::thread::yield_now();
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(Duration::from_millis(1));
         }
-        if let Some(listener) = self.listener.lock().take() {
-            listener.end();
-        }
-        let waiting = std::mem::take(&mut *self.accepted.lock());
-        let open = self.connections.read().iter().filter_map(|c| c.comm.lock().take()).collect();
-        for comm in waiting.into_iter().chain(owned(open)) {
-            if let Err(error) = dynamic::disconnect(comm) {
+        for (n, connection) in all.into_iter().enumerate() {
+            if connection.ends_since().is_none() && !connection.is_lost() {
+                log::warn!("connection {n} to another job: its other side has not ended it");
+            }
+            connection.lose();
+            self.fail_moving(n as u32, "the class is finalised");
+            // Whoever else still holds it, holds it for nothing.
+            if let Some(connection) = Arc::into_inner(connection)
+                && let Err(error) = connection.free()
+            {
                 log::warn!("{error}");
             }
         }
@@ -230,13 +365,13 @@ impl Dynamic {
         tally: &Arc<Tally>,
     ) -> Result<()> {
         let len: usize = runs.iter().map(|r| r.len).sum();
-        let names = where_to(id, offset, len);
+        let names = Named { id, offset, len }.bytes();
         let mut parts: Vec<&[u8]> = vec![&names];
         for run in runs.iter().filter(|r| r.len > 0) {
             // SAFETY: the transfer keeps the local handle, and so its memory.
             parts.push(unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) });
         }
-        let token = self.await_moving(tally, Vec::new());
+        let token = self.await_moving(n, Kind::PutDone, tally, Vec::new());
         let posted = self.post(n, &Head { kind: Kind::Put, class, tag: 0, word: token }, &parts);
         self.posted(token, posted)
     }
@@ -251,16 +386,18 @@ impl Dynamic {
         runs: Vec<Run>,
         tally: &Arc<Tally>,
     ) -> Result<()> {
-        let names = where_to(id, offset, runs.iter().map(|r| r.len).sum());
-        let token = self.await_moving(tally, runs);
+        let len = runs.iter().map(|r| r.len).sum();
+        let names = Named { id, offset, len }.bytes();
+        let token = self.await_moving(n, Kind::GetData, tally, runs);
         let posted = self.post(n, &Head { kind: Kind::Get, class, tag: 0, word: token }, &[&names]);
         self.posted(token, posted)
     }
 
-    fn await_moving(&self, tally: &Arc<Tally>, runs: Vec<Run>) -> u64 {
+    fn await_moving(&self, peer: u32, answer: Kind, tally: &Arc<Tally>, runs: Vec<Run>) -> u64 {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
         tally.begin();
-        self.moving.lock().insert(token, Moving { tally: tally.clone(), runs });
+        let moving = Moving { peer, answer, tally: tally.clone(), runs };
+        self.moving.lock().insert(token, moving);
         token
     }
 
@@ -276,175 +413,82 @@ impl Dynamic {
     /// A message about memory.
     pub fn arrived(&self, class: &Shared, from: Peer, head: &Head, body: &[u8]) {
         let Peer::Remote(n) = from else { return };
-        let answer = |kind, status: Status, bytes: &[u8]| {
-            let head = Head { kind, class: class.number, tag: status.0 as u32, word: head.word };
-            if let Err(failure) = self.post(n, &head, &[bytes]) {
-                log::error!("a peer cannot be answered: {failure}");
-            }
-        };
         match head.kind {
-            Kind::Get => match serve_get(body) {
-                Ok(bytes) => answer(Kind::GetData, Status::SUCCESS, &bytes),
-                Err(failure) => answer(Kind::GetData, failure.status, &[]),
-            },
+            Kind::Get => {
+                let Ok(names) = <[u8; NAMES]>::try_from(body) else {
+                    return self.lose(class, n, "it sends a read that makes no sense");
+                };
+                let Ok(connection) = self.connection(n) else { return };
+                if let Err(error) = connection.ask(Asked { head: *head, names }) {
+                    self.lose(class, n, error.detail());
+                }
+            }
             Kind::Put => {
-                let status = serve_put(body).map_or_else(|f| f.status, |()| Status::SUCCESS);
-                answer(Kind::PutDone, status, &[]);
+                let status = service::write(body).map_or_else(|f| f.status, |()| Status::SUCCESS);
+                self.answer(class, n, head, Kind::PutDone, status, &[]);
             }
-            _ => {
-                let Some(moving) = self.moving.lock().remove(&head.word) else { return };
-                let status = Status(head.tag as i32);
-                let wanted: usize = moving.runs.iter().map(|r| r.len).sum();
-                if status != Status::SUCCESS || body.len() != wanted {
-                    let text = format!("the peer refuses: {}", status.meaning());
-                    moving.tally.fail(Error::new(ErrorKind::Address, text));
-                    return;
-                }
-                let mut rest = body;
-                for run in &moving.runs {
-                    let (part, after) = rest.split_at(run.len);
-                    // SAFETY: the transfer keeps its local handle until the tally is
-                    // done, which is below.
-                    unsafe {
-                        let to = run.address as *mut u8;
-                        std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
-                    }
-                    rest = after;
-                }
-                moving.tally.end();
+            _ => match take_answered(&mut self.moving.lock(), n, head) {
+                Some(moving) => moving.answered(Status(head.tag as i32), body),
+                None => self.lose(class, n, "it answers what it was not asked"),
+            },
+        }
+    }
+}
+
+/// What a message answers, if it was asked of that peer.
+fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Option<Moving> {
+    let moving = asked.get(&head.word)?;
+    if moving.peer != from || moving.answer != head.kind {
+        return None;
+    }
+    asked.remove(&head.word)
+}
+
+impl Moving {
+    fn answered(self, status: Status, body: &[u8]) {
+        let wanted: usize = self.runs.iter().map(|r| r.len).sum();
+        if status != Status::SUCCESS || body.len() != wanted {
+            let text = format!("the peer refuses: {}", status.meaning());
+            self.tally.fail(Error::new(ErrorKind::Address, text));
+            return;
+        }
+        let mut rest = body;
+        for run in &self.runs {
+            let (part, after) = rest.split_at(run.len);
+            // SAFETY: the transfer keeps its local handle until the tally is done, which
+            // is below.
+            unsafe {
+                let to = run.address as *mut u8;
+                std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
             }
+            rest = after;
         }
+        self.tally.end();
     }
 }
 
-/// The communicators that nobody else holds any more.
-fn owned(list: Vec<Arc<Comm>>) -> impl Iterator<Item = Comm> {
-    list.into_iter().filter_map(Arc::into_inner)
+fn open_door(
+    engine: &Arc<Engine>,
+    secret: Option<&[u8]>,
+    accepted: Accepted,
+) -> Result<(Door<Server>, String)> {
+    if engine.thread_level() < ThreadLevel::Multiple {
+        refuse!(
+            OPNOTSUPPORTED,
+            "listening for other jobs needs MPI_THREAD_MULTIPLE, but MPI was initialised below it"
+        );
+    }
+    let server = Server::new()?;
+    let several = engine.topology.real_nodes() > 1;
+    let (socket, place) = interface::listen(&engine.config.rpc_listen, several)?;
+    let token = Token::new()?;
+    let own = format!("{place}/{}", token.text());
+    log::info!("listening for other jobs at {place}");
+    let joined = move |comm, lifeline| accepted.lock().push((comm, lifeline));
+    let key = Key::new(&token, secret);
+    let door = Door::open(socket, place, key, server, LIMITS, Box::new(joined))?;
+    Ok((door, own))
 }
 
-fn where_to(id: u64, offset: usize, len: usize) -> [u8; 24] {
-    let mut bytes = [0; 24];
-    bytes[..8].copy_from_slice(&id.to_le_bytes());
-    bytes[8..16].copy_from_slice(&(offset as u64).to_le_bytes());
-    bytes[16..].copy_from_slice(&(len as u64).to_le_bytes());
-    bytes
-}
-
-/// The registered memory that a message names.
-fn named(body: &[u8]) -> Result<(Arc<Mem>, usize, usize)> {
-    if body.len() < 24 {
-        refuse!(PROTOCOL_ERROR, "{} bytes do not name memory", body.len());
-    }
-    let (id, offset, len) = (number(body), number(&body[8..]), number(&body[16..]));
-    let Some(mem) = Mem::find(id) else {
-        refuse!(FAULT, "handle {id} is not registered (any more)");
-    };
-    let (offset, len) = (offset as usize, len as usize);
-    mem.check(offset, len)?;
-    Ok((mem, offset, len))
-}
-
-fn serve_get(body: &[u8]) -> Result<Vec<u8>> {
-    let (mem, offset, len) = named(body)?;
-    if !mem.access().readable() {
-        refuse!(PERMISSION, "the memory is write-only");
-    }
-    let mut bytes = Vec::with_capacity(len);
-    for run in mem.pieces(offset, len).filter(|r| r.len > 0) {
-        // SAFETY: who exposed the memory vouches for it while the handle lives.
-        let part = unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) };
-        bytes.extend_from_slice(part);
-    }
-    Ok(bytes)
-}
-
-fn serve_put(body: &[u8]) -> Result<()> {
-    let (mem, offset, len) = named(body)?;
-    if !mem.access().writable() {
-        refuse!(PERMISSION, "the memory is read-only");
-    }
-    let mut rest = &body[24..];
-    if rest.len() != len {
-        refuse!(PROTOCOL_ERROR, "{} bytes came instead of {len}", rest.len());
-    }
-    for run in mem.pieces(offset, len) {
-        let (part, after) = rest.split_at(run.len);
-        // SAFETY: as above.
-        unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), run.address as *mut u8, part.len()) };
-        rest = after;
-    }
-    Ok(())
-}
-
-impl Listener {
-    fn start(engine: &Arc<Engine>, accepted: Accepted) -> Result<Listener> {
-        if engine.thread_level() < ThreadLevel::Multiple {
-            refuse!(
-                OPNOTSUPPORTED,
-                "listening for other jobs needs MPI_THREAD_MULTIPLE, but MPI was initialised \
-                 below it"
-            );
-        }
-        let port = Port::open()?;
-        let failed = |e: std::io::Error| {
-            Failure::new(Status::ADDRNOTAVAIL, format!("cannot listen for other jobs: {e}"))
-        };
-        let socket = TcpListener::bind(("0.0.0.0", 0)).map_err(failed)?;
-        let number = socket.local_addr().map_err(failed)?.port();
-        let address = format!("{}:{number}", host());
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = stop.clone();
-        let thread = std::thread::Builder::new()
-            .name("portolan-accept".into())
-            .spawn(move || serve(&socket, port, &seen, &accepted))
-            .map_err(failed)?;
-        Ok(Listener { address, stop, thread: Some(thread) })
-    }
-
-    fn end(mut self) {
-        self.stop.store(true, Ordering::Release);
-        // It sleeps until somebody connects.
-        let _ = TcpStream::connect(&self.address);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            log::error!("the thread that accepts connections ended by a panic");
-        }
-    }
-}
-
-/// A name of this host that leads back to it.
-fn host() -> String {
-    let name = crate::topology::host_name::<256>();
-    let name = name.split(|&b| b == 0).next().unwrap_or_default();
-    match std::str::from_utf8(name) {
-        Ok(name) if !name.is_empty() && (name, 1u16).to_socket_addrs().is_ok() => name.into(),
-        _ => "127.0.0.1".into(),
-    }
-}
-
-fn serve(socket: &TcpListener, port: Port, stop: &AtomicBool, accepted: &Accepted) {
-    crate::progress::quiet_signals();
-    let name = port.name();
-    while let Ok((mut stream, _)) = socket.accept() {
-        if stop.load(Ordering::Acquire) {
-            break;
-        }
-        let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
-        let mut hello = [0; 8];
-        let greeted = stream.read_exact(&mut hello).is_ok() && &hello == HELLO;
-        let told = greeted
-            && stream.write_all(&(name.len() as u32).to_le_bytes()).is_ok()
-            && stream.write_all(name.as_bytes()).is_ok();
-        if !told {
-            continue;
-        }
-        match port.accept() {
-            Ok(comm) => accepted.lock().push(comm),
-            Err(error) => log::error!("a connection cannot be accepted: {error}"),
-        }
-    }
-    if let Err(error) = port.close() {
-        log::warn!("{error}");
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,9 @@ const ALL: u64 = 64 << 20;
 const LARGEST: u64 = 4 << 20;
 const SMALLEST: u64 = 256 << 10;
 
+/// The window of a peer in another job: the same in all jobs, whatever their sizes.
+pub const BETWEEN_JOBS: u64 = 1 << 20;
+
 /// What a message counts.
 pub fn cost(bytes: usize) -> u64 {
     bytes as u64 + OVERHEAD
@@ -56,6 +59,8 @@ struct Window {
 pub struct Flow {
     out: Biased<[Window; 2]>,
     taken: [AtomicU64; 2],
+    /// What has come of a peer in another job and was not taken in.
+    kept: [AtomicU64; 2],
     window: u64,
 }
 
@@ -69,7 +74,8 @@ impl Flow {
     /// Nothing under way.
     pub fn new(window: u64) -> Flow {
         let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
-        Flow { out: Biased::new([fresh(), fresh()]), taken: Default::default(), window }
+        let out = Biased::new([fresh(), fresh()]);
+        Flow { out, taken: Default::default(), kept: Default::default(), window }
     }
 
     /// Whether a message may go now; it is counted then.
@@ -136,6 +142,18 @@ impl Flow {
         self.out.lock().iter_mut().flat_map(|window| window.held.drain(..)).collect()
     }
 
+    /// A message has come from a peer that is not trusted to keep to its window. False where it
+    /// did not. [`Flow::went`] counts the other way.
+    pub fn came(&self, which: usize, bytes: usize) -> bool {
+        let cost = cost(bytes).min(self.window);
+        self.kept[which].fetch_add(cost, Ordering::Relaxed) + cost <= self.window
+    }
+
+    /// Such a message was taken in.
+    pub fn went(&self, which: usize, bytes: usize) {
+        self.kept[which].fetch_sub(cost(bytes).min(self.window), Ordering::Relaxed);
+    }
+
     /// A message from the peer was taken in. The number of bytes to report, where it
     /// is time to.
     pub fn took(&self, which: usize, bytes: usize) -> Option<u64> {
@@ -180,6 +198,27 @@ mod tests {
         assert_eq!(flow.took(0, 5000), Some(1000));
         assert!(!flow.credit(0, 1000));
         assert!(flow.admit(0, 5000));
+    }
+
+    #[test]
+    fn who_sends_past_the_window_is_found_out() {
+        let (sender, receiver) = (Flow::new(1000), Flow::new(1000));
+        for _ in 0..50 {
+            let mut under_way = 0;
+            while sender.admit(0, 136) {
+                assert!(receiver.came(0, 136), "an honest sender keeps to the window");
+                under_way += 1;
+            }
+            for _ in 0..under_way {
+                receiver.went(0, 136);
+                if let Some(credit) = receiver.took(0, 136) {
+                    sender.credit(0, credit);
+                }
+            }
+        }
+        let receiver = Flow::new(1000);
+        assert!((0..5).all(|_| receiver.came(1, 136)));
+        assert!(!receiver.came(1, 136));
     }
 
     #[test]

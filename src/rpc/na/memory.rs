@@ -10,15 +10,16 @@ mod wire;
 pub use super::pages::Buffer;
 
 use super::pages::{LAZY, LINE};
+use super::wire::number as wire_number;
 use crate::memory::lent::{self, Loan};
 use crate::memory::long::Long;
 use crate::memory::shm::SharedFile;
 use crate::path::anywhere::Span;
 use crate::rpc::failure::{Result, refuse};
 use crate::runtime;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 /// What others may do with memory.
@@ -97,6 +98,8 @@ pub struct Mem {
     total: usize,
     access: Access,
     registered: AtomicBool,
+    /// Held while a transfer of another job is served; deregistering waits for it.
+    serving: RwLock<()>,
     /// The memory of the runs, where it is the handle's own.
     buffer: Option<Own>,
     /// How the memory is found in its node, where it is lent; mapped when first used.
@@ -110,7 +113,28 @@ pub struct Mem {
 const NOBODY: u32 = u32::MAX;
 
 static LIVE: LazyLock<Mutex<HashMap<u64, Weak<Mem>>>> = LazyLock::new(Mutex::default);
-static NEXT: AtomicU64 = AtomicU64::new(1);
+/// A number for a handle that nobody can guess: between jobs, who knows it may use the memory.
+fn number() -> Result<u64> {
+    /// Random bytes, drawn so many at a time.
+    static DRAWN: Mutex<(usize, [u8; 512])> = Mutex::new((512, [0; 512]));
+    let mut drawn = DRAWN.lock();
+    loop {
+        let (used, bytes) = &mut *drawn;
+        if let Some(next) = bytes.get_mut(*used..*used + 8) {
+            let number = wire_number(next);
+            next.fill(0);
+            *used += 8;
+            if number != 0 && !LIVE.lock().contains_key(&number) {
+                return Ok(number);
+            }
+        } else if let Err(error) = getrandom::fill(bytes) {
+            refuse!(FAIL, "the system has no random bytes: {error}");
+        } else {
+            *used = 0;
+        }
+    }
+}
+
 /// Tells this process from all others, also of other jobs and earlier times.
 static PROCESS: LazyLock<u64> = LazyLock::new(|| {
     use std::hash::{BuildHasher, RandomState};
@@ -232,7 +256,7 @@ impl Mem {
             refuse!(INVALID_ARG, "memory of no segments cannot be exposed");
         }
         let (starts, total) = measure(&runs)?;
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = number()?;
         let loan = match &buffer {
             Some(Own::Long(long)) => long.loan(),
             Some(Own::Private(_)) | None => None,
@@ -246,6 +270,7 @@ impl Mem {
             total,
             access,
             registered: AtomicBool::new(false),
+            serving: RwLock::new(()),
             buffer,
             loan,
             borrowed: OnceLock::new(),
@@ -255,10 +280,12 @@ impl Mem {
         Ok(mem)
     }
 
-    /// A live handle of this process that is registered.
-    pub fn find(id: u64) -> Option<Arc<Mem>> {
+    /// Does something with the memory of a live handle of this process that is registered. It
+    /// stays so meanwhile.
+    pub fn serve<R>(id: u64, body: impl FnOnce(&Mem) -> R) -> Option<R> {
         let mem = LIVE.lock().get(&id)?.upgrade()?;
-        mem.is_registered().then_some(mem)
+        let _serving = mem.serving.read();
+        mem.is_registered().then(|| body(&mem))
     }
 
     /// Bytes in all.
@@ -301,9 +328,10 @@ impl Mem {
         self.registered.store(true, Ordering::Release);
     }
 
-    /// No longer.
+    /// No longer. Transfers of other jobs that are being served have ended afterwards.
     pub fn deregister(&self) {
         self.registered.store(false, Ordering::Release);
+        drop(self.serving.write());
     }
 
     /// Whether others may use it.

@@ -104,6 +104,12 @@ impl Class {
         Ok(Context { shared, _count: Arc::new(Counted(self.contexts.clone())) })
     }
 
+    /// How many attempts to connect from outside the job were refused, where the class listens
+    /// for other jobs.
+    pub fn refused(&self) -> u64 {
+        self.shared.dynamic.as_ref().map_or(0, dynamic::Dynamic::refused)
+    }
+
     /// What it runs over.
     pub fn scheme(&self) -> Scheme {
         self.shared.scheme()

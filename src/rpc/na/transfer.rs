@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Bytes of a chunk.
-const CHUNK: usize = 1 << 20;
+pub(super) const CHUNK: usize = 1 << 20;
 /// Chunks under way.
 const FLYING: usize = 4;
 /// Bytes that move in one step where they move at once.

@@ -170,8 +170,14 @@ impl Deadline {
         Deadline { timeout, end: None }
     }
 
+    /// One that is no later than this one.
+    pub fn within(&mut self, time: Duration) -> Deadline {
+        let left = self.left();
+        Deadline::after(left.min(time))
+    }
+
     /// Whether one look is all.
-    fn is_now(&self) -> bool {
+    pub fn is_now(&self) -> bool {
         self.timeout.is_zero()
     }
 

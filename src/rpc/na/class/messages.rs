@@ -12,7 +12,7 @@ use crate::am::{Data, Signals};
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na::address::{Address, Peer};
 use crate::rpc::na::context::{Callback, ContextShared, Event, What};
-use crate::rpc::na::flow::{Flow, Held, OnSent};
+use crate::rpc::na::flow::{BETWEEN_JOBS, Flow, Held, OnSent};
 use crate::rpc::na::wire::{HEAD, Head, Kind};
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -36,7 +36,30 @@ impl Shared {
 
     /// A connection begins.
     pub(in crate::rpc::na) fn add_remote_flow(&self) {
-        self.remote_flows.write().push(Arc::new(Flow::new(self.window)));
+        self.remote_flows.write().push(Arc::new(Flow::new(BETWEEN_JOBS)));
+    }
+
+    /// Whether a message of another job is one that it may send: no longer than any, and
+    /// within its window. It is counted.
+    pub(in crate::rpc::na) fn may_come(&self, from: Peer, kind: Kind, bytes: usize) -> bool {
+        match kind {
+            Kind::Unexpected | Kind::Expected => {
+                let which = kind as usize;
+                bytes <= MAX_EXPECTED
+                    && self.with_flow(from, |flow| flow.came(which, bytes)) == Some(true)
+            }
+            Kind::Reply => bytes <= MAX_EXPECTED,
+            Kind::Release | Kind::Credit => bytes == 0,
+            // The connection looks at these itself.
+            Kind::Get | Kind::GetData | Kind::Put | Kind::PutDone => true,
+        }
+    }
+
+    /// A peer in another job has vanished: what is held for it is given up, and calls to it end.
+    pub(in crate::rpc::na) fn lost(&self, peer: Peer) {
+        let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
+        held.into_iter().filter_map(|held| held.sent).for_each(|sent| sent(false));
+        self.tell();
     }
 
     /// Hands a message to the transport.
@@ -220,6 +243,9 @@ impl Shared {
 
     /// Reports what was taken in, when it is time to.
     fn took(&self, from: Peer, which: usize, bytes: usize) {
+        if matches!(from, Peer::Remote(_)) {
+            self.with_flow(from, |flow| flow.went(which, bytes));
+        }
         let Some(report) = self.with_flow(from, |flow| flow.took(which, bytes)).flatten() else {
             return;
         };

@@ -10,6 +10,7 @@ use crate::memory::lent::Loan;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::wire::number;
+use parking_lot::RwLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -119,6 +120,7 @@ impl Mem {
             total,
             access,
             registered: AtomicBool::new(false),
+            serving: RwLock::new(()),
             buffer: None,
             loan,
             borrowed: OnceLock::new(),

@@ -1,0 +1,54 @@
+/*
+ * mercury_config.h - marks and basic types of the headers of Mercury 2.4's interface.
+ *
+ * These headers declare the calls of Mercury 2.4 by their own names. Some of the names are
+ * calls of 2013 in the same library (../mercury.h), with other parameters; so each call X
+ * is bound to the symbol mercury2_X here. A program may use both interfaces, in
+ * different source files.
+ */
+#ifndef MERCURY2_CONFIG_H
+#define MERCURY2_CONFIG_H
+
+#ifdef MERCURY_CONFIG_H
+#error "one source file uses either include/mercury.h of 2013 or include/mercury2/mercury.h, not both"
+#endif
+#define MERCURY_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HG_VERSION_MAJOR 2
+#define HG_VERSION_MINOR 4
+#define HG_VERSION_PATCH 1
+
+#ifdef __cplusplus
+#define HG_PUBLIC extern "C"
+#else
+#define HG_PUBLIC extern
+#endif
+#define HG_EXPORT HG_PUBLIC
+#define HG_INLINE inline
+#define HG_LABEL(name) __asm__("mercury2_" #name)
+#define HG_WARN_UNUSED_RESULT __attribute__((warn_unused_result))
+#define HG_ATTRIBUTE_UNUSED __attribute__((unused))
+
+/* What this implementation has. */
+#define HG_HAS_BOOST 1 /* MERCURY_GEN_PROC and its kin work; Boost is not needed */
+#define HG_HAS_CHECKSUMS 1
+
+/* Older names. */
+typedef int8_t hg_int8_t;
+typedef uint8_t hg_uint8_t;
+typedef int16_t hg_int16_t;
+typedef uint16_t hg_uint16_t;
+typedef int32_t hg_int32_t;
+typedef uint32_t hg_uint32_t;
+typedef int64_t hg_int64_t;
+typedef uint64_t hg_uint64_t;
+typedef uint8_t hg_bool_t;
+typedef uint64_t hg_ptr_t;
+#define HG_TRUE 1
+#define HG_FALSE 0
+
+#endif /* MERCURY2_CONFIG_H */

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Usage: scripts/choices.sh [--mpi mpich|openmpi|all] [--starts N] [--installed]
+#
+# Starts many jobs of two ranks while every core is taken by other work, and looks at the
+# path between nodes that each chose (portolan-info): on virtual nodes, and on two hosts
+# (scripts/cluster.sh) where those can be made. All have to choose alike, and as a job
+# without the load does. One line a case, the last one is `N passed, N failed`.
+#
+#   --mpi M      one MPI, the default is all
+#   --starts N   starts of each case, 100 by default
+#   --installed  take the library in target/MPI/prefix as it is
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+mpi=all starts=100 installed=''
+while (($#)); do
+  case $1 in
+    --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --starts) needs_value "$@" && starts=$2 && shift 2 ;;
+    --installed) installed=1 && shift ;;
+    -h | --help) usage && exit ;;
+    *) die "unknown argument '$1', see --help" ;;
+  esac
+done
+[[ $starts =~ ^[1-9][0-9]*$ ]] || die "--starts wants a number"
+choose_mpis "$mpi"
+cd "$ROOT"
+for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
+  if [[ $variable != PORTOLAN_MPIRUN_FLAGS ]]; then unset "$variable"; fi
+done
+
+load=()
+end_load() {
+  if ((${#load[@]})); then kill "${load[@]}" 2>/dev/null || true; fi
+  load=()
+}
+trap end_load EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Two busy loops a core: every rank loses its core again and again.
+begin_load() {
+  local k
+  for ((k = 0; k < 2 * $(nproc); k++)); do
+    (while :; do :; done) &
+    load+=("$!")
+  done
+}
+
+# The path between nodes that so many starts choose, a line each.
+ask() { # starts, mpirun.sh's options ...
+  local k
+  for ((k = 0; k < $1; k++)); do
+    timeout -k 10 120 ./mpirun.sh --mpi "$MPI_NAME" "${@:2}" "$PREFIX/bin/portolan-info" </dev/null 2>/dev/null |
+      sed -n 's/^path between nodes *\([^ ]*\).*/\1/p' | grep . || echo "none, the job failed"
+  done
+}
+
+passed=0 failed=0
+one_case() { # name, mpirun.sh's options ...
+  local quiet all
+  quiet=$(ask 1 "${@:2}")
+  begin_load
+  all=$(ask "$starts" "${@:2}" | sort | uniq -c | sort -rn | awk '{ n = $1; sub(/^ *[0-9]+ /, ""); printf "%s%s %d of '"$starts"'", NR > 1 ? ", " : "", $0, n }')
+  end_load
+  if [[ $all == "$quiet $starts of $starts" && $quiet != none* ]]; then
+    echo "ok   $MPI_NAME choices $1: $all"
+    passed=$((passed + 1))
+  else
+    echo "FAIL $MPI_NAME choices $1: without load $quiet, with it $all"
+    failed=$((failed + 1))
+  fi
+}
+
+for m in "${mpis[@]}"; do
+  use_mpi "$m"
+  if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" >&2; fi
+  one_case "virtual nodes" -n 2 --node-size 1
+  one_case "virtual nodes of two ranks" -n 4 --node-size 2
+  if scripts/cluster.sh check >/dev/null; then one_case "two hosts" -n 2 --hosts 2; fi
+done
+echo "$passed passed, $failed failed"
+((failed == 0))

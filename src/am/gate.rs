@@ -1,0 +1,585 @@
+//! A gate: handlers that run only in the calls of their face.
+//!
+//! An interface may promise its user that handlers run only while the program is in one of
+//! its calls, so that the program needs no locks against them. Its handlers name a gate
+//! ([`Handler::gate`]). While the gate is *polling*, they run on threads that are inside
+//! ([`Gate::enter`]) and on no other; else on any, as all handlers do. What comes for such a
+//! handler meanwhile is taken out of rings and receives, so that messages for others go on,
+//! and is *held*: short messages with their data, of long ones the head, while their data
+//! stays at the origin. Completion handlers wait in a queue of the gate's own and run, one at
+//! a time and free to block, at the end of a poll of a thread inside.
+//!
+//! A handler may also say that it is not ready for a message ([`Handler::is_ready`]); that
+//! message is held too, and the handler is asked again with each poll.
+//!
+//! **Order.** While anything is held, what comes goes behind it. What is held is looked
+//! through from the front for each message that is taken, so that messages of one origin
+//! keep their order, but for those that their handler is not ready for.
+//!
+//! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin tells it to
+//! stop ([`Kind::Stop`]), and to go on when it holds less than half. The origin then waits
+//! before it sends more through gates to that target, in a call, and so inside. Handlers
+//! never wait, as ever.
+//!
+//! **Fences.** A held message is handled as far as rings and flow control know.
+//! [`Engine::fence_gate`] therefore asks each target ([`Kind::Ask`]), which answers when all
+//! that it then holds of the origin is in place.
+//!
+//! **Rest.** [`Engine::quiesce`] counts what is held as handled: it waits for a call of one
+//! interface, which another interface cannot. [`Engine::quiesce_gates`] waits for it as well.
+//!
+//! Invariants: the state of a gate changes to polling under the dispatcher's lock, so that no
+//! header handler runs elsewhere then; no lock of a gate is held while a handler runs.
+
+use super::deliver::Work;
+use super::land::{Landing, guarded};
+use super::later::{Job, Later};
+use super::state::{self, Am, Awaited, Entry};
+use super::wire::{Head, Kind, Source};
+use super::{Handler, HandlerId, Signal};
+use crate::error::{Result, fail};
+use crate::memory::thread::of_thread;
+use crate::peer::Tally;
+use crate::runtime::Engine;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// What a held message costs beside its header and data.
+const OVERHEAD: usize = 128;
+/// Held messages that one poll takes.
+const PER_POLL: usize = 64;
+
+of_thread! {
+    /// The address of the gate that this thread is inside, 0 none.
+    static INSIDE: usize = 0;
+}
+
+/// Handlers that run only in calls, while it is polling.
+#[derive(Debug)]
+pub struct Gate {
+    polling: AtomicBool,
+    held: Mutex<Held>,
+    /// How many messages are held.
+    count: AtomicUsize,
+    /// Of these, those that no handler has refused as yet.
+    fresh: AtomicUsize,
+    /// Completion handlers that wait for a call.
+    jobs: Later,
+    /// Completion handlers that went to the completion thread and have not ended.
+    elsewhere: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    queue: VecDeque<Message>,
+    last: u64,
+    /// By origin: messages that were held and are not in place yet.
+    unfinished: HashMap<usize, BTreeSet<u64>>,
+    /// By origin: bytes, and whether it was told to stop.
+    bytes: HashMap<usize, (usize, bool)>,
+    /// Fences: origin, the last message that it waits for, its token.
+    asked: Vec<(usize, u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Message {
+    number: u64,
+    origin: usize,
+    bytes: usize,
+    what: What,
+    /// When its handler was first found not to be ready.
+    refused: Option<Instant>,
+}
+
+/// What is held.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A message with its data.
+    Whole { head: Head, header: Vec<u8>, data: Vec<u8> },
+    /// A message whose data waits at an origin of the node.
+    Long { head: Head, header: Vec<u8>, index: usize, source: Source },
+    /// A message whose data waits in MPI.
+    OverMpi { head: Head, header: Vec<u8>, slot: u32 },
+    /// A message whose header handler has run and whose data is in place.
+    Landed(Landing),
+}
+
+impl What {
+    fn bytes(&self) -> usize {
+        OVERHEAD
+            + match self {
+                What::Whole { header, data, .. } => header.len() + data.len(),
+                What::Long { header, .. } | What::OverMpi { header, .. } => header.len(),
+                What::Landed(_) => 0,
+            }
+    }
+
+    fn message(&self) -> Option<(&Head, &[u8])> {
+        match self {
+            What::Whole { head, header, .. }
+            | What::Long { head, header, .. }
+            | What::OverMpi { head, header, .. } => Some((head, header)),
+            What::Landed(_) => None,
+        }
+    }
+}
+
+/// A thread is inside a gate until this is dropped.
+#[derive(Debug)]
+pub struct Inside {
+    outer: usize,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.outer);
+    }
+}
+
+impl Gate {
+    /// A gate that is polling, or is not.
+    pub fn new(polling: bool) -> Arc<Gate> {
+        Arc::new(Gate {
+            polling: AtomicBool::new(polling),
+            held: Mutex::default(),
+            count: AtomicUsize::new(0),
+            fresh: AtomicUsize::new(0),
+            jobs: Later::default(),
+            elsewhere: AtomicUsize::new(0),
+        })
+    }
+
+    /// Whether handlers run in calls only.
+    #[inline]
+    pub fn is_polling(&self) -> bool {
+        self.polling.load(Ordering::Relaxed)
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// From now on the calling thread is inside this gate, and inside no other.
+    #[inline]
+    pub fn enter(&self) -> Inside {
+        let outer = INSIDE.get();
+        INSIDE.set(self.address());
+        Inside { outer, _of_this_thread: PhantomData }
+    }
+
+    fn is_inside(&self) -> bool {
+        INSIDE.get() == self.address()
+    }
+
+    /// Whether its handlers may run on the calling thread.
+    #[inline]
+    fn is_open_here(&self) -> bool {
+        !self.is_polling() || self.is_inside()
+    }
+
+    /// Whether the calling thread has something to do here.
+    fn has_work_here(&self) -> bool {
+        self.is_open_here() && (self.fresh.load(Ordering::Relaxed) > 0 || !self.jobs.is_idle())
+    }
+
+    /// The next message whose handler is ready for it.
+    fn take(&self, am: &Am) -> Result<Option<Message>> {
+        let mut held = self.held.lock();
+        for n in 0..held.queue.len() {
+            let message = &mut held.queue[n];
+            let ready = match message.what.message() {
+                None => true,
+                Some((head, header)) => {
+                    let waited = message.refused.map_or(Duration::ZERO, |t| t.elapsed());
+                    am.entry(message.origin, head)?.is_ready(message.origin, header, waited)
+                }
+            };
+            let fresh = message.refused.is_none();
+            if !ready {
+                message.refused.get_or_insert_with(Instant::now);
+            }
+            if fresh {
+                self.fresh.fetch_sub(1, Ordering::Relaxed);
+            }
+            if ready {
+                return Ok(held.queue.remove(n));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether nothing that was held of `origin` is to come into place still.
+    fn is_clear_of(&self, origin: usize) -> bool {
+        !self.held.lock().unfinished.contains_key(&origin)
+    }
+
+    /// A message that was held is in place.
+    pub(super) fn in_place(
+        &self,
+        am: &Am,
+        engine: &Engine,
+        origin: usize,
+        number: u64,
+    ) -> Result<()> {
+        let mut answers = Vec::new();
+        {
+            let mut held = self.held.lock();
+            let Held { unfinished, asked, .. } = &mut *held;
+            let Some(of_origin) = unfinished.get_mut(&origin) else { return Ok(()) };
+            of_origin.remove(&number);
+            let first = of_origin.first().copied().unwrap_or(u64::MAX);
+            if of_origin.is_empty() {
+                unfinished.remove(&origin);
+            }
+            asked.retain(|&(from, last, token)| {
+                let done = from == origin && last < first;
+                if done {
+                    answers.push(token);
+                }
+                !done
+            });
+        }
+        answers.into_iter().try_for_each(|token| answer(am, engine, origin, token))
+    }
+
+    /// The fence `token` of `origin` asks when all that is held now is in place.
+    fn ask(&self, am: &Am, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+        {
+            let mut held = self.held.lock();
+            if let Some(&last) = held.unfinished.get(&origin).and_then(BTreeSet::last) {
+                held.asked.push((origin, last, token));
+                return Ok(());
+            }
+        }
+        answer(am, engine, origin, token)
+    }
+}
+
+fn answer(am: &Am, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+    let head = Head { token, ..Head::new(Kind::Handled) };
+    am.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
+}
+
+impl Entry {
+    /// Whether the handler can run for a message; an error of its ends the job.
+    fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> bool {
+        guarded(self.name, || self.handler.is_ready(origin, header, waited))
+    }
+
+    /// The gate that holds a message back.
+    #[inline]
+    pub(crate) fn held_back_by(&self, origin: usize, header: &[u8]) -> Option<&Arc<Gate>> {
+        self.gate.as_ref().filter(|gate| {
+            !gate.is_open_here()
+                || gate.count.load(Ordering::Relaxed) > 0
+                || !self.is_ready(origin, header, Duration::ZERO)
+        })
+    }
+}
+
+impl Landing {
+    /// The gate that holds what follows the landing back.
+    pub(super) fn held_back_by(&self) -> Option<&Arc<Gate>> {
+        self.gate.as_ref().filter(|gate| !gate.is_open_here())
+    }
+}
+
+impl Am {
+    /// Holds a message. Under the dispatcher's lock.
+    pub(crate) fn hold(
+        &self,
+        engine: &Engine,
+        gate: &Gate,
+        origin: usize,
+        what: What,
+    ) -> Result<()> {
+        let bytes = what.bytes();
+        let mut stop = false;
+        {
+            let mut held = gate.held.lock();
+            held.last += 1;
+            let number = match &what {
+                What::Landed(landing) if landing.number != 0 => landing.number,
+                _ => held.last,
+            };
+            held.unfinished.entry(origin).or_default().insert(number);
+            let of_origin = held.bytes.entry(origin).or_default();
+            of_origin.0 += bytes;
+            if of_origin.0 > engine.config.flight_bytes && !of_origin.1 && origin != engine.rank() {
+                (of_origin.1, stop) = (true, true);
+            }
+            held.queue.push_back(Message { number, origin, bytes, what, refused: None });
+        }
+        gate.count.fetch_add(1, Ordering::Relaxed);
+        gate.fresh.fetch_add(1, Ordering::Relaxed);
+        self.set_aside.fetch_add(1, Ordering::AcqRel);
+        self.behind_gates.fetch_add(1, Ordering::Release);
+        if stop {
+            self.tell_stop(engine, origin, true)?;
+        }
+        if !gate.is_open_here() {
+            self.wake_waiting();
+        }
+        Ok(())
+    }
+
+    /// A thread that waits in a call, and sleeps, may be the one that may run handlers.
+    fn wake_waiting(&self) {
+        if let Some(node) = &self.node
+            && node.rests(node.me())
+        {
+            node.wake_own();
+        }
+    }
+
+    fn tell_stop(&self, engine: &Engine, origin: usize, stop: bool) -> Result<()> {
+        let head = Head { token: stop.into(), ..Head::new(Kind::Stop) };
+        self.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
+    }
+
+    /// A record that concerns gates.
+    pub(super) fn at_gate(&self, engine: &Engine, origin: usize, head: &Head) -> Result<()> {
+        if head.kind()? == Kind::Stop {
+            self.towards[origin].stopped.store(head.token != 0, Ordering::Release);
+            return Ok(());
+        }
+        match self.handlers.get(head.handler()).and_then(|entry| entry.gate.as_ref()) {
+            Some(gate) => gate.ask(self, engine, origin, head.token),
+            None => answer(self, engine, origin, head.token),
+        }
+    }
+
+    /// Handles what is held and may run here; true if there was anything. Under the
+    /// dispatcher's lock.
+    #[cold]
+    pub(super) fn release(&self, engine: &Engine, work: &mut Work) -> Result<bool> {
+        let gates = self.gates.read().clone();
+        let mut any = false;
+        for gate in gates {
+            for _ in 0..PER_POLL {
+                // A handler may have changed that.
+                if !gate.is_open_here() {
+                    break;
+                }
+                let Some(message) = gate.take(self)? else { break };
+                any = true;
+                self.run_held(engine, work, &gate, message)?;
+            }
+        }
+        Ok(any)
+    }
+
+    fn run_held(
+        &self,
+        engine: &Engine,
+        work: &mut Work,
+        gate: &Gate,
+        message: Message,
+    ) -> Result<()> {
+        let Message { number, origin, bytes, what, .. } = message;
+        gate.count.fetch_sub(1, Ordering::Relaxed);
+        match what {
+            What::Whole { head, header, data } => {
+                let entry = self.entry(origin, &head)?;
+                self.meet(engine, entry, origin, &head, &header, &data)?;
+                gate.in_place(self, engine, origin, number)?;
+            }
+            What::Long { head, header, index, source } => {
+                self.begin_long(engine, work, index, (&head, &header), source, number)?;
+            }
+            What::OverMpi { head, header, slot } => {
+                let messenger = engine.messenger()?;
+                messenger.am_released(engine, origin, (&head, &header), slot, number)?;
+            }
+            What::Landed(landing) => {
+                self.end_landing(engine, landing)?;
+                gate.in_place(self, engine, origin, number)?;
+            }
+        }
+        self.set_aside.fetch_sub(1, Ordering::AcqRel);
+        self.behind_gates.fetch_sub(1, Ordering::Relaxed);
+        let mut go = false;
+        {
+            let mut held = gate.held.lock();
+            if let Some(of_origin) = held.bytes.get_mut(&origin) {
+                of_origin.0 -= bytes;
+                if of_origin.1 && of_origin.0 <= engine.config.flight_bytes / 2 {
+                    (of_origin.1, go) = (false, true);
+                }
+            }
+        }
+        if go { self.tell_stop(engine, origin, false) } else { Ok(()) }
+    }
+
+    /// Has a completion handler run where its gate says.
+    pub(super) fn run_behind(&self, engine: &Engine, gate: &Arc<Gate>, job: Job) -> Result<()> {
+        if gate.is_polling() {
+            self.set_aside.fetch_add(1, Ordering::AcqRel);
+            let counted = Box::new(move |engine: &Engine| {
+                job(engine);
+                if let Some(am) = engine.started_am() {
+                    am.set_aside.fetch_sub(1, Ordering::AcqRel);
+                }
+            });
+            return self.queue_job(gate, counted);
+        }
+        self.send_elsewhere(engine, gate, job)
+    }
+
+    /// To the completion thread.
+    fn send_elsewhere(&self, engine: &Engine, gate: &Arc<Gate>, job: Job) -> Result<()> {
+        gate.elsewhere.fetch_add(1, Ordering::AcqRel);
+        let gate = gate.clone();
+        let counted = Box::new(move |engine: &Engine| {
+            job(engine);
+            gate.elsewhere.fetch_sub(1, Ordering::AcqRel);
+        });
+        self.later.push(counted, engine.may_use_threads())
+    }
+
+    fn queue_job(&self, gate: &Gate, job: Job) -> Result<()> {
+        self.behind_gates.fetch_add(1, Ordering::Release);
+        gate.jobs.push(job, false)?;
+        if !gate.is_inside() {
+            self.wake_waiting();
+        }
+        Ok(())
+    }
+
+    /// Runs a completion handler of each gate that this thread is inside, under no lock; true
+    /// if one ran. Gates that are not polling any more have theirs run elsewhere.
+    #[cold]
+    pub(super) fn run_jobs(&self, engine: &Engine) -> Result<bool> {
+        let gates = self.gates.read().clone();
+        let mut any = false;
+        for gate in gates {
+            if gate.jobs.is_idle() {
+                continue;
+            }
+            if gate.is_inside() {
+                if gate.jobs.run_here(engine) {
+                    self.behind_gates.fetch_sub(1, Ordering::Relaxed);
+                    any = true;
+                }
+            } else if !gate.is_polling() {
+                self.move_jobs(engine, &gate)?;
+            }
+        }
+        Ok(any)
+    }
+
+    fn move_jobs(&self, engine: &Engine, gate: &Arc<Gate>) -> Result<()> {
+        for job in gate.jobs.take_all() {
+            self.behind_gates.fetch_sub(1, Ordering::Relaxed);
+            self.send_elsewhere(engine, gate, job)?;
+        }
+        Ok(())
+    }
+
+    /// Whether something is held, or waits for a call, that the calling thread may run.
+    pub(super) fn gates_are_ready(&self) -> bool {
+        self.behind_gates.load(Ordering::Acquire) > 0
+            && self.gates.read().iter().any(|gate| gate.has_work_here())
+    }
+
+    /// Knows of the gate of a handler.
+    pub(super) fn add_gate(&self, handler: &dyn Handler) {
+        if let Some(gate) = handler.gate() {
+            let mut gates = self.gates.write();
+            if !gates.iter().any(|known| Arc::ptr_eq(known, &gate)) {
+                gates.push(gate);
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Has the handlers of a gate run in calls only, or anywhere. On return from the first
+    /// none of them runs elsewhere (but where the caller is such a handler); on return from
+    /// the second what was held has begun to run.
+    pub fn set_polling(&self, gate: &Arc<Gate>, polling: bool) -> Result<()> {
+        let am = self.am()?;
+        if state::running().is_some() {
+            // Under the dispatcher's lock already, or a signal: what is left finds its way.
+            gate.polling.store(polling, Ordering::Release);
+            return Ok(());
+        }
+        self.lock_handlers()?;
+        gate.polling.store(polling, Ordering::Release);
+        let moved = if polling { Ok(()) } else { am.move_jobs(self, gate) };
+        self.unlock_handlers()?;
+        moved?;
+        if polling && !super::later::on_completion_thread() {
+            self.wait_until(&|| "completion handlers that run on their thread".into(), || {
+                Ok(gate.elsewhere.load(Ordering::Acquire) == 0)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Runs something of the face behind a gate that is not a message: now where the calling
+    /// thread may, else in the next call.
+    pub fn run_at_gate(
+        &self,
+        gate: &Gate,
+        job: impl FnOnce(&Engine) + Send + 'static,
+    ) -> Result<()> {
+        if gate.is_open_here() {
+            job(self);
+            return Ok(());
+        }
+        self.am()?.queue_job(gate, Box::new(job))
+    }
+
+    /// Before a message through a gate: waits while the target says so, unless in a handler.
+    #[inline]
+    pub(super) fn before_gate(&self, am: &Am, target: usize) -> Result<()> {
+        let towards = &am.towards[target];
+        towards.sent.fetch_add(1, Ordering::Relaxed);
+        if !towards.stopped.load(Ordering::Acquire) || state::running().is_some() {
+            return Ok(());
+        }
+        self.wait_until(
+            &|| format!("rank {target}, whose handlers run in its calls only, to make one"),
+            || Ok(!towards.stopped.load(Ordering::Acquire)),
+        )
+    }
+
+    /// After [`Engine::fence_messages`] to the targets: returns when also those messages for
+    /// the gate of `handler` are in place that the targets hold.
+    pub fn fence_gate(&self, handler: HandlerId, targets: &[usize]) -> Result<()> {
+        let am = self.am()?;
+        let Some(gate) = am.handlers.get(handler).and_then(|entry| entry.gate.as_ref()) else {
+            fail!(Argument, "handler {} has no gate", handler.0);
+        };
+        let tally = Arc::new(Tally::default());
+        let mut asked = Vec::new();
+        for &target in targets.iter().filter(|&&target| target != self.rank()) {
+            let towards = &am.towards[target];
+            let sent = towards.sent.load(Ordering::Acquire);
+            if sent == towards.fenced.load(Ordering::Acquire) {
+                continue;
+            }
+            tally.begin();
+            let awaited = Awaited::Completion(Signal::Tally(tally.clone()));
+            let token = am.tokens.lock().add(awaited);
+            let head = Head::message(Kind::Ask, handler, 0, 0, token);
+            am.send_record(self, target, &[bytemuck::bytes_of(&head)])?;
+            asked.push((target, sent));
+        }
+        let me = self.rank();
+        let own = targets.contains(&me);
+        self.wait_until(&|| "messages that targets hold until they make a call".into(), || {
+            Ok(tally.check()? && !(own && !gate.is_clear_of(me)))
+        })?;
+        for (target, sent) in asked {
+            am.towards[target].fenced.fetch_max(sent, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+}

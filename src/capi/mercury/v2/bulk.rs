@@ -1,0 +1,162 @@
+//! Bulk transfers, with a callback that runs in trigger.
+//!
+//! The name of a transfer under way goes when its callback is queued, so a name that is
+//! not known any more is one of a transfer that has ended.
+
+use super::address;
+use super::bulk_handle::BULKS;
+use super::class::count;
+use super::codes::calls;
+use super::context::CONTEXTS;
+use super::types::{BulkInfo, CB_BULK, Callback, Caller, HgCallback, InfoOf};
+use crate::capi::mercury::face::maybe;
+use crate::capi::mercury::table::{Table, Token};
+use crate::rpc::failure::{Result, refuse};
+use crate::rpc::hg::context::{ContextShared, Work};
+use crate::rpc::na::{self, Direction, OpId, Part};
+use std::os::raw::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+type Operation = (Weak<ContextShared>, u64);
+static OPERATIONS: Table<Operation> = Table::new("bulk operation", 0x46);
+
+/// One side of a transfer.
+type Side = (Token, u64);
+
+/// # Safety
+/// `op_id` must be null, ignored or valid for writes.
+unsafe fn transfer(
+    context: Token,
+    (callback, arg): (HgCallback, *mut c_void),
+    op: c_int,
+    addr: Option<Token>,
+    ((origin_handle, origin_offset), (local_handle, local_offset)): (Side, Side),
+    size: u64,
+    op_id: *mut Token,
+) -> Result<()> {
+    let held = CONTEXTS.get(context)?;
+    let (origin, local) = (BULKS.get(origin_handle)?, BULKS.get(local_handle)?);
+    let addr = match (addr, origin.bound()) {
+        (Some(addr), _) => addr,
+        (None, Some(bound)) => bound.addr,
+        (None, None) => {
+            refuse!(INVALID_ARG, "the origin's handle carries no address: it was not bound")
+        }
+    };
+    let address = address::get(addr)?.address;
+    let (direction, theirs, ours) = match op {
+        0 => (
+            Direction::Put,
+            origin.bulk.permission().writable(),
+            local.bulk.permission().readable(),
+        ),
+        1 => (
+            Direction::Get,
+            origin.bulk.permission().readable(),
+            local.bulk.permission().writable(),
+        ),
+        _ => refuse!(INVALID_ARG, "{op} is neither HG_BULK_PUSH nor HG_BULK_PULL"),
+    };
+    if !theirs || !ours {
+        let which = if theirs { "local" } else { "origin's" };
+        refuse!(PERMISSION, "the {which} handle does not permit this transfer");
+    }
+    let (origin_offset, len) = origin.check(origin_offset, size)?;
+    let (local_offset, _) = local.check(local_offset, size)?;
+    let info = InfoOf { bulk: BulkInfo { origin_handle, local_handle, op, size } };
+    let caller = Caller { callback: Callback::Hg(callback), arg, kind: CB_BULK, info };
+    let shared = held.context.shared.clone();
+    let name = Arc::new(AtomicUsize::new(0));
+    let named = name.clone();
+    let done: na::Callback = Box::new(move |event| {
+        // The operation's name goes with it.
+        let _ = OPERATIONS.remove(named.load(Ordering::Acquire) as Token);
+        shared.push(Work::Run(Box::new(move || caller.tell(event.status))));
+    });
+    let OpId(number) = held.context.shared.na.transfer(
+        direction,
+        &address,
+        Part { mem: local.bulk.mem(), offset: local_offset },
+        Part { mem: origin.bulk.mem(), offset: origin_offset },
+        len,
+        done,
+    )?;
+    count(&held.class.counts.bulk);
+    // SAFETY: passed on from the caller.
+    if let Some(to) = unsafe { maybe(op_id) } {
+        *to = OPERATIONS.insert((Arc::downgrade(&held.context.shared), number));
+        name.store(*to as usize, Ordering::Release);
+    }
+    Ok(())
+}
+
+calls! {
+    /// Begins a transfer with an origin at an address.
+    HG_Bulk_transfer(
+        context: Token,
+        callback: HgCallback,
+        arg: *mut c_void,
+        op: c_int,
+        origin_addr: Token,
+        origin_handle: Token,
+        origin_offset: u64,
+        local_handle: Token,
+        local_offset: u64,
+        size: u64,
+        op_id: *mut Token,
+    ) {
+        let sides = ((origin_handle, origin_offset), (local_handle, local_offset));
+        // SAFETY: passed on from the caller.
+        unsafe { transfer(context, (callback, arg), op, Some(origin_addr), sides, size, op_id) }
+    }
+
+    /// Begins a transfer with the origin that its handle is bound to.
+    HG_Bulk_bind_transfer(
+        context: Token,
+        callback: HgCallback,
+        arg: *mut c_void,
+        op: c_int,
+        origin_handle: Token,
+        origin_offset: u64,
+        local_handle: Token,
+        local_offset: u64,
+        size: u64,
+        op_id: *mut Token,
+    ) {
+        let sides = ((origin_handle, origin_offset), (local_handle, local_offset));
+        // SAFETY: passed on from the caller.
+        unsafe { transfer(context, (callback, arg), op, None, sides, size, op_id) }
+    }
+
+    /// Begins a transfer with a context of an origin: memory is the same for all of them.
+    HG_Bulk_transfer_id(
+        context: Token,
+        callback: HgCallback,
+        arg: *mut c_void,
+        op: c_int,
+        origin_addr: Token,
+        _origin_id: u8,
+        origin_handle: Token,
+        origin_offset: u64,
+        local_handle: Token,
+        local_offset: u64,
+        size: u64,
+        op_id: *mut Token,
+    ) {
+        let sides = ((origin_handle, origin_offset), (local_handle, local_offset));
+        // SAFETY: passed on from the caller.
+        unsafe { transfer(context, (callback, arg), op, Some(origin_addr), sides, size, op_id) }
+    }
+
+    /// Cancels a transfer: its callback gets `HG_CANCELED`, unless it has ended.
+    HG_Bulk_cancel(op_id: Token) {
+        let Ok((context, number)) = OPERATIONS.get(op_id) else {
+            return OPERATIONS.was_one(op_id); // it has ended
+        };
+        match context.upgrade() {
+            Some(context) => context.na.cancel(OpId(number)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Forward, respond, cancel.
+//!
+//! A call holds its handle until its callback has run; so does an answer with a callback.
+
+use super::class::count;
+use super::codes::calls;
+use super::handle::{End, HANDLES, release};
+use super::params::{Payload, Which, encoder};
+use super::types::{CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf};
+use crate::capi::mercury::table::{Number, Token};
+use crate::rpc::failure::{Result, Status, refuse};
+use crate::rpc::hg::class::OnAnswered;
+use crate::rpc::hg::origin::Origin;
+use std::os::raw::c_void;
+use std::sync::Arc;
+
+/// `HG_CORE_MORE_DATA`.
+const MORE_DATA: u8 = 1;
+
+fn let_go(handle: Token) {
+    // It is there: a holder lets go.
+    let _ = release(handle);
+}
+
+/// # Safety
+/// A struct must be what the function's proc goes over.
+unsafe fn forward(
+    handle: Token,
+    callback: Callback,
+    arg: *mut c_void,
+    payload: Payload,
+) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    let origin = held.origin()?;
+    if origin.is_under_way() {
+        refuse!(BUSY, "the handle's call is under way; wait for its callback");
+    }
+    *held.answer.lock() = None;
+    origin.set_target_context(held.target_context());
+    let caller = Caller { callback, arg, kind: CB_FORWARD, info: InfoOf { handle } };
+    let (of, class) = (Number::of(handle), held.class.clone());
+    let then = Box::new(move |origin: &Arc<Origin>| {
+        if !origin.function().is_quiet() {
+            count(&class.counts.resp_recv);
+        }
+        caller.tell(origin.status());
+        let_go(of.token());
+    });
+    held.hold();
+    let function = origin.function();
+    // SAFETY: passed on from the caller.
+    let encode = unsafe { encoder(Which::Input, (handle, &held), &function, payload) };
+    let sent = origin.forward(encode, Some(then));
+    match sent {
+        Ok(()) => count(&held.class.counts.req_sent),
+        Err(_) => let_go(handle),
+    }
+    sent
+}
+
+/// # Safety
+/// A struct must be what the function's proc goes over.
+unsafe fn respond(
+    handle: Token,
+    callback: Callback,
+    arg: *mut c_void,
+    payload: Payload,
+) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    let target = held.target()?;
+    if target.is_quiet() {
+        refuse!(OPNOTSUPPORTED, "the origin wants no response for this call");
+    }
+    let caller = Caller { callback, arg, kind: CB_RESPOND, info: InfoOf { handle } };
+    let of = Number::of(handle);
+    let told = !callback.is_none();
+    let then: Option<OnAnswered> = told.then(|| {
+        held.hold();
+        Box::new(move || {
+            caller.tell(Status::SUCCESS);
+            let_go(of.token());
+        }) as OnAnswered
+    });
+    // SAFETY: passed on from the caller.
+    let encode = unsafe { encoder(Which::Output, (handle, &held), target.function(), payload) };
+    let sent = target.answer(encode, then);
+    match sent {
+        Ok(()) => count(&held.class.counts.resp_sent),
+        Err(_) if told => let_go(handle),
+        Err(_) => {}
+    }
+    sent
+}
+
+fn cancel(handle: Token) -> Result<()> {
+    match HANDLES.get(handle)?.end() {
+        End::Origin(origin) => origin.cancel(),
+        End::Fresh => {}
+        End::Target(_) => {
+            refuse!(OPNOTSUPPORTED, "the call is another's; only its origin can cancel it")
+        }
+    }
+    Ok(())
+}
+
+fn check_flags(flags: u8) -> Result<()> {
+    if flags & MORE_DATA != 0 {
+        refuse!(
+            OPNOTSUPPORTED,
+            "HG_CORE_MORE_DATA is not offered: HG_Forward and HG_Respond move parameters of any \
+             length"
+        );
+    }
+    Ok(())
+}
+
+calls! {
+    /// Forwards the call of a handle; the callback runs in trigger.
+    HG_Forward(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
+        // SAFETY: passed on from the caller.
+        unsafe { forward(handle, Callback::Hg(callback), arg, Payload::Struct(data)) }
+    }
+
+    /// Forwards the call of a handle with so many bytes of its buffer.
+    HG_Core_forward(
+        handle: Token,
+        callback: CoreCallback,
+        arg: *mut c_void,
+        flags: u8,
+        size: u64,
+    ) {
+        check_flags(flags)?;
+        // SAFETY: passed on from the caller.
+        unsafe { forward(handle, Callback::Core(callback), arg, Payload::Raw(size as usize)) }
+    }
+
+    /// Answers a call; the callback runs in trigger when the answer has left.
+    HG_Respond(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
+        // SAFETY: passed on from the caller.
+        unsafe { respond(handle, Callback::Hg(callback), arg, Payload::Struct(data)) }
+    }
+
+    /// Answers a call with so many bytes of its handle's buffer.
+    HG_Core_respond(
+        handle: Token,
+        callback: CoreCallback,
+        arg: *mut c_void,
+        flags: u8,
+        size: u64,
+    ) {
+        check_flags(flags)?;
+        // SAFETY: passed on from the caller.
+        unsafe { respond(handle, Callback::Core(callback), arg, Payload::Raw(size as usize)) }
+    }
+
+    /// Cancels the call of a handle: its callback gets `HG_CANCELED`.
+    HG_Cancel(handle: Token) { cancel(handle) }
+
+    /// Cancels the call of a handle: its callback gets `HG_CANCELED`.
+    HG_Core_cancel(handle: Token) { cancel(handle) }
+}

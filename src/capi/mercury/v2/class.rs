@@ -1,0 +1,291 @@
+//! Classes: made, ended, what is attached to them.
+
+use super::codes::calls;
+use super::context::CONTEXTS;
+use super::types::{Attached, Counters, CreateCallback, FreeCallback, HgInitInfo, OnCreate};
+use crate::capi::mercury::face::{place, text};
+use crate::capi::mercury::na::CLASSES as NA_CLASSES;
+use crate::capi::mercury::params;
+use crate::capi::mercury::table::{Number, Table, Token};
+use crate::rpc::checksum::Method;
+use crate::rpc::failure::{Result, refuse};
+use crate::rpc::hg::Class;
+use crate::rpc::hg::wire::{ANSWER, REQUEST};
+use crate::rpc::na::address::Scheme;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::os::raw::{c_char, c_uint, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// A class, as its handle stands for it.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub class: Class,
+    /// Bytes before the parameters that are the program's.
+    pub in_offset: AtomicUsize,
+    pub out_offset: AtomicUsize,
+    /// Parameters that do not fit a message are an error.
+    pub no_overflow: bool,
+    pub counts: Counts,
+    pub on_create: Mutex<OnCreate>,
+    /// What is attached to functions.
+    pub rpc_data: Mutex<HashMap<u64, Attached>>,
+    data: Mutex<Attached>,
+}
+
+/// What happened in a class so far.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub req_sent: AtomicU64,
+    pub req_recv: AtomicU64,
+    pub resp_sent: AtomicU64,
+    pub resp_recv: AtomicU64,
+    pub req_extra: AtomicU64,
+    pub resp_extra: AtomicU64,
+    pub active: AtomicU64,
+    pub bulk: AtomicU64,
+}
+
+/// One more.
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Counts {
+    pub fn read(&self) -> Counters {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counters {
+            rpc_req_sent: of(&self.req_sent),
+            rpc_req_recv: of(&self.req_recv),
+            rpc_resp_sent: of(&self.resp_sent),
+            rpc_resp_recv: of(&self.resp_recv),
+            rpc_req_extra: of(&self.req_extra),
+            rpc_resp_extra: of(&self.resp_extra),
+            rpc_req_recv_active: of(&self.active),
+            rpc_multi_recv_copy: 0,
+            bulk: of(&self.bulk),
+        }
+    }
+}
+
+pub(super) static CLASSES: Table<Arc<Held>> = Table::new("class", 0x41);
+
+impl Held {
+    /// Longest input that goes along with its request.
+    pub fn input_room(&self) -> usize {
+        self.room(self.class.network().max_unexpected(), REQUEST)
+    }
+
+    /// Longest output that goes along with its answer.
+    pub fn output_room(&self) -> usize {
+        self.room(self.class.network().max_expected(), ANSWER)
+    }
+
+    fn room(&self, message: usize, head: usize) -> usize {
+        message.saturating_sub(head + trailer(self.class.shared.method))
+    }
+}
+
+/// Bytes behind parameters.
+pub(super) fn trailer(method: Method) -> usize {
+    match method.size() {
+        0 => 0,
+        bytes => 8 + bytes,
+    }
+}
+
+const V2_4: c_uint = 2 << 16 | 4;
+/// `HG_CHECKSUM_RPC_PAYLOAD`.
+const PAYLOAD: i32 = 2;
+
+/// # Safety
+/// The pointers must be null or valid.
+unsafe fn init(
+    info: *const c_char,
+    listen: u8,
+    version: c_uint,
+    options: *const HgInitInfo,
+) -> Result<Token> {
+    let mut method = params::checksum_method()?;
+    let (mut network, mut no_overflow) = (ptr::null_mut(), false);
+    if !options.is_null() {
+        // SAFETY: what every version has.
+        let (na_class, level) = unsafe { ((*options).na_class, (*options).checksum_level) };
+        network = na_class;
+        if level == PAYLOAD && method == Method::None {
+            method = Method::default();
+        }
+        // SAFETY: the struct of that version has it.
+        no_overflow = version >= V2_4 && unsafe { (*options).no_overflow };
+    }
+    let class = if network.is_null() {
+        // SAFETY: passed on from the caller.
+        Class::init_with(&unsafe { text(info, "information string") }?, listen != 0, method)?
+    } else {
+        Class::over(&NA_CLASSES.get(network)?, method)?
+    };
+    Ok(CLASSES.insert(Arc::new(Held {
+        class,
+        in_offset: AtomicUsize::new(0),
+        out_offset: AtomicUsize::new(0),
+        no_overflow,
+        counts: Counts::default(),
+        on_create: Mutex::default(),
+        rpc_data: Mutex::default(),
+        data: Mutex::default(),
+    })))
+}
+
+/// Ends a class; null is none to end.
+pub(super) fn finalize(token: Token) -> Result<()> {
+    if token.is_null() {
+        return Ok(());
+    }
+    let held = CLASSES.get(token)?;
+    if CONTEXTS.find(|context| context.class_token == Number::of(token)).is_some() {
+        refuse!(BUSY, "the class has contexts; destroy them first");
+    }
+    held.class.finalize()?;
+    super::address::drop_those_of(token);
+    CLASSES.remove(token)?;
+    let rpc_data = std::mem::take(&mut *held.rpc_data.lock());
+    drop(rpc_data);
+    drop(std::mem::take(&mut *held.data.lock()));
+    Ok(())
+}
+
+pub(super) fn name_of(scheme: Scheme) -> (&'static std::ffi::CStr, &'static std::ffi::CStr) {
+    match scheme {
+        Scheme::Own => (c"self", c"self"),
+        Scheme::Mpi => (c"mpi", c"static"),
+        Scheme::Dynamic => (c"mpi", c"dynamic"),
+    }
+}
+
+pub(super) fn set_data(token: Token, data: *mut c_void, free: FreeCallback) -> Result<()> {
+    let held = CLASSES.get(token)?;
+    let before = std::mem::replace(&mut *held.data.lock(), Attached::new(data, free));
+    drop(before);
+    Ok(())
+}
+
+/// # Safety
+/// The place must be null or valid.
+unsafe fn counters(token: Token, to: *mut Counters) -> Result<()> {
+    let held = CLASSES.get(token)?;
+    // SAFETY: passed on from the caller.
+    *unsafe { place(to, "counters") }? = held.counts.read();
+    Ok(())
+}
+
+/// Sets an offset, which must leave room.
+fn set_offset(room: usize, to: &AtomicUsize, offset: u64) -> Result<()> {
+    match usize::try_from(offset).ok().filter(|&offset| offset <= room) {
+        Some(offset) => to.store(offset, Ordering::Release),
+        None => refuse!(INVALID_ARG, "an offset of {offset} is more than a message has: {room}"),
+    }
+    Ok(())
+}
+
+macro_rules! both {
+    ($($hg:ident, $core:ident: $doc:literal, ($($arg:ident: $ty:ty),*) -> $ret:ty, $none:expr, $body:expr;)*) => {
+        calls! {
+            $(#[doc = $doc]
+            $hg($($arg: $ty),*) -> $ret, $none, { $body }
+
+            #[doc = $doc]
+            $core($($arg: $ty),*) -> $ret, $none, { $body })*
+        }
+    };
+}
+
+both! {
+    HG_Init, HG_Core_init: "Makes a class; null where that fails.",
+        (info: *const c_char, listen: u8) -> Token, ptr::null_mut(),
+        // SAFETY: passed on from the caller.
+        unsafe { init(info, listen, 0, ptr::null()) };
+    HG_Init_opt, HG_Core_init_opt: "Makes a class with the options of 2.2; null where that fails.",
+        (info: *const c_char, listen: u8, options: *const HgInitInfo) -> Token, ptr::null_mut(),
+        // SAFETY: passed on from the caller.
+        unsafe { init(info, listen, 0, options) };
+    HG_Init_opt2, HG_Core_init_opt2: "Makes a class with the options of a version; null where that fails.",
+        (info: *const c_char, listen: u8, version: c_uint, options: *const HgInitInfo) -> Token,
+        ptr::null_mut(),
+        // SAFETY: passed on from the caller.
+        unsafe { init(info, listen, version, options) };
+    HG_Class_get_name, HG_Core_class_get_name: "The network's name; null for no class.",
+        (class: Token) -> *const c_char, ptr::null(),
+        Ok(name_of(CLASSES.get(class)?.class.network().scheme()).0.as_ptr());
+    HG_Class_get_protocol, HG_Core_class_get_protocol: "The network's protocol; null for no class.",
+        (class: Token) -> *const c_char, ptr::null(),
+        Ok(name_of(CLASSES.get(class)?.class.network().scheme()).1.as_ptr());
+    HG_Class_is_listening, HG_Core_class_is_listening: "Whether it takes calls of others.",
+        (class: Token) -> bool, false, Ok(CLASSES.get(class)?.class.network().listens());
+    HG_Class_get_input_eager_size, HG_Core_class_get_input_eager_size:
+        "Longest input that goes along with its request; 0 for no class.",
+        (class: Token) -> u64, 0, Ok(CLASSES.get(class)?.input_room() as u64);
+    HG_Class_get_output_eager_size, HG_Core_class_get_output_eager_size:
+        "Longest output that goes along with its answer; 0 for no class.",
+        (class: Token) -> u64, 0, Ok(CLASSES.get(class)?.output_room() as u64);
+    HG_Class_get_data, HG_Core_class_get_data: "What was attached; null for nothing.",
+        (class: Token) -> *mut c_void, ptr::null_mut(), {
+            let data = CLASSES.get(class)?.data.lock().data();
+            Ok(data)
+        };
+    HG_Cleanup, HG_Core_cleanup: "There are no files to clean up.", () -> (), (), Ok(());
+}
+
+calls! {
+    /// Ends a class. It must have no contexts.
+    HG_Finalize(class: Token) { finalize(class) }
+
+    /// Ends a class. It must have no contexts.
+    HG_Core_finalize(class: Token) { finalize(class) }
+
+    /// Attaches something, freed with the class.
+    HG_Class_set_data(class: Token, data: *mut c_void, free: FreeCallback) {
+        set_data(class, data, free)
+    }
+
+    /// Attaches something, freed with the class.
+    HG_Core_class_set_data(class: Token, data: *mut c_void, free: FreeCallback) {
+        set_data(class, data, free)
+    }
+
+    /// So many bytes before an input are the program's.
+    HG_Class_set_input_offset(class: Token, offset: u64) {
+        let held = CLASSES.get(class)?;
+        set_offset(held.input_room(), &held.in_offset, offset)
+    }
+
+    /// So many bytes before an output are the program's.
+    HG_Class_set_output_offset(class: Token, offset: u64) {
+        let held = CLASSES.get(class)?;
+        set_offset(held.output_room(), &held.out_offset, offset)
+    }
+
+    /// What is told of every handle that is made.
+    HG_Class_set_handle_create_callback(class: Token, callback: CreateCallback, arg: *mut c_void) {
+        *CLASSES.get(class)?.on_create.lock() = OnCreate::new(callback, arg);
+        Ok(())
+    }
+
+    /// What happened so far.
+    HG_Class_get_counters(class: Token, counters_p: *mut Counters) {
+        // SAFETY: passed on from the caller.
+        unsafe { counters(class, counters_p) }
+    }
+
+    /// What happened so far.
+    HG_Core_class_get_counters(class: Token, counters_p: *mut Counters) {
+        // SAFETY: passed on from the caller.
+        unsafe { counters(class, counters_p) }
+    }
+
+    /// The network class beneath: there is none by the interface of 2.4.
+    HG_Core_class_get_na(class: Token) -> Token, ptr::null_mut(), {
+        CLASSES.get(class).map(|_| ptr::null_mut())
+    }
+}

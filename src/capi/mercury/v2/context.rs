@@ -1,0 +1,282 @@
+//! Contexts: progress, trigger, events.
+
+use super::class::{CLASSES, Held as Class};
+use super::codes::calls;
+use super::handle::HANDLES;
+use super::types::{Attached, CreateCallback, FreeCallback, OnCreate};
+use crate::capi::mercury::face::{maybe, timeout};
+use crate::capi::mercury::table::{Number, Table, Token};
+use crate::rpc::failure::{Result, refuse};
+use crate::rpc::hg::Context;
+use crate::rpc::hg::context::ContextShared;
+use parking_lot::Mutex;
+use std::os::raw::{c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+/// A context, as its handle stands for it.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub class: Arc<Class>,
+    pub class_token: Number,
+    pub context: Context,
+    /// What the core's program wants to hear of handles.
+    pub on_create: Mutex<OnCreate>,
+    data: Mutex<Attached>,
+}
+
+pub(super) static CONTEXTS: Table<Arc<Held>> = Table::new("context", 0x42);
+
+/// Makes a context; one of the core takes calls when it is posted.
+fn create(class: Token, id: u8, posted: bool) -> Result<Token> {
+    let held = CLASSES.get(class)?;
+    let context = held.class.context_numbered(id)?;
+    context.shared.set_accepts(posted && held.class.network().listens());
+    let (class_token, on_create, data) = (Number::of(class), Mutex::default(), Mutex::default());
+    Ok(CONTEXTS.insert(Arc::new(Held { class: held, class_token, context, on_create, data })))
+}
+
+/// The handle of the context that a call came into.
+pub(super) fn token_of(shared: &Arc<ContextShared>) -> Option<Token> {
+    CONTEXTS.find(|held| Arc::ptr_eq(&held.context.shared, shared))
+}
+
+/// Ends a context, whose handles must have gone.
+fn destroy(token: Token) -> Result<()> {
+    if token.is_null() {
+        return Ok(());
+    }
+    let held = CONTEXTS.get(token)?;
+    let (mut handles, mut calls) = (0, 0);
+    HANDLES.each(|_, handle| {
+        if handle.context == Number::of(token) {
+            handles += 1;
+            calls += usize::from(handle.is_under_way());
+        }
+    });
+    if handles > 0 {
+        refuse!(
+            BUSY,
+            "the context has {handles} handles, {calls} of them with calls under way; destroy \
+             them first"
+        );
+    }
+    let shared = &held.context.shared;
+    if shared.na.is_moving() {
+        refuse!(BUSY, "bulk transfers of the context are under way; wait for them or cancel them");
+    }
+    held.context.clone().destroy()?; // where it refuses, nothing has changed
+    shared.set_accepts(false);
+    CONTEXTS.remove(token)?;
+    drop(std::mem::take(&mut *held.data.lock()));
+    Ok(())
+}
+
+fn progress(token: Token, milliseconds: c_uint) -> Result<()> {
+    if !CONTEXTS.get(token)?.context.progress(timeout(milliseconds))? {
+        refuse!(TIMEOUT, "nothing has come in {milliseconds} ms");
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `actual` must be null or valid.
+unsafe fn trigger(
+    token: Token,
+    milliseconds: Option<c_uint>,
+    most: c_uint,
+    actual: *mut c_uint,
+) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    let actual = unsafe { maybe(actual) };
+    let held = CONTEXTS.get(token)?;
+    if let Some(milliseconds @ 1..) = milliseconds
+        && most > 0
+    {
+        held.context.progress(timeout(milliseconds))?;
+    }
+    let ran = held.context.trigger(most as usize);
+    if let Some(actual) = actual {
+        *actual = ran as c_uint;
+    }
+    if ran == 0 && most > 0 && milliseconds.is_some() {
+        refuse!(TIMEOUT, "nothing waits for trigger");
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `count` must be null or valid.
+unsafe fn event_progress(token: Token, count: *mut c_uint) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    let count = unsafe { maybe(count) };
+    let held = CONTEXTS.get(token)?;
+    held.class.class.shared.check_open()?;
+    held.context.shared.step()?;
+    if let Some(count) = count {
+        *count = held.context.shared.len() as c_uint;
+    }
+    Ok(())
+}
+
+fn set_data(token: Token, data: *mut c_void, free: FreeCallback) -> Result<()> {
+    let held = CONTEXTS.get(token)?;
+    let before = std::mem::replace(&mut *held.data.lock(), Attached::new(data, free));
+    drop(before);
+    Ok(())
+}
+
+fn accept(token: Token, accepts: bool) -> Result<()> {
+    CONTEXTS.get(token)?.context.shared.set_accepts(accepts);
+    Ok(())
+}
+
+calls! {
+    /// Makes a context; null where that fails.
+    HG_Context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, true) }
+
+    /// Makes a context with a number; null where that fails.
+    HG_Context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), { create(class, id, true) }
+
+    /// Makes a context; null where that fails.
+    HG_Core_context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, false) }
+
+    /// Makes a context with a number; null where that fails.
+    HG_Core_context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {
+        create(class, id, false)
+    }
+
+    /// Ends a context; its handles must have gone.
+    HG_Context_destroy(context: Token) { destroy(context) }
+
+    /// Ends a context; its handles must have gone.
+    HG_Core_context_destroy(context: Token) { destroy(context) }
+
+    /// From now on it takes no calls of others.
+    HG_Context_unpost(context: Token) { accept(context, false) }
+
+    /// From now on it takes no calls of others.
+    HG_Core_context_unpost(context: Token) { accept(context, false) }
+
+    /// From now on it takes calls of others.
+    HG_Core_context_post(context: Token) {
+        if !CONTEXTS.get(context)?.class.class.network().listens() {
+            refuse!(OPNOTSUPPORTED, "the class does not listen, so no calls come");
+        }
+        accept(context, true)
+    }
+
+    /// The class of a context.
+    HG_Context_get_class(context: Token) -> Token, ptr::null_mut(), {
+        Ok(CONTEXTS.get(context)?.class_token.token())
+    }
+
+    /// The class of a context.
+    HG_Core_context_get_class(context: Token) -> Token, ptr::null_mut(), {
+        Ok(CONTEXTS.get(context)?.class_token.token())
+    }
+
+    /// The number of a context.
+    HG_Context_get_id(context: Token) -> u8, 0, { Ok(CONTEXTS.get(context)?.context.shared.id) }
+
+    /// The number of a context.
+    HG_Core_context_get_id(context: Token) -> u8, 0, {
+        Ok(CONTEXTS.get(context)?.context.shared.id)
+    }
+
+    /// Attaches something, freed with the context.
+    HG_Context_set_data(context: Token, data: *mut c_void, free: FreeCallback) {
+        set_data(context, data, free)
+    }
+
+    /// Attaches something, freed with the context.
+    HG_Core_context_set_data(context: Token, data: *mut c_void, free: FreeCallback) {
+        set_data(context, data, free)
+    }
+
+    /// What was attached; null for nothing.
+    HG_Context_get_data(context: Token) -> *mut c_void, ptr::null_mut(), {
+        let data = CONTEXTS.get(context)?.data.lock().data();
+        Ok(data)
+    }
+
+    /// What was attached; null for nothing.
+    HG_Core_context_get_data(context: Token) -> *mut c_void, ptr::null_mut(), {
+        let data = CONTEXTS.get(context)?.data.lock().data();
+        Ok(data)
+    }
+
+    /// The network context beneath: there is none by the interface of 2.4.
+    HG_Core_context_get_na(context: Token) -> Token, ptr::null_mut(), {
+        CONTEXTS.get(context).map(|_| ptr::null_mut())
+    }
+
+    /// How much waits for trigger.
+    HG_Core_context_get_completion_count(context: Token) -> c_uint, 0, {
+        Ok(CONTEXTS.get(context)?.context.shared.len() as c_uint)
+    }
+
+    /// What is told of every handle that is made in the context.
+    HG_Core_context_set_handle_create_callback(
+        context: Token,
+        callback: CreateCallback,
+        arg: *mut c_void,
+    ) {
+        *CONTEXTS.get(context)?.on_create.lock() = OnCreate::new(callback, arg);
+        Ok(())
+    }
+
+    /// Makes progress until there is something for trigger, or the time is over.
+    HG_Progress(context: Token, milliseconds: c_uint) { progress(context, milliseconds) }
+
+    /// Makes progress until there is something for trigger, or the time is over.
+    HG_Core_progress(context: Token, milliseconds: c_uint) { progress(context, milliseconds) }
+
+    /// Runs at most so many calls and callbacks.
+    HG_Trigger(context: Token, milliseconds: c_uint, most: c_uint, actual: *mut c_uint) {
+        // SAFETY: passed on from the caller.
+        unsafe { trigger(context, Some(milliseconds), most, actual) }
+    }
+
+    /// Runs at most so many calls and callbacks.
+    HG_Core_trigger(context: Token, milliseconds: c_uint, most: c_uint, actual: *mut c_uint) {
+        // SAFETY: passed on from the caller.
+        unsafe { trigger(context, Some(milliseconds), most, actual) }
+    }
+
+    /// There is no file descriptor to wait for.
+    HG_Event_get_wait_fd(context: Token) -> c_int, -1, { CONTEXTS.get(context).map(|_| -1) }
+
+    /// There is no file descriptor to wait for.
+    HG_Core_event_get_wait_fd(context: Token) -> c_int, -1, { CONTEXTS.get(context).map(|_| -1) }
+
+    /// Whether progress is to be made now: always, as there is no descriptor to wait for.
+    HG_Event_ready(context: Token) -> bool, false, { CONTEXTS.get(context).map(|_| true) }
+
+    /// Whether progress is to be made now: always, as there is no descriptor to wait for.
+    HG_Core_event_ready(context: Token) -> bool, false, { CONTEXTS.get(context).map(|_| true) }
+
+    /// Makes progress without waiting; how much waits for trigger.
+    HG_Event_progress(context: Token, count: *mut c_uint) {
+        // SAFETY: passed on from the caller.
+        unsafe { event_progress(context, count) }
+    }
+
+    /// Makes progress without waiting; how much waits for trigger.
+    HG_Core_event_progress(context: Token, count: *mut c_uint) {
+        // SAFETY: passed on from the caller.
+        unsafe { event_progress(context, count) }
+    }
+
+    /// Runs at most so many calls and callbacks.
+    HG_Event_trigger(context: Token, most: c_uint, actual: *mut c_uint) {
+        // SAFETY: passed on from the caller.
+        unsafe { trigger(context, None, most, actual) }
+    }
+
+    /// Runs at most so many calls and callbacks.
+    HG_Core_event_trigger(context: Token, most: c_uint, actual: *mut c_uint) {
+        // SAFETY: passed on from the caller.
+        unsafe { trigger(context, None, most, actual) }
+    }
+}

@@ -1,0 +1,359 @@
+//! Handles: made, counted, reset, what is attached.
+//!
+//! A handle stands for calls at their origin, or for one call at its target. It goes with
+//! its last holder: the program, a call under way until its callback has run, an input or
+//! output that was decoded and not freed. So `HG_Destroy` right after `HG_Forward` is
+//! legal, as in 2.4. It may be made without an address or a function; these come by
+//! `HG_Reset`.
+
+use super::address;
+use super::class::{CLASSES, Held as Class, count};
+use super::codes::calls;
+use super::context::{CONTEXTS, token_of};
+use super::registry::{data_of, function};
+use super::types::{Attached, FreeCallback, HgInfo};
+use crate::capi::mercury::face::place;
+use crate::capi::mercury::table::{Number, Table, Token};
+use crate::rpc::failure::{Failure, Result, Status, refuse};
+use crate::rpc::hg::context::ContextShared;
+use crate::rpc::hg::origin::{Origin, Output};
+use crate::rpc::hg::target::Target;
+use crate::rpc::na::memory::Buffer;
+use parking_lot::Mutex;
+use std::os::raw::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Which end of a call.
+#[derive(Debug, Clone)]
+pub(super) enum End {
+    /// An origin that was never forwarded.
+    Fresh,
+    Origin(Arc<Origin>),
+    Target(Arc<Target>),
+}
+
+/// What a handle stands for.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub class: Arc<Class>,
+    pub context: Number,
+    shared: Arc<ContextShared>,
+    end: Mutex<End>,
+    holders: AtomicI32,
+    info: Mutex<Box<HgInfo>>,
+    data: Mutex<Attached>,
+    /// Buffers in which the program encodes by itself, or puts heads of its own.
+    pub input: OnceLock<Buffer>,
+    pub output: OnceLock<Buffer>,
+    /// What has come back, while the program may look at it.
+    pub answer: Mutex<Option<Output>>,
+    /// Bytes that were encoded.
+    pub input_size: AtomicUsize,
+    pub output_size: AtomicUsize,
+    /// Inputs and outputs that were decoded and not freed.
+    pub decoded: AtomicI32,
+}
+
+pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x44);
+
+impl Held {
+    pub fn end(&self) -> End {
+        self.end.lock().clone()
+    }
+
+    /// The call at its target.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for a handle of an origin.
+    pub fn target(&self) -> Result<Arc<Target>> {
+        match self.end() {
+            End::Target(target) => Ok(target),
+            _ => refuse!(
+                INVALID_ARG,
+                "the handle is for a call of this process, not one that it serves"
+            ),
+        }
+    }
+
+    /// The call at its origin, ready to be forwarded.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for a handle of a target, or without an address or a function.
+    pub fn origin(&self) -> Result<Arc<Origin>> {
+        let mut end = self.end.lock();
+        match &*end {
+            End::Origin(origin) => Ok(origin.clone()),
+            End::Target(_) => {
+                refuse!(
+                    INVALID_ARG,
+                    "the handle is for a call that this process serves, not its own"
+                )
+            }
+            End::Fresh => {
+                let (addr, id) = {
+                    let info = self.info.lock();
+                    (info.addr, info.id)
+                };
+                if addr.is_null() {
+                    refuse!(INVALID_ARG, "the handle has no address; give it one by HG_Reset");
+                }
+                let target = address::get(addr)?.address;
+                let origin = Origin::new(&self.shared, target, function(&self.class, id)?);
+                *end = End::Origin(origin.clone());
+                Ok(origin)
+            }
+        }
+    }
+
+    /// Whether its call is under way.
+    pub fn is_under_way(&self) -> bool {
+        matches!(&*self.end.lock(), End::Origin(origin) if origin.is_under_way())
+    }
+
+    /// Which context of the target is to run its calls.
+    pub fn target_context(&self) -> u8 {
+        self.info.lock().context_id
+    }
+
+    pub fn class_token(&self) -> Token {
+        self.info.lock().hg_class
+    }
+
+    /// One holder more.
+    pub fn hold(&self) {
+        self.holders.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn reset(&self, addr: Token, id: u64) -> Result<()> {
+        if let End::Target(_) = self.end() {
+            refuse!(INVALID_ARG, "the handle is for a call that this process serves");
+        }
+        if self.is_under_way() {
+            refuse!(BUSY, "the call is under way; wait for its callback, or cancel it");
+        }
+        if id != 0 {
+            function(&self.class, id)?;
+        }
+        let mut before = ptr::null_mut();
+        if !addr.is_null() {
+            address::share(addr)?;
+            before = std::mem::replace(&mut self.info.lock().addr, addr);
+        }
+        let mut info = self.info.lock();
+        if id != 0 {
+            info.id = id;
+        }
+        info.context_id = 0;
+        drop(info);
+        *self.end.lock() = End::Fresh;
+        *self.answer.lock() = None;
+        address::release(before)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let End::Target(_) = self.end.get_mut() {
+            self.class.counts.active.fetch_sub(1, Ordering::Relaxed);
+        }
+        let addr = self.info.get_mut().addr;
+        // The program may have freed more than it had.
+        let _ = address::release(addr);
+    }
+}
+
+/// A handle in a context, of which the program is told.
+fn keep(
+    class: Arc<Class>,
+    (class_token, context): (Token, Token),
+    shared: Arc<ContextShared>,
+    end: End,
+    (addr, id, context_id): (Token, u64, u8),
+) -> Result<Token> {
+    let info = Box::new(HgInfo { hg_class: class_token, context, addr, id, context_id });
+    let callbacks = [
+        *class.on_create.lock(),
+        CONTEXTS.get(context).map(|held| *held.on_create.lock()).unwrap_or_default(),
+    ];
+    let handle = HANDLES.insert(Arc::new(Held {
+        class,
+        context: Number::of(context),
+        shared,
+        end: Mutex::new(end),
+        holders: AtomicI32::new(1),
+        info: Mutex::new(info),
+        data: Mutex::default(),
+        input: OnceLock::new(),
+        output: OnceLock::new(),
+        answer: Mutex::default(),
+        input_size: AtomicUsize::new(0),
+        output_size: AtomicUsize::new(0),
+        decoded: AtomicI32::new(0),
+    }));
+    for callback in callbacks {
+        let status = callback.tell(handle);
+        if status != Status::SUCCESS {
+            drop(HANDLES.remove(handle));
+            let text = "the program's callback for new handles has refused one";
+            return Err(Failure::new(status, text));
+        }
+    }
+    Ok(handle)
+}
+
+/// A handle for a call that has come.
+pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token> {
+    let class = CLASSES.get(class_token)?;
+    let shared = target.context().clone();
+    let Some(context) = token_of(&shared) else {
+        refuse!(FAIL, "a call has come into a context that is not there any more");
+    };
+    count(&class.counts.req_recv);
+    class.counts.active.fetch_add(1, Ordering::Relaxed);
+    if target.input().len() > class.input_room() {
+        count(&class.counts.req_extra);
+    }
+    let addr = address::keep(class_token, target.source());
+    let about = (addr, target.function().number(), shared.id);
+    keep(class, (class_token, context), shared, End::Target(target), about)
+}
+
+/// # Safety
+/// `handle` must be null or valid.
+unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Result<()> {
+    let held = CONTEXTS.get(context)?;
+    // SAFETY: passed on from the caller.
+    let to = unsafe { place(handle, "handle") }?;
+    if id != 0 {
+        function(&held.class, id)?;
+    }
+    if !addr.is_null() {
+        address::share(addr)?;
+    }
+    let (class, shared) = (held.class.clone(), held.context.shared.clone());
+    let tokens = (held.class_token.token(), context);
+    *to = keep(class, tokens, shared, End::Fresh, (addr, id, 0))?;
+    Ok(())
+}
+
+/// One holder less; null is none. A call that it was to answer fails at its origin when
+/// the last goes.
+pub(super) fn release(handle: Token) -> Result<()> {
+    if handle.is_null() {
+        return Ok(());
+    }
+    let last = |held: &Arc<Held>| Ok(held.holders.fetch_sub(1, Ordering::AcqRel) <= 1);
+    if let Some(held) = HANDLES.remove_if(handle, last)? {
+        // Another thread may hold it still for a moment; what is attached goes now.
+        drop(std::mem::take(&mut *held.data.lock()));
+    }
+    Ok(())
+}
+
+fn hold(handle: Token) -> Result<()> {
+    HANDLES.get(handle)?.hold();
+    Ok(())
+}
+
+fn holders(handle: Token) -> Result<i32> {
+    Ok(HANDLES.get(handle)?.holders.load(Ordering::Acquire))
+}
+
+fn info(handle: Token) -> Result<*const HgInfo> {
+    let held = HANDLES.get(handle)?;
+    let info: *const HgInfo = &**held.info.lock();
+    Ok(info)
+}
+
+fn set_data(handle: Token, data: *mut c_void, free: FreeCallback) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    // In 2.4 what was attached before is not freed: the program replaces it.
+    let before = std::mem::replace(&mut *held.data.lock(), Attached::new(data, free));
+    before.forget();
+    Ok(())
+}
+
+fn data(handle: Token) -> Result<*mut c_void> {
+    let data = HANDLES.get(handle)?.data.lock().data();
+    Ok(data)
+}
+
+fn set_target_id(handle: Token, id: u8) -> Result<()> {
+    HANDLES.get(handle)?.info.lock().context_id = id;
+    Ok(())
+}
+
+calls! {
+    /// A handle for calls of a function at an address; either may come later.
+    HG_Create(context: Token, addr: Token, id: u64, handle: *mut Token) {
+        // SAFETY: passed on from the caller.
+        unsafe { create(context, addr, id, handle) }
+    }
+
+    /// A handle for calls of a function at an address; either may come later.
+    HG_Core_create(context: Token, addr: Token, id: u64, handle: *mut Token) {
+        // SAFETY: passed on from the caller.
+        unsafe { create(context, addr, id, handle) }
+    }
+
+    /// One holder less; null is none.
+    HG_Destroy(handle: Token) { release(handle) }
+
+    /// One holder less; null is none.
+    HG_Core_destroy(handle: Token) { release(handle) }
+
+    /// Makes a handle one for something else; what is null or 0 stays.
+    HG_Reset(handle: Token, addr: Token, id: u64) { HANDLES.get(handle)?.reset(addr, id) }
+
+    /// Makes a handle one for something else; what is null or 0 stays.
+    HG_Core_reset(handle: Token, addr: Token, id: u64) { HANDLES.get(handle)?.reset(addr, id) }
+
+    /// One holder more.
+    HG_Ref_incr(handle: Token) { hold(handle) }
+
+    /// One holder more.
+    HG_Core_ref_incr(handle: Token) { hold(handle) }
+
+    /// How many hold it; negative for no handle.
+    HG_Ref_get(handle: Token) -> i32, -1, { holders(handle) }
+
+    /// How many hold it; negative for no handle.
+    HG_Core_ref_get(handle: Token) -> i32, -1, { holders(handle) }
+
+    /// What a handle is for; valid as long as the handle. Null for none.
+    HG_Get_info(handle: Token) -> *const HgInfo, ptr::null(), { info(handle) }
+
+    /// What a handle is for; valid as long as the handle. Null for none.
+    HG_Core_get_info(handle: Token) -> *const HgInfo, ptr::null(), { info(handle) }
+
+    /// Attaches something, freed with the handle.
+    HG_Set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
+        set_data(handle, data, free)
+    }
+
+    /// Attaches something, freed with the handle.
+    HG_Core_set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
+        set_data(handle, data, free)
+    }
+
+    /// What was attached; null for nothing.
+    HG_Get_data(handle: Token) -> *mut c_void, ptr::null_mut(), { data(handle) }
+
+    /// What was attached; null for nothing.
+    HG_Core_get_data(handle: Token) -> *mut c_void, ptr::null_mut(), { data(handle) }
+
+    /// What is attached to the handle's function; null for nothing.
+    HG_Core_get_rpc_data(handle: Token) -> *const c_void, ptr::null(), {
+        let held = HANDLES.get(handle)?;
+        let id = held.info.lock().id;
+        Ok(data_of(&held.class, id).cast_const())
+    }
+
+    /// Which context of the target is to run the calls.
+    HG_Set_target_id(handle: Token, id: u8) { set_target_id(handle, id) }
+
+    /// Which context of the target is to run the calls.
+    HG_Core_set_target_id(handle: Token, id: u8) { set_target_id(handle, id) }
+}

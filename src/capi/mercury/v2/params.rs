@@ -1,0 +1,427 @@
+//! Inputs and outputs of handles.
+//!
+//! On the wire parameters are as everywhere: what the procs encode, and the trailer.
+//! Before them lie as many bytes of the program's own as the class's offset says, taken
+//! from the handle's buffer. Without a proc, or a struct, these are all. What a program
+//! encodes by itself in that buffer goes by `HG_Core_forward`, with its length.
+
+use super::class::trailer;
+use super::codes::{calls, to_status};
+use super::handle::{End, HANDLES, Held, release};
+use super::registry::procs;
+use super::types::ProcCallback;
+use crate::capi::mercury::face::{maybe, place};
+use crate::capi::mercury::table::Token;
+use crate::rpc::checksum::Method;
+use crate::rpc::failure::{Failure, Result, Status, refuse};
+use crate::rpc::hg::body::Encode;
+use crate::rpc::hg::registry::Function;
+use crate::rpc::na::memory::{self, Buffer};
+use crate::rpc::proc::state::Attached;
+use crate::rpc::proc::{Encoded, Op, Proc, Spilled};
+use std::os::raw::c_void;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Parameters of a handle: of its input or its output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    Input,
+    Output,
+}
+
+impl Which {
+    fn proc(self, function: &Function) -> ProcCallback {
+        let procs = procs(function);
+        match self {
+            Which::Input => procs.input,
+            Which::Output => procs.output,
+        }
+    }
+
+    fn offset(self, held: &Held) -> usize {
+        let class = &held.class;
+        match self {
+            Which::Input => &class.in_offset,
+            Which::Output => &class.out_offset,
+        }
+        .load(Ordering::Acquire)
+    }
+
+    fn buffer(self, held: &Held) -> &OnceLock<Buffer> {
+        match self {
+            Which::Input => &held.input,
+            Which::Output => &held.output,
+        }
+    }
+
+    fn size(self, held: &Held) -> &AtomicUsize {
+        match self {
+            Which::Input => &held.input_size,
+            Which::Output => &held.output_size,
+        }
+    }
+
+    fn room(self, held: &Held) -> usize {
+        match self {
+            Which::Input => held.class.input_room(),
+            Which::Output => held.class.output_room(),
+        }
+    }
+}
+
+/// Runs a program's proc.
+///
+/// # Safety
+/// `data` must be what the function goes over.
+unsafe fn run(
+    over: unsafe extern "C" fn(Token, *mut c_void) -> i32,
+    proc: &mut Proc<'_>,
+    data: *mut c_void,
+) -> Result<()> {
+    let at: *mut Proc<'_> = proc;
+    // SAFETY: the program's function, with a live proc and its own data.
+    let code = unsafe { over(at.cast(), data) };
+    if let Some(fault) = proc.fault() {
+        return Err(fault.clone().into());
+    }
+    if code != 0 {
+        let text = format!("the proc of the parameters returns {code}");
+        return Err(Failure::new(to_status(code), text));
+    }
+    Ok(())
+}
+
+fn attached(handle: Token, class: Token) -> Attached {
+    Attached { class, handle, flags: 0 }
+}
+
+/// What is sent of a handle.
+pub(super) enum Payload {
+    /// A struct that the function's proc goes over.
+    Struct(*mut c_void),
+    /// So many bytes of the handle's buffer.
+    Raw(usize),
+}
+
+/// Encodes what is sent.
+///
+/// # Safety
+/// A struct must be what the proc goes over.
+pub(super) unsafe fn encoder<'a>(
+    which: Which,
+    (handle, held): (Token, &'a Held),
+    function: &'a Function,
+    payload: Payload,
+) -> impl Encode + use<'a> {
+    move |buffer: &mut [u8], method: Method| {
+        let (offset, data) = match payload {
+            Payload::Struct(data) => (which.offset(held), data),
+            Payload::Raw(size) => (size, ptr::null_mut()),
+        };
+        let room = which.room(held);
+        let Some(front) = buffer.get_mut(..offset).filter(|_| offset <= room) else {
+            refuse!(OVERFLOW, "{offset} bytes do not fit the handle's buffer of {room}");
+        };
+        match which.buffer(held).get() {
+            // SAFETY: the buffer has as many bytes as there is room.
+            Some(own) => {
+                front.copy_from_slice(unsafe { std::slice::from_raw_parts(own.address(), offset) })
+            }
+            None => front.fill(0),
+        }
+        which.size(held).store(offset, Ordering::Release);
+        let Some(over) = which.proc(function).filter(|_| !data.is_null()) else {
+            return Ok(Encoded::Fits(offset));
+        };
+        let (front, rest) = buffer.split_at_mut(offset);
+        let mut proc = Proc::encoder(rest, method);
+        proc.set_source(memory::to_send);
+        proc.attached = attached(handle, held.class_token());
+        // SAFETY: passed on from the caller.
+        unsafe { run(over, &mut proc, data) }?;
+        let encoded = match Encoded::of(&mut proc)? {
+            Encoded::Fits(len) => Encoded::Fits(offset + len),
+            Encoded::Spilled(_) if held.class.no_overflow => {
+                refuse!(OVERFLOW, "the parameters do not fit a message, and no_overflow is set");
+            }
+            Encoded::Spilled(bytes) if offset == 0 => Encoded::Spilled(bytes),
+            Encoded::Spilled(bytes) => {
+                let whole = [&*front, &*bytes].concat();
+                match Spilled::copy(&whole, memory::to_send) {
+                    Some(spilled) => Encoded::Spilled(spilled),
+                    None => refuse!(NOMEM, "no memory for parameters of {} bytes", whole.len()),
+                }
+            }
+        };
+        let len = match &encoded {
+            Encoded::Fits(len) => *len,
+            Encoded::Spilled(bytes) => bytes.len(),
+        };
+        which.size(held).store(len - trailer(method), Ordering::Release);
+        Ok(encoded)
+    }
+}
+
+/// The function of a handle, and its encoded bytes with what checks them.
+///
+/// # Errors
+/// `INVALID_ARG` where there are none.
+fn with_body<R>(
+    which: Which,
+    held: &Held,
+    body: impl FnOnce(&Function, &[u8], Method) -> Result<R>,
+) -> Result<R> {
+    match (which, held.end()) {
+        (Which::Input, End::Target(target)) => {
+            let done = body(target.function(), target.input(), target.method());
+            if let Err(failure) = &done {
+                target.blame(failure.status);
+            }
+            done
+        }
+        (Which::Output, End::Origin(origin)) => {
+            let mut answer = held.answer.lock();
+            if answer.is_none() {
+                *answer = Some(origin.output()?);
+            }
+            let bytes: &[u8] = answer.as_deref().unwrap_or_default();
+            // The program may look at the bytes while the handle is not forwarded again, so
+            // they stay where they are; its proc runs without the lock.
+            let (at, len) = (bytes.as_ptr(), bytes.len());
+            drop(answer);
+            // SAFETY: the answer holds them until the handle is forwarded or reset.
+            let bytes = unsafe { std::slice::from_raw_parts(at, len) };
+            body(&origin.function(), bytes, origin.context().class.method)
+        }
+        (Which::Input, _) => {
+            refuse!(INVALID_ARG, "the handle is for a call of this process, not one that it serves")
+        }
+        (Which::Output, _) => refuse!(INVALID_ARG, "no call of the handle has ended"),
+    }
+}
+
+fn no_proc(which: Which) -> Failure {
+    let text = format!("the function is registered without a proc for its {which:?}");
+    Failure::new(Status::FAULT, text)
+}
+
+fn check(data: *mut c_void) -> Result<()> {
+    if data.is_null() {
+        refuse!(INVALID_ARG, "the struct of the parameters is null");
+    }
+    Ok(())
+}
+
+/// Decodes; the handle is held until the struct is freed.
+///
+/// # Safety
+/// `data` must be null or what the proc goes over.
+unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    check(data)?;
+    let (offset, class) = (which.offset(&held), held.class_token());
+    with_body(which, &held, |function, bytes, method| {
+        let over = which.proc(function).ok_or_else(|| no_proc(which))?;
+        let Some(bytes) = bytes.get(offset..) else {
+            refuse!(OVERFLOW, "{} bytes have come, the offset alone is {offset}", bytes.len());
+        };
+        let mut proc = Proc::decoder(bytes, method);
+        proc.attached = attached(handle, class);
+        // SAFETY: passed on from the caller.
+        unsafe { run(over, &mut proc, data) }?;
+        if let Err(fault) = proc.finish() {
+            let mut proc = Proc::freer();
+            // SAFETY: all of it was decoded.
+            let _ = unsafe { run(over, &mut proc, data) };
+            return Err(fault.into());
+        }
+        Ok(())
+    })?;
+    held.decoded.fetch_add(1, Ordering::AcqRel);
+    held.hold();
+    Ok(())
+}
+
+/// Frees what decoding has allocated.
+///
+/// # Safety
+/// `data` must be null or what was decoded.
+unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    check(data)?;
+    let function = match (which, held.end()) {
+        (Which::Input, End::Target(target)) => target.function().clone(),
+        (Which::Output, End::Origin(origin)) => origin.function(),
+        _ => refuse!(INVALID_ARG, "nothing was decoded from the handle"),
+    };
+    let over = which.proc(&function).ok_or_else(|| no_proc(which))?;
+    let mut proc = Proc::freer();
+    proc.attached = attached(handle, held.class_token());
+    debug_assert_eq!(proc.op(), Op::Free);
+    // SAFETY: passed on from the caller.
+    unsafe { run(over, &mut proc, data) }?;
+    let less = |n: i32| (n > 0).then(|| n - 1);
+    if held.decoded.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok() {
+        release(handle)?;
+    }
+    Ok(())
+}
+
+/// Bytes of parameters, with the program's own before them.
+fn payload(which: Which, handle: Token) -> Result<u64> {
+    let held = HANDLES.get(handle)?;
+    let sent = which.size(&held).load(Ordering::Acquire) as u64;
+    let came = with_body(which, &held, |function, bytes, method| {
+        let by_proc = which.proc(function).is_some() && bytes.len() > which.offset(&held);
+        let trailer = if by_proc { trailer(method) } else { 0 };
+        Ok(bytes.len().saturating_sub(trailer) as u64)
+    });
+    Ok(came.unwrap_or(sent))
+}
+
+/// Where encoded bytes lie: those that have come, or the buffer for those to be sent.
+///
+/// # Safety
+/// The places must be null or valid.
+pub(super) unsafe fn buffer(
+    which: Which,
+    handle: Token,
+    at: *mut *mut c_void,
+    size: *mut u64,
+) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    // SAFETY: passed on from the caller.
+    let (at, size) = unsafe { (place(at, "buffer")?, maybe(size)) };
+    let comes = match held.end() {
+        End::Target(_) => which == Which::Input,
+        _ => which == Which::Output,
+    };
+    let (address, bytes) = if comes {
+        with_body(which, &held, |_, bytes, _| Ok((bytes.as_ptr().cast_mut(), bytes.len())))?
+    } else {
+        let room = which.room(&held);
+        if which.buffer(&held).get().is_none() {
+            let _ = which.buffer(&held).set(Buffer::zeroed(room)?);
+        }
+        let own = which.buffer(&held).get().map_or(ptr::null_mut(), Buffer::address);
+        (own, room)
+    };
+    *at = address.cast();
+    if let Some(size) = size {
+        *size = bytes as u64;
+    }
+    Ok(())
+}
+
+/// The bytes that have come, where they did not come along with their message.
+///
+/// # Safety
+/// The places must be null or valid.
+unsafe fn extra(which: Which, handle: Token, at: *mut *mut c_void, size: *mut u64) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    // SAFETY: passed on from the caller.
+    let (at, size) = unsafe { (place(at, "buffer")?, maybe(size)) };
+    let room = which.room(&held) + trailer(held.class.class.shared.method);
+    let offset = which.offset(&held);
+    let came = with_body(which, &held, |_, bytes, _| {
+        let rest = bytes.get(offset..).filter(|_| bytes.len() > room);
+        Ok(rest.map(|rest| (rest.as_ptr().cast_mut(), rest.len())))
+    });
+    let (address, bytes) = came.ok().flatten().unwrap_or((ptr::null_mut(), 0));
+    *at = address.cast();
+    if let Some(size) = size {
+        *size = bytes as u64;
+    }
+    Ok(())
+}
+
+/// The buffer of an input stays as long as its handle.
+fn released(handle: Token) -> Result<()> {
+    HANDLES.get(handle)?.target().map(drop)
+}
+
+calls! {
+    /// Bytes of the input; 0 for none.
+    HG_Get_input_payload_size(handle: Token) -> u64, 0, { payload(Which::Input, handle) }
+
+    /// Bytes of the output; 0 for none.
+    HG_Get_output_payload_size(handle: Token) -> u64, 0, { payload(Which::Output, handle) }
+
+    /// Bytes of the input; 0 for none.
+    HG_Core_get_input_payload_size(handle: Token) -> usize, 0, {
+        Ok(payload(Which::Input, handle)? as usize)
+    }
+
+    /// Bytes of the output; 0 for none.
+    HG_Core_get_output_payload_size(handle: Token) -> usize, 0, {
+        Ok(payload(Which::Output, handle)? as usize)
+    }
+
+    /// Decodes the input of a call that this process serves.
+    HG_Get_input(handle: Token, data: *mut c_void) {
+        // SAFETY: passed on from the caller.
+        unsafe { decode(Which::Input, handle, data) }
+    }
+
+    /// Decodes the output of a call that has ended.
+    HG_Get_output(handle: Token, data: *mut c_void) {
+        // SAFETY: passed on from the caller.
+        unsafe { decode(Which::Output, handle, data) }
+    }
+
+    /// Frees what decoding the input has allocated.
+    HG_Free_input(handle: Token, data: *mut c_void) {
+        // SAFETY: passed on from the caller.
+        unsafe { free(Which::Input, handle, data) }
+    }
+
+    /// Frees what decoding the output has allocated.
+    HG_Free_output(handle: Token, data: *mut c_void) {
+        // SAFETY: passed on from the caller.
+        unsafe { free(Which::Output, handle, data) }
+    }
+
+    /// The encoded input, or the buffer for it.
+    HG_Get_input_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: passed on from the caller.
+        unsafe { buffer(Which::Input, handle, at, size) }
+    }
+
+    /// The encoded output, or the buffer for it.
+    HG_Get_output_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: passed on from the caller.
+        unsafe { buffer(Which::Output, handle, at, size) }
+    }
+
+    /// The encoded input, or the buffer for it.
+    HG_Core_get_input(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: passed on from the caller.
+        unsafe { buffer(Which::Input, handle, at, size) }
+    }
+
+    /// The encoded output, or the buffer for it.
+    HG_Core_get_output(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: passed on from the caller.
+        unsafe { buffer(Which::Output, handle, at, size) }
+    }
+
+    /// The encoded input where it was too long for its message; null where it was not.
+    HG_Get_input_extra_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: passed on from the caller.
+        unsafe { extra(Which::Input, handle, at, size) }
+    }
+
+    /// The encoded output where it was too long for its message; null where it was not.
+    HG_Get_output_extra_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: passed on from the caller.
+        unsafe { extra(Which::Output, handle, at, size) }
+    }
+
+    /// The program needs the input's buffer no more; it stays until the handle goes.
+    HG_Release_input_buf(handle: Token) { released(handle) }
+
+    /// The program needs the input's buffer no more; it stays until the handle goes.
+    HG_Core_release_input(handle: Token) { released(handle) }
+}

@@ -1,0 +1,253 @@
+//! Structs of the headers, as Rust sees them.
+
+use super::codes::{to_code, to_status};
+use crate::capi::mercury::table::Token;
+use crate::rpc::failure::Status;
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+
+/// Frees what a program has attached.
+pub type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
+/// `hg_rpc_cb_t`, `hg_core_rpc_cb_t`.
+pub type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
+/// `hg_proc_cb_t`.
+pub type ProcCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
+/// What runs when a handle was made.
+pub type CreateCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
+
+/// Something of the program's, freed by it when nobody needs it any more.
+#[derive(Debug, Default)]
+pub(super) struct Attached {
+    data: usize,
+    free: FreeCallback,
+}
+
+impl Attached {
+    pub fn new(data: *mut c_void, free: FreeCallback) -> Attached {
+        Attached { data: data as usize, free }
+    }
+
+    pub fn data(&self) -> *mut c_void {
+        self.data as *mut c_void
+    }
+
+    /// Leaves it to the program.
+    pub fn forget(mut self) {
+        self.data = 0;
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(free) = self.free.filter(|_| self.data != 0) {
+            // SAFETY: the program's function, with what it was given for.
+            unsafe { free(self.data()) };
+        }
+    }
+}
+
+/// `struct hg_info`, `struct hg_core_info`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct HgInfo {
+    pub(super) hg_class: Token,
+    pub(super) context: Token,
+    pub(super) addr: Token,
+    pub(super) id: u64,
+    pub(super) context_id: u8,
+}
+
+// SAFETY: the handles are numbers.
+unsafe impl Send for HgInfo {}
+// SAFETY: as above.
+unsafe impl Sync for HgInfo {}
+
+/// `struct na_init_info_4_0`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct NaInitInfo {
+    ip_subnet: *const c_char,
+    auth_key: *const c_char,
+    max_unexpected_size: usize,
+    max_expected_size: usize,
+    progress_mode: u8,
+    addr_format: c_int,
+    max_contexts: u8,
+    thread_mode: u8,
+    request_mem_device: bool,
+}
+
+/// `struct hg_init_info`. Those of 2.2 and 2.3 are its beginning.
+#[derive(Debug)]
+#[repr(C)]
+pub struct HgInitInfo {
+    na_init_info: NaInitInfo,
+    pub(super) na_class: Token,
+    request_post_init: u32,
+    request_post_incr: i32,
+    auto_sm: u8,
+    sm_info_string: *const c_char,
+    pub(super) checksum_level: c_int,
+    no_bulk_eager: u8,
+    no_loopback: u8,
+    stats: u8,
+    no_multi_recv: u8,
+    release_input_early: u8,
+    traffic_class: c_int,
+    pub(super) no_overflow: bool,
+    multi_recv_op_max: c_uint,
+    multi_recv_copy_threshold: c_uint,
+}
+
+/// `struct hg_diag_counters`.
+#[derive(Debug, Default, Clone, Copy)]
+#[repr(C)]
+pub struct Counters {
+    pub(super) rpc_req_sent: u64,
+    pub(super) rpc_req_recv: u64,
+    pub(super) rpc_resp_sent: u64,
+    pub(super) rpc_resp_recv: u64,
+    pub(super) rpc_req_extra: u64,
+    pub(super) rpc_resp_extra: u64,
+    pub(super) rpc_req_recv_active: u64,
+    pub(super) rpc_multi_recv_copy: u64,
+    pub(super) bulk: u64,
+}
+
+/// `struct na_protocol_info`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ProtocolInfo {
+    pub(super) next: *mut ProtocolInfo,
+    pub(super) class_name: *mut c_char,
+    pub(super) protocol_name: *mut c_char,
+    pub(super) device_name: *mut c_char,
+}
+
+/// `struct hg_bulk_attr`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct BulkAttr {
+    pub(super) mem_type: c_int,
+    device: u64,
+}
+
+/// `struct hg_cb_info_bulk`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct BulkInfo {
+    pub(super) origin_handle: Token,
+    pub(super) local_handle: Token,
+    pub(super) op: c_int,
+    pub(super) size: u64,
+}
+
+/// The union of `struct hg_cb_info`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub union InfoOf {
+    pub(super) handle: Token,
+    pub(super) bulk: BulkInfo,
+}
+
+/// `struct hg_cb_info`.
+#[repr(C)]
+pub struct CbInfo {
+    info: InfoOf,
+    arg: *mut c_void,
+    kind: c_int,
+    ret: c_int,
+}
+
+/// `struct hg_core_cb_info`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CoreCbInfo {
+    handle: Token,
+    arg: *mut c_void,
+    kind: c_int,
+    ret: c_int,
+}
+
+impl std::fmt::Debug for CbInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CbInfo").field("ret", &self.ret).finish_non_exhaustive()
+    }
+}
+
+/// `hg_cb_t`.
+pub type HgCallback = Option<unsafe extern "C" fn(*const CbInfo) -> c_int>;
+/// `hg_core_cb_t`.
+pub type CoreCallback = Option<unsafe extern "C" fn(*const CoreCbInfo) -> c_int>;
+
+/// A callback of either layer.
+#[derive(Clone, Copy)]
+pub(super) enum Callback {
+    Hg(HgCallback),
+    Core(CoreCallback),
+}
+
+impl Callback {
+    pub fn is_none(self) -> bool {
+        matches!(self, Callback::Hg(None) | Callback::Core(None))
+    }
+}
+
+pub(super) const CB_LOOKUP: c_int = 0;
+pub(super) const CB_FORWARD: c_int = 1;
+pub(super) const CB_RESPOND: c_int = 2;
+pub(super) const CB_BULK: c_int = 3;
+
+/// A callback and what it is told.
+pub(super) struct Caller {
+    pub callback: Callback,
+    pub arg: *mut c_void,
+    pub kind: c_int,
+    pub info: InfoOf,
+}
+
+// SAFETY: the argument is the program's, given away until the callback has run.
+unsafe impl Send for Caller {}
+
+impl Caller {
+    pub fn tell(self, status: Status) {
+        let Caller { callback, arg, kind, info } = self;
+        let ret = to_code(status);
+        match callback {
+            Callback::Hg(Some(callback)) => {
+                let info = CbInfo { info, arg, kind, ret };
+                // SAFETY: the program's function, with what it was given for.
+                unsafe { callback(&info) };
+            }
+            Callback::Core(Some(callback)) => {
+                // SAFETY: all callbacks of the core are told a handle or an address.
+                let handle = unsafe { info.handle };
+                let info = CoreCbInfo { handle, arg, kind, ret };
+                // SAFETY: as above.
+                unsafe { callback(&info) };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Where a handle was made: what the program wants to hear of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct OnCreate {
+    callback: CreateCallback,
+    arg: usize,
+}
+
+impl OnCreate {
+    pub fn new(callback: CreateCallback, arg: *mut c_void) -> OnCreate {
+        OnCreate { callback, arg: arg as usize }
+    }
+
+    /// Tells the program; its refusal.
+    pub fn tell(self, handle: Token) -> Status {
+        match self.callback {
+            // SAFETY: the program's function, with what it was given for.
+            Some(callback) => to_status(unsafe { callback(handle, self.arg as *mut c_void) }),
+            None => Status::SUCCESS,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! How much of its stack a thread has left.
+//!
+//! The bounds are asked of the C library once for each thread. A thread may run on another
+//! stack than its own, one that a library of light threads has made for it: nothing is known
+//! of such a stack.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+
+/// The bounds of a thread's stack.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    lowest: usize,
+    size: usize,
+}
+
+thread_local! {
+    static BOUNDS: Cell<Option<Bounds>> = const { Cell::new(None) };
+}
+
+/// Whether less than a quarter of the thread's stack is left; `None` where that is not
+/// known.
+pub fn is_short() -> Option<bool> {
+    let here = 0u8;
+    let at = &raw const here as usize;
+    let Bounds { lowest, size } = bounds();
+    let left = at.checked_sub(lowest).filter(|&left| left < size)?;
+    Some(left < size / 4)
+}
+
+fn bounds() -> Bounds {
+    BOUNDS.with(|known| match known.get() {
+        Some(bounds) => bounds,
+        None => {
+            let found = find().unwrap_or(Bounds { lowest: 0, size: 0 });
+            known.set(Some(found));
+            found
+        }
+    })
+}
+
+fn find() -> Option<Bounds> {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: the attributes are initialised by the first call where that succeeds, and
+    // given back; the places are valid.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
+        let told = libc::pthread_attr_getstack(attributes.as_ptr(), &mut lowest, &mut size);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        (told == 0).then_some(Bounds { lowest: lowest as usize, size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn descend(bytes: usize) -> Option<bool> {
+        let block = std::hint::black_box([0u8; 4096]);
+        let deeper = bytes.checked_sub(block.len());
+        let short = match deeper {
+            Some(bytes) => descend(bytes),
+            None => is_short(),
+        };
+        std::hint::black_box(block);
+        short
+    }
+
+    #[test]
+    fn a_thread_knows_when_its_stack_is_nearly_used() {
+        assert_eq!(is_short(), Some(false));
+        let thread = std::thread::Builder::new().stack_size(1 << 20);
+        let deep = thread.spawn(|| (descend(100 << 10), descend(850 << 10), descend(0)));
+        assert_eq!(deep.unwrap().join().unwrap(), (Some(false), Some(true), Some(false)));
+    }
+}

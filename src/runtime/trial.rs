@@ -1,0 +1,447 @@
+//! What transfers between two nodes cost, by windows and by messages: measured at start.
+//!
+//! **Whether windows complete alone** is a question of yes or no, and the target answers
+//! it: it sleeps, and looks at its memory before it calls MPI again. The origin meanwhile
+//! puts a first number, completes it, and only then puts a second one. Where the target
+//! finds the second, the first was complete without it; no clock is needed for that, and
+//! no loss of a core can feign it. An origin that came too late can only hide it, so
+//! there are several sleeps, each longer.
+//!
+//! **Costs** are then taken in turn, windows and messages, class by class, and the best
+//! of the undisturbed samples counts: those in which neither of the two threads lost its
+//! core (`getrusage`). A transfer by message is what the engine makes of it: the bytes
+//! packed into one message, taken out by the target, and an answer; the target waits for
+//! it as a rank inside a call of ours does.
+//!
+//! All of it ends within [`ASLEEP`] and [`LONGEST`], 50 ms together, when the ranks have
+//! their cores.
+
+use super::choice::{Between, Class, Cost, Trial};
+use crate::collective;
+use crate::error::Result;
+use crate::mpi::{Comm, Datatype, DerivedType, Request, Shape, Transfer, Window, p2p};
+use crate::topology::Topology;
+use crate::wait::{self, Boot};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long the target sleeps, time after time.
+const ASLEEP: [Duration; 4] = [
+    Duration::from_millis(2),
+    Duration::from_millis(4),
+    Duration::from_millis(8),
+    Duration::from_millis(12),
+];
+/// Longest time for the costs of one pair.
+const LONGEST: Duration = Duration::from_millis(20);
+/// Samples of each class.
+const SAMPLES: usize = 16;
+/// Fewer undisturbed samples say nothing.
+const ENOUGH: usize = 3;
+
+/// Bytes of the window on each rank: the numbers that the target looks for, and data.
+const BYTES: usize = 128 << 10;
+/// Where the data begins.
+const DATA: usize = 64;
+/// The message that ends the target's part.
+const STOP: u64 = u64::MAX;
+/// What precedes the data of a message.
+const HEAD: usize = 8;
+const TAG: i32 = 1;
+
+/// Rows of `block` bytes, `stride` bytes from one to the next.
+#[derive(Clone, Copy)]
+struct Rows {
+    rows: usize,
+    block: usize,
+    stride: usize,
+}
+
+impl Rows {
+    fn of(class: Class) -> Rows {
+        let row = |block| Rows { rows: 1, block, stride: block };
+        match class {
+            Class::Small => row(8),
+            Class::Large => row(64 << 10),
+            Class::Strided => Rows { rows: 64, block: 64, stride: 1024 },
+            Class::Vector => Rows { rows: 64, block: 8, stride: 1032 },
+            Class::Accumulate => row(512),
+        }
+    }
+
+    fn bytes(self) -> usize {
+        self.rows * self.block
+    }
+
+    fn at(self, row: usize) -> std::ops::Range<usize> {
+        row * self.stride..row * self.stride + self.block
+    }
+
+    /// Copies the rows of `memory` into `packed`; one row travels from where it lies.
+    fn pack(self, memory: &[u8], packed: &mut [u8]) {
+        if self.rows == 1 {
+            return;
+        }
+        for (row, to) in packed[..self.bytes()].chunks_exact_mut(self.block).enumerate() {
+            to.copy_from_slice(&memory[self.at(row)]);
+        }
+    }
+
+    /// Copies `packed` to the rows of `memory`, where there are several.
+    fn unpack(self, packed: &[u8], memory: &mut [u8]) {
+        if self.rows == 1 {
+            return;
+        }
+        for (row, from) in packed[..self.bytes()].chunks_exact(self.block).enumerate() {
+            memory[self.at(row)].copy_from_slice(from);
+        }
+    }
+}
+
+/// A window of the whole job for the trials.
+pub(super) struct Ground {
+    window: Window,
+    memory: Vec<u64>,
+}
+
+impl Ground {
+    /// Makes the window. Collective.
+    ///
+    /// # Errors
+    /// On all ranks, where windows do not work on one.
+    pub fn create(world: &Comm) -> Result<Ground> {
+        let mut memory = vec![0u64; BYTES / 8];
+        let base = memory.as_mut_ptr().cast::<u8>();
+        // SAFETY: the memory goes with `Ground`, whose window is freed before.
+        let window = unsafe { Window::create(world, base, BYTES) };
+        let verdict = window.as_ref().map(|_| ()).map_err(Clone::clone);
+        if let Err(error) = collective::agree(world, &Boot, verdict) {
+            // A window that exists on some ranks only cannot be freed collectively;
+            // it goes with the process.
+            std::mem::forget(memory);
+            return Err(error);
+        }
+        Ok(Ground { window: window?, memory })
+    }
+
+    /// Completes nothing, to see whether that works.
+    pub fn flush(&self, rank: usize) -> Result<()> {
+        self.window.flush(rank)
+    }
+
+    /// Frees the window. Collective.
+    pub fn free(self) -> Result<()> {
+        self.window.free()
+    }
+
+    /// Measures between a pair of ranks. Collective; all ranks get the same.
+    pub fn measure(&self, world: &Comm, between: Between, pair: (usize, usize)) -> Result<Trial> {
+        let (origin, target) = pair;
+        let mut failed = Ok(());
+        let mut alone = [0u8];
+        for (turn, asleep) in (1u64..).zip(ASLEEP) {
+            collective::barrier(world, &Boot)?;
+            if world.rank() == target {
+                alone[0] = u8::from(self.arrives(turn, asleep));
+            } else if world.rank() == origin {
+                failed = failed.and(self.two_puts(target, turn));
+            }
+            collective::broadcast(world, &Boot, &mut alone, target)?;
+            if alone[0] != 0 {
+                break;
+            }
+        }
+        let mut costs = [[0u64; 2]; Class::ALL.len()];
+        if alone[0] != 0 {
+            if world.rank() == target {
+                answer(world, origin)?;
+            } else if world.rank() == origin {
+                failed = failed.and(self.costs(world, target, &mut costs));
+            }
+            collective::broadcast(world, &Boot, bytemuck::bytes_of_mut(&mut costs), origin)?;
+        }
+        collective::agree(world, &Boot, failed)?;
+        let costs = costs.map(|[window, message]| (window > 0).then_some(Cost { window, message }));
+        Ok(Trial { between, pair, alone: alone[0] != 0, costs })
+    }
+
+    /// Sleeps, and says whether the second number has come by then. Calls no MPI.
+    fn arrives(&self, turn: u64, asleep: Duration) -> bool {
+        std::thread::sleep(asleep);
+        // SAFETY: the word lies in the memory of the window, aligned; others write it
+        // by MPI only, and in one piece.
+        let second = unsafe { AtomicU64::from_ptr(self.memory.as_ptr().cast_mut().add(1)) };
+        second.load(Ordering::Acquire) == turn
+    }
+
+    /// Puts the first number, completes it, and puts the second.
+    fn two_puts(&self, target: usize, turn: u64) -> Result<()> {
+        for offset in [0, 8] {
+            let row = Shape::Row(8, Datatype::Byte);
+            let origin = (&raw const turn).cast_mut().cast();
+            let put = Transfer { origin, origin_shape: row, target, offset, target_shape: row };
+            // SAFETY: `turn` outlives the flush, and the target's words lie in its window.
+            unsafe { self.window.put(&put, false) }?;
+            self.window.flush(target)?;
+        }
+        Ok(())
+    }
+
+    /// The origin's part: samples, until there are enough or time is up. The target is
+    /// released in any case.
+    fn costs(&self, world: &Comm, target: usize, costs: &mut [[u64; 2]]) -> Result<()> {
+        let mut mine = vec![0u8; BYTES];
+        let mut talk = Talk::new(world, target);
+        let measured = self.samples(&mut talk, &mut mine, costs);
+        talk.buffer[..HEAD].copy_from_slice(&STOP.to_ne_bytes());
+        talk.exchange(0, 0)?;
+        measured
+    }
+
+    fn samples(&self, talk: &mut Talk<'_>, mine: &mut [u8], costs: &mut [[u64; 2]]) -> Result<()> {
+        let rows = Rows::of(Class::Strided);
+        let strided = DerivedType::strided(
+            Datatype::Byte,
+            rows.block,
+            &[rows.rows],
+            &[rows.stride as isize],
+        )?;
+        let mut counts = [[0usize; 2]; Class::ALL.len()];
+        let begun = Instant::now();
+        for _ in 0..SAMPLES {
+            for (n, class) in Class::ALL.into_iter().enumerate() {
+                let (switches, start) = (switches(), Instant::now());
+                self.by_window(class, talk.peer, mine, &strided)?;
+                let window = (self::switches() == switches).then(|| start.elapsed());
+                let message = talk.by_message(n, class, mine)?;
+                for (way, sample) in [window, message].into_iter().enumerate() {
+                    let Some(sample) = sample else { continue };
+                    let ns = (sample.as_nanos() as u64).max(1);
+                    counts[n][way] += 1;
+                    let best = &mut costs[n][way];
+                    *best = if *best == 0 { ns } else { ns.min(*best) };
+                }
+            }
+            if begun.elapsed() > LONGEST {
+                break;
+            }
+        }
+        for (count, cost) in counts.iter().zip(costs) {
+            if count.iter().any(|&c| c < ENOUGH) {
+                *cost = [0, 0];
+            }
+        }
+        Ok(())
+    }
+
+    fn by_window(
+        &self,
+        class: Class,
+        target: usize,
+        mine: &mut [u8],
+        strided: &DerivedType,
+    ) -> Result<()> {
+        let rows = Rows::of(class);
+        let of = |row: usize, shape| Transfer {
+            origin: mine.as_ptr().cast_mut().wrapping_add(row * rows.stride),
+            origin_shape: shape,
+            target,
+            offset: DATA + row * rows.stride,
+            target_shape: shape,
+        };
+        let transfers: Vec<Transfer<'_>> = match class {
+            Class::Strided => vec![of(0, Shape::Derived(strided))],
+            Class::Accumulate => vec![of(0, Shape::Row(rows.block / 8, Datatype::Double))],
+            _ => {
+                let shape = Shape::Row(rows.block, Datatype::Byte);
+                (0..rows.rows).map(|row| of(row, shape)).collect()
+            }
+        };
+        // SAFETY: both sides lie in `mine` and in the window, by the size of `BYTES`, and
+        // `mine` is borrowed until all is complete.
+        unsafe {
+            if class == Class::Accumulate {
+                self.window.accumulate(&transfers[0], false)?;
+                return self.window.flush(target);
+            }
+            for transfer in &transfers {
+                self.window.put(transfer, false)?;
+            }
+            self.window.flush(target)?;
+            for transfer in &transfers {
+                self.window.get(transfer, false)?;
+            }
+        }
+        self.window.flush(target)
+    }
+}
+
+/// The messages of one side.
+struct Talk<'a> {
+    world: &'a Comm,
+    peer: usize,
+    buffer: Vec<u8>,
+    answer: Vec<u8>,
+    /// Switches of the target's thread, as it last said.
+    theirs: u64,
+}
+
+/// What a request asks for: the class, and whether it is a get.
+fn word(class: usize, get: bool) -> u64 {
+    class as u64 * 2 + u64::from(get)
+}
+
+impl<'a> Talk<'a> {
+    fn new(world: &'a Comm, peer: usize) -> Talk<'a> {
+        Talk { world, peer, buffer: vec![0; BYTES], answer: vec![0; BYTES], theirs: 0 }
+    }
+
+    /// Sends a request with so many bytes, and waits for the answer with so many.
+    fn exchange(&mut self, send: usize, receive: usize) -> Result<()> {
+        let (world, peer) = (self.world, self.peer);
+        // SAFETY: both buffers are borrowed until `finish` has seen the requests complete.
+        unsafe {
+            let coming =
+                p2p::irecv(world, self.answer.as_mut_ptr(), HEAD + receive, Some(peer), TAG)?;
+            let going = p2p::isend(world, self.buffer.as_ptr(), HEAD + send, peer, TAG)?;
+            finish(peer, [coming, going])
+        }
+    }
+
+    /// A put and a get, or an accumulate, by message: how long they took, unless one of
+    /// the two threads lost its core.
+    fn by_message(&mut self, n: usize, class: Class, mine: &mut [u8]) -> Result<Option<Duration>> {
+        let rows = Rows::of(class);
+        let (theirs, switches, start) = (self.theirs, switches(), Instant::now());
+        self.buffer[..HEAD].copy_from_slice(&word(n, false).to_ne_bytes());
+        rows.pack(mine, &mut self.buffer[HEAD..]);
+        self.exchange(rows.bytes(), 0)?;
+        let mut undisturbed = self.heard() == theirs;
+        if class != Class::Accumulate {
+            self.buffer[..HEAD].copy_from_slice(&word(n, true).to_ne_bytes());
+            self.exchange(0, rows.bytes())?;
+            rows.unpack(&self.answer[HEAD..], mine);
+            undisturbed &= self.heard() == theirs;
+        }
+        undisturbed &= self::switches() == switches;
+        Ok(undisturbed.then(|| start.elapsed()))
+    }
+
+    /// The target's switches by its last answer.
+    fn heard(&mut self) -> u64 {
+        self.theirs = u64::from_ne_bytes(self.answer[..HEAD].try_into().expect("eight bytes"));
+        self.theirs
+    }
+}
+
+/// The target's part: answers until it is told to stop.
+fn answer(world: &Comm, origin: usize) -> Result<()> {
+    let mut memory = vec![0u8; BYTES];
+    let mut request = vec![0u8; BYTES];
+    let mut answer = vec![0u8; BYTES];
+    loop {
+        // SAFETY: the buffer is borrowed until the request is complete.
+        unsafe {
+            let coming = p2p::irecv(world, request.as_mut_ptr(), BYTES, Some(origin), TAG)?;
+            finish(origin, [coming])?;
+        }
+        let asked = u64::from_ne_bytes(request[..HEAD].try_into().expect("eight bytes"));
+        let mut bytes = 0;
+        if let Some(&class) = Class::ALL.get((asked / 2) as usize) {
+            let rows = Rows::of(class);
+            if asked % 2 == 1 {
+                rows.pack(&memory, &mut answer[HEAD..]);
+                bytes = rows.bytes();
+            } else if class == Class::Accumulate {
+                add(&request[HEAD..HEAD + rows.bytes()], &mut memory);
+            } else {
+                rows.unpack(&request[HEAD..], &mut memory);
+            }
+        }
+        answer[..HEAD].copy_from_slice(&switches().to_ne_bytes());
+        // SAFETY: as above.
+        unsafe {
+            let going = p2p::isend(world, answer.as_ptr(), HEAD + bytes, origin, TAG)?;
+            finish(origin, [going])?;
+        }
+        if asked == STOP {
+            return Ok(());
+        }
+    }
+}
+
+fn add(from: &[u8], to: &mut [u8]) {
+    for (from, to) in from.chunks_exact(8).zip(to.chunks_exact_mut(8)) {
+        let number = |b: &[u8]| f64::from_ne_bytes(b.try_into().expect("eight bytes"));
+        to.copy_from_slice(&(number(from) + number(to)).to_ne_bytes());
+    }
+}
+
+/// Waits for requests. Where that fails MPI may still use the buffers: the job ends.
+fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
+    for mut request in requests {
+        let what = || format!("a message of the trial with rank {peer}");
+        if let Err(error) = wait::until(&Boot, &what, || request.test()) {
+            log::error!("the trial of paths failed: {error}");
+            crate::mpi::init::abort(error.kind().code());
+        }
+    }
+    Ok(())
+}
+
+/// How often the calling thread has left its core.
+fn switches() -> u64 {
+    // SAFETY: the structure is one of numbers, and the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage
+    };
+    (usage.ru_nvcsw + usage.ru_nivcsw) as u64
+}
+
+/// A pair of ranks for each kind of neighbourhood between nodes: the lowest ranks of the
+/// first two nodes that have it.
+pub(super) fn pairs(topology: &Topology) -> Vec<(Between, (usize, usize))> {
+    let masters = topology.masters();
+    let find = |same_host: bool| {
+        masters.iter().enumerate().find_map(|(n, &a)| {
+            let other = masters[n + 1..].iter().find(|&&b| topology.same_host(a, b) == same_host);
+            other.map(|&b| (a, b))
+        })
+    };
+    let kinds = [(Between::Nodes, true), (Between::Hosts, false)];
+    kinds.into_iter().filter_map(|(kind, same)| find(same).map(|pair| (kind, pair))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_pair_for_each_kind() {
+        let of = |labels: &[usize], cut| pairs(&Topology::from_labels(0, labels, cut));
+        assert!(of(&[0, 0, 0], 0).is_empty());
+        assert_eq!(of(&[0, 0], 1), [(Between::Nodes, (0, 1))]);
+        assert_eq!(of(&[0, 1, 0, 1], 0), [(Between::Hosts, (0, 1))]);
+        assert_eq!(of(&[0, 1, 1], 1), [(Between::Nodes, (1, 2)), (Between::Hosts, (0, 1))]);
+    }
+
+    #[test]
+    fn rows_are_packed_and_unpacked() {
+        for class in Class::ALL {
+            let rows = Rows::of(class);
+            assert!(DATA + rows.rows * rows.stride <= BYTES && HEAD + rows.bytes() <= BYTES);
+            let memory: Vec<u8> = (0..BYTES).map(|n| (n % 251) as u8).collect();
+            let (mut packed, mut back) = (vec![0; BYTES], vec![0; BYTES]);
+            if rows.rows == 1 {
+                continue;
+            }
+            rows.pack(&memory, &mut packed);
+            rows.unpack(&packed, &mut back);
+            for row in 0..rows.rows {
+                assert_eq!(back[rows.at(row)], memory[rows.at(row)]);
+            }
+        }
+    }
+}
