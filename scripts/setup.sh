@@ -27,6 +27,7 @@ PACKAGES=(
   ca-certificates # cargo fetches crates over TLS
   gcc g++ gfortran binutils libc6-dev pkg-config
   libclang-dev # bindgen reads mpi.h with it
+  python3 iproute2 util-linux procps # the tests: plans, hosts made of namespaces, processes
 )
 DEBIAN_MPI=( # what goes with Debian's MPIs
   libglobalarrays-dev libblas-dev liblapack-dev
