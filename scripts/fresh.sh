@@ -296,7 +296,11 @@ pip_conf=''
 for file in /etc/pip.conf "${XDG_CONFIG_HOME:-$HOME/.config}/pip/pip.conf"; do
   if [[ -e $file ]]; then pip_conf=$file; fi
 done
-if [[ -n $pip_conf ]]; then sed "s|^\(cert *= *\).*|\1$CA_BUNDLE|" "$pip_conf" >"$work/pip.conf"; fi
+if [[ -n $pip_conf ]]; then
+  file=$(sed -n 's/^cert *= *//p' "$pip_conf")
+  if [[ -f $file ]]; then cp -L "$file" "$work/ca.crt"; fi
+  sed "s|^\(cert *= *\).*|\1$CA_BUNDLE|" "$pip_conf" >"$work/pip.conf"
+fi
 for file in "${CARGO_HOME:-$HOME/.cargo}"/config{.toml,}; do
   if [[ -e $file ]]; then cp "$file" "$work/config.toml"; fi
 done
