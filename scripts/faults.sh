@@ -250,8 +250,13 @@ hangs() {
   run_case end 15 faults 2 "$w" hang-receive "armci_msg_rcv has waited 1\.[0-9] s for a message of rank 1 with tag 77~armci_msg_rcv: no progress for .*$ends"
   run_case end 15 faults 2 "$w path=message" hang-fence "ARMCI_Fence has waited 1\.[0-9] s for rank 1 to confirm~towards rank 1: [0-9]+ requests~ARMCI_Fence: no progress for .* rank 1 .*$ends"
   run_case end 15 faults 2 "$w path=message" hang-barrier "ARMCI_Barrier has waited 1\.[0-9] s for a barrier of 2 ranks~$ends"
-  if [[ $MPI == mpich ]]; then
+  # From MPICH 4.2 on, windows on one machine complete without their target.
+  local info
+  info=$(PORTOLAN_NODE_SIZE=1 "${LAUNCH[@]}" -n 2 "$PREFIX/bin/portolan-info" </dev/null)
+  if [[ $MPI == mpich && $info == *'windows wait for their target'* ]]; then
     run_case end 15 faults 2 "$w path=rma" hang-fence "a call has been 1\.[0-9] s in MPI_Win_flush towards rank 1~no progress for .* MPI_Win_flush towards rank 1.*$ends"
+  elif [[ $MPI == mpich ]]; then
+    echo "skip faults hang-fence [$MPI_NAME n=2 path=rma]: windows complete without their target"
   fi
   run_case pass 15 faults 2 '' asked '\[1\] waits in no call of the library \(asked by SIGUSR1\)~\[0\] ARMCI_Barrier has waited .* without rank 1 \(asked by SIGUSR1\)'
   run_case pass 15 faults 3 node-size=1 asked '\[2\] waits in no call of the library~\[0\] ARMCI_Barrier has waited .*asked by SIGUSR1'

@@ -82,7 +82,7 @@ inside_main() { # directory of this run, bare system, store, sysroot of Rust, us
   mkdir -p "$root/opt/rust" "$root/var/cache/apt/archives"
   mount --bind "$rust" "$root/opt/rust"
   mount -o remount,ro,bind "$root/opt/rust" 2>/dev/null || true
-  mount --bind "$store/archives" "$root/var/cache/apt/archives"
+  mount --bind "$work/archives" "$root/var/cache/apt/archives"
   home=/root
   if [[ $user != root ]]; then
     home=/home/$user
@@ -191,6 +191,10 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 mkdir -p "$work"
 
+# Packages that were fetched before, as links: apt locks the directory for itself.
+find "$STORE/archives" -name '*.deb' -mtime +30 -delete
+cp -al "$STORE/archives" "$work/archives"
+
 # This machine's sources of packages, for that release; none where it is no Debian.
 sources_of() { # release
   local name file
@@ -292,7 +296,11 @@ pip_conf=''
 for file in /etc/pip.conf "${XDG_CONFIG_HOME:-$HOME/.config}/pip/pip.conf"; do
   if [[ -e $file ]]; then pip_conf=$file; fi
 done
-if [[ -n $pip_conf ]]; then sed "s|^\(cert *= *\).*|\1$CA_BUNDLE|" "$pip_conf" >"$work/pip.conf"; fi
+if [[ -n $pip_conf ]]; then
+  file=$(sed -n 's/^cert *= *//p' "$pip_conf")
+  if [[ -f $file ]]; then cp -L "$file" "$work/ca.crt"; fi
+  sed "s|^\(cert *= *\).*|\1$CA_BUNDLE|" "$pip_conf" >"$work/pip.conf"
+fi
 for file in "${CARGO_HOME:-$HOME/.cargo}"/config{.toml,}; do
   if [[ -e $file ]]; then cp "$file" "$work/config.toml"; fi
 done
@@ -305,5 +313,6 @@ setpriv --pdeathsig KILL unshare "${USERNS[@]}" "${SPACES[@]}" --kill-child "$RO
 child=$!
 wait "$child" || code=$?
 child=''
+find "$work/archives" -maxdepth 1 -name '*.deb' -exec cp -aln -t "$STORE/archives" {} + || true
 echo "fresh: exit code $code after $((SECONDS - start)) s"
 exit "$code"

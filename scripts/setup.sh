@@ -27,6 +27,7 @@ PACKAGES=(
   ca-certificates # cargo fetches crates over TLS
   gcc g++ gfortran binutils libc6-dev pkg-config
   libclang-dev # bindgen reads mpi.h with it
+  python3 iproute2 util-linux procps # the tests: plans, hosts made of namespaces, processes
 )
 DEBIAN_MPI=( # what goes with Debian's MPIs
   libglobalarrays-dev libblas-dev liblapack-dev
@@ -159,6 +160,8 @@ check_tools() {
         "load a module of LLVM or clang and set LIBCLANG_PATH to its lib, or install the package libclang-dev, or Python 3 with pip, which gets it from PyPI"
     fi
   fi
+  command -v python3 >/dev/null || lack optional python3 "the regression suite, whose plan it makes" "a module or package python3"
+  command -v ip >/dev/null || lack optional ip "tests on hosts made of namespaces; virtual nodes stand in" "the package iproute2"
   command -v pkg-config >/dev/null || lack optional pkg-config "the test of our .pc files" "the package pkg-config"
 }
 

@@ -105,6 +105,7 @@ static void layouts(void)
   OFFSET(ARMCI_Group, rank, 2 * HANDLE + 16);
   OFFSET(ARMCI_Group, size, 2 * HANDLE + 20);
 
+#ifndef DEBIAN_HEADER
   SIZE(stride_info_t, 120);
   OFFSET(stride_info_t, base_ptr, 0);
   OFFSET(stride_info_t, stride_levels, 8);
@@ -114,6 +115,7 @@ static void layouts(void)
   OFFSET(stride_info_t, pos, 84);
   OFFSET(stride_info_t, itr, 88);
   CHECK_EQ(ARMCI_MAX_STRIDE_LEVEL, 8);
+#endif
 
   SIZE(armcix_mutex_hdl_t, 8);
   SIZE(*set, HANDLE == 4 ? 56 : 64);
@@ -124,6 +126,7 @@ static void layouts(void)
   OFFSET(struct armcix_mutex_hdl_s, bases, HANDLE == 4 ? 48 : 56);
 }
 
+#ifndef DEBIAN_HEADER
 /* Calls by the types that programs declare them with. */
 static void signatures(void)
 {
@@ -137,6 +140,7 @@ static void signatures(void)
   void (*first)(stride_info_t *, void *, int, const int *, const int *) = armci_stride_info_init;
   CHECK(init && twin && notify && wait && comm && start && end && first, "a call is missing");
 }
+#endif
 
 /* The library that was linked was built for this MPI: its group has the shape
  * that this program sees. */
@@ -165,7 +169,9 @@ int main(int argc, char **argv)
   check_start("abi", &argc, &argv);
   values();
   layouts();
+#ifndef DEBIAN_HEADER
   signatures();
+#endif
   same_library();
   return check_end();
 }

@@ -138,7 +138,7 @@ static void addresses(char *far)
 
 static void types_and_handles(char *far)
 {
-  int stride[1] = { 12 }, odd[1] = { 13 }, count[2] = { 8, 2 }, ragged[2] = { 6, 2 };
+  int stride[1] = { 12 }, ragged[2] = { 6, 2 };
   long one = 1, old = 5;
   armci_hdl_t handle;
 
@@ -146,9 +146,7 @@ static void types_and_handles(char *far)
   CHECK_CODE(ARMCI_Acc(-1, &one, here, far, 8, right), PORTOLAN_ERR_TYPE);
   CHECK_CODE(ARMCI_Acc(ARMCI_ACC_LNG, &one, here, far, 12, right), PORTOLAN_ERR_TYPE);
   CHECK_CODE(ARMCI_Acc(ARMCI_ACC_DCP, here, here, far, 24, right), PORTOLAN_ERR_TYPE);
-  CHECK_CODE(ARMCI_Acc(ARMCI_ACC_LNG, &one, here, far + 4, 8, right), PORTOLAN_ERR_TYPE);
   CHECK_CODE(ARMCI_AccS(ARMCI_ACC_INT, &one, here, stride, far, stride, ragged, 1, right), PORTOLAN_ERR_TYPE);
-  CHECK_CODE(ARMCI_AccS(ARMCI_ACC_INT, &one, here, stride, far, odd, count, 1, right), PORTOLAN_ERR_TYPE);
   CHECK_CODE(ARMCI_Rmw(99, &old, far, 1, right), PORTOLAN_ERR_TYPE);
   CHECK_CODE(ARMCI_Rmw(-1, &old, far, 1, right), PORTOLAN_ERR_TYPE);
   CHECK_CODE(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, far + 4, 1, right), PORTOLAN_ERR_TYPE);
