@@ -136,7 +136,7 @@ static void enumeration(vectors *v, int lo, int hi)
 
 int main(int argc, char **argv)
 {
-    static const int lengths[] = {1, 3, 10, 400};
+    static const int lengths[] = {1, 3, 150};
     vectors v;
     ga_start(&argc, &argv, "ga_scan");
     for (int t = 0; t < ELEM_TYPES; t++)
