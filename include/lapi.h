@@ -13,8 +13,10 @@
 #ifndef LAPI_H
 #define LAPI_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <time.h>
 
 #if !defined(__LP64__)
 #error "lapi.h describes the layouts of 64-bit programs"
@@ -32,13 +34,20 @@ extern "C" {
 
 /* ------------------------------------------------------------------ values */
 
-/* Return codes. */
+/* Return codes: enumerators, for debuggers, and macros, for #ifdef. */
 enum {
   LAPI_SUCCESS                      = 0,
   LAPI_ERR_UNKNOWN                  = 400,
   LAPI_ERR_ALL_HNDL_IN_USE          = 401,
+  LAPI_ERR_CSS_LOAD_FAILED          = 404,
   LAPI_ERR_INFO_NULL                = 405,
+  LAPI_ERR_MSG_API                  = 406,
+  LAPI_ERR_NO_NETSTR_SET            = 407,
+  LAPI_ERR_NO_UDP_HNDLR             = 408,
   LAPI_ERR_HDR_HNDLR_NULL           = 409,
+  LAPI_WARN_PARM_NULL               = 411,
+  LAPI_ERR_TIMEOUT                  = 413,
+  LAPI_ERR_USER_UDP_HNDLR_FAIL      = 416,
   LAPI_ERR_HNDL_INVALID             = 417,
   LAPI_ERR_RET_PTR_NULL             = 418,
   LAPI_ERR_ADDR_HNDL_RANGE          = 419,
@@ -56,6 +65,12 @@ enum {
   LAPI_ERR_HDR_LEN                  = 431,
   LAPI_ERR_ORG_EXTENT               = 432,
   LAPI_ERR_ORG_STRIDE               = 433,
+  LAPI_ERR_NO_CONNECTIVITY          = 434,
+  LAPI_ERR_ADAPTERS_DOWN            = 435,
+  LAPI_ERR_RECV_INCOMP              = 436,
+  LAPI_ERR_SEND_INCOMP              = 437,
+  LAPI_ERR_SEND_TIMEOUT             = 438,
+  LAPI_ERR_SHM_SETUP                = 439,
   LAPI_ERR_ORG_VEC_ADDR             = 440,
   LAPI_ERR_ORG_VEC_LEN              = 441,
   LAPI_ERR_ORG_VEC_NULL             = 442,
@@ -72,6 +87,7 @@ enum {
   LAPI_ERR_VEC_TYPE_DIFF            = 454,
   LAPI_ERR_VEC_LEN_DIFF             = 455,
   LAPI_ERR_MSG_INFO_NULL            = 456,
+  LAPI_ERR_POLLING_NET              = 457,
   LAPI_ERR_CNTR_NULL                = 458,
   LAPI_ERR_CNTR_VAL                 = 459,
   LAPI_ERR_QUERY_TYPE               = 460,
@@ -79,18 +95,110 @@ enum {
   LAPI_ERR_RMW_OP                   = 462,
   LAPI_ERR_TGT_VAR_NULL             = 463,
   LAPI_ERR_SET_VAL                  = 464,
+  LAPI_ERR_DGSP                     = 465,
   LAPI_ERR_OP_SZ                    = 474,
+  LAPI_ERR_UDP_PORT_INFO            = 475,
   LAPI_ERR_XFER_CMD                 = 476,
-  LAPI_ERR_CODE_UNKNOWN             = 519
+  LAPI_ERR_UTIL_CMD                 = 477,
+  LAPI_ERR_PACK_SZ                  = 479,
+  LAPI_ERR_XLATE_FAILED             = 513,
+  LAPI_ERR_RDMA_RESOURCES           = 514,
+  LAPI_ERR_LW_DATA_LEN              = 515,
+  LAPI_ERR_NO_HNDLR_SET             = 516,
+  LAPI_ERR_CODE_UNKNOWN             = 519,
+  LAPI_ERR_TASK_NUM                 = 523,
+  LAPI_ERR_NULL_LIST                = 524,
+  LAPI_ERR_GRP_MEMBER               = 525,
+  LAPI_ERR_NULL_GRP                 = 526,
+  LAPI_ERR_GRP                      = 527
 };
+
+#define LAPI_SUCCESS                      (0)
+#define LAPI_ERR_UNKNOWN                  (400)
+#define LAPI_ERR_ALL_HNDL_IN_USE          (401)
+#define LAPI_ERR_CSS_LOAD_FAILED          (404)
+#define LAPI_ERR_INFO_NULL                (405)
+#define LAPI_ERR_MSG_API                  (406)
+#define LAPI_ERR_NO_NETSTR_SET            (407)
+#define LAPI_ERR_NO_UDP_HNDLR             (408)
+#define LAPI_ERR_HDR_HNDLR_NULL           (409)
+#define LAPI_WARN_PARM_NULL               (411)
+#define LAPI_ERR_TIMEOUT                  (413)
+#define LAPI_ERR_USER_UDP_HNDLR_FAIL      (416)
+#define LAPI_ERR_HNDL_INVALID             (417)
+#define LAPI_ERR_RET_PTR_NULL             (418)
+#define LAPI_ERR_ADDR_HNDL_RANGE          (419)
+#define LAPI_ERR_ADDR_TBL_NULL            (420)
+#define LAPI_ERR_TGT_PURGED               (421)
+#define LAPI_ERR_MULTIPLE_WAITERS         (422)
+#define LAPI_ERR_MEMORY_EXHAUSTED         (423)
+#define LAPI_ERR_INFO_NONZERO             (424)
+#define LAPI_ERR_ORG_ADDR_NULL            (425)
+#define LAPI_ERR_TGT_ADDR_NULL            (426)
+#define LAPI_ERR_DATA_LEN                 (427)
+#define LAPI_ERR_TGT                      (428)
+#define LAPI_ERR_UHDR_NULL                (429)
+#define LAPI_ERR_UHDR_LEN                 (430)
+#define LAPI_ERR_HDR_LEN                  (431)
+#define LAPI_ERR_ORG_EXTENT               (432)
+#define LAPI_ERR_ORG_STRIDE               (433)
+#define LAPI_ERR_NO_CONNECTIVITY          (434)
+#define LAPI_ERR_ADAPTERS_DOWN            (435)
+#define LAPI_ERR_RECV_INCOMP              (436)
+#define LAPI_ERR_SEND_INCOMP              (437)
+#define LAPI_ERR_SEND_TIMEOUT             (438)
+#define LAPI_ERR_SHM_SETUP                (439)
+#define LAPI_ERR_ORG_VEC_ADDR             (440)
+#define LAPI_ERR_ORG_VEC_LEN              (441)
+#define LAPI_ERR_ORG_VEC_NULL             (442)
+#define LAPI_ERR_ORG_VEC_TYPE             (443)
+#define LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL (444)
+#define LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL (445)
+#define LAPI_ERR_TGT_EXTENT               (446)
+#define LAPI_ERR_TGT_STRIDE               (447)
+#define LAPI_ERR_TGT_VEC_ADDR             (448)
+#define LAPI_ERR_TGT_VEC_LEN              (449)
+#define LAPI_ERR_TGT_VEC_NULL             (451)
+#define LAPI_ERR_TGT_VEC_TYPE             (452)
+#define LAPI_ERR_VEC_NUM_DIFF             (453)
+#define LAPI_ERR_VEC_TYPE_DIFF            (454)
+#define LAPI_ERR_VEC_LEN_DIFF             (455)
+#define LAPI_ERR_MSG_INFO_NULL            (456)
+#define LAPI_ERR_POLLING_NET              (457)
+#define LAPI_ERR_CNTR_NULL                (458)
+#define LAPI_ERR_CNTR_VAL                 (459)
+#define LAPI_ERR_QUERY_TYPE               (460)
+#define LAPI_ERR_IN_VAL_NULL              (461)
+#define LAPI_ERR_RMW_OP                   (462)
+#define LAPI_ERR_TGT_VAR_NULL             (463)
+#define LAPI_ERR_SET_VAL                  (464)
+#define LAPI_ERR_DGSP                     (465)
+#define LAPI_ERR_OP_SZ                    (474)
+#define LAPI_ERR_UDP_PORT_INFO            (475)
+#define LAPI_ERR_XFER_CMD                 (476)
+#define LAPI_ERR_UTIL_CMD                 (477)
+#define LAPI_ERR_PACK_SZ                  (479)
+#define LAPI_ERR_XLATE_FAILED             (513)
+#define LAPI_ERR_RDMA_RESOURCES           (514)
+#define LAPI_ERR_LW_DATA_LEN              (515)
+#define LAPI_ERR_NO_HNDLR_SET             (516)
+#define LAPI_ERR_CODE_UNKNOWN             (519)
+#define LAPI_ERR_TASK_NUM                 (523)
+#define LAPI_ERR_NULL_LIST                (524)
+#define LAPI_ERR_GRP_MEMBER               (525)
+#define LAPI_ERR_NULL_GRP                 (526)
+#define LAPI_ERR_GRP                      (527)
 
 #define LAPI_ADDR_NULL      ((void *)0)
 #define LAPI_MAX_ERR_STRING (160)
 #define LAPI_MAX_MSG_SZ     0x7fffffffffffffffL
 
 /* What LAPI_Qenv answers. ERROR_CHK, TIMEOUT, INTERRUPT_SET and ACK_THRESHOLD can be
- * set by LAPI_Senv. QUERY_SHM_TASKS fills QUERY_SHM_NUM_TASKS ints, QUERY_STATISTICS a
- * lapi_statistics_t. */
+ * set by LAPI_Senv. QUERY_SHM_TASKS fills QUERY_SHM_NUM_TASKS ints; QUERY_STATISTICS,
+ * QUERY_SHM_STATISTICS (of them, what went through shared memory) and
+ * QUERY_LOCAL_SEND_STATISTICS (what a task sent to itself) fill a lapi_statistics_t.
+ * There is no bulk transfer by RDMA: its queries answer 0, and INT_MAX for its least
+ * size. */
 typedef enum {
   TASK_ID = 0,
   NUM_TASKS = 1,
@@ -118,7 +226,18 @@ typedef enum {
   QUERY_SHM_TASKS = 23,
   QUERY_STATISTICS = 24,
   PRINT_STATISTICS = 25,
-  LAST_QUERY = 26
+  QUERY_SHM_STATISTICS = 26,
+  QUERY_LOCAL_SEND_STATISTICS = 27,
+  BULK_XFER = 28,
+  BULK_MIN_MSG_SIZE = 29,
+  RDMA_REMOTE_RCXT_AVAIL = 30,
+  RDMA_REMOTE_RCXT_TOTAL = 31,
+  RC_MAX_QP = 32,
+  RC_QP_IN_USE = 33,
+  RC_QP_USE_LRU = 34,
+  RC_QP_USE_LMC = 35,
+  RC_QP_INIT_SETUP = 36,
+  LAST_QUERY = 37
 } lapi_query_t;
 
 /* COMPARE_AND_SWAP takes two operands and answers whether it swapped. */
@@ -131,8 +250,24 @@ typedef enum {
   LAPI_GETV_XFER = 3,
   LAPI_PUTV_XFER = 4,
   LAPI_AMV_XFER = 5,
-  LAPI_RMW_XFER = 6
+  LAPI_RMW_XFER = 6,
+  LAPI_DGSP_XFER = 7,           /* refused: there are no data gather/scatter programs */
+  LAPI_RDMA_XFER = 8,           /* refused: there is no RDMA */
+  LAPI_AM_LW_XFER = 9,
+  LAPI_AMX_XFER = 10,           /* refused, as LAPI_DGSP_XFER */
+  LAPI_MC_XFER = 11,
+  LAPI_LAST_XFER = 12
 } lapi_xfer_type_t;
+
+/* Flags of transfers: hints, which change nothing here. */
+#define USE_TGT_VEC_TYPE       0x00000002
+#define LAPI_USE_LAZY_ACKS     0x00000004
+#define BUFFER_BOTH_CONTIGUOUS 0x00000010
+#define LAPI_NOT_USE_BULK_XFER 0x00000020
+#define LAPI_USE_BULK_XFER     0x00000040
+#define LAPI_NOT_STRIPE        0x00000080
+#define LAPI_NO_LOCAL_COPY     0x00000100
+#define LAPI_RC_NO_LRU         0x00000200
 
 typedef enum {
   LAPI_GEN_IOVECTOR = 0,        /* info: addresses; len: their bytes */
@@ -155,11 +290,19 @@ typedef enum {
 
 /* What LAPI_Msgpoll reports: bits. */
 typedef uint lapi_msg_state_t;
+#define LAPI_COMPLETE      0
 #define LAPI_SEND_COMPLETE 1
 #define LAPI_RECV_COMPLETE 2
 #define LAPI_BOTH_COMPLETE 3
 #define LAPI_POLLING_NET   4
 #define LAPI_DISP_CNTR     8
+
+/* The status of a destination (LAPI_Setcntr_wstatus). */
+#define LAPI_MSG_INITIAL     0  /* nothing has counted for it */
+#define LAPI_MSG_RECVD       1  /* it has counted */
+#define LAPI_MSG_PURGED      2  /* it was purged before it counted */
+#define LAPI_MSG_PURGED_RCVD 3  /* both, in either order */
+#define LAPI_MSG_INVALID     4  /* it was purged before the call, or is no task */
 
 /* What an error handler is told of. */
 typedef enum { GET_ERR = 0, PUT_ERR, RMW_ERR, AM_ERR, INT_ERR, TMR_ERR } lapi_err_t;
@@ -170,6 +313,10 @@ typedef enum { NULL_DEV = 0 } lapi_dev_t;
 /* ------------------------------------------------------------------- types */
 
 typedef uint lapi_handle_t;
+typedef uint lapi_group_t;              /* of the task that made it */
+typedef uint lapi_status_t;
+#define LAPI_VOID_HANDLE    ((lapi_handle_t)-1)
+#define LAPI_NULL_THREAD_ID ((pthread_t)-1)
 typedef unsigned long long lapi_long_t; /* an address or a length of any task */
 
 /* A counter; set it by LAPI_Setcntr, or to zeros. */
@@ -192,8 +339,8 @@ typedef struct {
   lapi_dev_t protocol;          /* 0 or LAPI_INTERRUPT_OFF and the like */
   lapi_lib_t lib_vers;          /* any lapi_lib_t */
   uint epoch_num;
-  int num_compl_hndlr_thr;      /* 0 or 1 */
-  uint instance_no;             /* 0 or 1 */
+  int num_compl_hndlr_thr;      /* ignored */
+  uint instance_no;             /* 0 to 16; all mean the same one */
   int info6;
   LAPI_err_hndlr *err_hndlr;
   void *lapi_thread_attr;
@@ -273,8 +420,11 @@ typedef struct {
   void *cinfo;
 } lapi_get_t;
 
+/* LAPI_AM_LW_XFER, a light active message: header and data have at most 128 bytes together
+ * and may be changed when the call returns; hdr_hdl is an index that this task has set too;
+ * the members after udata_len are not looked at. */
 typedef struct {
-  lapi_xfer_type_t Xfer_type;   /* LAPI_AM_XFER */
+  lapi_xfer_type_t Xfer_type;   /* LAPI_AM_XFER, or LAPI_AM_LW_XFER: see below */
   int flags;
   uint tgt;
   uint pad;
@@ -361,6 +511,21 @@ typedef struct {
   void *sinfo;
 } lapi_rmw_t;
 
+/* A multicast: an active message without counters to each member of a group. */
+typedef struct {
+  lapi_xfer_type_t Xfer_type;   /* LAPI_MC_XFER */
+  int flags;
+  lapi_group_t group;
+  uint pad;
+  lapi_long_t hdr_hdl;          /* an index, or as for LAPI_AM_XFER */
+  uint uhdr_len;
+  void *uhdr;
+  void *udata;
+  ulong udata_len;
+  scompl_hndlr_t *shdlr;        /* runs once, when header and data may be changed */
+  void *sinfo;
+} lapi_mc_t;
+
 typedef union {
   lapi_xfer_type_t Xfer_type;
   lapi_get_t Get;
@@ -370,7 +535,106 @@ typedef union {
   lapi_getv_t Getv;
   lapi_putv_t Putv;
   lapi_amv_t Amv;
+  lapi_mc_t Mc;
 } lapi_xfer_t;
+
+/* The commands of LAPI_Util. All but LAPI_GET_THREAD_FUNC are refused. */
+typedef enum {
+  LAPI_REGISTER_DGSP = 0,
+  LAPI_RESERVE_DGSP = 1,
+  LAPI_UNRESERVE_DGSP = 2,
+  LAPI_REG_DDM_FUNC = 3,
+  LAPI_DGSP_PACK = 4,
+  LAPI_DGSP_UNPACK = 5,
+  LAPI_ADD_UDP_DEST_PORT = 6,
+  LAPI_GET_THREAD_FUNC = 7,
+  LAPI_REMOTE_RCXT = 8,
+  LAPI_XLATE_ADDRESS = 9,
+  LAPI_REGISTER_NOTIFICATION = 10,
+  LAPI_TRIGGER_ADD = 11,
+  LAPI_TRIGGER_REMOVE = 12,
+  LAPI_ADD_UDP_DEST_EXT = 13,
+  LAPI_STAT_SAVE = 14,
+  LAPI_LAST_UTIL = 15
+} lapi_util_type_t;
+
+typedef union {
+  pthread_cond_t Pt;
+  long long Lw;
+} lapi_cond_t;
+
+/* The functions of LAPI_GET_THREAD_FUNC. While a thread has the lock, no header handler
+ * and no inline completion handler of this task runs, but within a call of that thread
+ * that waits or polls, which gives the lock up meanwhile. It nests. They return 0, EBUSY
+ * (trylock), EPERM (not the owner), ETIMEDOUT, EINVAL, or a code of LAPI. The time of
+ * cond_timedwait is absolute, by CLOCK_REALTIME; a wait may end without a signal. */
+typedef int (*lapi_mutex_lock_t)(lapi_handle_t);
+typedef int (*lapi_mutex_unlock_t)(lapi_handle_t);
+typedef int (*lapi_mutex_trylock_t)(lapi_handle_t);
+typedef int (*lapi_mutex_getowner_t)(lapi_handle_t, pthread_t *);
+typedef int (*lapi_cond_wait_t)(lapi_handle_t, lapi_cond_t *);
+typedef int (*lapi_cond_timedwait_t)(lapi_handle_t, lapi_cond_t *, struct timespec *);
+typedef int (*lapi_cond_signal_t)(lapi_handle_t, lapi_cond_t *);
+typedef int (*lapi_cond_init_t)(lapi_handle_t, lapi_cond_t *);
+typedef int (*lapi_cond_destroy_t)(lapi_handle_t, lapi_cond_t *);
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_GET_THREAD_FUNC */
+  lapi_mutex_lock_t mutex_lock;
+  lapi_mutex_unlock_t mutex_unlock;
+  lapi_mutex_trylock_t mutex_trylock;
+  lapi_mutex_getowner_t mutex_getowner; /* LAPI_NULL_THREAD_ID: nobody */
+  lapi_cond_wait_t cond_wait;
+  lapi_cond_timedwait_t cond_timedwait;
+  lapi_cond_signal_t cond_signal;
+  lapi_cond_init_t cond_init;
+  lapi_cond_destroy_t cond_destroy;
+} lapi_thread_func_t;
+
+/* Types of what is not here, for programs that name them. */
+typedef unsigned int lapi_user_cxt_t;
+typedef unsigned long long lapi_user_pvo_t;
+typedef unsigned short lapi_rdma_tag_t;
+typedef unsigned short lapi_rdma_op_t;
+typedef unsigned short lapi_rdma_flg_t;
+typedef enum { LAPI_RDMA_ACQUIRE = 0, LAPI_RDMA_RELEASE = 1 } lapi_rdma_req_t;
+typedef void (remote_hndlr_t)(lapi_handle_t *hndl, void *sinfo, int *src);
+#define LAPI_RDMA_GET     0x0001
+#define LAPI_RDMA_PUT     0x0002
+#define LAPI_RCALLBACK    0x0004
+#define LAPI_RCNTR_UPDATE 0x0008
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_REMOTE_RCXT */
+  lapi_rdma_req_t operation;
+  int dest;
+  lapi_user_cxt_t usr_rcxt;
+} lapi_remote_cxt_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_XLATE_ADDRESS */
+  uint length;
+  lapi_user_pvo_t usr_pvo;
+  void *address;
+  lapi_rdma_req_t operation;
+} lapi_get_pvo_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_REGISTER_NOTIFICATION */
+  lapi_rdma_tag_t rdma_tag;
+  lapi_rdma_flg_t flags;
+  lapi_cntr_t *cntr;
+  remote_hndlr_t *callback;
+  void *sinfo;
+} lapi_rdma_notification_t;
+
+typedef union {
+  lapi_util_type_t Util_type;
+  lapi_thread_func_t ThreadFunc;
+  lapi_remote_cxt_t Rcxt;
+  lapi_get_pvo_t Pvo;
+  lapi_rdma_notification_t RdmaNotify;
+} lapi_util_t;
 
 /* ------------------------------------------------------------------- calls */
 
@@ -380,14 +644,16 @@ int LAPI_Term(lapi_handle_t hndl);
 int LAPI_Qenv(lapi_handle_t hndl, lapi_query_t query, int *ret_val);
 int LAPI_Senv(lapi_handle_t hndl, lapi_query_t query, int set_val);
 int LAPI_Msg_string(int error_code, void *buf);
+int LAPI_Util(lapi_handle_t hndl, lapi_util_t *util_p);
 
-/* Addresses. LAPI_Address_init is collective. */
+/* Addresses. LAPI_Address_init and LAPI_Address_init64 are collective. */
 int LAPI_Address(void *my_addr, ulong *ret_addr);
 int LAPI_Address_init(lapi_handle_t hndl, void *my_addr, void *add_tab[]);
+int LAPI_Address_init64(lapi_handle_t hndl, lapi_long_t my_addr, lapi_long_t *add_tab);
 int LAPI_Addr_set(lapi_handle_t hndl, void *addr, int addr_hndl);
 int LAPI_Addr_get(lapi_handle_t hndl, void **addr, int addr_hndl);
 
-/* Active messages. */
+/* Active messages. Groups are local: a task makes those that it sends to. */
 int LAPI_Amsend(lapi_handle_t hndl, uint tgt, void *hdr_hdl, void *uhdr, uint uhdr_len,
     void *udata, ulong udata_len, lapi_cntr_t *tgt_cntr, lapi_cntr_t *org_cntr,
     lapi_cntr_t *cmpl_cntr);
@@ -395,6 +661,9 @@ int LAPI_Amsendv(lapi_handle_t hndl, uint tgt, void *hdr_hdl, void *uhdr, uint u
     lapi_vec_t *org_vec, lapi_cntr_t *tgt_cntr, lapi_cntr_t *org_cntr, lapi_cntr_t
     *cmpl_cntr);
 int LAPI_Xfer(lapi_handle_t hndl, lapi_xfer_t *xfer_cmd);
+int LAPI_Group_create(lapi_handle_t hndl, uint num_tasks, uint *task_list, lapi_group_t
+    *group);
+int LAPI_Group_free(lapi_handle_t hndl, lapi_group_t group);
 
 /* Put, get, read-modify-write. */
 int LAPI_Put(lapi_handle_t hndl, uint tgt, ulong len, void *tgt_addr, void *org_addr,
@@ -410,8 +679,12 @@ int LAPI_Rmw(lapi_handle_t hndl, RMW_ops_t op, uint tgt, int *tgt_var, int *in_v
 int LAPI_Rmw64(lapi_handle_t hndl, RMW_ops_t op, uint tgt, long long *tgt_var, long long
     *in_val, long long *prev_tgt_val, lapi_cntr_t *org_cntr);
 
-/* Counters, progress, order. LAPI_Gfence is collective. */
+/* Counters, progress, order. LAPI_Gfence is collective. LAPI_Setcntr_wstatus sets the
+ * counter to zero and has it keep the status of each of val destinations; without a list
+ * or without an array of status it sets the counter to val. */
 int LAPI_Setcntr(lapi_handle_t hndl, lapi_cntr_t *cntr, int val);
+int LAPI_Setcntr_wstatus(lapi_handle_t hndl, lapi_cntr_t *cntr, int val, uint *dest, int
+    *dest_status);
 int LAPI_Getcntr(lapi_handle_t hndl, lapi_cntr_t *cntr, int *val);
 int LAPI_Waitcntr(lapi_handle_t hndl, lapi_cntr_t *cntr, int val, int *cur_cntr_val);
 int LAPI_Nopoll_wait(lapi_handle_t hndl, lapi_cntr_t *cntr_ptr, int val, int
@@ -430,8 +703,10 @@ int PLAPI_Term(lapi_handle_t hndl);
 int PLAPI_Qenv(lapi_handle_t hndl, lapi_query_t query, int *ret_val);
 int PLAPI_Senv(lapi_handle_t hndl, lapi_query_t query, int set_val);
 int PLAPI_Msg_string(int error_code, void *buf);
+int PLAPI_Util(lapi_handle_t hndl, lapi_util_t *util_p);
 int PLAPI_Address(void *my_addr, ulong *ret_addr);
 int PLAPI_Address_init(lapi_handle_t hndl, void *my_addr, void *add_tab[]);
+int PLAPI_Address_init64(lapi_handle_t hndl, lapi_long_t my_addr, lapi_long_t *add_tab);
 int PLAPI_Addr_set(lapi_handle_t hndl, void *addr, int addr_hndl);
 int PLAPI_Addr_get(lapi_handle_t hndl, void **addr, int addr_hndl);
 int PLAPI_Amsend(lapi_handle_t hndl, uint tgt, void *hdr_hdl, void *uhdr, uint uhdr_len,
@@ -441,6 +716,9 @@ int PLAPI_Amsendv(lapi_handle_t hndl, uint tgt, void *hdr_hdl, void *uhdr, uint 
     lapi_vec_t *org_vec, lapi_cntr_t *tgt_cntr, lapi_cntr_t *org_cntr, lapi_cntr_t
     *cmpl_cntr);
 int PLAPI_Xfer(lapi_handle_t hndl, lapi_xfer_t *xfer_cmd);
+int PLAPI_Group_create(lapi_handle_t hndl, uint num_tasks, uint *task_list, lapi_group_t
+    *group);
+int PLAPI_Group_free(lapi_handle_t hndl, lapi_group_t group);
 int PLAPI_Put(lapi_handle_t hndl, uint tgt, ulong len, void *tgt_addr, void *org_addr,
     lapi_cntr_t *tgt_cntr, lapi_cntr_t *org_cntr, lapi_cntr_t *cmpl_cntr);
 int PLAPI_Get(lapi_handle_t hndl, uint tgt, ulong len, void *tgt_addr, void *org_addr,
@@ -454,6 +732,8 @@ int PLAPI_Rmw(lapi_handle_t hndl, RMW_ops_t op, uint tgt, int *tgt_var, int *in_
 int PLAPI_Rmw64(lapi_handle_t hndl, RMW_ops_t op, uint tgt, long long *tgt_var, long long
     *in_val, long long *prev_tgt_val, lapi_cntr_t *org_cntr);
 int PLAPI_Setcntr(lapi_handle_t hndl, lapi_cntr_t *cntr, int val);
+int PLAPI_Setcntr_wstatus(lapi_handle_t hndl, lapi_cntr_t *cntr, int val, uint *dest, int
+    *dest_status);
 int PLAPI_Getcntr(lapi_handle_t hndl, lapi_cntr_t *cntr, int *val);
 int PLAPI_Waitcntr(lapi_handle_t hndl, lapi_cntr_t *cntr, int val, int *cur_cntr_val);
 int PLAPI_Nopoll_wait(lapi_handle_t hndl, lapi_cntr_t *cntr_ptr, int val, int

@@ -418,9 +418,10 @@ MOVING=(contiguous strided vector accumulate rmw values flags handles mutexes me
 X10=(x10_copy x10_vector x10_strided x10_values x10_switches x10_async x10_aggregate x10_lock
   x10_environment x10_lifecycle x10_library x10_symbols x10_cxx)
 LAPI=(lapi_abi lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid
-  lapi_environment lapi_polling lapi_conduit lapi_gups lapi_interpose lapi_cxx)
+  lapi_environment lapi_polling lapi_conduit lapi_gups lapi_interpose lapi_cxx
+  lapi_util lapi_status lapi_multicast lapi_server lapi_x10_runtime)
 LAPI_MOVING=(lapi_example lapi_amsend lapi_counters lapi_handlers lapi_putget lapi_invalid lapi_environment
-  lapi_polling lapi_conduit lapi_gups)
+  lapi_polling lapi_conduit lapi_gups lapi_util lapi_status lapi_multicast lapi_server lapi_x10_runtime)
 ALONE=(mercury_checksum mercury_proc mercury_macros mercury_cxx mercury_symbols) # they do not communicate
 MERCURY=(mercury_na mercury_mem mercury_rpc mercury_today mercury_long mercury_bulk mercury_errors mercury_stubs)
 GA=(ga_fortran)

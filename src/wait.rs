@@ -15,6 +15,11 @@ use crate::watchdog::{self, Event, Standing, Watch};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// A lock that is given up for a wait: how often it was taken.
+#[derive(Debug)]
+#[must_use]
+pub struct GivenUp(pub(crate) u32);
+
 /// What a waiting call polls.
 pub trait Progress {
     /// Serves other ranks and completes own operations; true when anything
@@ -46,6 +51,14 @@ pub trait Progress {
     /// back meanwhile.
     fn waiting(&self, _begins: bool) {}
 
+    /// Called before a wait: gives up a lock that the caller holds between waits only.
+    fn give_up(&self) -> Option<GivenUp> {
+        None
+    }
+
+    /// Called after the wait: takes it again.
+    fn take_again(&self, _given_up: GivenUp) {}
+
     /// Reports a wait.
     fn report(&self, standing: &Standing<'_>) {
         standing.report("nothing, the runtime is starting");
@@ -68,11 +81,14 @@ const YIELD_FOR: Duration = Duration::from_micros(2000);
 const FIRST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 
-struct Waiting<'a, P: Progress + ?Sized>(&'a P);
+struct Waiting<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
 
 impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
     fn drop(&mut self) {
         self.0.waiting(false);
+        if let Some(given_up) = self.1.take() {
+            self.0.take_again(given_up);
+        }
     }
 }
 
@@ -99,8 +115,9 @@ fn not_yet<P: Progress + ?Sized>(
     done: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<()> {
     progress.may_wait()?;
+    let given_up = progress.give_up();
     progress.waiting(true);
-    let _guard = Waiting(progress);
+    let _guard = Waiting(progress, given_up);
     let spin = progress.spin();
     let mut polls = 0u32;
     let mut idle_since: Option<Instant> = None;
@@ -172,6 +189,12 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
     fn waiting(&self, begins: bool) {
         self.inner.waiting(begins);
     }
+    fn give_up(&self) -> Option<GivenUp> {
+        self.inner.give_up()
+    }
+    fn take_again(&self, given_up: GivenUp) {
+        self.inner.take_again(given_up);
+    }
     fn report(&self, standing: &Standing<'_>) {
         self.inner.report(standing);
     }
@@ -189,6 +212,17 @@ pub fn while_equal<P: Progress + ?Sized>(
 ) -> Result<()> {
     let on_word = OnWord { inner: progress, word, value, sleepers };
     until(&on_word, what, || Ok(word.load(Ordering::Acquire) != value))
+}
+
+/// As [`until`], asleep on a word where a plain wait would nap: ends as soon when somebody
+/// changes the word from `value` and wakes it.
+pub fn until_on<P: Progress + ?Sized>(
+    progress: &P,
+    what: &dyn Fn() -> String,
+    (word, value): (&AtomicU32, u32),
+    done: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    until(&OnWord { inner: progress, word, value, sleepers: None }, what, done)
 }
 
 #[cfg(test)]

@@ -443,7 +443,7 @@ impl Am {
     pub(crate) fn rings(&self) -> Rings {
         let Some(dispatch) = self.dispatch.try_lock() else {
             // A face's lock may be held for long.
-            let locked = self.locked.load(Ordering::Acquire);
+            let locked = self.locker.load(Ordering::Acquire) != 0;
             return if locked { Rings::Empty } else { Rings::Held };
         };
         let in_ring = match (&self.node, &dispatch.incoming) {

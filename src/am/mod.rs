@@ -9,6 +9,7 @@
 //! | [`node`] | the rings of a node: sending, polling, waking a sleeping rank |
 //! | [`claims`] | the pieces of a job that two ranks of a node share |
 //! | [`state`] | what a rank keeps: handlers, what it awaits, the dispatcher's lock |
+//! | [`lock`] | keeping handlers from running for a while |
 //! | `send` | the origin: which way a message goes |
 //! | [`presence`] | whether this rank polls, as others see it |
 //! | [`deliver`] | the target: header handlers, bytes into place, completion handlers, answers |
@@ -51,6 +52,7 @@ mod doorbell;
 pub mod gate;
 pub mod land;
 pub mod later;
+pub mod lock;
 pub mod node;
 pub mod presence;
 pub mod quiesce;

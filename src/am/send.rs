@@ -256,23 +256,23 @@ impl Engine {
         token: u64,
     ) -> Result<()> {
         let am = self.am()?;
-        if state::running().is_some() || state::has_locked() {
+        if state::running().is_some() || super::lock::has_locked() {
             let local = Local { handler, header: header.to_vec(), data: data.to_vec(), token };
             am.local.lock().push_back(local);
             am.sent_locally.fetch_add(1, Ordering::Release);
             return Ok(());
         }
-        loop {
-            if let Some(dispatch) = am.dispatch.try_lock() {
-                am.deliver_local(self, handler, header, data, token)?;
-                drop(dispatch);
-                // What came meanwhile has found the lock taken.
-                am.look_again(self);
-                return Ok(());
-            }
-            // Another thread of this rank runs handlers, or has locked them.
-            std::thread::yield_now();
-        }
+        // Another thread of this rank may run handlers, or have locked them.
+        let mut dispatch = None;
+        self.wait_until(&|| "the handlers of this rank, which are locked".into(), || {
+            dispatch = am.dispatch.try_lock();
+            Ok(dispatch.is_some())
+        })?;
+        am.deliver_local(self, handler, header, data, token)?;
+        drop(dispatch);
+        // What came meanwhile has found the lock taken.
+        am.look_again(self);
+        Ok(())
     }
 
     /// Data of up to this many bytes comes with the header to `target`.

@@ -15,7 +15,6 @@ use crate::path::anywhere::{Accesses, Places};
 use crate::runtime::Engine;
 use parking_lot::{Mutex, RwLock};
 use slab::Slab;
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -214,8 +213,8 @@ pub struct Am {
     pub(super) local: Mutex<VecDeque<Local>>,
     /// How many there are.
     pub(super) sent_locally: AtomicUsize,
-    /// A thread has locked the handlers.
-    pub(super) locked: AtomicBool,
+    /// The thread that has locked the handlers, or 0 (see [`super::lock`]).
+    pub(super) locker: AtomicU64,
     pub(super) later: Later,
     pub(crate) presence: Presence,
     pub(super) routes: Routes,
@@ -265,7 +264,7 @@ impl Am {
             tokens: Mutex::default(),
             local: Mutex::default(),
             sent_locally: AtomicUsize::new(0),
-            locked: AtomicBool::new(false),
+            locker: AtomicU64::new(0),
             later: Later::default(),
             presence: Presence::default(),
             routes: Routes::default(),
@@ -284,12 +283,6 @@ impl Am {
     }
 }
 
-thread_local! {
-    /// How often this thread has locked the handlers, and whether it holds the
-    /// dispatcher's lock for that (a handler has it anyway).
-    static LOCKED: Cell<(u32, bool)> = const { Cell::new((0, false)) };
-}
-
 of_thread! {
     static RUNNING: Option<&'static str> = None;
 }
@@ -298,11 +291,6 @@ of_thread! {
 #[inline]
 pub fn running() -> Option<&'static str> {
     RUNNING.get()
-}
-
-/// Whether this thread has locked the handlers.
-pub(super) fn has_locked() -> bool {
-    LOCKED.get().0 > 0
 }
 
 /// Runs `body` as a handler of that name; a panic is given back.
@@ -317,51 +305,6 @@ pub(super) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::th
 }
 
 impl Engine {
-    /// Keeps handlers of this rank from running until [`Engine::unlock_handlers`] on
-    /// the same thread; recursive.
-    ///
-    /// # Errors
-    /// `State` before handlers were registered.
-    pub fn lock_handlers(&self) -> Result<()> {
-        let am = self.am()?;
-        let (depth, owns) = LOCKED.get();
-        if depth > 0 || running().is_some() {
-            LOCKED.set((depth + 1, owns));
-            return Ok(());
-        }
-        crate::wait::until(self, &|| "the lock of the handlers".into(), || {
-            let Some(guard) = am.dispatch.try_lock() else { return Ok(false) };
-            std::mem::forget(guard);
-            Ok(true)
-        })?;
-        am.locked.store(true, Ordering::Release);
-        LOCKED.set((1, true));
-        Ok(())
-    }
-
-    /// # Errors
-    /// `State` where this thread does not hold the lock.
-    pub fn unlock_handlers(&self) -> Result<()> {
-        let am = self.am()?;
-        let (depth, owns) = LOCKED.get();
-        match depth {
-            0 => fail!(State, "this thread does not hold the lock of the handlers"),
-            1 => {
-                LOCKED.set((0, false));
-                if owns {
-                    am.locked.store(false, Ordering::Release);
-                    // SAFETY: this thread locked it in `lock_handlers` and forgot
-                    // the guard.
-                    unsafe { am.dispatch.force_unlock() };
-                    // What came meanwhile has found nobody.
-                    while am.poll(self)? {}
-                }
-            }
-            _ => LOCKED.set((depth - 1, owns)),
-        }
-        Ok(())
-    }
-
     /// The name of the handler that this thread runs, if it does.
     pub fn running_handler() -> Option<String> {
         running().map(str::to_string)

@@ -7,7 +7,7 @@ use crate::error::{Result, fail};
 use crate::mpi::p2p;
 use crate::path::Path;
 use crate::peer::{DIRTY_MESSAGE, DIRTY_RMA};
-use crate::wait::Progress;
+use crate::wait::{GivenUp, Progress};
 use crate::watchdog::Standing;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -314,6 +314,13 @@ impl Progress for Engine {
                 am.look_again(self);
             }
         }
+    }
+    #[inline]
+    fn give_up(&self) -> Option<GivenUp> {
+        self.give_up_handlers()
+    }
+    fn take_again(&self, given_up: GivenUp) {
+        self.take_handlers_again(given_up);
     }
     fn report(&self, standing: &Standing<'_>) {
         standing.report(&self.pending());

@@ -31,9 +31,11 @@ impl Engine {
     /// Runs what is there to run for other ranks, once; true when anything
     /// happened.
     pub fn probe(&self) -> Result<bool> {
-        let busy = self.poll()?;
-        self.looked(busy);
-        Ok(busy)
+        self.without_handlers_lock(|| {
+            let busy = self.poll()?;
+            self.looked(busy);
+            Ok(busy)
+        })
     }
 
     /// Whether ranks outnumber the cores that this one runs on.

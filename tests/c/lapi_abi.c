@@ -4,6 +4,17 @@
 #define AT(type, field, offset) CHECK_EQ(offsetof(type, field), offset)
 #define SIZE(type, size) CHECK_EQ(sizeof(type), size)
 
+/* Programs test for codes by the preprocessor: to take one branch, and not another. */
+#if !defined(LAPI_SUCCESS) || LAPI_SUCCESS != 0 || !defined(LAPI_ERR_UNKNOWN)
+#error "LAPI_SUCCESS is no macro"
+#endif
+#if LAPI_ERR_TGT_PURGED != 421 || LAPI_ERR_XFER_CMD != 476 || LAPI_ERR_GRP != 527
+#error "codes are no macros, or have other values"
+#endif
+#if defined(LAPI_ERR_BAD_NINTH_PARM) || defined(LAPI_DGSM_COPY_SIZE)
+#error "macros by which programs know other versions"
+#endif
+
 static void layouts(void)
 {
   SIZE(lapi_handle_t, 4);
@@ -46,6 +57,34 @@ static void layouts(void)
   SIZE(lapi_amv_t, 88);
   SIZE(lapi_rmw_t, 64);
   SIZE(lapi_xfer_t, 96);
+  AT(lapi_mc_t, group, 8);
+  AT(lapi_mc_t, hdr_hdl, 16);
+  AT(lapi_mc_t, uhdr_len, 24);
+  AT(lapi_mc_t, uhdr, 32);
+  AT(lapi_mc_t, udata, 40);
+  AT(lapi_mc_t, udata_len, 48);
+  AT(lapi_mc_t, shdlr, 56);
+  AT(lapi_mc_t, sinfo, 64);
+  SIZE(lapi_mc_t, 72);
+  SIZE(lapi_cond_t, sizeof(pthread_cond_t));
+  AT(lapi_thread_func_t, Util_type, 0);
+  AT(lapi_thread_func_t, mutex_lock, 8);
+  AT(lapi_thread_func_t, mutex_unlock, 16);
+  AT(lapi_thread_func_t, mutex_trylock, 24);
+  AT(lapi_thread_func_t, mutex_getowner, 32);
+  AT(lapi_thread_func_t, cond_wait, 40);
+  AT(lapi_thread_func_t, cond_timedwait, 48);
+  AT(lapi_thread_func_t, cond_signal, 56);
+  AT(lapi_thread_func_t, cond_init, 64);
+  AT(lapi_thread_func_t, cond_destroy, 72);
+  SIZE(lapi_thread_func_t, 80);
+  AT(lapi_remote_cxt_t, usr_rcxt, 12);
+  SIZE(lapi_user_cxt_t, 4);
+  SIZE(lapi_user_pvo_t, 8);
+  SIZE(lapi_rdma_tag_t, 2);
+  SIZE(lapi_rdma_op_t, 2);
+  SIZE(lapi_rdma_flg_t, 2);
+  SIZE(lapi_group_t, 4);
 }
 
 static void values(void)
@@ -78,6 +117,46 @@ static void values(void)
   CHECK_EQ(LOC_ADDRTBL_SZ, 13);
   CHECK_EQ(ACK_THRESHOLD, 20);
   CHECK_EQ(PRINT_STATISTICS, 25);
+  CHECK_EQ(QUERY_SHM_STATISTICS, 26);
+  CHECK_EQ(QUERY_LOCAL_SEND_STATISTICS, 27);
+  CHECK_EQ(BULK_XFER, 28);
+  CHECK_EQ(BULK_MIN_MSG_SIZE, 29);
+  CHECK_EQ(RDMA_REMOTE_RCXT_AVAIL, 30);
+  CHECK_EQ(RDMA_REMOTE_RCXT_TOTAL, 31);
+  CHECK_EQ(RC_MAX_QP, 32);
+  CHECK_EQ(RC_QP_IN_USE, 33);
+  CHECK_EQ(RC_QP_USE_LRU, 34);
+  CHECK_EQ(RC_QP_USE_LMC, 35);
+  CHECK_EQ(RC_QP_INIT_SETUP, 36);
+  CHECK_EQ(LAST_QUERY, 37);
+  CHECK_EQ(LAPI_DGSP_XFER, 7);
+  CHECK_EQ(LAPI_RDMA_XFER, 8);
+  CHECK_EQ(LAPI_AM_LW_XFER, 9);
+  CHECK_EQ(LAPI_AMX_XFER, 10);
+  CHECK_EQ(LAPI_MC_XFER, 11);
+  CHECK_EQ(USE_TGT_VEC_TYPE, 0x2);
+  CHECK_EQ(LAPI_USE_LAZY_ACKS, 0x4);
+  CHECK_EQ(BUFFER_BOTH_CONTIGUOUS, 0x10);
+  CHECK_EQ(LAPI_NOT_USE_BULK_XFER, 0x20);
+  CHECK_EQ(LAPI_USE_BULK_XFER, 0x40);
+  CHECK_EQ(LAPI_NOT_STRIPE, 0x80);
+  CHECK_EQ(LAPI_NO_LOCAL_COPY, 0x100);
+  CHECK_EQ(LAPI_RC_NO_LRU, 0x200);
+  CHECK_EQ(LAPI_REGISTER_DGSP, 0);
+  CHECK_EQ(LAPI_GET_THREAD_FUNC, 7);
+  CHECK_EQ(LAPI_REMOTE_RCXT, 8);
+  CHECK_EQ(LAPI_XLATE_ADDRESS, 9);
+  CHECK_EQ(LAPI_STAT_SAVE, 14);
+  CHECK_EQ(LAPI_RDMA_ACQUIRE, 0);
+  CHECK_EQ(LAPI_RDMA_RELEASE, 1);
+  CHECK_EQ(LAPI_MSG_INITIAL, 0);
+  CHECK_EQ(LAPI_MSG_RECVD, 1);
+  CHECK_EQ(LAPI_MSG_PURGED, 2);
+  CHECK_EQ(LAPI_MSG_PURGED_RCVD, 3);
+  CHECK_EQ(LAPI_MSG_INVALID, 4);
+  CHECK_EQ(LAPI_COMPLETE, 0);
+  CHECK(LAPI_VOID_HANDLE == (lapi_handle_t)-1, "LAPI_VOID_HANDLE");
+  CHECK(LAPI_NULL_THREAD_ID == (pthread_t)-1, "LAPI_NULL_THREAD_ID");
 }
 
 static const struct { int value, code; const char *name; } codes[] = {
@@ -90,6 +169,14 @@ static const struct { int value, code; const char *name; } codes[] = {
   C(428, ERR_TGT), C(429, ERR_UHDR_NULL), C(430, ERR_UHDR_LEN), C(431, ERR_HDR_LEN),
   C(458, ERR_CNTR_NULL), C(459, ERR_CNTR_VAL), C(460, ERR_QUERY_TYPE), C(464, ERR_SET_VAL),
   C(476, ERR_XFER_CMD), C(519, ERR_CODE_UNKNOWN),
+  C(404, ERR_CSS_LOAD_FAILED), C(406, ERR_MSG_API), C(407, ERR_NO_NETSTR_SET),
+  C(408, ERR_NO_UDP_HNDLR), C(411, WARN_PARM_NULL), C(413, ERR_TIMEOUT),
+  C(416, ERR_USER_UDP_HNDLR_FAIL), C(434, ERR_NO_CONNECTIVITY), C(436, ERR_RECV_INCOMP),
+  C(437, ERR_SEND_INCOMP), C(438, ERR_SEND_TIMEOUT), C(439, ERR_SHM_SETUP),
+  C(446, ERR_TGT_EXTENT), C(447, ERR_TGT_STRIDE), C(457, ERR_POLLING_NET), C(465, ERR_DGSP),
+  C(477, ERR_UTIL_CMD), C(479, ERR_PACK_SZ), C(515, ERR_LW_DATA_LEN),
+  C(516, ERR_NO_HNDLR_SET), C(523, ERR_TASK_NUM), C(524, ERR_NULL_LIST),
+  C(525, ERR_GRP_MEMBER), C(526, ERR_NULL_GRP), C(527, ERR_GRP),
 #undef C
 };
 
@@ -124,6 +211,7 @@ static void twins(void)
   TWIN(Nopoll_wait); TWIN(Purge_totask); TWIN(Resume_totask); TWIN(Fence); TWIN(Gfence);
   TWIN(Address); TWIN(Address_init); TWIN(Addr_set); TWIN(Addr_get); TWIN(Put); TWIN(Get);
   TWIN(Putv); TWIN(Getv); TWIN(Amsend); TWIN(Amsendv); TWIN(Rmw); TWIN(Rmw64);
+  TWIN(Util); TWIN(Address_init64); TWIN(Setcntr_wstatus); TWIN(Group_create); TWIN(Group_free);
 #undef TWIN
   ulong number = 0;
   LAPI_OK(PLAPI_Address(&number, &number));

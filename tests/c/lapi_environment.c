@@ -4,6 +4,8 @@
  */
 #include "lapi_check.h"
 
+#include <limits.h>
+
 static lapi_cntr_t tgt, cmpl;
 static void **tgt_of;
 static char room[1 << 20];
@@ -21,7 +23,9 @@ static void queries(void)
   int value[64 + 1], tasks = 0;
 
   for (int query = 0; query < LAST_QUERY; query++) {
-    if (query == QUERY_STATISTICS || query == QUERY_SHM_TASKS || query == PRINT_STATISTICS)
+    if (query == QUERY_STATISTICS || query == QUERY_SHM_STATISTICS ||
+        query == QUERY_LOCAL_SEND_STATISTICS || query == QUERY_SHM_TASKS ||
+        query == PRINT_STATISTICS)
       continue;
     value[0] = -77;
     value[1] = -78;
@@ -50,6 +54,15 @@ static void queries(void)
   CHECK_EQ(value[tasks], -5);
   LAPI_OK(LAPI_Qenv(hndl, QUERY_SHM_ENABLED, value));
   CHECK_EQ(value[0], tasks > 1);
+  CHECK_EQ(LAST_QUERY, 37);
+  LAPI_OK(LAPI_Qenv(hndl, BULK_XFER, value));
+  CHECK_EQ(value[0], 0);                /* so nothing is long enough for it */
+  LAPI_OK(LAPI_Qenv(hndl, BULK_MIN_MSG_SIZE, value));
+  CHECK_EQ(value[0], INT_MAX);
+  for (int query = RDMA_REMOTE_RCXT_AVAIL; query <= RC_QP_INIT_SETUP; query++) {
+    LAPI_OK(LAPI_Qenv(hndl, (lapi_query_t)query, value));
+    CHECK_EQ(value[0], 0);
+  }
 
   static const struct { lapi_query_t query; int low, high; } settable[] = {
     { ERROR_CHK, 0, 1 }, { INTERRUPT_SET, 0, 1 }, { TIMEOUT, 10, 86400 }, { ACK_THRESHOLD, 1, 30 },
@@ -65,6 +78,48 @@ static void queries(void)
     CHECK_EQ(value[0], settable[i].high);
     LAPI_OK(LAPI_Senv(hndl, settable[i].query, before));
   }
+}
+
+static lapi_statistics_t statistics_of(lapi_query_t query)
+{
+  lapi_statistics_t is;
+  memset(&is, 0xee, sizeof is);
+  LAPI_OK(LAPI_Qenv(hndl, query, (int *)&is));
+  return is;
+}
+
+/* Each way has its own: the node's, and the task's to itself; the sum has all of them. */
+static void statistics_by_way(void)
+{
+  enum { N = 7 };
+  int neighbours, list[64], near = 0;
+  LAPI_OK(LAPI_Qenv(hndl, QUERY_SHM_NUM_TASKS, &neighbours));
+  LAPI_OK(LAPI_Qenv(hndl, QUERY_SHM_TASKS, list));
+  const uint right = (uint)((me + 1) % nproc);
+  for (int i = 0; i < neighbours; i++)
+    near += list[i] == (int)right && list[i] != me;
+
+  LAPI_OK(LAPI_Gfence(hndl));
+  lapi_statistics_t all = statistics_of(QUERY_STATISTICS), node = statistics_of(QUERY_SHM_STATISTICS);
+  lapi_statistics_t own = statistics_of(QUERY_LOCAL_SEND_STATISTICS);
+  for (int i = 0; i < N; i++) {
+    LAPI_OK(LAPI_Amsend(hndl, right, (void *)1, NULL, 0, room, 100, NULL, NULL, &cmpl));
+    LAPI_OK(LAPI_Amsend(hndl, (uint)me, (void *)1, NULL, 0, room, 10, NULL, NULL, &cmpl));
+  }
+  LAPI_WAIT(&cmpl, 2 * N);
+  lapi_statistics_t all2 = statistics_of(QUERY_STATISTICS), node2 = statistics_of(QUERY_SHM_STATISTICS);
+  lapi_statistics_t own2 = statistics_of(QUERY_LOCAL_SEND_STATISTICS);
+  const int alone = (int)right == me;
+  CHECK_EQ(all2.Tot_pkt_sent_cnt - all.Tot_pkt_sent_cnt, 2 * N);
+  CHECK_EQ(all2.Tot_data_sent - all.Tot_data_sent, 110 * N);
+  CHECK_EQ(node2.Tot_pkt_sent_cnt - node.Tot_pkt_sent_cnt, near ? N : 0);
+  CHECK_EQ(node2.Tot_data_sent - node.Tot_data_sent, near ? 100 * N : 0);
+  CHECK_EQ(node2.Tot_ack_recv_cnt - node.Tot_ack_recv_cnt, near ? N : 0);
+  CHECK_EQ(own2.Tot_pkt_sent_cnt - own.Tot_pkt_sent_cnt, alone ? 2 * N : N);
+  CHECK_EQ(own2.Tot_pkt_recv_cnt - own.Tot_pkt_recv_cnt, alone ? 2 * N : N);
+  CHECK_EQ(own2.Tot_data_recv - own.Tot_data_recv, alone ? 110 * N : 10 * N);
+  CHECK_EQ(own2.Tot_dup_pkt_cnt, 0);
+  LAPI_OK(LAPI_Gfence(hndl));
 }
 
 static void statistics(void)
@@ -187,6 +242,7 @@ int main(int argc, char **argv)
   tgt_of = lapi_exchange(&tgt);
   queries();
   statistics();
+  statistics_by_way();
   polling();
   without_calls();
   LAPI_OK(LAPI_Term(hndl));
@@ -194,6 +250,9 @@ int main(int argc, char **argv)
   memset(&info, 0, sizeof info);
   info.lib_vers = LAST_LIB;
   for (int life = 0; life < 3; life++) {
+    static const uint instances[] = { 1, 7, 16 };   /* all mean the same one */
+    info.instance_no = instances[life];
+    info.num_compl_hndlr_thr = life * 100 - 1;      /* ignored */
     LAPI_OK(LAPI_Init(&hndl, &info));
     use();
     const int right = (me + 1) % nproc;

@@ -12,6 +12,7 @@
 #include "refusals.h"
 #include "lapi_invalid_calls.h"
 #include "lapi_aborts.h"
+#include "lapi_invalid_others.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -22,6 +23,7 @@ static ulong number = 77;
 static lapi_msg_info_t state;
 static lapi_handle_t given = 12345;
 static lapi_info_t info;
+static lapi_long_t wide[64];
 
 /* -------------------------------------------------------------------- handles */
 
@@ -46,6 +48,11 @@ static void bad_handle(lapi_handle_t h, const char *fault)
   NO("LAPI_Purge_totask", LAPI_Purge_totask(h, (uint)right));
   NO("LAPI_Resume_totask", LAPI_Resume_totask(h, (uint)right));
   NO("LAPI_Xfer", LAPI_Xfer(h, NULL));
+  NO("LAPI_Util", LAPI_Util(h, &util));
+  NO("LAPI_Address_init64", LAPI_Address_init64(h, 8, wide));
+  NO("LAPI_Setcntr_wstatus", LAPI_Setcntr_wstatus(h, &counter, 1, &member, &value));
+  NO("LAPI_Group_create", LAPI_Group_create(h, 1, &member, &group));
+  NO("LAPI_Group_free", LAPI_Group_free(h, group));
 }
 
 static void bad_handles(void)
@@ -77,13 +84,15 @@ static void outside(void)
 
 /* --------------------------------------------------------------- start and end */
 
-/* Each byte of lapi_info_t that must be zero; err_hndlr may be anything. */
+/* Each byte of lapi_info_t that must be zero; err_hndlr and num_compl_hndlr_thr may be
+ * anything. */
 static int nonzero(void)
 {
   unsigned char *raw = (unsigned char *)&info;
   int refused = 0;
   for (size_t i = 0; i < sizeof info; i++) {
-    if (i >= offsetof(lapi_info_t, err_hndlr) && i < offsetof(lapi_info_t, lapi_thread_attr))
+    if ((i >= offsetof(lapi_info_t, err_hndlr) && i < offsetof(lapi_info_t, lapi_thread_attr)) ||
+        (i >= offsetof(lapi_info_t, num_compl_hndlr_thr) && i < offsetof(lapi_info_t, instance_no)))
       continue;
     memset(&info, 0, sizeof info);
     raw[i] = 0x77;
@@ -95,12 +104,22 @@ static int nonzero(void)
   return refused;
 }
 
+static int instance(uint number)
+{
+  memset(&info, 0, sizeof info);
+  info.instance_no = number;
+  const int refused = LAPI_Init(&given, &info);
+  memset(&info, 0, sizeof info);
+  return refused;
+}
+
 static void starting(void)
 {
   rows_begin("LAPI_Init");
   REFUSED("LAPI_Init", "a null handle", LAPI_ERR_RET_PTR_NULL, LAPI_Init(NULL, &info));
   REFUSED("LAPI_Init", "a null lapi_info_t", LAPI_ERR_INFO_NULL, LAPI_Init(&given, NULL));
   REFUSED("LAPI_Init", "any field that must be 0, or above what it may be", LAPI_ERR_INFO_NONZERO, nonzero());
+  REFUSED("LAPI_Init", "instance 17", LAPI_ERR_INFO_NONZERO, instance(17));
 }
 
 static void texts(void)
@@ -136,6 +155,7 @@ static void addresses(void)
   }
   REFUSED("LAPI_Addr_get", "a null result", LAPI_ERR_RET_PTR_NULL, LAPI_Addr_get(hndl, NULL, 1));
   REFUSED("LAPI_Address_init", "a null table", LAPI_ERR_ADDR_TBL_NULL, LAPI_Address_init(hndl, here, NULL));
+  REFUSED("LAPI_Address_init64", "a null table", LAPI_ERR_ADDR_TBL_NULL, LAPI_Address_init64(hndl, 8, NULL));
   GIVES("LAPI_Address_init", "a null table at one task",
         "`LAPI_ERR_ADDR_TBL_NULL` there, `LAPI_SUCCESS` at the others",
         LAPI_Address_init(hndl, here, me == 0 ? NULL : table) ==
@@ -146,6 +166,10 @@ static void counters(void)
 {
   rows_begin("Counters and progress");
   REFUSED("LAPI_Setcntr", "a null counter", LAPI_ERR_CNTR_NULL, LAPI_Setcntr(hndl, NULL, 1));
+  REFUSED("LAPI_Setcntr_wstatus", "a null counter", LAPI_ERR_CNTR_NULL,
+          LAPI_Setcntr_wstatus(hndl, NULL, 1, &member, &value));
+  REFUSED("LAPI_Setcntr_wstatus", "a list of -1 destinations", LAPI_ERR_CNTR_VAL,
+          LAPI_Setcntr_wstatus(hndl, &counter, -1, &member, &value));
   REFUSED("LAPI_Getcntr", "a null counter", LAPI_ERR_CNTR_NULL, LAPI_Getcntr(hndl, NULL, &value));
   REFUSED("LAPI_Getcntr", "a null result", LAPI_ERR_RET_PTR_NULL, LAPI_Getcntr(hndl, &counter, NULL));
   REFUSED("LAPI_Waitcntr", "a null counter", LAPI_ERR_CNTR_NULL, LAPI_Waitcntr(hndl, NULL, 1, &value));
@@ -166,7 +190,7 @@ static void counters(void)
 
 static int fixed_settings(void)
 {
-  for (int query = -1; query < 30; query++)
+  for (int query = -1; query < LAST_QUERY + 3; query++)
     if (query != ERROR_CHK && query != TIMEOUT && query != INTERRUPT_SET && query != ACK_THRESHOLD) {
       const int rc = LAPI_Senv(hndl, (lapi_query_t)query, 1);
       if (rc != LAPI_ERR_QUERY_TYPE)
@@ -194,7 +218,10 @@ static void settings(void)
   REFUSED("LAPI_Senv", "ACK_THRESHOLD 31", LAPI_ERR_SET_VAL, LAPI_Senv(hndl, ACK_THRESHOLD, 31));
   REFUSED("LAPI_Xfer", "a null transfer", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, NULL));
   REFUSED("LAPI_Xfer", "type -1", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ (lapi_xfer_type_t)-1 }));
-  REFUSED("LAPI_Xfer", "type 7", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ (lapi_xfer_type_t)7 }));
+  REFUSED("LAPI_Xfer", "LAPI_DGSP_XFER", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ LAPI_DGSP_XFER }));
+  REFUSED("LAPI_Xfer", "LAPI_RDMA_XFER", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ LAPI_RDMA_XFER }));
+  REFUSED("LAPI_Xfer", "LAPI_AMX_XFER", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ LAPI_AMX_XFER }));
+  REFUSED("LAPI_Xfer", "type LAPI_LAST_XFER", LAPI_ERR_XFER_CMD, LAPI_Xfer(hndl, &(lapi_xfer_t){ LAPI_LAST_XFER }));
   REFUSED("LAPI_Xfer", "type INT_MAX", LAPI_ERR_XFER_CMD,
           LAPI_Xfer(hndl, &(lapi_xfer_t){ (lapi_xfer_type_t)INT_MAX }));
 }
@@ -255,9 +282,9 @@ static void little_memory(void)
 
 /* ------------------------------------------------------------------ wrong state */
 
-enum { WAITS = 6 };
+enum { WAITS = 7 };
 static const char *waiting_names[WAITS] = { "LAPI_Fence", "LAPI_Gfence", "LAPI_Waitcntr", "LAPI_Address_init",
-                                            "LAPI_Term", "LAPI_Nopoll_wait" };
+                                            "LAPI_Term", "LAPI_Nopoll_wait", "LAPI_Address_init64" };
 static int waiting_code;
 
 static int waiting_call(int which)
@@ -269,6 +296,7 @@ static int waiting_call(int which)
   case 2: return LAPI_Waitcntr(hndl, &never, 1, NULL);
   case 3: return LAPI_Address_init(hndl, here, table);
   case 4: return LAPI_Term(hndl);
+  case 6: return LAPI_Address_init64(hndl, 8, wide);
   default: return LAPI_Nopoll_wait(hndl, &never, 1, NULL);
   }
 }
@@ -388,6 +416,18 @@ static void legal(void)
 
 /* ------------------------------------------------------------------------ main */
 
+/* The name of a code, of which a macro within a macro has left the number: "`(417)`". */
+static const char *named(const char *outcome)
+{
+  static char name[LAPI_MAX_ERR_STRING + 3];
+  int code;
+  if (sscanf(outcome, "`(%d)`", &code) != 1)
+    return outcome;
+  snprintf(name, sizeof name, "`%s", lapi_text(code));
+  name[strcspn(name, " ")] = '\0';
+  return strcat(name, "`");
+}
+
 static void tables(void)
 {
   if (LISTED)
@@ -411,6 +451,8 @@ static void tables(void)
   addresses();
   counters();
   settings();
+  utilities();
+  others_that_send();
   order();
   little_memory();
   wrong_state();
@@ -419,7 +461,8 @@ static void tables(void)
     printf("\n## What ends the job\n\n"
            "What goes wrong at the target: it is told to the error handler of `lapi_info_t`, with this code.\n\n"
            "| fault | code |\n|---|---|\n");
-#define LIST_ABORT(name, fault, code, kind, run) if (LISTED) printf("| %s | `%s` |\n", fault, #code);
+#define LIST_ABORT(name, fault, code, kind, run) \
+  if (LISTED) printf("| %s | %s |\n", fault, outcome_listed("`" #code "`"));
   LAPI_ABORTS(LIST_ABORT)
 }
 
@@ -427,6 +470,7 @@ static void stale(void) { LAPI_Addr_get(hndl, NULL, 0); }
 
 int main(int argc, char **argv)
 {
+  refusals_outcome = named;
   if (refusals_listed(argc, argv)) {
     tables();
     return 0;
@@ -449,6 +493,7 @@ int main(int argc, char **argv)
   watch("a handle", &given, sizeof given);
   watch("an address", &address, sizeof address);
   watch("a number", &number, sizeof number);
+  watch("a group", &group, sizeof group);
   watch("the headers that came", &headers, sizeof headers);
   refusals_also = "LAPI_Xfer";
   outside();

@@ -355,6 +355,7 @@ program lapi_fortran
   call LAPI_XFER(hndl, get, ierr)
   call check('LAPI_XFER of a get', ierr, LAPI_SUCCESS)
   call LAPI_WAITCNTR(hndl, org, 1, current, ierr)
+  call newer_calls()
   am%Xfer_type = 99
   call LAPI_XFER(hndl, am, ierr)
   call check('LAPI_XFER of type 99', ierr, LAPI_ERR_XFER_CMD)
@@ -387,6 +388,92 @@ program lapi_fortran
   call MPI_Finalize(ierr)
 
 contains
+
+  ! LAPI_UTIL, light messages, groups and multicasts, counters with status.
+  subroutine newer_calls()
+    use, intrinsic :: iso_c_binding
+    abstract interface
+      integer(c_int) function lock_function(handle) bind(c)
+        import c_int
+        integer(c_int), value :: handle
+      end function
+    end interface
+    type(LAPI_THREAD_FUNC_T) :: functions
+    type(LAPI_MC_T) :: mc
+    procedure(lock_function), pointer :: lock, unlock, trylock
+    integer(LAPI_ADDR_TYPE) :: wide_table(nproc)
+    integer :: code, group, before, task, answer
+    integer, target, save :: members(64), states(64)
+
+    functions%Util_type = LAPI_GET_THREAD_FUNC
+    call LAPI_UTIL(hndl, functions, code)
+    call check('LAPI_UTIL', code, LAPI_SUCCESS)
+    call c_f_procpointer(transfer(functions%mutex_lock, c_null_funptr), lock)
+    call c_f_procpointer(transfer(functions%mutex_unlock, c_null_funptr), unlock)
+    call c_f_procpointer(transfer(functions%mutex_trylock, c_null_funptr), trylock)
+    call check('mutex_lock', lock(hndl), 0)
+    call check('mutex_trylock', trylock(hndl), 0)
+    call check('mutex_unlock', unlock(hndl), 0)
+    call check('mutex_unlock', unlock(hndl), 0)
+    if (unlock(hndl) == 0) call fail('mutex_unlock without the lock', 0)
+    functions%Util_type = 0
+    call PLAPI_UTIL(hndl, functions, code)
+    call check('LAPI_UTIL of a DGSP', code, LAPI_ERR_UTIL_CMD)
+
+    call LAPI_ADDRESS_INIT64(hndl, received_of(me), wide_table, code)
+    call check('LAPI_ADDRESS_INIT64', code, LAPI_SUCCESS)
+    do task = 1, nproc
+      if (wide_table(task) /= received_of(task - 1)) call fail('LAPI_ADDRESS_INIT64', task)
+    end do
+
+    members(:nproc) = [(task - 1, task = 1, nproc)]
+    call LAPI_ADDR_SET(hndl, nothing, 9, code)
+    call LAPI_GROUP_CREATE(hndl, nproc, members, group, code)
+    call check('LAPI_GROUP_CREATE', code, LAPI_SUCCESS)
+    call LAPI_GFENCE(hndl, code)
+    before = headers
+    call LAPI_GFENCE(hndl, code)
+    mc = LAPI_MC_T(LAPI_MC_XFER, 0, group, 0, 9_8, 0, 0, 0_8, 0_8, 0_8, 0_8, 0_8)
+    call LAPI_XFER(hndl, mc, code)
+    call check('LAPI_XFER of a multicast', code, LAPI_SUCCESS)
+    call LAPI_GFENCE(hndl, code)
+    call check('multicasts', headers - before, nproc)
+    call LAPI_GROUP_FREE(hndl, group, code)
+    call check('LAPI_GROUP_FREE', code, LAPI_SUCCESS)
+    call PLAPI_GROUP_FREE(hndl, group, code)
+    call check('LAPI_GROUP_FREE again', code, LAPI_ERR_GRP)
+
+    call LAPI_GFENCE(hndl, code)
+    am%Xfer_type = LAPI_AM_LW_XFER
+    am%hdr_hdl = 9
+    am%uhdr_len = 0
+    am%udata_len = 0
+    before = headers
+    call LAPI_GFENCE(hndl, code)
+    call LAPI_XFER(hndl, am, code)
+    call check('LAPI_XFER of a light message', code, LAPI_SUCCESS)
+    call LAPI_GFENCE(hndl, code)
+    call check('light messages', headers - before, 1)
+    am%hdr_hdl = 10
+    call LAPI_XFER(hndl, am, code)
+    call check('a light message to nobody', code, LAPI_ERR_NO_HNDLR_SET)
+
+    states = -1
+    call LAPI_SETCNTR_WSTATUS(hndl, org, nproc, members, states, code)
+    call check('LAPI_SETCNTR_WSTATUS', code, LAPI_SUCCESS)
+    call check('a status to begin with', states(nproc), LAPI_MSG_INITIAL)
+    do task = 0, nproc - 1
+      call LAPI_RMW(hndl, FETCH_AND_ADD, task, counted_of(task), 0, answer, org, code)
+    end do
+    call LAPI_NOPOLL_WAIT(hndl, org, nproc, current, code)
+    call check('LAPI_NOPOLL_WAIT', code, LAPI_SUCCESS)
+    do task = 1, nproc
+      call check('a status', states(task), LAPI_MSG_RECVD)
+    end do
+    call LAPI_SETCNTR_WSTATUS(hndl, org, 0, LAPI_ADDR_NULL, LAPI_ADDR_NULL, code)
+    call check('LAPI_SETCNTR_WSTATUS without a list', code, LAPI_SUCCESS)
+    call LAPI_GFENCE(hndl, code)
+  end subroutine
 
   subroutine exchange_procedure(procedure, table)
     integer(8), external :: procedure

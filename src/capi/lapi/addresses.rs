@@ -23,6 +23,27 @@ twin! {
     }
 }
 
+/// Gives every rank the address that each rank gives.
+///
+/// # Safety
+/// `add_tab` must be null or have room for an address of each task.
+unsafe fn exchange(hndl: Handle, my_addr: u64, add_tab: *mut u64) -> Outcome {
+    let (context, engine) = enter(hndl)?;
+    may_wait()?;
+    // A rank without a table takes part, so that no other waits for it.
+    let all: Vec<u64> = engine.world().allgather(engine, &my_addr)?;
+    let mut exchanged = context.exchanged.write();
+    exchanged.extend(all.iter().copied().enumerate().filter(|&(_, a)| a != 0));
+    drop(exchanged);
+    context.routes.write().clear();
+    if add_tab.is_null() {
+        refuse!(messages::ADDR_TBL_NULL, "the table for the addresses is null");
+    }
+    // SAFETY: the caller has room for an address of each task.
+    unsafe { add_tab.copy_from_nonoverlapping(all.as_ptr(), all.len()) };
+    Ok(())
+}
+
 twin! {
     /// Gives every rank the address that each rank gives, in the order of ranks, in
     /// `add_tab`. An address of a header handler or a counter is its owner's own: what
@@ -31,22 +52,20 @@ twin! {
         hndl: Handle, my_addr: *mut c_void, add_tab: *mut *mut c_void,
     ) -> c_int {
         call("LAPI_Address_init", || {
-            let (context, engine) = enter(hndl)?;
-            may_wait()?;
-            // A rank without a table takes part, so that no other waits for it.
-            let all: Vec<u64> = engine.world().allgather(engine, &(my_addr as u64))?;
-            let mut exchanged = context.exchanged.write();
-            exchanged.extend(all.iter().copied().enumerate().filter(|&(_, a)| a != 0));
-            drop(exchanged);
-            context.routes.write().clear();
-            if add_tab.is_null() {
-                refuse!(messages::ADDR_TBL_NULL, "the table for the addresses is null");
-            }
-            for (task, &address) in all.iter().enumerate() {
-                // SAFETY: the caller has room for an address of each task.
-                unsafe { add_tab.add(task).write(address as *mut c_void) };
-            }
-            Ok(())
+            // SAFETY: passed on from the caller; addresses have 64 bits.
+            unsafe { exchange(hndl, my_addr as u64, add_tab.cast()) }
+        })
+    }
+}
+
+twin! {
+    /// `LAPI_Address_init` with addresses as numbers of 64 bits. Collective.
+    LAPI_Address_init64 / PLAPI_Address_init64(
+        hndl: Handle, my_addr: u64, add_tab: *mut u64,
+    ) -> c_int {
+        call("LAPI_Address_init64", || {
+            // SAFETY: passed on from the caller.
+            unsafe { exchange(hndl, my_addr, add_tab) }
         })
     }
 }

@@ -14,6 +14,7 @@
 //! the engine's, so that `LAPI_LOCAL_STATE` can forbid it.
 
 use super::context::{self, Context, Hook, Outcome, TABLE, call, enter, refuse};
+use super::traffic::add;
 use super::types::{Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler, WORD};
 use super::{counters, messages, objects, twin};
 use crate::am::{Data, MAX_HEADER, Signal, Signals};
@@ -175,13 +176,15 @@ impl Checked<'_> {
         let origin = match message.sent {
             None if message.org_cntr.is_null() && !waits => Signal::None,
             // SAFETY: the counter is valid, see above.
-            None if !waits => Signal::Count(unsafe { &raw const (*message.org_cntr).value }),
+            None if !waits && !context.watched.has(message.org_cntr) => {
+                Signal::Count(unsafe { &raw const (*message.org_cntr).value })
+            }
             sent => {
                 let counter = message.org_cntr as usize;
                 Signal::Call(Box::new(move |engine| {
                     context.tallies.left.fetch_add(1, Ordering::Release);
                     // SAFETY: the user keeps the counter until it has counted.
-                    unsafe { counters::bump(counter as *const Counter) };
+                    unsafe { counters::bump(context, counter as *const Counter, target) };
                     if let Some(hook) = sent
                         && let Err(error) = hook.call(context, engine, target)
                     {
@@ -193,10 +196,22 @@ impl Checked<'_> {
         let signals = Signals { origin, completion: Signal::None };
         // SAFETY: passed on from the caller.
         unsafe { engine.send_am(target, context.handlers.message, header, data, signals) }?;
-        context.tallies.sent.fetch_add(1, Ordering::Relaxed);
-        context.tallies.bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
+        let traffic = context.traffic(target);
+        add(&traffic.sent, 1);
+        add(&traffic.bytes_sent, len);
         Ok(context::serve(context, engine)?)
     }
+}
+
+/// Checks the user data.
+pub fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
+    if udata_len > MAX_MSG_SZ {
+        refuse!(messages::DATA_LEN, "{udata_len} bytes are more than LAPI_MAX_MSG_SZ");
+    }
+    if udata_len > 0 && udata.is_null() {
+        refuse!(messages::ORG_ADDR_NULL, "the user data is null, but has {udata_len} bytes");
+    }
+    Ok(())
 }
 
 /// Sends contiguous data.
@@ -211,12 +226,7 @@ pub unsafe fn send(
 ) -> Outcome {
     let (context, engine) = enter(hndl)?;
     let checked = message.check(context)?;
-    if udata_len > MAX_MSG_SZ {
-        refuse!(messages::DATA_LEN, "{udata_len} bytes are more than LAPI_MAX_MSG_SZ");
-    }
-    if udata_len > 0 && udata.is_null() {
-        refuse!(messages::ORG_ADDR_NULL, "the user data is null, but has {udata_len} bytes");
-    }
+    check_data(udata, udata_len)?;
     let data = match udata_len {
         0 => Data::NONE,
         len => Data::At(udata.cast(), len as usize),

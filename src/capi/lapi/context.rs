@@ -5,9 +5,12 @@
 //! `LAPI_Term`; calls on other threads must have returned before it ends. A handle is
 //! never used twice, so one that was terminated is known to be invalid.
 
+use super::group::Groups;
 use super::messages;
 use super::pending::Pending;
+use super::traffic::{Traffic, Way};
 use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, SendHandler};
+use super::watched::Watched;
 use crate::am::gate::Gate;
 use crate::am::{HandlerId, state};
 use crate::capi::boundary;
@@ -74,23 +77,13 @@ impl Handlers {
     }
 }
 
-/// What has happened so far.
+/// What `LAPI_Msgpoll` looks at.
 #[derive(Debug, Default)]
 pub struct Tallies {
-    /// Messages sent.
-    pub sent: AtomicU64,
     /// Messages whose data may be changed again.
     pub left: AtomicU64,
     /// Messages received and done.
     pub received: AtomicU64,
-    /// Bytes sent.
-    pub bytes_sent: AtomicU64,
-    /// Bytes received.
-    pub bytes_received: AtomicU64,
-    /// Replies sent.
-    pub replies_sent: AtomicU64,
-    /// Replies received.
-    pub replies_received: AtomicU64,
 }
 
 /// What can be set.
@@ -139,6 +132,14 @@ pub struct Context {
     pub asked: AtomicUsize,
     /// What has happened.
     pub tallies: Tallies,
+    /// The way to each rank.
+    pub ways: Box<[Way]>,
+    /// What has gone each way.
+    pub traffic: [Traffic; 3],
+    /// Counters that keep the status of destinations.
+    pub watched: Watched,
+    /// Groups for multicasts.
+    pub groups: Groups,
     /// What can be set.
     pub settings: Settings,
 }
@@ -147,13 +148,13 @@ static CURRENT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
 
 impl Context {
-    /// A fresh context for `tasks` ranks.
+    /// A fresh context for as many ranks as there are ways.
     pub fn new(
         handle: Handle,
         err_hndlr: Option<ErrHandler>,
         handlers: Handlers,
         gate: Arc<Gate>,
-        tasks: usize,
+        ways: Box<[Way]>,
     ) -> Context {
         Context {
             handle: AtomicU32::new(handle),
@@ -165,12 +166,16 @@ impl Context {
             routes: RwLock::default(),
             code: RwLock::default(),
             in_use: RwLock::default(),
-            purged: (0..tasks).map(|_| AtomicBool::new(false)).collect(),
+            purged: ways.iter().map(|_| AtomicBool::new(false)).collect(),
             purges: AtomicU32::new(0),
             waited_for: Mutex::default(),
             pending: Pending::default(),
             asked: AtomicUsize::new(0),
             tallies: Tallies::default(),
+            ways,
+            traffic: Default::default(),
+            watched: Watched::default(),
+            groups: Groups::default(),
             settings: Settings {
                 error_chk: AtomicI32::new(0),
                 timeout: AtomicI32::new(900),
@@ -189,6 +194,17 @@ impl Context {
     /// What handlers get as their first argument.
     pub fn handle_ptr(&self) -> *mut Handle {
         self.handle.as_ptr()
+    }
+
+    /// How many tasks there are.
+    pub fn tasks(&self) -> usize {
+        self.ways.len()
+    }
+
+    /// What has gone to `rank`, and by the same way to others.
+    #[inline]
+    pub fn traffic(&self, rank: usize) -> &Traffic {
+        &self.traffic[self.ways[rank] as usize]
     }
 
     /// A target that C gives.
@@ -224,6 +240,7 @@ impl Context {
     pub fn set_purged(&self, rank: usize, purged: bool) {
         self.purged[rank].store(purged, Ordering::SeqCst);
         if purged {
+            self.watched.purged(rank);
             self.purges.fetch_add(1, Ordering::SeqCst);
         }
     }

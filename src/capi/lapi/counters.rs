@@ -21,14 +21,15 @@ static SLEEPERS: AtomicUsize = AtomicUsize::new(0);
 /// How long one sleeps before it looks again: what the engine counts wakes nobody.
 const SLEEP: Duration = Duration::from_millis(1);
 
-/// Adds one to a counter of this rank.
+/// Adds one to a counter of this rank, for a message from or to `task`.
 ///
 /// # Safety
 /// `counter` must be null, which counts nothing, or valid.
 #[inline]
-pub unsafe fn bump(counter: *const Counter) {
+pub unsafe fn bump(context: &Context, counter: *const Counter, task: usize) {
     // SAFETY: the caller vouches for it.
     let Some(counter) = (unsafe { counter.as_ref() }) else { return };
+    context.watched.counted(counter, task);
     counter.value.fetch_add(1, Ordering::AcqRel);
     fence(Ordering::SeqCst);
     if SLEEPERS.load(Ordering::Relaxed) > 0 {
@@ -51,7 +52,7 @@ pub fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) -> Resu
     }
     // SAFETY: the address is in use and aligned; that it is a counter's, the program
     // vouches for.
-    unsafe { bump(address as *const Counter) };
+    unsafe { bump(context, address as *const Counter, src) };
     Ok(())
 }
 
@@ -88,7 +89,7 @@ fn take(counter: &Counter, val: c_int) -> Option<c_int> {
 
 /// # Safety
 /// `cntr` must be null or valid.
-unsafe fn checked<'a>(cntr: *const Counter) -> Outcome<&'a Counter> {
+pub(super) unsafe fn checked<'a>(cntr: *const Counter) -> Outcome<&'a Counter> {
     // SAFETY: the caller vouches for it.
     match unsafe { cntr.as_ref() } {
         Some(counter) => Ok(counter),
@@ -109,8 +110,19 @@ twin! {
             context::serve(context, engine)?;
             // SAFETY: it is not null, and the caller vouches for it.
             unsafe { val.write(counter.value.load(Ordering::Acquire) as c_int) };
+            context.watched.tell(counter, false, 0);
             Ok(())
         })
+    }
+}
+
+/// Sets a counter; what was known of its destinations ends.
+pub(super) fn set(context: &Context, counter: &Counter, val: c_int) {
+    context.watched.forget(counter);
+    counter.value.store(val as u32, Ordering::Release);
+    fence(Ordering::SeqCst);
+    if SLEEPERS.load(Ordering::Relaxed) > 0 {
+        futex::wake_all(&counter.value);
     }
 }
 
@@ -118,14 +130,9 @@ twin! {
     /// Sets a counter.
     LAPI_Setcntr / PLAPI_Setcntr(hndl: Handle, cntr: *mut Counter, val: c_int) -> c_int {
         call("LAPI_Setcntr", || {
-            context::enter(hndl)?;
+            let (context, _) = context::enter(hndl)?;
             // SAFETY: the caller vouches for the counter.
-            let counter = unsafe { checked(cntr) }?;
-            counter.value.store(val as u32, Ordering::Release);
-            fence(Ordering::SeqCst);
-            if SLEEPERS.load(Ordering::Relaxed) > 0 {
-                futex::wake_all(&counter.value);
-            }
+            set(context, unsafe { checked(cntr) }?, val);
             Ok(())
         })
     }
@@ -177,7 +184,9 @@ twin! {
                 refuse!(messages::CNTR_VAL, "a counter never needs to reach {val}");
             }
             context::serve(context, engine)?;
-            if let Some(left) = wait(context, engine, counter, val, || false)? {
+            let left = wait(context, engine, counter, val, || false)?;
+            context.watched.tell(counter, true, 0);
+            if let Some(left) = left {
                 // SAFETY: the caller vouches for it.
                 unsafe { give(cur_cntr_val, left) };
             }
@@ -223,24 +232,28 @@ twin! {
             }
             context::serve(context, engine)?;
             let _waiter = Waiter::new(context, counter)?;
-            let before = context.purges.load(Ordering::SeqCst);
+            let now = context.purges.load(Ordering::SeqCst);
+            let before = context.watched.purges_told(counter, now);
             let purged = || context.purges.load(Ordering::SeqCst) != before;
             let served = engine.has_thread() && !context.gate.is_polling();
             let left = if served && Engine::running_handler().is_none() {
-                loop {
-                    let now = counter.value.load(Ordering::SeqCst);
-                    if let Some(left) = take(counter, val) {
-                        break Some(left);
+                engine.without_handlers_lock(|| {
+                    loop {
+                        let now = counter.value.load(Ordering::SeqCst);
+                        if let Some(left) = take(counter, val) {
+                            return Outcome::Ok(Some(left));
+                        }
+                        if purged() {
+                            return Ok(None);
+                        }
+                        context.pending.advance(context, engine)?;
+                        futex::wait(&counter.value, now, SLEEP);
                     }
-                    if purged() {
-                        break None;
-                    }
-                    context.pending.advance(context, engine)?;
-                    futex::wait(&counter.value, now, SLEEP);
-                }
+                })?
             } else {
                 wait(context, engine, counter, val, purged)?
             };
+            context.watched.tell(counter, true, context.purges.load(Ordering::SeqCst));
             match left {
                 // SAFETY: the caller vouches for it.
                 Some(left) => unsafe { give(cur_cntr_val, left) },

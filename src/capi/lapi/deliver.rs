@@ -26,6 +26,7 @@
 
 use super::amsend::{AGAIN, Head, OF, VECTOR, WHOLE};
 use super::context::{self, Context, Hook, TABLE, fatal};
+use super::traffic::add;
 use super::types::{
     BURY_MSG, ComplHandler, DELIVER_MSG, DROP_PKT, HdrHandler, LOCAL_STATE, MAGIC, ReturnInfo,
     SEND_REPLY,
@@ -73,7 +74,9 @@ impl Finish {
                 hook.call(context);
             }
             drop(self.uhdr);
-            context.tallies.bytes_received.fetch_add(self.bytes as u64, Ordering::Relaxed);
+            let traffic = context.traffic(self.origin);
+            add(&traffic.bytes_received, self.bytes);
+            add(&traffic.received, 1);
             context.tallies.received.fetch_add(1, Ordering::Release);
             counters::bump_at(context, self.tgt_cntr, OF, self.origin)?;
             notices::reply(context, engine, self.origin, self.cmpl_cntr, OF)

@@ -8,12 +8,13 @@
 
 use super::amsend::MAX_UHDR;
 use super::context::{Context, Outcome, TABLE, call, enter, refuse};
+use super::traffic::Way;
 use super::types::{Handle, Statistics};
-use super::{messages, twin};
+use super::{messages, traffic, twin};
 use crate::am::MAX_HEADER;
 use crate::runtime::Engine;
 use std::os::raw::c_int;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 const TASK_ID: c_int = 0;
 const NUM_TASKS: c_int = 1;
@@ -41,6 +42,13 @@ const QUERY_SHM_NUM_TASKS: c_int = 22;
 const QUERY_SHM_TASKS: c_int = 23;
 const QUERY_STATISTICS: c_int = 24;
 const PRINT_STATISTICS: c_int = 25;
+const QUERY_SHM_STATISTICS: c_int = 26;
+const QUERY_LOCAL_SEND_STATISTICS: c_int = 27;
+const BULK_XFER: c_int = 28;
+const BULK_MIN_MSG_SIZE: c_int = 29;
+const RDMA_REMOTE_RCXT_AVAIL: c_int = 30;
+const RC_QP_INIT_SETUP: c_int = 36;
+const LAST_QUERY: c_int = 37;
 
 /// Longest packet to speak of: what a rank sends to itself always comes whole.
 const MOST_PACKET: usize = 64 << 10;
@@ -51,21 +59,6 @@ const THRESHOLDS: (c_int, c_int) = (1, 30);
 
 fn int(n: usize) -> c_int {
     c_int::try_from(n).unwrap_or(c_int::MAX)
-}
-
-/// What has happened, as `lapi_statistics_t`.
-pub fn statistics(context: &Context) -> Statistics {
-    let tallies = &context.tallies;
-    let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
-    Statistics {
-        pkt_sent: read(&tallies.sent),
-        pkt_recv: read(&tallies.received),
-        data_sent: read(&tallies.bytes_sent),
-        data_recv: read(&tallies.bytes_received),
-        ack_send: read(&tallies.replies_sent),
-        ack_recv: read(&tallies.replies_received),
-        ..Statistics::default()
-    }
 }
 
 /// The ranks that share memory with this one, itself included.
@@ -80,6 +73,7 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
     let eager = (0..engine.size()).map(|rank| engine.eager_limit(rank));
     let eager = eager.min().unwrap_or(0).min(MOST_PACKET);
     let settings = &context.settings;
+    let of = |way: Way| &context.traffic[way as usize];
     let value = match query {
         TASK_ID => int(engine.rank()),
         NUM_TASKS => int(engine.size()),
@@ -111,13 +105,22 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
             unsafe { std::ptr::copy_nonoverlapping(tasks.as_ptr(), ret, tasks.len()) };
             return Ok(());
         }
-        QUERY_STATISTICS => {
+        QUERY_STATISTICS | QUERY_SHM_STATISTICS | QUERY_LOCAL_SEND_STATISTICS => {
+            let statistics = match query {
+                QUERY_SHM_STATISTICS => traffic::sum([of(Way::Node)].into_iter()),
+                QUERY_LOCAL_SEND_STATISTICS => traffic::sum([of(Way::Own)].into_iter()),
+                _ => traffic::sum(context.traffic.iter()),
+            };
             // SAFETY: the caller gives the address of a lapi_statistics_t.
-            unsafe { ret.cast::<Statistics>().write_unaligned(statistics(context)) };
+            unsafe { ret.cast::<Statistics>().write_unaligned(statistics) };
             return Ok(());
         }
+        // Nothing goes by remote direct memory access, however long.
+        BULK_XFER => 0,
+        BULK_MIN_MSG_SIZE => c_int::MAX,
+        RDMA_REMOTE_RCXT_AVAIL..=RC_QP_INIT_SETUP => 0,
         PRINT_STATISTICS => {
-            let s = statistics(context);
+            let s = traffic::sum(context.traffic.iter());
             // In one piece, since other ranks may be writing too.
             println!(
                 "[{}] LAPI: {} messages and {} bytes sent, {} messages and {} bytes received, \
@@ -140,12 +143,12 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
 }
 
 twin! {
-    /// Answers a query. `QUERY_SHM_TASKS` fills an array of ints, `QUERY_STATISTICS` a
+    /// Answers a query. `QUERY_SHM_TASKS` fills an array of ints, the statistics a
     /// `lapi_statistics_t`, all others an int.
     LAPI_Qenv / PLAPI_Qenv(hndl: Handle, query_type: c_int, ret_val: *mut c_int) -> c_int {
         call("LAPI_Qenv", || {
             let (context, engine) = enter(hndl)?;
-            if !(TASK_ID..=PRINT_STATISTICS).contains(&query_type) {
+            if !(TASK_ID..LAST_QUERY).contains(&query_type) {
                 refuse!(messages::QUERY_TYPE, "there is no query {query_type}");
             }
             if ret_val.is_null() {

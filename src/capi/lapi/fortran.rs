@@ -9,8 +9,8 @@
 
 use super::types::{Counter, Handle, Info, MAX_ERR_STRING, MsgInfo, Vector, Xfer};
 use super::{
-    addresses, amsend, counters, environment, fences, lifecycle, messages, objects, progress,
-    putget, rmw, twin, vectors, xfer,
+    addresses, amsend, counters, environment, fences, group, lifecycle, messages, objects,
+    progress, putget, rmw, twin, util, vectors, watched, xfer,
 };
 use std::os::raw::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 
@@ -389,4 +389,37 @@ fortran! {
     /// `LAPI_Resume_totask`
     lapi_resume_totask_ / plapi_resume_totask_(hndl: Handle, dest: c_uint)
     fences::PLAPI_Resume_totask(value(hndl), value(dest))
+}
+fortran! {
+    /// `LAPI_Util`
+    lapi_util_ / plapi_util_(hndl: Handle, util_p: c_int)
+    util::PLAPI_Util(value(hndl), variable(util_p))
+}
+fortran! {
+    /// `LAPI_Address_init64`: of the address that `my_addr` holds.
+    lapi_address_init64_ / plapi_address_init64_(hndl: Handle, my_addr: c_void, add_tab: u64)
+    addresses::PLAPI_Address_init64(value(hndl), address(my_addr), variable(add_tab))
+}
+fortran! {
+    /// `LAPI_Setcntr_wstatus`
+    lapi_setcntr_wstatus_ / plapi_setcntr_wstatus_(
+        hndl: Handle, cntr: Counter, val: c_int, dest: c_uint, dest_status: c_int,
+    )
+    watched::PLAPI_Setcntr_wstatus(
+        value(hndl), variable(cntr), value(val), variable(dest), variable(dest_status),
+    )
+}
+fortran! {
+    /// `LAPI_Group_create`
+    lapi_group_create_ / plapi_group_create_(
+        hndl: Handle, num_tasks: c_uint, task_list: c_uint, group: c_uint,
+    )
+    group::PLAPI_Group_create(
+        value(hndl), value(num_tasks), variable(task_list), variable(group),
+    )
+}
+fortran! {
+    /// `LAPI_Group_free`
+    lapi_group_free_ / plapi_group_free_(hndl: Handle, group: c_uint)
+    group::PLAPI_Group_free(value(hndl), value(group))
 }

@@ -6,7 +6,7 @@
 
 use super::context::{self, Context, Handlers, call, refuse};
 use super::types::{Handle, Info};
-use super::{deliver, messages as m, notices, pending, rmw, twin};
+use super::{deliver, messages as m, notices, pending, rmw, traffic, twin};
 use crate::am::Handler;
 use crate::am::gate::Gate;
 use crate::capi::sharing;
@@ -19,6 +19,8 @@ use std::sync::atomic::Ordering;
 
 /// `LAST_LIB`: the newest version that a program may ask for.
 const LAST_LIB: c_int = 4;
+/// The last number that an instance may have; all mean the same one.
+const LAST_INSTANCE: u32 = 16;
 /// `LAPI_INTERRUPT_OFF`: begins in polling mode.
 const INTERRUPT_OFF: u32 = 0x2000_0000;
 /// The protocols that may be asked for; `LAPI_SHARE_PROTOCOL` and `LAPI_PSS_GPFS` are hints
@@ -35,8 +37,7 @@ fn is_clean(info: &Info) -> bool {
     info.protocol as u32 & !PROTOCOLS == 0
         && (0..=LAST_LIB).contains(&info.lib_vers)
         && info.epoch_num == 0
-        && (0..=1).contains(&info.num_compl_hndlr_thr)
-        && info.instance_no <= 1
+        && info.instance_no <= LAST_INSTANCE
         && info.info6 == 0
         && info.lapi_thread_attr.is_null()
         && info.adapter_name.is_null()
@@ -82,8 +83,8 @@ twin! {
             let handlers = register(engine, &gate)?;
             let handle = *next;
             *next += 1;
-            let tasks = engine.size();
-            context::install(Context::new(handle, info.err_hndlr, handlers, gate, tasks));
+            let ways = traffic::ways(engine);
+            context::install(Context::new(handle, info.err_hndlr, handlers, gate, ways));
             pending::hook_up(engine)?;
             // No message comes before its target has a context.
             engine.barrier_of(engine.world())?;
@@ -107,6 +108,8 @@ twin! {
                 return Ok(sharing::detach()?);
             }
             let (context, engine) = context::enter(hndl)?;
+            // The lock of LAPI_Util ends with the context.
+            engine.drop_handlers_lock()?;
             engine.wait_until(&|| "transfers at the end of LAPI".into(), || {
                 context.pending.advance(context, engine)?;
                 Ok(context.pending.left() == 0)

@@ -14,8 +14,11 @@
 //! | [`deliver`] | the target's side: header handlers, completion handlers |
 //! | [`vectors`] | shapes of vectors, and the calls that take them |
 //! | [`putget`], [`rmw`], [`xfer`] | put and get, read-modify-write, all of them by `LAPI_Xfer` |
+//! | [`group`] | groups, and the transfer to all of a group |
+//! | [`util`], [`lock`] | `LAPI_Util`; the lock and the conditions that it gives out |
 //! | [`pending`], [`notices`] | what runs when a transfer is done; counting at another rank |
 //! | [`counters`], [`fences`], [`progress`], [`environment`] | counters, order, polling, settings |
+//! | [`watched`], [`traffic`] | counters with the status of destinations; what has gone which way |
 //! | [`fortran`] | the same for Fortran |
 //!
 //! **Order of checks.** A call looks at its handle first, then at the target's number,
@@ -43,7 +46,9 @@ pub mod deliver;
 pub mod environment;
 pub mod fences;
 pub mod fortran;
+pub mod group;
 pub mod lifecycle;
+pub mod lock;
 pub mod messages;
 pub mod notices;
 pub mod objects;
@@ -51,8 +56,11 @@ pub mod pending;
 pub mod progress;
 pub mod putget;
 pub mod rmw;
+pub mod traffic;
 pub mod types;
+pub mod util;
 pub mod vectors;
+pub mod watched;
 pub mod xfer;
 
 pub(crate) use super::armci::twin;

@@ -3,6 +3,7 @@
 
 use super::context::{self, Context};
 use super::counters;
+use super::traffic::add;
 use super::types::ErrorOf;
 use crate::am::gate::Gate;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
@@ -11,7 +12,6 @@ use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use std::mem::size_of;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Counts a counter of the rank that gets it.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -76,7 +76,7 @@ pub fn reply(
     if origin == engine.rank() {
         return counters::bump_at(context, counter, of, origin);
     }
-    context.tallies.replies_sent.fetch_add(1, Ordering::Relaxed);
+    add(&context.traffic(origin).replies_sent, 1);
     let notice = Notice { counter, reply: 0, of: of as i32, is_reply: 1 };
     send(context, engine, origin, &notice)
 }
@@ -96,7 +96,7 @@ impl Handler for Count {
         let (notice, _): (Notice, _) = head(message.header, message.origin)?;
         let of = kind(notice.of);
         if notice.is_reply == 1 {
-            context.tallies.replies_received.fetch_add(1, Ordering::Relaxed);
+            add(&context.traffic(message.origin).replies_received, 1);
         }
         counters::bump_at(context, notice.counter, of, message.origin)?;
         reply(context, engine, message.origin, notice.reply, of)?;

@@ -5,6 +5,7 @@
 //! thread, now and then, so that counters count while the program computes.
 
 use super::context::{self, Context, Hook};
+use super::traffic::add;
 use super::types::{ComplHandler, Counter, ErrorOf, SendHandler};
 use super::{counters, messages, notices};
 use crate::am::state;
@@ -43,11 +44,14 @@ impl Done {
     pub fn run(self, context: &'static Context, engine: &Engine) -> Result<()> {
         let tallies = &context.tallies;
         match self.of {
-            ErrorOf::Get => tallies.received.fetch_add(1, Ordering::Release),
+            ErrorOf::Get => {
+                add(&context.traffic(self.target).received, 1);
+                tallies.received.fetch_add(1, Ordering::Release)
+            }
             _ => tallies.left.fetch_add(1, Ordering::Release),
         };
         // SAFETY: the user keeps the counter until it has counted.
-        unsafe { counters::bump(self.org_cntr) };
+        unsafe { counters::bump(context, self.org_cntr, self.target) };
         if let Some(hook) = self.sent {
             hook.call(context, engine, self.target)?;
         }
@@ -63,7 +67,7 @@ impl Done {
             return notices::count(context, engine, self.target, self.tgt_cntr, reply, self.of);
         }
         // SAFETY: as above.
-        unsafe { counters::bump(self.cmpl_cntr) };
+        unsafe { counters::bump(context, self.cmpl_cntr, self.target) };
         Ok(())
     }
 }

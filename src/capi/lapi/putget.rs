@@ -8,6 +8,7 @@
 
 use super::context::{self, Context, Hook, Outcome, call, enter, refuse};
 use super::pending::Done;
+use super::traffic::add;
 use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler};
 use super::{messages, twin};
 use crate::path::anywhere::Span;
@@ -15,7 +16,6 @@ use crate::peer::Tally;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// What is to happen after a put; the target is filled in later.
 pub fn put_done(
@@ -60,14 +60,14 @@ pub unsafe fn start(
             engine.wait_until(&what, || Ok(tally.outstanding() == 0))?;
             return Err(error.into());
         }
-        let tallies = &context.tallies;
+        let traffic = context.traffic(done.target);
         match done.of {
-            ErrorOf::Get => tallies.bytes_received.fetch_add(bytes as u64, Ordering::Relaxed),
-            _ => tallies.bytes_sent.fetch_add(bytes as u64, Ordering::Relaxed),
-        };
+            ErrorOf::Get => add(&traffic.bytes_received, bytes),
+            _ => add(&traffic.bytes_sent, bytes),
+        }
     }
     if done.of == ErrorOf::Put {
-        context.tallies.sent.fetch_add(1, Ordering::Relaxed);
+        add(&context.traffic(done.target).sent, 1);
     }
     if tally.outstanding() > 0 {
         context.pending.add(tally, done);

@@ -8,6 +8,7 @@
 use super::context::{self, Hook, Outcome, call, enter, refuse};
 use super::messages as m;
 use super::notices::head;
+use super::traffic::add;
 use super::types::{Counter, ErrorOf, Handle, SendHandler};
 use super::{counters, objects, twin};
 use crate::am::{Accept, Arrival, Handler};
@@ -112,7 +113,7 @@ pub unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
         drop(unsafe { Box::from_raw(asked) });
         return Err(error.into());
     }
-    context.tallies.sent.fetch_add(1, Ordering::Relaxed);
+    add(&context.traffic(target).sent, 1);
     Ok(context::serve(context, engine)?)
 }
 
@@ -164,6 +165,7 @@ impl Handler for Serve {
         // SAFETY: the variable is mapped and aligned.
         let value = unsafe { apply(&request) };
         let answer = Answer { value, asked: request.asked };
+        add(&context.traffic(origin).received, 1);
         context.tallies.received.fetch_add(1, Ordering::Release);
         engine.send_message(origin, context.handlers.answer, bytemuck::bytes_of(&answer), &[])?;
         Ok(Accept::DONE)
@@ -191,7 +193,7 @@ impl Handler for Take {
         }
         context.tallies.left.fetch_add(1, Ordering::Release);
         // SAFETY: the user keeps the counter until it has counted.
-        unsafe { counters::bump(asked.org_cntr) };
+        unsafe { counters::bump(context, asked.org_cntr, asked.target) };
         if let Some(hook) = asked.sent {
             hook.call(context, engine, asked.target)?;
         }

@@ -52,7 +52,7 @@ pub struct Info {
     pub lib_vers: c_int,
     /// Not used by us.
     pub epoch_num: c_uint,
-    /// Completion handler threads; there is one.
+    /// Completion handler threads: ignored, there is one.
     pub num_compl_hndlr_thr: c_int,
     /// Which instance is meant; there is one.
     pub instance_no: c_uint,
@@ -282,6 +282,24 @@ pub struct RmwXfer {
     pub sinfo: *mut c_void,
 }
 
+/// `lapi_mc_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are those of lapi_am_t, with a group")]
+pub struct McXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub group: c_uint,
+    pub pad: c_uint,
+    pub hdr_hdl: u64,
+    pub uhdr_len: c_uint,
+    pub uhdr: *mut c_void,
+    pub udata: *mut c_void,
+    pub udata_len: c_ulong,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+}
+
 /// `lapi_xfer_t`.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -295,6 +313,7 @@ pub union Xfer {
     pub putv: PutvXfer,
     pub amv: AmvXfer,
     pub rmw: RmwXfer,
+    pub mc: McXfer,
 }
 
 impl std::fmt::Debug for Xfer {
@@ -394,6 +413,10 @@ mod layout {
     const_assert_eq!(size_of::<PutvXfer>(), 72);
     const_assert_eq!(size_of::<AmvXfer>(), 88);
     const_assert_eq!(size_of::<RmwXfer>(), 64);
+    const_assert_eq!(offset_of!(McXfer, hdr_hdl), 16);
+    const_assert_eq!(offset_of!(McXfer, udata_len), 48);
+    const_assert_eq!(offset_of!(McXfer, sinfo), 64);
+    const_assert_eq!(size_of::<McXfer>(), 72);
     const_assert_eq!(size_of::<Xfer>(), 96);
     const_assert!(WORD == size_of::<usize>());
 }

@@ -5,13 +5,17 @@
 //! origin's counter has counted; that may be within the call. It runs on the thread
 //! that finds the completion and must not block. The completion handler of a get runs
 //! on the completion thread, when the data is here.
+//!
+//! Flags are hints to a network that is not this one: all are accepted.
 
 use super::amsend::{self, Message};
 use super::context::{Hook, Outcome, call, enter, refuse};
 use super::rmw::{self, Rmw};
-use super::types::{ComplHandler, Handle, SendHandler, Xfer};
-use super::{messages, putget, twin, vectors};
+use super::types::{AmXfer, ComplHandler, Handle, SendHandler, Xfer};
+use super::{group, messages, putget, twin, vectors};
+use crate::am::Data;
 use std::os::raw::{c_int, c_void};
+use std::sync::atomic::Ordering;
 
 const GET: c_int = 0;
 const AM: c_int = 1;
@@ -20,6 +24,76 @@ const GETV: c_int = 3;
 const PUTV: c_int = 4;
 const AMV: c_int = 5;
 const RMW: c_int = 6;
+const AM_LW: c_int = 9;
+const MC: c_int = 11;
+
+/// Header and data of a light active message have at most this many bytes together.
+const LIGHT: u64 = 128;
+
+/// What a transfer that is refused would need.
+fn missing(kind: c_int) -> Option<(&'static str, &'static str)> {
+    const DGSP: &str = "data gather/scatter programs, which are not here; use LAPI_Amsendv";
+    Some(match kind {
+        7 => ("LAPI_DGSP_XFER", DGSP),
+        8 => (
+            "LAPI_RDMA_XFER",
+            "contexts for remote direct memory access, which are not here; use LAPI_PUT_XFER or \
+             LAPI_GET_XFER",
+        ),
+        10 => ("LAPI_AMX_XFER", DGSP),
+        _ => return None,
+    })
+}
+
+/// Sends a light active message: short, copied within the call, to a handler that is named
+/// by an index of the address table, without counters and handlers at the origin. Programs
+/// leave those fields unset, so they are not looked at.
+///
+/// # Safety
+/// Header and data must be valid.
+unsafe fn send_light(hndl: Handle, x: *const AmXfer) -> Outcome {
+    let (context, engine) = enter(hndl)?;
+    // SAFETY: the caller vouches for these fields; the others may be anything.
+    let (tgt, hdr_hdl, uhdr, uhdr_len, udata, udata_len) =
+        unsafe { ((*x).tgt, (*x).hdr_hdl, (*x).uhdr, (*x).uhdr_len, (*x).udata, (*x).udata_len) };
+    context.target(tgt)?;
+    let is_set = |i: u64| {
+        let entry = context.table.get(usize::try_from(i).unwrap_or(usize::MAX));
+        entry.is_some_and(|entry| entry.load(Ordering::Acquire) != 0)
+    };
+    if hdr_hdl != 0 && !is_set(hdr_hdl) {
+        refuse!(
+            messages::NO_HNDLR_SET,
+            "{hdr_hdl:#x} is no index under which LAPI_Addr_set has set a header handler here"
+        );
+    }
+    if udata_len.saturating_add(u64::from(uhdr_len)) > LIGHT {
+        refuse!(
+            messages::LW_DATA_LEN,
+            "a header of {uhdr_len} and data of {udata_len} bytes; a light active message has at \
+             most {LIGHT}"
+        );
+    }
+    let message = Message {
+        tgt,
+        hdr_hdl,
+        uhdr,
+        uhdr_len,
+        sent: None,
+        tgt_cntr: 0,
+        org_cntr: std::ptr::null(),
+        cmpl_cntr: std::ptr::null(),
+    };
+    let checked = message.check(context)?;
+    amsend::check_data(udata, udata_len)?;
+    let data = match udata_len {
+        0 => Data::NONE,
+        // SAFETY: it is not null, and the caller vouches for its length.
+        len => Data::Bytes(unsafe { std::slice::from_raw_parts(udata.cast(), len as usize) }),
+    };
+    // SAFETY: passed on from the caller; the data is copied.
+    unsafe { checked.send(context, engine, data, 0, 0) }
+}
 
 fn sent(handler: Option<SendHandler>, info: *mut c_void) -> Option<Hook<SendHandler>> {
     handler.map(|handler| Hook(handler, info))
@@ -104,7 +178,12 @@ unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
                 };
                 rmw::ask(hndl, &rmw)
             }
-            kind => refuse!(messages::XFER_CMD, "there is no transfer of type {kind}"),
+            AM_LW => send_light(hndl, &raw const (*cmd).am),
+            MC => group::multicast(hndl, &(*cmd).mc),
+            kind => match missing(kind) {
+                Some((name, needs)) => refuse!(messages::XFER_CMD, "{name} needs {needs}"),
+                None => refuse!(messages::XFER_CMD, "there is no transfer of type {kind}"),
+            },
         }
     }
 }

@@ -1,0 +1,169 @@
+//! Groups of tasks, and the transfer to all of a group.
+//!
+//! A group is a list that the task keeps which has made it: making and freeing one is a
+//! call of that task alone. A multicast is one active message to each member, the sender
+//! included where it is one, in the order of the list, without counters. Its send
+//! completion handler runs once, when header and data may be changed: when all messages
+//! have left.
+
+use super::amsend::{self, Message};
+use super::context::{Context, Hook, Outcome, call, enter, refuse};
+use super::types::{Handle, McXfer, SendHandler, SendInfo};
+use super::{context, messages, twin};
+use crate::error::{Error, ErrorKind};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::os::raw::{c_int, c_uint, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The groups of a context. Numbers count up from 1 and are never used twice.
+#[derive(Debug, Default)]
+pub struct Groups(Mutex<(c_uint, HashMap<c_uint, Arc<[c_uint]>>)>);
+
+impl Groups {
+    fn add(&self, members: &[c_uint]) -> c_uint {
+        let (last, groups) = &mut *self.0.lock();
+        *last += 1;
+        groups.insert(*last, members.into());
+        *last
+    }
+
+    fn get(&self, group: c_uint) -> Outcome<Arc<[c_uint]>> {
+        match self.0.lock().1.get(&group) {
+            Some(members) => Ok(members.clone()),
+            None => refuse!(messages::GRP, "{group} is no group of this task"),
+        }
+    }
+
+    fn remove(&self, group: c_uint) -> Outcome {
+        match self.0.lock().1.remove(&group) {
+            Some(_) => Ok(()),
+            None => refuse!(messages::GRP, "{group} is no group of this task"),
+        }
+    }
+}
+
+/// Checks a list of members.
+fn check(context: &Context, members: &[c_uint]) -> Outcome {
+    let mut seen = vec![false; context.tasks()];
+    for &member in members {
+        match seen.get_mut(member as usize) {
+            Some(seen) if !*seen => *seen = true,
+            Some(_) => refuse!(messages::GRP_MEMBER, "task {member} is in the list twice"),
+            None => refuse!(
+                messages::GRP_MEMBER,
+                "task {member} is outside the {} tasks of the job",
+                context.tasks()
+            ),
+        }
+    }
+    Ok(())
+}
+
+twin! {
+    /// Makes a group of the tasks in the list, for transfers of type `LAPI_MC_XFER`. Local.
+    LAPI_Group_create / PLAPI_Group_create(
+        hndl: Handle, num_tasks: c_uint, task_list: *mut c_uint, group: *mut c_uint,
+    ) -> c_int {
+        call("LAPI_Group_create", || {
+            let (context, _) = enter(hndl)?;
+            let tasks = context.tasks();
+            if num_tasks == 0 || num_tasks as usize > tasks {
+                refuse!(messages::TASK_NUM, "{num_tasks} members, but 1 to {tasks} are possible");
+            }
+            if task_list.is_null() {
+                refuse!(messages::NULL_LIST, "the list of tasks is null");
+            }
+            if group.is_null() {
+                refuse!(messages::NULL_GRP, "the pointer to the group is null");
+            }
+            // SAFETY: it is not null, and the caller vouches for its length.
+            let members = unsafe { std::slice::from_raw_parts(task_list, num_tasks as usize) };
+            check(context, members)?;
+            // SAFETY: it is not null, and the caller vouches for it.
+            unsafe { group.write(context.groups.add(members)) };
+            Ok(())
+        })
+    }
+}
+
+twin! {
+    /// Forgets a group; transfers to it that have begun go on. Local.
+    LAPI_Group_free / PLAPI_Group_free(hndl: Handle, group: c_uint) -> c_int {
+        call("LAPI_Group_free", || {
+            let (context, _) = enter(hndl)?;
+            context.groups.remove(group)
+        })
+    }
+}
+
+/// What the members' messages share: the user's handler, and how many have not left.
+struct Shared {
+    left: AtomicUsize,
+    group: c_uint,
+    sent: Hook<SendHandler>,
+}
+
+/// Runs when a member's message has left.
+unsafe extern "C" fn one_has_left(hndl: *mut Handle, shared: *mut c_void, info: *mut SendInfo) {
+    // SAFETY: each message of a multicast owns one count of what they share.
+    let shared = unsafe { Arc::from_raw(shared.cast::<Shared>()) };
+    if shared.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let Hook(handler, sinfo) = shared.sent;
+        // SAFETY: the information is a local of the caller; the user gave handler and
+        // argument for this.
+        unsafe {
+            (*info).src = shared.group;
+            handler(hndl, sinfo, info);
+        }
+    }
+}
+
+/// Sends a multicast.
+///
+/// # Safety
+/// Header and data must be valid, the data until the send completion handler runs or a
+/// fence returns.
+pub unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
+    let (context, _) = enter(hndl)?;
+    let members = context.groups.get(x.group)?;
+    let message = |tgt: c_uint, sent| Message {
+        tgt,
+        hdr_hdl: x.hdr_hdl,
+        uhdr: x.uhdr,
+        uhdr_len: x.uhdr_len,
+        sent,
+        tgt_cntr: 0,
+        org_cntr: std::ptr::null(),
+        cmpl_cntr: std::ptr::null(),
+    };
+    // Nothing is sent to any where it cannot be sent to all.
+    for &member in members.iter() {
+        message(member, None).check(context)?;
+    }
+    amsend::check_data(x.udata, x.udata_len)?;
+    let shared = x.shdlr.map(|handler| {
+        let left = AtomicUsize::new(members.len());
+        Arc::new(Shared { left, group: x.group, sent: Hook(handler, x.sinfo) })
+    });
+    for (n, &member) in members.iter().enumerate() {
+        let sent = shared.as_ref().map(|shared| {
+            let count = Arc::into_raw(shared.clone()).cast_mut().cast::<c_void>();
+            Hook(one_has_left as SendHandler, count)
+        });
+        // SAFETY: passed on from the caller.
+        if let Err(failure) =
+            unsafe { amsend::send(hndl, &message(member, sent), x.udata, x.udata_len) }
+        {
+            if n == 0 {
+                // What went with the message is left to it: it may have been sent.
+                return Err(failure);
+            }
+            // Some members have it, the others never will.
+            let text = format!("a multicast ended after {n} of {} members", members.len());
+            context::fatal(&Error::new(ErrorKind::State, text));
+        }
+    }
+    Ok(())
+}

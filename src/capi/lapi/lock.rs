@@ -1,0 +1,231 @@
+//! The functions that `LAPI_Util` gives out with `LAPI_GET_THREAD_FUNC`: a lock and
+//! conditions.
+//!
+//! The lock is the engine's, under which handlers are run (see [`crate::am::lock`]): while
+//! a thread holds it no header handler and no completion handler that runs at once runs in
+//! this process, but for those that run within a call of the holder's that waits or polls.
+//! It nests, and a handler may take it, since it runs under it.
+//!
+//! A condition is a word that a signal changes; who waits for it gives up the lock, serves
+//! others, and sleeps on the word. A wait may end without a signal for it, as POSIX's may.
+//!
+//! They return 0, or as POSIX's functions `EBUSY`, `EPERM`, `ETIMEDOUT` or `EINVAL`, or a
+//! return code of LAPI's for a handle that is none and for a null pointer.
+
+use super::context::{Outcome, call, enter, may_wait, refuse};
+use super::messages;
+use super::types::Handle;
+use crate::am::lock::Hold;
+use crate::futex;
+use crate::runtime::Engine;
+use crate::wait;
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// `lapi_cond_t`.
+#[derive(Debug)]
+#[repr(C, align(8))]
+pub struct Condition {
+    /// Counts signals.
+    signals: AtomicU32,
+    reserved: [u32; 11],
+}
+
+/// `lapi_thread_func_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are the functions below")]
+pub struct ThreadFunctions {
+    pub util_type: c_int,
+    pub mutex_lock: unsafe extern "C" fn(Handle) -> c_int,
+    pub mutex_unlock: unsafe extern "C" fn(Handle) -> c_int,
+    pub mutex_trylock: unsafe extern "C" fn(Handle) -> c_int,
+    pub mutex_getowner: unsafe extern "C" fn(Handle, *mut libc::pthread_t) -> c_int,
+    pub cond_wait: unsafe extern "C" fn(Handle, *mut Condition) -> c_int,
+    pub cond_timedwait:
+        unsafe extern "C" fn(Handle, *mut Condition, *const libc::timespec) -> c_int,
+    pub cond_signal: unsafe extern "C" fn(Handle, *mut Condition) -> c_int,
+    pub cond_init: unsafe extern "C" fn(Handle, *mut Condition) -> c_int,
+    pub cond_destroy: unsafe extern "C" fn(Handle, *mut Condition) -> c_int,
+}
+
+/// `LAPI_NULL_THREAD_ID`
+const NOBODY: libc::pthread_t = libc::pthread_t::MAX;
+
+/// Runs a body that returns 0 or an error number.
+fn run(name: &'static str, body: impl FnOnce() -> Outcome<c_int>) -> c_int {
+    let mut number = 0;
+    let code = call(name, || {
+        number = body()?;
+        Ok(())
+    });
+    if code == messages::SUCCESS { number } else { code }
+}
+
+/// # Safety
+/// `cond` must be null or a condition.
+unsafe fn condition<'a>(cond: *mut Condition) -> Outcome<&'a Condition> {
+    // SAFETY: the caller vouches for it; its word is atomic.
+    match unsafe { cond.as_ref() } {
+        Some(condition) => Ok(condition),
+        None => refuse!(messages::RET_PTR_NULL, "the condition is null"),
+    }
+}
+
+unsafe extern "C" fn mutex_lock(hndl: Handle) -> c_int {
+    run("mutex_lock of LAPI_Util", || {
+        let (_, engine) = enter(hndl)?;
+        engine.lock_handlers_as(Hold::BetweenWaits)?;
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn mutex_unlock(hndl: Handle) -> c_int {
+    run("mutex_unlock of LAPI_Util", || {
+        let (_, engine) = enter(hndl)?;
+        if !engine.has_handlers_lock() {
+            return Ok(libc::EPERM);
+        }
+        engine.unlock_handlers_as(Hold::BetweenWaits)?;
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn mutex_trylock(hndl: Handle) -> c_int {
+    run("mutex_trylock of LAPI_Util", || {
+        let (_, engine) = enter(hndl)?;
+        Ok(if engine.try_lock_handlers_as(Hold::BetweenWaits)? { 0 } else { libc::EBUSY })
+    })
+}
+
+unsafe extern "C" fn mutex_getowner(hndl: Handle, owner: *mut libc::pthread_t) -> c_int {
+    run("mutex_getowner of LAPI_Util", || {
+        let (_, engine) = enter(hndl)?;
+        if owner.is_null() {
+            refuse!(messages::RET_PTR_NULL, "the pointer to the owner is null");
+        }
+        let thread = engine.locker_of_handlers()?.map_or(NOBODY, |id| id as libc::pthread_t);
+        // SAFETY: it is not null, and the caller vouches for it.
+        unsafe { owner.write(thread) };
+        Ok(0)
+    })
+}
+
+/// Waits for a signal, until `deadline`.
+fn await_signal(
+    engine: &Engine,
+    condition: &Condition,
+    deadline: Option<Duration>,
+) -> Outcome<c_int> {
+    may_wait()?;
+    if !engine.has_handlers_lock() {
+        return Ok(libc::EPERM);
+    }
+    let before = condition.signals.load(Ordering::SeqCst);
+    let signalled = || condition.signals.load(Ordering::SeqCst) != before;
+    let late = || {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        deadline.is_some_and(|deadline| now >= deadline)
+    };
+    let mut over = late();
+    // At least once others get the lock, also where the time is over already.
+    engine.without_handlers_lock(|| {
+        let what = || "a condition of LAPI_Util to be signalled".to_string();
+        wait::until_on(engine, &what, (&condition.signals, before), || {
+            over = over || late();
+            Ok(signalled() || over)
+        })
+    })?;
+    Ok(if signalled() { 0 } else { libc::ETIMEDOUT })
+}
+
+unsafe extern "C" fn cond_wait(hndl: Handle, cond: *mut Condition) -> c_int {
+    run("cond_wait of LAPI_Util", || {
+        let (_, engine) = enter(hndl)?;
+        // SAFETY: the caller vouches for the condition.
+        await_signal(engine, unsafe { condition(cond) }?, None)
+    })
+}
+
+unsafe extern "C" fn cond_timedwait(
+    hndl: Handle,
+    cond: *mut Condition,
+    time: *const libc::timespec,
+) -> c_int {
+    run("cond_timedwait of LAPI_Util", || {
+        let (_, engine) = enter(hndl)?;
+        // SAFETY: the caller vouches for the condition.
+        let condition = unsafe { condition(cond) }?;
+        // SAFETY: the caller vouches for the time.
+        let Some(time) = (unsafe { time.as_ref() }) else {
+            refuse!(messages::RET_PTR_NULL, "the time is null");
+        };
+        let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+        match (seconds, nanoseconds) {
+            (Ok(seconds), Ok(nanoseconds)) if nanoseconds < 1_000_000_000 => {
+                await_signal(engine, condition, Some(Duration::new(seconds, nanoseconds)))
+            }
+            _ => Ok(libc::EINVAL),
+        }
+    })
+}
+
+unsafe extern "C" fn cond_signal(hndl: Handle, cond: *mut Condition) -> c_int {
+    run("cond_signal of LAPI_Util", || {
+        enter(hndl)?;
+        // SAFETY: the caller vouches for the condition.
+        let condition = unsafe { condition(cond) }?;
+        condition.signals.fetch_add(1, Ordering::SeqCst);
+        futex::wake_all(&condition.signals);
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn cond_init(hndl: Handle, cond: *mut Condition) -> c_int {
+    run("cond_init of LAPI_Util", || {
+        enter(hndl)?;
+        // SAFETY: the caller vouches for the condition.
+        unsafe { condition(cond) }?.signals.store(0, Ordering::SeqCst);
+        Ok(0)
+    })
+}
+
+/// There is nothing to give back.
+unsafe extern "C" fn cond_destroy(hndl: Handle, cond: *mut Condition) -> c_int {
+    run("cond_destroy of LAPI_Util", || {
+        enter(hndl)?;
+        // SAFETY: the caller vouches for the condition.
+        unsafe { condition(cond) }?;
+        Ok(0)
+    })
+}
+
+/// The functions, as `LAPI_Util` gives them out.
+pub const FUNCTIONS: ThreadFunctions = ThreadFunctions {
+    util_type: super::util::GET_THREAD_FUNC,
+    mutex_lock,
+    mutex_unlock,
+    mutex_trylock,
+    mutex_getowner,
+    cond_wait,
+    cond_timedwait,
+    cond_signal,
+    cond_init,
+    cond_destroy,
+};
+
+mod layout {
+    use super::*;
+    use memoffset::offset_of;
+    use static_assertions::const_assert_eq;
+    use std::mem::{align_of, size_of};
+
+    const_assert_eq!(size_of::<Condition>(), size_of::<libc::pthread_cond_t>());
+    const_assert_eq!(align_of::<Condition>(), 8);
+    const_assert_eq!(offset_of!(ThreadFunctions, mutex_lock), 8);
+    const_assert_eq!(offset_of!(ThreadFunctions, mutex_getowner), 32);
+    const_assert_eq!(offset_of!(ThreadFunctions, cond_wait), 40);
+    const_assert_eq!(offset_of!(ThreadFunctions, cond_destroy), 72);
+    const_assert_eq!(size_of::<ThreadFunctions>(), 80);
+}

@@ -1,0 +1,68 @@
+//! What has happened so far: messages, bytes and replies, by the way that they took.
+//!
+//! `QUERY_STATISTICS` answers for all ways together, `QUERY_SHM_STATISTICS` for tasks that
+//! share memory with this one, `QUERY_LOCAL_SEND_STATISTICS` for this task itself.
+
+use super::types::Statistics;
+use crate::runtime::Engine;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What lies between two tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Another node.
+    Network,
+    /// Shared memory.
+    Node,
+    /// Nothing: it is the same task.
+    Own,
+}
+
+/// The ways to all tasks.
+pub fn ways(engine: &Engine) -> Box<[Way]> {
+    let topology = &engine.topology;
+    let node = topology.ranks_of(topology.my_node());
+    let way = |rank| match rank {
+        _ if rank == engine.rank() => Way::Own,
+        _ if node.contains(&rank) => Way::Node,
+        _ => Way::Network,
+    };
+    (0..engine.size()).map(way).collect()
+}
+
+/// What has gone one way.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    /// Messages sent.
+    pub sent: AtomicU64,
+    /// Messages received and done.
+    pub received: AtomicU64,
+    /// Bytes sent.
+    pub bytes_sent: AtomicU64,
+    /// Bytes received.
+    pub bytes_received: AtomicU64,
+    /// Replies sent.
+    pub replies_sent: AtomicU64,
+    /// Replies received.
+    pub replies_received: AtomicU64,
+}
+
+/// Adds `n`, since nobody orders anything by these numbers.
+pub fn add(to: &AtomicU64, n: usize) {
+    to.fetch_add(n as u64, Ordering::Relaxed);
+}
+
+/// The sums over some ways, as `lapi_statistics_t`. What counts packets that were lost,
+/// came twice or belong to another job is zero: what lies below is reliable.
+pub fn sum<'a>(of: impl Iterator<Item = &'a Traffic>) -> Statistics {
+    let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+    of.fold(Statistics::default(), |s, t| Statistics {
+        pkt_sent: s.pkt_sent + read(&t.sent),
+        pkt_recv: s.pkt_recv + read(&t.received),
+        data_sent: s.data_sent + read(&t.bytes_sent),
+        data_recv: s.data_recv + read(&t.bytes_received),
+        ack_send: s.ack_send + read(&t.replies_sent),
+        ack_recv: s.ack_recv + read(&t.replies_received),
+        ..s
+    })
+}

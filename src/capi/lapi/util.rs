@@ -1,0 +1,71 @@
+//! `LAPI_Util`: what it can do, and what it refuses.
+//!
+//! Only the functions of the lock ([`super::lock`]) are there. The other commands belong to
+//! machinery that this library does not have; they are refused by name, so that a program
+//! that asks for one learns what is missing.
+
+use super::context::{Outcome, call, enter, refuse};
+use super::lock::{self, ThreadFunctions};
+use super::types::Handle;
+use super::{messages, twin};
+use std::os::raw::c_int;
+
+/// `LAPI_GET_THREAD_FUNC`
+pub const GET_THREAD_FUNC: c_int = 7;
+
+/// What a command that is refused would need.
+fn missing(command: c_int) -> Option<(&'static str, &'static str)> {
+    const DGSP: &str = "data gather/scatter programs, which are not here; use vectors";
+    const UDP: &str = "a transport by UDP whose ports the program sets, and MPI is the transport";
+    const RDMA: &str = "contexts for remote direct memory access, which are not here; \
+                        LAPI_Put and LAPI_Get reach all memory of a task";
+    const TRIGGER: &str = "triggers, by which a tool calls functions of the program, which are \
+                           not here";
+    Some(match command {
+        0 => ("LAPI_REGISTER_DGSP", DGSP),
+        1 => ("LAPI_RESERVE_DGSP", DGSP),
+        2 => ("LAPI_UNRESERVE_DGSP", DGSP),
+        3 => ("LAPI_REG_DDM_FUNC", DGSP),
+        4 => ("LAPI_DGSP_PACK", DGSP),
+        5 => ("LAPI_DGSP_UNPACK", DGSP),
+        6 => ("LAPI_ADD_UDP_DEST_PORT", UDP),
+        8 => ("LAPI_REMOTE_RCXT", RDMA),
+        9 => ("LAPI_XLATE_ADDRESS", RDMA),
+        10 => ("LAPI_REGISTER_NOTIFICATION", RDMA),
+        11 => ("LAPI_TRIGGER_ADD", TRIGGER),
+        12 => ("LAPI_TRIGGER_REMOVE", TRIGGER),
+        13 => ("LAPI_ADD_UDP_DEST_EXT", UDP),
+        14 => ("LAPI_STAT_SAVE", "a service that keeps statistics, which is not here"),
+        _ => return None,
+    })
+}
+
+/// # Safety
+/// `util` must be null or a command as the interface says.
+unsafe fn command(hndl: Handle, util: *mut c_int) -> Outcome {
+    enter(hndl)?;
+    if util.is_null() {
+        refuse!(messages::UTIL_CMD, "the command is null");
+    }
+    // SAFETY: every command begins with its type; the caller vouches for it.
+    let kind = unsafe { util.read() };
+    if kind == GET_THREAD_FUNC {
+        // SAFETY: the type says that there is room for the functions.
+        unsafe { util.cast::<ThreadFunctions>().write(lock::FUNCTIONS) };
+        return Ok(());
+    }
+    match missing(kind) {
+        Some((name, needs)) => refuse!(messages::UTIL_CMD, "{name} needs {needs}"),
+        None => refuse!(messages::UTIL_CMD, "there is no command {kind}"),
+    }
+}
+
+twin! {
+    /// Carries out the command that the structure describes; its first member is its type.
+    LAPI_Util / PLAPI_Util(hndl: Handle, util_p: *mut c_int) -> c_int {
+        call("LAPI_Util", || {
+            // SAFETY: the caller vouches for the structure.
+            unsafe { command(hndl, util_p) }
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! Counters with the status of each destination: `LAPI_Setcntr_wstatus`.
+//!
+//! A program that waits for one message from, or the completion of one message to, each of
+//! several tasks gives their list and an array for what became of each. The list is kept
+//! here; the array is written at the call and whenever a call returns that waits for the
+//! counter or reads it, so that it need not outlive them. The list ends when the counter is
+//! set again, or when a wait returns and nothing in it is open any more.
+//!
+//! | status | |
+//! |---|---|
+//! | `LAPI_MSG_INITIAL` | nothing has counted for the task, and it was not purged |
+//! | `LAPI_MSG_RECVD` | it has counted |
+//! | `LAPI_MSG_PURGED` | it was purged before it counted |
+//! | `LAPI_MSG_PURGED_RCVD` | both, in either order |
+//! | `LAPI_MSG_INVALID` | it was purged before the call, or is no task of the job |
+
+use super::context::{self, Context, Outcome, call, refuse};
+use super::types::{Counter, Handle};
+use super::{counters, messages, twin};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::os::raw::{c_int, c_uint};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const INITIAL: c_int = 0;
+const RECVD: c_int = 1;
+const PURGED: c_int = 2;
+const PURGED_RCVD: c_int = 3;
+const INVALID: c_int = 4;
+
+/// The destinations of a counter.
+#[derive(Debug)]
+struct List {
+    /// Task and status.
+    entries: Vec<(c_uint, c_int)>,
+    /// The user's array.
+    array: *mut c_int,
+    /// How many purges a wait was told of.
+    purges: u32,
+}
+
+// SAFETY: the array is the user's, who keeps it for as long as the list; it is written
+// under the lock of all lists.
+unsafe impl Send for List {}
+
+impl List {
+    fn change(&mut self, task: usize, one: bool, to: impl Fn(c_int) -> Option<c_int>) {
+        for (other, status) in &mut self.entries {
+            if *other as usize == task
+                && let Some(next) = to(*status)
+            {
+                *status = next;
+                if one {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn tell(&self) {
+        for (i, &(_, status)) in self.entries.iter().enumerate() {
+            // SAFETY: the user's array has a place for each destination.
+            unsafe { self.array.add(i).write(status) };
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.entries.iter().any(|&(_, status)| status == INITIAL)
+    }
+}
+
+/// The lists of a context, by the address of the counter.
+#[derive(Debug, Default)]
+pub struct Watched {
+    lists: Mutex<HashMap<usize, List>>,
+    /// How many there are, for those who count.
+    count: AtomicUsize,
+}
+
+impl Watched {
+    /// Whether a counter has a list.
+    #[inline]
+    pub fn has(&self, counter: *const Counter) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.lists.lock().contains_key(&counter.addr())
+    }
+
+    /// A counter is about to count for `task`.
+    #[inline]
+    pub fn counted(&self, counter: *const Counter, task: usize) {
+        if self.count.load(Ordering::Acquire) > 0
+            && let Some(list) = self.lists.lock().get_mut(&counter.addr())
+        {
+            list.change(task, true, |status| match status {
+                INITIAL => Some(RECVD),
+                PURGED => Some(PURGED_RCVD),
+                _ => None,
+            });
+        }
+    }
+
+    /// A task was purged.
+    pub fn purged(&self, task: usize) {
+        for list in self.lists.lock().values_mut() {
+            list.change(task, false, |status| match status {
+                INITIAL => Some(PURGED),
+                RECVD => Some(PURGED_RCVD),
+                _ => None,
+            });
+        }
+    }
+
+    /// The purges that a wait for the counter was told of; `now` where it has no list.
+    pub fn purges_told(&self, counter: *const Counter, now: u32) -> u32 {
+        match self.lists.lock().get(&counter.addr()) {
+            Some(list) => list.purges,
+            None => now,
+        }
+    }
+
+    /// A call that reads the counter returns: the array is brought up to date. The list
+    /// ends where the call has waited and nothing is open.
+    #[inline]
+    pub fn tell(&self, counter: *const Counter, waited: bool, purges: u32) {
+        if self.count.load(Ordering::Acquire) > 0 {
+            self.tell_slowly(counter, waited, purges);
+        }
+    }
+
+    #[cold]
+    fn tell_slowly(&self, counter: *const Counter, waited: bool, purges: u32) {
+        let mut lists = self.lists.lock();
+        if let Some(list) = lists.get_mut(&counter.addr()) {
+            list.tell();
+            list.purges = if waited { purges } else { list.purges };
+            if waited && !list.is_open() {
+                lists.remove(&counter.addr());
+                self.count.fetch_sub(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Ends the list of a counter.
+    pub fn forget(&self, counter: *const Counter) {
+        if self.count.load(Ordering::Acquire) > 0
+            && self.lists.lock().remove(&counter.addr()).is_some()
+        {
+            self.count.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    fn watch(&self, counter: *const Counter, list: List) {
+        list.tell();
+        if self.lists.lock().insert(counter.addr(), list).is_none() {
+            self.count.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
+/// The status of a task as the list begins.
+fn first_status(context: &Context, task: c_uint) -> c_int {
+    match context.task(task) {
+        Ok(rank) if !context.is_purged(rank) => INITIAL,
+        _ => INVALID,
+    }
+}
+
+twin! {
+    /// Sets a counter to zero and has it keep the status of each of `val` destinations in
+    /// `dest_status`. Without a list or without an array, sets it to `val`.
+    LAPI_Setcntr_wstatus / PLAPI_Setcntr_wstatus(
+        hndl: Handle, cntr: *mut Counter, val: c_int, dest: *mut c_uint, dest_status: *mut c_int,
+    ) -> c_int {
+        call("LAPI_Setcntr_wstatus", || {
+            let (context, _) = context::enter(hndl)?;
+            // SAFETY: the caller vouches for the counter.
+            let counter = unsafe { counters::checked(cntr) }?;
+            if dest.is_null() || dest_status.is_null() {
+                counters::set(context, counter, val);
+                return Ok(());
+            }
+            let Ok(length) = usize::try_from(val) else {
+                refuse!(messages::CNTR_VAL, "a list of {val} destinations");
+            };
+            counters::set(context, counter, 0);
+            // SAFETY: it is not null, and the caller vouches for as many destinations.
+            let tasks = unsafe { std::slice::from_raw_parts(dest, length) };
+            let entries = tasks.iter().map(|&task| (task, first_status(context, task))).collect();
+            let purges = context.purges.load(Ordering::SeqCst);
+            context.watched.watch(cntr, List { entries, array: dest_status, purges });
+            Outcome::Ok(())
+        })
+    }
+}

@@ -1,0 +1,231 @@
+/*
+ * Counters that keep the status of each destination: LAPI_Setcntr_wstatus, what counts for
+ * whom, purges, the wait that goes with it; LAPI_Address_init64.
+ */
+#include "lapi_check.h"
+
+#include <pthread.h>
+
+enum { MARK = 1, MOST = 64 };
+
+static lapi_cntr_t counter;
+static uint tasks[MOST];
+static int status[MOST + 1];
+static char bytes[300000], place[300000];
+static lapi_long_t place_of[MOST], counter_of[MOST];
+
+static void *mark(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl_hndlr_t **comp_h,
+                  void **info)
+{
+  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)info;
+  *comp_h = NULL;
+  return place;
+}
+
+/* Every task, in the order of their numbers. */
+static void watch(void)
+{
+  for (int i = 0; i < nproc; i++)
+    tasks[i] = (uint)i;
+  for (int i = 0; i <= MOST; i++)
+    status[i] = -7;
+  LAPI_OK(LAPI_Setcntr(hndl, &counter, 99));
+  LAPI_OK(LAPI_Setcntr_wstatus(hndl, &counter, nproc, tasks, status));
+  CHECK_EQ(lapi_value(&counter), 0);
+  for (int i = 0; i < nproc; i++)
+    CHECK_EQ(status[i], LAPI_MSG_INITIAL);
+  CHECK_EQ(status[nproc], -7);
+}
+
+/* What the statuses are, after a look at the counter. */
+static void all_are(int want)
+{
+  lapi_value(&counter);
+  for (int i = 0; i < nproc; i++)
+    CHECK(status[i] == want, "status of task %d is %d, expected %d", i, status[i], want);
+  CHECK_EQ(status[nproc], -7);
+}
+
+/* By completion counters of messages, short and long; by puts; by origin counters. */
+static void replies(void)
+{
+  int left;
+  for (int way = 0; way < 6; way++) {
+    watch();
+    for (int i = 0; i < nproc; i++) {
+      const uint to = tasks[i];
+      const ulong len = way % 2 ? sizeof bytes : 16;
+      void *there = (void *)place_of[i];
+      lapi_cntr_t *org = way / 2 == 2 ? &counter : NULL, *cmpl = way / 2 == 2 ? NULL : &counter;
+      if (way / 2 == 1)
+        LAPI_OK(LAPI_Put(hndl, to, len, there, bytes, NULL, NULL, cmpl));
+      else
+        LAPI_OK(LAPI_Amsend(hndl, to, (void *)MARK, NULL, 0, bytes, len, NULL, org, cmpl));
+      LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, 1, &left));
+      CHECK_EQ(left, 0);
+      for (int j = 0; j < nproc; j++)
+        CHECK(status[j] == (j <= i ? LAPI_MSG_RECVD : LAPI_MSG_INITIAL), "way %d: status of task %d is %d after %d",
+              way, j, status[j], i);
+    }
+    CHECK_EQ(status[nproc], -7);
+    LAPI_OK(LAPI_Fence(hndl));
+  }
+  /* All at once, by a wait that polls. */
+  watch();
+  for (int i = 0; i < nproc; i++)
+    LAPI_OK(LAPI_Amsend(hndl, tasks[i], (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
+  LAPI_WAIT(&counter, nproc);
+  all_are(LAPI_MSG_RECVD);
+}
+
+/* By target counters: who has sent. */
+static void senders(void)
+{
+  watch();
+  LAPI_OK(LAPI_Gfence(hndl));
+  for (int i = 0; i < nproc; i++)
+    LAPI_OK(LAPI_Amsend(hndl, (uint)i, (void *)MARK, NULL, 0, NULL, 0, (lapi_cntr_t *)counter_of[i], NULL, NULL));
+  LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, nproc, NULL));
+  all_are(LAPI_MSG_RECVD);
+  LAPI_OK(LAPI_Gfence(hndl));
+  watch();
+  LAPI_OK(LAPI_Gfence(hndl));
+  for (int i = 0; i < nproc; i++)
+    LAPI_OK(LAPI_Put(hndl, (uint)i, 8, (void *)place_of[i], bytes, (lapi_cntr_t *)counter_of[i], NULL, NULL));
+  LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, nproc, NULL));
+  all_are(LAPI_MSG_RECVD);
+  LAPI_OK(LAPI_Gfence(hndl));
+}
+
+/* Two messages to one task are two entries; a task that is in no list only counts. */
+static void entries(void)
+{
+  const uint right = (uint)((me + 1) % nproc), list[2] = { right, right };
+  int two[2] = { -1, -1 };
+  LAPI_OK(LAPI_Setcntr_wstatus(hndl, &counter, 2, (uint *)list, two));
+  LAPI_OK(LAPI_Amsend(hndl, right, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
+  LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, 1, NULL));
+  CHECK(two[0] == LAPI_MSG_RECVD && two[1] == LAPI_MSG_INITIAL, "one of two: %d and %d", two[0], two[1]);
+  if (nproc > 1) {
+    LAPI_OK(LAPI_Amsend(hndl, (uint)me, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
+    LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, 1, NULL));
+    CHECK_EQ(two[1], LAPI_MSG_INITIAL);
+  }
+  LAPI_OK(LAPI_Amsend(hndl, right, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
+  LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, 1, NULL));
+  CHECK_EQ(two[1], LAPI_MSG_RECVD);
+  /* That was all: the list has ended, and the array is the program's again. */
+  two[0] = two[1] = -1;
+  LAPI_OK(LAPI_Amsend(hndl, right, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
+  LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, 1, NULL));
+  CHECK(two[0] == -1 && two[1] == -1, "the array was written after the last: %d and %d", two[0], two[1]);
+
+  /* So it does when the counter is set; without a list it is a plain counter. */
+  LAPI_OK(LAPI_Setcntr_wstatus(hndl, &counter, 2, (uint *)list, two));
+  LAPI_OK(LAPI_Setcntr(hndl, &counter, 5));
+  two[0] = two[1] = -1;
+  CHECK_EQ(lapi_value(&counter), 5);
+  LAPI_OK(LAPI_Setcntr_wstatus(hndl, &counter, 3, NULL, two));
+  CHECK_EQ(lapi_value(&counter), 3);
+  LAPI_OK(LAPI_Setcntr_wstatus(hndl, &counter, 4, (uint *)list, NULL));
+  CHECK_EQ(lapi_value(&counter), 4);
+  LAPI_OK(LAPI_Setcntr_wstatus(hndl, &counter, 0, (uint *)list, two));
+  CHECK_EQ(lapi_value(&counter), 0);
+  CHECK(two[0] == -1 && two[1] == -1, "an array without a list was written: %d and %d", two[0], two[1]);
+}
+
+static void *purger(void *task)
+{
+  lapi_nap(30);
+  LAPI_OK(LAPI_Purge_totask(hndl, *(uint *)task));
+  return NULL;
+}
+
+static void purges(void)
+{
+  const uint last = (uint)(nproc - 1);
+  uint to = last;
+  pthread_t thread;
+
+  /* Before it counts, by another thread: the wait ends, and the status says for whom. */
+  watch();
+  CHECK_EQ(pthread_create(&thread, NULL, purger, &to), 0);
+  LAPI_CODE(LAPI_Nopoll_wait(hndl, &counter, 1, NULL), LAPI_ERR_TGT_PURGED);
+  CHECK_EQ(pthread_join(thread, NULL), 0);
+  CHECK_EQ(status[last], LAPI_MSG_PURGED);
+  for (int i = 0; i < nproc - 1; i++)
+    CHECK_EQ(status[i], LAPI_MSG_INITIAL);
+  /* The same purge does not end the next wait, which is for the others. */
+  for (int i = 0; i < nproc - 1; i++)
+    LAPI_OK(LAPI_Amsend(hndl, (uint)i, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
+  if (nproc > 1)
+    LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, nproc - 1, NULL));
+  for (int i = 0; i < nproc - 1; i++)
+    CHECK_EQ(status[i], LAPI_MSG_RECVD);
+  CHECK_EQ(status[last], LAPI_MSG_PURGED);
+
+  /* Purged already. */
+  for (int i = 0; i < nproc; i++)
+    tasks[i] = (uint)i;
+  tasks[nproc] = (uint)nproc;             /* no task of the job */
+  LAPI_OK(LAPI_Setcntr_wstatus(hndl, &counter, nproc + 1, tasks, status));
+  CHECK_EQ(status[last], LAPI_MSG_INVALID);
+  CHECK_EQ(status[nproc], LAPI_MSG_INVALID);
+  for (int i = 0; i < nproc - 1; i++)
+    CHECK_EQ(status[i], LAPI_MSG_INITIAL);
+  LAPI_OK(LAPI_Resume_totask(hndl, last));
+
+  /* Counted, then purged; purged between the call and the wait, then counted. */
+  watch();
+  LAPI_OK(LAPI_Amsend(hndl, last, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
+  LAPI_WAIT(&counter, 1);
+  LAPI_OK(LAPI_Purge_totask(hndl, last));
+  lapi_value(&counter);
+  CHECK_EQ(status[last], nproc == 1 ? LAPI_MSG_RECVD : LAPI_MSG_PURGED_RCVD);
+  LAPI_OK(LAPI_Resume_totask(hndl, last));
+  watch();
+  LAPI_OK(LAPI_Purge_totask(hndl, last));
+  LAPI_CODE(LAPI_Nopoll_wait(hndl, &counter, 1, NULL), LAPI_ERR_TGT_PURGED);
+  CHECK_EQ(status[last], LAPI_MSG_PURGED);
+  LAPI_OK(LAPI_Resume_totask(hndl, last));
+  if (nproc > 1) {
+    LAPI_OK(LAPI_Amsend(hndl, last, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
+    LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, 1, NULL));
+    CHECK_EQ(status[last], LAPI_MSG_PURGED_RCVD);
+  }
+  lapi_zero(&counter);
+}
+
+static void addresses(void)
+{
+  lapi_long_t table[MOST], again[MOST];
+  void **plain = lapi_exchange(place);
+  memset(table, 0xff, sizeof table);
+  LAPI_OK(LAPI_Address_init64(hndl, (lapi_long_t)place, table));
+  LAPI_OK(PLAPI_Address_init64(hndl, 0xfedcba9876543210ull + (lapi_long_t)me, again));
+  for (int i = 0; i < nproc; i++) {
+    CHECK(table[i] == (lapi_long_t)plain[i], "address of task %d is %llx", i, table[i]);
+    CHECK(again[i] == 0xfedcba9876543210ull + (lapi_long_t)i, "number of task %d is %llx", i, again[i]);
+  }
+  CHECK(table[nproc] == ~0ull, "the table was written behind its end");
+  memcpy(place_of, table, sizeof table);
+  LAPI_OK(LAPI_Address_init64(hndl, (lapi_long_t)&counter, counter_of));
+  free(plain);
+}
+
+int main(int argc, char **argv)
+{
+  lapi_start("lapi_status", &argc, &argv);
+  lapi_zero(&counter);
+  LAPI_OK(LAPI_Addr_set(hndl, (void *)mark, MARK));
+  addresses();
+  LAPI_OK(LAPI_Gfence(hndl));
+  replies();
+  LAPI_OK(LAPI_Gfence(hndl));
+  senders();
+  entries();
+  LAPI_OK(LAPI_Gfence(hndl));
+  purges();
+  LAPI_OK(LAPI_Gfence(hndl));
+  return lapi_end();
+}
