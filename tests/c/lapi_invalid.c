@@ -416,6 +416,18 @@ static void legal(void)
 
 /* ------------------------------------------------------------------------ main */
 
+/* The name of a code, of which a macro within a macro has left the number: "`(417)`". */
+static const char *named(const char *outcome)
+{
+  static char name[LAPI_MAX_ERR_STRING + 3];
+  int code;
+  if (sscanf(outcome, "`(%d)`", &code) != 1)
+    return outcome;
+  snprintf(name, sizeof name, "`%s", lapi_text(code));
+  name[strcspn(name, " ")] = '\0';
+  return strcat(name, "`");
+}
+
 static void tables(void)
 {
   if (LISTED)
@@ -449,7 +461,8 @@ static void tables(void)
     printf("\n## What ends the job\n\n"
            "What goes wrong at the target: it is told to the error handler of `lapi_info_t`, with this code.\n\n"
            "| fault | code |\n|---|---|\n");
-#define LIST_ABORT(name, fault, code, kind, run) if (LISTED) printf("| %s | `%s` |\n", fault, #code);
+#define LIST_ABORT(name, fault, code, kind, run) \
+  if (LISTED) printf("| %s | %s |\n", fault, outcome_listed("`" #code "`"));
   LAPI_ABORTS(LIST_ABORT)
 }
 
@@ -457,6 +470,7 @@ static void stale(void) { LAPI_Addr_get(hndl, NULL, 0); }
 
 int main(int argc, char **argv)
 {
+  refusals_outcome = named;
   if (refusals_listed(argc, argv)) {
     tables();
     return 0;

@@ -53,11 +53,19 @@ static inline void watch_ends(const char *call, const char *fault)
 
 /* ------------------------------------------------------------------------ rows */
 
+/* What a list calls an outcome, where codes are macros and show as numbers. */
+static const char *(*refusals_outcome)(const char *outcome);
+
+static inline const char *outcome_listed(const char *outcome)
+{
+  return refusals_outcome ? refusals_outcome(outcome) : outcome;
+}
+
 /* Begins a row; 0 where it is only listed. */
 static inline int row_begins(const char *call, const char *fault, const char *outcome)
 {
   if (LISTED) {
-    printf("| %s | %s | %s |\n", call, fault, outcome);
+    printf("| %s | %s | %s |\n", call, fault, outcome_listed(outcome));
     return 0;
   }
   watch_begins();
@@ -162,7 +170,7 @@ static inline void calls_list(const struct refusals_call *calls, const struct re
         printf("%s%s", separator, call->name + skip);
         separator = ", ";
       }
-    printf(" | %s |\n", fault->code_name);
+    printf(" | %s |\n", outcome_listed(fault->code_name));
   }
 }
 

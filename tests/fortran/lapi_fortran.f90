@@ -420,10 +420,10 @@ contains
     call PLAPI_UTIL(hndl, functions, code)
     call check('LAPI_UTIL of a DGSP', code, LAPI_ERR_UTIL_CMD)
 
-    call LAPI_ADDRESS_INIT64(hndl, received_of(me + 1), wide_table, code)
+    call LAPI_ADDRESS_INIT64(hndl, received_of(me), wide_table, code)
     call check('LAPI_ADDRESS_INIT64', code, LAPI_SUCCESS)
     do task = 1, nproc
-      if (wide_table(task) /= received_of(task)) call fail('LAPI_ADDRESS_INIT64', task)
+      if (wide_table(task) /= received_of(task - 1)) call fail('LAPI_ADDRESS_INIT64', task)
     end do
 
     members(:nproc) = [(task - 1, task = 1, nproc)]
@@ -463,7 +463,7 @@ contains
     call check('LAPI_SETCNTR_WSTATUS', code, LAPI_SUCCESS)
     call check('a status to begin with', states(nproc), LAPI_MSG_INITIAL)
     do task = 0, nproc - 1
-      call LAPI_RMW(hndl, FETCH_AND_ADD, task, counted_of(task + 1), 0, answer, org, code)
+      call LAPI_RMW(hndl, FETCH_AND_ADD, task, counted_of(task), 0, answer, org, code)
     end do
     call LAPI_NOPOLL_WAIT(hndl, org, nproc, current, code)
     call check('LAPI_NOPOLL_WAIT', code, LAPI_SUCCESS)

@@ -41,8 +41,8 @@ codes! {
     DATA_LEN = 427, "LAPI_ERR_DATA_LEN", "the length is larger than LAPI_MAX_MSG_SZ";
     TGT = 428, "LAPI_ERR_TGT", "the target is outside the tasks of the job";
     UHDR_NULL = 429, "LAPI_ERR_UHDR_NULL", "the user header is null, but its length is not zero";
-    UHDR_LEN = 430, "LAPI_ERR_UHDR_LEN", "the user header is longer than MAX_UHDR_SZ or not a multiple of eight bytes long";
-    HDR_LEN = 431, "LAPI_ERR_HDR_LEN", "the length of the user header is not a multiple of the word";
+    UHDR_LEN = 430, "LAPI_ERR_UHDR_LEN", "the user header is longer than MAX_UHDR_SZ";
+    HDR_LEN = 431, "LAPI_ERR_HDR_LEN", "the length of the user header is not a multiple of the word; not returned here";
     ORG_EXTENT = 432, "LAPI_ERR_ORG_EXTENT", "the extent of the origin's vector is larger than LAPI_MAX_MSG_SZ";
     ORG_STRIDE = 433, "LAPI_ERR_ORG_STRIDE", "the stride of the origin's vector is less than its block";
     NO_CONNECTIVITY = 434, "LAPI_ERR_NO_CONNECTIVITY", "there is no connection to the task";
