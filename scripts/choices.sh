@@ -58,26 +58,41 @@ ask() { # starts, mpirun.sh's options ...
 
 passed=0 failed=0
 one_case() { # name, mpirun.sh's options ...
-  local quiet all
+  local quiet all begun=$SECONDS
   quiet=$(ask 1 "${@:2}")
   begin_load
-  all=$(ask "$starts" "${@:2}" | sort | uniq -c | sort -rn | awk '{ n = $1; sub(/^ *[0-9]+ /, ""); printf "%s%s %d of '"$starts"'", NR > 1 ? ", " : "", $0, n }')
+  all=$(ask "$starts" "${@:2}" | sort | uniq -c | sort -rn | awk '{ n = $1; sub(/^ *[0-9]+ /, ""); printf "%s%s %d of '"$starts"'", (NR > 1 ? ", " : ""), $0, n }')
   end_load
   if [[ $all == "$quiet $starts of $starts" && $quiet != none* ]]; then
-    echo "ok   $MPI_NAME choices $1: $all"
+    echo "ok   choices, $1: $all $((SECONDS - begun))s"
     passed=$((passed + 1))
   else
-    echo "FAIL $MPI_NAME choices $1: without load $quiet, with it $all"
+    echo "FAIL choices, $1 $((SECONDS - begun))s: without load $quiet, with it $all"
     failed=$((failed + 1))
   fi
 }
 
 for m in "${mpis[@]}"; do
   use_mpi "$m"
+  echo "== $MPI_NAME" >&2
   if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" >&2; fi
+  if [[ -n ${CLUSTER_DIR:-} ]]; then # the part of it that runs within a cluster
+    one_case "two hosts" -n 2 --hosts 2
+    continue
+  fi
   one_case "virtual nodes" -n 2 --node-size 1
   one_case "virtual nodes of two ranks" -n 4 --node-size 2
-  if scripts/cluster.sh check >/dev/null; then one_case "two hosts" -n 2 --hosts 2; fi
+  if scripts/cluster.sh check >/dev/null; then
+    while read -r line; do
+      if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) ended=1
+      else
+        echo "$line"
+      fi
+    done < <(scripts/cluster.sh run --hosts 2 -- scripts/choices.sh --mpi "$m" --starts "$starts" --installed </dev/null)
+    if [[ -z ${ended:-} ]]; then echo "FAIL choices, two hosts: no result" && failed=$((failed + 1)); fi
+    ended=''
+  fi
 done
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: scripts/regress.sh [--mpi mpich|openmpi|all|wheels|every] [--hosts 1,2,3] [--quick | --full]
-#                           [--suite programs,ranks,network,mpi,slurm] [--case NAME] [--list] [--installed]
+#                           [--suite programs,ranks,network,choices,mpi,slurm] [--case NAME] [--list] [--installed]
 #
 # The regression suite: every test on several ranks, the C, Fortran and Global Arrays
 # programs of all interfaces, on one, two and three hosts with 1 to 4 ranks, unevenly
@@ -12,6 +12,7 @@
 #   programs  the programs of tests/c, tests/fortran and tests/ga (scripts/test-programs.sh)
 #   ranks     the tests on several ranks (tests/ranks)
 #   network   late, lossy, slow and cut links between two hosts (scripts/network.sh)
+#   choices   one hundred starts on busy cores choose one path (scripts/choices.sh)
 #   mpi       the faults of the MPIs that are known (tests/mpi-bugs): still there, or gone?
 #   slurm     jobs under Slurm, by mpiexec and by srun (scripts/slurm.sh), with Debian's MPIs
 #
@@ -56,12 +57,12 @@ done
 [[ $hosts =~ ^[1-3](,[1-3])*$ ]] || die "--hosts wants numbers from 1 to 3 as in 1,2,3"
 if [[ -z $suites ]]; then
   suites=programs,ranks
-  if [[ $level == full || -n $case ]]; then suites=programs,ranks,network,mpi,slurm; fi
+  if [[ $level == full || -n $case ]]; then suites=programs,ranks,network,choices,mpi,slurm; fi
 fi
-[[ $suites =~ ^(programs|ranks|network|mpi|slurm)(,(programs|ranks|network|mpi|slurm))*$ ]] || die "unknown suite in '$suites', see --help"
+[[ $suites =~ ^(programs|ranks|network|choices|mpi|slurm)(,(programs|ranks|network|choices|mpi|slurm))*$ ]] || die "unknown suite in '$suites', see --help"
 
 # A whole name begins with the MPI and the suite.
-if [[ $case =~ ^([a-z]+(-wheel)?)\ (programs|ranks|network|mpi|slurm)\ (.*)$ ]]; then
+if [[ $case =~ ^([a-z]+(-wheel)?)\ (programs|ranks|network|choices|mpi|slurm)\ (.*)$ ]]; then
   mpi=${BASH_REMATCH[1]} suites=${BASH_REMATCH[3]} case=${BASH_REMATCH[4]} level=full
 fi
 case $mpi in
@@ -143,6 +144,9 @@ run_mpi() {
   fi
   if wants network && ((${#in_cluster[@]})); then
     suite network scripts/network.sh --mpi "$MPI_NAME" "--$level" ${case:+"$case"}
+  fi
+  if wants choices && [[ -z $case || $case == choices* ]]; then
+    suite choices scripts/choices.sh --mpi "$MPI_NAME" --installed
   fi
   if wants mpi && ((${#in_cluster[@]})); then
     suite mpi scripts/mpi-bugs.sh --mpi "$MPI_NAME" ${case:+"$case"}

@@ -2,10 +2,10 @@
 //!
 //! **Whether windows complete alone** is a question of yes or no, and the target answers
 //! it: it sleeps, and looks at its memory before it calls MPI again. The origin meanwhile
-//! puts a first number, completes it, and only then puts a second one. Where the target
-//! finds the second, the first was complete without it; no clock is needed for that, and
-//! no loss of a core can feign it. An origin that came too late can only hide it, so
-//! there are several sleeps, each longer.
+//! puts and gets once in each class, completes that, and only then puts a number. Where
+//! the target finds the number, all before it was complete without the target; no clock
+//! is needed for that, and no loss of a core can feign it. An origin that came too late
+//! can only hide it, so there are several sleeps, each longer.
 //!
 //! **Costs** are then taken in turn, windows and messages, class by class, and the best
 //! of the undisturbed samples counts: those in which neither of the two threads lost its
@@ -36,10 +36,12 @@ const ASLEEP: [Duration; 4] = [
 const LONGEST: Duration = Duration::from_millis(20);
 /// Samples of each class.
 const SAMPLES: usize = 16;
+/// How long each side waits for the other with its core in hand.
+const AWAKE: Duration = Duration::from_micros(500);
 /// Fewer undisturbed samples say nothing.
 const ENOUGH: usize = 3;
 
-/// Bytes of the window on each rank: the numbers that the target looks for, and data.
+/// Bytes of the window on each rank: the number that the target looks for, and data.
 const BYTES: usize = 128 << 10;
 /// Where the data begins.
 const DATA: usize = 64;
@@ -139,12 +141,13 @@ impl Ground {
         let (origin, target) = pair;
         let mut failed = Ok(());
         let mut alone = [0u8];
+        let mut source = if world.rank() == origin { Some(Source::new()?) } else { None };
         for (turn, asleep) in (1u64..).zip(ASLEEP) {
             collective::barrier(world, &Boot)?;
             if world.rank() == target {
                 alone[0] = u8::from(self.arrives(turn, asleep));
-            } else if world.rank() == origin {
-                failed = failed.and(self.two_puts(target, turn));
+            } else if let Some(source) = &mut source {
+                failed = failed.and(self.each_once(target, source, turn));
             }
             collective::broadcast(world, &Boot, &mut alone, target)?;
             if alone[0] != 0 {
@@ -155,8 +158,8 @@ impl Ground {
         if alone[0] != 0 {
             if world.rank() == target {
                 answer(world, origin)?;
-            } else if world.rank() == origin {
-                failed = failed.and(self.costs(world, target, &mut costs));
+            } else if let Some(source) = &mut source {
+                failed = failed.and(self.costs(world, target, source, &mut costs));
             }
             collective::broadcast(world, &Boot, bytemuck::bytes_of_mut(&mut costs), origin)?;
         }
@@ -165,55 +168,61 @@ impl Ground {
         Ok(Trial { between, pair, alone: alone[0] != 0, costs })
     }
 
-    /// Sleeps, and says whether the second number has come by then. Calls no MPI.
+    /// Sleeps, and says whether the number has come by then. Calls no MPI.
     fn arrives(&self, turn: u64, asleep: Duration) -> bool {
         std::thread::sleep(asleep);
         // SAFETY: the word lies in the memory of the window, aligned; others write it
         // by MPI only, and in one piece.
-        let second = unsafe { AtomicU64::from_ptr(self.memory.as_ptr().cast_mut().add(1)) };
-        second.load(Ordering::Acquire) == turn
+        let number = unsafe { AtomicU64::from_ptr(self.memory.as_ptr().cast_mut()) };
+        number.load(Ordering::Acquire) == turn
     }
 
-    /// Puts the first number, completes it, and puts the second.
-    fn two_puts(&self, target: usize, turn: u64) -> Result<()> {
-        for offset in [0, 8] {
-            let row = Shape::Row(8, Datatype::Byte);
-            let origin = (&raw const turn).cast_mut().cast();
-            let put = Transfer { origin, origin_shape: row, target, offset, target_shape: row };
-            // SAFETY: `turn` outlives the flush, and the target's words lie in its window.
-            unsafe { self.window.put(&put, false) }?;
-            self.window.flush(target)?;
+    /// Completes a transfer of each class, and then puts the number.
+    fn each_once(&self, target: usize, source: &mut Source, turn: u64) -> Result<()> {
+        for class in Class::ALL {
+            // Accumulates may need the target's processor whatever the network can do.
+            if class != Class::Accumulate {
+                self.by_window(class, target, source)?;
+            }
         }
-        Ok(())
+        let row = Shape::Row(8, Datatype::Byte);
+        let origin = (&raw const turn).cast_mut().cast();
+        let put = Transfer { origin, origin_shape: row, target, offset: 0, target_shape: row };
+        // SAFETY: `turn` outlives the flush, and the target's word lies in its window.
+        unsafe { self.window.put(&put, false) }?;
+        self.window.flush(target)
     }
 
     /// The origin's part: samples, until there are enough or time is up. The target is
     /// released in any case.
-    fn costs(&self, world: &Comm, target: usize, costs: &mut [[u64; 2]]) -> Result<()> {
-        let mut mine = vec![0u8; BYTES];
+    fn costs(
+        &self,
+        world: &Comm,
+        target: usize,
+        source: &mut Source,
+        costs: &mut [[u64; 2]],
+    ) -> Result<()> {
         let mut talk = Talk::new(world, target);
-        let measured = self.samples(&mut talk, &mut mine, costs);
+        let measured = self.samples(&mut talk, source, costs);
         talk.buffer[..HEAD].copy_from_slice(&STOP.to_ne_bytes());
         talk.exchange(0, 0)?;
         measured
     }
 
-    fn samples(&self, talk: &mut Talk<'_>, mine: &mut [u8], costs: &mut [[u64; 2]]) -> Result<()> {
-        let rows = Rows::of(Class::Strided);
-        let strided = DerivedType::strided(
-            Datatype::Byte,
-            rows.block,
-            &[rows.rows],
-            &[rows.stride as isize],
-        )?;
+    fn samples(
+        &self,
+        talk: &mut Talk<'_>,
+        source: &mut Source,
+        costs: &mut [[u64; 2]],
+    ) -> Result<()> {
         let mut counts = [[0usize; 2]; Class::ALL.len()];
         let begun = Instant::now();
         for _ in 0..SAMPLES {
             for (n, class) in Class::ALL.into_iter().enumerate() {
                 let (switches, start) = (switches(), Instant::now());
-                self.by_window(class, talk.peer, mine, &strided)?;
+                self.by_window(class, talk.peer, source)?;
                 let window = (self::switches() == switches).then(|| start.elapsed());
-                let message = talk.by_message(n, class, mine)?;
+                let message = talk.by_message(n, class, &mut source.memory)?;
                 for (way, sample) in [window, message].into_iter().enumerate() {
                     let Some(sample) = sample else { continue };
                     let ns = (sample.as_nanos() as u64).max(1);
@@ -234,16 +243,12 @@ impl Ground {
         Ok(())
     }
 
-    fn by_window(
-        &self,
-        class: Class,
-        target: usize,
-        mine: &mut [u8],
-        strided: &DerivedType,
-    ) -> Result<()> {
+    /// A put and a get, or an accumulate, each until it is complete.
+    fn by_window(&self, class: Class, target: usize, source: &mut Source) -> Result<()> {
+        let Source { memory, strided } = source;
         let rows = Rows::of(class);
-        let of = |row: usize, shape| Transfer {
-            origin: mine.as_ptr().cast_mut().wrapping_add(row * rows.stride),
+        let mut of = |row: usize, shape| Transfer {
+            origin: memory.as_mut_ptr().wrapping_add(row * rows.stride),
             origin_shape: shape,
             target,
             offset: DATA + row * rows.stride,
@@ -257,8 +262,8 @@ impl Ground {
                 (0..rows.rows).map(|row| of(row, shape)).collect()
             }
         };
-        // SAFETY: both sides lie in `mine` and in the window, by the size of `BYTES`, and
-        // `mine` is borrowed until all is complete.
+        // SAFETY: both sides lie in `memory` and in the window, by the size of `BYTES`,
+        // and `memory` is borrowed until all is complete.
         unsafe {
             if class == Class::Accumulate {
                 self.window.accumulate(&transfers[0], false)?;
@@ -273,6 +278,21 @@ impl Ground {
             }
         }
         self.window.flush(target)
+    }
+}
+
+/// What the origin moves: its memory, and the datatype of its rows.
+struct Source {
+    memory: Vec<u8>,
+    strided: DerivedType,
+}
+
+impl Source {
+    fn new() -> Result<Source> {
+        let rows = Rows::of(Class::Strided);
+        let (counts, strides) = ([rows.rows], [rows.stride as isize]);
+        let strided = DerivedType::strided(Datatype::Byte, rows.block, &counts, &strides)?;
+        Ok(Source { memory: vec![0; BYTES], strided })
     }
 }
 
@@ -377,11 +397,21 @@ fn add(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Waits for requests. Where that fails MPI may still use the buffers: the job ends.
+/// Waits for requests: at first without giving its core away, which would spoil the
+/// sample. Where that fails MPI may still use the buffers: the job ends.
 fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
+    let begun = Instant::now();
     for mut request in requests {
         let what = || format!("a message of the trial with rank {peer}");
-        if let Err(error) = wait::until(&Boot, &what, || request.test()) {
+        let mut spin = || {
+            while begun.elapsed() < AWAKE {
+                if request.test()? {
+                    return Ok(true);
+                }
+            }
+            request.test()
+        };
+        if let Err(error) = wait::until(&Boot, &what, &mut spin) {
             log::error!("the trial of paths failed: {error}");
             crate::mpi::init::abort(error.kind().code());
         }
