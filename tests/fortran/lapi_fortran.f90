@@ -49,7 +49,7 @@ integer(8) function header(hndl, uhdr, uhdr_len, msg_len, comp_h, user_info)
   external completion
 
   if (hndl == 0) call fail('the handle of a header handler', hndl)
-  call check('uhdr_len', uhdr_len, 8)
+  call check('uhdr_len', uhdr_len, merge(7, 8, headers == 2))
   call check('uhdr(1)', uhdr(1), msg_len%src)
   call check('msg_len', int(msg_len%msg_len), 4 * n)
   headers = headers + 1
@@ -215,7 +215,7 @@ program lapi_fortran
     case (2)
       call LAPI_AMSEND(hndl, right, 4_LAPI_ADDR_TYPE, uhdr, 8, udata, 4_8 * n, tgt_of(right), org, cmpl, ierr)
     case (3)
-      call LAPI_AMSEND(hndl, right, header, uhdr, 8, udata, 4_8 * n, tgt_of(right), org, cmpl, ierr)
+      call LAPI_AMSEND(hndl, right, header, uhdr, 7, udata, 4_8 * n, tgt_of(right), org, cmpl, ierr)
     end select
     call check('LAPI_AMSEND', ierr, LAPI_SUCCESS)
     call LAPI_WAITCNTR(hndl, org, 1, current, ierr)
