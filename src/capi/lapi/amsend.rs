@@ -175,8 +175,8 @@ impl Checked<'_> {
         let waits = !owned && len > engine.eager_limit(target);
         let origin = match message.sent {
             None if message.org_cntr.is_null() && !waits => Signal::None,
-            // SAFETY: the counter is valid, see above.
             None if !waits && !context.watched.has(message.org_cntr) => {
+                // SAFETY: the counter is valid, see above.
                 Signal::Count(unsafe { &raw const (*message.org_cntr).value })
             }
             sent => {

@@ -408,6 +408,8 @@ pub struct Hook<F>(pub F, pub *mut std::ffi::c_void);
 // SAFETY: function and argument are the user's, who has them called on whichever
 // thread of the library is due.
 unsafe impl<F> Send for Hook<F> {}
+// SAFETY: a shared one is only copied.
+unsafe impl<F: Sync> Sync for Hook<F> {}
 
 impl Hook<ComplHandler> {
     /// Calls it.

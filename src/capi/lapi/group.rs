@@ -19,7 +19,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The groups of a context. Numbers count up from 1 and are never used twice.
 #[derive(Debug, Default)]
-pub struct Groups(Mutex<(c_uint, HashMap<c_uint, Arc<[c_uint]>>)>);
+pub struct Groups(Mutex<(c_uint, Members)>);
+
+/// The tasks of each group.
+type Members = HashMap<c_uint, Arc<[c_uint]>>;
 
 impl Groups {
     fn add(&self, members: &[c_uint]) -> c_uint {
@@ -153,9 +156,8 @@ pub unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
             Hook(one_has_left as SendHandler, count)
         });
         // SAFETY: passed on from the caller.
-        if let Err(failure) =
-            unsafe { amsend::send(hndl, &message(member, sent), x.udata, x.udata_len) }
-        {
+        let done = unsafe { amsend::send(hndl, &message(member, sent), x.udata, x.udata_len) };
+        if let Err(failure) = done {
             if n == 0 {
                 // What went with the message is left to it: it may have been sent.
                 return Err(failure);

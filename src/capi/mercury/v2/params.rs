@@ -125,9 +125,10 @@ pub(super) unsafe fn encoder<'a>(
             refuse!(OVERFLOW, "{offset} bytes do not fit the handle's buffer of {room}");
         };
         match which.buffer(held).get() {
-            // SAFETY: the buffer has as many bytes as there is room.
             Some(own) => {
-                front.copy_from_slice(unsafe { std::slice::from_raw_parts(own.address(), offset) })
+                // SAFETY: the buffer has as many bytes as there is room.
+                let from = unsafe { std::slice::from_raw_parts(own.address(), offset) };
+                front.copy_from_slice(from);
             }
             None => front.fill(0),
         }
