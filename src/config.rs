@@ -111,6 +111,8 @@ pub struct Config {
     pub compose_dir: String,
     /// `PORTOLAN_RAISE_THREAD_LEVEL`
     pub raise_thread_level: bool,
+    /// `PORTOLAN_MPI_WAITS`
+    pub mpi_waits: bool,
     /// `PORTOLAN_WATCHDOG`; zero is off.
     pub watchdog: Duration,
     /// `PORTOLAN_RPC_CHECKSUM`
@@ -360,6 +362,16 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_MPI_WAITS",
+        alias: None,
+        default: "1",
+        meaning: "where other nodes are served by messages, or ranks share cores, MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv of the program serve other ranks while they wait, and give up the core when they wait long; 0 leaves these calls to MPI",
+        set: |c, v| {
+            c.mpi_waits = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_WATCHDOG",
         alias: None,
         default: "600",
@@ -436,6 +448,7 @@ impl Default for Config {
             route_ranks: 0,
             compose_dir: String::new(),
             raise_thread_level: true,
+            mpi_waits: true,
             watchdog: Duration::ZERO,
             rpc_checksum: String::new(),
             watchdog_abort: Duration::ZERO,

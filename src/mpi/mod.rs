@@ -11,6 +11,7 @@
 //!   requests polled together.
 //! * [`Window`] is an RMA window in a permanent shared lock.
 //! * [`DerivedType`] describes strided and scattered memory.
+//! * `blocking` holds the blocking calls of the program in which it serves other nodes.
 //! * `interpose` holds the `MPI_Init` that raises the thread level.
 //! * [`leave`] sees to it that a process does not leave the others waiting.
 //!
@@ -19,6 +20,7 @@
 //! the engine shares them: below `MPI_THREAD_MULTIPLE` the engine starts no
 //! thread of its own (see [`crate::progress`]).
 
+mod blocking;
 mod comm;
 mod datatype;
 pub mod dynamic;
