@@ -265,6 +265,7 @@ run_case() { # a line of cases
     case $word in
       path=*) env+=("PORTOLAN_PATH=${word#*=}") ;;
       node-size=*) env+=("PORTOLAN_NODE_SIZE=${word#*=}") ;;
+      waits=*) env+=("PORTOLAN_MPI_WAITS=${word#*=}") ;;
       thread=*) env+=("PORTOLAN_PROGRESS_THREAD=${word#*=}") ;;
       am=*) env+=("PORTOLAN_AM=${word#*=}") ;;
       route=*) env+=("PORTOLAN_ROUTE_RANKS=${word#*=}") ;;
@@ -486,6 +487,9 @@ plan_all() {
   done
   plan pass link/mercury_rpc.static 2 ''
   plan pass link/mercury2_example.static 2 ''
+  for n in 2 3; do plan pass c/mpi_waits "$n" 'thread=0 node-size=1'; done
+  plan pass c/mpi_waits 2 'level=single node-size=1'
+  one_of c/mpi_waits 2 '4 node-size=2' '3 path=rma' '3 node-size=1 waits=0'
   for p in "${ALL[@]}"; do
     one_of "c/$p" 2 1 3
     if [[ -n $full ]]; then plan pass "c/$p" 4 ''; fi

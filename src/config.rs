@@ -113,6 +113,8 @@ pub struct Config {
     pub raise_thread_level: bool,
     /// `PORTOLAN_LAUNCHER_CHECK`
     pub launcher_check: bool,
+    /// `PORTOLAN_MPI_WAITS`
+    pub mpi_waits: bool,
     /// `PORTOLAN_WATCHDOG`; zero is off.
     pub watchdog: Duration,
     /// `PORTOLAN_RPC_CHECKSUM`
@@ -376,6 +378,16 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_MPI_WAITS",
+        alias: None,
+        default: "1",
+        meaning: "where other nodes are served by messages, or ranks share cores, MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv of the program serve other ranks while they wait, and give up the core when they wait long; 0 leaves these calls to MPI",
+        set: |c, v| {
+            c.mpi_waits = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_WATCHDOG",
         alias: None,
         default: "600",
@@ -473,6 +485,7 @@ impl Default for Config {
             compose_dir: String::new(),
             raise_thread_level: true,
             launcher_check: true,
+            mpi_waits: true,
             watchdog: Duration::ZERO,
             rpc_checksum: String::new(),
             rpc_listen: String::new(),

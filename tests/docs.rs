@@ -36,10 +36,10 @@ fn page(path: &Path) -> Page {
     let (mut links, mut anchors, mut heading) = (Vec::new(), BTreeSet::new(), None);
     for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
         match event {
-            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                if !dest_url.contains("://") {
-                    links.push(dest_url.to_string());
-                }
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. })
+                if !dest_url.contains("://") =>
+            {
+                links.push(dest_url.to_string());
             }
             Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
             Event::End(TagEnd::Heading(_)) => {

@@ -11,6 +11,7 @@
 //!   requests polled together.
 //! * [`Window`] is an RMA window in a permanent shared lock.
 //! * [`DerivedType`] describes strided and scattered memory.
+//! * `blocking` holds the blocking calls of the program in which it serves other nodes.
 //! * `launcher` finds out whether a launcher of another kind started the ranks.
 //! * `interpose` holds the `MPI_Init` that raises the thread level, and `MPI_Finalize`.
 //! * `life` knows who has begun MPI and who has asked for its end.
@@ -21,6 +22,7 @@
 //! the engine shares them: below `MPI_THREAD_MULTIPLE` the engine starts no
 //! thread of its own (see [`crate::progress`]).
 
+mod blocking;
 mod comm;
 mod datatype;
 pub mod dynamic;

@@ -138,7 +138,9 @@ impl Trial {
         if classes < self.counted().count() {
             return (false, "the ranks were too busy to measure MPI's windows".into());
         }
-        if product.powf(1.0 / classes as f64) > 1.0 / CLEARLY {
+        // The mean is that of ratios. (Without powf, which programs would need libm for.)
+        let clearly: f64 = (0..classes).map(|_| 1.0 / CLEARLY).product();
+        if product > clearly {
             return (false, format!("MPI's windows are not {CLEARLY} times cheaper"));
         }
         (

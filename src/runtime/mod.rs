@@ -23,13 +23,14 @@ use crate::peer::Peer;
 use crate::progress::ProgressThread;
 use crate::topology::Topology;
 use crate::watchdog::Watchdog;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 mod choice;
 mod cores;
 mod fence;
+pub(crate) mod host;
 pub(crate) mod log_sink;
 mod looks;
 mod paths;
@@ -77,6 +78,10 @@ pub struct Engine {
     thread: Mutex<Option<ProgressThread>>,
     watchdog: Mutex<Option<Watchdog>>,
     am: OnceLock<Am>,
+    /// Blocking calls of MPI by the program wait in the engine's way.
+    host_waits: bool,
+    /// Such waits may poll.
+    host_open: RwLock<bool>,
 }
 
 /// How many polls of a waiting rank without messages lie between two occasions
@@ -124,6 +129,11 @@ pub fn is_running() -> bool {
 /// The engine, by reference count.
 pub fn current_arc() -> Result<Arc<Engine>> {
     OWNER.lock().clone().ok_or_else(not_running)
+}
+
+/// The engine by reference count, where one runs.
+fn try_running() -> Option<Arc<Engine>> {
+    if is_running() { OWNER.lock().clone() } else { None }
 }
 
 /// The engine by reference count, where there is one and nobody starts or stops it.

@@ -2,7 +2,7 @@
 //!
 //! How the job reaches memory is decided on the way, by [`super::paths`].
 
-use super::{CURRENT, Engine, OWNER, WORLD_RANK, cores, log_sink, not_running, paths};
+use super::{CURRENT, Engine, OWNER, WORLD_RANK, cores, host, log_sink, not_running, paths};
 use crate::am::Am;
 use crate::am::node::Node;
 use crate::atomics::mutex::Mutexes;
@@ -20,7 +20,7 @@ use crate::progress::ProgressThread;
 use crate::topology::Topology;
 use crate::wait::Boot;
 use crate::watchdog::{self, Watchdog};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -117,6 +117,7 @@ impl Engine {
         let decision = paths::decide(&config, &topology, &world)?;
         let messenger = if decision.messages { Some(Messenger::new(&world)?) } else { None };
         let crowded = cores::are_crowded(&world, &topology)?;
+        let host_waits = host::takes_part(&config, messenger.is_some(), crowded, &world)?;
         let ranks = world.size();
         let members = (0..ranks).collect();
         let world = Group::new(world, members, &topology, &Boot)?;
@@ -149,6 +150,8 @@ impl Engine {
             thread: Mutex::new(None),
             watchdog: Mutex::new(None),
             am: OnceLock::new(),
+            host_waits,
+            host_open: RwLock::new(true),
             topology,
             config,
         })
@@ -253,6 +256,7 @@ impl Engine {
         // Nobody asks for anything any more, but confirmations may be under way.
         self.barrier_of(&self.world)?;
         self.stop_threads();
+        self.shut_host();
         self.drain_messages()?;
         self.types.clear();
         for group in groups.iter().rev() {

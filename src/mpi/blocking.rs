@@ -1,0 +1,265 @@
+//! `MPI_Barrier`, `MPI_Bcast`, `MPI_Reduce`, `MPI_Allreduce` and `MPI_Recv` of the host
+//! program, while an engine runs that serves other nodes by messages, or whose ranks share
+//! cores.
+//!
+//! MPI waits in these with its core and, in MPICH, with its global lock in hand, which it
+//! gives away for moments only: the progress thread gets at MPI late, and with it every
+//! rank that waits for this one. So they are started in their nonblocking form, and the
+//! thread waits as in a call of ours, serving others meanwhile and giving up its core
+//! when it has waited long. `PORTOLAN_MPI_WAITS=0` leaves them to MPI.
+//!
+//! **Invariant.** MPI matches a nonblocking collective only with a nonblocking one, so
+//! all ranks of a communicator have to decide alike. They do: the engine spans all ranks
+//! of the job, starts and stops collectively, and takes part for all of them or for none
+//! ([`crate::runtime::host`]); communicators with another job's ranks are left alone.
+
+use super::portolan_shim_request_null;
+use crate::runtime::host;
+use mpi::ffi;
+use std::os::raw::{c_int, c_void};
+
+unsafe extern "C" {
+    fn PMPI_Barrier(comm: ffi::MPI_Comm) -> c_int;
+    fn PMPI_Ibarrier(comm: ffi::MPI_Comm, request: *mut ffi::MPI_Request) -> c_int;
+    fn PMPI_Bcast(
+        data: *mut c_void,
+        count: c_int,
+        datatype: ffi::MPI_Datatype,
+        root: c_int,
+        comm: ffi::MPI_Comm,
+    ) -> c_int;
+    fn PMPI_Ibcast(
+        data: *mut c_void,
+        count: c_int,
+        datatype: ffi::MPI_Datatype,
+        root: c_int,
+        comm: ffi::MPI_Comm,
+        request: *mut ffi::MPI_Request,
+    ) -> c_int;
+    fn PMPI_Reduce(
+        send: *const c_void,
+        receive: *mut c_void,
+        count: c_int,
+        datatype: ffi::MPI_Datatype,
+        op: ffi::MPI_Op,
+        root: c_int,
+        comm: ffi::MPI_Comm,
+    ) -> c_int;
+    fn PMPI_Ireduce(
+        send: *const c_void,
+        receive: *mut c_void,
+        count: c_int,
+        datatype: ffi::MPI_Datatype,
+        op: ffi::MPI_Op,
+        root: c_int,
+        comm: ffi::MPI_Comm,
+        request: *mut ffi::MPI_Request,
+    ) -> c_int;
+    fn PMPI_Allreduce(
+        send: *const c_void,
+        receive: *mut c_void,
+        count: c_int,
+        datatype: ffi::MPI_Datatype,
+        op: ffi::MPI_Op,
+        comm: ffi::MPI_Comm,
+    ) -> c_int;
+    fn PMPI_Iallreduce(
+        send: *const c_void,
+        receive: *mut c_void,
+        count: c_int,
+        datatype: ffi::MPI_Datatype,
+        op: ffi::MPI_Op,
+        comm: ffi::MPI_Comm,
+        request: *mut ffi::MPI_Request,
+    ) -> c_int;
+    fn PMPI_Recv(
+        data: *mut c_void,
+        count: c_int,
+        datatype: ffi::MPI_Datatype,
+        source: c_int,
+        tag: c_int,
+        comm: ffi::MPI_Comm,
+        status: *mut ffi::MPI_Status,
+    ) -> c_int;
+    fn PMPI_Iprobe(
+        source: c_int,
+        tag: c_int,
+        comm: ffi::MPI_Comm,
+        flag: *mut c_int,
+        status: *mut ffi::MPI_Status,
+    ) -> c_int;
+    fn PMPI_Test(
+        request: *mut ffi::MPI_Request,
+        flag: *mut c_int,
+        status: *mut ffi::MPI_Status,
+    ) -> c_int;
+    fn PMPI_Wait(request: *mut ffi::MPI_Request, status: *mut ffi::MPI_Status) -> c_int;
+    fn PMPI_Comm_test_inter(comm: ffi::MPI_Comm, flag: *mut c_int) -> c_int;
+}
+
+/// MPI_SUCCESS, which both MPIs define as zero.
+const SUCCESS: c_int = 0;
+
+/// Starts an operation and waits for it in the engine's way.
+///
+/// # Safety
+/// `status` must be valid or MPI's own constant; what `start` is given must stay valid
+/// until the operation has completed.
+unsafe fn wait(
+    waiter: host::Waiter,
+    what: &'static str,
+    status: *mut ffi::MPI_Status,
+    start: impl FnOnce(*mut ffi::MPI_Request) -> c_int,
+) -> c_int {
+    // SAFETY: the shim returns a constant.
+    let mut request = unsafe { portolan_shim_request_null() };
+    let started = start(&mut request);
+    if started != SUCCESS {
+        return started;
+    }
+    let mut code = SUCCESS;
+    let waited = waiter.until(what, || {
+        let mut done: c_int = 0;
+        // SAFETY: the request is live until MPI says that it is done.
+        code = unsafe { PMPI_Test(&mut request, &mut done, status) };
+        done != 0 || code != SUCCESS
+    });
+    if waited {
+        code
+    } else {
+        // SAFETY: as above.
+        unsafe { PMPI_Wait(&mut request, status) }
+    }
+}
+
+/// The engine's waiter for a collective of `comm`, unless that has ranks of two groups.
+fn for_collective(comm: ffi::MPI_Comm) -> Option<host::Waiter> {
+    let waiter = host::waiter()?;
+    let mut inter: c_int = 0;
+    // SAFETY: the communicator is the caller's; a bad one is an error of MPI's.
+    let code = unsafe { PMPI_Comm_test_inter(comm, &mut inter) };
+    (code == SUCCESS && inter == 0).then_some(waiter)
+}
+
+fn no_status() -> *mut ffi::MPI_Status {
+    // SAFETY: a constant of the bindings.
+    unsafe { ffi::RSMPI_STATUS_IGNORE }
+}
+
+/// `MPI_Barrier` that serves other nodes meanwhile.
+///
+/// # Safety
+/// As MPI's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Barrier(comm: ffi::MPI_Comm) -> c_int {
+    // SAFETY: the arguments are passed on as they came.
+    unsafe {
+        match for_collective(comm) {
+            Some(w) => wait(w, "MPI_Barrier", no_status(), |r| PMPI_Ibarrier(comm, r)),
+            None => PMPI_Barrier(comm),
+        }
+    }
+}
+
+/// `MPI_Bcast` that serves other nodes meanwhile.
+///
+/// # Safety
+/// As MPI's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Bcast(
+    data: *mut c_void,
+    count: c_int,
+    datatype: ffi::MPI_Datatype,
+    root: c_int,
+    comm: ffi::MPI_Comm,
+) -> c_int {
+    // SAFETY: the arguments are passed on as they came.
+    unsafe {
+        match for_collective(comm) {
+            Some(w) => wait(w, "MPI_Bcast", no_status(), |r| {
+                PMPI_Ibcast(data, count, datatype, root, comm, r)
+            }),
+            None => PMPI_Bcast(data, count, datatype, root, comm),
+        }
+    }
+}
+
+/// `MPI_Reduce` that serves other nodes meanwhile.
+///
+/// # Safety
+/// As MPI's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Reduce(
+    send: *const c_void,
+    receive: *mut c_void,
+    count: c_int,
+    datatype: ffi::MPI_Datatype,
+    op: ffi::MPI_Op,
+    root: c_int,
+    comm: ffi::MPI_Comm,
+) -> c_int {
+    // SAFETY: the arguments are passed on as they came.
+    unsafe {
+        match for_collective(comm) {
+            Some(w) => wait(w, "MPI_Reduce", no_status(), |r| {
+                PMPI_Ireduce(send, receive, count, datatype, op, root, comm, r)
+            }),
+            None => PMPI_Reduce(send, receive, count, datatype, op, root, comm),
+        }
+    }
+}
+
+/// `MPI_Allreduce` that serves other nodes meanwhile.
+///
+/// # Safety
+/// As MPI's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Allreduce(
+    send: *const c_void,
+    receive: *mut c_void,
+    count: c_int,
+    datatype: ffi::MPI_Datatype,
+    op: ffi::MPI_Op,
+    comm: ffi::MPI_Comm,
+) -> c_int {
+    // SAFETY: the arguments are passed on as they came.
+    unsafe {
+        match for_collective(comm) {
+            Some(w) => wait(w, "MPI_Allreduce", no_status(), |r| {
+                PMPI_Iallreduce(send, receive, count, datatype, op, comm, r)
+            }),
+            None => PMPI_Allreduce(send, receive, count, datatype, op, comm),
+        }
+    }
+}
+
+/// `MPI_Recv` that serves other nodes until the message is there, and then receives it: the
+/// errors of a receive stay those of the communicator, which a request's are not in MPICH.
+///
+/// # Safety
+/// As MPI's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Recv(
+    data: *mut c_void,
+    count: c_int,
+    datatype: ffi::MPI_Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: ffi::MPI_Comm,
+    status: *mut ffi::MPI_Status,
+) -> c_int {
+    if let Some(waiter) = host::waiter() {
+        let mut code = SUCCESS;
+        waiter.until("MPI_Recv", || {
+            let mut here: c_int = 0;
+            // SAFETY: the flag is valid; the other arguments are the caller's.
+            code = unsafe { PMPI_Iprobe(source, tag, comm, &mut here, no_status()) };
+            here != 0 || code != SUCCESS
+        });
+        if code != SUCCESS {
+            return code;
+        }
+    }
+    // SAFETY: the arguments are passed on as they came.
+    unsafe { PMPI_Recv(data, count, datatype, source, tag, comm, status) }
+}

@@ -1,0 +1,75 @@
+//! Waits of the host program inside MPI's blocking calls, done in the engine's way.
+//!
+//! [`crate::mpi`]'s wrappers of those calls come here. A thread of the program may wait
+//! so while another one stops the engine: a waiter holds the engine by reference count,
+//! and polls it only as long as it is open ([`Engine::shut_host`]); afterwards it polls
+//! nothing but its own request.
+
+use super::{Engine, try_running};
+use crate::config::Config;
+use crate::error::Result;
+use crate::mpi::Comm;
+use crate::wait::{self, Boot, Progress};
+use crate::watchdog::Standing;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A running engine in whose way a thread of the program waits.
+pub(crate) struct Waiter(Arc<Engine>);
+
+/// The engine's, where it takes part in the program's waits.
+pub(crate) fn waiter() -> Option<Waiter> {
+    let engine = try_running()?;
+    let takes_part = engine.host_waits && crate::am::state::running().is_none();
+    takes_part.then_some(Waiter(engine))
+}
+
+/// Whether the engine takes part: where it serves other nodes by messages, and where ranks
+/// share cores, which MPI's own waits do not give up. Alike on all ranks. Collective.
+pub(super) fn takes_part(
+    config: &Config,
+    messages: bool,
+    crowded: bool,
+    world: &Comm,
+) -> Result<bool> {
+    // SAFETY: MPI_COMM_WORLD is live while MPI runs.
+    let job = unsafe { Comm::size_of(Comm::world_handle()) }?;
+    let may = config.mpi_waits && world.size() > 1 && world.size() == job;
+    let mine = [u8::from(may), u8::from(messages || crowded)];
+    let all = crate::collective::allgather(world, &Boot, &mine)?;
+    Ok(all.iter().all(|[may, _]| *may != 0) && all.iter().any(|[_, gains]| *gains != 0))
+}
+
+impl Waiter {
+    /// Waits until `done` says so; false where the engine failed, and MPI has to wait.
+    pub(crate) fn until(&self, what: &str, mut done: impl FnMut() -> bool) -> bool {
+        wait::until(self, &|| format!("{what}, called by the program"), || Ok(done())).is_ok()
+    }
+}
+
+impl Progress for Waiter {
+    fn poll(&self) -> Result<bool> {
+        let open = self.0.host_open.read();
+        if *open { Progress::poll(&*self.0) } else { Ok(false) }
+    }
+    fn nap(&self, nap: Duration) {
+        // The program's messages ring no bell of ours.
+        std::thread::sleep(nap);
+    }
+    fn spin(&self) -> u32 {
+        self.0.spin
+    }
+    fn waiting(&self, begins: bool) {
+        Progress::waiting(&*self.0, begins);
+    }
+    fn report(&self, standing: &Standing<'_>) {
+        Progress::report(&*self.0, standing);
+    }
+}
+
+impl Engine {
+    /// Waits of the program poll the engine no more.
+    pub(super) fn shut_host(&self) {
+        *self.host_open.write() = false;
+    }
+}
