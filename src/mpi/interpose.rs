@@ -6,7 +6,7 @@
 //! through MPI's profiling interface. A tool with such calls of its own is asked instead of
 //! these, and must not begin MPI a second time.
 //!
-//! These are the only calls of `PMPI_` names in the crate; all other traffic is
+//! These and `blocking`'s are the only calls of `PMPI_` names in the crate; all other traffic is
 //! visible to the user's own MPI tools. The Fortran names are looked up at run
 //! time, because a C program is not linked with MPI's Fortran library.
 

@@ -100,6 +100,15 @@ impl<T> Tokens<T> {
     }
 }
 
+/// See [`ClassShared::hand_over`].
+struct HandingOver<'a>(&'a ClassShared);
+
+impl Drop for HandingOver<'_> {
+    fn drop(&mut self) {
+        self.0.handing_over.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// A class, as its contexts and calls share it.
 pub struct ClassShared {
     /// The network.
@@ -115,6 +124,8 @@ pub struct ClassShared {
     inputs: AtomicUsize,
     closed: AtomicBool,
     contexts: Mutex<Vec<Weak<ContextShared>>>,
+    /// Threads between taking an end out of a table and telling its context.
+    handing_over: AtomicUsize,
     /// Some contexts have numbers of their own.
     numbered: AtomicBool,
     /// Calls to oneself run where they are made, not in trigger.
@@ -141,6 +152,7 @@ impl ClassShared {
             inputs: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             contexts: Mutex::default(),
+            handing_over: AtomicUsize::new(0),
             numbered: AtomicBool::new(false),
             inline: AtomicBool::new(false),
         });
@@ -316,7 +328,20 @@ impl ClassShared {
         !under_way
     }
 
+    /// To be held from before an end is taken out of a table until its context was told: a
+    /// context that is destroyed meanwhile finds it in neither place, and waits.
+    fn hand_over(&self) -> HandingOver<'_> {
+        self.handing_over.fetch_add(1, Ordering::AcqRel);
+        HandingOver(self)
+    }
+
+    /// Whether every end that is out of its table is known to its context.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.handing_over.load(Ordering::Acquire) == 0
+    }
+
     fn answered(&self, from: Peer, token: u64, bytes: Bytes) {
+        let _handing = self.hand_over();
         let Some(answer) = Answer::parse(&bytes) else {
             log::warn!("an answer from {from:?} that makes no sense is dropped");
             return;
@@ -356,6 +381,7 @@ impl ClassShared {
 
     /// An answer of this process to itself.
     pub(super) fn answer_own(&self, token: u64, status: Status, body: Body) {
+        let _handing = self.hand_over();
         let entry = self.calls.lock().take(token);
         if let Some(Entry::Call(origin, _)) = entry {
             origin.complete(status, body);
@@ -388,6 +414,7 @@ impl ClassShared {
     }
 
     fn released(&self, from: Peer, token: u64) {
+        let _handing = self.hand_over();
         let mut promised = self.promised.lock();
         if promised.get(token).is_some_and(|p| p.peer == from) {
             let gone = promised.take(token);
@@ -485,6 +512,7 @@ impl ClassShared {
 
     fn pull(&self, context: &Arc<ContextShared>) -> bool {
         let mut busy = false;
+        let _handing = self.hand_over();
         for _ in 0..self.pulling.load(Ordering::Acquire) {
             let Some(mut pull) = self.pulls.lock().pop_front() else { break };
             let ended = match self.begin(&mut pull) {

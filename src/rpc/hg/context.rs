@@ -327,7 +327,9 @@ impl ContextShared {
         self.na.shared.cancel_all();
         let ended = until(&self.class.na.shared, &mut Deadline::after(PATIENCE), || {
             self.na.shared.step();
-            Ok(self.class.drop_outputs_of(self) && !self.na.is_moving())
+            // First, because what is handed over may be an output to pull.
+            let known = self.class.is_handed_over();
+            Ok(self.class.drop_outputs_of(self) && known && !self.na.is_moving())
         });
         match ended {
             Ok(true) => {}
