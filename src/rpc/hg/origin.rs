@@ -319,7 +319,12 @@ impl Origin {
             let Some(context) = class.context_for(&self.context, request.context) else {
                 refuse!(NO_MATCH, "this process has no context {}", request.context);
             };
-            let call = Target::new(&context, self.function(), target, &request, body);
+            let mut function = self.function();
+            if function.rpc.is_none() {
+                // It was a client's when this call was made, and may be served since.
+                function = class.functions.find(request.id, request.check).unwrap_or(function);
+            }
+            let call = Target::new(&context, function, target, &request, body);
             return Ok(Sent { own: Some(call), answered: !quiet });
         }
         let (len, kept) = match encoded {
