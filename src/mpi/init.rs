@@ -2,7 +2,7 @@
 //!
 //! A host program may have called `MPI_Init` itself (Global Arrays programs do)
 //! or leave it to us; whoever initialised finalises, and where the host calls `MPI_Init`
-//! after us, both ([`life`]). Where the host calls
+//! after us, both (`life`). Where the host calls
 //! `MPI_Finalize` before it finalises us, a delete callback on `MPI_COMM_SELF`
 //! runs first and closes the engine while MPI still works.
 

@@ -3,8 +3,8 @@
 //! What comes is turned into work by progress; trigger does the work.
 //!
 //! **Handlers within handlers.** A handler may make progress and trigger again: other calls
-//! then run within it, on the same stack. Up to [`SHALLOW`] deep they run as they come. From
-//! there on a wait runs a call only when what it waits for has not come for [`PATIENT`], so
+//! then run within it, on the same stack. Up to `SHALLOW` deep they run as they come. From
+//! there on a wait runs a call only when what it waits for has not come for `PATIENT`, so
 //! that many calls whose handlers wait do not pile up, but a chain of calls that need each
 //! other goes on. When less than a quarter of the thread's stack is left, calls are not run
 //! but answered with `NOMEM`, so that a chain that is too deep for the stack ends at once.
