@@ -6,6 +6,9 @@
 //! what the program has taken out of its queue, stay in the network's windows, at last
 //! at their origins. So a server's memory is bounded, whatever comes.
 
+mod pulls;
+
+use self::pulls::{Pull, Purpose};
 use super::body::{Body, Kept, PARAMETERS};
 use super::context::{ContextShared, Work};
 use super::origin::Origin;
@@ -19,10 +22,9 @@ use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na;
 use crate::rpc::na::address::Peer;
 use crate::rpc::na::class::{Bytes, Message, Upper, kept};
-use crate::rpc::na::transfer::Transfer;
 use crate::rpc::na::waiting::{Deadline, until};
 use crate::rpc::na::wire::Kind;
-use crate::rpc::na::{Access, Address, Direction, Mem, Part};
+use crate::rpc::na::{Address, Mem};
 use parking_lot::Mutex;
 use slab::Slab;
 use std::borrow::Cow;
@@ -54,19 +56,6 @@ struct Promised {
     _kept: Kept,
     /// The context in which it runs.
     then: Option<(Arc<ContextShared>, OnAnswered)>,
-}
-
-enum Purpose {
-    Input { request: Request, function: Arc<Function>, source: Address },
-    Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
-}
-
-struct Pull {
-    transfer: Option<Transfer>,
-    peer: Peer,
-    remote: Arc<Mem>,
-    local: Option<Arc<Mem>>,
-    purpose: Purpose,
 }
 
 /// Things by token.
@@ -301,33 +290,6 @@ impl ClassShared {
         answered.into_iter().for_each(|then| context.push(Work::Run(then)));
     }
 
-    /// Ends the pulling of outputs that a context which is destroyed wanted; true where none
-    /// is under way any more.
-    pub(super) fn drop_outputs_of(&self, context: &Arc<ContextShared>) -> bool {
-        let mut under_way = false;
-        for _ in 0..self.pulling.load(Ordering::Acquire) {
-            let Some(mut pull) = self.pulls.lock().pop_front() else { break };
-            let mine = matches!(&pull.purpose,
-                Purpose::Output { origin, .. } if Arc::ptr_eq(origin.context(), context));
-            let ended = match &mut pull.transfer {
-                _ if !mine => None,
-                None => Some(Status::CANCELED),
-                Some(transfer) => {
-                    transfer.cancel();
-                    transfer.advance()
-                }
-            };
-            match ended {
-                None => {
-                    under_way |= mine;
-                    self.pulls.lock().push_back(pull);
-                }
-                Some(status) => self.end_pull(context, pull, status),
-            }
-        }
-        !under_way
-    }
-
     /// To be held from before an end is taken out of a table until its context was told: a
     /// context that is destroyed meanwhile finds it in neither place, and waits.
     fn hand_over(&self) -> HandingOver<'_> {
@@ -486,13 +448,6 @@ impl ClassShared {
 
     // --------------------------------------------------------------- progress
 
-    fn enqueue(&self, pull: Pull) {
-        self.na.shared.news.transfer_begins();
-        self.pulls.lock().push_back(pull);
-        self.pulling.fetch_add(1, Ordering::Release);
-        self.na.shared.tell();
-    }
-
     /// Turns what has come into work for a context; true if anything happened.
     pub(super) fn step(&self, context: &Arc<ContextShared>) -> bool {
         let mut busy = false;
@@ -508,58 +463,6 @@ impl ClassShared {
             busy |= self.pull(context);
         }
         busy
-    }
-
-    fn pull(&self, context: &Arc<ContextShared>) -> bool {
-        let mut busy = false;
-        let _handing = self.hand_over();
-        for _ in 0..self.pulling.load(Ordering::Acquire) {
-            let Some(mut pull) = self.pulls.lock().pop_front() else { break };
-            let ended = match self.begin(&mut pull) {
-                Ok(transfer) => transfer.advance(),
-                Err(failure) => {
-                    log::warn!("parameters cannot be pulled from {:?}: {failure}", pull.peer);
-                    Some(failure.status)
-                }
-            };
-            busy |= pull.transfer.as_ref().is_some_and(Transfer::is_moving);
-            match ended {
-                None => self.pulls.lock().push_back(pull),
-                Some(status) => {
-                    self.end_pull(context, pull, status);
-                    busy = true;
-                }
-            }
-        }
-        busy
-    }
-
-    fn end_pull(&self, context: &Arc<ContextShared>, pull: Pull, status: Status) {
-        self.pulling.fetch_sub(1, Ordering::Release);
-        self.na.shared.news.transfer_ends();
-        self.pulled(context, pull, status);
-    }
-
-    fn begin<'a>(&self, pull: &'a mut Pull) -> Result<&'a mut Transfer> {
-        let transfer = match pull.transfer.take() {
-            Some(transfer) => transfer,
-            None => {
-                let size = pull.remote.len();
-                let local = Mem::for_a_while(size, Access::ReadWrite)?;
-                local.register();
-                let transfer = Transfer::new(
-                    &self.na.shared,
-                    Direction::Get,
-                    pull.peer,
-                    Part { mem: &local, offset: 0 },
-                    Part { mem: &pull.remote, offset: 0 },
-                    size,
-                )?;
-                pull.local = Some(local);
-                transfer
-            }
-        };
-        Ok(pull.transfer.insert(transfer))
     }
 
     /// Puts a call into the queue of the context that it asks for.
@@ -580,32 +483,6 @@ impl ClassShared {
         };
         let target = Target::new(&context, function, from, request, body);
         context.push(Work::Call(target));
-    }
-
-    fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
-        let Pull { local, purpose, transfer, .. } = pull;
-        drop(transfer);
-        let body = local.map_or(Body::Empty, Body::Pulled);
-        match purpose {
-            Purpose::Input { request, function, source } => {
-                self.inputs.fetch_sub(1, Ordering::AcqRel);
-                if request.quiet {
-                    self.answer_status(source.peer, request.token, ended);
-                }
-                if ended == Status::SUCCESS {
-                    self.run_in(context, function, source, &request, body);
-                } else if !request.quiet {
-                    self.answer_status(source.peer, request.token, ended);
-                }
-            }
-            Purpose::Output { origin, status, release, peer } => {
-                self.release(peer, release);
-                match ended {
-                    Status::SUCCESS => origin.complete(status, body),
-                    failed => origin.complete(failed, Body::Empty),
-                }
-            }
-        }
     }
 }
 

@@ -1,0 +1,144 @@
+//! Inputs and outputs that are too long for a message: the side that wants them pulls them
+//! from where they stay, piece by piece, as contexts of the class make progress.
+
+use super::ClassShared;
+use crate::rpc::failure::{Result, Status};
+use crate::rpc::hg::body::Body;
+use crate::rpc::hg::context::ContextShared;
+use crate::rpc::hg::origin::Origin;
+use crate::rpc::hg::registry::Function;
+use crate::rpc::hg::wire::Request;
+use crate::rpc::na::address::Peer;
+use crate::rpc::na::transfer::Transfer;
+use crate::rpc::na::{Access, Address, Direction, Mem, Part};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What is pulled, and for what.
+pub(super) enum Purpose {
+    Input { request: Request, function: Arc<Function>, source: Address },
+    Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
+}
+
+/// A pull that waits or is under way.
+pub(super) struct Pull {
+    pub(super) transfer: Option<Transfer>,
+    pub(super) peer: Peer,
+    pub(super) remote: Arc<Mem>,
+    pub(super) local: Option<Arc<Mem>>,
+    pub(super) purpose: Purpose,
+}
+
+impl ClassShared {
+    /// Ends the pulling of outputs that a context which is destroyed wanted; true where none
+    /// is under way any more.
+    pub(in crate::rpc::hg) fn drop_outputs_of(&self, context: &Arc<ContextShared>) -> bool {
+        let mut under_way = false;
+        for _ in 0..self.pulling.load(Ordering::Acquire) {
+            let Some(mut pull) = self.pulls.lock().pop_front() else { break };
+            let mine = matches!(&pull.purpose,
+                Purpose::Output { origin, .. } if Arc::ptr_eq(origin.context(), context));
+            let ended = match &mut pull.transfer {
+                _ if !mine => None,
+                None => Some(Status::CANCELED),
+                Some(transfer) => {
+                    transfer.cancel();
+                    transfer.advance()
+                }
+            };
+            match ended {
+                None => {
+                    under_way |= mine;
+                    self.pulls.lock().push_back(pull);
+                }
+                Some(status) => self.end_pull(context, pull, status),
+            }
+        }
+        !under_way
+    }
+
+    pub(super) fn enqueue(&self, pull: Pull) {
+        self.na.shared.news.transfer_begins();
+        self.pulls.lock().push_back(pull);
+        self.pulling.fetch_add(1, Ordering::Release);
+        self.na.shared.tell();
+    }
+
+    pub(super) fn pull(&self, context: &Arc<ContextShared>) -> bool {
+        let mut busy = false;
+        let _handing = self.hand_over();
+        for _ in 0..self.pulling.load(Ordering::Acquire) {
+            let Some(mut pull) = self.pulls.lock().pop_front() else { break };
+            let ended = match self.begin(&mut pull) {
+                Ok(transfer) => transfer.advance(),
+                Err(failure) => {
+                    log::warn!("parameters cannot be pulled from {:?}: {failure}", pull.peer);
+                    Some(failure.status)
+                }
+            };
+            busy |= pull.transfer.as_ref().is_some_and(Transfer::is_moving);
+            match ended {
+                None => self.pulls.lock().push_back(pull),
+                Some(status) => {
+                    self.end_pull(context, pull, status);
+                    busy = true;
+                }
+            }
+        }
+        busy
+    }
+
+    fn end_pull(&self, context: &Arc<ContextShared>, pull: Pull, status: Status) {
+        self.pulling.fetch_sub(1, Ordering::Release);
+        self.na.shared.news.transfer_ends();
+        self.pulled(context, pull, status);
+    }
+
+    fn begin<'a>(&self, pull: &'a mut Pull) -> Result<&'a mut Transfer> {
+        let transfer = match pull.transfer.take() {
+            Some(transfer) => transfer,
+            None => {
+                let size = pull.remote.len();
+                let local = Mem::for_a_while(size, Access::ReadWrite)?;
+                local.register();
+                let transfer = Transfer::new(
+                    &self.na.shared,
+                    Direction::Get,
+                    pull.peer,
+                    Part { mem: &local, offset: 0 },
+                    Part { mem: &pull.remote, offset: 0 },
+                    size,
+                )?;
+                pull.local = Some(local);
+                transfer
+            }
+        };
+        Ok(pull.transfer.insert(transfer))
+    }
+
+    fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
+        let Pull { local, purpose, transfer, .. } = pull;
+        drop(transfer);
+        let body = local.map_or(Body::Empty, Body::Pulled);
+        match purpose {
+            Purpose::Input { request, function, source } => {
+                self.inputs.fetch_sub(1, Ordering::AcqRel);
+                if request.quiet {
+                    self.answer_status(source.peer, request.token, ended);
+                }
+                if ended == Status::SUCCESS {
+                    self.run_in(context, function, source, &request, body);
+                } else if !request.quiet {
+                    self.answer_status(source.peer, request.token, ended);
+                }
+            }
+            Purpose::Output { origin, status, release, peer } => {
+                self.release(peer, release);
+                match ended {
+                    Status::SUCCESS => origin.complete(status, body),
+                    failed => origin.complete(failed, Body::Empty),
+                }
+            }
+        }
+    }
+}
