@@ -183,11 +183,27 @@ test_with() { # MPI
   fi
 }
 
+# The pages of docs/ as a book. Without an mdBook in PATH, --full gets one from crates.io.
+check_book() {
+  local tool=$ROOT/target/tools/bin/mdbook
+  if command -v mdbook >/dev/null; then
+    tool=mdbook
+  elif [[ ! -x $tool && -n $full ]]; then
+    check mdbook cargo install --locked --root target/tools --target-dir target/tools/build \
+      --no-default-features --features search --version '^0.5' mdbook || return 0
+  elif [[ ! -x $tool ]]; then
+    echo "skip book: no mdbook (cargo install mdbook; --full gets it)"
+    return
+  fi
+  check book "$tool" build docs || true
+}
+
 cd "$ROOT"
 scripts/setup.sh --mpi "$mpi"
 if [[ -z $quick$filter ]]; then
   use_mpi "${mpis[0]}"
   check fmt cargo fmt --check -- --color never || true
+  check_book
 fi
 for m in "${mpis[@]}"; do
   test_with "$m"
