@@ -8,12 +8,16 @@
 //! thread waits as in a call of ours, serving others meanwhile and giving up its core
 //! when it has waited long. `PORTOLAN_MPI_WAITS=0` leaves them to MPI.
 //!
+//! Open MPI's nonblocking collectives of much data are slower than its blocking ones (reductions
+//! of 1 MiB up to four times), and its waits give up the core by themselves: there only those of
+//! at most [`SHORT`] bytes are done so. All ranks of a collective name as many bytes.
+//!
 //! **Invariant.** MPI matches a nonblocking collective only with a nonblocking one, so
 //! all ranks of a communicator have to decide alike. They do: the engine spans all ranks
 //! of the job, starts and stops collectively, and takes part for all of them or for none
 //! ([`crate::runtime::host`]); communicators with another job's ranks are left alone.
 
-use super::portolan_shim_request_null;
+use super::{Flavour, portolan_shim_request_null};
 use crate::runtime::host;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
@@ -95,6 +99,7 @@ unsafe extern "C" {
     ) -> c_int;
     fn PMPI_Wait(request: *mut ffi::MPI_Request, status: *mut ffi::MPI_Status) -> c_int;
     fn PMPI_Comm_test_inter(comm: ffi::MPI_Comm, flag: *mut c_int) -> c_int;
+    fn PMPI_Type_size(datatype: ffi::MPI_Datatype, size: *mut c_int) -> c_int;
 }
 
 /// MPI_SUCCESS, which both MPIs define as zero.
@@ -132,9 +137,25 @@ unsafe fn wait(
     }
 }
 
-/// The engine's waiter for a collective of `comm`, unless that has ranks of two groups.
-fn for_collective(comm: ffi::MPI_Comm) -> Option<host::Waiter> {
+/// Most bytes of a collective with Open MPI.
+const SHORT: i64 = 64 << 10;
+
+/// The engine's waiter for a collective of `comm` with so many elements, unless that has ranks
+/// of two groups, or MPI does better by itself.
+fn for_collective(
+    comm: ffi::MPI_Comm,
+    count: c_int,
+    datatype: Option<ffi::MPI_Datatype>,
+) -> Option<host::Waiter> {
     let waiter = host::waiter()?;
+    if let (Flavour::OpenMpi, Some(datatype)) = (Flavour::built(), datatype) {
+        let mut size: c_int = 0;
+        // SAFETY: the datatype is the caller's; a bad one is an error of MPI's.
+        let code = unsafe { PMPI_Type_size(datatype, &mut size) };
+        if code != SUCCESS || i64::from(count) * i64::from(size) > SHORT {
+            return None;
+        }
+    }
     let mut inter: c_int = 0;
     // SAFETY: the communicator is the caller's; a bad one is an error of MPI's.
     let code = unsafe { PMPI_Comm_test_inter(comm, &mut inter) };
@@ -154,7 +175,7 @@ fn no_status() -> *mut ffi::MPI_Status {
 pub unsafe extern "C" fn MPI_Barrier(comm: ffi::MPI_Comm) -> c_int {
     // SAFETY: the arguments are passed on as they came.
     unsafe {
-        match for_collective(comm) {
+        match for_collective(comm, 0, None) {
             Some(w) => wait(w, "MPI_Barrier", no_status(), |r| PMPI_Ibarrier(comm, r)),
             None => PMPI_Barrier(comm),
         }
@@ -175,7 +196,7 @@ pub unsafe extern "C" fn MPI_Bcast(
 ) -> c_int {
     // SAFETY: the arguments are passed on as they came.
     unsafe {
-        match for_collective(comm) {
+        match for_collective(comm, count, Some(datatype)) {
             Some(w) => wait(w, "MPI_Bcast", no_status(), |r| {
                 PMPI_Ibcast(data, count, datatype, root, comm, r)
             }),
@@ -200,7 +221,7 @@ pub unsafe extern "C" fn MPI_Reduce(
 ) -> c_int {
     // SAFETY: the arguments are passed on as they came.
     unsafe {
-        match for_collective(comm) {
+        match for_collective(comm, count, Some(datatype)) {
             Some(w) => wait(w, "MPI_Reduce", no_status(), |r| {
                 PMPI_Ireduce(send, receive, count, datatype, op, root, comm, r)
             }),
@@ -224,7 +245,7 @@ pub unsafe extern "C" fn MPI_Allreduce(
 ) -> c_int {
     // SAFETY: the arguments are passed on as they came.
     unsafe {
-        match for_collective(comm) {
+        match for_collective(comm, count, Some(datatype)) {
             Some(w) => wait(w, "MPI_Allreduce", no_status(), |r| {
                 PMPI_Iallreduce(send, receive, count, datatype, op, comm, r)
             }),
