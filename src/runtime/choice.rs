@@ -138,7 +138,7 @@ impl Trial {
         if classes < self.counted().count() {
             return (false, "the ranks were too busy to measure MPI's windows".into());
         }
-        // The mean is that of ratios. (Without powf, which programs would need libm for.)
+        // The geometric mean against 1/CLEARLY; powf would make programs link with libm.
         let clearly: f64 = (0..classes).map(|_| 1.0 / CLEARLY).product();
         if product > clearly {
             return (false, format!("MPI's windows are not {CLEARLY} times cheaper"));

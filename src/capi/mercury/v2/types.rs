@@ -2,6 +2,7 @@
 
 use super::codes::{to_code, to_status};
 use crate::capi::mercury::table::Token;
+pub use crate::capi::mercury::today::BulkInfo;
 use crate::rpc::failure::Status;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
@@ -129,16 +130,6 @@ pub struct ProtocolInfo {
 pub struct BulkAttr {
     pub(super) mem_type: c_int,
     device: u64,
-}
-
-/// `struct hg_cb_info_bulk`.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct BulkInfo {
-    pub(super) origin_handle: Token,
-    pub(super) local_handle: Token,
-    pub(super) op: c_int,
-    pub(super) size: u64,
 }
 
 /// The union of `struct hg_cb_info`.
