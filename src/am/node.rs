@@ -10,6 +10,7 @@
 //! **No room.** A sender that may wait polls until there is room. What a handler
 //! sends is kept in order and goes out with later polls.
 
+use super::Am;
 use super::MAX_HEADER;
 use super::claims::Claims;
 use super::doorbell::Doorbell;
@@ -19,7 +20,6 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::exposed;
 use crate::mpi::Comm;
-use crate::runtime::Engine;
 use crate::shm::SharedFile;
 use crate::topology::Topology;
 use crate::wait::{self, Progress};
@@ -214,7 +214,7 @@ impl Node {
     #[inline]
     pub fn send(
         &self,
-        engine: &Engine,
+        am: &Am,
         index: usize,
         parts: &[&[u8]],
         (message, may_wait): (bool, bool),
@@ -239,7 +239,7 @@ impl Node {
                     return Ok(());
                 }
             }
-            self.wait_for_room(engine, index, parts)?;
+            self.wait_for_room(am, index, parts)?;
         }
     }
 
@@ -287,11 +287,11 @@ impl Node {
     }
 
     #[cold]
-    fn wait_for_room(&self, engine: &Engine, index: usize, parts: &[&[u8]]) -> Result<()> {
+    fn wait_for_room(&self, am: &Am, index: usize, parts: &[&[u8]]) -> Result<()> {
         let size = parts.iter().map(|p| p.len()).sum();
         let rank = self.ranks[index];
         wait::until(
-            engine,
+            am,
             &|| format!("room for a message to rank {rank}, which is behind in taking them"),
             || {
                 let mut out = self.out[index].lock();

@@ -22,7 +22,7 @@
 //! the engine shares them: below `MPI_THREAD_MULTIPLE` the engine starts no
 //! thread of its own (see [`crate::progress`]).
 
-mod blocking;
+pub(crate) mod blocking;
 mod comm;
 mod datatype;
 pub mod dynamic;

@@ -4,19 +4,19 @@ use super::messages::Messages;
 use super::serve::{OfItem, OfMessage, OfReply};
 use super::shared::{Numbers, Shared};
 use super::{Item, Message};
+use crate::am::Am;
 use crate::am::aggregate::{Aggregator, DEFAULT_LIMIT};
 use crate::am::{Handler, HandlerId};
 use crate::api::{InCall, Runtime};
 use crate::collective;
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::runtime::Engine;
 use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::sync::Arc;
 
 type Make = Box<dyn FnOnce(&Arc<Shared>) -> Arc<dyn Handler>>;
-type Note = Box<dyn FnOnce(&Engine, HandlerId, &mut Numbers) -> Result<()>>;
+type Note = Box<dyn FnOnce(&Am, HandlerId, &mut Numbers) -> Result<()>>;
 
 struct Planned {
     name: String,
@@ -119,7 +119,7 @@ impl Handlers {
     ///
     /// # Errors
     /// As for `register`.
-    pub fn register_in(self, engine: &Engine) -> Result<Messages<'_>> {
+    pub fn register_in(self, engine: &Am) -> Result<Messages<'_>> {
         let Handlers { planned, states, messages, twice } = self;
         let agree = |verdict| collective::agree(&*engine.world().comm()?, engine, verdict);
         agree(match twice {

@@ -3,10 +3,10 @@
 use super::codec::Encoded;
 use super::shared::{OnReply, Shared};
 use super::{Batches, Item, Message, Reply};
+use crate::am::Am;
 use crate::am::{Data, Signals};
 use crate::api::InCall;
 use crate::error::{Result, fail};
-use crate::runtime::Engine;
 use std::any::Any;
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug)]
 pub struct Messages<'rt> {
-    engine: &'rt Engine,
+    engine: &'rt Am,
     shared: Arc<Shared>,
     _one_thread: PhantomData<*const ()>,
 }
@@ -31,7 +31,7 @@ pub struct Messages<'rt> {
 /// The sending part of [`Messages`], for threads of the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Endpoint<'a> {
-    pub(super) engine: &'a Engine,
+    pub(super) engine: &'a Am,
     pub(super) shared: &'a Shared,
 }
 
@@ -161,7 +161,7 @@ macro_rules! sending {
 pub(super) use sending;
 
 impl<'rt> Messages<'rt> {
-    pub(super) fn new(engine: &'rt Engine, shared: Arc<Shared>) -> Messages<'rt> {
+    pub(super) fn new(engine: &'rt Am, shared: Arc<Shared>) -> Messages<'rt> {
         Messages { engine, shared, _one_thread: PhantomData }
     }
 

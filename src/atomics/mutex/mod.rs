@@ -19,9 +19,9 @@ use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Segment;
 use crate::mpi::Flavour;
+use crate::ops::Ops;
 use crate::path::message::wire::{Header, Kind};
 use crate::path::{self, Path, rma};
-use crate::runtime::Engine;
 use crate::wait::{self, Progress};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -34,8 +34,6 @@ use state::{State, state_bytes};
 
 mod serve;
 mod state;
-
-pub(crate) use serve::{serve_lock, serve_try, serve_unlock};
 
 /// A collectively made set of mutexes.
 #[derive(Debug)]
@@ -75,11 +73,15 @@ pub struct Mutexes {
 }
 
 impl Mutexes {
-    pub(crate) fn granted(&self, header: &Header) {
+    /// The kinds of request that they serve.
+    pub(crate) const KINDS: [Kind; 5] =
+        [Kind::Lock, Kind::TryLock, Kind::Unlock, Kind::Grant, Kind::Next];
+
+    fn granted(&self, header: &Header) {
         *self.grants.lock().entry(Name::of(header)).or_default() += 1;
     }
 
-    pub(crate) fn next_is(&self, header: &Header, source: usize) {
+    fn next_is(&self, header: &Header, source: usize) {
         self.successors.lock().insert(Name::of(header), source);
     }
 
@@ -195,14 +197,14 @@ impl MutexSet {
     }
 }
 
-impl Engine {
+impl Ops {
     /// Makes `count` mutexes on this rank, and as many as the others ask on
     /// theirs. Collective over the group.
     pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
         self.create_mutexes_checked(group, Ok(count))
     }
 
-    /// As [`Engine::create_mutexes`], for a face that has checked its arguments:
+    /// As [`Ops::create_mutexes`], for a face that has checked its arguments:
     /// where they are bad on one rank, all ranks get an error, and none waits.
     pub fn create_mutexes_checked(
         &self,

@@ -7,7 +7,7 @@ use crate::atomics::Rmw;
 use crate::atomics::mutex::MutexSet;
 use crate::capi::boundary::{code, guard, or_abort, reported};
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::runtime::{Engine, current};
+use crate::runtime::current;
 use crate::wait::Progress;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ twin! {
 twin! {
     /// As `ARMCI_Fence`, for all ranks.
     ARMCI_AllFence / PARMCI_AllFence() {
-        or_abort("ARMCI_AllFence", Engine::fence_all)
+        or_abort("ARMCI_AllFence", |engine| engine.fence_all())
     }
 }
 

@@ -17,8 +17,8 @@ use super::context::{self, Context, Hook, Outcome, TABLE, call, enter, refuse};
 use super::traffic::add;
 use super::types::{Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler, WORD};
 use super::{counters, messages, objects, twin};
+use crate::am::Am;
 use crate::am::{Data, MAX_HEADER, Signal, Signals};
-use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use std::mem::{MaybeUninit, size_of};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
@@ -109,7 +109,7 @@ impl Message {
 }
 
 /// How the address of a header handler travels: object and handler.
-fn route(context: &Context, engine: &Engine, target: usize, hdr_hdl: u64) -> (u64, u64) {
+fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u64) {
     if hdr_hdl <= TABLE as u64 || target == engine.rank() {
         return (0, hdr_hdl);
     }
@@ -132,7 +132,7 @@ impl Checked<'_> {
     pub unsafe fn send(
         &self,
         context: &'static Context,
-        engine: &Engine,
+        engine: &Am,
         data: Data<'_>,
         flags: u32,
         blocks: u32,

@@ -11,9 +11,11 @@ use super::pending::Pending;
 use super::traffic::{Traffic, Way};
 use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, SendHandler};
 use super::watched::Watched;
+use crate::am::Am;
+use crate::am::HandlerId;
 use crate::am::gate::Gate;
-use crate::am::{HandlerId, state};
 use crate::capi::boundary;
+use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::{self, Engine};
 use parking_lot::{Mutex, RwLock};
@@ -256,7 +258,7 @@ impl Context {
     pub fn tell(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
         if let Some(tell) = self.err_hndlr {
             log::error!("{}", Error::new(ErrorKind::State, text.as_str()));
-            let me = runtime::current().map_or(0, Engine::rank);
+            let me = runtime::current().map_or(0, |engine| engine.rank());
             let (mut code, mut of) = (code, of as c_int);
             let (mut me, mut src) = (me as c_int, src as c_int);
             // SAFETY: the user gave the handler to LAPI_Init; the arguments are locals.
@@ -325,8 +327,8 @@ pub fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
 /// # Errors
 /// What the engine returns.
 #[inline]
-pub fn serve(context: &Context, engine: &Engine) -> Result<()> {
-    if !context.gate.is_polling() || state::running().is_some() {
+pub fn serve(context: &Context, engine: &Am) -> Result<()> {
+    if !context.gate.is_polling() || handler::running().is_some() {
         return Ok(());
     }
     engine.probe()?;
@@ -340,7 +342,7 @@ pub fn serve(context: &Context, engine: &Engine) -> Result<()> {
 /// # Errors
 /// `UNKNOWN`, naming the handler.
 pub fn may_wait() -> Outcome {
-    match state::running() {
+    match handler::running() {
         None => Ok(()),
         Some(name) => refuse!(
             messages::UNKNOWN,
@@ -424,7 +426,7 @@ impl Hook<SendHandler> {
     ///
     /// # Errors
     /// What the engine returns.
-    pub fn call(self, context: &'static Context, engine: &Engine, target: usize) -> Result<()> {
+    pub fn call(self, context: &'static Context, engine: &Am, target: usize) -> Result<()> {
         engine.run_at_gate(&context.gate, move |_| self.call_now(context, target))
     }
 

@@ -9,9 +9,10 @@ use super::context::{self, Context, Outcome, call, refuse};
 use super::twin;
 use super::types::{Counter, ErrorOf, Handle};
 use super::{messages, objects};
+use crate::am::Am;
+use crate::core::handler;
 use crate::error::Result;
 use crate::futex;
-use crate::runtime::Engine;
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::time::Duration;
@@ -150,7 +151,7 @@ unsafe fn give(current: *mut c_int, left: c_int) {
 /// Waits for a counter, serving others meanwhile.
 fn wait(
     context: &Context,
-    engine: &Engine,
+    engine: &Am,
     counter: &Counter,
     val: c_int,
     mut given_up: impl FnMut() -> bool,
@@ -236,7 +237,7 @@ twin! {
             let before = context.watched.purges_told(counter, now);
             let purged = || context.purges.load(Ordering::SeqCst) != before;
             let served = engine.has_thread() && !context.gate.is_polling();
-            let left = if served && Engine::running_handler().is_none() {
+            let left = if served && handler::running().is_none() {
                 engine.without_handlers_lock(|| {
                     loop {
                         let now = counter.value.load(Ordering::SeqCst);

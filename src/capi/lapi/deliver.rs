@@ -32,10 +32,10 @@ use super::types::{
     SEND_REPLY,
 };
 use super::{counters, messages, notices, objects, vectors};
+use crate::am::Am;
 use crate::am::gate::Gate;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use crate::error::Result;
-use crate::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub struct Finish {
 
 impl Finish {
     /// Makes it happen.
-    pub fn run(self, engine: &Engine) {
+    pub fn run(self, engine: &Am) {
         let done = context::current().and_then(|context| {
             if let Some(hook) = self.completion {
                 hook.call(context);
@@ -219,7 +219,7 @@ fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
 pub struct Messages(pub Arc<Gate>);
 
 impl Handler for Messages {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let incoming = Incoming::new(context, message)?;
         if incoming.head.flags & VECTOR != 0 {
@@ -261,7 +261,7 @@ impl Handler for Messages {
 
 fn deliver(
     context: &Context,
-    engine: &Engine,
+    engine: &Am,
     message: &Arrival<'_>,
     mut incoming: Incoming,
 ) -> Result<Accept> {

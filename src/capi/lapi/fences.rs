@@ -8,13 +8,13 @@
 use super::context::{self, Context, call};
 use super::twin;
 use super::types::Handle;
+use crate::am::Am;
 use crate::error::Result;
-use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
 /// Waits for all that this rank has begun, to targets that are not purged.
-pub fn fence(context: &Context, engine: &Engine) -> Result<()> {
+pub fn fence(context: &Context, engine: &Am) -> Result<()> {
     context::serve(context, engine)?;
     let left = || context.pending.left() + context.asked.load(Ordering::SeqCst);
     if left() > 0 {

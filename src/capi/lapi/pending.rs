@@ -8,10 +8,10 @@ use super::context::{self, Context, Hook};
 use super::traffic::add;
 use super::types::{ComplHandler, Counter, ErrorOf, SendHandler};
 use super::{counters, messages, notices};
+use crate::am::Am;
 use crate::am::state;
 use crate::error::Result;
 use crate::peer::Tally;
-use crate::runtime::Engine;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ unsafe impl Send for Done {}
 
 impl Done {
     /// Makes it happen.
-    pub fn run(self, context: &'static Context, engine: &Engine) -> Result<()> {
+    pub fn run(self, context: &'static Context, engine: &Am) -> Result<()> {
         let tallies = &context.tallies;
         match self.of {
             ErrorOf::Get => {
@@ -56,7 +56,7 @@ impl Done {
             hook.call(context, engine, self.target)?;
         }
         if let Some(hook) = self.got {
-            let job = move |_: &Engine, _| {
+            let job = move |_: &Am, _| {
                 let hook = hook;
                 hook.call(context);
             };
@@ -97,12 +97,12 @@ impl Pending {
     /// # Errors
     /// A failed transfer, told to the error handler.
     #[inline]
-    pub fn advance(&self, context: &Context, engine: &Engine) -> Result<bool> {
+    pub fn advance(&self, context: &Context, engine: &Am) -> Result<bool> {
         if self.left() == 0 { Ok(false) } else { self.finish(context, engine) }
     }
 
     #[cold]
-    fn finish(&self, context: &Context, engine: &Engine) -> Result<bool> {
+    fn finish(&self, context: &Context, engine: &Am) -> Result<bool> {
         // Taken out first: what is to happen may begin transfers.
         let mut ready = Vec::new();
         if let Some(mut list) = self.list.try_lock() {
@@ -135,8 +135,8 @@ impl Pending {
 static HOOK: Mutex<Option<state::Hook>> = Mutex::new(None);
 
 /// Has the progress thread finish transfers of whichever context there is.
-pub fn hook_up(engine: &Engine) -> Result<()> {
-    let hook: state::Hook = Arc::new(|engine: &Engine, _aged| match context::current() {
+pub fn hook_up(engine: &Am) -> Result<()> {
+    let hook: state::Hook = Arc::new(|engine: &Am, _aged| match context::current() {
         Ok(context) => context.pending.advance(context, engine),
         Err(_) => Ok(false),
     });
@@ -146,7 +146,7 @@ pub fn hook_up(engine: &Engine) -> Result<()> {
 }
 
 /// Ends that.
-pub fn unhook(engine: &Engine) -> Result<()> {
+pub fn unhook(engine: &Am) -> Result<()> {
     match HOOK.lock().take() {
         Some(hook) => engine.remove_flush_hook(&hook),
         None => Ok(()),

@@ -11,9 +11,9 @@ use super::notices::head;
 use super::traffic::add;
 use super::types::{Counter, ErrorOf, Handle, SendHandler};
 use super::{counters, objects, twin};
+use crate::am::Am;
 use crate::am::{Accept, Arrival, Handler};
 use crate::error::Result;
-use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use std::os::raw::{c_int, c_longlong, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -150,7 +150,7 @@ unsafe fn apply(request: &Request) -> u64 {
 pub struct Serve;
 
 impl Handler for Serve {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let origin = message.origin;
         let (request, _): (Request, _) = head(message.header, origin)?;
@@ -177,7 +177,7 @@ impl Handler for Serve {
 pub struct Take;
 
 impl Handler for Take {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let (answer, _): (Answer, _) = head(message.header, message.origin)?;
         // SAFETY: this rank made it in `ask`, and each request has one answer.

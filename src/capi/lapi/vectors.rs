@@ -18,10 +18,10 @@ use super::types::{
     Counter, GENERIC, Handle, IOVECTOR, MAX_MSG_SZ, STRIDED, VecHdrHandler, Vector,
 };
 use super::{notices, putget, twin};
+use crate::am::Am;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Then};
 use crate::anywhere::Span;
 use crate::error::{Result, fail};
-use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 
@@ -327,7 +327,7 @@ twin! {
 /// A message that carries a vector has come.
 pub(super) fn arrive(
     context: &Context,
-    _engine: &Engine,
+    _engine: &Am,
     message: &Arrival<'_>,
     incoming: Incoming,
 ) -> Result<Accept> {

@@ -6,6 +6,7 @@
 //! have and to fence that.
 
 use super::{aggregate, code, lock, spawn, switches};
+use crate::am::Am;
 use crate::am::{Accept, Arrival, Data, Destination, Handler, Signal, Signals, Then};
 use crate::capi::boundary;
 use crate::error::Result;
@@ -52,8 +53,8 @@ fn fence_the_way(engine: &Engine) -> Result<()> {
 pub(super) struct Settle;
 
 impl Handler for Settle {
-    fn arrive(&self, _engine: &Engine, _message: &Arrival<'_>) -> Result<Accept> {
-        let then = |engine: &Engine, _: Vec<u8>| {
+    fn arrive(&self, _engine: &Am, _message: &Arrival<'_>) -> Result<Accept> {
+        let then = |engine: &Am, _: Vec<u8>| {
             let sent = engine.flush_hooks(false).and_then(|_| engine.fence_all_messages());
             if let Err(error) = sent {
                 boundary::abort(&error.to_string(), error.kind().code());

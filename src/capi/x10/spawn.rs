@@ -8,7 +8,9 @@ use super::fence::Settle;
 use super::function::{self, Function, Name};
 use super::refs;
 use super::{code, environment, lock};
-use crate::am::{Accept, Arrival, Handler, HandlerId, state};
+use crate::am::Am;
+use crate::am::{Accept, Arrival, Handler, HandlerId};
+use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use std::os::raw::c_int;
@@ -127,7 +129,7 @@ pub(super) fn read_name(header: &[u8]) -> Result<(Name, &[u8])> {
 struct Spawn;
 
 impl Handler for Spawn {
-    fn arrive(&self, _engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, _engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let (name, args) = read_name(message.header)?;
         if args.len() != name.n as usize * 8 {
             fail!(Internal, "{} bytes of arguments for {}", args.len(), name.n);
@@ -143,7 +145,7 @@ fn spawn(engine: &Engine, dest: i32, f: usize, args: &[i64]) -> Result<()> {
     let bytes: &[u8] = bytemuck::cast_slice(args);
     if target == engine.rank() {
         let f = function::resolve(&name)?; // an error here is the caller's own
-        if state::running().is_some() || lock::is_held() {
+        if handler::running().is_some() || lock::is_held() {
             // As a message it would wait for the end of the handler, or of the lock.
             run(f, args.len(), 1, bytes);
             return Ok(());

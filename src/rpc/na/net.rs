@@ -9,7 +9,7 @@
 use super::address::Peer;
 use super::class::Shared;
 use super::wire::Head;
-use crate::am::{Accept, Arrival, Destination, Handler, HandlerId, Then};
+use crate::am::{Accept, Am, Arrival, Destination, Handler, HandlerId, Then};
 use crate::capi::sharing;
 use crate::error::Result as EngineResult;
 use crate::memory::read_mostly::ReadMostly;
@@ -55,7 +55,7 @@ impl Handler for Port {
         true
     }
 
-    fn arrive(&self, _: &Engine, message: &Arrival<'_>) -> EngineResult<Accept> {
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> EngineResult<Accept> {
         let Some(head) = Head::parse(message.header) else {
             log::warn!(
                 "a message from rank {} with a head of {} bytes that makes no sense is dropped",

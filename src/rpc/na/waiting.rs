@@ -322,7 +322,7 @@ impl Shared {
     /// Whether something is under way whose end nobody tells of.
     fn must_look(&self) -> bool {
         self.news.moving.load(Ordering::Acquire) > 0
-            || self.engine().is_some_and(Engine::is_held_up)
+            || self.engine().is_some_and(|engine| engine.is_held_up())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The kernel copies memory of another process at about half of the speed of a plain copy,
 //! because it looks each page up. A rank that waits has nothing better to do: this rank
-//! offers it a long transfer in pieces ([`Claims`](crate::am::claims::Claims)), takes them
+//! offers it a long transfer in pieces ([`Claims`](super::claims::Claims)), takes them
 //! from the front, and the other takes them from the back, and copies the other way round
 //! between the same bytes. A rank that does not come, or late, finds nothing left.
 //!
@@ -10,20 +10,19 @@
 //! others is the same. Nobody is waited for who has not begun. A helper's addresses are the
 //! other's word, so it uses them through the kernel alone, which checks them.
 
-use super::Span;
-use super::serve::{HELP, read_pod};
-use crate::am::node::Node;
-use crate::am::wire::Whole;
-use crate::am::{Accept, Arrival, Handler};
+use super::node::Node;
+use super::wire::{Whole, read_pod};
+use super::{Accept, Am, Arrival, HELP, Handler};
 use crate::error::{Result, fail};
 use crate::path::cross::{self, Direction};
-use crate::runtime::Engine;
+use crate::path::ops::Span;
 use crate::wait::{self, Boot};
 use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::mem::size_of;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Shorter transfers are over before help comes, from a rank that polls and from one that
@@ -120,7 +119,7 @@ fn pieces(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_PIECE]> {
     cut(job, |at| if middle.contains(&at) { SMALL_PIECE } else { PIECE }).collect()
 }
 
-impl Engine {
+impl Am {
     /// Moves bytes between this process and that of another rank of the node, with its help
     /// where that is to be had; they are there on return. Waits for no message.
     ///
@@ -148,6 +147,25 @@ impl Engine {
         Ok(())
     }
 
+    /// The process of another rank, where this one may reach its memory.
+    pub(crate) fn process_within_reach(&self, target: usize) -> Option<u32> {
+        let (node, index) = self.within_reach(target)?;
+        Some(node.process(index).0)
+    }
+
+    /// The node's table of what its ranks expose.
+    pub(crate) fn exposures(&self) -> Option<Arc<crate::memory::exposed::Table>> {
+        Some(self.started()?.node.as_ref()?.exposures().clone())
+    }
+
+    /// The node, and another rank's number on it, where this one may reach its memory.
+    pub(crate) fn within_reach(&self, target: usize) -> Option<(&Node, usize)> {
+        let state = self.state().ok()?;
+        let node = state.node.as_ref()?;
+        let index = node.index_of(target)?;
+        state.may_cross(self, index).then_some((node, index))
+    }
+
     /// Whether a rank waits now, and the transfer is long enough for help.
     fn is_worth_asking(&self, node: &Node, index: usize, spans: &[Span]) -> bool {
         let least = if !self.config.cross_help {
@@ -170,7 +188,7 @@ impl Engine {
 
     /// How many pieces of transfers other ranks have copied for this one.
     pub fn pieces_by_others(&self) -> u64 {
-        self.started_am().map_or(0, |am| am.places.helped.load(Ordering::Relaxed))
+        self.started().map_or(0, |state| state.places.helped.load(Ordering::Relaxed))
     }
 
     /// Offers a job to the other, and does what it does not take.
@@ -185,7 +203,7 @@ impl Engine {
         direction: Direction,
     ) -> Result<()> {
         let list = bytemuck::cast_slice(spans);
-        let places = &self.am()?.places;
+        let places = &self.state()?.places;
         let place = places.take().filter(|_| list.len() <= node.eager_limit());
         let Some(place) = place else {
             // SAFETY: passed on from the caller.
@@ -229,17 +247,17 @@ impl Engine {
 pub(super) struct Help;
 
 impl Handler for Help {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let offer: Offer = read_pod(message.header)?;
         let origin = message.origin;
         let place = offer.place as usize;
-        let node = engine.am()?.node.as_ref().filter(|_| place < Node::JOBS);
+        let node = am.state()?.node.as_ref().filter(|_| place < Node::JOBS);
         let claims = node.and_then(|node| Some(node.claims(node.index_of(origin)?, place)));
         let (Some(claims), Some(list)) = (claims, message.data) else {
             fail!(Internal, "rank {origin} offers a job in a wrong way: {offer:?}");
         };
         // The system may forbid this way what it allows the other way.
-        let Some(pid) = engine.process_within_reach(origin) else { return Ok(Accept::DONE) };
+        let Some(pid) = am.process_within_reach(origin) else { return Ok(Accept::DONE) };
         let Some(mut n) = claims.take_last(offer.job) else { return Ok(Accept::DONE) };
         let list = list.chunks_exact(size_of::<Span>());
         let job: Vec<Span> =

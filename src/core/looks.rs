@@ -10,7 +10,7 @@
 //! Invariant: who has a core for each rank, or does something between two looks, never
 //! naps here.
 
-use super::Engine;
+use super::Core;
 use crate::error::Result;
 use crate::wait::Progress;
 use std::cell::Cell;
@@ -27,20 +27,25 @@ thread_local! {
     static LOOP: Cell<Option<(Instant, Instant)>> = const { Cell::new(None) };
 }
 
-impl Engine {
+impl Core {
     /// Runs what is there to run for other ranks, once; true when anything
     /// happened.
     pub fn probe(&self) -> Result<bool> {
-        self.without_handlers_lock(|| {
-            let busy = self.poll()?;
-            self.looked(busy);
-            Ok(busy)
-        })
+        let given_up = self.give_up();
+        let polled = self.look(given_up.is_some());
+        if let Some(given_up) = given_up {
+            self.take_again(given_up);
+        }
+        polled
     }
 
-    /// Whether ranks outnumber the cores that this one runs on.
-    pub fn is_crowded(&self) -> bool {
-        self.crowded
+    /// `waited_for` says that others waited for a lock of this thread: all that came
+    /// meanwhile is handled first.
+    fn look(&self, waited_for: bool) -> Result<bool> {
+        while waited_for && self.poll()? {}
+        let busy = self.poll()?;
+        self.looked(busy);
+        Ok(busy)
     }
 
     /// The calling thread has looked once, in a call that does not wait.

@@ -3,8 +3,7 @@
 //! Every lock is only tried: a report may be made while another thread holds it, and
 //! must not wait.
 
-use super::Engine;
-use crate::path::message::Messenger;
+use super::Am;
 use crate::peer::{DIRTY_RMA, Peer};
 
 /// Ranks of which a report speaks.
@@ -27,27 +26,25 @@ fn towards(rank: usize, peer: &Peer) -> Option<String> {
     (!parts.is_empty()).then(|| format!("towards rank {rank}: {}", parts.join(", ")))
 }
 
-impl Engine {
+impl Am {
     /// What is pending, in one line.
     pub fn pending(&self) -> String {
-        let mut all: Vec<String> =
-            self.peers.iter().enumerate().filter_map(|(rank, peer)| towards(rank, peer)).collect();
+        let mut all: Vec<String> = self
+            .peers()
+            .iter()
+            .enumerate()
+            .filter_map(|(rank, peer)| towards(rank, peer))
+            .collect();
         if all.len() > MOST {
             let more = all.len() - MOST;
             all.truncate(MOST);
             all.push(format!("and towards {more} more ranks"));
         }
-        match self.messenger.as_ref().map_or(0, Messenger::outstanding) {
+        match self.outstanding() {
             0 => {}
             n => all.push(format!("{n} MPI requests outstanding")),
         }
-        if let Some(am) = self.started_am() {
-            let (sent, handled) = (am.all_sent(), am.all_handled());
-            all.push(format!("{sent} active messages sent, {handled} handled"));
-            if am.is_held_up() {
-                all.push("some wait for room".into());
-            }
-        }
+        all.extend(self.pending_messages());
         if all.is_empty() { "nothing".into() } else { all.join("; ") }
     }
 }
