@@ -7,10 +7,10 @@
 //! counted on one side only while the counts were collected would have changed one
 //! of the sums between the two rounds.
 //!
-//! Items that are collected and not sent are in no count. So before it counts, each rank sends
-//! all items that were collected before the round, to the last hop: a gateway may gather once
-//! more what the hooks send, and is flushed after them. Items that handlers collect later in
-//! the round show in the count of handled messages, and are sent in the next round.
+//! What is collected and not sent is in no count. So before it counts, each rank sends all
+//! that was collected before the round, to the last hop: what the hooks send may be gathered
+//! once more, and that goes after them. What handlers collect later in the round shows in
+//! the count of messages handled, and goes in the next round.
 
 use super::Am;
 use crate::error::Result;
@@ -42,7 +42,7 @@ impl Engine {
         let mut before = None;
         loop {
             self.flush_hooks(false)?;
-            // Messages that have arrived are handled before the rank counts.
+            // What is here is handled before it is counted.
             while am.poll(self)? {}
             let mine = [am.all_sent(), handled(am)];
             let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
@@ -60,7 +60,7 @@ impl Engine {
     /// Runs the flush hooks; true if one sent anything.
     pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
         let am = self.am()?;
-        // Sending may wait, and a wait flushes again.
+        // Sending may wait, and waiting looks again.
         if aged && am.flushing.swap(true, Ordering::Acquire) {
             return Ok(false);
         }
