@@ -8,13 +8,13 @@
 //! whole batch at once.
 //!
 //! A push is a few plain stores for the thread that pushes first, and mostly
-//! ([`Biased`]). The age of a buffer is counted from the look that first finds it
-//! filled, so that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
+//! ([`Biased`]). The age of a buffer is counted from the check that first finds it filled, so
+//! that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
 //! items for other nodes go by way of one rank on each side.
 //!
-//! A buffer is there from the first item to its batch's departure; then it goes to a
-//! store that all aggregators of a rank share. So what is kept does not
-//! grow with the number of handlers and targets that were once used.
+//! A buffer exists from the first item to its batch's departure; then it goes to a pool that
+//! all aggregators of a rank share. So kept memory does not grow with the number of handlers
+//! and targets that were once used.
 
 use super::{Am, Owner};
 use super::{HandlerId, Hook, route};
@@ -65,18 +65,18 @@ impl std::fmt::Debug for Aggregator {
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    /// How many items there is still room for; 0 where nothing is collected.
+    /// For how many more items there is room; 0 where nothing is collected.
     room: usize,
     /// How many batches were sent before.
     batch: u64,
-    /// The batch that a look has found filled, and when.
+    /// The batch that a check for old buffers has found filled, and when.
     seen: Option<(u64, Instant)>,
 }
 
 /// A batch that is to go.
 type Batch = (Vec<u8>, usize);
 
-/// The store of buffers that no aggregator of a rank fills just now.
+/// The pool of buffers that no aggregator of a rank fills just now.
 pub(super) fn spares() -> Arc<Buffers> {
     Arc::new(Buffers::new(16, 16 * DEFAULT_LIMIT))
 }
@@ -273,7 +273,7 @@ impl Aggregator {
         Some(self.take(buffer, self.limit - buffer.room))
     }
 
-    /// Takes what is collected, of so many items.
+    /// Takes the buffer's batch, of this many items.
     fn take(&self, buffer: &mut Buffer, items: usize) -> Batch {
         self.sending.fetch_add(1, Ordering::Relaxed);
         buffer.batch += 1;

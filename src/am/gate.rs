@@ -3,18 +3,18 @@
 //! An interface may promise its user that handlers run only while the program is in one of
 //! its calls, so that the program needs no locks against them. Its handlers name a gate
 //! ([`Handler::gate`]). While the gate is *polling*, they run on threads that are inside
-//! ([`Gate::enter`]) and on no other; else on any, as all handlers do. What comes for such a
-//! handler meanwhile is taken out of rings and receives, so that messages for others go on,
-//! and is *held*: short messages with their data, of long ones the head, while their data
-//! stays at the origin. Completion handlers wait in a queue of the gate's own and run, one at
+//! ([`Gate::enter`]) and on no other; else on any, as all handlers do. Messages for such a
+//! handler that arrive meanwhile are taken out of rings and receives, so that messages for
+//! other handlers go on, and are *held*: short messages with their data, of long ones the
+//! head, while their data stays at the origin. Completion handlers wait in a queue of the gate's own and run, one at
 //! a time and free to block, at the end of a poll of a thread inside.
 //!
 //! A handler may also say that it is not ready for a message ([`Handler::is_ready`]); that
 //! message is held too, and the handler is asked again with each poll.
 //!
-//! **Order.** While anything is held, what comes goes behind it. What is held is looked
-//! through from the front for each message that is taken, so that messages of one origin
-//! keep their order, but for those that their handler is not ready for.
+//! **Order.** While a message is held, later ones queue behind it. The queue is searched from
+//! the front for each message that is taken, so that messages of one origin keep their order,
+//! but for those that their handler is not ready for.
 //!
 //! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin tells it to
 //! stop ([`Kind::Stop`]), and to go on when it holds less than half. The origin then waits
@@ -80,7 +80,7 @@ struct Held {
     last: u64,
     /// By origin: messages that were held and are not in place yet.
     unfinished: HashMap<usize, BTreeSet<u64>>,
-    /// By origin: bytes, and whether it was told to stop.
+    /// By origin: held bytes, and whether the origin was sent a stop.
     bytes: HashMap<usize, (usize, bool)>,
     /// Fences: origin, the last message that it waits for, its token.
     asked: Vec<(usize, u64, u64)>,
@@ -214,7 +214,7 @@ impl Gate {
         Ok(None)
     }
 
-    /// Whether nothing that was held of `origin` is to come into place still.
+    /// Whether every message of `origin` that was held is in place.
     fn is_clear_of(&self, origin: usize) -> bool {
         !self.held.lock().unfinished.contains_key(&origin)
     }
@@ -349,7 +349,7 @@ impl State {
         }
     }
 
-    /// Handles what is held and may run here; true if there was anything. Under the
+    /// Handles held messages that may run here; true if there was any. Under the
     /// dispatcher's lock.
     #[cold]
     pub(super) fn release(&self, am: &Am, work: &mut Work) -> Result<bool> {

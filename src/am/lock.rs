@@ -152,7 +152,7 @@ impl Am {
         Ok(owned)
     }
 
-    /// What came meanwhile has found nobody.
+    /// Messages that arrived meanwhile found no thread that could handle them.
     fn poll_after_lock(&self) -> Result<()> {
         let state = self.state()?;
         while state.poll(self)? {}

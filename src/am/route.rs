@@ -41,7 +41,7 @@ struct Head {
 /// What is the same for all items of an aggregator.
 #[derive(Debug)]
 pub struct Way<'a> {
-    /// Who handles them.
+    /// The handler that gets them.
     pub handler: HandlerId,
     /// The header of their batches.
     pub header: &'a [u8],
@@ -62,7 +62,7 @@ struct Gathered {
 #[derive(Debug, Default)]
 pub struct Routes {
     gathered: Mutex<HashMap<Key, Gathered>>,
-    /// Flushes that have taken something and not sent it yet.
+    /// Flushes that have taken items and not sent them yet.
     flushing: AtomicUsize,
 }
 

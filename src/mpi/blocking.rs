@@ -160,8 +160,8 @@ unsafe fn wait(
 /// Most bytes of a collective with Open MPI.
 const SHORT: i64 = 64 << 10;
 
-/// The engine's waiter for a collective of `comm` with so many elements, unless that has ranks
-/// of two groups, or MPI does better by itself.
+/// The engine's waiter for a collective of `comm` with `count` elements, unless that is an
+/// intercommunicator, or MPI is faster by itself.
 fn for_collective(
     comm: ffi::MPI_Comm,
     count: c_int,

@@ -5,7 +5,7 @@
 //! kept in a cache; long ones are cut into pieces that MPI's counts can hold.
 //!
 //! **Order.** MPI orders neither puts nor gets; a list of unfinished operations
-//! and the addresses that they touch ([`crate::peer::RmaPending`]) tells when an
+//! and the addresses that they touch ([`crate::peer::RmaPending`]) decides when an
 //! operation must wait for the ones before it. Accumulates of one kind are
 //! ordered by MPI.
 
