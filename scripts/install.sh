@@ -4,6 +4,7 @@
 # Builds Portolan for one MPI and installs into DIR:
 #   lib/libportolan.so.*, lib/libportolan.a   the library
 #   lib/libarmci.so, lib/libarmci-MPI.a, ...  the names that programs link it by
+#   lib/libarmci.so.1                         the one that programs of ARMCI-MPI have recorded
 #   lib/pkgconfig/*.pc, lib/cmake/Portolan    for pkg-config and CMake
 #   lib/libmercury2.so.0                      Mercury 2.4's calls by their own names
 #   include/, bin/                            headers and programs
@@ -88,6 +89,8 @@ install_libraries() {
     ln -sf "$soname" "$lib/lib$name.so"
     [[ $name == portolan ]] || ln -sf libportolan.a "$lib/lib$name.a"
   done
+  # What a program has recorded that is linked with ARMCI-MPI built as a shared library.
+  ln -sf "$soname" "$lib/libarmci.so.1"
 }
 
 # -lmercury2 is a linker script. Programs that are compiled with include/mercury2 refer to

@@ -140,7 +140,7 @@ count_tests() {
 cargo_tests() {
   local code=0
   if [[ -z $full && $MPI_NAME != "${mpis[0]}" ]]; then
-    cargo test --release --test ranks -- ${filter:+"$filter"}
+    cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
     return
   fi
   cargo test --release --no-fail-fast --lib --bins --tests -- ${filter:+"$filter"} || code=$?
