@@ -115,7 +115,8 @@ install_mercury2() {
   done <"$tmp/names" >"$tmp/mercury2.s"
   echo '.section .note.GNU-stack,"",%progbits' >>"$tmp/mercury2.s"
   "$MPICC" -shared -nostdlib -Wl,-z,now -Wl,-soname,libmercury2.so.0 -Wl,-rpath,'$ORIGIN' \
-    -x assembler "$tmp/mercury2.s" -x none -L"$lib" -l:"$soname" -o "$tmp/libmercury2.so.0"
+    -x assembler "$tmp/mercury2.s" -x none -L"$lib" -l:"$soname" -Wl,--no-as-needed -lc -o "$tmp/libmercury2.so.0"
+  [[ -n $debug ]] || strip --strip-unneeded "$tmp/libmercury2.so.0"
   install -m 644 "$tmp/libmercury2.so.0" "$lib/.libmercury2.so.0"
   mv -f "$lib/.libmercury2.so.0" "$lib/libmercury2.so.0"
   rm -f "$lib/libmercury2.so"
