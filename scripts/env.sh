@@ -138,6 +138,18 @@ has_ga() {
   [[ $GA_CONFIG != true ]]
 }
 
+# Whether programs in Fortran can be built for the MPI in use: its modules are of one
+# compiler, which is not always the one that is here.
+has_fortran() {
+  "$MPIFORT" --version >/dev/null 2>&1 || return 1
+  local dir code=0
+  dir=$(mktemp -d)
+  printf 'program probe\n  use mpi\nend program\n' >"$dir/probe.f90"
+  (cd "$dir" && "$MPIFORT" -c probe.f90 >/dev/null 2>&1) || code=1
+  rm -rf "$dir"
+  return "$code"
+}
+
 # shellcheck disable=SC2034
 use_mpi() {
   check_mpi "$1"

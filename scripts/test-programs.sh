@@ -233,7 +233,7 @@ files_left() {
   scripts/cluster.sh left --remove
 }
 
-FORTRAN='' && if "$MPIFORT" --version >/dev/null 2>&1; then FORTRAN=1; fi
+FORTRAN='' && if has_fortran; then FORTRAN=1; fi
 
 # Why a program cannot be built on this system; nothing where it can.
 lacks() { # program
