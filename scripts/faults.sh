@@ -104,6 +104,7 @@ launch() { # seconds, environment assignments ..., launcher ...
     env PORTOLAN_TEST_RUN="$RUN" timeout -k 5 "$limit" env "$@" >"$dir/out" 2>"$dir/err" </dev/null 9>&- &
   fi
   wait $! || code=$?
+  free_verdicts "$dir/out"
   micros=$((${EPOCHREALTIME/[.,]/} - begin))
   printf -v seconds '%d.%02d' $((micros / 1000000)) $((micros / 10000 % 100))
   late='' && if ((micros >= limit * 1000000)); then late=1; fi

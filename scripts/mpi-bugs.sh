@@ -20,9 +20,9 @@ done
 if [[ $mpi == all ]]; then mpis=("${ALL_MPIS[@]}"); else check_mpi "$mpi" && mpis=("$mpi"); fi
 cd "$ROOT"
 
-# Program, MPI, ranks, hosts, runs, what a sound MPI prints, what the fault looks like. After
-# what the program prints, its output has a line `exit code N`; a sound run ends with 0 where
-# the pattern does not say otherwise.
+# Program, MPI, ranks, hosts, runs, what a sound MPI prints, what the fault looks like. The
+# patterns are of standard output, then standard error, then a line `exit code N`; a sound run
+# ends with 0 where the pattern does not say otherwise.
 BUGS=(
   'compare_and_swap|openmpi|2||3|compare-and-swap works|signal 11|signal 6'
   'rget_derived|mpich|3||3|^0 of|^[1-9][0-9]* of'
@@ -30,6 +30,7 @@ BUGS=(
   'test_unexpected|mpich|2|1,1|1|all messages came|only [0-9]+ of'
   'finalize_hang|mpich|3|2,1|4|all is done but MPI_Finalize|not at its end after'
   'killed_rank|mpich|2||20|^exit code [1-9]|^exit code 0$'
+  'mixed_streams|openmpi|1||20|^result$|..result$'
   'open_port|intel-wheel|1||1|ports work|SIGNAL: 11'
 )
 LIMIT=10 # seconds for a run
@@ -61,8 +62,8 @@ for m in "${mpis[@]}"; do
     for ((run = 0; run < runs && ${#strange} == 0; run++)); do
       code=0
       scripts/deadline.sh "$LIMIT" "PORTOLAN_TEST_RUN=bugs-$$-$run" "${launcher[@]}" -n "$ranks" \
-        "$work/$program" >"$work/output" 2>&1 </dev/null || code=$?
-      echo "exit code $code" >>"$work/output"
+        "$work/$program" >"$work/output" 2>"$work/errors" </dev/null || code=$?
+      { cat "$work/errors" && echo "exit code $code"; } >>"$work/output"
       if grep -aqE "$fault" "$work/output"; then
         shows=$((shows + 1))
       elif ((code == 124)) || [[ $code != 0 && $sound != '^exit code '* ]] || ! grep -aqE "$sound" "$work/output"; then
