@@ -405,5 +405,5 @@ pub extern "C" fn NA_Cancel(na_class: Token, context: Token, op_id: Token) -> c_
 /// What a code means.
 #[unsafe(no_mangle)]
 pub extern "C" fn NA_Error_to_string(errnum: c_int) -> *const c_char {
-    super::hg::error_text(Status(errnum), "NA_").as_ptr()
+    super::hg1_client::error_text(Status(errnum), "NA_").as_ptr()
 }

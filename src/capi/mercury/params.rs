@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, Status, refuse};
-use crate::rpc::hg::body::Encode;
+use crate::rpc::hg::payload::Encode;
 use crate::rpc::hg::registry::Function;
 use crate::rpc::na::memory;
 use crate::rpc::proc::{Encoded, Proc};

@@ -9,9 +9,9 @@
 mod pulls;
 
 use self::pulls::{Pull, Purpose};
-use super::body::{Body, Kept, PARAMETERS};
 use super::context::{ContextShared, Work};
 use super::origin::Origin;
+use super::payload::{Kept, PARAMETERS, Payload};
 use super::registry::{Function, Registry};
 use super::target::Target;
 use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
@@ -21,8 +21,8 @@ use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na;
 use crate::rpc::na::address::Peer;
+use crate::rpc::na::blocking_wait::{Deadline, until};
 use crate::rpc::na::class::{Bytes, Message, Upper, kept};
-use crate::rpc::na::waiting::{Deadline, until};
 use crate::rpc::na::wire::Kind;
 use crate::rpc::na::{Address, Mem};
 use parking_lot::Mutex;
@@ -165,12 +165,12 @@ impl ClassShared {
         let calls = std::mem::take(&mut *self.calls.lock());
         for (_, (_, entry)) in calls.slab {
             if let Entry::Call(origin, _) = entry {
-                origin.complete(Status::CANCELED, Body::Empty);
+                origin.complete(Status::CANCELED, Payload::Empty);
             }
         }
         let pulls = std::mem::take(&mut *self.pulls.lock());
         for pull in pulls {
-            self.na.shared.news.transfer_ends();
+            self.na.shared.wake_source.transfer_ends();
             match &pull.purpose {
                 Purpose::Input { request, source, .. } if request.is_answered() => {
                     self.answer_status(source.peer, request.token, Status::CANCELED);
@@ -324,7 +324,7 @@ impl ClassShared {
         };
         let status = Status(answer.status);
         if !answer.long {
-            return origin.complete(status, Body::Bytes { bytes, start: ANSWER });
+            return origin.complete(status, Payload::Bytes { bytes, start: ANSWER });
         }
         match Mem::from_bytes(&bytes[ANSWER..], PARAMETERS) {
             Ok(remote) => {
@@ -336,13 +336,13 @@ impl ClassShared {
             Err(failure) => {
                 log::warn!("an answer from {from:?} cannot be pulled: {failure}");
                 self.release(from, answer.release);
-                origin.complete(failure.status, Body::Empty);
+                origin.complete(failure.status, Payload::Empty);
             }
         }
     }
 
     /// An answer of this process to itself.
-    pub(super) fn answer_own(&self, token: u64, status: Status, body: Body) {
+    pub(super) fn answer_own(&self, token: u64, status: Status, body: Payload) {
         let _handing = self.hand_over();
         let entry = self.calls.lock().take(token);
         if let Some(Entry::Call(origin, _)) = entry {
@@ -390,7 +390,7 @@ impl ClassShared {
     /// Answers with a status and nothing else.
     pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
         if to == Peer::Own {
-            return self.answer_own(token, status, Body::Empty);
+            return self.answer_own(token, status, Payload::Empty);
         }
         if !self.na.is_open() {
             return;
@@ -427,7 +427,7 @@ impl ClassShared {
             return;
         };
         if !request.long {
-            let body = Body::Bytes { bytes: body, start: REQUEST };
+            let body = Payload::Bytes { bytes: body, start: REQUEST };
             return self.run_in(context, function, from, &request, body);
         }
         match Mem::from_bytes(&body[REQUEST..], PARAMETERS) {
@@ -472,7 +472,7 @@ impl ClassShared {
         function: Arc<Function>,
         from: Address,
         request: &Request,
-        body: Body,
+        body: Payload,
     ) {
         let Some(context) = self.context_for(here, request.context) else {
             log::warn!("{from:?} asks for context {}, which is not there", request.context);

@@ -8,7 +8,7 @@
 //! | [`class`] | calls under way, what comes for them, pulling what is long |
 //! | [`registry`] | functions by name |
 //! | [`wire`] | the heads of requests and answers |
-//! | [`body`] | encoded parameters |
+//! | [`payload`] | encoded parameters |
 //!
 //! **The way of a call.** The origin encodes the input behind a head into a message
 //! ([`origin::Origin::forward`]), notes where the answer goes, and sends it as an
@@ -47,10 +47,10 @@
 //! # }
 //! ```
 
-pub mod body;
 pub mod class;
 pub mod context;
 pub mod origin;
+pub mod payload;
 pub mod registry;
 pub mod target;
 pub mod typed;

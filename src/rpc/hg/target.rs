@@ -3,9 +3,9 @@
 //! A call is answered once. One that is dropped without an answer is answered with a
 //! failure: the reason why its input could not be decoded, if that was why.
 
-use super::body::{Body, Encode, Kept, with_scratch};
 use super::class::{ClassShared, OnAnswered};
 use super::context::{ContextShared, Work};
+use super::payload::{Encode, Kept, Payload, with_scratch};
 use super::registry::Function;
 use super::wire::{ANSWER, Answer, Request};
 use crate::am::Data;
@@ -27,7 +27,7 @@ pub struct Target {
     token: u64,
     quiet: bool,
     method: Method,
-    body: Body,
+    body: Payload,
     answered: AtomicBool,
     reason: AtomicI32,
 }
@@ -38,7 +38,7 @@ impl Target {
         function: Arc<Function>,
         source: Address,
         request: &Request,
-        body: Body,
+        body: Payload,
     ) -> Arc<Target> {
         Arc::new(Target {
             context: context.clone(),
@@ -82,8 +82,8 @@ impl Target {
         &self.body
     }
 
-    /// Keeps the reason for which there may be no answer.
-    pub fn blame(&self, status: Status) {
+    /// The status with which a call that is dropped without an answer fails.
+    pub fn set_failure(&self, status: Status) {
         self.reason.store(status.0, Ordering::Relaxed);
     }
 
@@ -119,7 +119,7 @@ impl Target {
         let sent = with_scratch(room, |buffer| self.send(buffer, encode, then));
         if let Err(failure) = &sent {
             self.answered.store(false, Ordering::Release);
-            self.blame(failure.status);
+            self.set_failure(failure.status);
         }
         sent
     }
@@ -135,7 +135,7 @@ impl Target {
             return Ok(());
         }
         if to == Peer::Own {
-            let body = Body::own(encoded, &buffer[ANSWER..]);
+            let body = Payload::own(encoded, &buffer[ANSWER..]);
             class.answer_own(self.token, Status::SUCCESS, body);
             run_later(then);
             return Ok(());
@@ -149,7 +149,7 @@ impl Target {
                 run_later(then);
                 return Ok(());
             }
-            Encoded::Spilled(bytes) => bytes,
+            Encoded::Overflow(bytes) => bytes,
         };
         if bytes.len() + ANSWER <= class.na.shared.max_expected() {
             let mut whole = vec![0; ANSWER];

@@ -6,11 +6,11 @@
 mod messages;
 
 use super::address::{Address, Name, Peer, Scheme};
+use super::blocking_wait::WakeSource;
+use super::class_table;
 use super::context::{Callback, ContextShared, Event, What};
 use super::dynamic::Dynamic;
 use super::flow::{self, Flow};
-use super::net;
-use super::waiting::News;
 use super::wire::Kind;
 use crate::am::HandlerId;
 use crate::memory::biased::Biased;
@@ -102,7 +102,7 @@ pub struct Shared {
     upper: ReadMostly<Option<Weak<dyn Upper>>>,
     closed: AtomicBool,
     max_unexpected: usize,
-    pub(crate) news: News,
+    pub(crate) wake_source: WakeSource,
 }
 
 impl std::fmt::Debug for Shared {
@@ -118,12 +118,12 @@ impl Shared {
     /// Makes a class of an information string.
     pub(super) fn open(info: &str, listen: bool) -> Result<Arc<Shared>> {
         let scheme = Scheme::parse(info)?;
-        let engine = if scheme == Scheme::Own { None } else { Some(net::attach()?) };
+        let engine = if scheme == Scheme::Own { None } else { Some(class_table::attach()?) };
         let made = Shared::over(scheme, listen, engine.clone());
         if made.is_err()
             && let Some((engine, _)) = engine
         {
-            net::detach(engine)?;
+            class_table::detach(engine)?;
         }
         made
     }
@@ -142,7 +142,7 @@ impl Shared {
         let eager = engine.as_ref().map_or(MAX_UNEXPECTED, |(engine, _)| {
             (0..ranks).map(|rank| engine.eager_limit(rank)).min().unwrap_or(MAX_UNEXPECTED)
         });
-        net::enlist(|number| {
+        class_table::enlist(|number| {
             Arc::new(Shared {
                 number,
                 scheme,
@@ -158,7 +158,7 @@ impl Shared {
                 upper: ReadMostly::new(None),
                 closed: AtomicBool::new(false),
                 max_unexpected: eager.min(MAX_UNEXPECTED),
-                news: News::default(),
+                wake_source: WakeSource::default(),
             })
         })
     }
@@ -168,7 +168,7 @@ impl Shared {
         if self.closed.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the class is finalised already");
         }
-        net::retire(self.number);
+        class_table::retire(self.number);
         let ops: Vec<u64> = self.pending.lock().keys().copied().collect();
         for op in ops {
             self.cancel(op)?;
@@ -182,7 +182,7 @@ impl Shared {
             dynamic.close(self);
         }
         match &self.engine {
-            Some((engine, _)) => net::detach(engine.clone()),
+            Some((engine, _)) => class_table::detach(engine.clone()),
             None => Ok(()),
         }
     }

@@ -35,8 +35,8 @@ pub mod service;
 
 use super::address::Peer;
 use super::class::Shared;
+use super::class_table;
 use super::memory::Run;
-use super::net;
 use super::wire::{HEAD, Head, Kind};
 use crate::am::Data;
 use crate::error::{Error, ErrorKind};
@@ -259,7 +259,7 @@ impl Dynamic {
             };
             // Classes of different jobs are numbered apart.
             let head = Head { class: class.number, ..head };
-            net::arrived(Peer::Remote(n), head, Cow::Borrowed(body));
+            class_table::arrived(Peer::Remote(n), head, Cow::Borrowed(body));
             if connection.is_lost() {
                 return Ok(true);
             }

@@ -10,10 +10,10 @@
 
 mod wire;
 
-pub use super::pages::Buffer;
+pub use super::zeroed_buffer::ZeroedBuffer;
 
-use super::pages::{LAZY, LINE};
 use super::wire::number as wire_number;
+use super::zeroed_buffer::{LAZY, LINE};
 use crate::memory::exposed::{Exposure, Inside};
 use crate::memory::lent::{self, Loan};
 use crate::memory::long::Long;
@@ -86,7 +86,7 @@ pub struct Run {
 /// Memory of a handle's own.
 #[derive(Debug)]
 enum Own {
-    Private(Buffer),
+    Private(ZeroedBuffer),
     Long(Long),
 }
 
@@ -183,7 +183,7 @@ impl Mem {
     /// # Errors
     /// `NOMEM`; `INVALID_ARG` for no segment.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
-        Mem::parcel(sizes, access, |bytes| Buffer::zeroed(bytes).map(Own::Private))
+        Mem::parcel(sizes, access, |bytes| ZeroedBuffer::new(bytes).map(Own::Private))
     }
 
     /// The same, for others of the node to use: they reach it with one copy.
@@ -194,7 +194,7 @@ impl Mem {
         Mem::parcel(sizes, access, |bytes| {
             match lending().and_then(|dir| Long::lent_zeroed(bytes, dir)) {
                 Some(long) => Ok(Own::Long(long)),
-                None => Buffer::zeroed(bytes).map(Own::Private),
+                None => ZeroedBuffer::new(bytes).map(Own::Private),
             }
         })
     }

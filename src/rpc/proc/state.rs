@@ -11,7 +11,7 @@
 //! that are still in the cache, so that small parameters cost no checksum each,
 //! and bytes that a caller writes by itself ([`Proc::reserve`]) count as written.
 
-use super::spilled::{Source, Spilled};
+use super::overflow::{Overflow, Source};
 use super::{Fault, MAX_DEPTH};
 use crate::memory::long::Long;
 use crate::rpc::checksum::{Checksum, Method};
@@ -156,7 +156,7 @@ impl<'a> Proc<'a> {
     }
 
     /// Whether encoding has left the buffer that it was given.
-    pub fn spilled(&self) -> bool {
+    pub fn overflow(&self) -> bool {
         !matches!(self.extra, Extra::None)
     }
 
@@ -169,7 +169,7 @@ impl<'a> Proc<'a> {
             self.source = Long::heap;
             self.grow_to(self.size).ok()?;
         }
-        self.spilled().then_some(self.ptr)
+        self.overflow().then_some(self.ptr)
     }
 
     /// Whether the extra buffer is freed with the proc, as it is at first. If not,
@@ -193,12 +193,12 @@ impl<'a> Proc<'a> {
 
     /// What is encoded, with the extra buffer in which it lies; none where it lies in the
     /// buffer that was given, or the extra buffer is somebody else's.
-    pub fn take_encoded(&mut self) -> Option<Spilled> {
+    pub fn take_encoded(&mut self) -> Option<Overflow> {
         match std::mem::replace(&mut self.extra, Extra::None) {
             Extra::Mine(long) => {
                 let len = std::mem::take(&mut self.at);
                 (self.ptr, self.size, self.summed) = (ptr::null_mut(), 0, 0);
-                Some(Spilled::new(long, len))
+                Some(Overflow::new(long, len))
             }
             other => {
                 self.extra = other;

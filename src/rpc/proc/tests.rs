@@ -113,7 +113,7 @@ fn vectors_hold_both_ways() {
             v.fields.iter().for_each(|(kind, value)| field(&mut proc, kind, value));
             assert_eq!(proc.finish(), Ok(v.bytes.len()), "line {}", v.line);
             assert_eq!(proc.encoded(), v.bytes, "line {}", v.line);
-            assert_eq!(proc.spilled(), room < v.bytes.len());
+            assert_eq!(proc.overflow(), room < v.bytes.len());
         }
         let mut proc = Proc::decoder(&v.bytes, v.method);
         v.fields.iter().for_each(|(kind, value)| field(&mut proc, kind, value));
@@ -277,7 +277,7 @@ fn forms_of_the_table() {
     // Of unknown length, and short for its buffer.
     assert_eq!(to_slice(&[9u16; 2], &mut [0; 4], none), Ok(Encoded::Fits(4)));
     match to_slice(&[9u8; 2], &mut [0; 1], none) {
-        Ok(Encoded::Spilled(bytes)) => assert_eq!(*bytes, [9, 9]),
+        Ok(Encoded::Overflow(bytes)) => assert_eq!(*bytes, [9, 9]),
         other => panic!("{other:?}"),
     }
 }
@@ -401,7 +401,7 @@ fn random_values_go_round() {
         let mut buf = vec![0; random.below(2 * bytes.len() as u64 + 1) as usize];
         match to_slice(&value, &mut buf, method).unwrap() {
             Encoded::Fits(len) => assert_eq!(&buf[..len], bytes),
-            Encoded::Spilled(all) => assert_eq!(*all, *bytes),
+            Encoded::Overflow(all) => assert_eq!(*all, *bytes),
         }
         // Cut short anywhere it is refused.
         let cut = random.below(bytes.len() as u64) as usize;
@@ -458,7 +458,7 @@ fn growth_keeps_bytes_and_checksum() {
     proc.put(&[1; 10]).unwrap();
     let _ = proc.checksum().value(); // goes over what is there
     let place = proc.reserve(20).unwrap();
-    assert!(proc.spilled() && proc.size() >= 4096);
+    assert!(proc.overflow() && proc.size() >= 4096);
     // SAFETY: 20 bytes are reserved there.
     unsafe { place.write_bytes(2, 20) };
     proc.check_in_place(place, 20).unwrap();
@@ -504,7 +504,7 @@ fn a_lent_buffer_is_not_given_to_who_would_free_it() {
     proc.finish().unwrap();
     // SAFETY: the buffer is the test's, and what is encoded was copied out of it.
     let all = unsafe { std::slice::from_raw_parts(at, 100_016) };
-    assert_eq!(*Spilled::copy(proc.encoded(), lent).unwrap(), *all);
+    assert_eq!(*Overflow::copy(proc.encoded(), lent).unwrap(), *all);
     assert!(proc.take_encoded().is_none(), "it is somebody else's");
     drop(proc);
     // SAFETY: nobody uses it any more.
@@ -514,8 +514,8 @@ fn a_lent_buffer_is_not_given_to_who_would_free_it() {
     let mut proc = Proc::encoder(&mut room, Method::None);
     proc.set_source(lent);
     proc.put(&[4; 70_000]).unwrap();
-    let spilled = proc.take_encoded().unwrap();
-    assert_eq!(*spilled, [4; 70_000]);
-    assert!(spilled.into_parts().0.loan().is_some());
-    assert!(!proc.spilled() && proc.encoded().is_empty());
+    let overflow = proc.take_encoded().unwrap();
+    assert_eq!(*overflow, [4; 70_000]);
+    assert!(overflow.into_parts().0.loan().is_some());
+    assert!(!proc.overflow() && proc.encoded().is_empty());
 }

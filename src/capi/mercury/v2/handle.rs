@@ -18,7 +18,7 @@ use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::context::ContextShared;
 use crate::rpc::hg::origin::{Origin, Output};
 use crate::rpc::hg::target::Target;
-use crate::rpc::na::memory::Buffer;
+use crate::rpc::na::memory::ZeroedBuffer;
 use parking_lot::Mutex;
 use std::os::raw::c_void;
 use std::ptr;
@@ -45,8 +45,8 @@ pub(super) struct Held {
     info: Mutex<Box<HgInfo>>,
     data: Mutex<Attached>,
     /// Buffers in which the program encodes by itself, or puts heads of its own.
-    pub input: OnceLock<Buffer>,
-    pub output: OnceLock<Buffer>,
+    pub input: OnceLock<ZeroedBuffer>,
+    pub output: OnceLock<ZeroedBuffer>,
     /// What has come back, while the program may look at it.
     pub answer: Mutex<Option<Output>>,
     /// Bytes that were encoded.

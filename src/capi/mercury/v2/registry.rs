@@ -43,7 +43,7 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
         // SAFETY: the program's function, with a handle of ours.
         let status = to_status(unsafe { callback(handle) });
         if status != Status::SUCCESS {
-            target.blame(status);
+            target.set_failure(status);
         }
         Status::SUCCESS
     }))

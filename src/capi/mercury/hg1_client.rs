@@ -6,7 +6,7 @@
 
 use super::bulk;
 use super::face::{bytes, code, maybe, place, text, timeout, value};
-use super::handler;
+use super::hg1_server;
 use super::na::{ADDRESSES, CLASSES};
 use super::params::{self, ProcCallback, Procs};
 use super::table::{Number, Table, Token};
@@ -116,7 +116,7 @@ pub extern "C" fn HG_Finalize() -> c_int {
             request.origin.cancel();
         }
         SPARES.clear();
-        handler::drop_those_of(&global.context);
+        hg1_server::drop_those_of(&global.context);
         let closed = global.class.finalize();
         let destroyed = global.context.destroy();
         if global.bulk_is_ours && bulk::is_initialized() {
@@ -149,12 +149,12 @@ pub unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Token) -> 
 pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {
     let callback = callback?;
     Some(Arc::new(move |target: Arc<Target>| {
-        let handle = handler::hold(target);
+        let handle = hg1_server::hold(target);
         // SAFETY: the program's function, with a handle of ours.
         let code = unsafe { callback(handle) };
         if code != 0 {
             // It may have freed the handle itself.
-            handler::let_go(handle);
+            hg1_server::let_go(handle);
         }
         params::status(code)
     }))

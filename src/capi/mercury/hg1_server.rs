@@ -1,7 +1,7 @@
 //! `mercury_handler.h`: the server's calls of 2013, and the handles of both sides.
 
 use super::face::{code, maybe, place, timeout, value};
-use super::hg::global;
+use super::hg1_client::global;
 use super::na::ADDRESSES;
 use super::params;
 use super::table::{Number, Table, Token};
@@ -11,8 +11,8 @@ use crate::rpc::hg::Context;
 use crate::rpc::hg::origin::Origin;
 use crate::rpc::hg::target::Target;
 use crate::rpc::na::Address;
-use crate::rpc::na::memory::{self, Buffer};
-use crate::rpc::proc::{Encoded, Spilled};
+use crate::rpc::na::memory::{self, ZeroedBuffer};
+use crate::rpc::proc::{Encoded, Overflow};
 use parking_lot::Mutex;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
@@ -40,9 +40,9 @@ pub(super) struct Held {
     flights: AtomicI32,
     /// The address that the handle has given away, freed with it.
     address: Mutex<usize>,
-    output: OnceLock<Buffer>,
-    pub info: Mutex<Option<Box<super::today::HgInfo>>>,
-    pub data: Mutex<super::today::Attached>,
+    output: OnceLock<ZeroedBuffer>,
+    pub info: Mutex<Option<Box<super::hg2_class::HgInfo>>>,
+    pub data: Mutex<super::hg2_class::Attached>,
 }
 
 pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x22);
@@ -96,7 +96,7 @@ impl Held {
 
     /// The handles of its class and its context; null for those of `HG_Init`.
     pub fn class_and_context(&self) -> (Token, Token) {
-        super::today::tokens_of(match &self.end {
+        super::hg2_class::tokens_of(match &self.end {
             End::Target(target) => target.context(),
             End::Origin(origin) => origin.context(),
         })
@@ -126,7 +126,7 @@ impl Held {
         if let Some(buffer) = self.output.get() {
             return Ok(buffer.address());
         }
-        let fresh = Buffer::zeroed(OUTPUT)?;
+        let fresh = ZeroedBuffer::new(OUTPUT)?;
         Ok(self.output.get_or_init(|| fresh).address())
     }
 
@@ -198,7 +198,7 @@ pub(super) unsafe fn get_input(handle: Token, in_struct: *mut c_void) -> Result<
     let decoded =
         unsafe { params::decode(procs.input, target.input(), target.method(), in_struct) };
     if let Err(failure) = &decoded {
-        target.blame(failure.status);
+        target.set_failure(failure.status);
     }
     decoded
 }
@@ -368,8 +368,8 @@ pub unsafe extern "C" fn HG_Handler_start_response(
                 place.copy_from_slice(encoded);
                 Ok(Encoded::Fits(size))
             }
-            None => match Spilled::copy(encoded, memory::to_send) {
-                Some(spilled) => Ok(Encoded::Spilled(spilled)),
+            None => match Overflow::copy(encoded, memory::to_send) {
+                Some(overflow) => Ok(Encoded::Overflow(overflow)),
                 None => refuse!(NOMEM, "no memory for an output of {size} bytes"),
             },
         };

@@ -1,7 +1,7 @@
 //! The calls of today's Mercury, where their names do not clash with those of 2013:
 //! class and context objects, functions, addresses. Handles that are made once and
-//! forwarded many times are in [`today_call`](super::today_call), bulk data is in
-//! [`today_bulk`](super::today_bulk). Where a name would clash the call has another:
+//! forwarded many times are in [`hg2_handle`](super::hg2_handle), bulk data is in
+//! [`hg2_bulk`](super::hg2_bulk). Where a name would clash the call has another:
 //!
 //! | today | here |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | `HG_Bulk_transfer(context, ...)` | `HG_Bulk_transfer_cb` |
 
 use super::face::{code, maybe, place, put_text, text, timeout, value};
-use super::handler;
-use super::hg::{RpcCallback, register, unknown};
+use super::hg1_client::{RpcCallback, register, unknown};
+use super::hg1_server;
 use super::na::{ADDRESSES, CLASSES};
 use super::params::{self, ProcCallback};
 use super::table::{Number, Table, Token};
@@ -222,7 +222,7 @@ pub extern "C" fn HG_Context_destroy(context: Token) -> c_int {
     code("HG_Context_destroy", || {
         let (_, found) = HG_CONTEXTS.get(context)?;
         found.destroy()?;
-        handler::drop_those_of(&found);
+        hg1_server::drop_those_of(&found);
         HG_CONTEXTS.remove(context).map(drop)
     })
 }

@@ -6,9 +6,9 @@
 
 use super::bulk::{self, BULKS};
 use super::face::{code, maybe, value};
+use super::hg2_class::{BulkInfo, CB_BULK, Caller, HG_CLASSES, HG_CONTEXTS, HgCallback, HgInfoOf};
 use super::na::ADDRESSES;
 use super::table::{Table, Token};
-use super::today::{BulkInfo, CB_BULK, Caller, HG_CLASSES, HG_CONTEXTS, HgCallback, HgInfoOf};
 use crate::rpc::hg::context::{ContextShared, Work};
 use crate::rpc::na::{Callback, OpId, Part};
 use std::os::raw::{c_int, c_ulong, c_void};
