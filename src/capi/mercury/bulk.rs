@@ -1,10 +1,7 @@
 //! `mercury_bulk.h`: bulk handles and transfers.
 
-use super::face::{bytes, code, maybe, place, timeout, value};
-use super::hg1_client::report;
-use super::na::{ADDRESSES, CLASSES};
-use super::na_transfer::put_bytes;
-use super::table::{Number, Table, Token};
+use super::face::{bytes, code, maybe, place, put_bytes, report, timeout, value};
+use super::table::{ADDRESSES, CLASSES, Number, Table, Token};
 use crate::rpc::bulk::Bulk;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na::blocking_wait::{Deadline, until};

@@ -10,20 +10,27 @@
 //! | [`checksum`] | `hg_checksum_*` |
 //! | [`na`] | `na.h`: classes, contexts, addresses, progress |
 //! | [`na_transfer`] | `na.h`: messages and memory |
-//! | [`hg1_client`] | `mercury.h`: clients |
+//! | [`hg1_client`] | `mercury.h` of 2013: clients |
 //! | [`hg1_server`] | `mercury_handler.h`: servers |
 //! | [`bulk`] | `mercury_bulk.h` |
-//! | [`hg2_class`] | today's calls, where their names do not clash: classes, functions, addresses |
-//! | [`hg2_handle`] | today's handles |
-//! | [`hg2_bulk`] | today's bulk data |
+//! | [`hg2_class`] | calls of Mercury 2 whose names do not clash: classes, functions, addresses |
+//! | [`hg2_handle`] | its handles |
+//! | [`hg2_bulk`] | its bulk data |
 //! | [`v2`] | the interface of Mercury 2.4, by its own names: `mercury2/*.h` |
+//!
+//! They share the tables of handles ([`table`]), calls at their ends ([`handles`]), functions
+//! of programs ([`functions`], [`params`]), what callbacks are given ([`callbacks`]), and
+//! the way in and out of C ([`face`]).
 //!
 //! **Errors.** A call that returns a code has changed nothing then that it does not
 //! speak of, and keeps the reason for `portolan_last_error`.
 
 pub mod bulk;
+pub mod callbacks;
 pub mod checksum;
 pub mod face;
+pub mod functions;
+pub mod handles;
 pub mod hg1_client;
 pub mod hg1_server;
 pub mod hg2_bulk;

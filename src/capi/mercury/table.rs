@@ -5,6 +5,8 @@
 
 use crate::memory::biased::Biased;
 use crate::rpc::failure::{Failure, Result, Status};
+use crate::rpc::hg;
+use crate::rpc::na::{Address, Class, Context};
 use slab::Slab;
 use std::os::raw::c_void;
 use std::sync::LazyLock;
@@ -42,6 +44,17 @@ struct Slots<T> {
     slab: Slab<(u32, T)>,
     generation: u32,
 }
+
+/// Classes of `na.h`.
+pub(super) static CLASSES: Table<Class> = Table::new("NA class", 0x11);
+/// Contexts of `na.h`.
+pub(super) static CONTEXTS: Table<Context> = Table::new("NA context", 0x12);
+/// Addresses, of all calls.
+pub(super) static ADDRESSES: Table<Address> = Table::new("address", 0x13);
+/// Classes of `HG_Init_opt`.
+pub(super) static HG_CLASSES: Table<hg::Class> = Table::new("class", 0x31);
+/// Contexts of `HG_Context_create`, with their classes.
+pub(super) static HG_CONTEXTS: Table<(Number, hg::Context)> = Table::new("context", 0x32);
 
 const GENERATIONS: u32 = (1 << 24) - 1;
 

@@ -5,9 +5,9 @@
 //! from the handle's buffer. Without a proc, or a struct, these are all. What a program
 //! encodes by itself in that buffer goes by `HG_Core_forward`, with its length.
 
-use super::class::trailer;
 use super::codes::{calls, to_status};
 use super::handle::{End, HANDLES, Held, release};
+use super::objects::trailer;
 use super::registry::procs;
 use super::types::ProcCallback;
 use crate::capi::mercury::face::{maybe, place};
