@@ -25,6 +25,7 @@ pub mod peer;
 pub mod progress;
 pub mod rpc;
 pub mod runtime;
+pub mod sharing;
 pub(crate) mod sync;
 pub mod topology;
 pub mod transfer;

@@ -4,7 +4,7 @@
 //! its [`Tally`] that have not ended. `x10_switch_t` is a token: a slot of a table
 //! with a generation, so that a switch that was freed is known as such.
 
-use super::{code, failed, lifecycle};
+use super::{code, engine, failed};
 use crate::capi::boundary::guard;
 use crate::error::{Result, fail};
 use crate::peer::Tally;
@@ -169,7 +169,7 @@ pub extern "C" fn x10_alloc_switch() -> usize {
         0
     };
     guard("x10_alloc_switch", error, || {
-        lifecycle::engine()?;
+        engine()?;
         Ok(TABLE.lock().insert(Arc::new(Switch::default())))
     })
 }
