@@ -17,6 +17,7 @@ pub mod config;
 pub mod error;
 pub mod futex;
 pub mod group;
+pub mod handles;
 pub mod layout;
 pub mod memory;
 pub mod mpi;

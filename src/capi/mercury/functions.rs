@@ -6,7 +6,7 @@ use super::params::{self, ProcCallback, Procs};
 use super::table::Token;
 use crate::rpc::failure::{Failure, Result, Status};
 use crate::rpc::hg::Class;
-use crate::rpc::hg::registry::Rpc;
+use crate::rpc::hg::target::Rpc;
 use crate::rpc::hg::target::Target;
 use std::os::raw::{c_char, c_int};
 use std::sync::Arc;

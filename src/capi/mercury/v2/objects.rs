@@ -5,7 +5,7 @@ use crate::capi::mercury::table::{Number, Table, Token};
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status};
 use crate::rpc::hg::context::ContextShared;
-use crate::rpc::hg::registry::Function;
+use crate::rpc::hg::target::Function;
 use crate::rpc::hg::wire::{ANSWER, REQUEST};
 use crate::rpc::hg::{self, Context};
 use parking_lot::Mutex;

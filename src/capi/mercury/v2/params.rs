@@ -15,7 +15,7 @@ use crate::capi::mercury::table::Token;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::payload::Encode;
-use crate::rpc::hg::registry::Function;
+use crate::rpc::hg::target::Function;
 use crate::rpc::na::memory::{self, ZeroedBuffer};
 use crate::rpc::proc::state::Attached;
 use crate::rpc::proc::{Encoded, Op, Overflow, Proc};
