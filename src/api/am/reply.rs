@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::shared::OnReply;
 use super::{Message, codec};
-use crate::api::InCall;
+use crate::api::in_call::InCall;
 use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use parking_lot::Mutex;
