@@ -3,7 +3,7 @@
 use super::class::{ClassShared, failure};
 use super::context::{self, ContextShared, Work};
 use super::payload::{Encode, Kept, Payload, with_scratch};
-use super::registry::Function;
+use super::target::Function;
 use super::target::Target;
 use super::wire::{REQUEST, Request};
 use crate::memory::biased::Biased;

@@ -6,7 +6,7 @@
 use super::class::{ClassShared, OnAnswered};
 use super::context::{ContextShared, Work};
 use super::payload::{Encode, Kept, Payload, with_scratch};
-use super::registry::Function;
+use super::registry;
 use super::wire::{ANSWER, Answer, Request};
 use crate::am::Data;
 use crate::rpc::checksum::Method;
@@ -15,8 +15,25 @@ use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock};
+
+/// Runs a call at its server. It answers through the target, now or later; where it
+/// returns something else than success, that is the answer.
+pub type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
+
+/// A function, and what runs it.
+pub type Function = registry::Function<Rpc>;
+/// The functions of a class.
+pub type Registry = registry::Registry<Rpc>;
+
+impl Function {
+    /// What a call has for a function before one was set.
+    pub fn none() -> Arc<Function> {
+        static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| Arc::new(Function::unnamed()));
+        NONE.clone()
+    }
+}
 
 /// A call at its target.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::class::failure;
 use super::origin::Origin;
-use super::registry::Function;
+use super::target::Function;
 use super::target::Target;
 use super::{Class, Context};
 use crate::rpc::checksum::Method;

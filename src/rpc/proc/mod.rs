@@ -99,15 +99,12 @@ pub use de::Decoder;
 pub use fault::Fault;
 pub use overflow::{Overflow, Source};
 pub use ser::Encoder;
-pub use state::{Op, Proc};
+pub use state::{MAX_DEPTH, Op, Proc};
 pub use text::HgString;
 
 use crate::memory::long::Long;
 use crate::rpc::checksum::Method;
 use serde::{Deserialize, Serialize};
-
-/// Deepest nesting of values.
-pub const MAX_DEPTH: u32 = 128;
 
 /// Encodes a value, with a trailer unless `method` is none.
 ///

@@ -6,7 +6,7 @@ use crate::rpc::failure::{Result, Status};
 use crate::rpc::hg::context::ContextShared;
 use crate::rpc::hg::origin::Origin;
 use crate::rpc::hg::payload::Payload;
-use crate::rpc::hg::registry::Function;
+use crate::rpc::hg::target::Function;
 use crate::rpc::hg::wire::Request;
 use crate::rpc::na::address::Peer;
 use crate::rpc::na::transfer::Transfer;
