@@ -5,7 +5,7 @@ use super::shared::{OnReply, Shared};
 use super::{Batches, Item, Message, Reply};
 use crate::am::Am;
 use crate::am::{Data, Signals};
-use crate::api::InCall;
+use crate::api::in_call::InCall;
 use crate::error::{Result, fail};
 use std::any::Any;
 use std::borrow::Cow;
@@ -124,7 +124,7 @@ macro_rules! sending {
         /// `Argument` where the type is not registered.
         #[inline]
         pub fn batches<I: Item>(&self) -> Result<Batches<'_, I>> {
-            use crate::api::InCall;
+            use crate::api::in_call::InCall;
             const CALL: &str = concat!($type, "::batches");
             let Endpoint { engine, shared } = self.checked();
             Ok(Batches::new(engine, shared.items::<I>().in_call(CALL)?))
@@ -137,7 +137,7 @@ macro_rules! sending {
         /// `Rank`; `Argument` where the type is not registered.
         #[inline]
         pub fn aggregate<I: Item>(&self, rank: usize, item: I) -> Result<()> {
-            use crate::api::InCall;
+            use crate::api::in_call::InCall;
             const CALL: &str = concat!($type, "::aggregate");
             self.batches::<I>().and_then(|b| b.push(rank, item)).in_call(CALL)
         }
@@ -149,7 +149,7 @@ macro_rules! sending {
         /// # Errors
         /// Those of sending.
         pub fn flush(&self) -> Result<()> {
-            use crate::api::InCall;
+            use crate::api::in_call::InCall;
             let Endpoint { engine, shared } = self.checked();
             for batches in shared.all_items() {
                 batches.flush(engine).in_call(concat!($type, "::flush"))?;

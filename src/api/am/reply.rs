@@ -4,7 +4,7 @@ use super::context::Context;
 use super::shared::OnReply;
 use super::{Message, codec};
 use crate::am::Am;
-use crate::api::InCall;
+use crate::api::in_call::InCall;
 use crate::error::{Result, fail};
 use parking_lot::Mutex;
 use std::future::Future;

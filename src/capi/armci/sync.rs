@@ -1,6 +1,6 @@
 //! Fences, barrier, read-modify-write, mutexes.
 
-use super::groups;
+use super::group_table;
 use super::twin;
 use super::types::{self, ArmciGroup, ArmcixMutexes};
 use crate::atomics::Rmw;
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
     guard("ARMCIX_Create_mutexes_hdl", failed, || {
         let engine = current()?;
         // SAFETY: the caller vouches for the group.
-        let (group, grp) = unsafe { (groups::find(engine, pgroup)?, *pgroup) };
+        let (group, grp) = unsafe { (group_table::find(engine, pgroup)?, *pgroup) };
         let set = engine.create_mutexes_checked(&group, number(count))?;
         let most = set.counts().iter().max().copied().unwrap_or(0);
         let hdl = Box::into_raw(Box::new(ArmcixMutexes {

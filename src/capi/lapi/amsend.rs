@@ -13,8 +13,11 @@
 //! The completion counter is served by a reply of this interface's own rather than by
 //! the engine's, so that `LAPI_LOCAL_STATE` can forbid it.
 
-use super::context::{self, Context, Hook, Outcome, TABLE, call, enter, refuse};
+use super::context::{self, Context, TABLE, call, enter};
+use super::finish;
+use super::outcome::{Outcome, refuse};
 use super::traffic::add;
+use super::types::Hook;
 use super::types::{Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler, WORD};
 use super::{counters, messages, objects, twin};
 use crate::am::Am;
@@ -199,7 +202,7 @@ impl Checked<'_> {
         let traffic = context.traffic(target);
         add(&traffic.sent, 1);
         add(&traffic.bytes_sent, len);
-        Ok(context::serve(context, engine)?)
+        Ok(finish::serve(context, engine)?)
     }
 }
 

@@ -5,11 +5,12 @@
 //! `LAPI_Term`; calls on other threads must have returned before it ends. A handle is
 //! never used twice, so one that was terminated is known to be invalid.
 
-use super::group::Groups;
+use super::groups::Groups;
 use super::messages;
+use super::outcome::{Failure, Outcome, refuse};
 use super::pending::Pending;
 use super::traffic::{Traffic, Way};
-use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, SendHandler};
+use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, Hook, SendHandler};
 use super::watched::Watched;
 use crate::am::Am;
 use crate::am::HandlerId;
@@ -30,32 +31,6 @@ use std::sync::atomic::{
 
 /// `LOC_ADDRTBL_SZ`: indices are less than it.
 pub const TABLE: usize = 128;
-
-/// Why a call fails.
-#[derive(Debug)]
-pub enum Failure {
-    /// With this code, for the reason that the text gives.
-    Code(c_int, String),
-    /// Because of the engine.
-    Engine(Error),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::Engine(error)
-    }
-}
-
-/// What the bodies of calls return.
-pub type Outcome<T = ()> = std::result::Result<T, Failure>;
-
-/// Returns early with a code and a formatted reason.
-macro_rules! refuse {
-    ($code:expr, $($arg:tt)+) => {
-        return Err($crate::capi::lapi::context::Failure::Code($code, format!($($arg)+)))
-    };
-}
-pub(crate) use refuse;
 
 /// The engine's handlers.
 #[derive(Debug, Clone, Copy)]
@@ -321,21 +296,6 @@ pub fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
     }
 }
 
-/// In polling mode handlers run in calls, also in those that have no need to wait: a round of
-/// what there is to do. Not in handlers.
-///
-/// # Errors
-/// What the engine returns.
-#[inline]
-pub fn serve(context: &Context, engine: &Am) -> Result<()> {
-    if !context.gate.is_polling() || handler::running().is_some() {
-        return Ok(());
-    }
-    engine.probe()?;
-    context.pending.advance(context, engine)?;
-    Ok(())
-}
-
 /// For calls that wait for others: a handler must not make them, not even where it
 /// would not have to wait.
 ///
@@ -402,16 +362,6 @@ pub fn fatal(error: &Error) -> ! {
     log::error!("{error}");
     crate::process::end_job(error.kind().code())
 }
-
-/// Something of C's that is called on another thread.
-#[derive(Debug, Clone, Copy)]
-pub struct Hook<F>(pub F, pub *mut std::ffi::c_void);
-
-// SAFETY: function and argument are the user's, who has them called on whichever
-// thread of the library is due.
-unsafe impl<F> Send for Hook<F> {}
-// SAFETY: a shared one is only copied.
-unsafe impl<F: Sync> Sync for Hook<F> {}
 
 impl Hook<ComplHandler> {
     /// Calls it.

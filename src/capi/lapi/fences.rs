@@ -6,6 +6,7 @@
 //! makes a call, and so do those who wait here.
 
 use super::context::{self, Context, call};
+use super::finish;
 use super::twin;
 use super::types::Handle;
 use crate::am::Am;
@@ -15,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 /// Waits for all that this rank has begun, to targets that are not purged.
 pub fn fence(context: &Context, engine: &Am) -> Result<()> {
-    context::serve(context, engine)?;
+    finish::serve(context, engine)?;
     let left = || context.pending.left() + context.asked.load(Ordering::SeqCst);
     if left() > 0 {
         engine.wait_until(&|| format!("{} transfers at a fence", left()), || {

@@ -1,6 +1,7 @@
 //! Progress on request.
 
-use super::context::{self, Context, call, refuse};
+use super::context::{self, Context, call};
+use super::outcome::refuse;
 use super::types::{Handle, MsgInfo};
 use super::{messages, twin};
 use crate::am::Am;

@@ -5,10 +5,13 @@
 //! itself. The answer of `COMPARE_AND_SWAP` is whether it swapped (1 or 0), that of the
 //! others what was there. The origin's counter counts when the answer is stored.
 
-use super::context::{self, Hook, Outcome, call, enter, refuse};
+use super::context::{self, call, enter};
+use super::finish;
 use super::messages as m;
 use super::notices::head;
+use super::outcome::{Outcome, refuse};
 use super::traffic::add;
+use super::types::Hook;
 use super::types::{Counter, ErrorOf, Handle, SendHandler};
 use super::{counters, objects, twin};
 use crate::am::Am;
@@ -114,7 +117,7 @@ pub unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
         return Err(error.into());
     }
     add(&context.traffic(target).sent, 1);
-    Ok(context::serve(context, engine)?)
+    Ok(finish::serve(context, engine)?)
 }
 
 /// # Safety

@@ -10,9 +10,10 @@
 //! when all of it has come, and names the blocks to scatter to.
 
 use super::amsend::{self, Message, VECTOR, VECTOR_TYPE};
-use super::context::{Context, Failure, Outcome, call, enter, refuse};
-use super::deliver::{Finish, Incoming, accept_done};
+use super::context::{Context, call, enter};
+use super::incoming::{Finish, Incoming, accept_done};
 use super::messages as m;
+use super::outcome::{Failure, Outcome, refuse};
 use super::pending::Done;
 use super::types::{
     Counter, GENERIC, Handle, IOVECTOR, MAX_MSG_SZ, STRIDED, VecHdrHandler, Vector,

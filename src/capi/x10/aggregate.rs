@@ -7,6 +7,7 @@
 //! without a lock. Entries live until the end of X10Lib, when no call runs.
 
 use super::function::{self, Name};
+use super::handler_ids::BATCHES;
 use super::{code, environment, refs, spawn};
 use crate::am::Am;
 use crate::am::aggregate::Aggregator;
@@ -79,7 +80,7 @@ fn find(engine: &Engine, key: Key) -> Result<&'static Entry> {
             let item = key.n * 8;
             let limit = environment::aggregate_limit() * item.max(8);
             let header = bytemuck::bytes_of(&name);
-            let aggregator = Aggregator::new(engine, spawn::batches()?, header, item, limit)?;
+            let aggregator = Aggregator::new(engine, BATCHES.id()?, header, item, limit)?;
             entries.push(Box::new(Entry { key, aggregator }));
             entries.len() - 1
         }

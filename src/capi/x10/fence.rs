@@ -5,7 +5,8 @@
 //! way, first those of the own node, then those of the others, to send on what they
 //! have and to fence that.
 
-use super::{aggregate, code, lock, spawn, switches};
+use super::handler_ids::SETTLE;
+use super::{aggregate, code, lock, switches};
 use crate::am::Am;
 use crate::am::{Accept, Arrival, Data, Destination, Handler, Signal, Signals, Then};
 use crate::capi::boundary;
@@ -41,7 +42,7 @@ fn fence_the_way(engine: &Engine) -> Result<()> {
             let completion = Signal::Tally(tally.clone());
             let signals = Signals { origin: Signal::None, completion };
             // SAFETY: no address is given.
-            unsafe { engine.send_am(rank, spawn::settle()?, &[], Data::NONE, signals)? };
+            unsafe { engine.send_am(rank, SETTLE.id()?, &[], Data::NONE, signals)? };
         }
         let what = || format!("{} ranks to send on what they gather", tally.outstanding());
         engine.wait_until(&what, || tally.check())?;

@@ -3,18 +3,19 @@
 //! All classes of a process share one handler of active messages, which is registered
 //! when the first class over MPI is made: that is collective over the job, and so is
 //! finalising the last one. Classes are numbered by the lowest free number; class `n`
-//! of a process talks to class `n` of the others. What comes for a class that is not
-//! there yet waits for it; the senders' windows bound it.
+//! of a process talks to class `n` of the others. Messages for a class that is not there
+//! yet are kept for it; the senders' windows bound them.
 
 use super::address::Peer;
 use super::class::Shared;
 use super::wire::Head;
-use crate::am::{Accept, Am, Arrival, Destination, Handler, HandlerId, Then};
-use crate::capi::sharing;
+use crate::am::Am;
+use crate::am::{Accept, Arrival, Destination, Handler, HandlerId, Then};
 use crate::error::Result as EngineResult;
 use crate::memory::read_mostly::ReadMostly;
 use crate::rpc::failure::{Result, refuse};
 use crate::runtime::{self, Engine};
+use crate::sharing;
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, Weak};
@@ -110,7 +111,7 @@ pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
     }
 }
 
-/// Gives a class a number, and what has come for it already.
+/// Gives a class a number, and the messages that were received for it already.
 pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared>> {
     let (class, early) = SLOTS.change(|slots| {
         let number = match slots.iter().position(|slot| slot.class.is_none()) {
@@ -131,14 +132,14 @@ pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared
     Ok(class)
 }
 
-/// Takes a class off.
+/// Takes a class out of the table.
 pub(super) fn retire(number: u16) {
     let class = SLOTS.change(|slots| slots.get_mut(usize::from(number))?.class.take());
     drop(class); // while others may read
 }
 
-/// A class over MPI begins: the engine runs and knows the handler. Collective over the
-/// job for the first one.
+/// Called for a new class over MPI: starts the engine and registers the handler for the
+/// first one, which is collective over the job.
 pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
     let mut attached = ATTACHED.lock();
     if let Some(now) = &mut *attached
@@ -166,7 +167,7 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
     }
 }
 
-/// It ends. Collective over the job for the last one.
+/// Called for a class over MPI that ends. Collective over the job for the last one.
 pub(super) fn detach(engine: Arc<Engine>) -> Result<()> {
     let mut attached = ATTACHED.lock();
     let Some(now) = &mut *attached else { return Ok(()) };
@@ -186,8 +187,8 @@ pub(super) fn detach(engine: Arc<Engine>) -> Result<()> {
     Ok(())
 }
 
-/// Sends bytes as they are to the handler of another rank: for tests of what damaged
-/// or foreign messages do.
+/// Sends bytes as they are to the handler of another rank: for tests with damaged or
+/// foreign messages.
 #[doc(hidden)]
 pub fn inject(target: usize, head: &[u8], body: &[u8]) -> Result<()> {
     let attached = ATTACHED.lock();

@@ -8,7 +8,7 @@
 //! A shape need not be taken apart for that as long as nothing else lies in the
 //! addresses that it spans, and it writes none twice itself. So large regular
 //! slices stay as small as they were described; those that lie in each other, as
-//! the faces of a block do, become runs, and [`super::fold`] makes shapes of what
+//! the faces of a block do, become runs, and [`super::loop_detect`] makes shapes of what
 //! is regular among them.
 //!
 //! Invariant: in a [`Normal`] no two pairs share a byte at the target, and runs and
@@ -62,7 +62,7 @@ fn upright(piece: &Piece) -> Option<Piece> {
 /// # Errors
 /// `Argument` where two local bytes go to one byte of the target; it names the
 /// three addresses.
-pub fn normal(
+pub fn normalize(
     target: usize,
     parts: &[&Part],
     whole: &mut dyn FnMut(usize, usize) -> bool,
@@ -179,7 +179,7 @@ mod tests {
             part.add(1000 + i, 5000 + i, 1).unwrap();
         }
         part.add(1090, 5090, 30).unwrap();
-        let n = normal(1, &[&part, &part], &mut yes).unwrap();
+        let n = normalize(1, &[&part, &part], &mut yes).unwrap();
         assert_eq!(n.runs, [Run { remote: 5000, local: 1000, bytes: 120 }]);
     }
 
@@ -188,9 +188,9 @@ mod tests {
         let mut part = Part::default();
         part.add(1000, 5000, 8).unwrap();
         part.add(1000, 6000, 8).unwrap();
-        assert_eq!(normal(1, &[&part], &mut yes).unwrap().runs.len(), 2);
+        assert_eq!(normalize(1, &[&part], &mut yes).unwrap().runs.len(), 2);
         part.add(2000, 5007, 1).unwrap();
-        let error = normal(3, &[&part], &mut yes).unwrap_err();
+        let error = normalize(3, &[&part], &mut yes).unwrap_err();
         for text in ["0x3ef", "0x7d0", "0x138f", "rank 3"] {
             assert!(error.detail().contains(text), "{text} in {error}");
         }
@@ -206,21 +206,21 @@ mod tests {
             part
         };
         let a = rows(10_000, 100_000);
-        let n = normal(0, &[&a, &a], &mut yes).unwrap();
+        let n = normalize(0, &[&a, &a], &mut yes).unwrap();
         assert_eq!((n.pieces.len(), n.runs.len()), (1, 0));
         // Between the rows of the first: both are taken apart.
         let b = rows(50_000, 100_016);
-        let n = normal(0, &[&a, &b], &mut yes).unwrap();
+        let n = normalize(0, &[&a, &b], &mut yes).unwrap();
         assert_eq!((n.pieces.len(), n.runs.len()), (0, 200));
         assert_eq!(bytes(&n).len(), 1600);
         // On top of rows of the first, the same and not the same.
         let mut c = Part::default();
         c.add(10_000 + 64, 100_032, 8).unwrap();
-        assert_eq!(bytes(&normal(0, &[&a, &c], &mut yes).unwrap()).len(), 800);
+        assert_eq!(bytes(&normalize(0, &[&a, &c], &mut yes).unwrap()).len(), 800);
         c.add(10_000 + 64, 100_064, 8).unwrap();
-        assert!(normal(0, &[&a, &c], &mut yes).is_err());
+        assert!(normalize(0, &[&a, &c], &mut yes).is_err());
         // Where the addresses are not of one piece.
-        assert_eq!(normal(0, &[&a], &mut |_, _| false).unwrap().runs.len(), 100);
+        assert_eq!(normalize(0, &[&a], &mut |_, _| false).unwrap().runs.len(), 100);
     }
 
     #[test]
@@ -228,11 +228,11 @@ mod tests {
         let mut part = Part::default();
         let shape = Shape::strided(&[8, 10], &[8], &[4]).unwrap();
         part.add_shape(1 << 16, 1 << 20, shape).unwrap();
-        assert!(normal(0, &[&part], &mut yes).is_err());
+        assert!(normalize(0, &[&part], &mut yes).is_err());
         let mut part = Part::default();
         let shape = Shape::strided(&[8, 10], &[4], &[4]).unwrap();
         part.add_shape(1 << 16, 1 << 20, shape).unwrap();
-        let n = normal(0, &[&part], &mut yes).unwrap();
+        let n = normalize(0, &[&part], &mut yes).unwrap();
         assert_eq!(n.runs, [Run { remote: 1 << 20, local: 1 << 16, bytes: 44 }]);
     }
 
@@ -241,9 +241,9 @@ mod tests {
         let mut part = Part::default();
         let shape = Shape::strided(&[8, 10, 5], &[8, 200], &[-16, 1000]).unwrap();
         part.add_shape(1 << 16, 1 << 20, shape).unwrap();
-        let n = normal(0, &[&part], &mut yes).unwrap();
+        let n = normalize(0, &[&part], &mut yes).unwrap();
         assert_eq!((n.pieces.len(), n.runs.len()), (1, 0));
-        let apart = normal(0, &[&part], &mut |_, _| false).unwrap();
+        let apart = normalize(0, &[&part], &mut |_, _| false).unwrap();
         assert_eq!(bytes(&n), bytes(&apart));
     }
 }

@@ -4,16 +4,14 @@
 //! A handle stands for a call at its origin or at its target; which calls take it
 //! follows from that. What is attached to a handle goes with its last holder.
 
-use super::face::{code, place, value};
-use super::handler::{self, End, Flight, HANDLES, Held, hold_end};
-use super::hg::unknown;
-use super::na::ADDRESSES;
-use super::params;
-use super::table::Token;
-use super::today::{
-    Attached, CB_FORWARD, CB_RESPOND, Caller, FreeCallback, HG_CONTEXTS, HgCallback, HgInfo,
-    HgInfoOf,
+use super::callbacks::{
+    Attached, CB_FORWARD, CB_RESPOND, Caller, FreeCallback, HgCallback, HgInfo, HgInfoOf,
 };
+use super::face::{code, place, value};
+use super::functions::unknown;
+use super::handles::{self, End, Flight, HANDLES, Held, hold_end};
+use super::params;
+use super::table::{ADDRESSES, HG_CONTEXTS, Token};
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::hg::origin::Origin;
 use std::os::raw::{c_int, c_void};
@@ -67,7 +65,7 @@ pub unsafe extern "C" fn HG_Create(
 /// origin. Null is nothing to free.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Destroy(handle: Token) -> c_int {
-    code("HG_Destroy", || handler::destroy(handle))
+    code("HG_Destroy", || handles::destroy(handle))
 }
 
 /// Makes a handle one for something else.
@@ -159,7 +157,7 @@ pub extern "C" fn HG_Get_data(handle: Token) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HG_Get_input(handle: Token, in_struct: *mut c_void) -> c_int {
     // SAFETY: passed on from the caller.
-    code("HG_Get_input", || unsafe { handler::get_input(handle, in_struct) })
+    code("HG_Get_input", || unsafe { handles::get_input(handle, in_struct) })
 }
 
 /// Frees what decoding the input has allocated.
@@ -169,7 +167,7 @@ pub unsafe extern "C" fn HG_Get_input(handle: Token, in_struct: *mut c_void) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HG_Free_input(handle: Token, in_struct: *mut c_void) -> c_int {
     // SAFETY: passed on from the caller.
-    code("HG_Free_input", || unsafe { handler::free_input(handle, in_struct) })
+    code("HG_Free_input", || unsafe { handles::free_input(handle, in_struct) })
 }
 
 /// Decodes the output of a call that has ended.

@@ -1,12 +1,12 @@
-//! Memory that handles of the library's own are made over: zeroed, on lines of its own, and,
-//! where it is long, in pages that are taken when they are first used.
+//! Zeroed memory that the library allocates itself, for memory handles: on cache lines of
+//! its own, and, where it is long, in pages that the kernel provides at first use.
 
 use crate::rpc::failure::{Result, refuse};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 /// Memory begins on a cache line of its own.
 pub(super) const LINE: usize = 64;
-/// Memory of so many bytes takes pages when they are first used.
+/// From this many bytes on, pages are provided at first use.
 pub(super) const LAZY: usize = 2 * HUGE;
 /// A large page. Memory of several is asked for as such: the kernel copies it faster
 /// from process to process.
@@ -14,7 +14,7 @@ const HUGE: usize = 2 << 20;
 
 /// Zeroed memory of the library's own, on a cache line of its own.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct ZeroedBuffer {
     at: *mut u8,
     from: Origin,
 }
@@ -26,20 +26,20 @@ enum Origin {
     Pages(usize, usize),
 }
 
-// SAFETY: the memory is the buffer's alone; who uses it through the address answers
-// for the order of accesses.
-unsafe impl Send for Buffer {}
+// SAFETY: the memory is the buffer's alone; code that uses it through the address orders
+// its accesses itself.
+unsafe impl Send for ZeroedBuffer {}
 // SAFETY: as above.
-unsafe impl Sync for Buffer {}
+unsafe impl Sync for ZeroedBuffer {}
 
-impl Buffer {
-    /// So many bytes.
+impl ZeroedBuffer {
+    /// A buffer of `bytes` bytes.
     ///
     /// # Errors
     /// `NOMEM`.
-    pub fn zeroed(bytes: usize) -> Result<Buffer> {
+    pub fn new(bytes: usize) -> Result<ZeroedBuffer> {
         if bytes >= LAZY {
-            return Buffer::huge(bytes);
+            return ZeroedBuffer::huge(bytes);
         }
         let layout = Layout::from_size_align(bytes.max(1), LINE).ok();
         // SAFETY: the layout has bytes.
@@ -47,12 +47,12 @@ impl Buffer {
         let (Some(layout), false) = (layout, at.is_null()) else {
             refuse!(NOMEM, "no memory for {bytes} bytes");
         };
-        Ok(Buffer { at, from: Origin::Allocator(layout) })
+        Ok(ZeroedBuffer { at, from: Origin::Allocator(layout) })
     }
 
     /// Fresh pages, which take memory when they are first used: others may have said how
     /// many there are to be.
-    fn huge(bytes: usize) -> Result<Buffer> {
+    fn huge(bytes: usize) -> Result<ZeroedBuffer> {
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let Some(len) = bytes.checked_add(HUGE).filter(|&len| len <= isize::MAX as usize) else {
@@ -68,7 +68,7 @@ impl Buffer {
         // SAFETY: the mapping is one large page longer than the bytes. Without large pages
         // the advice is refused, and nothing is lost.
         unsafe { libc::madvise(at.cast(), bytes / HUGE * HUGE, libc::MADV_HUGEPAGE) };
-        Ok(Buffer { at, from: Origin::Pages(base as usize, len) })
+        Ok(ZeroedBuffer { at, from: Origin::Pages(base as usize, len) })
     }
 
     /// Where it begins.
@@ -77,7 +77,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for ZeroedBuffer {
     fn drop(&mut self) {
         match self.from {
             // SAFETY: allocated with this layout.
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn memory_of_any_length_is_zeroed_and_aligned() {
         for bytes in [0, 1, 100, HUGE, 2 * HUGE, 5 * HUGE + 17] {
-            let buffer = Buffer::zeroed(bytes).unwrap();
+            let buffer = ZeroedBuffer::new(bytes).unwrap();
             let align = if bytes >= 2 * HUGE { HUGE } else { LINE };
             assert!((buffer.address() as usize).is_multiple_of(align), "{bytes}");
             // SAFETY: the buffer has the bytes, and nobody else uses them.
@@ -106,7 +106,7 @@ mod tests {
             assert!(all.iter().all(|&b| b == 0), "{bytes}");
             all.fill(7);
         }
-        assert_eq!(Buffer::zeroed(isize::MAX as usize).unwrap_err().status, Status::NOMEM);
-        assert!(Buffer::zeroed(usize::MAX).is_err());
+        assert_eq!(ZeroedBuffer::new(isize::MAX as usize).unwrap_err().status, Status::NOMEM);
+        assert!(ZeroedBuffer::new(usize::MAX).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! How a rank learns that performances have arrived.
+//! Notification counters: how a rank learns that performances have arrived.
 //!
 //! Each rank has a few words of a segment that count the performances which
 //! delivered into it. A rank of the same node adds one itself, after its copies, with
@@ -38,7 +38,7 @@ const LINES: usize = 5;
 
 /// The counters of this rank, and where those of others are.
 #[derive(Debug)]
-pub struct Arrivals {
+pub struct ArrivalCounters {
     segment: Arc<Segment>,
     me: usize,
     /// By rank: its words here, null where they are not mapped.
@@ -52,13 +52,13 @@ pub struct Arrivals {
 
 // SAFETY: the addresses are of mappings that the segment keeps, of words that are
 // used as atomics only.
-unsafe impl Send for Arrivals {}
+unsafe impl Send for ArrivalCounters {}
 // SAFETY: as above.
-unsafe impl Sync for Arrivals {}
+unsafe impl Sync for ArrivalCounters {}
 
-impl Arrivals {
+impl ArrivalCounters {
     /// Makes the counters. Collective over all ranks.
-    pub fn new(engine: &Engine) -> Result<Arrivals> {
+    pub fn new(engine: &Engine) -> Result<ArrivalCounters> {
         let segment = engine.allocate(engine.world(), LINES * LINE)?;
         let mine = segment.my_base();
         // SAFETY: the piece has this many bytes, and no rank knows of it before the
@@ -66,7 +66,7 @@ impl Arrivals {
         unsafe { mine.write_bytes(0, LINES * LINE) };
         engine.barrier_of(engine.world())?;
         let mapped: Vec<*mut u8> = segment.parts().iter().map(|p| p.local()).collect();
-        Ok(Arrivals {
+        Ok(ArrivalCounters {
             me: engine.rank(),
             all_near: mapped.iter().all(|p| !p.is_null()),
             mapped,
@@ -95,7 +95,7 @@ impl Arrivals {
         (self.phase.load(Ordering::Relaxed) & 1) as usize
     }
 
-    /// Whether [`Arrivals::tell_near`] reaches a rank.
+    /// Whether [`ArrivalCounters::notify_near`] reaches a rank.
     #[inline]
     pub fn is_near(&self, rank: usize) -> bool {
         !self.mapped[rank].is_null()
@@ -103,7 +103,7 @@ impl Arrivals {
 
     /// Counts a performance at a rank of this node: its stores are done.
     #[inline]
-    pub fn tell_near(&self, target: usize) {
+    pub fn notify_near(&self, target: usize) {
         let word = self.word(target, NEAR + self.parity());
         // Releases the stores of the performance. Either a sleeper is seen here, or
         // it sees the new count.
@@ -115,7 +115,7 @@ impl Arrivals {
 
     /// Counts a performance at a rank of another node, behind everything that was
     /// issued to it. What is not complete on return is counted by `tally`.
-    pub fn tell_far(&self, engine: &Engine, target: usize, tally: &Arc<Tally>) -> Result<()> {
+    pub fn notify_far(&self, engine: &Engine, target: usize, tally: &Arc<Tally>) -> Result<()> {
         let part = &self.segment.parts()[target];
         let at = part.address() + (FAR + self.parity()) * LINE;
         let path = {

@@ -1,7 +1,7 @@
 //! The calls of today's Mercury, where their names do not clash with those of 2013:
 //! class and context objects, functions, addresses. Handles that are made once and
-//! forwarded many times are in [`today_call`](super::today_call), bulk data is in
-//! [`today_bulk`](super::today_bulk). Where a name would clash the call has another:
+//! forwarded many times are in [`hg2_handle`](super::hg2_handle), bulk data is in
+//! [`hg2_bulk`](super::hg2_bulk). Where a name would clash the call has another:
 //!
 //! | today | here |
 //! |---|---|
@@ -11,59 +11,21 @@
 //! | `HG_Forward(handle, ...)` | `HG_Forward_handle` |
 //! | `HG_Bulk_transfer(context, ...)` | `HG_Bulk_transfer_cb` |
 
+use super::callbacks::{Attached, CB_LOOKUP, Caller, FreeCallback, HgCallback, HgInfoOf};
 use super::face::{code, maybe, place, put_text, text, timeout, value};
-use super::handler;
-use super::hg::{RpcCallback, register, unknown};
-use super::na::{ADDRESSES, CLASSES};
+use super::functions::{RpcCallback, register, unknown};
+use super::handles;
 use super::params::{self, ProcCallback};
-use super::table::{Number, Table, Token};
+use super::table::{ADDRESSES, CLASSES, HG_CLASSES, HG_CONTEXTS, Number, Token};
 use crate::rpc::failure::{Status, refuse};
-use crate::rpc::hg::context::{ContextShared, Work};
-use crate::rpc::hg::{Class, Context};
+use crate::rpc::hg::Class;
+use crate::rpc::hg::context::Work;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::Arc;
 
-pub(super) static HG_CLASSES: Table<Class> = Table::new("class", 0x31);
-pub(super) static HG_CONTEXTS: Table<(Number, Context)> = Table::new("context", 0x32);
 static DATA: Mutex<Option<HashMap<(usize, u32), Attached>>> = Mutex::new(None);
-
-/// Frees what a program has attached.
-pub type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
-
-/// Something of the program's, freed by it when nobody needs it any more.
-#[derive(Debug, Default)]
-pub(super) struct Attached {
-    pub data: usize,
-    pub free: FreeCallback,
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        if let Some(free) = self.free.filter(|_| self.data != 0) {
-            // SAFETY: the program's function, with what it was given for.
-            unsafe { free(self.data as *mut c_void) };
-        }
-    }
-}
-
-/// `struct hg_info`.
-#[derive(Debug)]
-#[repr(C)]
-pub struct HgInfo {
-    pub(super) hg_class: Token,
-    pub(super) context: Token,
-    pub(super) addr: Token,
-    pub(super) context_id: u8,
-    pub(super) id: u32,
-}
-
-// SAFETY: the handles are numbers.
-unsafe impl Send for HgInfo {}
-// SAFETY: as above.
-unsafe impl Sync for HgInfo {}
 
 /// `struct hg_init_info`.
 #[derive(Debug)]
@@ -71,78 +33,6 @@ unsafe impl Sync for HgInfo {}
 pub struct HgInitInfo {
     na_class: Token,
     checksum: *const c_char,
-}
-
-/// The bulk part of `struct hg_cb_info`.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct BulkInfo {
-    pub(super) origin_handle: Token,
-    pub(super) local_handle: Token,
-    pub(super) op: c_int,
-    pub(super) size: u64,
-}
-
-/// The union of `struct hg_cb_info`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub union HgInfoOf {
-    pub(super) handle: Token,
-    pub(super) bulk: BulkInfo,
-}
-
-/// `struct hg_cb_info`.
-#[repr(C)]
-pub struct HgCallbackInfo {
-    arg: *mut c_void,
-    ret: c_int,
-    kind: c_int,
-    info: HgInfoOf,
-}
-
-impl std::fmt::Debug for HgCallbackInfo {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HgCallbackInfo").field("ret", &self.ret).finish_non_exhaustive()
-    }
-}
-
-/// `hg_cb_t`.
-pub type HgCallback = Option<unsafe extern "C" fn(*const HgCallbackInfo) -> c_int>;
-
-const CB_LOOKUP: c_int = 0;
-pub(super) const CB_FORWARD: c_int = 1;
-pub(super) const CB_RESPOND: c_int = 2;
-pub(super) const CB_BULK: c_int = 3;
-
-/// A callback and what it is told.
-pub(super) struct Caller {
-    pub callback: HgCallback,
-    pub arg: *mut c_void,
-    pub kind: c_int,
-    pub info: HgInfoOf,
-}
-
-// SAFETY: the argument is the program's, given away until the callback has run.
-unsafe impl Send for Caller {}
-
-impl Caller {
-    pub fn tell(self, status: Status) {
-        let Caller { callback, arg, kind, info } = self;
-        if let Some(callback) = callback {
-            let info = HgCallbackInfo { arg, ret: status.0, kind, info };
-            // SAFETY: the program's function, with what it was given for.
-            unsafe { callback(&info) };
-        }
-    }
-}
-
-/// The handles of a context and its class; null for those of `HG_Init`.
-pub(super) fn tokens_of(context: &Arc<ContextShared>) -> (Token, Token) {
-    let Some(token) = HG_CONTEXTS.find(|(_, known)| Arc::ptr_eq(&known.shared, context)) else {
-        return (ptr::null_mut(), ptr::null_mut());
-    };
-    let class = HG_CONTEXTS.get(token).map_or(ptr::null_mut(), |(class, _)| class.token());
-    (class, token)
 }
 
 // -------------------------------------------------------------- classes, contexts
@@ -222,7 +112,7 @@ pub extern "C" fn HG_Context_destroy(context: Token) -> c_int {
     code("HG_Context_destroy", || {
         let (_, found) = HG_CONTEXTS.get(context)?;
         found.destroy()?;
-        handler::drop_those_of(&found);
+        handles::drop_those_of(&found);
         HG_CONTEXTS.remove(context).map(drop)
     })
 }

@@ -1,14 +1,14 @@
 //! The end of a pass: the checksum over it, and the trailer.
 //!
 //! Invariant: the checksum covers the bytes before `summed`, in order, whichever
-//! buffer they lay in when it went over them.
+//! buffer they lay in when they were summed.
 
 use super::Fault;
 use super::state::{Op, Proc, slice};
 use crate::rpc::checksum::Checksum;
 
 impl Proc<'_> {
-    /// Lets the checksum take in what was encoded or consumed.
+    /// Brings the checksum up to what was encoded or consumed.
     fn catch_up(&mut self) {
         // SAFETY: `summed <= at`, and the first `at` bytes are written.
         let new = unsafe { slice(self.ptr.wrapping_add(self.summed), self.at - self.summed) };

@@ -1,4 +1,4 @@
-//! One engine for all C interfaces of a program.
+//! One engine for all interfaces of a program.
 //!
 //! A program may initialise several interfaces, in any order, and end them in any
 //! order. The first to come starts the engine, unless it runs already because a Rust

@@ -5,10 +5,9 @@
 //! not known any more is one of a transfer that has ended.
 
 use super::bulk::{self, BULKS};
+use super::callbacks::{BulkInfo, CB_BULK, Caller, HgCallback, HgInfoOf};
 use super::face::{code, maybe, value};
-use super::na::ADDRESSES;
-use super::table::{Table, Token};
-use super::today::{BulkInfo, CB_BULK, Caller, HG_CLASSES, HG_CONTEXTS, HgCallback, HgInfoOf};
+use super::table::{ADDRESSES, HG_CLASSES, HG_CONTEXTS, Table, Token};
 use crate::rpc::hg::context::{ContextShared, Work};
 use crate::rpc::na::{Callback, OpId, Part};
 use std::os::raw::{c_int, c_ulong, c_void};

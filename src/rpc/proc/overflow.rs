@@ -1,4 +1,4 @@
-//! Encoded parameters that are too long for the buffer that a proc was given.
+//! Encoded parameters that are longer than the buffer that a proc was given.
 
 use crate::memory::long::Long;
 use std::ops::Deref;
@@ -8,22 +8,22 @@ pub type Source = fn(usize) -> Option<Long>;
 
 /// Parameters in a buffer of their own.
 #[derive(Debug)]
-pub struct Spilled {
+pub struct Overflow {
     long: Long,
     len: usize,
 }
 
-impl Spilled {
+impl Overflow {
     /// The first bytes of a buffer.
-    pub(super) fn new(long: Long, len: usize) -> Spilled {
-        Spilled { long, len }
+    pub(super) fn new(long: Long, len: usize) -> Overflow {
+        Overflow { long, len }
     }
 
     /// A copy; none where there is no memory.
-    pub fn copy(bytes: &[u8], source: Source) -> Option<Spilled> {
+    pub fn copy(bytes: &[u8], source: Source) -> Option<Overflow> {
         let mut long = source(bytes.len())?;
         long[..bytes.len()].copy_from_slice(bytes);
-        Some(Spilled { long, len: bytes.len() })
+        Some(Overflow { long, len: bytes.len() })
     }
 
     /// The buffer, and how many bytes they are.
@@ -32,7 +32,7 @@ impl Spilled {
     }
 }
 
-impl Deref for Spilled {
+impl Deref for Overflow {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -40,10 +40,10 @@ impl Deref for Spilled {
     }
 }
 
-impl PartialEq for Spilled {
-    fn eq(&self, other: &Spilled) -> bool {
+impl PartialEq for Overflow {
+    fn eq(&self, other: &Overflow) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Spilled {}
+impl Eq for Overflow {}

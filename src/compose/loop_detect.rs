@@ -1,20 +1,20 @@
-//! Regular runs folded back into shapes.
+//! Loop detection: regular runs become shapes.
 //!
 //! Sorted runs of one length at equal distances, on both sides, become one
 //! shape; shapes that are equal and at equal distances become one with a dimension
-//! more, and so on. A million pairs that were added one by one, but form an array,
-//! so become a few loops. What is regular nowhere stays a run.
+//! more, and so on. So a million pairs that were added one by one, but form an array,
+//! become a few loops. An irregular run stays a run.
 //!
 //! A group of two is made only where the next two are a group like it: any two
 //! runs are at *some* distance, and pairing them at random would hide the order
 //! that the next dimension looks for.
 
-use super::normal::Normal;
+use super::normalize::Normal;
 use super::part::{Piece, Run};
 use crate::layout::{MAX_LEVELS, Shape};
 use smallvec::SmallVec;
 
-/// What can be folded: has an address on each side.
+/// A run or a shape, with an address on each side.
 trait Item {
     fn at(&self) -> (usize, usize);
     /// Whether the two differ by their addresses only.
@@ -51,8 +51,8 @@ fn step<T: Item>(items: &[T], i: usize) -> Option<Step> {
     Some((bl.wrapping_sub(al) as isize, br.wrapping_sub(ar) as isize))
 }
 
-/// Calls `group(first, count, step)` for stretches of items that make up all, in
-/// order; those of one item are regular nowhere.
+/// Cuts the items into groups at equal distances and calls `group(first, count, step)` for
+/// each, in order; a group of one item is irregular.
 fn groups<T: Item>(items: &[T], mut group: impl FnMut(usize, usize, Step)) {
     let mut i = 0;
     // Where the group before begins, and its step; at first outside of the items.
@@ -107,10 +107,10 @@ fn by_shape(a: &Piece, b: &Piece) -> std::cmp::Ordering {
     size(a).cmp(&size(b)).then_with(|| dims(a).cmp(&dims(b))).then_with(|| a.remote.cmp(&b.remote))
 }
 
-/// Folds what is regular.
-pub fn fold(normal: Normal) -> Normal {
+/// Turns regular runs, and regular sequences of shapes, into shapes.
+pub fn detect_loops(normal: Normal) -> Normal {
     let Normal { mut runs, pieces: given } = normal;
-    // What is alike may lie between what is not: rows of a face between edges.
+    // Runs of one length may lie between others: rows of a face between edges.
     if runs.iter().any(|r| r.bytes != runs[0].bytes) {
         runs.sort_by_key(|r| r.bytes);
     }
@@ -178,7 +178,7 @@ mod tests {
             }
         }
         let given = runs(&list);
-        let folded = fold(given.clone());
+        let folded = detect_loops(given.clone());
         assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 1));
         assert_eq!(folded.pieces[0].shape.dims().len(), 3);
         assert_eq!(all(&folded), given.runs);
@@ -189,7 +189,7 @@ mod tests {
         let (n, m) = (16, 20);
         let list: Vec<_> =
             (0..n * m).map(|k| (4096 + 8 * (k % m * n + k / m), 65536 + 8 * k, 8)).collect();
-        let folded = fold(runs(&list));
+        let folded = detect_loops(runs(&list));
         assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 1));
         assert_eq!(all(&folded), runs(&list).runs);
     }
@@ -202,7 +202,7 @@ mod tests {
             list.push((10_000 + 500 * j + 32, 20_000 + 300 * j + 16, 4));
         }
         list.push((77, 40_000, 3));
-        let folded = fold(runs(&list));
+        let folded = detect_loops(runs(&list));
         assert_eq!((folded.runs.len(), folded.pieces.len()), (3, 1));
         assert_eq!(all(&folded), runs(&list).runs);
     }
@@ -218,7 +218,7 @@ mod tests {
             }
             list.push((2_000_000 + 900 * k, 507_000 + 10_000 * k, 48));
         }
-        let folded = fold(runs(&list));
+        let folded = detect_loops(runs(&list));
         assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 3));
         assert_eq!(all(&folded), runs(&list).runs);
     }
@@ -237,7 +237,7 @@ mod tests {
                     ((1 << 30) + 8 * (r % 7), at, 4 + r % 2 * 4)
                 })
                 .collect();
-            assert_eq!(all(&fold(runs(&list))), runs(&list).runs);
+            assert_eq!(all(&detect_loops(runs(&list))), runs(&list).runs);
         }
     }
 }

@@ -1,18 +1,17 @@
-//! Waiting in function shipping: servers that have nothing to do must cost nothing, and
+//! Waiting in function shipping: a server that has nothing to do must cost nothing, and
 //! wake at once.
 //!
-//! Who waits polls for a while, then yields, then takes short naps, as all waits of the
-//! engine do. A class that has heard nothing for [`SHORT_FOR`] sleeps longer, in this
-//! wait and in those that follow: until the bell of the node's rings, until [`News`]
-//! tells it that another thread has brought something, or for the idle time of the
-//! progress thread, after which MPI is looked at (twice that where this library has no
-//! messages there).
+//! A waiting thread polls for a while, then yields, then takes short naps, as all waits of
+//! the engine do. A class that has received nothing for [`SHORT_FOR`] sleeps longer, in
+//! this wait and in those that follow: until a doorbell of the node's rings, until another
+//! thread notifies the class's [`WakeSource`], or for the idle interval of the progress
+//! thread, after which MPI is polled (twice that where this library has no messages there).
 //!
-//! Invariant: whoever changes what a waiting thread waits for calls [`News::tell`]
-//! afterwards ([`super::changes`]).
+//! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
+//! afterwards ([`super::eventcount`]).
 
-use super::changes::Changes;
 use super::class::Shared;
+use super::eventcount::EventCount;
 use crate::futex;
 use crate::rpc::failure::Result;
 use crate::runtime::Engine;
@@ -21,36 +20,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait yields its core before it naps. Naps end with the bell, so they cost
-/// a wake-up and no more, while who yields keeps the core from whom it waits for.
+/// How long a wait yields its core before it naps. A nap ends when the doorbell rings and
+/// costs one wake-up; a yielding thread competes for the core with the rank it waits for.
 const YIELD_FOR: Duration = Duration::from_micros(200);
 /// How long it takes short naps before it sleeps longer.
 const SHORT_FOR: Duration = Duration::from_millis(2);
 const FIRST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_micros(100);
-/// How long others count as heard of lately, where MPI must be looked at.
+/// How long after the last message of other ranks MPI is still polled more often.
 const LATELY: Duration = Duration::from_millis(100);
-/// So many steps of a thread that sends or runs callbacks go with one poll.
+/// A thread that sends or runs callbacks polls once in this many steps.
 const POLL_EVERY: u32 = 16;
-/// Sleeps where nobody else can bring anything but who wakes us.
+/// How long a thread sleeps where every event comes with a wake-up.
 const ALONE: Duration = Duration::from_millis(250);
 
-/// Tells waiting threads of a class that something has changed.
+/// Wakes the waiting threads of a class.
 #[derive(Debug, Default)]
-pub struct News {
-    changes: Changes,
-    /// Transfers whose end nobody tells of: who waits must look.
+pub struct WakeSource {
+    events: EventCount,
+    /// Transfers whose end comes without a notification: a waiting thread must poll.
     moving: AtomicUsize,
-    /// Steps of threads that send or run callbacks; it need not be exact.
+    /// Steps of threads that send or run callbacks; need not be exact.
     turns: AtomicU32,
     idle: Idle,
 }
 
-/// Since when there was nothing, and at which count of changes: how long that is, all
-/// waits go by, so that it needs no lock.
+/// Start of the idle period and the event count at that moment, in one word, so that it
+/// needs no lock; its length picks the back-off of every waiting thread.
 #[derive(Debug)]
 struct Idle {
-    /// Zero, or the count in the upper half and the ticks since the beginning below.
+    /// Zero, or the event count in the upper half and the start in ticks in the lower one.
     since: AtomicU64,
     beginning: Instant,
 }
@@ -66,7 +65,7 @@ impl Default for Idle {
 }
 
 impl Idle {
-    /// How long there was nothing, where that began at this count.
+    /// How long the idle period lasts, if it began at this event count.
     fn lasts(&self, count: u32) -> Option<Duration> {
         let since = self.since.load(Ordering::Relaxed);
         if since == 0 || (since >> 32) as u32 != count {
@@ -85,20 +84,20 @@ impl Idle {
         self.since.store(0, Ordering::Relaxed);
     }
 
-    /// Never zero, which would look like none.
+    /// Never zero, which stands for no idle period.
     fn ticks(&self) -> u32 {
         ((self.beginning.elapsed().as_nanos() >> TICK) as u32).max(1)
     }
 }
 
-impl News {
-    /// Something has changed.
+impl WakeSource {
+    /// The condition of a wait may have become true.
     #[inline]
-    pub fn tell(&self, engine: Option<&Engine>) {
-        self.changes.tell(|word| wake(word, engine));
+    pub fn notify(&self, engine: Option<&Engine>) {
+        self.events.notify(|word| wake(word, engine));
     }
 
-    /// A transfer begins that must be looked after.
+    /// A transfer begins whose end must be polled for.
     pub fn transfer_begins(&self) {
         self.moving.fetch_add(1, Ordering::Release);
     }
@@ -108,12 +107,12 @@ impl News {
         self.moving.fetch_sub(1, Ordering::Release);
     }
 
-    /// How long nothing has happened, as far as waits have seen.
+    /// How long nothing has happened, as far as waiting threads have seen.
     fn idle_for(&self, count: u32) -> Duration {
         self.idle.lasts(count).unwrap_or(Duration::ZERO)
     }
 
-    /// Nothing happens from now on, unless that is known since earlier.
+    /// An idle period begins, unless one lasts already; its length.
     fn idle_begins(&self, count: u32) -> Duration {
         self.idle.lasts(count).unwrap_or_else(|| {
             self.idle.begin(count);
@@ -134,20 +133,20 @@ fn wake(word: &AtomicU32, engine: Option<&Engine>) {
     }
 }
 
-/// Says that a thread waits, and that it does not any more.
-struct Waiting<'a>(Option<&'a Engine>);
+/// Registers a waiting thread with the engine while it lives.
+struct WaitGuard<'a>(Option<&'a Engine>);
 
-impl<'a> Waiting<'a> {
-    fn begin(engine: Option<&'a Engine>) -> Result<Waiting<'a>> {
+impl<'a> WaitGuard<'a> {
+    fn begin(engine: Option<&'a Engine>) -> Result<WaitGuard<'a>> {
         if let Some(engine) = engine {
             engine.may_wait()?;
             engine.waiting(true);
         }
-        Ok(Waiting(engine))
+        Ok(WaitGuard(engine))
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         if let Some(engine) = self.0 {
             engine.waiting(false);
@@ -155,8 +154,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// When a wait is to end. Most end at once, so the clock is looked at late, and the time
-/// begins with the first look.
+/// When a wait is to end. Most end at once, so the clock is read late, and the time begins
+/// with the first reading.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     timeout: Duration,
@@ -170,18 +169,18 @@ impl Deadline {
         Deadline { timeout, end: None }
     }
 
-    /// One that is no later than this one.
+    /// A deadline that is no later than this one.
     pub fn within(&mut self, time: Duration) -> Deadline {
         let left = self.left();
         Deadline::after(left.min(time))
     }
 
-    /// Whether one look is all.
+    /// Whether a single poll is all.
     pub fn is_now(&self) -> bool {
         self.timeout.is_zero()
     }
 
-    /// How long it still is, and at most so long as one may sleep without a time-out.
+    /// The time left; without a time-out, the longest that a thread may sleep.
     fn left(&mut self) -> Duration {
         let now = Instant::now();
         let end = *self.end.get_or_insert_with(|| now.checked_add(self.timeout));
@@ -194,9 +193,9 @@ impl Deadline {
     }
 }
 
-/// Waits until `done` says so or the time is over, making progress; at least one look
-/// is taken. True where `done` has said so. An idle server waits for long, so the
-/// watchdog says nothing here.
+/// Waits until `done` is true or the time is over, making progress; polls at least once.
+/// Returns whether `done` was true. An idle server waits for long, so the watchdog does not
+/// observe this wait.
 ///
 /// # Errors
 /// Those of `done` and of progress; `FAIL` in a handler of active messages.
@@ -209,19 +208,19 @@ pub(crate) fn until(
         return Ok(true);
     }
     if deadline.is_now() {
-        look_once(class)?;
+        poll_once(class)?;
         return done();
     }
     let engine = class.engine();
-    let news = &class.news;
-    let _waiting = Waiting::begin(engine)?;
+    let wake_source = &class.wake_source;
+    let _waiting = WaitGuard::begin(engine)?;
     let mut spin = engine.map_or(50, Progress::spin);
-    if news.idle_for(news.changes.now()) >= SHORT_FOR {
+    if wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR {
         spin = 0;
     }
     let (mut polls, mut nap, mut was_idle) = (0, FIRST_NAP, false);
     loop {
-        let count = news.changes.now();
+        let count = wake_source.events.now();
         let busy = class.poll()?;
         if done()? {
             return Ok(true);
@@ -230,10 +229,10 @@ pub(crate) fn until(
         if busy {
             (polls, nap) = (polls & 15, FIRST_NAP);
             if std::mem::take(&mut was_idle) {
-                news.idle_ends();
+                wake_source.idle_ends();
             }
         }
-        // The clock is not looked at where answers come at once.
+        // The clock is not read while answers come at once.
         if polls & 15 != 0 && polls <= spin {
             continue;
         }
@@ -244,27 +243,27 @@ pub(crate) fn until(
         if busy || polls <= spin {
             continue;
         }
-        let idle = news.idle_begins(count);
+        let idle = wake_source.idle_begins(count);
         was_idle = true;
         if idle < YIELD_FOR {
             std::thread::yield_now();
-        } else if idle < SHORT_FOR || class.must_look() {
+        } else if idle < SHORT_FOR || class.must_poll() {
             match engine {
                 Some(engine) => engine.nap(nap.min(left)),
                 None => std::thread::sleep(nap.min(left)),
             }
             nap = (nap * 2).min(LONGEST_NAP);
         } else {
-            let look = || Ok(class.poll()? | done()?);
-            if sleep(class, idle, left, look)? && done()? {
+            let check = || Ok(class.poll()? | done()?);
+            if sleep(class, idle, left, check)? && done()? {
                 return Ok(true);
             }
         }
     }
 }
 
-/// One look, for who polls in a loop: which need not wait to be one who waits.
-fn look_once(class: &Arc<Shared>) -> Result<()> {
+/// A single poll for callers with a time-out of zero, whose loop is in effect a wait.
+fn poll_once(class: &Arc<Shared>) -> Result<()> {
     let engine = class.engine();
     engine.inspect(|engine| engine.attend());
     // MPI may need more than one call to bring a message up.
@@ -273,23 +272,23 @@ fn look_once(class: &Arc<Shared>) -> Result<()> {
     Ok(())
 }
 
-/// Sleeps until somebody wakes the class, at most so long that MPI is looked at often
-/// enough; not at all where the last look finds something, which is said.
+/// Sleeps until another thread or rank wakes the class, at most so long that MPI is polled
+/// often enough; not at all where the last check finds something. Returns what it has found.
 fn sleep(
     class: &Shared,
     idle: Duration,
     left: Duration,
-    look: impl FnOnce() -> Result<bool>,
+    check: impl FnOnce() -> Result<bool>,
 ) -> Result<bool> {
     let longest = match class.engine() {
         None => ALONE,
         Some(engine) if idle < LATELY => engine.idle_poll() / 8,
         Some(engine) if engine.has_messages() => engine.idle_poll(),
-        // Nobody but the program itself can have anything under way in MPI.
+        // Only the program itself can have operations pending in MPI.
         Some(engine) => engine.idle_poll() * 2,
     };
     let nap = longest.max(LONGEST_NAP).min(left);
-    class.news.changes.sleep(look, |word, value| match class.engine() {
+    class.wake_source.events.sleep(check, |word, value| match class.engine() {
         Some(engine) => {
             engine.sleep_long(word, value, nap, || word.load(Ordering::SeqCst) != value);
         }
@@ -298,19 +297,19 @@ fn sleep(
 }
 
 impl Shared {
-    /// Tells waiting threads that something has changed.
+    /// Wakes the waiting threads of the class.
     #[inline]
-    pub(crate) fn tell(&self) {
-        self.news.tell(self.engine());
+    pub(crate) fn notify(&self) {
+        self.wake_source.notify(self.engine());
     }
 
-    /// The thread sends or runs something, and makes progress in between: others need
+    /// The thread sends or runs callbacks, and makes progress in between: other ranks need
     /// not wake the progress thread. Not in a handler of active messages.
     #[inline]
     pub(crate) fn attend(self: &Arc<Shared>) -> Result<()> {
         if let Some(engine) = self.engine() {
-            let turn = self.news.turns.load(Ordering::Relaxed).wrapping_add(1);
-            self.news.turns.store(turn, Ordering::Relaxed);
+            let turn = self.wake_source.turns.load(Ordering::Relaxed).wrapping_add(1);
+            self.wake_source.turns.store(turn, Ordering::Relaxed);
             engine.attend();
             if turn.is_multiple_of(POLL_EVERY) {
                 self.poll()?;
@@ -319,9 +318,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether something is under way whose end nobody tells of.
-    fn must_look(&self) -> bool {
-        self.news.moving.load(Ordering::Acquire) > 0
+    /// Whether an operation is pending whose end comes without a notification.
+    fn must_poll(&self) -> bool {
+        self.wake_source.moving.load(Ordering::Acquire) > 0
             || self.engine().is_some_and(|engine| engine.is_held_up())
     }
 }
@@ -340,16 +339,16 @@ mod tests {
         assert!(!until(shared, &mut short, || Ok(false)).unwrap());
         assert!(short.is_over());
         assert!(begun.elapsed() >= Duration::from_millis(30));
-        let told = AtomicU32::new(0);
+        let ready = AtomicU32::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(60));
-                told.store(1, Ordering::SeqCst);
-                shared.news.tell(None);
+                ready.store(1, Ordering::SeqCst);
+                shared.wake_source.notify(None);
             });
-            // Much longer than any nap: only the news ends it.
+            // Much longer than any nap: only the notification ends it.
             let mut long = Deadline::after(Duration::from_secs(30));
-            let done = || Ok(told.load(Ordering::SeqCst) == 1);
+            let done = || Ok(ready.load(Ordering::SeqCst) == 1);
             assert!(until(shared, &mut long, done).unwrap());
         });
         assert!(begun.elapsed() < Duration::from_secs(20));

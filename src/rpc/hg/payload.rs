@@ -4,7 +4,7 @@ use crate::rpc::checksum::Method;
 use crate::rpc::failure::Result;
 use crate::rpc::na::class::Bytes;
 use crate::rpc::na::{Access, Mem, Run};
-use crate::rpc::proc::{Encoded, Spilled};
+use crate::rpc::proc::{Encoded, Overflow};
 use crate::thread::of_thread;
 use std::sync::Arc;
 
@@ -12,44 +12,44 @@ use std::sync::Arc;
 pub trait Encode: FnOnce(&mut [u8], Method) -> Result<Encoded> {}
 impl<T: FnOnce(&mut [u8], Method) -> Result<Encoded>> Encode for T {}
 
-/// Parameters that have come.
+/// The encoded parameters of a received request or answer.
 #[derive(Debug)]
-pub enum Body {
-    /// None.
+pub enum Payload {
+    /// No parameters.
     Empty,
-    /// With a head before them.
+    /// Within a message, behind its head.
     Bytes {
         /// Head and parameters.
         bytes: Bytes,
         /// Where the parameters begin.
         start: usize,
     },
-    /// Pulled.
+    /// Pulled from the other rank.
     Pulled(Arc<Mem>),
-    /// Encoded in this process.
-    Spilled(Spilled),
+    /// Encoded in this process, longer than a message.
+    Overflow(Overflow),
 }
 
-impl Body {
-    /// Parameters that stay in this process; those that fit are in `buffer`.
-    pub fn own(encoded: Encoded, buffer: &[u8]) -> Body {
+impl Payload {
+    /// Parameters of a call to oneself; those that fit are in `buffer`.
+    pub fn own(encoded: Encoded, buffer: &[u8]) -> Payload {
         let bytes = match encoded {
             Encoded::Fits(len) => Bytes::from_slice(&buffer[..len]),
-            Encoded::Spilled(bytes) => return Body::Spilled(bytes),
+            Encoded::Overflow(bytes) => return Payload::Overflow(bytes),
         };
-        Body::Bytes { bytes, start: 0 }
+        Payload::Bytes { bytes, start: 0 }
     }
 }
 
-impl std::ops::Deref for Body {
+impl std::ops::Deref for Payload {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
-            Body::Empty => &[],
-            Body::Bytes { bytes, start } => &bytes[*start..],
-            Body::Spilled(bytes) => bytes,
-            Body::Pulled(mem) => {
+            Payload::Empty => &[],
+            Payload::Bytes { bytes, start } => &bytes[*start..],
+            Payload::Overflow(bytes) => bytes,
+            Payload::Pulled(mem) => {
                 let Run { address, len } = mem.runs()[0];
                 // SAFETY: the memory is the handle's own, of one segment, and nobody
                 // writes to it any more after it was pulled.
@@ -59,16 +59,16 @@ impl std::ops::Deref for Body {
     }
 }
 
-/// Bytes that stay until the other side has pulled them.
+/// Encoded parameters that are kept until the other rank has pulled them.
 #[derive(Debug)]
 pub struct Kept(Arc<Mem>);
 
-/// Tells handles of encoded parameters from others.
+/// The tag of memory handles of encoded parameters.
 pub const PARAMETERS: u8 = 2;
 
 impl Kept {
     /// Exposes the bytes.
-    pub fn new(bytes: Spilled) -> Result<Kept> {
+    pub fn new(bytes: Overflow) -> Result<Kept> {
         let (long, len) = bytes.into_parts();
         let mem = Mem::over(long, len, Access::ReadOnly)?;
         mem.register();
@@ -85,7 +85,7 @@ of_thread! {
     static SCRATCH: Vec<u8> = Vec::new();
 }
 
-/// Runs something with a buffer of at least so many bytes, whatever they are.
+/// Runs `body` with a buffer of `bytes` bytes of any value.
 pub fn with_scratch<R>(bytes: usize, body: impl FnOnce(&mut [u8]) -> R) -> R {
     let mut scratch = SCRATCH.take();
     if scratch.len() < bytes {

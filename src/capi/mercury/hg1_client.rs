@@ -1,31 +1,25 @@
-//! `mercury.h`: the client's calls of 2013, and what they share with the others.
+//! `mercury.h`: the client's calls of 2013.
 //!
 //! There is one class for all, made by `HG_Init`, and one context. A wait for a request
 //! runs calls of others that come meanwhile, as `HG_Handler_process` does: so a handler
 //! may forward a call and wait, also where others wait for this process.
 
 use super::bulk;
-use super::face::{bytes, code, maybe, place, text, timeout, value};
-use super::handler;
-use super::na::{ADDRESSES, CLASSES};
+use super::face::{bytes, code, error_text, maybe, place, report, text, timeout, value};
+use super::functions::{RpcCallback, register};
+use super::handles;
 use super::params::{self, ProcCallback, Procs};
-use super::table::{Number, Table, Token};
+use super::table::{ADDRESSES, CLASSES, Number, Table, Token};
 use crate::memory::read_mostly::ReadMostly;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::origin::{Origin, Spares};
-use crate::rpc::hg::registry::Rpc;
-use crate::rpc::hg::target::Target;
 use crate::rpc::hg::{Class, Context};
 use crate::rpc::na::Address;
 use parking_lot::Mutex;
-use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
-
-/// `hg_rpc_cb_t`.
-pub type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
 
 /// The class of `HG_Init`.
 #[derive(Debug)]
@@ -116,7 +110,7 @@ pub extern "C" fn HG_Finalize() -> c_int {
             request.origin.cancel();
         }
         SPARES.clear();
-        handler::drop_those_of(&global.context);
+        handles::drop_those_of(&global.context);
         let closed = global.class.finalize();
         let destroyed = global.context.destroy();
         if global.bulk_is_ours && bulk::is_initialized() {
@@ -145,21 +139,6 @@ pub unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Token) -> 
     })
 }
 
-/// A function that runs a program's callback.
-pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {
-    let callback = callback?;
-    Some(Arc::new(move |target: Arc<Target>| {
-        let handle = handler::hold(target);
-        // SAFETY: the program's function, with a handle of ours.
-        let code = unsafe { callback(handle) };
-        if code != 0 {
-            // It may have freed the handle itself.
-            handler::let_go(handle);
-        }
-        params::status(code)
-    }))
-}
-
 /// Registers a function; its number is the same wherever the name is registered. 0
 /// where that fails.
 ///
@@ -180,21 +159,6 @@ pub unsafe extern "C" fn HG_Register(
             unsafe { register(&global()?.class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
         },
     )
-}
-
-/// # Safety
-/// `name` must be null or a terminated string.
-pub(super) unsafe fn register(
-    class: &Class,
-    name: *const c_char,
-    input: ProcCallback,
-    output: ProcCallback,
-    callback: RpcCallback,
-) -> Result<u32> {
-    // SAFETY: passed on from the caller.
-    let name = unsafe { text(name, "function's name") }?;
-    let procs = Arc::new(Procs { input, output });
-    Ok(class.shared.functions.add(&name, serving(callback), Some(procs))?.id)
 }
 
 /// Whether a name is registered, and its number.
@@ -305,23 +269,6 @@ pub unsafe extern "C" fn HG_Wait(request: Token, milliseconds: c_uint, status: *
     })
 }
 
-/// Says how a wait ended.
-pub(super) fn report(
-    waited: Result<bool>,
-    status: Option<&mut u8>,
-    milliseconds: c_uint,
-) -> Result<()> {
-    let ended = !matches!(waited, Ok(false));
-    match status {
-        Some(status) => *status = u8::from(ended),
-        None if !ended => {
-            refuse!(TIMEOUT, "the operation has not ended in {milliseconds} ms");
-        }
-        None => {}
-    }
-    waited.map(|_| ())
-}
-
 /// Waits for several calls, for the whole of the time together. Returns the first
 /// failure.
 ///
@@ -383,28 +330,6 @@ pub extern "C" fn HG_Request_free(request: Token) -> c_int {
     })
 }
 
-/// The name of a code and its meaning, as C has it, under the prefix of its interface.
-pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
-    static TEXTS: Mutex<Vec<(Status, bool, &'static CStr)>> = Mutex::new(Vec::new());
-    let na = prefix == "NA_";
-    let mut texts = TEXTS.lock();
-    if let Some((.., text)) = texts.iter().find(|(s, n, _)| *s == status && *n == na) {
-        return text;
-    }
-    if texts.len() > 1000 {
-        return c"another status";
-    }
-    let text = match status.name() {
-        "OTHER" => format!("{}: {}", status.0, status.meaning()),
-        name => format!("{prefix}{name}: {}", status.meaning()),
-    };
-    let text = std::ffi::CString::new(text).unwrap_or_default();
-    // As many texts as there are statuses; C keeps no count of who holds one.
-    let text: &'static CStr = Box::leak(text.into_boxed_c_str());
-    texts.push((status, na, text));
-    text
-}
-
 /// What a code means.
 #[unsafe(no_mangle)]
 pub extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
@@ -428,9 +353,4 @@ pub unsafe extern "C" fn HG_Version_get(
         }
     }
     0
-}
-
-/// A failure without a call.
-pub(super) fn unknown(id: u32) -> Failure {
-    Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))
 }
