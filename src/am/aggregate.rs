@@ -24,7 +24,7 @@ use crate::runtime::Engine;
 use bytemuck::Pod;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// Where a batch is full unless the face says otherwise.
@@ -47,6 +47,7 @@ pub struct Aggregator {
     sending: AtomicUsize,
     age: Duration,
     routed: bool,
+    engine: Weak<Engine>,
     hook: OnceLock<Hook>,
 }
 
@@ -114,6 +115,7 @@ impl Aggregator {
             spares: engine.am()?.spares.clone(),
             dirty: AtomicBool::new(false),
             sending: AtomicUsize::new(0),
+            engine: engine.weak(),
             hook: OnceLock::new(),
             age: engine.config.aggregate_age,
             routed,
@@ -298,7 +300,7 @@ impl Aggregator {
 
 impl Drop for Aggregator {
     fn drop(&mut self) {
-        if let (Ok(engine), Some(hook)) = (crate::runtime::current(), self.hook.get())
+        if let (Some(engine), Some(hook)) = (self.engine.upgrade(), self.hook.get())
             && let Err(error) = engine.remove_flush_hook(hook)
         {
             log::debug!("an aggregator outlives active messages: {error}");

@@ -440,12 +440,12 @@ impl Am {
             job(engine);
             gate.elsewhere.fetch_sub(1, Ordering::AcqRel);
         });
-        self.later.push(counted, engine.may_use_threads())
+        self.later.push(counted, Some(engine))
     }
 
     fn queue_job(&self, gate: &Gate, job: Job) -> Result<()> {
         self.behind_gates.fetch_add(1, Ordering::Release);
-        gate.jobs.push(job, false)?;
+        gate.jobs.push(job, None)?;
         if !gate.is_inside() {
             self.wake_waiting();
         }

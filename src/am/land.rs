@@ -315,7 +315,7 @@ impl Am {
                 });
                 match gate {
                     Some(gate) => self.run_behind(engine, &gate, job),
-                    None => self.later.push(job, engine.may_use_threads()),
+                    None => self.later.push(job, Some(engine)),
                 }
             }
         }

@@ -53,19 +53,18 @@ impl std::fmt::Debug for Later {
 }
 
 impl Later {
-    /// Appends a job; starts the thread if there may be one and it is not there.
-    pub fn push(&self, job: Job, threads: bool) -> Result<()> {
+    /// Appends a job; starts the thread if the engine given may have one and it is not there.
+    pub fn push(&self, job: Job, threads: Option<&Engine>) -> Result<()> {
         let (queue, changed) = &*self.queue;
         queue.lock().jobs.push_back(job);
         changed.notify_one();
-        if !threads {
+        let Some(engine) = threads.filter(|engine| engine.may_use_threads()) else {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             return Ok(());
-        }
+        };
         let mut thread = self.thread.lock();
         if thread.is_none() {
-            let (shared, weak) =
-                (self.queue.clone(), Arc::downgrade(&crate::runtime::current_arc()?));
+            let (shared, weak) = (self.queue.clone(), engine.weak());
             let started = std::thread::Builder::new()
                 .name("portolan-later".into())
                 .spawn(move || run(&shared, &weak));

@@ -25,7 +25,7 @@ use crate::topology::Topology;
 use crate::watchdog::Watchdog;
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 mod choice;
 mod cores;
@@ -41,6 +41,8 @@ mod trial;
 /// The running engine of this process.
 #[derive(Debug)]
 pub struct Engine {
+    /// Itself, for what outlives a call and must not keep it.
+    this: Weak<Engine>,
     /// The environment, as it was read at start.
     pub config: Config,
     /// Who shares memory with whom.
@@ -135,6 +137,11 @@ fn pending() -> Option<String> {
 }
 
 impl Engine {
+    /// By reference count, for what may outlive the engine.
+    pub(crate) fn weak(&self) -> Weak<Engine> {
+        self.this.clone()
+    }
+
     /// The calling rank.
     #[inline]
     pub fn rank(&self) -> usize {

@@ -23,7 +23,7 @@ use crate::wait::Boot;
 use crate::watchdog::{self, Watchdog};
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 fn start_log(config: &Config) {
     let level = std::env::var("ARMCI_VERBOSE")
@@ -78,8 +78,7 @@ impl Engine {
         // SAFETY: as above.
         let world = unsafe { Comm::dup_of(comm) }?;
         process::set_world_rank(world.rank());
-        let engine = Arc::new(Engine::build(config, started, world)?);
-        engine.start_thread()?;
+        let engine = Engine::over(config, started, world)?;
         *engine.watchdog.lock() = watchdog;
         init::at_finalize(host_finalizes)?;
         leave::watch();
@@ -114,6 +113,22 @@ impl Engine {
         Ok(())
     }
 
+    /// An engine over a communicator of its own. Collective. It is a value: several may run in
+    /// a process, and nothing but [`Engine::start`] makes one the process's. [`Engine::close`]
+    /// ends it.
+    ///
+    /// # Errors
+    /// `Argument` for settings that cannot be; `Mpi`, `Memory` for what cannot be had.
+    pub fn over(config: Config, started: init::Started, world: Comm) -> Result<Arc<Engine>> {
+        let mut engine = Engine::build(config, started, world)?;
+        let engine = Arc::new_cyclic(|this| {
+            engine.this = this.clone();
+            engine
+        });
+        engine.start_thread()?;
+        Ok(engine)
+    }
+
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
         let gather = |c: &Comm, x: u64| collective::allgather(c, &Boot, &x);
         let topology = Arc::new(Topology::discover(&world, config.node_size, gather)?);
@@ -128,6 +143,7 @@ impl Engine {
             world.set_up_board(&decision.policy.shm_dir, &Boot)?;
         }
         Ok(Engine {
+            this: Weak::new(),
             memory: Memory::new(decision.policy, topology.clone()),
             remote_reason: decision.reason,
             remote_measured: decision.measured,
@@ -189,7 +205,8 @@ impl Engine {
             return Ok(());
         }
         if self.size() > 1 && self.may_use_threads() {
-            *self.thread.lock() = Some(ProgressThread::start(&super::current_arc()?)?);
+            *self.thread.lock() =
+                Some(ProgressThread::start(&self.this.upgrade().ok_or_else(not_running)?)?);
             self.watched.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -240,7 +257,12 @@ impl Engine {
         *OWNER.lock() = None;
     }
 
-    fn close(&self) -> Result<()> {
+    /// Completes everything, frees all segments and communicators, and ends the engine's
+    /// threads. Collective.
+    ///
+    /// # Errors
+    /// What a flush hook, or MPI, returns.
+    pub fn close(&self) -> Result<()> {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
