@@ -79,9 +79,7 @@ impl Engine {
         // SAFETY: as above.
         let world = unsafe { Comm::dup_of(comm) }?;
         process::set_world_rank(world.rank());
-        let engine = Arc::new(Engine::build(config, started, world)?);
-        engine.connect();
-        engine.start_thread()?;
+        let engine = Engine::over(config, started, world)?;
         *engine.watchdog.lock() = watchdog;
         init::at_finalize(host_finalizes)?;
         blocking::set_host_waits(host::waiter);
@@ -115,6 +113,19 @@ impl Engine {
             );
         }
         Ok(())
+    }
+
+    /// An engine over a communicator of its own. Collective. It is a value: several may run in
+    /// a process, and nothing but [`Engine::start`] makes one the process's. [`Engine::close`]
+    /// ends it.
+    ///
+    /// # Errors
+    /// `Argument` for settings that cannot be; `Mpi`, `Memory` for what cannot be had.
+    pub fn over(config: Config, started: init::Started, world: Comm) -> Result<Arc<Engine>> {
+        let engine = Arc::new(Engine::build(config, started, world)?);
+        engine.connect();
+        engine.start_thread()?;
+        Ok(engine)
     }
 
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
@@ -235,7 +246,12 @@ impl Engine {
         *OWNER.lock() = None;
     }
 
-    fn close(&self) -> Result<()> {
+    /// Completes everything, frees all segments and communicators, and ends the engine's
+    /// threads. Collective.
+    ///
+    /// # Errors
+    /// What a flush hook, or MPI, returns.
+    pub fn close(&self) -> Result<()> {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
