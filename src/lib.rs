@@ -8,7 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod am;
-pub mod anywhere;
+pub mod any_memory;
 pub mod api;
 pub mod atomics;
 pub mod capi;

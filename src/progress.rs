@@ -1,9 +1,9 @@
 //! The progress thread: serving other ranks while this one computes.
 //!
-//! There is one poll function ([`crate::path::message::Messenger::poll`]); who
-//! waits in a call polls it, and this thread polls it when nobody else does. It
+//! There is one poll function ([`crate::path::two_sided::TwoSided::poll`]). A thread that
+//! waits in a call polls it, and this thread polls it while no other one does. It
 //! stays awake for some microseconds after something happened, then naps, longer
-//! and longer: up to half of `PORTOLAN_IDLE_POLL_US` while others were heard of
+//! and longer: up to half of `PORTOLAN_IDLE_POLL_US` while other ranks were heard of
 //! lately, then up to the whole. While a caller waits, and so polls, the thread
 //! stands back; so it does for [`LINGER`] at a time while a caller polls in a loop of its
 //! own. It never yields: a core that is yielded to a
@@ -13,8 +13,8 @@
 //! computes waits no longer than the longest nap.
 
 use crate::am::Am;
-use crate::am::deliver::Rings;
-use crate::am::presence::LINGER;
+use crate::am::poll_state::LINGER;
+use crate::am::target_progress::RingState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
 use crate::watchdog;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// How long the thread stays awake, polling, after something happened: about the
 /// time in which a blocking caller sends its next request.
 const AWAKE: Duration = Duration::from_micros(30);
-/// The same where all that comes wakes the thread: the core is the computing rank's.
+/// The same where every message wakes the thread: the core is the computing rank's.
 const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
 const FIRST_NAP: Duration = Duration::from_micros(20);
 /// How long others count as heard of lately. A wake-up costs some 25 us with cold
@@ -36,7 +36,7 @@ const LATELY: Duration = Duration::from_millis(100);
 /// Longest sleep of a thread that is woken whenever there is something to do.
 const UNDISTURBED: Duration = Duration::from_millis(250);
 
-/// So many polls of callers between two turns of the thread are a loop.
+/// This many polls of callers between two turns of the thread are a loop.
 const IN_A_LOOP: u32 = 8;
 
 /// Longest nap while something waits for room at another rank, or for another thread.
@@ -155,22 +155,22 @@ fn sleep(am: &Am, nap: Duration) {
         Some((state, node)) => {
             // Rings wake the thread; only MPI and what grows old must be looked at.
             let alone = !am.has_messages() && state.collects_nothing();
-            let lingers = state.presence.lingers();
+            let lingers = state.poll_state.lingers();
             let nap = match (lingers, alone) {
                 _ if state.is_held_up() => nap.min(HELD_UP),
-                (true, true) => state.presence.pause(),
+                (true, true) => state.poll_state.pause(),
                 (true, false) => LINGER,
                 (false, true) => UNDISTURBED,
                 (false, false) => nap,
             };
             node.sleep(|| match state.rings() {
                 _ if lingers || am.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
-                Rings::Ready => None,
+                RingState::Ready => None,
                 // Spinning would take the core from the thread that has the lock.
-                Rings::Held => Some(nap.min(HELD_UP)),
-                Rings::Empty => Some(nap),
+                RingState::Busy => Some(nap.min(HELD_UP)),
+                RingState::Empty => Some(nap),
             });
-            if state.presence.lingers() && state.presence.look(node, am.waiters()) {
+            if state.poll_state.lingers() && state.poll_state.look(node, am.waiters()) {
                 state.look_again(am);
             }
         }
@@ -189,7 +189,7 @@ fn run(am: &Am, stop: &AtomicBool) {
         if am.waiters().load(Ordering::Relaxed) > 0 || am.lingers() {
             sleep(am, longest);
             polled = am.polls().load(Ordering::Relaxed);
-            // Who waits, or will soon, polls, but does not look after what grows old.
+            // A thread that waits, or will soon, polls, but does not send what has grown old.
             flush_aged(am, &mut looked);
         } else if am.polls().load(Ordering::Relaxed).wrapping_sub(polled) >= IN_A_LOOP {
             polled = am.polls().load(Ordering::Relaxed);

@@ -31,7 +31,7 @@ pub trait Progress {
         std::thread::sleep(nap);
     }
 
-    /// Sleeps for up to `nap` while `word` is `value`; ends when somebody wakes the
+    /// Sleeps for up to `nap` while `word` is `value`; ends when a thread wakes the
     /// word.
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
         futex::wait(word, value, nap);
@@ -125,9 +125,9 @@ const YIELD_FOR: Duration = Duration::from_micros(2000);
 const FIRST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 
-struct Waiting<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
+struct WaitGuard<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
 
-impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
+impl<P: Progress + ?Sized> Drop for WaitGuard<'_, P> {
     fn drop(&mut self) {
         self.0.waiting(false);
         if let Some(given_up) = self.1.take() {
@@ -161,7 +161,7 @@ fn not_yet<P: Progress + ?Sized>(
     progress.may_wait()?;
     let given_up = progress.give_up();
     progress.waiting(true);
-    let _guard = Waiting(progress, given_up);
+    let _guard = WaitGuard(progress, given_up);
     let spin = progress.spin();
     let mut polls = 0u32;
     let mut idle_since: Option<Instant> = None;
@@ -207,7 +207,7 @@ struct OnWord<'a, P: ?Sized> {
     inner: &'a P,
     word: &'a AtomicU32,
     value: u32,
-    /// Counts those who sleep on the word, for wakers that would save the call.
+    /// Counts the threads that sleep on the word, for wakers that would save the call.
     sleepers: Option<&'a AtomicU32>,
 }
 
@@ -245,8 +245,8 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
 }
 
 /// Waits while a word of shared memory is `value`; sleeps on the word where a
-/// plain wait would nap. Whoever changes the word wakes it, unless `sleepers`
-/// says that nobody sleeps.
+/// plain wait would nap. A thread that changes the word wakes it, unless `sleepers`
+/// is zero.
 pub fn while_equal<P: Progress + ?Sized>(
     progress: &P,
     what: &dyn Fn() -> String,
@@ -258,7 +258,7 @@ pub fn while_equal<P: Progress + ?Sized>(
     until(&on_word, what, || Ok(word.load(Ordering::Acquire) != value))
 }
 
-/// As [`until`], asleep on a word where a plain wait would nap: ends as soon when somebody
+/// As [`until`], asleep on a word where a plain wait would nap: ends as soon when a thread
 /// changes the word from `value` and wakes it.
 pub fn until_on<P: Progress + ?Sized>(
     progress: &P,

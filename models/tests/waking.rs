@@ -2,8 +2,8 @@
 //! that sleep in function shipping.
 
 use loom::thread::spawn;
-use portolan_models::am::node::Node;
-use portolan_models::am::presence::Presence;
+use portolan_models::am::poll_state::PollState;
+use portolan_models::am::shm_transport::ShmTransport;
 use portolan_models::futex;
 use portolan_models::rpc::eventcount::EventCount;
 use portolan_models::sync::atomic::{AtomicU32, Ordering};
@@ -17,8 +17,8 @@ const LONG: Duration = Duration::MAX;
 /// A rank with two rings, of which each holds one record at most.
 #[derive(Debug, Default)]
 struct Rank {
-    node: Node,
-    presence: Presence,
+    node: ShmTransport,
+    presence: PollState,
     waiters: AtomicU32,
     rings: [AtomicU32; 2],
     handled: AtomicU32,
@@ -194,7 +194,7 @@ fn lingering_needs_the_fences() {
 
 /// One thread notifies twice, another waits for both.
 fn notifications(by_doorbell: bool) {
-    let shared = Arc::new((EventCount::default(), AtomicU32::new(0), Node::default()));
+    let shared = Arc::new((EventCount::default(), AtomicU32::new(0), ShmTransport::default()));
     let teller = shared.clone();
     spawn(move || {
         let (events, value, node) = &*teller;

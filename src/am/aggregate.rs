@@ -8,7 +8,7 @@
 //! whole batch at once.
 //!
 //! A push is a few plain stores for the thread that pushes first, and mostly
-//! ([`Biased`]). The age of a buffer is counted from the check that first finds it filled, so
+//! ([`BiasedLock`]). The age of a buffer is counted from the check that first finds it filled, so
 //! that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
 //! items for other nodes go by way of one rank on each side.
 //!
@@ -17,11 +17,11 @@
 //! and targets that were once used.
 
 use super::{Am, Owner};
-use super::{HandlerId, Hook, route};
+use super::{HandlerId, Hook, gateway};
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::memory::biased::Biased;
-use crate::memory::buffers::Buffers;
+use crate::memory::biased_lock::BiasedLock;
+use crate::memory::buffer_pool::BufferPool;
 use bytemuck::Pod;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -40,8 +40,8 @@ pub struct Aggregator {
     limit: usize,
     ranks: usize,
     /// By target.
-    buffers: Biased<Vec<Buffer>>,
-    spares: Arc<Buffers>,
+    buffers: BiasedLock<Vec<Buffer>>,
+    spares: Arc<BufferPool>,
     /// Something may be collected.
     dirty: AtomicBool,
     /// Batches that were taken and are not sent yet.
@@ -77,8 +77,8 @@ struct Buffer {
 type Batch = (Vec<u8>, usize);
 
 /// The pool of buffers that no aggregator of a rank fills just now.
-pub(super) fn spares() -> Arc<Buffers> {
-    Arc::new(Buffers::new(16, 16 * DEFAULT_LIMIT))
+pub(super) fn spares() -> Arc<BufferPool> {
+    Arc::new(BufferPool::new(16, 16 * DEFAULT_LIMIT))
 }
 
 impl Aggregator {
@@ -97,7 +97,7 @@ impl Aggregator {
         item: usize,
         limit: usize,
     ) -> Result<Arc<Aggregator>> {
-        let most = super::MAX_HEADER - 8 - route::HEAD;
+        let most = super::MAX_HEADER - 8 - gateway::HEAD;
         if header.len() > most {
             fail!(Argument, "a header of {} bytes; batches have at most {most}", header.len());
         }
@@ -112,7 +112,7 @@ impl Aggregator {
             item,
             limit,
             ranks,
-            buffers: Biased::new((0..ranks).map(|_| Buffer::default()).collect()),
+            buffers: BiasedLock::new((0..ranks).map(|_| Buffer::default()).collect()),
             spares: am.state()?.spares.clone(),
             dirty: AtomicBool::new(false),
             sending: AtomicUsize::new(0),
@@ -291,8 +291,12 @@ impl Aggregator {
     fn send_bytes(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
         let topology = &am.topology;
         if self.routed && topology.node_of(target) != topology.my_node() {
-            let way = route::Way { handler: self.handler, header: &self.header, item: self.item };
-            am.state()?.routes.collect(am, &way, target, bytes, items)
+            let way = gateway::BatchFormat {
+                handler: self.handler,
+                header: &self.header,
+                item: self.item,
+            };
+            am.state()?.gateway.collect(am, &way, target, bytes, items)
         } else {
             send_batch(am, self.handler, &self.header, target, bytes, items)
         }

@@ -17,12 +17,12 @@
 //! but for those that their handler is not ready for.
 //!
 //! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin tells it to
-//! stop ([`Kind::Stop`]), and to go on when it holds less than half. The origin then waits
+//! stop ([`RecordKind::GateStop`]), and to go on when it holds less than half. The origin then waits
 //! before it sends more through gates to that target, in a call, and so inside. Handlers
 //! never wait, as ever.
 //!
 //! **Fences.** A held message is handled as far as rings and flow control know.
-//! [`Am::fence_gate`] therefore asks each target ([`Kind::Ask`]), which answers when all
+//! [`Am::fence_gate`] therefore asks each target ([`RecordKind::GateFence`]), which answers when all
 //! that it then holds of the origin is in place.
 //!
 //! **Rest.** [`Am::quiesce`] counts what is held as handled: it waits for a call of one
@@ -35,13 +35,13 @@ mod calls;
 
 use super::Am;
 use super::Handler;
-use super::deliver::Work;
-use super::land::{Landing, guarded};
-use super::later::{Job, Later};
-use super::state::{Entry, State};
-use super::wire::{Head, Kind, Source};
+use super::completion_thread::{CompletionThread, Job};
+use super::handler_dispatch::{InboundMessage, guarded};
+use super::state::{AmState, HandlerEntry};
+use super::target_progress::RndvState;
+use super::wire::{RecordHead, RecordKind, Source};
 use crate::error::Result;
-use crate::thread::of_thread;
+use crate::thread::fast_tls;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::marker::PhantomData;
@@ -54,7 +54,7 @@ const OVERHEAD: usize = 128;
 /// Held messages that one poll takes.
 const PER_POLL: usize = 64;
 
-of_thread! {
+fast_tls! {
     /// The address of the gate that this thread is inside, 0 none.
     static INSIDE: usize = 0;
 }
@@ -63,20 +63,20 @@ of_thread! {
 #[derive(Debug)]
 pub struct Gate {
     polling: AtomicBool,
-    held: Mutex<Held>,
+    held: Mutex<HeldMessages>,
     /// How many messages are held.
     count: AtomicUsize,
     /// Of these, those that no handler has refused as yet.
     fresh: AtomicUsize,
     /// Completion handlers that wait for a call.
-    jobs: Later,
+    jobs: CompletionThread,
     /// Completion handlers that went to the completion thread and have not ended.
     elsewhere: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    queue: VecDeque<Message>,
+struct HeldMessages {
+    queue: VecDeque<HeldMessage>,
     last: u64,
     /// By origin: messages that were held and are not in place yet.
     unfinished: HashMap<usize, BTreeSet<u64>>,
@@ -87,44 +87,44 @@ struct Held {
 }
 
 #[derive(Debug)]
-struct Message {
+struct HeldMessage {
     number: u64,
     origin: usize,
     bytes: usize,
-    what: What,
+    what: HeldKind,
     /// When its handler was first found not to be ready.
     refused: Option<Instant>,
 }
 
 /// What is held.
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum HeldKind {
     /// A message with its data.
-    Whole { head: Head, header: Vec<u8>, data: Vec<u8> },
+    Eager { head: RecordHead, header: Vec<u8>, data: Vec<u8> },
     /// A message whose data waits at an origin of the node.
-    Long { head: Head, header: Vec<u8>, index: usize, source: Source },
+    Rts { head: RecordHead, header: Vec<u8>, index: usize, source: Source },
     /// A message whose data waits in MPI.
-    OverMpi { head: Head, header: Vec<u8>, slot: u32 },
+    RtsOverMpi { head: RecordHead, header: Vec<u8>, tag: u32 },
     /// A message whose header handler has run and whose data is in place.
-    Landed(Landing),
+    Delivered(InboundMessage),
 }
 
-impl What {
+impl HeldKind {
     fn bytes(&self) -> usize {
         OVERHEAD
             + match self {
-                What::Whole { header, data, .. } => header.len() + data.len(),
-                What::Long { header, .. } | What::OverMpi { header, .. } => header.len(),
-                What::Landed(_) => 0,
+                HeldKind::Eager { header, data, .. } => header.len() + data.len(),
+                HeldKind::Rts { header, .. } | HeldKind::RtsOverMpi { header, .. } => header.len(),
+                HeldKind::Delivered(_) => 0,
             }
     }
 
-    fn message(&self) -> Option<(&Head, &[u8])> {
+    fn message(&self) -> Option<(&RecordHead, &[u8])> {
         match self {
-            What::Whole { head, header, .. }
-            | What::Long { head, header, .. }
-            | What::OverMpi { head, header, .. } => Some((head, header)),
-            What::Landed(_) => None,
+            HeldKind::Eager { head, header, .. }
+            | HeldKind::Rts { head, header, .. }
+            | HeldKind::RtsOverMpi { head, header, .. } => Some((head, header)),
+            HeldKind::Delivered(_) => None,
         }
     }
 }
@@ -150,7 +150,7 @@ impl Gate {
             held: Mutex::default(),
             count: AtomicUsize::new(0),
             fresh: AtomicUsize::new(0),
-            jobs: Later::default(),
+            jobs: CompletionThread::default(),
             elsewhere: AtomicUsize::new(0),
         })
     }
@@ -189,7 +189,7 @@ impl Gate {
     }
 
     /// The next message whose handler is ready for it.
-    fn take(&self, state: &State) -> Result<Option<Message>> {
+    fn take(&self, state: &AmState) -> Result<Option<HeldMessage>> {
         let mut held = self.held.lock();
         for n in 0..held.queue.len() {
             let message = &mut held.queue[n];
@@ -222,7 +222,7 @@ impl Gate {
     /// A message that was held is in place.
     pub(super) fn in_place(
         &self,
-        state: &State,
+        state: &AmState,
         am: &Am,
         origin: usize,
         number: u64,
@@ -230,7 +230,7 @@ impl Gate {
         let mut answers = Vec::new();
         {
             let mut held = self.held.lock();
-            let Held { unfinished, asked, .. } = &mut *held;
+            let HeldMessages { unfinished, asked, .. } = &mut *held;
             let Some(of_origin) = unfinished.get_mut(&origin) else { return Ok(()) };
             of_origin.remove(&number);
             let first = of_origin.first().copied().unwrap_or(u64::MAX);
@@ -249,7 +249,7 @@ impl Gate {
     }
 
     /// The fence `token` of `origin` asks when all that is held now is in place.
-    fn ask(&self, state: &State, am: &Am, origin: usize, token: u64) -> Result<()> {
+    fn ask(&self, state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
         {
             let mut held = self.held.lock();
             if let Some(&last) = held.unfinished.get(&origin).and_then(BTreeSet::last) {
@@ -261,12 +261,12 @@ impl Gate {
     }
 }
 
-fn answer(state: &State, am: &Am, origin: usize, token: u64) -> Result<()> {
-    let head = Head { token, ..Head::new(Kind::Handled) };
+fn answer(state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
+    let head = RecordHead { token, ..RecordHead::new(RecordKind::Ack) };
     state.send_record(am, origin, &[bytemuck::bytes_of(&head)])
 }
 
-impl Entry {
+impl HandlerEntry {
     /// Whether the handler can run for a message; an error of its ends the job.
     fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> bool {
         guarded(self.name, || self.handler.is_ready(origin, header, waited))
@@ -283,23 +283,23 @@ impl Entry {
     }
 }
 
-impl Landing {
-    /// The gate that holds what follows the landing back.
+impl InboundMessage {
+    /// The gate that holds what follows the inbound message back.
     pub(super) fn held_back_by(&self) -> Option<&Arc<Gate>> {
         self.gate.as_ref().filter(|gate| !gate.is_open_here())
     }
 }
 
-impl State {
+impl AmState {
     /// Holds a message. Under the dispatcher's lock.
-    pub(crate) fn hold(&self, am: &Am, gate: &Gate, origin: usize, what: What) -> Result<()> {
+    pub(crate) fn hold(&self, am: &Am, gate: &Gate, origin: usize, what: HeldKind) -> Result<()> {
         let bytes = what.bytes();
         let mut stop = false;
         {
             let mut held = gate.held.lock();
             held.last += 1;
             let number = match &what {
-                What::Landed(landing) if landing.number != 0 => landing.number,
+                HeldKind::Delivered(inbound) if inbound.number != 0 => inbound.number,
                 _ => held.last,
             };
             held.unfinished.entry(origin).or_default().insert(number);
@@ -308,7 +308,7 @@ impl State {
             if of_origin.0 > am.config.flight_bytes && !of_origin.1 && origin != am.rank() {
                 (of_origin.1, stop) = (true, true);
             }
-            held.queue.push_back(Message { number, origin, bytes, what, refused: None });
+            held.queue.push_back(HeldMessage { number, origin, bytes, what, refused: None });
         }
         gate.count.fetch_add(1, Ordering::Relaxed);
         gate.fresh.fetch_add(1, Ordering::Relaxed);
@@ -333,13 +333,13 @@ impl State {
     }
 
     fn tell_stop(&self, am: &Am, origin: usize, stop: bool) -> Result<()> {
-        let head = Head { token: stop.into(), ..Head::new(Kind::Stop) };
+        let head = RecordHead { token: stop.into(), ..RecordHead::new(RecordKind::GateStop) };
         self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
     }
 
     /// A record that concerns gates.
-    pub(super) fn at_gate(&self, am: &Am, origin: usize, head: &Head) -> Result<()> {
-        if head.kind()? == Kind::Stop {
+    pub(super) fn at_gate(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
+        if head.kind()? == RecordKind::GateStop {
             self.towards[origin].stopped.store(head.token != 0, Ordering::Release);
             return Ok(());
         }
@@ -352,7 +352,7 @@ impl State {
     /// Handles held messages that may run here; true if there was any. Under the
     /// dispatcher's lock.
     #[cold]
-    pub(super) fn release(&self, am: &Am, work: &mut Work) -> Result<bool> {
+    pub(super) fn release(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
         let gates = self.gates.read().clone();
         let mut any = false;
         for gate in gates {
@@ -369,23 +369,29 @@ impl State {
         Ok(any)
     }
 
-    fn run_held(&self, am: &Am, work: &mut Work, gate: &Gate, message: Message) -> Result<()> {
-        let Message { number, origin, bytes, what, .. } = message;
+    fn run_held(
+        &self,
+        am: &Am,
+        work: &mut RndvState,
+        gate: &Gate,
+        message: HeldMessage,
+    ) -> Result<()> {
+        let HeldMessage { number, origin, bytes, what, .. } = message;
         gate.count.fetch_sub(1, Ordering::Relaxed);
         match what {
-            What::Whole { head, header, data } => {
+            HeldKind::Eager { head, header, data } => {
                 let entry = self.entry(origin, &head)?;
                 self.meet(am, entry, origin, &head, &header, &data)?;
                 gate.in_place(self, am, origin, number)?;
             }
-            What::Long { head, header, index, source } => {
-                self.begin_long(am, work, index, (&head, &header), source, number)?;
+            HeldKind::Rts { head, header, index, source } => {
+                self.begin_rndv(am, work, index, (&head, &header), source, number)?;
             }
-            What::OverMpi { head, header, slot } => {
-                am.receive_held(origin, (&head, &header), slot, number)?;
+            HeldKind::RtsOverMpi { head, header, tag } => {
+                am.receive_held(origin, (&head, &header), tag, number)?;
             }
-            What::Landed(landing) => {
-                self.end_landing(am, landing)?;
+            HeldKind::Delivered(inbound) => {
+                self.complete_inbound(am, inbound)?;
                 gate.in_place(self, am, origin, number)?;
             }
         }
@@ -427,7 +433,7 @@ impl State {
             job(am);
             gate.elsewhere.fetch_sub(1, Ordering::AcqRel);
         });
-        self.later.push(counted, am.owner_for_threads()?)
+        self.completion_thread.push(counted, am.owner_for_threads()?)
     }
 
     fn queue_job(&self, gate: &Gate, job: Job) -> Result<()> {

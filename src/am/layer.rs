@@ -1,12 +1,12 @@
 //! The layer of active messages, and the waits of all layers.
 //!
 //! A wait polls the rings of the node, what this rank has sent to itself, and the message path.
-//! While it lasts the other ranks of the node know that this one polls ([`super::presence`]);
+//! While it lasts the other ranks of the node know that this one polls ([`super::poll_state`]);
 //! when it has lasted it sleeps on the bell of its rings.
 
-use super::deliver::Rings;
-use super::node::Node;
-use super::state::State;
+use super::shm_transport::ShmTransport;
+use super::state::AmState;
+use super::target_progress::RingState;
 use crate::core::{count, handler};
 use crate::error::{Result, fail};
 use crate::mpi::p2p;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
-/// While rings are busy, MPI is polled with every so many of their polls.
+/// While rings are busy, MPI is polled once in this many of their polls.
 const BUSY_POKE: u32 = 16;
 /// How many polls of a waiting rank without messages lie between two occasions
 /// for MPI to make progress.
@@ -34,7 +34,7 @@ pub trait Owner: Send + Sync {
 #[derive(Debug)]
 pub struct Am {
     ops: Ops,
-    state: OnceLock<State>,
+    state: OnceLock<AmState>,
     owner: OnceLock<Weak<dyn Owner>>,
     /// Polls without a progress thread.
     looks: AtomicU32,
@@ -71,8 +71,8 @@ impl Am {
         unsafe {
             self.core().set_progress(self);
             self.ops.register_services();
-            if let Ok(messenger) = self.messenger() {
-                messenger.services().register(&super::over_mpi::KINDS, self);
+            if let Ok(two_sided) = self.two_sided() {
+                two_sided.services().register(&super::over_mpi::KINDS, self);
             }
         }
     }
@@ -82,7 +82,7 @@ impl Am {
         if self.may_use_threads() { self.owner().map(Some) } else { Ok(None) }
     }
 
-    /// Whoever owns the engine, for threads.
+    /// The owner of the engine, for threads.
     pub(crate) fn owner(&self) -> Result<Weak<dyn Owner>> {
         match self.owner.get() {
             Some(owner) => Ok(owner.clone()),
@@ -92,7 +92,7 @@ impl Am {
 
     /// What this rank keeps for active messages, where they were started.
     #[inline]
-    pub(crate) fn started(&self) -> Option<&State> {
+    pub(crate) fn started(&self) -> Option<&AmState> {
         self.state.get()
     }
 
@@ -101,7 +101,7 @@ impl Am {
     /// # Errors
     /// `State` before handlers were registered.
     #[inline]
-    pub(crate) fn state(&self) -> Result<&State> {
+    pub(crate) fn state(&self) -> Result<&AmState> {
         match self.started() {
             Some(state) => Ok(state),
             None => fail!(State, "active messages are not started: register handlers first"),
@@ -112,7 +112,7 @@ impl Am {
     ///
     /// # Errors
     /// `State` where another thread does so at the same time.
-    pub(crate) fn begin(&self, state: State) -> Result<()> {
+    pub(crate) fn begin(&self, state: AmState) -> Result<()> {
         if self.state.set(state).is_err() {
             fail!(State, "active messages are started by two threads at a time");
         }
@@ -120,7 +120,7 @@ impl Am {
     }
 
     /// The rings, where there are any.
-    fn rings(&self) -> Option<(&State, &Node)> {
+    fn rings(&self) -> Option<(&AmState, &ShmTransport)> {
         let state = self.started()?;
         Some((state, state.node.as_ref()?))
     }
@@ -152,7 +152,7 @@ impl Am {
     #[inline]
     pub(crate) fn attend(&self) {
         if let Some((state, node)) = self.rings() {
-            state.presence.touch(node, self.is_watched());
+            state.poll_state.touch(node, self.is_watched());
         }
     }
 
@@ -160,7 +160,7 @@ impl Am {
     /// its waits as well.
     #[inline]
     pub(crate) fn lingers(&self) -> bool {
-        self.started().is_some_and(|state| state.presence.lingers())
+        self.started().is_some_and(|state| state.poll_state.lingers())
     }
 
     /// Whether something waits here for room at another rank.
@@ -180,7 +180,7 @@ impl Am {
     ) {
         match self.rings() {
             Some((state, node)) => self.absent(|| {
-                node.sleep(|| (state.rings() != Rings::Ready && !ready()).then_some(nap));
+                node.sleep(|| (state.rings() != RingState::Ready && !ready()).then_some(nap));
             }),
             None => crate::futex::wait(word, value, nap),
         }
@@ -201,12 +201,12 @@ impl Am {
     fn absent(&self, sleep: impl FnOnce()) {
         let Some((state, node)) = self.rings() else { return sleep() };
         self.waiters().fetch_sub(1, Ordering::SeqCst);
-        if state.presence.sleep(node, self.waiters()) {
+        if state.poll_state.sleep(node, self.waiters()) {
             state.look_again(self);
         }
         node.rest(sleep);
         self.waiters().fetch_add(1, Ordering::SeqCst);
-        state.presence.arrive(node);
+        state.poll_state.arrive(node);
     }
 
     /// What is pending, in words, for reports.
@@ -262,7 +262,7 @@ impl Progress for Am {
     fn nap(&self, nap: Duration) {
         match self.rings() {
             Some((state, node)) => {
-                self.absent(|| node.sleep(|| (state.rings() != Rings::Ready).then_some(nap)))
+                self.absent(|| node.sleep(|| (state.rings() != RingState::Ready).then_some(nap)))
             }
             None => std::thread::sleep(nap),
         }
@@ -275,12 +275,12 @@ impl Progress for Am {
         if begins {
             self.waiters().fetch_add(1, Ordering::SeqCst);
             if let Some((state, node)) = self.rings() {
-                state.presence.arrive(node);
+                state.poll_state.arrive(node);
             }
         } else {
             self.waiters().fetch_sub(1, Ordering::SeqCst);
             if let Some((state, node)) = self.rings()
-                && state.presence.depart(node, self.waiters(), self.is_watched())
+                && state.poll_state.depart(node, self.waiters(), self.is_watched())
             {
                 state.look_again(self);
             }

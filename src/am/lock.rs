@@ -31,7 +31,7 @@ pub enum Hold {
 
 /// How often this thread has locked the handlers.
 #[derive(Debug, Clone, Copy, Default)]
-struct Held {
+struct LockDepth {
     depth: u32,
     /// How often of these throughout.
     throughout: u32,
@@ -40,7 +40,7 @@ struct Held {
 }
 
 thread_local! {
-    static HELD: Cell<Held> = const { Cell::new(Held { depth: 0, throughout: 0, owns: false }) };
+    static HELD: Cell<LockDepth> = const { Cell::new(LockDepth { depth: 0, throughout: 0, owns: false }) };
 }
 
 /// Whether this thread has locked the handlers.
@@ -104,11 +104,11 @@ impl Am {
 
     fn try_take(&self, hold: Hold) -> Result<bool> {
         let throughout = u32::from(hold == Hold::Throughout);
-        self.take(Held { depth: 1, throughout, owns: true })
+        self.take(LockDepth { depth: 1, throughout, owns: true })
     }
 
     /// Takes the dispatcher's lock for `held`, if it is free.
-    fn take(&self, held: Held) -> Result<bool> {
+    fn take(&self, held: LockDepth) -> Result<bool> {
         let state = self.state()?;
         let Some(guard) = state.dispatch.try_lock() else { return Ok(false) };
         std::mem::forget(guard);
@@ -143,7 +143,7 @@ impl Am {
     /// Gives back all that this thread has locked; whether handlers can run now.
     fn let_go(&self) -> Result<bool> {
         let state = self.state()?;
-        let owned = HELD.replace(Held::default()).owns;
+        let owned = HELD.replace(LockDepth::default()).owns;
         if owned {
             state.locker.store(0, Ordering::Release);
             // SAFETY: this thread locked it in `take` and forgot the guard.
@@ -184,12 +184,12 @@ impl Am {
 
     /// Takes the lock again after a wait.
     pub(crate) fn take_handlers_again(&self, GivenUp(depth): GivenUp) {
-        let held = Held { depth, throughout: 0, owns: true };
+        let held = LockDepth { depth, throughout: 0, owns: true };
         let what = || "the lock of the handlers, after a wait".to_string();
         if let Err(error) = crate::wait::until(self, &what, || self.take(held)) {
             // The caller would go on without the lock that it counts on.
             let text = format!("the lock of the handlers is lost: {}", error.detail());
-            super::land::fatal(&Error::new(error.kind(), text));
+            super::handler_dispatch::fatal(&Error::new(error.kind(), text));
         }
     }
 
@@ -197,7 +197,7 @@ impl Am {
     pub(crate) fn without_handlers_lock<R>(&self, body: impl FnOnce() -> R) -> R {
         let Some(held) = self.give_up_handlers() else { return body() };
         if let Err(error) = self.poll_after_lock() {
-            super::land::fatal(&error);
+            super::handler_dispatch::fatal(&error);
         }
         let result = body();
         self.take_handlers_again(held);

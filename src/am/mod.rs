@@ -3,20 +3,20 @@
 //! | module | owns |
 //! |---|---|
 //! | [`aggregate`] | many small items in few messages |
-//! | `route` | batches to other nodes by way of one rank on each side |
+//! | `gateway` | batches to other nodes by way of one rank on each side |
 //! | [`wire`] | what travels: the head of a message |
 //! | [`ring`] | a ring of messages from one rank to another of its node, in shared memory |
-//! | [`node`] | the rings of a node: sending, polling, waking a sleeping rank |
-//! | [`claims`] | the pieces of a job that two ranks of a node share |
-//! | [`together`] | copies between ranks of a node with the owner's help |
+//! | [`shm_transport`] | the rings of a node: sending, polling, waking a sleeping rank |
+//! | [`work_split`] | the pieces of a job that two ranks of a node share |
+//! | [`cooperative_copy`] | copies between ranks of a node with the owner's help |
 //! | [`state`] | what a rank keeps: handlers, what it awaits, the dispatcher's lock |
 //! | [`lock`] | keeping handlers from running for a while |
 //! | `layer` | the layer's place among the others; polls and naps of all waits |
 //! | [`over_mpi`] | messages to other nodes |
 //! | `send` | the origin: which way a message goes |
-//! | [`presence`] | whether this rank polls, as others see it |
-//! | [`deliver`] | the target: header handlers, bytes into place, completion handlers, answers |
-//! | [`later`] | the thread on which completion handlers may block |
+//! | [`poll_state`] | whether this rank polls, as others see it |
+//! | [`target_progress`] | the target: header handlers, bytes into place, completion handlers, answers |
+//! | [`completion_thread`] | the thread on which completion handlers may block |
 //! | [`gate`] | handlers that run only in the calls of their face |
 //! | `report` | what is pending on this rank, in words |
 //! | [`quiesce`] | when no message is unsent, in flight or unhandled anywhere |
@@ -50,35 +50,35 @@
 //! its `Then` included. What the target itself counts is its handler's business.
 
 pub mod aggregate;
-pub mod claims;
-pub mod deliver;
+pub mod completion_thread;
+pub mod cooperative_copy;
 mod doorbell;
 pub mod gate;
-pub mod land;
-pub mod later;
+mod gateway;
+pub mod handler_dispatch;
 mod layer;
 pub mod lock;
-pub mod node;
 pub mod over_mpi;
-pub mod presence;
+pub mod poll_state;
 pub mod quiesce;
 mod report;
 pub mod ring;
-mod route;
 mod send;
+pub mod shm_transport;
 pub mod state;
-pub mod together;
+pub mod target_progress;
 pub mod wire;
+pub mod work_split;
 
+use gateway::{GATEWAY, Gateway};
 pub use layer::{Am, Owner};
-use route::{ROUTE, Route};
-pub use state::{Hook, State};
+pub use state::{AmState, Hook};
 
 /// The number of the handler of help, the same on all ranks.
 const HELP: HandlerId = HandlerId(1);
 
 use crate::error::{Result, fail};
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -156,7 +156,7 @@ pub trait Handler: Send + Sync {
 
     /// Whether short data, too, may come after its header where that is faster. Longer
     /// data does so anyway.
-    fn takes_pieces(&self) -> bool {
+    fn takes_fragments(&self) -> bool {
         false
     }
 
@@ -175,14 +175,14 @@ pub trait Handler: Send + Sync {
     }
 }
 
-/// How the origin is told of a completion.
+/// How the origin learns of a completion.
 #[derive(Default)]
 pub enum Signal {
     /// Not at all.
     #[default]
     None,
-    /// The tally, on which [`Tally::begin`] was called for it, ends once.
-    Tally(Arc<Tally>),
+    /// The counter, on which [`CompletionCounter::begin`] was called for it, ends once.
+    Counter(Arc<CompletionCounter>),
     /// Adds one to a counter that outlives the message.
     Count(*const AtomicU32),
     /// Runs this on the thread that makes progress; it must not block.
@@ -193,7 +193,7 @@ impl std::fmt::Debug for Signal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Signal::None => "None",
-            Signal::Tally(_) => "Tally",
+            Signal::Counter(_) => "Counter",
             Signal::Count(_) => "Count",
             Signal::Call(_) => "Call",
         })
@@ -210,7 +210,7 @@ impl std::fmt::Debug for Then {
     }
 }
 
-// SAFETY: whoever makes a Count answers for the counter's life; it is atomic.
+// SAFETY: the maker of a Count answers for the counter's life; it is atomic.
 unsafe impl Send for Signal {}
 
 /// The completions of a message that its origin wants to hear of.
@@ -245,10 +245,10 @@ impl Am {
     fn register_own(&self) -> Result<()> {
         let handlers = &self.state()?.handlers;
         let ids = [
-            handlers.add("portolan::route", Arc::new(Route))?,
-            handlers.add("portolan::help", Arc::new(together::Help))?,
+            handlers.add("portolan::route", Arc::new(Gateway))?,
+            handlers.add("portolan::help", Arc::new(cooperative_copy::Help))?,
         ];
-        if ids != [ROUTE, HELP] {
+        if ids != [GATEWAY, HELP] {
             fail!(Internal, "the handlers of active messages' own are {ids:?}");
         }
         Ok(())

@@ -1,62 +1,63 @@
 //! Active messages over MPI: on the channel of the requests, so that flow control
 //! and fences are theirs too.
 //!
-//! A request of kind `Am` carries a whole record ([`super::wire`]). One of kind
-//! `AmLong` carries the record's head and header; the data follows on the data channel
-//! ([`crate::path::message::data`]), into the place that the handler has given. `AmNotice`
-//! tells an origin something and is not counted.
+//! A request of kind `AmEager` carries a whole record ([`super::wire`]). One of kind
+//! `AmRts` carries the record's head and header; the data follows on the data channel
+//! ([`crate::path::two_sided::data`]), into the place that the handler has given. `AmControl`
+//! carries what an origin is to know, and is not counted.
 //!
 //! Handlers run under the dispatcher's lock. Where another thread has it, the
 //! request waits at the head of its origin's queue, and is tried again with the
 //! next poll.
 
-use super::gate::What;
-use super::land::Landing;
+use super::gate::HeldKind;
+use super::handler_dispatch::InboundMessage;
 use super::wire;
 use super::{Am, Signal};
 use crate::error::{Result, fail};
 use crate::path::Transport;
-use crate::path::message::Address;
-use crate::path::message::service::{Incoming, Parcel, Served, Service};
-use crate::path::message::wire::{AmHeader, Kind};
+use crate::path::two_sided::Address;
+use crate::path::two_sided::service::{Incoming, Parcel, Served, Service};
+use crate::path::two_sided::wire::{AmHeader, RequestKind};
 
 /// Longest data that travels along.
-pub const AM_EAGER: usize = 64 << 10;
+pub const AM_EAGER_LIMIT: usize = 64 << 10;
 
 /// The kinds of request that this module serves.
-pub(super) const KINDS: [Kind; 3] = [Kind::Am, Kind::AmLong, Kind::AmNotice];
+pub(super) const KINDS: [RequestKind; 3] =
+    [RequestKind::AmEager, RequestKind::AmRts, RequestKind::AmControl];
 
 /// Data of a long active message that leaves.
-struct Leaving {
+struct OutgoingData {
     signal: Signal,
     _keep: Option<Vec<u8>>,
 }
 
 /// Data of one that arrives.
-struct Arriving {
-    landing: Landing,
+struct IncomingData {
+    inbound: InboundMessage,
     /// Where data goes that the handler does not want, but MPI has sent.
     _unwanted: Vec<u8>,
 }
 
 /// What is to be received for a message of `len` bytes.
-fn incoming(landing: Landing, len: usize, slot: u32) -> Incoming {
+fn incoming(inbound: InboundMessage, len: usize, tag: u32) -> Incoming {
     let mut unwanted = Vec::new();
-    let to = if landing.len == 0 {
+    let to = if inbound.len == 0 {
         unwanted.resize(len, 0u8);
         unwanted.as_mut_ptr()
     } else {
-        landing.to
+        inbound.to
     };
-    let parcel = Box::new(Arriving { landing, _unwanted: unwanted });
-    Incoming { to: Address(to), len, slot, parcel }
+    let parcel = Box::new(IncomingData { inbound, _unwanted: unwanted });
+    Incoming { to: Address(to), len, tag, parcel }
 }
 
 impl Am {
-    fn am_request(&self, kind: Kind, slot: u32, parts: &[&[u8]]) -> Result<Vec<u8>> {
+    fn am_request(&self, kind: RequestKind, tag: u32, parts: &[&[u8]]) -> Result<Vec<u8>> {
         let size: usize = parts.iter().map(|p| p.len()).sum();
-        let header = AmHeader::new(kind, slot);
-        let mut buffer = self.messenger()?.buffer(size_of::<AmHeader>() + size);
+        let header = AmHeader::new(kind, tag);
+        let mut buffer = self.two_sided()?.buffer(size_of::<AmHeader>() + size);
         buffer.extend_from_slice(bytemuck::bytes_of(&header));
         for part in parts {
             buffer.extend_from_slice(part);
@@ -65,15 +66,15 @@ impl Am {
     }
 
     /// Sends a record with its data.
-    pub(super) fn send_whole(&self, target: usize, parts: &[&[u8]]) -> Result<()> {
-        let buffer = self.am_request(Kind::Am, 0, parts)?;
-        self.messenger()?.request(self, target, buffer).map(|_| ())
+    pub(super) fn send_eager(&self, target: usize, parts: &[&[u8]]) -> Result<()> {
+        let buffer = self.am_request(RequestKind::AmEager, 0, parts)?;
+        self.two_sided()?.request(self, target, buffer).map(|_| ())
     }
 
     /// Sends a record that is not counted. Never waits.
-    pub(super) fn send_notice(&self, target: usize, parts: &[&[u8]]) -> Result<()> {
-        let buffer = self.am_request(Kind::AmNotice, 0, parts)?;
-        self.messenger()?.send(target, buffer)
+    pub(super) fn send_control(&self, target: usize, parts: &[&[u8]]) -> Result<()> {
+        let buffer = self.am_request(RequestKind::AmControl, 0, parts)?;
+        self.two_sided()?.send(target, buffer)
     }
 
     /// Announces a message and sends its data, which must stay valid until `signal`
@@ -81,7 +82,7 @@ impl Am {
     ///
     /// # Safety
     /// The data must be valid for reads until then, or lie in `keep`.
-    pub(super) unsafe fn send_long(
+    pub(super) unsafe fn send_rndv(
         &self,
         target: usize,
         parts: &[&[u8]],
@@ -89,13 +90,13 @@ impl Am {
         keep: Option<Vec<u8>>,
         signal: Signal,
     ) -> Result<()> {
-        let messenger = self.messenger()?;
-        let slot = messenger.data_slot();
-        let buffer = self.am_request(Kind::AmLong, slot, parts)?;
-        messenger.request(self, target, buffer)?;
-        let parcel = Box::new(Leaving { signal, _keep: keep });
+        let two_sided = self.two_sided()?;
+        let tag = two_sided.data_slot();
+        let buffer = self.am_request(RequestKind::AmRts, tag, parts)?;
+        two_sided.request(self, target, buffer)?;
+        let parcel = Box::new(OutgoingData { signal, _keep: keep });
         // SAFETY: the caller vouches for the data, or the parcel keeps it.
-        unsafe { messenger.send_data(Kind::AmLong, target, data, slot, parcel) }
+        unsafe { two_sided.send_data(RequestKind::AmRts, target, data, tag, parcel) }
     }
 
     /// A long message that a gate has held meets its handler, and its data comes. The request
@@ -103,56 +104,62 @@ impl Am {
     pub(super) fn receive_held(
         &self,
         source: usize,
-        (head, header): (&wire::Head, &[u8]),
-        slot: u32,
+        (head, header): (&wire::RecordHead, &[u8]),
+        tag: u32,
         number: u64,
     ) -> Result<()> {
-        let mut landing = self.state()?.arrive(self, source, head, header)?;
-        landing.set_number(number);
-        let incoming = incoming(landing, head.len as usize, slot);
-        self.messenger()?.receive_data(Kind::AmLong, source, incoming)
+        let mut inbound = self.state()?.arrive(self, source, head, header)?;
+        inbound.set_number(number);
+        let incoming = incoming(inbound, head.len as usize, tag);
+        self.two_sided()?.receive_data(RequestKind::AmRts, source, incoming)
     }
 }
 
 impl Service for Am {
-    fn serve(&self, _: &Transport, source: usize, kind: Kind, message: &[u8]) -> Result<Served> {
+    fn serve(
+        &self,
+        _: &Transport,
+        source: usize,
+        kind: RequestKind,
+        message: &[u8],
+    ) -> Result<Served> {
         let state = self.state()?;
         let (request, record) = AmHeader::split(message)?;
         let (head, rest) = wire::split(record)?;
-        if kind == Kind::AmNotice {
+        if kind == RequestKind::AmControl {
             state.control(self, source, &head, rest)?;
             return Ok(Served::Done);
         }
         let Some(_dispatch) = state.try_dispatch() else { return Ok(Served::Busy) };
         let (header, data) = wire::header(&head, rest)?;
-        if kind == Kind::Am {
+        if kind == RequestKind::AmEager {
             if data.len() as u64 != head.len {
                 fail!(Internal, "rank {source} sent {} bytes for {}", data.len(), head.len);
             }
-            state.arrive_whole(self, source, &head, header, data)?;
+            state.arrive_eager(self, source, &head, header, data)?;
             return Ok(Served::Done);
         }
         if let Some(gate) = state.entry(source, &head)?.held_back_by(source, header) {
-            let (header, slot) = (header.to_vec(), request.slot);
-            state.hold(self, gate, source, What::OverMpi { head, header, slot })?;
+            let (header, tag) = (header.to_vec(), request.tag);
+            state.hold(self, gate, source, HeldKind::RtsOverMpi { head, header, tag })?;
             return Ok(Served::Done);
         }
-        let landing = state.arrive(self, source, &head, header)?;
-        Ok(Served::Data(incoming(landing, head.len as usize, request.slot)))
+        let inbound = state.arrive(self, source, &head, header)?;
+        Ok(Served::Data(incoming(inbound, head.len as usize, request.tag)))
     }
 
     fn came(&self, source: usize, parcel: Parcel) -> Result<Option<Parcel>> {
         let state = self.state()?;
         let Some(_dispatch) = state.try_dispatch() else { return Ok(Some(parcel)) };
-        match parcel.downcast::<Arriving>() {
-            Ok(arriving) => state.finish(self, arriving.landing)?,
+        match parcel.downcast::<IncomingData>() {
+            Ok(arriving) => state.finish(self, arriving.inbound)?,
             Err(_) => fail!(Internal, "data of rank {source} that belongs to no active message"),
         }
         Ok(None)
     }
 
     fn left(&self, parcel: Parcel) {
-        if let Ok(leaving) = parcel.downcast::<Leaving>() {
+        if let Ok(leaving) = parcel.downcast::<OutgoingData>() {
             leaving.signal.tell(self);
         }
     }

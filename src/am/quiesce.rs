@@ -7,13 +7,13 @@
 //! counted on one side only while the counts were collected would have changed one
 //! of the sums between the two rounds.
 //!
-//! What is collected and not sent is in no count. So before it counts, each rank sends all
-//! that was collected before the round, to the last hop: what the hooks send may be gathered
-//! once more, and that goes after them. What handlers collect later in the round shows in
-//! the count of messages handled, and goes in the next round.
+//! Items that are collected and not sent are in no count. So before it counts, each rank sends
+//! all items that were collected before the round, to the last hop: a gateway may gather once
+//! more what the hooks send, and is flushed after them. Items that handlers collect later in
+//! the round show in the count of handled messages, and are sent in the next round.
 
 use super::Am;
-use super::State;
+use super::AmState;
 use crate::error::Result;
 use std::sync::atomic::Ordering;
 
@@ -34,15 +34,15 @@ impl Am {
     /// # Errors
     /// As for `quiesce`.
     pub fn quiesce_gates(&self) -> Result<()> {
-        self.rest(State::all_handled)
+        self.rest(AmState::all_handled)
     }
 
-    fn rest(&self, handled: impl Fn(&State) -> u64) -> Result<()> {
+    fn rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {
         let state = self.state()?;
         let mut before = None;
         loop {
             self.flush_hooks(false)?;
-            // What is here is handled before it is counted.
+            // Messages that have arrived are handled before the rank counts.
             while state.poll(self)? {}
             let mine = [state.all_sent(), handled(state)];
             let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
@@ -60,7 +60,7 @@ impl Am {
     /// Runs the flush hooks; true if one sent anything.
     pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
         let state = self.state()?;
-        // Sending may wait, and waiting looks again.
+        // Sending may wait, and a wait flushes again.
         if aged && state.flushing.swap(true, Ordering::Acquire) {
             return Ok(false);
         }
@@ -71,14 +71,14 @@ impl Am {
         flushed
     }
 
-    fn run_hooks(&self, state: &State, aged: bool) -> Result<bool> {
+    fn run_hooks(&self, state: &AmState, aged: bool) -> Result<bool> {
         let hooks = state.hooks.read().clone();
         let mut any = false;
         for hook in hooks {
             any |= hook(self, aged)?;
         }
         // Hooks have items gathered, too.
-        any |= state.routes.flush(self, aged)?;
+        any |= state.gateway.flush(self, aged)?;
         Ok(any)
     }
 }

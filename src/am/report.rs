@@ -4,7 +4,7 @@
 //! must not wait.
 
 use super::Am;
-use crate::peer::{DIRTY_RMA, Peer};
+use crate::peer::{PENDING_RMA, Peer};
 
 /// Ranks of which a report speaks.
 const MOST: usize = 8;
@@ -17,7 +17,7 @@ fn towards(rank: usize, peer: &Peer) -> Option<String> {
             parts.push(format!("{count} requests ({} bytes) unconfirmed", peer.in_flight(&sent)));
         }
     }
-    if peer.dirty() & DIRTY_RMA != 0 {
+    if peer.pending() & PENDING_RMA != 0 {
         parts.push("window operations unfinished".into());
     }
     if peer.implicit.outstanding() > 0 {

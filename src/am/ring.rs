@@ -48,12 +48,12 @@ pub const fn bytes(store: usize) -> usize {
 
 /// Where a ring lies.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct RingMemory {
     base: *mut u8,
     store: usize,
 }
 
-impl Place {
+impl RingMemory {
     fn counts(&self) -> &Counts {
         // SAFETY: the maker of the place vouches for the memory, which begins with
         // the counts; they are only used as atomics.
@@ -96,7 +96,7 @@ fn stamp(n: u64) -> u32 {
 /// The writer's end.
 #[derive(Debug)]
 pub struct Writer {
-    place: Place,
+    place: RingMemory,
     next: u64,
     put: u64,
     taken: u64,
@@ -116,7 +116,7 @@ impl Writer {
     /// writer.
     pub unsafe fn new(base: *mut u8, store: usize) -> Writer {
         assert!(store.is_multiple_of(LINE) && store > 0);
-        Writer { place: Place { base, store }, next: 0, put: 0, taken: 0, freed: 0 }
+        Writer { place: RingMemory { base, store }, next: 0, put: 0, taken: 0, freed: 0 }
     }
 
     /// Longest record.
@@ -212,7 +212,7 @@ impl Writer {
 /// The reader's end.
 #[derive(Debug)]
 pub struct Reader {
-    place: Place,
+    place: RingMemory,
     next: u64,
 }
 
@@ -225,7 +225,7 @@ impl Reader {
     /// # Safety
     /// As for [`Writer::new`], with one reader.
     pub unsafe fn new(base: *mut u8, store: usize) -> Reader {
-        Reader { place: Place { base, store }, next: 0 }
+        Reader { place: RingMemory { base, store }, next: 0 }
     }
 
     /// Whether a record is there.

@@ -1,18 +1,18 @@
 //! The origin's side: which way a message goes, and when its memory is free.
 //!
 //! Data up to the eager limit is copied, and the origin's signal follows at once.
-//! Longer data is announced; it leaves when the target knows its place, and then
-//! the target says so (or MPI does).
+//! Longer data is announced by an RTS; it leaves when the target knows its place, and then the
+//! target sends FIN (or MPI completes the send).
 
 use super::Am;
-use super::node::PIECE;
-use super::over_mpi::AM_EAGER;
-use super::state::{Awaited, Local, State};
-use super::wire::{Head, Kind, Source, Whole};
+use super::over_mpi::AM_EAGER_LIMIT;
+use super::shm_transport::FRAGMENT;
+use super::state::{AmState, Awaited, SelfMessage};
+use super::wire::{EagerHead, RecordHead, RecordKind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -44,9 +44,9 @@ impl Am {
         unsafe { self.send_other(target, handler, header, Data::Bytes(data), Signals::default()) }
     }
 
-    /// Sends a message to another rank of the node, for whose end nobody waits, as for most
-    /// messages: in one record where it is short, in pieces where it is longer and there is
-    /// room. False where it is not such a one.
+    /// Sends a message to another rank of the node, the end of which is not awaited, as of most
+    /// messages: in one record where it is short, in fragments where it is longer and there is
+    /// room. False where this is another case.
     #[inline]
     fn send_to_node(
         &self,
@@ -64,18 +64,24 @@ impl Am {
             && let Some(entry) = state.handlers.get(handler)
             && !entry.gone.load(Ordering::Relaxed)
         {
-            if data.len() <= PIECE {
+            if data.len() <= FRAGMENT {
                 if entry.gate.is_some() {
                     self.before_gate(state, target)?;
                 }
-                let head = Whole::message(handler, header.len(), data.len(), 0);
+                let head = EagerHead::message(handler, header.len(), data.len(), 0);
                 let parts = [head.bytes(), header, data];
                 node.send(self, index, &parts, (true, handler::running().is_none()))?;
                 return Ok(true);
             }
-            if entry.gate.is_none() && entry.handler.takes_pieces() {
-                let head = Head::message(Kind::Begin, handler, header.len(), data.len(), 0);
-                return node.send_in_pieces(index, &head, header, data);
+            if entry.gate.is_none() && entry.handler.takes_fragments() {
+                let head = RecordHead::message(
+                    RecordKind::EagerFirst,
+                    handler,
+                    header.len(),
+                    data.len(),
+                    0,
+                );
+                return node.send_in_fragments(index, &head, header, data);
             }
         }
         Ok(false)
@@ -146,7 +152,7 @@ impl Am {
             signal => state.tokens.lock().add(Awaited::Completion(signal)),
         };
         // SAFETY: passed on from the caller.
-        let sent = unsafe { self.hand_over(target, handler, header, data, origin, token) };
+        let sent = unsafe { self.send_slow_path(target, handler, header, data, origin, token) };
         if sent.is_err() && token != 0 {
             state.tokens.lock().take(token);
         }
@@ -155,7 +161,7 @@ impl Am {
 
     /// # Safety
     /// As for [`Am::send_am`].
-    unsafe fn hand_over(
+    unsafe fn send_slow_path(
         &self,
         target: usize,
         handler: HandlerId,
@@ -178,34 +184,34 @@ impl Am {
             return Ok(());
         }
         let on_node = state.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
-        if len <= on_node.map_or(AM_EAGER, |(node, _)| node.eager_limit()) {
-            let head = Whole::message(handler, header.len(), len, token);
+        if len <= on_node.map_or(AM_EAGER_LIMIT, |(node, _)| node.eager_limit()) {
+            let head = EagerHead::message(handler, header.len(), len, token);
             let parts = [head.bytes(), header, bytes];
             match on_node {
                 Some((node, index)) => node.send(self, index, &parts, (true, may_wait))?,
-                None => self.counted(state, || self.send_whole(target, &parts))?,
+                None => self.counted(state, || self.send_eager(target, &parts))?,
             }
             origin.tell(self);
             return Ok(());
         }
-        // The data stays where it is for a while: whose it is decides who waits.
+        // The data stays where it is for a while: the caller waits where the data is borrowed.
         let (keep, waits) = match data {
             Data::Owned(bytes) => (Some(bytes), None),
             Data::At(..) => (None, None),
             Data::Bytes(bytes) if !may_wait => (Some(bytes.to_vec()), None),
             Data::Bytes(_) => {
-                let tally = Arc::new(Tally::default());
-                tally.begin();
-                (None, Some(tally))
+                let counter = Arc::new(CompletionCounter::default());
+                counter.begin();
+                (None, Some(counter))
             }
         };
         let at = keep.as_ref().map_or(at, |bytes| bytes.as_ptr());
         let signal = match &waits {
-            Some(tally) => Signal::Tally(tally.clone()),
+            Some(counter) => Signal::Counter(counter.clone()),
             None => Signal::None,
         };
         let (signal, after) = if waits.is_some() { (signal, origin) } else { (origin, signal) };
-        let head = Head::message(Kind::Long, handler, header.len(), len, token);
+        let head = RecordHead::message(RecordKind::Rts, handler, header.len(), len, token);
         match on_node {
             Some((node, index)) => {
                 let address = at as usize;
@@ -218,15 +224,15 @@ impl Am {
                     return Err(error);
                 }
             }
-            // SAFETY: the data stays valid until the signal is told, or with `keep`.
+            // SAFETY: the data stays valid until the signal, or with `keep`.
             None => unsafe {
                 let parts = [bytemuck::bytes_of(&head), header];
-                self.counted(state, || self.send_long(target, &parts, (at, len), keep, signal))?;
+                self.counted(state, || self.send_rndv(target, &parts, (at, len), keep, signal))?;
             },
         }
-        if let Some(tally) = waits {
+        if let Some(counter) = waits {
             let what = || format!("{len} bytes of an active message to leave to rank {target}");
-            self.wait_until(&what, || tally.check())?;
+            self.wait_until(&what, || counter.check())?;
         }
         after.tell(self);
         Ok(())
@@ -234,7 +240,7 @@ impl Am {
 
     /// Counts a message before it leaves; the node's rings do so themselves.
     #[inline]
-    fn counted(&self, state: &State, send: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn counted(&self, state: &AmState, send: impl FnOnce() -> Result<()>) -> Result<()> {
         state.sent.fetch_add(1, Ordering::AcqRel);
         let sent = send();
         if sent.is_err() {
@@ -252,7 +258,8 @@ impl Am {
     ) -> Result<()> {
         let state = self.state()?;
         if handler::running().is_some() || super::lock::has_locked() {
-            let local = Local { handler, header: header.to_vec(), data: data.to_vec(), token };
+            let local =
+                SelfMessage { handler, header: header.to_vec(), data: data.to_vec(), token };
             state.local.lock().push_back(local);
             state.sent_locally.fetch_add(1, Ordering::Release);
             return Ok(());
@@ -278,7 +285,7 @@ impl Am {
         let node = self.state().ok().and_then(|state| state.node.as_ref());
         match node.and_then(|node| node.index_of(target).map(|_| node.eager_limit())) {
             Some(limit) => limit,
-            None => AM_EAGER,
+            None => AM_EAGER_LIMIT,
         }
     }
 

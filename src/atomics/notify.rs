@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 impl Ops {
     /// Puts along a shape and then sets the `int` at `flag` of the same target
-    /// to `value`: who sees the flag sees the data.
+    /// to `value`: a rank that sees the flag sees the data.
     ///
     /// # Safety
     /// As for [`Ops::put_shape`].

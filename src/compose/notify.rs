@@ -20,9 +20,9 @@ use crate::layout::Shape;
 use crate::memory::segment::Segment;
 use crate::path::kernel::Scale;
 use crate::path::{self, Path};
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
-use crate::transfer::Kind;
+use crate::transfer::TransferKind;
 use crate::wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -114,8 +114,13 @@ impl ArrivalCounters {
     }
 
     /// Counts a performance at a rank of another node, behind everything that was
-    /// issued to it. What is not complete on return is counted by `tally`.
-    pub fn notify_far(&self, engine: &Engine, target: usize, tally: &Arc<Tally>) -> Result<()> {
+    /// issued to it. What is not complete on return is counted by `counter`.
+    pub fn notify_far(
+        &self,
+        engine: &Engine,
+        target: usize,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
         let part = &self.segment.parts()[target];
         let at = part.address() + (FAR + self.parity()) * LINE;
         let path = {
@@ -125,11 +130,11 @@ impl ArrivalCounters {
         if path == Path::Message {
             // Requests of one rank are handled in order; what went another way is
             // completed before this one sets out.
-            let (kind, shape) = (Kind::Accumulate(Scale::Int(1)), Shape::contiguous(4));
+            let (kind, shape) = (TransferKind::Accumulate(Scale::Int(1)), Shape::contiguous(4));
             let mut one = 1i32;
             let local = (&raw mut one).cast();
             // SAFETY: an accumulate by message copies its source before it returns.
-            unsafe { engine.issue(kind, target, at, local, &shape, Some(tally)) }?;
+            unsafe { engine.issue(kind, target, at, local, &shape, Some(counter)) }?;
             return Ok(());
         }
         // MPI does not order its accumulates behind its puts.

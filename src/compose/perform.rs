@@ -9,7 +9,7 @@ use super::notify::ArrivalCounters;
 use super::plan::{Plan, Toward};
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::Path;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use crate::wait;
 use parking_lot::Mutex;
@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Composer {
     arrivals: OnceLock<ArrivalCounters>,
     /// Performances that still read local memory, and counts on their way.
-    leaving: Arc<Tally>,
+    leaving: Arc<CompletionCounter>,
     /// The files of compositions that were read and written.
     pub(super) files: Mutex<Files>,
     /// Where they are, if not where `PORTOLAN_COMPOSE_DIR` says.
@@ -82,9 +82,9 @@ impl Composer {
 
     /// Waits until local memory is free again.
     fn left(&self, engine: &Engine) -> Result<()> {
-        let tally = &self.leaving;
-        let what = || format!("{} messages of performances to leave", tally.outstanding());
-        wait::until(engine, &what, || tally.check())
+        let counter = &self.leaving;
+        let what = || format!("{} messages of performances to leave", counter.outstanding());
+        wait::until(engine, &what, || counter.check())
     }
 
     /// Performs a mapped composition. On a node its bytes are in place on return;
@@ -117,15 +117,15 @@ impl Composer {
         plan: &Plan,
         arrivals: &ArrivalCounters,
     ) -> Result<()> {
-        let mut started: Vec<(&Toward, Arc<Tally>, Result<()>)> = Vec::new();
+        let mut started: Vec<(&Toward, Arc<CompletionCounter>, Result<()>)> = Vec::new();
         for toward in plan.towards.iter().filter(|t| t.far.is_some()) {
-            let tally = Arc::new(Tally::default());
+            let counter = Arc::new(CompletionCounter::default());
             // SAFETY: passed on from the caller.
-            let result = unsafe { self.start(engine, toward, &tally) };
-            started.push((toward, tally, result));
+            let result = unsafe { self.start(engine, toward, &counter) };
+            started.push((toward, counter, result));
         }
         for toward in &plan.towards {
-            engine.settle(toward.target, Path::Direct)?;
+            engine.order_before(toward.target, Path::Direct)?;
             for near in &toward.near {
                 // SAFETY: local bytes are vouched for by the caller; those at the
                 // target were in bounds of a segment that is mapped here and lives,
@@ -142,10 +142,10 @@ impl Composer {
             }
         }
         let mut whole = Ok(());
-        for (toward, tally, result) in started {
+        for (toward, counter, result) in started {
             let what = || format!("a performance to memory of rank {}", toward.target);
             // Also after a failure: what was started reads local memory.
-            let done = wait::until(engine, &what, || tally.check());
+            let done = wait::until(engine, &what, || counter.check());
             match result.and(done) {
                 Ok(()) => self.notify_behind(engine, arrivals, toward.target)?,
                 Err(error) => whole = whole.and(Err(error)),
@@ -154,12 +154,17 @@ impl Composer {
         whole
     }
 
-    /// Starts what does not go by load and store; `tally` is done when what goes to
+    /// Starts what does not go by load and store; `counter` is done when what goes to
     /// memory outside segments is there.
     ///
     /// # Safety
     /// As for [`Composer::carry_out`].
-    unsafe fn start(&self, engine: &Engine, toward: &Toward, tally: &Arc<Tally>) -> Result<()> {
+    unsafe fn start(
+        &self,
+        engine: &Engine,
+        toward: &Toward,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
         let Some(far) = &toward.far else {
             return Ok(());
         };
@@ -167,7 +172,7 @@ impl Composer {
         // tallies are done and the target is fenced.
         unsafe {
             if !far.elsewhere.is_empty() {
-                engine.start_put_anywhere(toward.target, &far.elsewhere, tally)?;
+                engine.start_put_anywhere(toward.target, &far.elsewhere, counter)?;
             }
             for puts in &far.windows {
                 puts.start(engine, toward.target)?;

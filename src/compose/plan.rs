@@ -18,7 +18,7 @@ use super::messages::Schedule;
 use super::normalize::{Normal, normalize};
 use super::part::{Part, Run};
 use super::windows::Puts;
-use crate::anywhere::Span;
+use crate::any_memory::Span;
 use crate::error::Result;
 use crate::memory::slab::Slab;
 use crate::path::{self, Path};

@@ -1,11 +1,11 @@
 //! Which code of others a thread runs for the engine: a handler, which must not wait, or a
 //! completion handler, which may.
 
-use crate::thread::of_thread;
+use crate::thread::fast_tls;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-of_thread! {
+fast_tls! {
     static RUNNING: Option<&'static str> = None;
 }
 

@@ -5,10 +5,10 @@
 //! |---|---|
 //! | [`above`] | pointers to the layers that stand on one |
 //! | [`handler`] | whether a thread runs a handler |
-//! | `looks` | calls that look without waiting |
+//! | `poll_backoff` | calls that look without waiting |
 //!
 //! The layers stand on each other by value, each reached from the next one by `Deref`:
-//! [`crate::runtime::Engine`] on [`crate::anywhere::AnyMemory`], on [`crate::am::Am`], on
+//! [`crate::runtime::Engine`] on [`crate::any_memory::AnyMemory`], on [`crate::am::Am`], on
 //! [`crate::ops::Ops`], on [`crate::path::Transport`], on [`Core`].
 //!
 //! **Waiting.** A wait of any layer makes progress for all: [`Core`] hands polls and naps to
@@ -16,7 +16,7 @@
 
 pub mod above;
 pub mod handler;
-mod looks;
+mod poll_backoff;
 
 use crate::config::Config;
 use crate::error::{Result, fail};
@@ -180,10 +180,10 @@ impl Core {
     }
 
     /// Notes something unfinished towards `rank`. Under the lock of what the bit
-    /// stands for, as is [`Core::mark_clean`].
-    pub(crate) fn mark_dirty(&self, rank: usize, bit: u8) {
+    /// stands for, as is [`Core::mark_complete`].
+    pub(crate) fn mark_pending(&self, rank: usize, bit: u8) {
         let peer = &self.peers[rank];
-        if peer.dirty() & bit != 0 {
+        if peer.pending() & bit != 0 {
             return;
         }
         // Counted first, so that the count is never too low: other threads' fences
@@ -195,7 +195,7 @@ impl Core {
     }
 
     /// Notes that all that the bit stands for is finished.
-    pub(crate) fn mark_clean(&self, rank: usize, bit: u8) {
+    pub(crate) fn mark_complete(&self, rank: usize, bit: u8) {
         if self.peers[rank].clear(bit) {
             self.dirty_peers.fetch_sub(1, Ordering::Relaxed);
         }

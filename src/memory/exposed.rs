@@ -41,7 +41,7 @@ const COPIES: usize = 32;
 const LOOK: Duration = Duration::from_millis(20);
 
 #[repr(C)]
-struct Place {
+struct ExposureEntry {
     /// The exposure's number; 0 for none.
     id: AtomicU64,
     /// The ranks of the node that have ever read this entry, a bit each, by their number
@@ -55,7 +55,7 @@ pub struct Area {
     pid: AtomicU32,
     /// What the rank copies from or to now: 0, or [`word`].
     copies: [AtomicU64; COPIES],
-    places: [Place; PLACES],
+    places: [ExposureEntry; PLACES],
 }
 
 /// Names a place of a rank; never 0.

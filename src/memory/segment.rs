@@ -9,8 +9,8 @@
 //! A failure on one rank is a failure on all, with nothing changed on any.
 
 use super::holdings::Holdings;
-use super::index::Piece;
 use super::local::LocalMemory;
+use super::piece_index::Piece;
 use super::registry::{Registry, SegmentId};
 use super::slab::{ALIGN, Policy, Slab, Slice};
 use crate::error::{Error, ErrorKind, Result, fail};

@@ -4,7 +4,7 @@
 //! Where the program initialises MPI, the program ends it: a running engine is closed within
 //! `MPI_Finalize` ([`super::init::at_finalize`]). Where the library has begun it, because one
 //! of its interfaces was initialised first, a later `MPI_Init` of the program returns
-//! success (by [`super::interpose`]) and makes the program a second owner: MPI then ends when
+//! success (by [`super::pmpi`]) and makes the program a second owner: MPI then ends when
 //! both have asked for it, in either order. `MPI_Initialized` and `MPI_Finalized` are MPI's
 //! own: the first is true once the library has begun it, the second when MPI has ended.
 

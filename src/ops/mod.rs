@@ -41,9 +41,9 @@ impl Ops {
     /// # Safety
     /// As for [`crate::core::above::Above::set`].
     pub(crate) unsafe fn register_services(&self) {
-        if let Ok(messenger) = self.messenger() {
+        if let Ok(two_sided) = self.two_sided() {
             // SAFETY: passed on from the caller.
-            unsafe { messenger.services().register(&Mutexes::KINDS, &self.mutexes) };
+            unsafe { two_sided.services().register(&Mutexes::KINDS, &self.mutexes) };
         }
     }
 }

@@ -8,30 +8,30 @@
 use super::Ops;
 use crate::error::Result;
 use crate::path::Path;
-use crate::peer::{DIRTY_MESSAGE, DIRTY_RMA};
+use crate::peer::{PENDING_MESSAGE, PENDING_RMA};
 use std::sync::atomic::Ordering;
 
 impl Ops {
     /// Before an operation takes `path` to `target`: completes what went there
     /// by another one.
     #[inline]
-    pub(crate) fn settle(&self, target: usize, path: Path) -> Result<()> {
+    pub(crate) fn order_before(&self, target: usize, path: Path) -> Result<()> {
         self.serve_sometimes()?;
-        let dirty = self.peer(target).dirty();
+        let dirty = self.peer(target).pending();
         let own = match path {
             Path::Direct => 0,
-            Path::Rma => DIRTY_RMA,
-            Path::Message => DIRTY_MESSAGE,
+            Path::Rma => PENDING_RMA,
+            Path::Message => PENDING_MESSAGE,
         };
         if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
     }
 
     #[cold]
     fn settle_others(&self, target: usize, bits: u8) -> Result<()> {
-        if bits & DIRTY_RMA != 0 {
+        if bits & PENDING_RMA != 0 {
             self.flush_windows(target)?;
         }
-        if bits & DIRTY_MESSAGE != 0 {
+        if bits & PENDING_MESSAGE != 0 {
             self.flush_messages(target)?;
         }
         Ok(())
@@ -41,18 +41,18 @@ impl Ops {
         let peer = self.peer(target);
         let mut pending = peer.rma.lock();
         pending.flush()?;
-        self.mark_clean(target, DIRTY_RMA);
+        self.mark_complete(target, PENDING_RMA);
         Ok(())
     }
 
     fn flush_messages(&self, target: usize) -> Result<()> {
-        let messenger = self.messenger()?;
-        let count = messenger.ask_confirmation(self, target)?;
-        messenger.confirmed(self, target, count)?;
+        let two_sided = self.two_sided()?;
+        let count = two_sided.ask_confirmation(self, target)?;
+        two_sided.confirmed(self, target, count)?;
         let peer = self.peer(target);
         let sent = peer.sent.lock();
         if sent.count == count {
-            self.mark_clean(target, DIRTY_MESSAGE);
+            self.mark_complete(target, PENDING_MESSAGE);
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Ops {
         self.check_rank(target)?;
         // Drains the stores of direct operations.
         std::sync::atomic::fence(Ordering::SeqCst);
-        let dirty = self.peer(target).dirty();
+        let dirty = self.peer(target).pending();
         if dirty == 0 { Ok(()) } else { self.settle_others(target, dirty) }
     }
 
@@ -78,18 +78,18 @@ impl Ops {
         // All are asked before any is waited for.
         let mut asked = Vec::new();
         for (rank, peer) in self.peers().iter().enumerate() {
-            if peer.dirty() & DIRTY_RMA != 0 {
+            if peer.pending() & PENDING_RMA != 0 {
                 self.flush_windows(rank)?;
             }
-            if peer.dirty() & DIRTY_MESSAGE != 0 {
-                asked.push((rank, self.messenger()?.ask_confirmation(self, rank)?));
+            if peer.pending() & PENDING_MESSAGE != 0 {
+                asked.push((rank, self.two_sided()?.ask_confirmation(self, rank)?));
             }
         }
         for (rank, count) in asked {
-            self.messenger()?.confirmed(self, rank, count)?;
+            self.two_sided()?.confirmed(self, rank, count)?;
             let sent = self.peer(rank).sent.lock();
             if sent.count == count {
-                self.mark_clean(rank, DIRTY_MESSAGE);
+                self.mark_complete(rank, PENDING_MESSAGE);
             }
         }
         Ok(())
@@ -106,11 +106,11 @@ impl Ops {
     /// Waits for all operations without a handle to `target`.
     pub fn wait_implicit_to(&self, target: usize) -> Result<()> {
         self.check_rank(target)?;
-        let tally = &self.peer(target).implicit;
+        let counter = &self.peer(target).implicit;
         crate::wait::until(
             self,
-            &|| format!("{} operations without handle to rank {target}", tally.outstanding()),
-            || tally.check(),
+            &|| format!("{} operations without handle to rank {target}", counter.outstanding()),
+            || counter.check(),
         )
     }
 }

@@ -83,7 +83,7 @@ impl Ops {
         if !group.is_freed() || self.memory.any_live_of(group) {
             return Ok(());
         }
-        // MPI's own wait for the others serves nobody: this one does.
+        // MPI's own wait for the other ranks would serve none of them: this one does.
         if self.memory.has_windows(group) {
             group.barrier(self.core())?;
         }

@@ -1,8 +1,8 @@
 //! The paths of one engine, and what stands below them.
 
 use super::Path;
-use super::message::Messenger;
 use super::rma::TypeCache;
+use super::two_sided::TwoSided;
 use crate::core::Core;
 use crate::error::{Result, fail};
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use std::ops::Deref;
 #[derive(Debug)]
 pub struct Transport {
     core: Core,
-    messenger: Option<Messenger>,
+    two_sided: Option<TwoSided>,
     pub(crate) types: TypeCache,
 }
 
@@ -26,8 +26,8 @@ impl Deref for Transport {
 
 impl Transport {
     /// Over these ranks; `messenger` where some are served by messages.
-    pub fn new(core: Core, messenger: Option<Messenger>) -> Transport {
-        Transport { core, messenger, types: TypeCache::default() }
+    pub fn new(core: Core, two_sided: Option<TwoSided>) -> Transport {
+        Transport { core, two_sided, types: TypeCache::default() }
     }
 
     /// The layer below.
@@ -40,9 +40,9 @@ impl Transport {
     /// # Errors
     /// `Internal` in a job without messages.
     #[inline]
-    pub(crate) fn messenger(&self) -> Result<&Messenger> {
-        match &self.messenger {
-            Some(messenger) => Ok(messenger),
+    pub(crate) fn two_sided(&self) -> Result<&TwoSided> {
+        match &self.two_sided {
+            Some(two_sided) => Ok(two_sided),
             None => fail!(Internal, "a message was needed in a job that decided to use none"),
         }
     }
@@ -50,28 +50,28 @@ impl Transport {
     /// Completes own requests and serves others; true when anything happened.
     #[inline]
     pub(crate) fn poll_messages(&self) -> Result<bool> {
-        match &self.messenger {
-            Some(messenger) => messenger.poll(self),
+        match &self.two_sided {
+            Some(two_sided) => two_sided.poll(self),
             None => Ok(false),
         }
     }
 
     /// Requests to MPI that are outstanding, for reports.
     pub(crate) fn outstanding(&self) -> usize {
-        self.messenger.as_ref().map_or(0, Messenger::outstanding)
+        self.two_sided.as_ref().map_or(0, TwoSided::outstanding)
     }
 
     /// Takes in what is under way before the communicators go. Collective.
     pub(crate) fn drain_messages(&self) -> Result<()> {
-        let Some(messenger) = &self.messenger else {
+        let Some(two_sided) = &self.two_sided else {
             return Ok(());
         };
         let comm = self.world().comm()?;
         let mut barrier = comm.ibarrier()?;
         loop {
-            let busy = messenger.poll(self)?;
+            let busy = two_sided.poll(self)?;
             let passed = barrier.test()?;
-            if passed && !busy && messenger.outstanding() == 0 {
+            if passed && !busy && two_sided.outstanding() == 0 {
                 return Ok(());
             }
             if !busy {
@@ -82,8 +82,8 @@ impl Transport {
 
     /// Frees what the paths have made of MPI. Collective; nothing may be outstanding.
     pub(crate) fn free(&self) -> Result<()> {
-        match &self.messenger {
-            Some(messenger) => messenger.free(),
+        match &self.two_sided {
+            Some(two_sided) => two_sided.free(),
             None => Ok(()),
         }
     }

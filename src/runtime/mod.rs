@@ -10,7 +10,7 @@
 //! returned before the engine is stopped, as for MPI itself.
 
 use crate::am::{Am, Handler, HandlerId, Owner};
-use crate::anywhere::AnyMemory;
+use crate::any_memory::AnyMemory;
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::ProgressThread;
@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 mod choice;
-mod cores;
 mod host;
 pub(crate) mod log_sink;
-mod paths;
+mod oversubscription;
+mod path_selection;
 mod start;
 mod trial;
 

@@ -1,11 +1,13 @@
 //! Starting and stopping the engine.
 //!
-//! How the job reaches memory is decided on the way, by [`super::paths`].
+//! How the job reaches memory is decided on the way, by [`super::path_selection`].
 
-use super::{CURRENT, Engine, OWNER, cores, host, log_sink, not_running, paths};
-use crate::am::node::Node;
+use super::{
+    CURRENT, Engine, OWNER, host, log_sink, not_running, oversubscription, path_selection,
+};
+use crate::am::shm_transport::ShmTransport;
 use crate::am::{self, Am, Owner};
-use crate::anywhere::AnyMemory;
+use crate::any_memory::AnyMemory;
 use crate::collective;
 use crate::config::{AmChoice, Config, ThreadChoice};
 use crate::core::{self, Core};
@@ -13,10 +15,10 @@ use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Memory;
 use crate::mpi::init::{self, ThreadLevel};
-use crate::mpi::{Comm, CommHandle, blocking, leave};
+use crate::mpi::{Comm, CommHandle, blocking, exit_guard};
 use crate::ops::Ops;
 use crate::path::Transport;
-use crate::path::message::Messenger;
+use crate::path::two_sided::TwoSided;
 use crate::process;
 use crate::progress::ProgressThread;
 use crate::topology::Topology;
@@ -83,7 +85,7 @@ impl Engine {
         *engine.watchdog.lock() = watchdog;
         init::at_finalize(host_finalizes)?;
         blocking::set_host_waits(host::waiter);
-        leave::watch();
+        exit_guard::watch();
         CURRENT.store(Arc::as_ptr(&engine).cast_mut(), Ordering::Release);
         *owner = Some(engine.clone());
         process::set_running(true);
@@ -131,10 +133,10 @@ impl Engine {
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
         let gather = |c: &Comm, x: u64| collective::allgather(c, &Boot, &x);
         let topology = Arc::new(Topology::discover(&world, config.node_size, gather)?);
-        let decision = paths::decide(&config, &topology, &world)?;
-        let messenger = if decision.messages { Some(Messenger::new(&world)?) } else { None };
-        let crowded = cores::are_crowded(&world, &topology)?;
-        let host_waits = host::takes_part(&config, messenger.is_some(), crowded, &world)?;
+        let decision = path_selection::decide(&config, &topology, &world)?;
+        let two_sided = if decision.messages { Some(TwoSided::new(&world)?) } else { None };
+        let crowded = oversubscription::are_crowded(&world, &topology)?;
+        let host_waits = host::takes_part(&config, two_sided.is_some(), crowded, &world)?;
         let ranks = world.size();
         let members = (0..ranks).collect();
         let world = Group::new(world, members, &topology, &Boot)?;
@@ -145,13 +147,13 @@ impl Engine {
             memory: Memory::new(decision.policy, topology.clone()),
             world,
             level: started.level,
-            messages: messenger.is_some(),
+            messages: two_sided.is_some(),
             crowded,
             topology,
             config,
         });
         Ok(Engine {
-            layers: AnyMemory::new(Am::new(Ops::new(Transport::new(core, messenger)))),
+            layers: AnyMemory::new(Am::new(Ops::new(Transport::new(core, two_sided)))),
             remote_reason: decision.reason,
             remote_measured: decision.measured,
             ours: started.ours,
@@ -179,7 +181,7 @@ impl Engine {
         let comm = self.world().comm()?;
         let node = match self.config.am {
             AmChoice::Mpi => None,
-            _ => Node::create(&comm, &self.topology, &self.config, self.core())?,
+            _ => ShmTransport::create(&comm, &self.topology, &self.config, self.core())?,
         };
         if node.is_none() && self.config.am == AmChoice::Node {
             fail!(Memory, "PORTOLAN_AM=node, but there is no shared memory for rings");
@@ -192,7 +194,7 @@ impl Engine {
             );
         }
         let ranks = self.topology.ranks_of(self.topology.my_node()).len();
-        self.begin(am::State::new(node, ranks, self.size()))?;
+        self.begin(am::AmState::new(node, ranks, self.size()))?;
         self.register_accesses()?;
         if self.has_thread() || self.config.progress_thread == ThreadChoice::Off {
             return Ok(());
@@ -268,7 +270,7 @@ impl Engine {
             }
             self.memory.close_group(group)?;
         }
-        // Nobody asks for anything any more, but confirmations may be under way.
+        // No rank sends requests any more, but credit acks may be under way.
         self.barrier_of(self.world())?;
         self.stop_threads();
         self.shut_host();

@@ -5,14 +5,14 @@
 //! an error, before any byte moves); choose the path; issue; complete. Blocking
 //! puts and accumulates return when their source may be reused, blocking gets
 //! when the bytes are here. Non-blocking ones complete in a [`Handle`] or, for
-//! none, in the target's implicit tally.
+//! none, in the target's implicit counter.
 //!
 //! A transfer of no bytes is legal whatever its addresses are, and does nothing.
 
 mod handle;
 mod vector;
 
-pub use crate::path::ops::Kind;
+pub use crate::path::ops::TransferKind;
 pub use handle::{Aggregate, Handle};
 
 use crate::error::{Result, fail};
@@ -21,8 +21,8 @@ use crate::memory::slab::{Domain, Slab};
 use crate::ops::Ops;
 use crate::path::kernel::{self, Scale};
 use crate::path::rma::Completion;
-use crate::path::{self, Path, direct, rma};
-use crate::peer::Tally;
+use crate::path::{self, Path, rma, shm_atomics};
+use crate::peer::CompletionCounter;
 use crate::wait;
 use std::sync::Arc;
 
@@ -44,10 +44,10 @@ fn check_elements(scale: Scale, block: usize) -> Result<()> {
 
 /// The path of a transfer of contiguous bytes, or of one all of whose rows are aligned alike.
 #[inline]
-fn path_of(kind: Kind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
+fn path_of(kind: TransferKind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
     match kind {
-        Kind::Put | Kind::Get => path::for_transfer(slab, slice),
-        Kind::Accumulate(scale) => {
+        TransferKind::Put | TransferKind::Get => path::for_transfer(slab, slice),
+        TransferKind::Accumulate(scale) => {
             path::for_accumulate(slab, slice, remote.is_multiple_of(scale.alignment()))
         }
     }
@@ -55,8 +55,8 @@ fn path_of(kind: Kind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
 
 /// Whether an accumulate's rows are aligned differently, so that in MPI's domain they take
 /// different paths.
-fn differs_by_row(kind: Kind, shape: &Shape) -> bool {
-    let Kind::Accumulate(scale) = kind else {
+fn differs_by_row(kind: TransferKind, shape: &Shape) -> bool {
+    let TransferKind::Accumulate(scale) = kind else {
         return false;
     };
     shape.dims().iter().any(|d| !d.remote.unsigned_abs().is_multiple_of(scale.alignment()))
@@ -87,10 +87,10 @@ impl Ops {
         let local = local.cast_mut();
         // SAFETY: passed on from the caller; a put only reads.
         unsafe {
-            if self.try_direct(Kind::Put, target, remote, local, bytes)? {
+            if self.move_direct(TransferKind::Put, target, remote, local, bytes)? {
                 return Ok(());
             }
-            self.blocking(Kind::Put, target, remote, local, &Shape::contiguous(bytes))
+            self.blocking(TransferKind::Put, target, remote, local, &Shape::contiguous(bytes))
         }
     }
 
@@ -116,10 +116,10 @@ impl Ops {
         check_local(local)?;
         // SAFETY: passed on from the caller.
         unsafe {
-            if self.try_direct(Kind::Get, target, remote, local, bytes)? {
+            if self.move_direct(TransferKind::Get, target, remote, local, bytes)? {
                 return Ok(());
             }
-            self.blocking(Kind::Get, target, remote, local, &Shape::contiguous(bytes))
+            self.blocking(TransferKind::Get, target, remote, local, &Shape::contiguous(bytes))
         }
     }
 
@@ -141,12 +141,12 @@ impl Ops {
         scale: Scale,
     ) -> Result<()> {
         self.check_rank(target)?;
-        let kind = Kind::Accumulate(scale);
+        let kind = TransferKind::Accumulate(scale);
         let local = local.cast_mut();
         let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
         // SAFETY: passed on from the caller; an accumulate only reads.
         unsafe {
-            if whole && self.try_direct(kind, target, remote, local, bytes)? {
+            if whole && self.move_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
             }
             self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
@@ -162,9 +162,9 @@ impl Ops {
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
     #[inline]
-    pub unsafe fn direct(
+    pub unsafe fn try_direct(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
@@ -175,11 +175,11 @@ impl Ops {
             return Ok(true);
         }
         check_local(local)?;
-        if matches!(kind, Kind::Accumulate(_)) {
+        if matches!(kind, TransferKind::Accumulate(_)) {
             return Ok(false);
         }
         // SAFETY: passed on from the caller.
-        unsafe { self.try_direct(kind, target, remote, local, bytes) }
+        unsafe { self.move_direct(kind, target, remote, local, bytes) }
     }
 
     /// Carries out a transfer of contiguous bytes whose path is direct; false where it is
@@ -193,9 +193,9 @@ impl Ops {
     /// `local` must be valid for `bytes` bytes, which are whole elements: for writes in a get,
     /// else for reads.
     #[inline(always)]
-    unsafe fn try_direct(
+    unsafe fn move_direct(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
@@ -206,16 +206,16 @@ impl Ops {
         if path_of(kind, hit.slab(), slice, remote) != Path::Direct {
             return Ok(false);
         }
-        self.settle(target, Path::Direct)?;
+        self.order_before(target, Path::Direct)?;
         let at = slice.wrapping_add(hit.offset);
         // SAFETY: the registry says that the bytes lie in the slice, which stays
         // mapped while `hit` is held; the caller vouches for `local`.
         unsafe {
             match kind {
-                Kind::Put => kernel::copy_block(local, at, bytes),
-                Kind::Get => kernel::copy_block(at, local, bytes),
-                Kind::Accumulate(scale) => {
-                    direct::accumulate_row(slice, hit.offset, local, bytes, scale);
+                TransferKind::Put => kernel::copy_block(local, at, bytes),
+                TransferKind::Get => kernel::copy_block(at, local, bytes),
+                TransferKind::Accumulate(scale) => {
+                    shm_atomics::accumulate_row(slice, hit.offset, local, bytes, scale);
                 }
             }
         }
@@ -229,16 +229,16 @@ impl Ops {
     /// As for [`Ops::blocking`], until it was waited for.
     pub unsafe fn implicit(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
         self.check_rank(target)?;
-        let tally = &self.peer(target).implicit;
+        let counter = &self.peer(target).implicit;
         // SAFETY: passed on from the caller.
-        unsafe { self.issue(kind, target, remote, local, shape, Some(tally)) }?;
+        unsafe { self.issue(kind, target, remote, local, shape, Some(counter)) }?;
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl Ops {
     /// As for [`Ops::implicit`].
     pub unsafe fn implicit_vectors(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         list: &[crate::layout::Vector<'_>],
     ) -> Result<()> {
@@ -269,7 +269,7 @@ impl Ops {
         shape: &Shape,
     ) -> Result<()> {
         // SAFETY: passed on; a put only reads.
-        unsafe { self.blocking(Kind::Put, target, remote, local.cast_mut(), shape) }
+        unsafe { self.blocking(TransferKind::Put, target, remote, local.cast_mut(), shape) }
     }
 
     /// Issues a transfer and completes it on this side.
@@ -283,18 +283,18 @@ impl Ops {
     /// else for reads.
     pub unsafe fn blocking(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
         // SAFETY: passed on; the wait below lasts until `local` is free.
-        let tally = unsafe { self.issue(kind, target, remote, local, shape, None) }?;
-        if let Some(tally) = tally {
+        let counter = unsafe { self.issue(kind, target, remote, local, shape, None) }?;
+        if let Some(counter) = counter {
             let done =
-                wait::until(self, &|| format!("{kind:?} with rank {target}"), || tally.check());
-            if done.is_err() && tally.outstanding() > 0 {
+                wait::until(self, &|| format!("{kind:?} with rank {target}"), || counter.check());
+            if done.is_err() && counter.outstanding() > 0 {
                 // MPI may still touch the caller's memory: there is no way to
                 // return from this that is safe.
                 log::error!("{kind:?} with rank {target} cannot be completed: {done:?}");
@@ -305,27 +305,27 @@ impl Ops {
         Ok(())
     }
 
-    /// Issues a transfer. What is not complete on return is counted by `tally`,
-    /// or by a fresh tally that is returned where none is given and one is
+    /// Issues a transfer. What is not complete on return is counted by `counter`,
+    /// or by a fresh counter that is returned where none is given and one is
     /// needed.
     ///
     /// # Safety
-    /// As for [`Ops::blocking`], until the tally is done.
+    /// As for [`Ops::blocking`], until the counter is done.
     pub(crate) unsafe fn issue(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
-        tally: Option<&Arc<Tally>>,
-    ) -> Result<Option<Arc<Tally>>> {
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
         self.check_rank(target)?;
         if shape.is_empty() {
             return Ok(None);
         }
         check_local(local)?;
-        if let Kind::Accumulate(scale) = kind {
+        if let TransferKind::Accumulate(scale) = kind {
             check_elements(scale, shape.block())?;
         }
         let (lo, hi) = shape.extent(Side::Remote);
@@ -336,33 +336,43 @@ impl Ops {
         if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
             drop(hit);
             // SAFETY: passed on from the caller.
-            return unsafe { self.issue_rows(kind, target, remote, local, shape, tally) };
+            return unsafe { self.issue_rows(kind, target, remote, local, shape, counter) };
         }
         let path = path_of(kind, hit.slab(), slice, remote);
         if path == Path::Direct {
-            self.settle(target, Path::Direct)?;
+            self.order_before(target, Path::Direct)?;
             // SAFETY: the registry says that the remote extent lies in the
             // slice, which stays mapped while `hit` is held; the caller vouches
             // for the local one.
             unsafe {
                 match kind {
-                    Kind::Put => kernel::copy(local, slice.wrapping_add(offset), shape, true),
-                    Kind::Get => kernel::copy(slice.wrapping_add(offset), local, shape, false),
-                    Kind::Accumulate(s) => direct::accumulate(slice, offset, local, shape, s),
+                    TransferKind::Put => {
+                        kernel::copy(local, slice.wrapping_add(offset), shape, true)
+                    }
+                    TransferKind::Get => {
+                        kernel::copy(slice.wrapping_add(offset), local, shape, false)
+                    }
+                    TransferKind::Accumulate(s) => {
+                        shm_atomics::accumulate(slice, offset, local, shape, s)
+                    }
                 }
             }
             return Ok(None);
         }
-        let place =
-            rma::Target { slab: hit.slab().clone(), world: target, rank: hit.group_rank(), offset };
+        let place = rma::RmaTarget {
+            slab: hit.slab().clone(),
+            world: target,
+            rank: hit.group_rank(),
+            offset,
+        };
         drop(hit);
-        self.settle(target, path)?;
+        self.order_before(target, path)?;
         // SAFETY: passed on from the caller.
         unsafe {
             if path == Path::Rma {
-                self.issue_rma(kind, &place, local, shape, tally)
+                self.issue_rma(kind, &place, local, shape, counter)
             } else {
-                self.issue_message(kind, target, remote, local, shape, tally)
+                self.issue_message(kind, target, remote, local, shape, counter)
             }
         }
     }
@@ -370,7 +380,7 @@ impl Ops {
     /// All arguments were checked, so that a failure here is MPI's, perhaps with
     /// half of the transfer under way and MPI still using the caller's memory:
     /// the job ends.
-    fn whole_or_fatal(&self, kind: Kind, target: usize, issued: Result<()>) {
+    fn whole_or_fatal(&self, kind: TransferKind, target: usize, issued: Result<()>) {
         if let Err(error) = issued {
             log::error!("{kind:?} with rank {target} cannot be completed: {error}");
             crate::process::end_job(error.kind().code());
@@ -383,21 +393,21 @@ impl Ops {
     /// As for [`Ops::issue`].
     unsafe fn issue_rows(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
-        tally: Option<&Arc<Tally>>,
-    ) -> Result<Option<Arc<Tally>>> {
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
         let mut rows = Vec::with_capacity(shape.bytes() / shape.block());
         shape.for_each(&mut |l, r| {
             let from = local.wrapping_offset(l) as usize;
             rows.push((from, remote.wrapping_add_signed(r), shape.block()));
         });
-        let fresh = tally.is_none().then(Arc::<Tally>::default);
-        let counted = tally.or(fresh.as_ref()).expect("one of the two is there");
-        self.settle_all(target)?;
+        let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
+        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
+        self.order_before_all(target)?;
         // SAFETY: passed on from the caller.
         unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
         Ok(fresh)
@@ -405,22 +415,22 @@ impl Ops {
 
     unsafe fn issue_rma(
         &self,
-        kind: Kind,
-        place: &rma::Target,
+        kind: TransferKind,
+        place: &rma::RmaTarget,
         local: *mut u8,
         shape: &Shape,
-        tally: Option<&Arc<Tally>>,
-    ) -> Result<Option<Arc<Tally>>> {
-        let completion = match tally {
-            Some(tally) => Completion::Counted(tally),
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let completion = match counter {
+            Some(counter) => Completion::Counted(counter),
             None => Completion::Local,
         };
         // SAFETY: passed on from `issue`.
         let issued = unsafe {
             match kind {
-                Kind::Put => rma::put(self, place, local, shape, completion),
-                Kind::Get => rma::get(self, place, local, shape, completion),
-                Kind::Accumulate(scale) => {
+                TransferKind::Put => rma::put(self, place, local, shape, completion),
+                TransferKind::Get => rma::get(self, place, local, shape, completion),
+                TransferKind::Accumulate(scale) => {
                     rma::accumulate(self, place, local, shape, scale, completion)
                 }
             }
@@ -431,26 +441,26 @@ impl Ops {
 
     unsafe fn issue_message(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
-        tally: Option<&Arc<Tally>>,
-    ) -> Result<Option<Arc<Tally>>> {
-        let messenger = self.messenger()?;
-        let fresh = match tally {
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let two_sided = self.two_sided()?;
+        let fresh = match counter {
             Some(_) => None,
-            None => Some(Arc::new(Tally::default())),
+            None => Some(Arc::new(CompletionCounter::default())),
         };
-        let counted = tally.or(fresh.as_ref()).expect("one of the two is there");
+        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
         // SAFETY: passed on from `issue`.
         let issued = unsafe {
             match kind {
-                Kind::Put => messenger.put(self, target, remote, local, shape, counted),
-                Kind::Get => messenger.get(self, target, remote, local, shape, counted),
-                Kind::Accumulate(scale) => {
-                    messenger.accumulate(self, target, remote, local, shape, scale)
+                TransferKind::Put => two_sided.put(self, target, remote, local, shape, counted),
+                TransferKind::Get => two_sided.get(self, target, remote, local, shape, counted),
+                TransferKind::Accumulate(scale) => {
+                    two_sided.accumulate(self, target, remote, local, shape, scale)
                 }
             }
         };

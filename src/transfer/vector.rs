@@ -4,13 +4,13 @@
 //! each other on both sides are joined. Blocks may lie in different segments of
 //! the target, and so take different paths.
 
-use super::{Kind, check_local};
+use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
 use crate::ops::Ops;
 use crate::path::Path;
-use crate::path::message::blocks::Batch;
-use crate::peer::Tally;
+use crate::path::two_sided::blocks::Batch;
+use crate::peer::CompletionCounter;
 use crate::wait;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Ops {
     /// Checks a vector transfer: lengths, local and remote addresses.
     pub(crate) fn check_vector(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         vector: &Vector<'_>,
     ) -> Result<()> {
@@ -34,7 +34,7 @@ impl Ops {
         if vector.block == 0 {
             return Ok(());
         }
-        if let Kind::Accumulate(scale) = kind {
+        if let TransferKind::Accumulate(scale) = kind {
             super::check_elements(scale, vector.block)?;
         }
         for &local in vector.local {
@@ -47,17 +47,17 @@ impl Ops {
     }
 
     /// Issues a vector transfer that [`Ops::check_vector`] accepted; what is
-    /// not complete on return is counted by `tally`.
+    /// not complete on return is counted by `counter`.
     ///
     /// # Safety
-    /// The local blocks must stay valid until the tally is done: for writes in a
+    /// The local blocks must stay valid until the counter is done: for writes in a
     /// get, else for reads.
     pub(crate) unsafe fn issue_vector(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         vector: Vector<'_>,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         if vector.block == 0 {
             return Ok(());
@@ -70,7 +70,7 @@ impl Ops {
             (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
         });
         // SAFETY: passed on from the caller.
-        unsafe { self.issue_blocks(kind, target, rows, tally) }
+        unsafe { self.issue_blocks(kind, target, rows, counter) }
     }
 
     /// Issues blocks `(local, remote, bytes)` that were checked. Small ones that
@@ -80,10 +80,10 @@ impl Ops {
     /// As for [`Ops::issue_vector`].
     pub(crate) unsafe fn issue_blocks(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         blocks: impl Iterator<Item = (usize, usize, usize)>,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let mut batch = Batch::new(kind, target);
         for (local, remote, bytes) in blocks {
@@ -94,7 +94,7 @@ impl Ops {
             if bytes <= Batch::LONGEST && self.goes_by_message(kind, target, remote, bytes) {
                 if !batch.has_room(bytes, self.config.chunk_bytes) {
                     // SAFETY: passed on from the caller.
-                    unsafe { self.send_batch(&mut batch, target, tally) }?;
+                    unsafe { self.send_batch(&mut batch, target, counter) }?;
                 }
                 batch.push(local, remote, bytes);
                 continue;
@@ -102,13 +102,13 @@ impl Ops {
             // In the order in which they were given.
             // SAFETY: passed on from the caller.
             unsafe {
-                self.send_batch(&mut batch, target, tally)?;
+                self.send_batch(&mut batch, target, counter)?;
                 let shape = Shape::contiguous(bytes);
-                self.issue(kind, target, remote, local as *mut u8, &shape, Some(tally))?;
+                self.issue(kind, target, remote, local as *mut u8, &shape, Some(counter))?;
             }
         }
         // SAFETY: passed on from the caller.
-        unsafe { self.send_batch(&mut batch, target, tally) }
+        unsafe { self.send_batch(&mut batch, target, counter) }
     }
 
     /// # Safety
@@ -117,17 +117,23 @@ impl Ops {
         &self,
         batch: &mut Batch,
         target: usize,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        self.settle(target, Path::Message)?;
+        self.order_before(target, Path::Message)?;
         // SAFETY: passed on from the caller.
-        unsafe { batch.send(self, tally) }
+        unsafe { batch.send(self, counter) }
     }
 
-    fn goes_by_message(&self, kind: Kind, target: usize, remote: usize, bytes: usize) -> bool {
+    fn goes_by_message(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        bytes: usize,
+    ) -> bool {
         self.memory.registry.lookup(target, remote, bytes).is_some_and(|hit| {
             super::path_of(kind, hit.slab(), hit.slice(), remote) == Path::Message
         })
@@ -140,7 +146,7 @@ impl Ops {
     #[inline]
     unsafe fn block_direct(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         local: usize,
         remote: usize,
@@ -148,7 +154,7 @@ impl Ops {
     ) -> Result<bool> {
         // Joined neighbours may lie in two segments that touch: `issue` says what is wrong.
         // SAFETY: passed on from the caller.
-        match unsafe { self.try_direct(kind, target, remote, local as *mut u8, bytes) } {
+        match unsafe { self.move_direct(kind, target, remote, local as *mut u8, bytes) } {
             Err(error) if error.kind() == ErrorKind::Address => Ok(false),
             tried => tried,
         }
@@ -162,39 +168,44 @@ impl Ops {
     ///
     /// # Safety
     /// The local blocks must be valid: for writes in a get, else for reads.
-    pub unsafe fn vector(&self, kind: Kind, target: usize, vectors: &[Vector<'_>]) -> Result<()> {
-        let tally = Arc::new(Tally::default());
-        // SAFETY: passed on; the wait below lasts until the blocks are free.
-        unsafe { self.vector_counted(kind, target, vectors, &tally) }?;
-        wait::until(self, &|| format!("vector {kind:?} with rank {target}"), || tally.check())
-    }
-
-    /// As [`Ops::vector`], completed by a tally.
-    ///
-    /// # Safety
-    /// As for [`Ops::vector`], until the tally is done.
-    pub(crate) unsafe fn vector_counted(
+    pub unsafe fn vector(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         vectors: &[Vector<'_>],
-        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        let counter = Arc::new(CompletionCounter::default());
+        // SAFETY: passed on; the wait below lasts until the blocks are free.
+        unsafe { self.vector_counted(kind, target, vectors, &counter) }?;
+        wait::until(self, &|| format!("vector {kind:?} with rank {target}"), || counter.check())
+    }
+
+    /// As [`Ops::vector`], completed by a counter.
+    ///
+    /// # Safety
+    /// As for [`Ops::vector`], until the counter is done.
+    pub(crate) unsafe fn vector_counted(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vectors: &[Vector<'_>],
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         for vector in vectors {
             self.check_vector(kind, target, vector)?;
         }
-        self.settle_all(target)?;
+        self.order_before_all(target)?;
         for &vector in vectors {
             // SAFETY: passed on from the caller.
-            unsafe { self.issue_vector(kind, target, vector, tally) }?;
+            unsafe { self.issue_vector(kind, target, vector, counter) }?;
         }
         Ok(())
     }
 
     /// Completes what would have to be settled block by block.
-    pub(super) fn settle_all(&self, target: usize) -> Result<()> {
+    pub(super) fn order_before_all(&self, target: usize) -> Result<()> {
         if self.reaches_directly(target, self.rank()) {
-            self.settle(target, Path::Direct)?;
+            self.order_before(target, Path::Direct)?;
         }
         Ok(())
     }

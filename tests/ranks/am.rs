@@ -9,7 +9,7 @@ use portolan::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
 use portolan::error::Result;
-use portolan::peer::Tally;
+use portolan::peer::CompletionCounter;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -114,7 +114,7 @@ pub fn sizes(ctx: &Ctx) {
     } else if !ctx.quick && ctx.n == 2 {
         all.push(16 << 20);
     }
-    let tally = Arc::new(Tally::default());
+    let counter = Arc::new(CompletionCounter::default());
     let told = AtomicU32::new(0);
     let called = Arc::new(AtomicU32::new(0));
     let mut sent = 0;
@@ -126,21 +126,21 @@ pub fn sizes(ctx: &Ctx) {
             let header = [kind as u8 % 3, (turn % 2) as u8, (turn + kind) as u8];
             for target in 0..ctx.n {
                 let counted = called.clone();
-                tally.begin();
+                counter.begin();
                 let signals = match kind {
                     0 | 3 => Signals {
-                        origin: Signal::Tally(tally.clone()),
+                        origin: Signal::Counter(counter.clone()),
                         completion: Signal::Count(&raw const told),
                     },
                     1 | 4 => Signals {
                         origin: Signal::Call(Box::new(move |_| {
                             counted.fetch_add(1, Ordering::Relaxed);
                         })),
-                        completion: Signal::Tally(tally.clone()),
+                        completion: Signal::Counter(counter.clone()),
                     },
                     _ => Signals {
                         origin: Signal::Count(&raw const told),
-                        completion: Signal::Tally(tally.clone()),
+                        completion: Signal::Counter(counter.clone()),
                     },
                 };
                 let data = match kind % 3 {
@@ -152,7 +152,7 @@ pub fn sizes(ctx: &Ctx) {
                 unsafe { engine.send_am(target, id, &header, data, signals) }.expect("send");
                 sent += 1;
             }
-            engine.wait_until(&|| "tallies".into(), || tally.check()).expect("wait");
+            engine.wait_until(&|| "counters".into(), || counter.check()).expect("wait");
         }
     }
     engine.quiesce().expect("quiesce");

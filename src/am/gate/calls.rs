@@ -1,13 +1,13 @@
 //! What a face does with its gate: the mode, its own jobs, room at a target, fences.
 
-use super::super::state::{Awaited, State};
-use super::super::wire::{Head, Kind};
+use super::super::state::{AmState, Awaited};
+use super::super::wire::{RecordHead, RecordKind};
 use super::super::{HandlerId, Signal};
 use super::Am;
 use super::Gate;
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -47,7 +47,7 @@ impl Am {
 
     /// Before a message through a gate: waits while the target says so, unless in a handler.
     #[inline]
-    pub(in crate::am) fn before_gate(&self, state: &State, target: usize) -> Result<()> {
+    pub(in crate::am) fn before_gate(&self, state: &AmState, target: usize) -> Result<()> {
         let towards = &state.towards[target];
         towards.sent.fetch_add(1, Ordering::Relaxed);
         if !towards.stopped.load(Ordering::Acquire) || handler::running().is_some() {
@@ -66,7 +66,7 @@ impl Am {
         let Some(gate) = state.handlers.get(handler).and_then(|entry| entry.gate.as_ref()) else {
             fail!(Argument, "handler {} has no gate", handler.0);
         };
-        let tally = Arc::new(Tally::default());
+        let counter = Arc::new(CompletionCounter::default());
         let mut asked = Vec::new();
         for &target in targets.iter().filter(|&&target| target != self.rank()) {
             let towards = &state.towards[target];
@@ -74,17 +74,17 @@ impl Am {
             if sent == towards.fenced.load(Ordering::Acquire) {
                 continue;
             }
-            tally.begin();
-            let awaited = Awaited::Completion(Signal::Tally(tally.clone()));
+            counter.begin();
+            let awaited = Awaited::Completion(Signal::Counter(counter.clone()));
             let token = state.tokens.lock().add(awaited);
-            let head = Head::message(Kind::Ask, handler, 0, 0, token);
+            let head = RecordHead::message(RecordKind::GateFence, handler, 0, 0, token);
             state.send_record(self, target, &[bytemuck::bytes_of(&head)])?;
             asked.push((target, sent));
         }
         let me = self.rank();
         let own = targets.contains(&me);
         self.wait_until(&|| "messages that targets hold until they make a call".into(), || {
-            Ok((!own || gate.is_clear_of(me)) && tally.check()?)
+            Ok((!own || gate.is_clear_of(me)) && counter.check()?)
         })?;
         for (target, sent) in asked {
             state.towards[target].fenced.fetch_max(sent, Ordering::AcqRel);

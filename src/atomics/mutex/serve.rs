@@ -1,13 +1,13 @@
 //! The owner's side: mutexes taken and released on behalf of other ranks, and
 //! handing over to the next in the queue.
 
-use super::state::{State, state_bytes};
+use super::state::{MutexState, state_bytes};
 use crate::error::{Result, fail};
 use crate::futex;
 use crate::path::Transport;
-use crate::path::message::service::{Served, Service};
-use crate::path::message::wire::{self, Header, Kind};
 use crate::path::stripe;
+use crate::path::two_sided::service::{Served, Service};
+use crate::path::two_sided::wire::{self, RequestHeader, RequestKind};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ impl Name {
         [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
     }
 
-    pub fn of(header: &Header) -> Name {
+    pub fn of(header: &RequestHeader) -> Name {
         let [group, set, both] = header.operand;
         Name { group, set, owner: (both >> 32) as u32, index: both as u32 }
     }
@@ -41,14 +41,19 @@ pub struct Mutexes {
 
 impl Mutexes {
     /// The kinds of request that they serve.
-    pub(crate) const KINDS: [Kind; 5] =
-        [Kind::Lock, Kind::TryLock, Kind::Unlock, Kind::Grant, Kind::Next];
+    pub(crate) const KINDS: [RequestKind; 5] = [
+        RequestKind::Lock,
+        RequestKind::TryLock,
+        RequestKind::Unlock,
+        RequestKind::LockGrant,
+        RequestKind::LockSuccessor,
+    ];
 
-    fn granted(&self, header: &Header) {
+    fn granted(&self, header: &RequestHeader) {
         *self.grants.lock().entry(Name::of(header)).or_default() += 1;
     }
 
-    fn next_is(&self, header: &Header, source: usize) {
+    fn next_is(&self, header: &RequestHeader, source: usize) {
         self.successors.lock().insert(Name::of(header), source);
     }
 
@@ -70,7 +75,7 @@ impl Mutexes {
 /// Tells the next holder.
 pub(super) fn hand_over(
     transport: &Transport,
-    state: State,
+    state: MutexState,
     name: Name,
     next: std::result::Result<Option<usize>, u32>,
     owner: usize,
@@ -86,7 +91,7 @@ pub(super) fn hand_over(
             i64::from(holder) - 1
         ),
     };
-    // Whoever shares the owner's memory sleeps on its word, others wait for a
+    // A rank that shares the owner's memory sleeps on its word, others wait for a
     // message.
     if transport.reaches_directly(owner, next) {
         let word = state.granted(next);
@@ -94,9 +99,9 @@ pub(super) fn hand_over(
         futex::wake_all(word);
         return Ok(());
     }
-    let mut header = Header::new(Kind::Grant, 0);
+    let mut header = RequestHeader::new(RequestKind::LockGrant, 0);
     header.operand = name.operand();
-    transport.messenger()?.notice(next, header)
+    transport.two_sided()?.notice(next, header)
 }
 
 impl Service for Mutexes {
@@ -104,19 +109,19 @@ impl Service for Mutexes {
         &self,
         transport: &Transport,
         source: usize,
-        kind: Kind,
+        kind: RequestKind,
         message: &[u8],
     ) -> Result<Served> {
         let (header, ..) = wire::decode(message)?;
         match kind {
-            Kind::Lock => serve_lock(transport, source, &header)?,
-            Kind::TryLock => {
+            RequestKind::Lock => serve_lock(transport, source, &header)?,
+            RequestKind::TryLock => {
                 let got = serve_try(transport, source, &header)?;
-                transport.messenger()?.answer_number(source, header.slot, i64::from(got))?;
+                transport.two_sided()?.answer_number(source, header.tag, i64::from(got))?;
             }
-            Kind::Unlock => serve_unlock(transport, source, &header)?,
-            Kind::Grant => self.granted(&header),
-            Kind::Next => self.next_is(&header, source),
+            RequestKind::Unlock => serve_unlock(transport, source, &header)?,
+            RequestKind::LockGrant => self.granted(&header),
+            RequestKind::LockSuccessor => self.next_is(&header, source),
             kind => fail!(Internal, "a request of kind {kind:?} came to the mutexes"),
         }
         Ok(Served::Done)
@@ -124,17 +129,20 @@ impl Service for Mutexes {
 }
 
 /// Where a request of another rank finds the state of one of our mutexes.
-fn own_state(transport: &Transport, header: &Header) -> Result<(State, *mut u8, usize)> {
+fn own_state(
+    transport: &Transport,
+    header: &RequestHeader,
+) -> Result<(MutexState, *mut u8, usize)> {
     let bytes = state_bytes(transport.size());
     let (slab, offset) =
         transport.memory.registry.in_slice(transport.rank(), header.address as usize, bytes)?;
     // SAFETY: the state lies in our slice, which stays mapped: the requester
     // holds the set alive until it has released the mutex.
-    let state = unsafe { State::at(slab.my_base().wrapping_add(offset)) };
+    let state = unsafe { MutexState::at(slab.my_base().wrapping_add(offset)) };
     Ok((state, slab.my_base(), stripe::of(offset)))
 }
 
-fn serve_lock(transport: &Transport, source: usize, header: &Header) -> Result<()> {
+fn serve_lock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
     let (state, slice, stripe) = own_state(transport, header)?;
     let got = {
         // SAFETY: our own slice.
@@ -142,21 +150,21 @@ fn serve_lock(transport: &Transport, source: usize, header: &Header) -> Result<(
         state.acquire(source, true)
     };
     if got {
-        let mut grant = Header::new(Kind::Grant, 0);
+        let mut grant = RequestHeader::new(RequestKind::LockGrant, 0);
         grant.operand = header.operand;
-        transport.messenger()?.notice(source, grant)?;
+        transport.two_sided()?.notice(source, grant)?;
     }
     Ok(())
 }
 
-fn serve_try(transport: &Transport, source: usize, header: &Header) -> Result<bool> {
+fn serve_try(transport: &Transport, source: usize, header: &RequestHeader) -> Result<bool> {
     let (state, slice, stripe) = own_state(transport, header)?;
     // SAFETY: our own slice.
     let _held = unsafe { stripe::take(slice, stripe) };
     Ok(state.acquire(source, false))
 }
 
-fn serve_unlock(transport: &Transport, source: usize, header: &Header) -> Result<()> {
+fn serve_unlock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
     let (state, slice, stripe) = own_state(transport, header)?;
     let next = {
         // SAFETY: our own slice.

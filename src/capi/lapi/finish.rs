@@ -74,8 +74,8 @@ impl Pending {
         }
         let any = !ready.is_empty();
         let live = context::current()?;
-        for (tally, done) in ready {
-            if let Err(error) = tally.check() {
+        for (counter, done) in ready {
+            if let Err(error) = counter.check() {
                 let text = error.detail().to_string();
                 let told = context.tell(messages::TGT_ADDR_NULL, done.of, done.target, text);
                 // Whichever call has come upon it: the transfer's own has returned.

@@ -4,7 +4,7 @@
 //! are kept here until they are finished ([`super::finish`]).
 
 use super::types::{ComplHandler, Counter, ErrorOf, Hook, SendHandler};
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,16 +35,16 @@ unsafe impl Send for Done {}
 /// Transfers that are not done.
 #[derive(Debug, Default)]
 pub struct Pending {
-    pub(super) list: Mutex<Vec<(Arc<Tally>, Done)>>,
+    pub(super) list: Mutex<Vec<(Arc<CompletionCounter>, Done)>>,
     /// Those in the list and those that are being finished.
     pub(super) left: AtomicUsize,
 }
 
 impl Pending {
     /// Adds one.
-    pub fn add(&self, tally: Arc<Tally>, done: Done) {
+    pub fn add(&self, counter: Arc<CompletionCounter>, done: Done) {
         self.left.fetch_add(1, Ordering::SeqCst);
-        self.list.lock().push((tally, done));
+        self.list.lock().push((counter, done));
     }
 
     /// How many are left.

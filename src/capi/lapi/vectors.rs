@@ -21,7 +21,7 @@ use super::types::{
 use super::{notices, putget, twin};
 use crate::am::Am;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Then};
-use crate::anywhere::Span;
+use crate::any_memory::Span;
 use crate::error::{Result, fail};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;

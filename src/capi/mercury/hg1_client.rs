@@ -10,7 +10,7 @@ use super::functions::{RpcCallback, register};
 use super::handles;
 use super::params::{self, ProcCallback, Procs};
 use super::table::{ADDRESSES, CLASSES, Number, Table, Token};
-use crate::memory::read_mostly::ReadMostly;
+use crate::memory::brlock::BrLock;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::origin::{Origin, Spares};
 use crate::rpc::hg::{Class, Context};
@@ -30,7 +30,7 @@ pub(super) struct Global {
     bulk_is_ours: bool,
 }
 
-static GLOBAL: LazyLock<ReadMostly<Option<Arc<Global>>>> = LazyLock::new(ReadMostly::default);
+static GLOBAL: LazyLock<BrLock<Option<Arc<Global>>>> = LazyLock::new(BrLock::default);
 /// Held while Mercury begins.
 static TURN: Mutex<()> = Mutex::new(());
 static INITIALIZED: AtomicBool = AtomicBool::new(false);

@@ -4,7 +4,7 @@
 //! was freed, belongs to something else, or is rubbish, is found out and not followed.
 
 use crate::handles::Handles;
-use crate::memory::biased::Biased;
+use crate::memory::biased_lock::BiasedLock;
 use crate::rpc::failure::{Failure, Result, Status};
 use crate::rpc::hg;
 use crate::rpc::na::{Address, Class, Context};
@@ -36,7 +36,7 @@ pub struct Table<T> {
     what: &'static str,
     /// In its upper byte: what handles of this table have there.
     kind: u64,
-    things: LazyLock<Biased<Things<T>>>,
+    things: LazyLock<BiasedLock<Things<T>>>,
 }
 
 /// Below the byte of the kind.
@@ -56,7 +56,7 @@ pub(super) static HG_CONTEXTS: Table<(Number, hg::Context)> = Table::new("contex
 impl<T> Table<T> {
     /// None yet. `kind` is a number below 128 that no other table has.
     pub const fn new(what: &'static str, kind: u8) -> Table<T> {
-        let none = || Biased::new(Handles::new());
+        let none = || BiasedLock::new(Handles::new());
         Table { what, kind: (kind as u64) << 56, things: LazyLock::new(none) }
     }
 

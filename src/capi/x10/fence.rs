@@ -11,7 +11,7 @@ use crate::am::Am;
 use crate::am::{Accept, Arrival, Data, Destination, Handler, Signal, Signals, Then};
 use crate::capi::boundary;
 use crate::error::Result;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use std::os::raw::c_int;
 use std::sync::Arc;
@@ -36,16 +36,16 @@ fn fence_the_way(engine: &Engine) -> Result<()> {
     let here = engine.topology.my_node();
     for near in [true, false] {
         let ranks = (0..engine.size()).filter(|&r| (engine.topology.node_of(r) == here) == near);
-        let tally = Arc::new(Tally::default());
+        let counter = Arc::new(CompletionCounter::default());
         for rank in ranks {
-            tally.begin();
-            let completion = Signal::Tally(tally.clone());
+            counter.begin();
+            let completion = Signal::Counter(counter.clone());
             let signals = Signals { origin: Signal::None, completion };
             // SAFETY: no address is given.
             unsafe { engine.send_am(rank, SETTLE.id()?, &[], Data::NONE, signals)? };
         }
-        let what = || format!("{} ranks to send on what they gather", tally.outstanding());
-        engine.wait_until(&what, || tally.check())?;
+        let what = || format!("{} ranks to send on what they gather", counter.outstanding());
+        engine.wait_until(&what, || counter.check())?;
     }
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! Switches: counters of transfers under way.
 //!
 //! A switch's value is what the program has counted on it, less the operations of
-//! its [`Tally`] that have not ended. `x10_switch_t` is a token of [`Handles`], so that a
+//! its [`CompletionCounter`] that have not ended. `x10_switch_t` is a token of [`Handles`], so that a
 //! switch that was freed is known as such.
 
 use super::{code, engine, failed};
 use crate::capi::boundary::guard;
 use crate::error::{Result, fail};
 use crate::handles::Handles;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use parking_lot::Mutex;
 use std::os::raw::c_int;
@@ -27,7 +27,7 @@ struct Kept {
 /// What a token stands for.
 #[derive(Debug, Default)]
 pub struct Switch {
-    tally: Arc<Tally>,
+    counter: Arc<CompletionCounter>,
     counted: AtomicI64,
     /// Values of puts that may be under way.
     kept: Mutex<Kept>,
@@ -35,8 +35,8 @@ pub struct Switch {
 
 impl Switch {
     /// Counts the transfers issued on the switch.
-    pub fn tally(&self) -> &Arc<Tally> {
-        &self.tally
+    pub fn counter(&self) -> &Arc<CompletionCounter> {
+        &self.counter
     }
 
     /// Calls `issue` with the address of a copy of `value`, of up to eight bytes,
@@ -48,7 +48,7 @@ impl Switch {
         let address = (&raw const *value) as usize;
         {
             let mut kept = self.kept.lock();
-            if kept.issuing == 0 && self.tally.outstanding() == 0 {
+            if kept.issuing == 0 && self.counter.outstanding() == 0 {
                 kept.values.clear();
             }
             kept.values.push(value);
@@ -60,7 +60,7 @@ impl Switch {
     }
 
     fn value(&self) -> i64 {
-        self.counted.load(Ordering::Acquire) - self.tally.outstanding() as i64
+        self.counted.load(Ordering::Acquire) - self.counter.outstanding() as i64
     }
 }
 
@@ -92,8 +92,8 @@ pub(super) fn find(token: usize) -> Result<Arc<Switch>> {
 pub(super) fn settle(engine: &Engine) -> Result<()> {
     let all: Vec<_> = TABLE.lock().iter().map(|(_, switch)| switch.clone()).collect();
     for switch in all {
-        let what = || format!("{} transfers on a switch", switch.tally.outstanding());
-        engine.wait_until(&what, || Ok(switch.tally.outstanding() == 0))?;
+        let what = || format!("{} transfers on a switch", switch.counter.outstanding());
+        engine.wait_until(&what, || Ok(switch.counter.outstanding() == 0))?;
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ fn done(switch: &Switch) -> Result<bool> {
     if switch.value() < 0 {
         return Ok(false);
     }
-    switch.tally.check()?;
+    switch.counter.check()?;
     Ok(true)
 }
 
@@ -140,7 +140,7 @@ pub extern "C" fn x10_alloc_switch() -> usize {
 pub extern "C" fn x10_free_switch(hndl: usize) -> c_int {
     code("x10_free_switch", |_| {
         let mut table = TABLE.lock();
-        let under_way = look_up(&table, hndl)?.tally.outstanding();
+        let under_way = look_up(&table, hndl)?.counter.outstanding();
         if under_way > 0 {
             fail!(Handle, "{under_way} transfers are under way on the switch; wait for it first");
         }
@@ -252,11 +252,11 @@ mod tests {
     #[test]
     fn the_value_counts_both() {
         let switch = Switch::default();
-        switch.tally.begin();
-        switch.tally.begin();
+        switch.counter.begin();
+        switch.counter.begin();
         assert_eq!(switch.value(), -2);
         switch.counted.fetch_add(1, Ordering::Relaxed);
-        switch.tally.end();
+        switch.counter.end();
         assert_eq!(switch.value(), 0);
         let mut seen = Vec::new();
         for value in [1u32, 2] {
@@ -268,7 +268,7 @@ mod tests {
         }
         assert_ne!(seen[0], seen[1]);
         assert_eq!(switch.kept.lock().values.len(), 2);
-        switch.tally.end();
+        switch.counter.end();
         assert_eq!(switch.value(), 1);
     }
 }

@@ -6,7 +6,7 @@
 use super::copy;
 use super::refs::{self, GasRef, Way};
 use super::{ERR_LAPI, OK, code, engine, environment, failed, switches};
-use crate::anywhere::Span;
+use crate::any_memory::Span;
 use crate::capi::boundary::guard;
 use crate::error::Result;
 use crate::runtime::Engine;
@@ -60,7 +60,7 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
     switch.with_kept(bytemuck::bytes_of(&value), |local| {
         let span = Span { local, remote: dest.address(), bytes };
         // SAFETY: the copy stays until nothing is under way on the switch.
-        unsafe { copy::start(engine, Way::Put, target, &[span], switch.tally()) }
+        unsafe { copy::start(engine, Way::Put, target, &[span], switch.counter()) }
     })?;
     environment::count_transfer(Way::Put, bytes);
     Ok(())

@@ -16,7 +16,7 @@ use super::target::{Function, Registry, Target};
 use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
 use crate::am::Data;
 use crate::handles::Handles;
-use crate::memory::biased::Biased;
+use crate::memory::biased_lock::BiasedLock;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na;
@@ -75,7 +75,7 @@ pub struct ClassShared {
     /// How parameters are checked.
     pub method: Method,
     /// By the token that an answer brings back.
-    calls: Biased<Handles<Entry>>,
+    calls: BiasedLock<Handles<Entry>>,
     /// By the token that releases an output.
     promised: Mutex<Handles<Promised>>,
     pulls: Mutex<VecDeque<Pull>>,
@@ -104,7 +104,7 @@ impl ClassShared {
             na: na.clone(),
             functions: Registry::default(),
             method,
-            calls: Biased::default(),
+            calls: BiasedLock::default(),
             promised: Mutex::default(),
             pulls: Mutex::default(),
             pulling: AtomicUsize::new(0),

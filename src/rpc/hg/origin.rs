@@ -6,7 +6,7 @@ use super::payload::{Encode, Kept, Payload, with_scratch};
 use super::target::Function;
 use super::target::Target;
 use super::wire::{REQUEST, Request};
-use crate::memory::biased::Biased;
+use crate::memory::biased_lock::BiasedLock;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
@@ -104,7 +104,7 @@ pub struct Origin {
 /// Calls that nobody has any more, for the next ones of a face that makes one for each
 /// request. They hold their context.
 #[derive(Debug, Default)]
-pub struct Spares(Biased<Vec<Arc<Origin>>>);
+pub struct Spares(BiasedLock<Vec<Arc<Origin>>>);
 
 impl Spares {
     /// So many are kept.

@@ -5,7 +5,7 @@ use crate::rpc::failure::Result;
 use crate::rpc::na::class::Bytes;
 use crate::rpc::na::{Access, Mem, Run};
 use crate::rpc::proc::{Encoded, Overflow};
-use crate::thread::of_thread;
+use crate::thread::fast_tls;
 use std::sync::Arc;
 
 /// Encodes parameters into a buffer, or into memory of their own where they do not fit.
@@ -81,7 +81,7 @@ impl Kept {
     }
 }
 
-of_thread! {
+fast_tls! {
     static SCRATCH: Vec<u8> = Vec::new();
 }
 

@@ -9,7 +9,7 @@
 //! travels as the number, its upper half as the second hash. With a name, the two hashes
 //! are the halves of such a number, so that everything has one ([`Function::number`]).
 
-use crate::memory::read_mostly::ReadMostly;
+use crate::memory::brlock::BrLock;
 use crate::rpc::failure::{Result, refuse};
 use std::any::Any;
 use std::collections::HashMap;
@@ -100,7 +100,7 @@ impl Hasher for IdHasher {
     }
 }
 
-type ById<K, R> = ReadMostly<HashMap<K, Arc<Function<R>>, BuildHasherDefault<IdHasher>>>;
+type ById<K, R> = BrLock<HashMap<K, Arc<Function<R>>, BuildHasherDefault<IdHasher>>>;
 
 /// The functions of a class.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ pub struct Registry<R> {
 
 impl<R> Default for Registry<R> {
     fn default() -> Self {
-        Registry { by_id: ReadMostly::default(), chosen: ReadMostly::default() }
+        Registry { by_id: BrLock::default(), chosen: BrLock::default() }
     }
 }
 

@@ -13,8 +13,8 @@ use super::dynamic::Dynamic;
 use super::flow::Flow;
 use super::wire::Kind;
 use crate::am::HandlerId;
-use crate::memory::biased::Biased;
-use crate::memory::read_mostly::ReadMostly;
+use crate::memory::biased_lock::BiasedLock;
+use crate::memory::brlock::BrLock;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::runtime::Engine;
 use crate::wait::Progress;
@@ -92,13 +92,13 @@ pub struct Shared {
     listen: bool,
     engine: Option<(Arc<Engine>, HandlerId)>,
     pub(super) dynamic: Option<Dynamic>,
-    matching: Biased<Matching>,
+    matching: BiasedLock<Matching>,
     waiting: AtomicUsize,
     flows: Vec<Flow>,
     remote_flows: RwLock<Vec<Arc<Flow>>>,
     pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
     next_op: AtomicU64,
-    upper: ReadMostly<Option<Weak<dyn Upper>>>,
+    upper: BrLock<Option<Weak<dyn Upper>>>,
     closed: AtomicBool,
     max_unexpected: usize,
     pub(crate) wake_source: WakeSource,

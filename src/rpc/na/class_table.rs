@@ -12,7 +12,7 @@ use super::wire::Head;
 use crate::am::Am;
 use crate::am::{Accept, Arrival, Destination, Handler, HandlerId, Then};
 use crate::error::Result as EngineResult;
-use crate::memory::read_mostly::ReadMostly;
+use crate::memory::brlock::BrLock;
 use crate::rpc::failure::{Result, refuse};
 use crate::runtime::{self, Engine};
 use crate::sharing;
@@ -33,7 +33,7 @@ struct Slot {
     early: Vec<Early>,
 }
 
-static SLOTS: LazyLock<ReadMostly<Vec<Slot>>> = LazyLock::new(|| ReadMostly::new(Vec::new()));
+static SLOTS: LazyLock<BrLock<Vec<Slot>>> = LazyLock::new(|| BrLock::new(Vec::new()));
 
 /// The engine, while classes use it.
 struct Attached {
@@ -52,7 +52,7 @@ const MOST_EARLY: usize = 64 << 20;
 struct Port;
 
 impl Handler for Port {
-    fn takes_pieces(&self) -> bool {
+    fn takes_fragments(&self) -> bool {
         true
     }
 

@@ -44,7 +44,7 @@ use crate::error::{Error, ErrorKind};
 use crate::mpi::Comm;
 use crate::mpi::dynamic;
 use crate::mpi::init::ThreadLevel;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime::Engine;
 use connection::{Asked, Connection};
@@ -359,7 +359,7 @@ impl Dynamic {
         id: u64,
         offset: usize,
         runs: &[Run],
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let len: usize = runs.iter().map(|r| r.len).sum();
         let names = Named { id, offset, len }.bytes();
@@ -368,7 +368,7 @@ impl Dynamic {
             // SAFETY: the transfer keeps the local handle, and so its memory.
             parts.push(unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) });
         }
-        let token = self.moving.begin(n, Kind::PutDone, tally, Vec::new());
+        let token = self.moving.begin(n, Kind::PutDone, counter, Vec::new());
         let posted = self.post(n, &Head { kind: Kind::Put, class, tag: 0, word: token }, &parts);
         self.posted(token, posted)
     }
@@ -381,11 +381,11 @@ impl Dynamic {
         id: u64,
         offset: usize,
         runs: Vec<Run>,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let len = runs.iter().map(|r| r.len).sum();
         let names = Named { id, offset, len }.bytes();
-        let token = self.moving.begin(n, Kind::GetData, tally, runs);
+        let token = self.moving.begin(n, Kind::GetData, counter, runs);
         let posted = self.post(n, &Head { kind: Kind::Get, class, tag: 0, word: token }, &[&names]);
         self.posted(token, posted)
     }

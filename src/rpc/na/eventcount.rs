@@ -8,7 +8,7 @@
 //! a waiting thread sleeps only if its condition was false after it was counted among the
 //! sleepers. So that check sees the change, or the notifying thread sees the sleeper.
 
-use crate::memory::asymmetric;
+use crate::memory::membarrier;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// A word to sleep on, and the number of threads that sleep on it.
@@ -32,7 +32,7 @@ impl EventCount {
     #[inline]
     pub fn notify(&self, wake: impl FnOnce(&AtomicU32)) {
         self.count.store(self.count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        asymmetric::light();
+        membarrier::light();
         if self.sleepers.load(Ordering::Relaxed) > 0 {
             self.word.fetch_add(1, Ordering::SeqCst);
             wake(&self.word);
@@ -50,7 +50,7 @@ impl EventCount {
         sleep: impl FnOnce(&AtomicU32, u32),
     ) -> Result<bool, E> {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        asymmetric::heavy();
+        membarrier::heavy();
         let value = self.word.load(Ordering::SeqCst);
         let found = check();
         if let Ok(false) = found {

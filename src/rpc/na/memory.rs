@@ -18,10 +18,10 @@ pub use runs::Run;
 
 use super::wire::number as wire_number;
 use super::zeroed_buffer::{LAZY, LINE};
-use crate::anywhere::{Span, Within};
+use crate::any_memory::{Span, Within};
 use crate::memory::exposed::{Exposure, Inside};
-use crate::memory::lent::{self, Loan};
-use crate::memory::long::Long;
+use crate::memory::large_buffer::LargeBuffer;
+use crate::memory::shm_export::{self, ShmKey};
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime;
 use crate::shm::SharedFile;
@@ -36,7 +36,7 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 #[derive(Debug)]
 enum Own {
     Private(ZeroedBuffer),
-    Long(Long),
+    Long(LargeBuffer),
 }
 
 /// A memory handle.
@@ -55,7 +55,7 @@ pub struct Mem {
     /// Another process's place in the node's table, plus one.
     place: u32,
     /// How the memory is found in its node, where it is lent; mapped when first used.
-    loan: Option<Loan>,
+    shm_key: Option<ShmKey>,
     borrowed: OnceLock<Option<Arc<SharedFile>>>,
     /// What a handle that came back stands for.
     original: Option<Arc<Mem>>,
@@ -102,10 +102,10 @@ fn lending() -> Option<&'static str> {
 }
 
 /// A long buffer for what another process is to pull.
-pub fn to_send(size: usize) -> Option<Long> {
+pub fn to_send(size: usize) -> Option<LargeBuffer> {
     match lending() {
-        Some(dir) => Long::lent(size, dir),
-        None => Long::heap(size),
+        Some(dir) => LargeBuffer::lent(size, dir),
+        None => LargeBuffer::heap(size),
     }
 }
 
@@ -141,7 +141,7 @@ impl Mem {
     /// As of [`Mem::allocate`].
     pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| {
-            match lending().and_then(|dir| Long::lent_zeroed(bytes, dir)) {
+            match lending().and_then(|dir| LargeBuffer::lent_zeroed(bytes, dir)) {
                 Some(long) => Ok(Own::Long(long)),
                 None => ZeroedBuffer::new(bytes).map(Own::Private),
             }
@@ -158,7 +158,7 @@ impl Mem {
         if size >= LAZY {
             return Mem::allocate(&[size], access);
         }
-        match Long::heap(size) {
+        match LargeBuffer::heap(size) {
             Some(long) => Mem::over(long, size, access),
             None => refuse!(NOMEM, "no memory for {size} bytes"),
         }
@@ -168,7 +168,7 @@ impl Mem {
     ///
     /// # Errors
     /// `INVALID_ARG` where it has fewer.
-    pub fn over(long: Long, len: usize, access: Access) -> Result<Arc<Mem>> {
+    pub fn over(long: LargeBuffer, len: usize, access: Access) -> Result<Arc<Mem>> {
         if len > long.len() {
             refuse!(INVALID_ARG, "{len} bytes of a buffer of {}", long.len());
         }
@@ -210,8 +210,8 @@ impl Mem {
         }
         let (starts, total) = measure(&runs)?;
         let id = number()?;
-        let loan = match &buffer {
-            Some(Own::Long(long)) => long.loan(),
+        let shm_key = match &buffer {
+            Some(Own::Long(long)) => long.shm_key(),
             Some(Own::Private(_)) | None => None,
         };
         let buffer = buffer.map(|own| Arc::new(own) as Arc<dyn Any + Send + Sync>);
@@ -228,7 +228,7 @@ impl Mem {
             access,
             exposure: Some(exposure),
             place: 0,
-            loan,
+            shm_key,
             borrowed: OnceLock::new(),
             original: None,
         });
@@ -350,9 +350,9 @@ impl Mem {
     /// Where the memory of a process of the node is mapped here, if that lends it. A loan
     /// that names another process is none.
     pub fn borrowed(&self, pid: u32) -> Option<Borrowed<'_>> {
-        let loan = self.loan.as_ref().filter(|loan| loan.pid == pid)?;
-        let file = self.borrowed.get_or_init(|| lent::borrow(loan)).as_ref()?;
-        Some(Borrowed { loan, file })
+        let shm_key = self.shm_key.as_ref().filter(|shm_key| shm_key.pid == pid)?;
+        let file = self.borrowed.get_or_init(|| shm_export::borrow(shm_key)).as_ref()?;
+        Some(Borrowed { shm_key, file })
     }
 }
 
@@ -398,16 +398,16 @@ pub(super) fn not_registered() -> Failure {
 /// Lent memory that is mapped here.
 #[derive(Debug)]
 pub struct Borrowed<'a> {
-    loan: &'a Loan,
+    shm_key: &'a ShmKey,
     file: &'a SharedFile,
 }
 
 impl Borrowed<'_> {
     /// Where a run of the owner's lies here; `None` where it is not within the loan.
     pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
-        let offset = (address as u64).checked_sub(self.loan.base)?;
+        let offset = (address as u64).checked_sub(self.shm_key.base)?;
         let end = offset.checked_add(len as u64)?;
-        (end <= self.loan.len).then(|| self.file.base().wrapping_add(offset as usize))
+        (end <= self.shm_key.len).then(|| self.file.base().wrapping_add(offset as usize))
     }
 }
 

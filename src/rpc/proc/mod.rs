@@ -102,7 +102,7 @@ pub use ser::Encoder;
 pub use state::{MAX_DEPTH, Op, Proc};
 pub use text::HgString;
 
-use crate::memory::long::Long;
+use crate::memory::large_buffer::LargeBuffer;
 use crate::rpc::checksum::Method;
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +128,7 @@ pub fn to_slice<T: Serialize + ?Sized>(
     buf: &mut [u8],
     method: Method,
 ) -> Result<Encoded, Fault> {
-    to_slice_or(value, buf, method, Long::heap)
+    to_slice_or(value, buf, method, LargeBuffer::heap)
 }
 
 /// [`to_slice`], with that memory from somewhere.

@@ -1,21 +1,21 @@
 //! Encoded parameters that are longer than the buffer that a proc was given.
 
-use crate::memory::long::Long;
+use crate::memory::large_buffer::LargeBuffer;
 use std::ops::Deref;
 
 /// Where a proc takes extra buffers from.
-pub type Source = fn(usize) -> Option<Long>;
+pub type Source = fn(usize) -> Option<LargeBuffer>;
 
 /// Parameters in a buffer of their own.
 #[derive(Debug)]
 pub struct Overflow {
-    long: Long,
+    long: LargeBuffer,
     len: usize,
 }
 
 impl Overflow {
     /// The first bytes of a buffer.
-    pub(super) fn new(long: Long, len: usize) -> Overflow {
+    pub(super) fn new(long: LargeBuffer, len: usize) -> Overflow {
         Overflow { long, len }
     }
 
@@ -27,7 +27,7 @@ impl Overflow {
     }
 
     /// The buffer, and how many bytes they are.
-    pub fn into_parts(self) -> (Long, usize) {
+    pub fn into_parts(self) -> (LargeBuffer, usize) {
         (self.long, self.len)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Encoding begins in the buffer that it was given (the eager part of a message).
 //! When that is full, everything moves to an *extra* buffer of the proc's own
-//! ([`crate::memory::long`]), which grows; from then on the extra buffer holds the whole
+//! ([`crate::memory::large_buffer`]), which grows; from then on the extra buffer holds the whole
 //! message.
 //!
 //! Invariants: `at <= size`, the first `size` bytes at `ptr` are the current
@@ -13,7 +13,7 @@
 
 use super::Fault;
 use super::overflow::{Overflow, Source};
-use crate::memory::long::Long;
+use crate::memory::large_buffer::LargeBuffer;
 use crate::rpc::checksum::{Checksum, Method};
 use std::marker::PhantomData;
 use std::os::raw::c_void;
@@ -37,8 +37,8 @@ pub enum Op {
 #[derive(Debug)]
 enum Extra {
     None,
-    Mine(Long),
-    /// Somebody frees it, by [`crate::memory::long::free`].
+    Mine(LargeBuffer),
+    /// Somebody frees it, by [`crate::memory::large_buffer::free`].
     Theirs,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Proc<'a> {
             undoing: 0,
             depth: 0,
             extra: Extra::None,
-            source: Long::heap,
+            source: LargeBuffer::heap,
             trailer: trailer && method != Method::None,
             closed: false,
             summed: 0,
@@ -167,16 +167,16 @@ impl<'a> Proc<'a> {
     /// elsewhere moves.
     pub fn extra(&mut self) -> Option<*mut u8> {
         if let Extra::Mine(long) = &self.extra
-            && long.loan().is_some()
+            && long.shm_key().is_some()
         {
-            self.source = Long::heap;
+            self.source = LargeBuffer::heap;
             self.grow_to(self.size).ok()?;
         }
         self.overflow().then_some(self.ptr)
     }
 
     /// Whether the extra buffer is freed with the proc, as it is at first. If not,
-    /// somebody calls [`crate::memory::long::free`] with it.
+    /// somebody calls [`crate::memory::large_buffer::free`] with it.
     pub fn set_extra_is_mine(&mut self, mine: bool) -> Result<(), Fault> {
         let Some(at) = self.extra() else {
             return Err(Fault::argument("there is no extra buffer"));
@@ -185,7 +185,7 @@ impl<'a> Proc<'a> {
             (true, Extra::Mine(long)) => self.extra = Extra::Mine(long),
             // SAFETY: it was given away below, and nobody has freed it, or the caller
             // would not give it back.
-            (true, _) => self.extra = Extra::Mine(unsafe { Long::from_heap(at, self.size) }),
+            (true, _) => self.extra = Extra::Mine(unsafe { LargeBuffer::from_heap(at, self.size) }),
             (false, Extra::Mine(long)) => {
                 long.into_heap();
             }

@@ -3,7 +3,7 @@
 mod random;
 
 use super::*;
-use crate::memory::long::Long;
+use crate::memory::large_buffer::LargeBuffer;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -382,8 +382,8 @@ fn undoing_frees_and_ends() {
 }
 
 /// Extra buffers that others may read, as on a node.
-fn lent(size: usize) -> Option<Long> {
-    Long::lent(size, "/dev/shm")
+fn lent(size: usize) -> Option<LargeBuffer> {
+    LargeBuffer::lent(size, "/dev/shm")
 }
 
 #[test]
@@ -403,7 +403,7 @@ fn a_lent_buffer_is_not_given_to_who_would_free_it() {
     assert!(proc.take_encoded().is_none(), "it is somebody else's");
     drop(proc);
     // SAFETY: nobody uses it any more.
-    unsafe { crate::memory::long::free(at) };
+    unsafe { crate::memory::large_buffer::free(at) };
 
     let mut room = [0; 8];
     let mut proc = Proc::encoder(&mut room, Method::None);
@@ -411,6 +411,6 @@ fn a_lent_buffer_is_not_given_to_who_would_free_it() {
     proc.put(&[4; 70_000]).unwrap();
     let overflow = proc.take_encoded().unwrap();
     assert_eq!(*overflow, [4; 70_000]);
-    assert!(overflow.into_parts().0.loan().is_some());
+    assert!(overflow.into_parts().0.shm_key().is_some());
     assert!(!proc.overflow() && proc.encoded().is_empty());
 }

@@ -2,9 +2,9 @@
 
 use super::{MAX_UNEXPECTED, Shared};
 use crate::am::HandlerId;
-use crate::memory::biased::Biased;
-use crate::memory::long;
-use crate::memory::read_mostly::ReadMostly;
+use crate::memory::biased_lock::BiasedLock;
+use crate::memory::brlock::BrLock;
+use crate::memory::large_buffer;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::address::Scheme;
 use crate::rpc::na::blocking_wait::WakeSource;
@@ -53,13 +53,13 @@ impl Shared {
                 listen,
                 engine,
                 dynamic,
-                matching: Biased::default(),
+                matching: BiasedLock::default(),
                 waiting: AtomicUsize::new(0),
                 flows: (0..ranks).map(|_| Flow::new(window)).collect(),
                 remote_flows: RwLock::default(),
                 pending: Mutex::default(),
                 next_op: AtomicU64::new(1),
-                upper: ReadMostly::new(None),
+                upper: BrLock::new(None),
                 closed: AtomicBool::new(false),
                 max_unexpected: eager.min(MAX_UNEXPECTED),
                 wake_source: WakeSource::default(),
@@ -81,7 +81,7 @@ impl Shared {
             flow.abandon();
         }
         self.matching.lock().unexpected.clear();
-        long::clear();
+        large_buffer::clear();
         if let Some(dynamic) = &self.dynamic {
             dynamic.close(self);
         }

@@ -1,9 +1,9 @@
 //! Chunks of transfers that a peer is to answer.
 //!
-//! Invariant: a chunk's tally has begun when it is noted, and ends when it is taken out.
+//! Invariant: a chunk's counter has begun when it is noted, and ends when it is taken out.
 
 use crate::error::{Error, ErrorKind};
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::rpc::failure::Status;
 use crate::rpc::na::memory::Run;
 use crate::rpc::na::wire::{Head, Kind};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Moving {
     peer: u32,
     answer: Kind,
-    tally: Arc<Tally>,
+    counter: Arc<CompletionCounter>,
     /// Where bytes that were asked for go.
     runs: Vec<Run>,
 }
@@ -31,10 +31,16 @@ pub(super) struct InMotion {
 
 impl InMotion {
     /// Notes a chunk; its token.
-    pub fn begin(&self, peer: u32, answer: Kind, tally: &Arc<Tally>, runs: Vec<Run>) -> u64 {
+    pub fn begin(
+        &self,
+        peer: u32,
+        answer: Kind,
+        counter: &Arc<CompletionCounter>,
+        runs: Vec<Run>,
+    ) -> u64 {
         let token = self.given.fetch_add(1, Ordering::Relaxed) + 1;
-        tally.begin();
-        let moving = Moving { peer, answer, tally: tally.clone(), runs };
+        counter.begin();
+        let moving = Moving { peer, answer, counter: counter.clone(), runs };
         self.chunks.lock().insert(token, moving);
         token
     }
@@ -42,7 +48,7 @@ impl InMotion {
     /// Its message was not sent.
     pub fn withdraw(&self, token: u64) {
         if let Some(moving) = self.chunks.lock().remove(&token) {
-            moving.tally.end();
+            moving.counter.end();
         }
     }
 
@@ -58,7 +64,7 @@ impl InMotion {
             chunks.extract_if(|_, moving| moving.peer == peer).map(|(_, m)| m).collect();
         drop(chunks);
         for moving in gone {
-            moving.tally.fail(Error::new(ErrorKind::Mpi, why.to_string()));
+            moving.counter.fail(Error::new(ErrorKind::Mpi, why.to_string()));
         }
     }
 }
@@ -78,13 +84,13 @@ impl Moving {
         let wanted: usize = self.runs.iter().map(|r| r.len).sum();
         if status != Status::SUCCESS || body.len() != wanted {
             let text = format!("the peer refuses: {}", status.meaning());
-            self.tally.fail(Error::new(ErrorKind::Address, text));
+            self.counter.fail(Error::new(ErrorKind::Address, text));
             return;
         }
         let mut rest = body;
         for run in &self.runs {
             let (part, after) = rest.split_at(run.len);
-            // SAFETY: the transfer keeps its local handle until the tally is done, which
+            // SAFETY: the transfer keeps its local handle until the counter is done, which
             // is below.
             unsafe {
                 let to = run.address as *mut u8;
@@ -92,7 +98,7 @@ impl Moving {
             }
             rest = after;
         }
-        self.tally.end();
+        self.counter.end();
     }
 }
 
@@ -102,21 +108,21 @@ mod tests {
 
     #[test]
     fn only_what_was_asked_is_answered() {
-        let (asked, tally) = (InMotion::default(), Arc::new(Tally::default()));
+        let (asked, counter) = (InMotion::default(), Arc::new(CompletionCounter::default()));
         let [data, done] =
-            [Kind::GetData, Kind::PutDone].map(|kind| asked.begin(0, kind, &tally, Vec::new()));
+            [Kind::GetData, Kind::PutDone].map(|kind| asked.begin(0, kind, &counter, Vec::new()));
         let head = |kind, word| Head { kind, class: 0, tag: 0, word };
         assert!(asked.answered(1, &head(Kind::GetData, data)).is_none(), "another peer");
         assert!(asked.answered(0, &head(Kind::PutDone, data)).is_none(), "another kind");
         assert!(asked.answered(0, &head(Kind::GetData, done + 1)).is_none(), "never asked");
         assert!(asked.answered(0, &head(Kind::GetData, data)).is_some());
         assert!(asked.answered(0, &head(Kind::GetData, data)).is_none(), "answered before");
-        assert_eq!(tally.outstanding(), 2);
+        assert_eq!(counter.outstanding(), 2);
         asked.fail_of(1, "another peer is gone");
-        assert_eq!(tally.outstanding(), 2);
+        assert_eq!(counter.outstanding(), 2);
         asked.fail_of(0, "the peer is gone");
-        assert_eq!(tally.outstanding(), 1);
-        assert!(tally.check().is_err());
+        assert_eq!(counter.outstanding(), 1);
+        assert!(counter.check().is_err());
         assert!(asked.answered(0, &head(Kind::PutDone, done)).is_none(), "given up");
     }
 }

@@ -1,6 +1,6 @@
 //! Runs of memory: measured, and those of two sides paired.
 
-use crate::anywhere::Span;
+use crate::any_memory::Span;
 use crate::rpc::failure::{Result, refuse};
 
 /// A run of bytes in its owner's process.

@@ -1,8 +1,8 @@
 //! The origin's side: requests, flow control and answers.
 
 use super::inbox;
-use super::wire::{self, Header, Kind};
-use super::{Action, Address, CONFIRM_EVERY, MOST_IN_FLIGHT, Messenger, Number};
+use super::wire::{self, RequestHeader, RequestKind};
+use super::{Action, Address, CREDIT_EVERY, MOST_IN_FLIGHT, Number, TwoSided};
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
@@ -10,7 +10,7 @@ use crate::mpi::p2p;
 use crate::path::Transport;
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::Rmw;
-use crate::peer::{DIRTY_MESSAGE, Sent, Tally};
+use crate::peer::{CompletionCounter, PENDING_MESSAGE, Sent};
 use crate::wait;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,12 +22,12 @@ pub(super) const LONGEST: usize = 1 << 30;
 /// Pieces of one get that may be outstanding.
 const GET_PIECES: usize = 16;
 
-/// An answer has come: it must be as long as was asked for.
-pub(super) fn answered(tally: &Tally, got: usize, expected: usize) {
+/// An answer has arrived: it must be as long as was asked for.
+pub(super) fn answered(counter: &CompletionCounter, got: usize, expected: usize) {
     if got == expected {
-        tally.end();
+        counter.end();
     } else {
-        tally.fail(Error::new(
+        counter.fail(Error::new(
             ErrorKind::Address,
             "the owner refused the request: the memory it names is not of a live segment",
         ));
@@ -38,7 +38,7 @@ pub(super) fn number_arrived(number: &Number, buffer: &[u8], got: usize) {
     if let Some(bytes) = buffer.first_chunk::<8>() {
         number.value.store(i64::from_ne_bytes(*bytes), Ordering::Relaxed);
     }
-    answered(&number.tally, got, 8);
+    answered(&number.counter, got, 8);
 }
 
 /// Spreads packed bytes along the local side of a shape.
@@ -63,7 +63,7 @@ enum Room {
     Later,
 }
 
-impl Messenger {
+impl TwoSided {
     /// Sends a counted request when flow control allows; in a handler, which must not
     /// wait, at once.
     pub(crate) fn request(
@@ -83,7 +83,7 @@ impl Messenger {
             let count = sent.count.saturating_sub(peer.confirmed());
             if in_flight == 0 || (in_flight + cost <= flight && count < MOST_IN_FLIGHT) {
                 Room::Now
-            } else if in_flight < flight / 4 && count < CONFIRM_EVERY && peer.confirmed() >= asked {
+            } else if in_flight < flight / 4 && count < CREDIT_EVERY && peer.confirmed() >= asked {
                 Room::WhenAsked
             } else {
                 Room::Later
@@ -96,7 +96,7 @@ impl Messenger {
                 if at_once || room == Room::Now {
                     sent.count += 1;
                     sent.bytes += cost;
-                    transport.mark_dirty(target, DIRTY_MESSAGE);
+                    transport.mark_pending(target, PENDING_MESSAGE);
                     self.send(target, buffer)?;
                     return Ok(sent.count);
                 }
@@ -123,10 +123,10 @@ impl Messenger {
     pub(crate) fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
         let mut channel = (&self.requests, 0);
         if buffer.len() > inbox::SMALL {
-            let mut header = Header::new(Kind::Follows, 0);
-            header.slot = self.slot() + 1;
+            let mut header = RequestHeader::new(RequestKind::Announce, 0);
+            header.tag = self.tag() + 1;
             header.operand[0] = buffer.len() as u64;
-            channel = (&self.data, header.slot as i32);
+            channel = (&self.data, header.tag as i32);
             let mut announcement = self.buffer(wire::MAX_HEAD);
             wire::encode(header, &Shape::contiguous(0), &mut announcement);
             self.send(target, announcement)?;
@@ -137,8 +137,8 @@ impl Messenger {
         self.started(request, Action::Sent(buffer))
     }
 
-    /// Sends a notice that nobody counts.
-    pub(crate) fn notice(&self, target: usize, header: Header) -> Result<()> {
+    /// Sends a notice, which takes no credit.
+    pub(crate) fn notice(&self, target: usize, header: RequestHeader) -> Result<()> {
         let mut buffer = self.buffer(wire::MAX_HEAD);
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         self.send(target, buffer)
@@ -149,14 +149,14 @@ impl Messenger {
         &self,
         transport: &Transport,
         target: usize,
-        header: Header,
+        header: RequestHeader,
     ) -> Result<u64> {
         let mut buffer = self.buffer(wire::MAX_HEAD);
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         self.request(transport, target, buffer)
     }
 
-    /// Puts along a shape. The source may be used again when `tally` is done.
+    /// Puts along a shape. The source may be used again when `counter` is done.
     ///
     /// # Safety
     /// `local` must be valid for reads of the shape's local extent until then,
@@ -168,7 +168,7 @@ impl Messenger {
         remote: usize,
         local: *const u8,
         shape: &Shape,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
         let max = if in_place { LONGEST } else { transport.config.chunk_bytes };
@@ -177,18 +177,24 @@ impl Messenger {
             let to = remote.wrapping_add_signed(r);
             if in_place {
                 // SAFETY: passed on from the caller.
-                unsafe { self.put_in_place(transport, target, to, from, piece.bytes(), tally) }
+                unsafe { self.put_in_place(transport, target, to, from, piece.bytes(), counter) }
             } else {
                 // SAFETY: passed on from the caller.
                 unsafe {
-                    self.send_packed(transport, target, Header::new(Kind::Put, to), from, piece)
+                    self.send_packed(
+                        transport,
+                        target,
+                        RequestHeader::new(RequestKind::Put, to),
+                        from,
+                        piece,
+                    )
                 }
             }
         })
     }
 
     /// # Safety
-    /// As for [`Messenger::put`].
+    /// As for [`TwoSided::put`].
     unsafe fn put_in_place(
         &self,
         transport: &Transport,
@@ -196,16 +202,16 @@ impl Messenger {
         remote: usize,
         local: *const u8,
         bytes: usize,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let mut header = Header::new(Kind::PutLater, remote);
-        header.slot = self.slot() + 1;
+        let mut header = RequestHeader::new(RequestKind::PutRndv, remote);
+        header.tag = self.tag() + 1;
         header.operand[0] = bytes as u64;
         self.command(transport, target, header)?;
-        tally.begin();
-        // SAFETY: the caller keeps the source valid until the tally is done.
-        let request = unsafe { p2p::isend(&self.data, local, bytes, target, header.slot as i32) }?;
-        self.started(request, Action::Left { tally: Some(tally.clone()), _keep: None })
+        counter.begin();
+        // SAFETY: the caller keeps the source valid until the counter is done.
+        let request = unsafe { p2p::isend(&self.data, local, bytes, target, header.tag as i32) }?;
+        self.started(request, Action::Left { counter: Some(counter.clone()), _keep: None })
     }
 
     /// Accumulates along a shape; the source may be used again on return.
@@ -222,7 +228,7 @@ impl Messenger {
         scale: Scale,
     ) -> Result<()> {
         shape.split(transport.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
-            let header = Header::new(Kind::Accumulate, remote.wrapping_add_signed(r));
+            let header = RequestHeader::new(RequestKind::Accumulate, remote.wrapping_add_signed(r));
             let from = local.wrapping_offset(l);
             // SAFETY: passed on from the caller.
             unsafe { self.send_packed(transport, target, header.with_scale(scale), from, piece) }
@@ -235,7 +241,7 @@ impl Messenger {
         &self,
         transport: &Transport,
         target: usize,
-        header: Header,
+        header: RequestHeader,
         local: *const u8,
         shape: &Shape,
     ) -> Result<()> {
@@ -253,7 +259,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// Gets along a shape: the bytes are there when `tally` is done.
+    /// Gets along a shape: the bytes are there when `counter` is done.
     ///
     /// # Safety
     /// `local` must be valid for writes of the shape's local extent, and not be
@@ -265,34 +271,34 @@ impl Messenger {
         remote: usize,
         local: *mut u8,
         shape: &Shape,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let max = if shape.is_contiguous() { LONGEST } else { transport.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, piece| {
-            if tally.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
+            if counter.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
                 wait::until(transport, &|| format!("pieces of a get from rank {target}"), || {
-                    Ok(tally.outstanding() < GET_PIECES)
+                    Ok(counter.outstanding() < GET_PIECES)
                 })?;
             }
             let bytes = piece.bytes();
             let to = local.wrapping_offset(l);
-            let mut header = Header::new(Kind::Get, remote.wrapping_add_signed(r));
-            header.slot = self.slot();
-            let tag = header.slot as i32;
-            tally.begin();
+            let mut header = RequestHeader::new(RequestKind::Get, remote.wrapping_add_signed(r));
+            header.tag = self.tag();
+            let tag = header.tag as i32;
+            counter.begin();
             // SAFETY: the destination, or the buffer that travels with the
-            // action, stays valid until the tally is done.
+            // action, stays valid until the counter is done.
             unsafe {
                 if piece.is_contiguous_on(Side::Local) {
                     let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;
-                    self.started(request, Action::Answer { tally: tally.clone(), bytes })?;
+                    self.started(request, Action::Answer { counter: counter.clone(), bytes })?;
                 } else {
                     let mut buffer = self.buffer(bytes);
                     buffer.resize(bytes, 0);
                     let request =
                         p2p::irecv(&self.data, buffer.as_mut_ptr(), bytes, Some(target), tag)?;
                     let action = Action::Spread {
-                        tally: tally.clone(),
+                        counter: counter.clone(),
                         buffer,
                         to: Address(to),
                         shape: piece.clone(),
@@ -312,37 +318,39 @@ impl Messenger {
         &self,
         transport: &Transport,
         target: usize,
-        mut header: Header,
+        mut header: RequestHeader,
     ) -> Result<i64> {
         let number = Arc::new(Number::default());
-        header.slot = self.slot();
+        header.tag = self.tag();
         let mut buffer = self.buffer(8);
         buffer.resize(8, 0);
-        number.tally.begin();
+        number.counter.begin();
         // SAFETY: the buffer travels with the action until the answer is here.
         let request = unsafe {
-            p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.slot as i32)
+            p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.tag as i32)
         }?;
         self.started(request, Action::Value { number: number.clone(), buffer })?;
         self.command(transport, target, header)?;
-        wait::until(transport, &|| format!("an answer of rank {target}"), || number.tally.check())?;
+        wait::until(transport, &|| format!("an answer of rank {target}"), || {
+            number.counter.check()
+        })?;
         Ok(number.value.load(Ordering::Relaxed))
     }
 
     /// Combines a number at the target and returns what was there.
     pub fn rmw(&self, transport: &Transport, target: usize, remote: usize, op: Rmw) -> Result<i64> {
-        self.ask(transport, target, Header::new(Kind::Rmw, remote).with_rmw(op))
+        self.ask(transport, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
     }
 
     /// Asks `target` to confirm everything sent so far; returns the count to
-    /// wait for with [`Messenger::confirmed`].
+    /// wait for with [`TwoSided::confirmed`].
     pub fn ask_confirmation(&self, transport: &Transport, target: usize) -> Result<u64> {
         let peer = transport.peer(target);
         let sent = peer.sent.lock().count;
         if peer.confirmed() >= sent {
             return Ok(sent);
         }
-        self.command(transport, target, Header::new(Kind::Fence, 0))
+        self.command(transport, target, RequestHeader::new(RequestKind::FlushReq, 0))
     }
 
     /// Waits until `target` has confirmed `count` requests.

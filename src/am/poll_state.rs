@@ -3,7 +3,7 @@
 //! A rank is *attended* while a thread waits, and so polls. Setting the flag and clearing it
 //! moves a cache line between cores each time, which costs a rank that waits often and
 //! briefly more than the message itself. Such a rank *lingers*: it stays attended between its
-//! waits. The progress thread then checks from time to time ([`Presence::pause`]), and clears
+//! waits. The progress thread then checks from time to time ([`PollState::pause`]), and clears
 //! the flag when no wait has begun since its last check. A message to a rank that has just
 //! stopped waiting is handled that much later, once. A check takes the core from the thread
 //! that waits, a few microseconds with cold caches; so a rank that has lingered for long is
@@ -13,7 +13,7 @@
 //! waiting threads that does not linger is not attended. A thread that clears the flag checks
 //! the rings afterwards.
 
-use super::node::Node;
+use super::shm_transport::ShmTransport;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::{Instant, Mutex};
 use std::time::Duration;
@@ -29,7 +29,7 @@ const OFTEN: Duration = Duration::from_micros(640);
 
 /// What other ranks of the node see of this rank's waiting threads.
 #[derive(Debug, Default)]
-pub struct Presence {
+pub struct PollState {
     gate: Mutex<Gate>,
     lingering: AtomicBool,
     /// Waits that have ended.
@@ -46,7 +46,7 @@ struct Gate {
     seen: u32,
 }
 
-impl Presence {
+impl PollState {
     /// Whether the rank lingers.
     #[inline]
     pub fn lingers(&self) -> bool {
@@ -60,7 +60,7 @@ impl Presence {
 
     /// A thread begins to wait, and is counted in `waiters` already.
     #[inline]
-    pub fn arrive(&self, node: &Node) {
+    pub fn arrive(&self, node: &ShmTransport) {
         if !self.lingering.load(Ordering::SeqCst) {
             let _gate = self.gate.lock();
             node.set_attended(true);
@@ -70,7 +70,7 @@ impl Presence {
     /// A thread has ended a wait, and is not counted any more. True where the rings
     /// must be checked. `watched`: a progress thread checks the rank.
     #[inline]
-    pub fn depart(&self, node: &Node, waiters: &AtomicU32, watched: bool) -> bool {
+    pub fn depart(&self, node: &ShmTransport, waiters: &AtomicU32, watched: bool) -> bool {
         let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
         self.waits.store(waits, Ordering::Relaxed);
         if self.lingering.load(Ordering::SeqCst) {
@@ -89,7 +89,7 @@ impl Presence {
     /// A thread does something between two waits, to which other ranks may answer at once: it is
     /// counted as a wait, because the next one is near.
     #[inline]
-    pub fn touch(&self, node: &Node, watched: bool) {
+    pub fn touch(&self, node: &ShmTransport, watched: bool) {
         let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
         self.waits.store(waits, Ordering::Relaxed);
         if waits.is_multiple_of(WAITS) && watched && !self.lingers() {
@@ -98,7 +98,7 @@ impl Presence {
     }
 
     #[cold]
-    fn touched_often(&self, node: &Node, waits: u32) {
+    fn touched_often(&self, node: &ShmTransport, waits: u32) {
         let mut gate = self.gate.lock();
         if !self.lingering.load(Ordering::SeqCst) && self.is_often(&mut gate, waits) {
             node.set_attended(true);
@@ -124,7 +124,7 @@ impl Presence {
 
     /// A waiting thread goes to sleep, and is not counted meanwhile: there is no
     /// lingering then.
-    pub fn sleep(&self, node: &Node, waiters: &AtomicU32) -> bool {
+    pub fn sleep(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         let _gate = self.gate.lock();
         self.lingering.store(false, Ordering::SeqCst);
         self.take_back(node, waiters)
@@ -132,7 +132,7 @@ impl Presence {
 
     /// A check by the progress thread. True where it has cleared the flag, and the rings must
     /// be checked.
-    pub fn look(&self, node: &Node, waiters: &AtomicU32) -> bool {
+    pub fn look(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         let mut gate = self.gate.lock();
         let waits = self.waits.load(Ordering::Relaxed);
         if std::mem::replace(&mut gate.seen, waits) != waits {
@@ -145,7 +145,7 @@ impl Presence {
     }
 
     /// Under the gate.
-    fn take_back(&self, node: &Node, waiters: &AtomicU32) -> bool {
+    fn take_back(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         if waiters.load(Ordering::SeqCst) > 0 {
             return false;
         }

@@ -23,15 +23,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The number of the handler below: the engine's own, the same on all ranks.
-pub const ROUTE: HandlerId = HandlerId(0);
+pub const GATEWAY: HandlerId = HandlerId(0);
 /// Bytes that routing adds to a header.
-pub const HEAD: usize = size_of::<Head>();
+pub const HEAD: usize = size_of::<GatewayHead>();
 /// Gathered bytes that go together.
 const FULL: usize = 48 << 10;
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Head {
+struct GatewayHead {
     item: u64,
     handler: u32,
     /// The node that the items go to.
@@ -40,7 +40,7 @@ struct Head {
 
 /// What is the same for all items of an aggregator.
 #[derive(Debug)]
-pub struct Way<'a> {
+pub struct BatchFormat<'a> {
     /// The handler that gets them.
     pub handler: HandlerId,
     /// The header of their batches.
@@ -50,7 +50,7 @@ pub struct Way<'a> {
 }
 
 /// What goes together: the node, the handler, the item's size, the header.
-type Key = (usize, u16, usize, Vec<u8>);
+type BatchKey = (usize, u16, usize, Vec<u8>);
 
 #[derive(Debug)]
 struct Gathered {
@@ -60,18 +60,18 @@ struct Gathered {
 
 /// What this rank has gathered as a gateway.
 #[derive(Debug, Default)]
-pub struct Routes {
-    gathered: Mutex<HashMap<Key, Gathered>>,
+pub struct GatewayBatches {
+    gathered: Mutex<HashMap<BatchKey, Gathered>>,
     /// Flushes that have taken items and not sent them yet.
     flushing: AtomicUsize,
 }
 
-impl Routes {
+impl GatewayBatches {
     /// Brings a batch for a rank of another node on its way.
     pub(super) fn collect(
         &self,
         am: &Am,
-        way: &Way<'_>,
+        way: &BatchFormat<'_>,
         target: usize,
         items: &[u8],
         count: usize,
@@ -91,7 +91,7 @@ impl Routes {
     }
 
     /// Adds items at their gateway.
-    fn gather(&self, am: &Am, way: &Way<'_>, node: usize, bytes: &[u8]) -> Result<()> {
+    fn gather(&self, am: &Am, way: &BatchFormat<'_>, node: usize, bytes: &[u8]) -> Result<()> {
         let key = (node, way.handler.0, way.item, way.header.to_vec());
         let full = {
             let mut gathered = self.gathered.lock();
@@ -105,7 +105,7 @@ impl Routes {
             (all.bytes.len() >= FULL).then(|| std::mem::take(&mut all.bytes))
         };
         match full {
-            Some(bytes) => cross(am, way, node, &bytes),
+            Some(bytes) => forward(am, way, node, &bytes),
             None => Ok(()),
         }
     }
@@ -115,15 +115,15 @@ impl Routes {
         let age = am.config.aggregate_age;
         let mut gathered = self.gathered.lock();
         self.flushing.fetch_add(1, Ordering::Relaxed);
-        let ready: Vec<(Key, Vec<u8>)> = gathered
+        let ready: Vec<(BatchKey, Vec<u8>)> = gathered
             .iter_mut()
             .filter(|(_, g)| !g.bytes.is_empty() && (!aged || g.since.elapsed() >= age))
             .map(|(key, g)| (key.clone(), std::mem::take(&mut g.bytes)))
             .collect();
         drop(gathered);
         let sent = ready.iter().try_for_each(|((node, handler, item, header), bytes)| {
-            let way = Way { handler: HandlerId(*handler), header, item: *item };
-            cross(am, &way, *node, bytes)
+            let way = BatchFormat { handler: HandlerId(*handler), header, item: *item };
+            forward(am, &way, *node, bytes)
         });
         self.flushing.fetch_sub(1, Ordering::Release);
         sent?;
@@ -142,36 +142,37 @@ impl Routes {
 }
 
 /// From the gateway to its partner on the other node.
-fn cross(am: &Am, way: &Way<'_>, node: usize, bytes: &[u8]) -> Result<()> {
+fn forward(am: &Am, way: &BatchFormat<'_>, node: usize, bytes: &[u8]) -> Result<()> {
     let there = am.topology.ranks_of(node);
     let partner = there[am.topology.my_node() % there.len()];
     pass_on(am, way, node, partner, bytes)
 }
 
-fn pass_on(am: &Am, way: &Way<'_>, node: usize, to: usize, bytes: &[u8]) -> Result<()> {
-    let head = Head { item: way.item as u64, handler: way.handler.0.into(), node: node as u32 };
+fn pass_on(am: &Am, way: &BatchFormat<'_>, node: usize, to: usize, bytes: &[u8]) -> Result<()> {
+    let head =
+        GatewayHead { item: way.item as u64, handler: way.handler.0.into(), node: node as u32 };
     let header = [bytemuck::bytes_of(&head), way.header].concat();
-    am.send_message(to, ROUTE, &header, bytes)
+    am.send_message(to, GATEWAY, &header, bytes)
 }
 
 /// What a gateway, and its partner, do with items.
-pub(crate) struct Route;
+pub(crate) struct Gateway;
 
-impl Handler for Route {
+impl Handler for Gateway {
     fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let Some((head, header)) = message.header.split_at_checked(HEAD) else {
             fail!(Internal, "rank {} sent a batch without its way", message.origin);
         };
-        let head: Head = bytemuck::pod_read_unaligned(head);
+        let head: GatewayHead = bytemuck::pod_read_unaligned(head);
         let (item, node) = (head.item as usize, head.node as usize);
-        let way = Way { handler: HandlerId(head.handler as u16), header, item };
+        let way = BatchFormat { handler: HandlerId(head.handler as u16), header, item };
         let at_goal = node == am.topology.my_node();
         let origin = message.origin;
         if let Some(bytes) = message.data {
             if at_goal {
                 hand_out(am, &way, origin, bytes)?;
             } else {
-                am.state()?.routes.gather(am, &way, node, bytes)?;
+                am.state()?.gateway.gather(am, &way, node, bytes)?;
             }
             return Ok(Accept::DONE);
         }
@@ -179,11 +180,11 @@ impl Handler for Route {
         let header = header.to_vec();
         let handler = way.handler;
         let then = move |am: &Am, bytes: Vec<u8>| {
-            let way = Way { handler, header: &header, item };
+            let way = BatchFormat { handler, header: &header, item };
             let done = if at_goal {
                 hand_out(am, &way, origin, &bytes)
             } else {
-                am.state().and_then(|state| state.routes.gather(am, &way, node, &bytes))
+                am.state().and_then(|state| state.gateway.gather(am, &way, node, &bytes))
             };
             if let Err(error) = done {
                 log::error!("a batch from rank {origin} is lost: {error}");
@@ -195,7 +196,7 @@ impl Handler for Route {
 }
 
 /// Sorts items by their final rank and sends each its batch.
-fn hand_out(am: &Am, way: &Way<'_>, origin: usize, bytes: &[u8]) -> Result<()> {
+fn hand_out(am: &Am, way: &BatchFormat<'_>, origin: usize, bytes: &[u8]) -> Result<()> {
     let stride = way.item + 4;
     if !bytes.len().is_multiple_of(stride) {
         fail!(Internal, "rank {origin} sent {} bytes of items of {stride}", bytes.len());

@@ -18,7 +18,7 @@ type Cores = [u64; 16];
 
 fn own_cores() -> Cores {
     let mut cores: Cores = [0; 16];
-    // SAFETY: the set has so many bytes, and any bits are a set. Where the call fails,
+    // SAFETY: the set has that many bytes, and any bits are a set. Where the call fails,
     // on a machine with more cores, there are none in it.
     unsafe { libc::sched_getaffinity(0, size_of_val(&cores), cores.as_mut_ptr().cast()) };
     cores

@@ -1,30 +1,30 @@
 //! The target's side: transfers that other ranks ask for, and the count of what is handled.
 
 use super::service::{Incoming, Served, Service, Services};
-use super::wire::{self, Header, Kind};
-use super::{Action, Address, CONFIRM_EVERY, Messenger, Serving};
+use super::wire::{self, RequestHeader, RequestKind};
+use super::{Action, Address, CREDIT_EVERY, Serving, TwoSided};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
 use crate::mpi::p2p;
 use crate::path::Transport;
-use crate::path::{direct, kernel};
+use crate::path::{kernel, shm_atomics};
 use std::sync::Arc;
 
 /// Answers from this length on are sent straight from the segment.
 const FROM_PLACE: usize = 16 << 10;
 
 /// The kinds of this module's requests.
-const KINDS: [Kind; 9] = [
-    Kind::Put,
-    Kind::PutLater,
-    Kind::Accumulate,
-    Kind::Get,
-    Kind::Rmw,
-    Kind::PutBlocks,
-    Kind::AccumulateBlocks,
-    Kind::GetBlocks,
-    Kind::Fence,
+const KINDS: [RequestKind; 9] = [
+    RequestKind::Put,
+    RequestKind::PutRndv,
+    RequestKind::Accumulate,
+    RequestKind::Get,
+    RequestKind::Rmw,
+    RequestKind::PutBlocks,
+    RequestKind::AccumulateBlocks,
+    RequestKind::GetBlocks,
+    RequestKind::FlushReq,
 ];
 
 /// The services that the path itself offers.
@@ -35,7 +35,7 @@ pub(super) fn services() -> Services {
     // SAFETY: both live for ever.
     unsafe {
         services.register(&KINDS, &TRANSFERS);
-        services.register(&[Kind::Confirm], &CONFIRMATIONS);
+        services.register(&[RequestKind::CreditAck], &CONFIRMATIONS);
     }
     services
 }
@@ -48,7 +48,7 @@ impl Service for Confirmations {
         &self,
         transport: &Transport,
         source: usize,
-        _: Kind,
+        _: RequestKind,
         message: &[u8],
     ) -> Result<Served> {
         let (header, ..) = wire::decode(message)?;
@@ -65,13 +65,13 @@ impl Service for Transfers {
         &self,
         transport: &Transport,
         source: usize,
-        kind: Kind,
+        kind: RequestKind,
         message: &[u8],
     ) -> Result<Served> {
         let (header, shape, payload) = wire::decode(message)?;
-        let messenger = transport.messenger()?;
+        let two_sided = transport.two_sided()?;
         match kind {
-            Kind::Put | Kind::Accumulate => {
+            RequestKind::Put | RequestKind::Accumulate => {
                 if payload.len() != shape.bytes() {
                     fail!(
                         Internal,
@@ -84,35 +84,43 @@ impl Service for Transfers {
                 // SAFETY: `own` checked the remote extent, the payload has the
                 // shape's bytes.
                 unsafe {
-                    if kind == Kind::Put {
+                    if kind == RequestKind::Put {
                         let to = slab.my_base().wrapping_add(start);
                         kernel::copy(payload.as_ptr(), to, &shape, true);
                     } else {
                         let scale = header.scale()?;
-                        direct::accumulate(slab.my_base(), start, payload.as_ptr(), &shape, scale);
+                        shm_atomics::accumulate(
+                            slab.my_base(),
+                            start,
+                            payload.as_ptr(),
+                            &shape,
+                            scale,
+                        );
                     }
                 }
             }
-            Kind::PutBlocks | Kind::AccumulateBlocks => {
+            RequestKind::PutBlocks | RequestKind::AccumulateBlocks => {
                 store_blocks(transport, kind, &header, payload)?
             }
-            Kind::GetBlocks => messenger.answer_blocks(transport, source, &header, payload)?,
-            Kind::PutLater => return land(transport, &header).map(Served::Data),
-            Kind::Get => messenger.answer_get(transport, source, &header, &shape)?,
-            Kind::Rmw => {
+            RequestKind::GetBlocks => {
+                two_sided.answer_blocks(transport, source, &header, payload)?
+            }
+            RequestKind::PutRndv => return land(transport, &header).map(Served::Data),
+            RequestKind::Get => two_sided.answer_get(transport, source, &header, &shape)?,
+            RequestKind::Rmw => {
                 let op = header.rmw()?;
                 let address = header.address as usize;
                 match transport.memory.registry.in_slice(transport.rank(), address, op.size()) {
                     Ok((slab, offset)) => {
                         // SAFETY: the number lies in our slice.
-                        let old = unsafe { direct::rmw(slab.my_base(), offset, op) };
-                        messenger.answer_number(source, header.slot, old)?;
+                        let old = unsafe { shm_atomics::rmw(slab.my_base(), offset, op) };
+                        two_sided.answer_number(source, header.tag, old)?;
                     }
-                    Err(_) => messenger.refuse(source, header.slot)?,
+                    Err(_) => two_sided.refuse(source, header.tag)?,
                 }
             }
             // That it is handled, in its turn, is all that is asked.
-            Kind::Fence => {}
+            RequestKind::FlushReq => {}
             kind => fail!(Internal, "a request of kind {kind:?} came to the wrong place"),
         }
         Ok(Served::Done)
@@ -120,9 +128,14 @@ impl Service for Transfers {
 }
 
 /// Stores or accumulates a payload at a list of blocks.
-fn store_blocks(transport: &Transport, kind: Kind, header: &Header, body: &[u8]) -> Result<()> {
+fn store_blocks(
+    transport: &Transport,
+    kind: RequestKind,
+    header: &RequestHeader,
+    body: &[u8],
+) -> Result<()> {
     let (list, mut payload) = wire::blocks(body, header.operand[2])?;
-    let accumulate = kind == Kind::AccumulateBlocks;
+    let accumulate = kind == RequestKind::AccumulateBlocks;
     for block in list {
         let Some((bytes, rest)) = payload.split_at_checked(block.bytes as usize) else {
             fail!(Internal, "a message ends inside the payload of its blocks");
@@ -137,7 +150,13 @@ fn store_blocks(transport: &Transport, kind: Kind, header: &Header, body: &[u8])
         unsafe {
             if accumulate {
                 let scale = header.scale()?;
-                direct::accumulate_row(slab.my_base(), offset, bytes.as_ptr(), bytes.len(), scale);
+                shm_atomics::accumulate_row(
+                    slab.my_base(),
+                    offset,
+                    bytes.as_ptr(),
+                    bytes.len(),
+                    scale,
+                );
             } else {
                 let to = slab.my_base().wrapping_add(offset);
                 kernel::copy_block(bytes.as_ptr(), to, bytes.len());
@@ -149,7 +168,7 @@ fn store_blocks(transport: &Transport, kind: Kind, header: &Header, body: &[u8])
 
 /// The slab in which the request's remote extent lies, and the offset of the
 /// shape's start in it.
-fn own(transport: &Transport, header: &Header, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
+fn own(transport: &Transport, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
     let (lo, hi) = shape.extent(Side::Remote);
     let first = (header.address as usize).wrapping_add_signed(lo);
     let len = hi.wrapping_sub(lo) as usize;
@@ -159,22 +178,22 @@ fn own(transport: &Transport, header: &Header, shape: &Shape) -> Result<(Arc<Sla
 
 /// Bytes follow in a message of their own: they are received into place, and the origin's
 /// later requests wait.
-fn land(transport: &Transport, header: &Header) -> Result<Incoming> {
+fn land(transport: &Transport, header: &RequestHeader) -> Result<Incoming> {
     let len = header.operand[0] as usize;
     let address = header.address as usize;
     let (slab, offset) = transport.memory.registry.in_slice(transport.rank(), address, len)?;
     let to = Address(slab.my_base().wrapping_add(offset));
     // The parcel keeps the slice mapped.
-    Ok(Incoming { to, len, slot: header.slot, parcel: Box::new(slab) })
+    Ok(Incoming { to, len, tag: header.tag, parcel: Box::new(slab) })
 }
 
-impl Messenger {
+impl TwoSided {
     /// Sends the bytes of a list of blocks back, packed.
     fn answer_blocks(
         &self,
         transport: &Transport,
         source: usize,
-        header: &Header,
+        header: &RequestHeader,
         body: &[u8],
     ) -> Result<()> {
         let (list, _) = wire::blocks(body, header.operand[2])?;
@@ -186,7 +205,7 @@ impl Messenger {
             let Ok((slab, offset)) =
                 transport.memory.registry.in_slice(transport.rank(), address, bytes)
             else {
-                return self.refuse(source, header.slot);
+                return self.refuse(source, header.tag);
             };
             let from = slab.my_base().wrapping_add(offset);
             // SAFETY: the block lies in our slice; the buffer has room for the
@@ -197,7 +216,7 @@ impl Messenger {
                 buffer.set_len(filled + bytes);
             }
         }
-        let tag = header.slot as i32;
+        let tag = header.tag as i32;
         // SAFETY: the buffer travels with the action until the send is done.
         let request =
             unsafe { p2p::isend(&self.data, buffer.as_ptr(), buffer.len(), source, tag) }?;
@@ -208,21 +227,21 @@ impl Messenger {
         &self,
         transport: &Transport,
         source: usize,
-        header: &Header,
+        header: &RequestHeader,
         shape: &Shape,
     ) -> Result<()> {
         let Ok((slab, start)) = own(transport, header, shape) else {
-            return self.refuse(source, header.slot);
+            return self.refuse(source, header.tag);
         };
         let from = slab.my_base().wrapping_add(start);
         let bytes = shape.bytes();
-        let tag = header.slot as i32;
+        let tag = header.tag as i32;
         // SAFETY: `own` checked the extent; the action keeps the slab mapped, or
         // the buffer, until the send is done.
         unsafe {
             if shape.is_contiguous() && bytes >= FROM_PLACE {
                 let request = p2p::isend(&self.data, from, bytes, source, tag)?;
-                return self.started(request, Action::Left { tally: None, _keep: Some(slab) });
+                return self.started(request, Action::Left { counter: None, _keep: Some(slab) });
             }
             let mut buffer = self.buffer(bytes);
             kernel::copy(from, buffer.as_mut_ptr(), shape, false);
@@ -232,19 +251,19 @@ impl Messenger {
         }
     }
 
-    pub(crate) fn answer_number(&self, source: usize, slot: u32, value: i64) -> Result<()> {
+    pub(crate) fn answer_number(&self, source: usize, tag: u32, value: i64) -> Result<()> {
         let mut buffer = self.buffer(8);
         buffer.extend_from_slice(&value.to_ne_bytes());
         // SAFETY: the buffer travels with the action until the send is done.
-        let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 8, source, slot as i32) }?;
+        let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 8, source, tag as i32) }?;
         self.started(request, Action::Sent(buffer))
     }
 
     /// An answer without bytes: the origin makes an error of it.
-    fn refuse(&self, source: usize, slot: u32) -> Result<()> {
+    fn refuse(&self, source: usize, tag: u32) -> Result<()> {
         let buffer = self.buffer(0);
         // SAFETY: as above; no bytes are read.
-        let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 0, source, slot as i32) }?;
+        let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 0, source, tag as i32) }?;
         self.started(request, Action::Sent(buffer))
     }
 
@@ -262,12 +281,12 @@ impl Messenger {
         origin.handled_bytes += cost;
         let bytes = origin.handled_bytes - origin.confirmed_bytes;
         if now
-            || origin.handled - origin.confirmed >= CONFIRM_EVERY
+            || origin.handled - origin.confirmed >= CREDIT_EVERY
             || bytes >= transport.config.flight_bytes as u64 / 4
         {
             origin.confirmed = origin.handled;
             origin.confirmed_bytes = origin.handled_bytes;
-            let mut header = Header::new(Kind::Confirm, 0);
+            let mut header = RequestHeader::new(RequestKind::CreditAck, 0);
             header.operand = [origin.handled, origin.handled_bytes, 0];
             self.notice(source, header)?;
         }

@@ -13,11 +13,11 @@
 //! Requests travel on one communicator with one tag, into receives that are posted
 //! in advance ([`inbox`]), so the requests of one origin are handled in the order in which they
 //! were sent. Answers and bytes that go straight into place travel on a second
-//! communicator, each with a tag (*slot*) that the origin chose.
+//! communicator, each with a tag that the origin chose.
 //!
 //! **Bounds.** An origin has at most `PORTOLAN_FLIGHT_BYTES` and
 //! [`MOST_IN_FLIGHT`] requests unconfirmed at a target; beyond that it waits,
-//! and serves others while it does. The target confirms every [`CONFIRM_EVERY`]
+//! and serves others while it does. The target confirms every [`CREDIT_EVERY`]
 //! requests or quarter of the bytes, and when asked. So a flood of puts holds a
 //! bounded amount of memory at the target.
 //!
@@ -37,11 +37,11 @@ use self::inbox::Inbox;
 use self::service::{Served, Services};
 use crate::error::Result;
 use crate::layout::Shape;
-use crate::memory::buffers::Buffers;
+use crate::memory::buffer_pool::BufferPool;
 use crate::memory::slab::Slab;
 use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::path::Transport;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::watchdog::{self, Event};
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -51,8 +51,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 /// Most unconfirmed requests from one origin to one target.
 pub const MOST_IN_FLIGHT: u64 = 512;
-/// The target confirms at least every so many requests.
-pub const CONFIRM_EVERY: u64 = 32;
+/// The target returns credits at least once in this many requests.
+pub const CREDIT_EVERY: u64 = 32;
 /// Messages taken in one poll.
 const PER_POLL: usize = 32;
 
@@ -60,13 +60,13 @@ const PER_POLL: usize = 32;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Address(pub *mut u8);
 
-// SAFETY: an address is a number; those who dereference it answer for that.
+// SAFETY: an address is a number; code that dereferences it answers for that.
 unsafe impl Send for Address {}
 
 /// A number that an answer will bring.
 #[derive(Debug, Default)]
 pub(crate) struct Number {
-    pub tally: Tally,
+    pub counter: CompletionCounter,
     pub value: AtomicI64,
 }
 
@@ -76,28 +76,28 @@ pub(crate) enum Action {
     /// A message of ours has left: its buffer is free.
     Sent(Vec<u8>),
     /// A message from memory that others own has left.
-    Left { tally: Option<Arc<Tally>>, _keep: Option<Arc<Slab>> },
-    /// An answer has come into its place.
-    Answer { tally: Arc<Tally>, bytes: usize },
-    /// An answer has come and is to be spread along a shape.
-    Spread { tally: Arc<Tally>, buffer: Vec<u8>, to: Address, shape: Shape },
-    /// An answer has come and is to be spread over blocks.
-    Scatter { tally: Arc<Tally>, buffer: Vec<u8>, to: Vec<(Address, usize)> },
-    /// A number has come.
+    Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Slab>> },
+    /// An answer has arrived in its place.
+    Answer { counter: Arc<CompletionCounter>, bytes: usize },
+    /// An answer has arrived and is to be spread along a shape.
+    Spread { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Address, shape: Shape },
+    /// An answer has arrived and is to be spread over blocks.
+    Scatter { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Vec<(Address, usize)> },
+    /// A number has arrived.
     Value { number: Arc<Number>, buffer: Vec<u8> },
-    /// A long request has come.
+    /// A long request has arrived.
     Inbound { source: usize, ticket: u64, buffer: Vec<u8>, bytes: usize },
     /// Bytes that belong to a service have left.
     DataLeft(Arc<Mutex<data::Leaving>>),
-    /// Bytes of a request's own have come into place.
+    /// Bytes of a request's own have arrived in place.
     Data(Box<data::Receiving>),
     /// A window operation is done.
-    Rma { tally: Arc<Tally>, _buffer: Option<Arc<Vec<u8>>> },
+    Rma { counter: Arc<CompletionCounter>, _buffer: Option<Arc<Vec<u8>>> },
 }
 
 /// A request of an origin that cannot be handled yet.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingRequest {
     ticket: u64,
     /// The request, once it is here; `None` while its own bytes or those that
     /// it announced are on their way.
@@ -107,7 +107,7 @@ struct Waiting {
 /// What an origin has asked of this rank.
 #[derive(Debug, Default)]
 struct Origin {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingRequest>,
     handled: u64,
     handled_bytes: u64,
     confirmed: u64,
@@ -130,7 +130,7 @@ struct Serving {
 
 /// The message path of this rank.
 #[derive(Debug)]
-pub struct Messenger {
+pub struct TwoSided {
     requests: Comm,
     data: Comm,
     serving: Mutex<Serving>,
@@ -139,8 +139,8 @@ pub struct Messenger {
     fresh: Mutex<Vec<(Request, Action)>>,
     /// Whether there are any.
     any_fresh: AtomicBool,
-    buffers: Buffers,
-    next_slot: AtomicU32,
+    buffers: BufferPool,
+    next_tag: AtomicU32,
 }
 
 /// Buffers kept for reuse, and their bytes together.
@@ -155,12 +155,12 @@ thread_local! {
     static AT_HAND: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Messenger {
+impl TwoSided {
     /// Makes the two communicators. Collective.
-    pub fn new(world: &Comm) -> Result<Messenger> {
+    pub fn new(world: &Comm) -> Result<TwoSided> {
         let requests = world.dup()?;
         let inbox = Inbox::open(&requests)?;
-        Ok(Messenger {
+        Ok(TwoSided {
             requests,
             data: world.dup()?,
             serving: Mutex::new(Serving {
@@ -171,8 +171,8 @@ impl Messenger {
             services: serve::services(),
             fresh: Mutex::new(Vec::new()),
             any_fresh: AtomicBool::new(false),
-            buffers: Buffers::new(KEEP_BUFFERS, KEEP_BYTES),
-            next_slot: AtomicU32::new(0),
+            buffers: BufferPool::new(KEEP_BUFFERS, KEEP_BYTES),
+            next_tag: AtomicU32::new(0),
         })
     }
 
@@ -213,8 +213,8 @@ impl Messenger {
     /// A tag for an answer (`even`) and for bytes that follow (`even + 1`).
     /// Should a tag come round while its last use is outstanding, MPI's order of
     /// matching still pairs them rightly.
-    fn slot(&self) -> u32 {
-        self.next_slot.fetch_add(1, Ordering::Relaxed) % 16_000 * 2
+    fn tag(&self) -> u32 {
+        self.next_tag.fetch_add(1, Ordering::Relaxed) % 16_000 * 2
     }
 
     /// Hands a started request over to the next poll, unless it is done already.
@@ -301,30 +301,30 @@ impl Messenger {
     ) -> Result<()> {
         match action {
             Action::Sent(buffer) => self.recycle(buffer),
-            Action::Left { tally, .. } => {
-                if let Some(tally) = tally {
-                    tally.end();
+            Action::Left { counter, .. } => {
+                if let Some(counter) = counter {
+                    counter.end();
                 }
             }
-            Action::Answer { tally, bytes } => send::answered(&tally, got, bytes),
-            Action::Spread { tally, buffer, to, shape } => {
+            Action::Answer { counter, bytes } => send::answered(&counter, got, bytes),
+            Action::Spread { counter, buffer, to, shape } => {
                 let bytes = shape.bytes();
                 if got == bytes {
                     // SAFETY: the get that posted this keeps its destination
-                    // valid until the tally says that it is done.
+                    // valid until the counter says that it is done.
                     unsafe { send::spread(&buffer, to, &shape) };
                 }
                 self.recycle(buffer);
-                send::answered(&tally, got, bytes);
+                send::answered(&counter, got, bytes);
             }
-            Action::Scatter { tally, buffer, to } => {
+            Action::Scatter { counter, buffer, to } => {
                 let bytes = to.iter().map(|(_, n)| n).sum();
                 if got == bytes {
                     // SAFETY: as for Spread.
                     unsafe { blocks::scatter(&buffer, &to) };
                 }
                 self.recycle(buffer);
-                send::answered(&tally, got, bytes);
+                send::answered(&counter, got, bytes);
             }
             Action::Value { number, buffer } => {
                 send::number_arrived(&number, &buffer, got);
@@ -339,7 +339,7 @@ impl Messenger {
             }
             Action::DataLeft(leaving) => self.data_left(leaving)?,
             Action::Data(receiving) => self.data_came(transport, serving, receiving)?,
-            Action::Rma { tally, .. } => tally.end(),
+            Action::Rma { counter, .. } => counter.end(),
         }
         Ok(())
     }
@@ -352,7 +352,7 @@ impl Messenger {
         source: usize,
         message: &[u8],
     ) -> Result<()> {
-        if message.first() == Some(&(wire::Kind::Follows as u8)) {
+        if message.first() == Some(&(wire::RequestKind::Announce as u8)) {
             return self.await_request(serving, source, message);
         }
         if serving.origins[source].waiting.is_empty() {
@@ -364,7 +364,7 @@ impl Messenger {
         let ticket = serving.next_ticket;
         serving.next_ticket += 1;
         let ready = Some((message.to_vec(), message.len()));
-        serving.origins[source].waiting.push_back(Waiting { ticket, ready });
+        serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready });
         Ok(())
     }
 
@@ -376,11 +376,11 @@ impl Messenger {
         serving.next_ticket += 1;
         let mut buffer = self.buffer(bytes);
         buffer.resize(bytes, 0);
-        let (to, tag) = (buffer.as_mut_ptr(), header.slot as i32);
+        let (to, tag) = (buffer.as_mut_ptr(), header.tag as i32);
         // SAFETY: the buffer travels with the action and is not touched until
         // the receive has completed; moving a Vec does not move its bytes.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
-        serving.origins[source].waiting.push_back(Waiting { ticket, ready: None });
+        serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready: None });
         serving.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
         Ok(())
     }
@@ -408,18 +408,24 @@ impl Messenger {
         source: usize,
         message: &[u8],
     ) -> Result<bool> {
-        let kind = wire::Kind::of(message)?;
+        let kind = wire::RequestKind::of(message)?;
         let cost = message.len() as u64;
         match self.services.of(kind)?.serve(transport, source, kind, message)? {
             Served::Busy => return Ok(false),
             Served::Done if kind.is_counted() => {
-                self.handled(transport, serving, source, cost, kind == wire::Kind::Fence)?;
+                self.handled(
+                    transport,
+                    serving,
+                    source,
+                    cost,
+                    kind == wire::RequestKind::FlushReq,
+                )?;
             }
             Served::Done => {}
             Served::Data(incoming) => {
                 let ticket = serving.next_ticket;
                 serving.next_ticket += 1;
-                let waiting = Waiting { ticket, ready: None };
+                let waiting = WaitingRequest { ticket, ready: None };
                 serving.origins[source].waiting.push_front(waiting);
                 let receiving = data::Receiving::new(kind, source, incoming, Some((ticket, cost)));
                 let (request, action) = self.receive_next(receiving)?;
@@ -445,7 +451,7 @@ impl Messenger {
                 None => {
                     let ready = Some((buffer, bytes));
                     let origin = &mut serving.origins[source];
-                    origin.waiting.push_front(Waiting { ready, ..waiting });
+                    origin.waiting.push_front(WaitingRequest { ready, ..waiting });
                     serving.stalled.push(source);
                     return Ok(());
                 }

@@ -1,7 +1,7 @@
 //! A lock that is almost free for its owner.
 //!
 //! The owner, the first thread that takes the lock, pays two plain stores; another thread
-//! pays a system call ([`super::asymmetric`]), as much as some hundred uses of the owner
+//! pays a system call ([`super::membarrier`]), as much as some hundred uses of the owner
 //! save. So where other threads take the lock very often and the owner does not, the bias is
 //! given up, and the lock is a plain one for all threads from then on.
 //!
@@ -10,7 +10,7 @@
 //! marked the lock as wanted and has seen the owner outside. Where the bias is given up, the
 //! lock stays wanted for ever, so that the owner takes the mutex too.
 
-use super::asymmetric::{heavy, light};
+use super::membarrier::{heavy, light};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{BIAS_DOUBTED, Instant, Mutex, MutexGuard, spin_loop, this_thread, yield_now};
 use std::cell::UnsafeCell;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// A lock with an owner.
 #[derive(Debug, Default)]
-pub struct Biased<T> {
+pub struct BiasedLock<T> {
     owner: AtomicUsize,
     /// Incremented when the owner enters without the mutex, and when it leaves: odd while it
     /// is inside.
@@ -48,7 +48,7 @@ struct Others {
 }
 
 // SAFETY: one thread at a time gets to the value, by the protocol above.
-unsafe impl<T: Send> Sync for Biased<T> {}
+unsafe impl<T: Send> Sync for BiasedLock<T> {}
 
 /// The owner is inside, and leaves when this is dropped.
 #[derive(Debug)]
@@ -66,24 +66,24 @@ impl Drop for Inside<'_> {
 }
 
 #[derive(Debug)]
-enum Way<'a> {
+enum Holder<'a> {
     Owner(#[expect(dead_code, reason = "leaves when it is dropped")] Inside<'a>),
     Other(MutexGuard<'a, Others>),
 }
 
 /// The lock, held.
 #[derive(Debug)]
-pub struct Held<'a, T> {
-    lock: &'a Biased<T>,
-    way: Way<'a>,
+pub struct BiasedGuard<'a, T> {
+    lock: &'a BiasedLock<T>,
+    way: Holder<'a>,
     /// The thread that took it gives it back.
     _here: PhantomData<*const ()>,
 }
 
-impl<T> Biased<T> {
+impl<T> BiasedLock<T> {
     /// Holds `value`; no thread owns it yet.
-    pub fn new(value: T) -> Biased<T> {
-        Biased {
+    pub fn new(value: T) -> BiasedLock<T> {
+        BiasedLock {
             owner: AtomicUsize::new(0),
             turns: AtomicU32::new(0),
             wanted: AtomicBool::new(false),
@@ -94,12 +94,12 @@ impl<T> Biased<T> {
 
     /// Takes the lock, which the thread must not hold already.
     #[inline]
-    pub fn lock(&self) -> Held<'_, T> {
+    pub fn lock(&self) -> BiasedGuard<'_, T> {
         let way = match self.enter() {
-            Some(inside) => Way::Owner(inside),
-            None => Way::Other(self.lock_as_another()),
+            Some(inside) => Holder::Owner(inside),
+            None => Holder::Other(self.lock_as_another()),
         };
-        Held { lock: self, way, _here: PhantomData }
+        BiasedGuard { lock: self, way, _here: PhantomData }
     }
 
     /// Enters without the mutex; `None` where the thread is not the owner, or another thread
@@ -147,11 +147,11 @@ impl<T> Biased<T> {
     #[inline]
     pub fn owned<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _inside = self.enter()?;
-        // SAFETY: as in `Held::deref`: the owner is inside until the end.
+        // SAFETY: as in `BiasedGuard::deref`: the owner is inside until the end.
         Some(f(unsafe { &mut *self.value.get() }))
     }
 
-    /// Runs `f` once with the value: as [`Biased::owned`] where that is possible, else with
+    /// Runs `f` once with the value: as [`BiasedLock::owned`] where that is possible, else with
     /// the lock.
     #[inline]
     pub fn with<R>(&self, mut f: impl FnMut(&mut T) -> R) -> R {
@@ -177,7 +177,7 @@ impl Others {
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for BiasedGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -188,7 +188,7 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for BiasedGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`.
@@ -196,10 +196,10 @@ impl<T> DerefMut for Held<'_, T> {
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for BiasedGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if let Way::Other(others) = &self.way
+        if let Holder::Other(others) = &self.way
             && !others.plain
         {
             self.lock.wanted.store(false, Ordering::Release);
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn owner_and_others_exclude_each_other() {
         let (own, others) = if cfg!(miri) { (40, 5) } else { (200_000, 500) };
-        let biased = Biased::new(vec![0u64; 8]);
+        let biased = BiasedLock::new(vec![0u64; 8]);
         let step = |n: u64| {
             let add = |v: &mut Vec<u64>| {
                 let before = v[0];
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_bias_is_given_up_where_others_come_too_often() {
-        let biased = Biased::new(0u32);
+        let biased = BiasedLock::new(0u32);
         *biased.lock() += 1; // this thread owns it
         let mut others = Others::default();
         let mut come = |entries: &mut u32, owner: u32, pause: Duration| {
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "taken twice")]
     fn taking_it_twice_is_found() {
-        let biased = Biased::new(1);
+        let biased = BiasedLock::new(1);
         drop(biased.lock()); // this thread owns it
         let _held = biased.lock();
         drop(biased.lock());

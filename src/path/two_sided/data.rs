@@ -6,8 +6,8 @@
 
 use super::send::LONGEST;
 use super::service::{Incoming, Parcel};
-use super::wire::Kind;
-use super::{Action, Address, Messenger, Serving};
+use super::wire::RequestKind;
+use super::{Action, Address, Serving, TwoSided};
 use crate::error::Result;
 use crate::mpi::{Request, p2p};
 use crate::path::Transport;
@@ -17,19 +17,19 @@ use std::sync::Arc;
 /// Bytes that leave: the parcel goes back to the service with the last of them.
 #[derive(Debug)]
 pub(crate) struct Leaving {
-    kind: Kind,
+    kind: RequestKind,
     parcel: Parcel,
 }
 
 /// Bytes that come.
 #[derive(Debug)]
 pub(crate) struct Receiving {
-    kind: Kind,
+    kind: RequestKind,
     source: usize,
     to: Address,
     len: usize,
     done: usize,
-    slot: u32,
+    tag: u32,
     parcel: Option<Parcel>,
     /// The place of their request among those of the origin, and its bytes, where it is to be
     /// counted when they are here.
@@ -38,20 +38,20 @@ pub(crate) struct Receiving {
 
 impl Receiving {
     pub(super) fn new(
-        kind: Kind,
+        kind: RequestKind,
         source: usize,
         incoming: Incoming,
         request: Option<(u64, u64)>,
     ) -> Box<Receiving> {
-        let Incoming { to, len, slot, parcel } = incoming;
-        Box::new(Receiving { kind, source, to, len, done: 0, slot, parcel: Some(parcel), request })
+        let Incoming { to, len, tag, parcel } = incoming;
+        Box::new(Receiving { kind, source, to, len, done: 0, tag, parcel: Some(parcel), request })
     }
 }
 
-impl Messenger {
+impl TwoSided {
     /// A tag for bytes that follow a request.
     pub(crate) fn data_slot(&self) -> u32 {
-        self.slot() + 1
+        self.tag() + 1
     }
 
     /// Sends bytes under a tag that a request has announced; the service of `kind` gets
@@ -61,10 +61,10 @@ impl Messenger {
     /// The bytes must be valid for reads and unchanged until then.
     pub(crate) unsafe fn send_data(
         &self,
-        kind: Kind,
+        kind: RequestKind,
         target: usize,
         (at, len): (*const u8, usize),
-        slot: u32,
+        tag: u32,
         parcel: Parcel,
     ) -> Result<()> {
         let leaving = Arc::new(Mutex::new(Leaving { kind, parcel }));
@@ -73,7 +73,7 @@ impl Messenger {
             let bytes = (len - sent).min(LONGEST);
             // SAFETY: the caller vouches for the bytes until the last piece is gone.
             let request = unsafe {
-                p2p::isend(&self.data, at.wrapping_add(sent), bytes, target, slot as i32)
+                p2p::isend(&self.data, at.wrapping_add(sent), bytes, target, tag as i32)
             }?;
             sent += bytes;
             self.started(request, Action::DataLeft(leaving.clone()))?;
@@ -91,7 +91,12 @@ impl Messenger {
     }
 
     /// Receives bytes whose request was counted when it came.
-    pub(crate) fn receive_data(&self, kind: Kind, source: usize, incoming: Incoming) -> Result<()> {
+    pub(crate) fn receive_data(
+        &self,
+        kind: RequestKind,
+        source: usize,
+        incoming: Incoming,
+    ) -> Result<()> {
         let (request, action) = self.receive_next(Receiving::new(kind, source, incoming, None))?;
         self.keep(request, action);
         Ok(())
@@ -99,12 +104,12 @@ impl Messenger {
 
     /// Receives the next piece.
     pub(super) fn receive_next(&self, receiving: Box<Receiving>) -> Result<(Request, Action)> {
-        let Receiving { source, done, slot, .. } = *receiving;
+        let Receiving { source, done, tag, .. } = *receiving;
         let bytes = (receiving.len - done).min(LONGEST);
         let to = receiving.to.0.wrapping_add(done);
         // SAFETY: the service vouches for the place until it has its parcel back, which
         // travels with the action.
-        let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), slot as i32) }?;
+        let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag as i32) }?;
         Ok((request, Action::Data(receiving)))
     }
 

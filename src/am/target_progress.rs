@@ -1,23 +1,22 @@
 //! The target's side: polling, records, long data on its way, answers.
 //!
-//! A record comes from a ring, from MPI, or from this rank itself, and meets its handler
-//! in [`super::land`]. Data that came along is copied there, also where it came in the
-//! records that follow ([`Kind::Begin`]); data that waits at the
-//! origin is read from its memory, a part with each poll, or asked for in pieces
-//! where the system does not allow that; over MPI it follows as a message of its
-//! own.
+//! A record comes from a ring, from MPI, or from this rank itself; [`super::handler_dispatch`]
+//! runs its handler. Eager data is copied there, also where it comes in fragments in the records
+//! that follow ([`RecordKind::EagerFirst`]). Data that waits at the origin is read from its
+//! memory, a part with each poll; where the system does not allow that, the target sends a CTS
+//! and gets it in fragments. Over MPI it follows as a message of its own.
 
 use super::Am;
 use super::HandlerId;
-use super::gate::What;
-use super::land::{Coming, Landing, fatal};
-use super::node::Node;
-use super::state::{Awaited, State};
-use super::wire::{self, Head, Kind, Source};
-use crate::anywhere::Span;
+use super::gate::HeldKind;
+use super::handler_dispatch::{InboundMessage, Reassembly, fatal};
+use super::shm_transport::ShmTransport;
+use super::state::{AmState, Awaited};
+use super::wire::{self, RecordHead, RecordKind, Source};
+use crate::any_memory::Span;
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::path::cross::{self, Direction};
+use crate::path::cma::{self, Direction};
 use crate::watchdog::{self, Event};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -26,15 +25,15 @@ use std::sync::atomic::Ordering;
 const READ_AT_A_TIME: usize = 1 << 20;
 /// Records of one ring that are handled in one poll.
 const PER_POLL: usize = 64;
-/// A look costs less than the lock under which it is made: so often does a poll look
-/// at rings with nothing in them, while there are few.
+/// Checking a ring costs less than the lock under which it is done: a poll checks empty rings
+/// this often, while there are few of them.
 const LOOKS: usize = 8;
 const FEW: usize = 4;
 
 /// Data that is read from its origin's memory.
 #[derive(Debug)]
-struct Read {
-    landing: Landing,
+struct RndvRead {
+    inbound: InboundMessage,
     index: usize,
     source: Source,
     done: usize,
@@ -42,47 +41,47 @@ struct Read {
 
 /// Data that a target has asked for in pieces.
 #[derive(Debug)]
-struct Stream {
+struct RndvSend {
     index: usize,
     source: Source,
     len: usize,
-    landing: u64,
+    inbound: u64,
     sent: usize,
 }
 
 /// Long messages under way, on either side.
 #[derive(Debug, Default)]
-pub struct Work {
-    reads: Vec<Read>,
-    streams: Vec<Stream>,
-    /// Data that was asked for in pieces, by its landing, and the origin's name for it.
-    pieces: HashMap<u64, (Coming, u64)>,
+pub struct RndvState {
+    reads: Vec<RndvRead>,
+    streams: Vec<RndvSend>,
+    /// Data that was asked for in pieces, by its inbound message, and the origin's name for it.
+    pieces: HashMap<u64, (Reassembly, u64)>,
     /// By ring: the message whose data comes in the records that follow.
-    coming: HashMap<usize, Coming>,
+    reassembly: HashMap<usize, Reassembly>,
     last_landing: u64,
 }
 
 /// What a thread finds that would sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rings {
+pub(crate) enum RingState {
     /// Nothing.
     Empty,
     /// Something to handle.
     Ready,
     /// Another thread handles what there is, and looks again when it is done.
-    Held,
+    Busy,
 }
 
-impl State {
+impl AmState {
     /// Messages that this rank has sent.
     pub(crate) fn all_sent(&self) -> u64 {
-        let in_rings = self.node.as_ref().map_or(0, Node::messages);
+        let in_rings = self.node.as_ref().map_or(0, ShmTransport::messages);
         self.sent.load(Ordering::Acquire) + in_rings
     }
 
     /// Messages that were handled here.
     pub(crate) fn all_handled(&self) -> u64 {
-        self.handled.load(Ordering::Acquire) + self.handled_later.load(Ordering::Acquire)
+        self.handled.load(Ordering::Acquire) + self.handled_on_thread.load(Ordering::Acquire)
     }
 
     /// Sends a record that is no message; never waits.
@@ -93,16 +92,22 @@ impl State {
         }
         match self.node.as_ref().and_then(|node| Some((node, node.index_of(target)?))) {
             Some((node, index)) => node.send(am, index, parts, (false, false)),
-            None => am.send_notice(target, parts),
+            None => am.send_control(target, parts),
         }
     }
 
     /// A record of rank `from` that tells this one something.
-    pub(crate) fn control(&self, am: &Am, from: usize, head: &Head, rest: &[u8]) -> Result<()> {
+    pub(crate) fn control(
+        &self,
+        am: &Am,
+        from: usize,
+        head: &RecordHead,
+        rest: &[u8],
+    ) -> Result<()> {
         let token = match head.kind()? {
-            Kind::Ask | Kind::Stop => return self.at_gate(am, from, head),
-            Kind::Handled => head.token,
-            Kind::Left => wire::source(rest)?.0.token,
+            RecordKind::GateFence | RecordKind::GateStop => return self.at_gate(am, from, head),
+            RecordKind::Ack => head.token,
+            RecordKind::Fin => wire::source(rest)?.0.token,
             kind => fail!(Internal, "{kind:?} is no answer"),
         };
         let awaited = self.tokens.lock().take(token);
@@ -117,148 +122,148 @@ impl State {
 
     /// Handles a record of a ring.
     #[inline]
-    fn record(&self, am: &Am, work: &mut Work, index: usize, record: &[u8]) -> Result<()> {
+    fn record(&self, am: &Am, work: &mut RndvState, index: usize, record: &[u8]) -> Result<()> {
         let (head, rest) = wire::split(record)?;
         let origin = self.node.as_ref().map_or(0, |node| node.rank_of(index));
         match head.kind()? {
-            Kind::Whole => {
+            RecordKind::Eager => {
                 let (header, data) = wire::header(&head, rest)?;
                 if data.len() as u64 != head.len {
                     fail!(Internal, "rank {origin} sent {} bytes for {}", data.len(), head.len);
                 }
-                self.arrive_whole(am, origin, &head, header, data)
+                self.arrive_eager(am, origin, &head, header, data)
             }
-            Kind::Long => {
+            RecordKind::Rts => {
                 let (source, rest) = wire::source(rest)?;
                 let (header, _) = wire::header(&head, rest)?;
                 if let Some(gate) = self.entry(origin, &head)?.held_back_by(origin, header) {
                     let header = header.to_vec();
-                    let what = What::Long { head, header, index, source };
+                    let what = HeldKind::Rts { head, header, index, source };
                     return self.hold(am, gate, origin, what);
                 }
-                self.begin_long(am, work, index, (&head, header), source, 0)
+                self.begin_rndv(am, work, index, (&head, header), source, 0)
             }
-            Kind::Pull => {
+            RecordKind::Cts => {
                 let (source, _) = wire::source(rest)?;
                 let len = head.len as usize;
-                work.streams.push(Stream { index, source, len, landing: head.token, sent: 0 });
+                work.streams.push(RndvSend { index, source, len, inbound: head.token, sent: 0 });
                 Ok(())
             }
-            Kind::Piece => self.piece(am, work, origin, &head, rest),
-            Kind::Begin => {
+            RecordKind::RndvFragment => self.fragment(am, work, origin, &head, rest),
+            RecordKind::EagerFirst => {
                 let (header, _) = wire::header(&head, rest)?;
-                let coming = self.arrive_open(am, origin, &head, header)?;
-                let coming = Coming::new(coming, head.len as usize);
-                if work.coming.insert(index, coming).is_some() {
+                let reassembly = self.arrive_unfilled(am, origin, &head, header)?;
+                let reassembly = Reassembly::new(reassembly, head.len as usize);
+                if work.reassembly.insert(index, reassembly).is_some() {
                     fail!(Internal, "rank {origin} began a message within another");
                 }
                 Ok(())
             }
-            Kind::Next => {
-                let Some(coming) = work.coming.get_mut(&index) else {
+            RecordKind::EagerFragment => {
+                let Some(reassembly) = work.reassembly.get_mut(&index) else {
                     fail!(Internal, "rank {origin} sent data that belongs to no message");
                 };
-                if !coming.take(rest)? {
+                if !reassembly.take(rest)? {
                     return Ok(());
                 }
-                match work.coming.remove(&index) {
-                    Some(coming) => self.finish(am, coming.whole()),
+                match work.reassembly.remove(&index) {
+                    Some(reassembly) => self.finish(am, reassembly.whole()),
                     None => Ok(()),
                 }
             }
-            Kind::Handled | Kind::Left | Kind::Ask | Kind::Stop => {
+            RecordKind::Ack | RecordKind::Fin | RecordKind::GateFence | RecordKind::GateStop => {
                 self.control(am, origin, &head, rest)
             }
         }
     }
 
     /// Has the data of a long message of the node come. `number` is its gate's for it, or 0.
-    pub(super) fn begin_long(
+    pub(super) fn begin_rndv(
         &self,
         am: &Am,
-        work: &mut Work,
+        work: &mut RndvState,
         index: usize,
-        (head, header): (&Head, &[u8]),
+        (head, header): (&RecordHead, &[u8]),
         source: Source,
         number: u64,
     ) -> Result<()> {
         let origin = self.node.as_ref().map_or(0, |node| node.rank_of(index));
-        let crosses = self.may_cross(am, index);
-        let mut landing = match crosses {
+        let crosses = self.cma_allowed(am, index);
+        let mut inbound = match crosses {
             true => self.arrive(am, origin, head, header)?,
-            false => self.arrive_open(am, origin, head, header)?,
+            false => self.arrive_unfilled(am, origin, head, header)?,
         };
-        landing.number = number;
-        if landing.len == 0 {
-            self.left(am, origin, source)?;
-            return self.finish(am, landing);
+        inbound.number = number;
+        if inbound.len == 0 {
+            self.send_fin(am, origin, source)?;
+            return self.finish(am, inbound);
         }
         if crosses {
-            work.reads.push(Read { landing, index, source, done: 0 });
+            work.reads.push(RndvRead { inbound, index, source, done: 0 });
             return Ok(());
         }
         work.last_landing += 1;
         let name = work.last_landing;
-        let coming = Coming::new(landing, head.len as usize);
-        work.pieces.insert(name, (coming, source.token));
-        let head = Head { token: name, len: head.len, ..Head::new(Kind::Pull) };
+        let reassembly = Reassembly::new(inbound, head.len as usize);
+        work.pieces.insert(name, (reassembly, source.token));
+        let head = RecordHead { token: name, len: head.len, ..RecordHead::new(RecordKind::Cts) };
         let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)];
         self.send_record(am, origin, &parts)
     }
 
     /// Tells the origin that its data has left.
-    fn left(&self, am: &Am, origin: usize, source: Source) -> Result<()> {
-        let head = Head::new(Kind::Left);
+    fn send_fin(&self, am: &Am, origin: usize, source: Source) -> Result<()> {
+        let head = RecordHead::new(RecordKind::Fin);
         self.send_record(am, origin, &[bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)])
     }
 
-    fn piece(
+    fn fragment(
         &self,
         am: &Am,
-        work: &mut Work,
+        work: &mut RndvState,
         origin: usize,
-        head: &Head,
+        head: &RecordHead,
         bytes: &[u8],
     ) -> Result<()> {
-        let Some((coming, _)) = work.pieces.get_mut(&head.token) else {
+        let Some((reassembly, _)) = work.pieces.get_mut(&head.token) else {
             fail!(Internal, "rank {origin} sent a piece of a message that is not expected");
         };
-        if head.len != coming.come() as u64 {
+        if head.len != reassembly.received() as u64 {
             fail!(
                 Internal,
                 "rank {origin} sent the piece at {}, not that at {}",
                 head.len,
-                coming.come()
+                reassembly.received()
             );
         }
-        if coming.take(bytes)?
-            && let Some((coming, token)) = work.pieces.remove(&head.token)
+        if reassembly.take(bytes)?
+            && let Some((reassembly, token)) = work.pieces.remove(&head.token)
         {
-            self.finish(am, coming.whole())?;
-            self.left(am, origin, Source { address: 0, token })?;
+            self.finish(am, reassembly.whole())?;
+            self.send_fin(am, origin, Source { address: 0, token })?;
         }
         Ok(())
     }
 
     /// Whether the memory of a rank of the node can be read; found out once.
-    pub(crate) fn may_cross(&self, am: &Am, index: usize) -> bool {
+    pub(crate) fn cma_allowed(&self, am: &Am, index: usize) -> bool {
         if !am.config.cross_memory {
             return false;
         }
         let Some(node) = &self.node else { return false };
-        match self.cross[index].load(Ordering::Relaxed) {
+        match self.cma[index].load(Ordering::Relaxed) {
             0 => {
                 let (pid, address, expected) = node.process(index);
                 let mut mark = 0u64;
                 let local = &raw mut mark as usize;
                 let span = Span { local, remote: address as usize, bytes: 8 };
                 // SAFETY: the local side is the number above.
-                let read = unsafe { cross::transfer(pid, &[span], Direction::Read) };
+                let read = unsafe { cma::transfer(pid, &[span], Direction::Read) };
                 let allowed = read.is_ok() && mark == expected;
                 if !allowed {
                     log::info!("memory of rank {} is not read directly", node.rank_of(index));
                 }
-                self.cross[index].store(if allowed { 1 } else { 2 }, Ordering::Relaxed);
+                self.cma[index].store(if allowed { 1 } else { 2 }, Ordering::Relaxed);
                 allowed
             }
             known => known == 1,
@@ -266,41 +271,41 @@ impl State {
     }
 
     /// Carries long messages on; true if anything happened.
-    fn carry_on(&self, am: &Am, work: &mut Work) -> Result<bool> {
+    fn progress_rndv(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
         let Some(node) = &self.node else { return Ok(false) };
         let mut busy = !work.reads.is_empty();
         let mut n = 0;
         while n < work.reads.len() {
             let read = &mut work.reads[n];
-            let bytes = (read.landing.len - read.done).min(READ_AT_A_TIME);
+            let bytes = (read.inbound.len - read.done).min(READ_AT_A_TIME);
             let span = Span {
-                local: read.landing.to as usize + read.done,
+                local: read.inbound.to as usize + read.done,
                 remote: read.source.address as usize + read.done,
                 bytes,
             };
             // SAFETY: the handler promised a place for all of the data.
-            unsafe { am.cross(node, read.index, &[span], Direction::Read) }?;
+            unsafe { am.cma_transfer(node, read.index, &[span], Direction::Read) }?;
             read.done += bytes;
-            if read.done < read.landing.len {
+            if read.done < read.inbound.len {
                 n += 1;
                 continue;
             }
-            let Read { landing, source, .. } = work.reads.remove(n);
-            let origin = landing.origin;
-            self.finish(am, landing)?;
-            self.left(am, origin, source)?;
+            let RndvRead { inbound, source, .. } = work.reads.remove(n);
+            let origin = inbound.origin;
+            self.finish(am, inbound)?;
+            self.send_fin(am, origin, source)?;
         }
-        let most = node.longest() - size_of::<Head>();
+        let most = node.longest() - size_of::<RecordHead>();
         for stream in &mut work.streams {
             while stream.sent < stream.len {
                 let bytes = (stream.len - stream.sent).min(most);
-                let head = Head {
-                    token: stream.landing,
+                let head = RecordHead {
+                    token: stream.inbound,
                     len: stream.sent as u64,
-                    ..Head::new(Kind::Piece)
+                    ..RecordHead::new(RecordKind::RndvFragment)
                 };
-                // SAFETY: the origin keeps the data until it is told that it has
-                // left, which the target tells after the last piece.
+                // SAFETY: the origin keeps the data until FIN, which the target
+                // sends after the last fragment.
                 let piece = unsafe {
                     let from = stream.source.address as usize + stream.sent;
                     std::slice::from_raw_parts(from as *const u8, bytes)
@@ -323,7 +328,7 @@ impl State {
     pub(crate) fn poll(&self, am: &Am) -> Result<bool> {
         if self.node.is_none()
             && self.sent_locally.load(Ordering::Relaxed) == 0
-            && self.later.is_idle()
+            && self.completion_thread.is_idle()
             && self.behind_gates.load(Ordering::Relaxed) == 0
         {
             return Ok(false);
@@ -353,7 +358,7 @@ impl State {
                 }
             }
             if !work.reads.is_empty() || !work.streams.is_empty() {
-                busy |= self.carry_on(am, work)?;
+                busy |= self.progress_rndv(am, work)?;
             }
             busy |= node.send_all_kept();
         }
@@ -368,7 +373,7 @@ impl State {
             busy |= self.run_jobs(am)?;
         }
         if !am.may_use_threads() && handler::running().is_none() {
-            busy |= self.later.run_here(am);
+            busy |= self.completion_thread.run_here(am);
         }
         Ok(busy)
     }
@@ -394,8 +399,8 @@ impl State {
         data: &[u8],
         token: u64,
     ) -> Result<()> {
-        let head = Head::message(Kind::Whole, handler, header.len(), data.len(), token);
-        self.arrive_whole(am, am.rank(), &head, header, data)
+        let head = RecordHead::message(RecordKind::Eager, handler, header.len(), data.len(), token);
+        self.arrive_eager(am, am.rank(), &head, header, data)
     }
 
     /// The dispatcher's lock, if it is free.
@@ -403,9 +408,9 @@ impl State {
         self.dispatch.try_lock()
     }
 
-    /// Nobody polls any more: what came while others thought so is handled.
+    /// No thread polls any more: handles messages of ranks that still took this one for attended.
     pub(crate) fn look_again(&self, am: &Am) {
-        while self.rings() == Rings::Ready {
+        while self.rings() == RingState::Ready {
             match self.poll(am) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -414,33 +419,33 @@ impl State {
         }
     }
 
-    /// Whether something waits for room in a ring, of which nobody tells.
+    /// Whether a record waits for room in a ring: no doorbell rings for that.
     pub(crate) fn is_held_up(&self) -> bool {
-        self.held_up.load(Ordering::Relaxed) || self.node.as_ref().is_some_and(Node::keeps)
+        self.held_up.load(Ordering::Relaxed) || self.node.as_ref().is_some_and(ShmTransport::keeps)
     }
 
     /// Whether nothing is collected that grows old.
     pub(crate) fn collects_nothing(&self) -> bool {
-        self.hooks.read().is_empty() && self.routes.is_empty()
+        self.hooks.read().is_empty() && self.gateway.is_empty()
     }
 
     /// Ends the completion thread, when it has nothing to do any more.
     pub(crate) fn stop(&self) {
-        self.later.stop();
+        self.completion_thread.stop();
     }
 
     /// What there is to do.
-    pub(crate) fn rings(&self) -> Rings {
+    pub(crate) fn rings(&self) -> RingState {
         let Some(dispatch) = self.dispatch.try_lock() else {
             // A face's lock may be held for long.
             let locked = self.locker.load(Ordering::Acquire) != 0;
-            return if locked { Rings::Empty } else { Rings::Held };
+            return if locked { RingState::Empty } else { RingState::Busy };
         };
         let in_ring = match (&self.node, &dispatch.incoming) {
             (Some(node), Some(incoming)) => incoming.ready(node),
             _ => false,
         };
         let local = self.sent_locally.load(Ordering::Relaxed) > 0;
-        if in_ring || local || self.gates_are_ready() { Rings::Ready } else { Rings::Empty }
+        if in_ring || local || self.gates_are_ready() { RingState::Ready } else { RingState::Empty }
     }
 }

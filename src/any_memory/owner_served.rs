@@ -12,9 +12,9 @@ use crate::am::{
 };
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::memory::exposed::{self, Inside};
-use crate::path::cross::{self, Direction};
+use crate::path::cma::{self, Direction};
 use crate::path::kernel;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
 use slab::Slab;
@@ -36,14 +36,14 @@ pub struct Accesses {
 
 #[derive(Debug)]
 struct Asked {
-    tally: Arc<Tally>,
+    counter: Arc<CompletionCounter>,
     spans: Vec<Span>,
     direction: Direction,
 }
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Request {
+struct AccessRequest {
     /// The origin's name for it.
     name: u64,
     /// Address of a single straight run; 0 where the data begins with a list.
@@ -63,7 +63,7 @@ struct Run {
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Answer {
+struct AccessAnswer {
     name: u64,
     /// 0, or the code of the error.
     code: u64,
@@ -92,13 +92,13 @@ impl AnyMemory {
     /// Asks `target` to read or write its own memory.
     ///
     /// # Safety
-    /// The local bytes must be valid until the tally is done.
+    /// The local bytes must be valid until the counter is done.
     pub(super) unsafe fn ask_owner(
         &self,
         target: usize,
         spans: &[Span],
         direction: Direction,
-        whose: (u64, &Arc<Tally>),
+        whose: (u64, &Arc<CompletionCounter>),
     ) -> Result<()> {
         let mut rest = spans;
         while let Some(first) = rest.first() {
@@ -135,14 +135,14 @@ impl AnyMemory {
         target: usize,
         spans: &[Span],
         direction: Direction,
-        (exposed, tally): (u64, &Arc<Tally>),
+        (exposed, counter): (u64, &Arc<CompletionCounter>),
     ) -> Result<()> {
         let bytes = spans.iter().map(|s| s.bytes).sum::<usize>();
         let straight = spans.len() == 1 && bytes >= STRAIGHT;
-        let asked = Asked { tally: tally.clone(), spans: spans.to_vec(), direction };
+        let asked = Asked { counter: counter.clone(), spans: spans.to_vec(), direction };
         let accesses = &self.accesses;
         let name = accesses.asked.lock().insert(asked);
-        let request = Request {
+        let request = AccessRequest {
             name: name as u64,
             straight: if straight { spans[0].remote as u64 } else { 0 },
             bytes: bytes as u64,
@@ -172,21 +172,21 @@ impl AnyMemory {
             Data::Owned(data)
         };
         let handler = if write { WRITE } else { READ };
-        tally.begin();
+        counter.begin();
         // SAFETY: data that stays where it is, is valid until the answer.
         let sent = unsafe {
             self.send_am(target, handler, bytemuck::bytes_of(&request), data, Signals::default())
         };
         if sent.is_err() {
             accesses.asked.lock().remove(name);
-            tally.end();
+            counter.end();
         }
         sent
     }
 }
 
 /// The list of runs at the front of a request's data, and what follows it.
-fn runs(request: &Request, data: &[u8]) -> Result<(Vec<Run>, usize)> {
+fn runs(request: &AccessRequest, data: &[u8]) -> Result<(Vec<Run>, usize)> {
     let list = (request.runs as usize).checked_mul(size_of::<Run>());
     let Some(bytes) = list.and_then(|n| data.get(..n)) else {
         fail!(Internal, "a request for memory that ends inside its list");
@@ -207,7 +207,7 @@ fn move_own(buffer: *mut u8, runs: &[Run], direction: Direction) -> Result<()> {
         })
         .collect();
     // SAFETY: the buffer has the bytes of all runs.
-    match unsafe { cross::transfer(std::process::id(), &spans, direction) } {
+    match unsafe { cma::transfer(std::process::id(), &spans, direction) } {
         Err(error) if error.kind() == ErrorKind::State => {}
         done => return done,
     }
@@ -256,7 +256,7 @@ fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
 ///
 /// # Errors
 /// `Handle` where it was withdrawn; `Address` for bytes that are not in it.
-fn enter(request: &Request, write: bool, runs: &[Run]) -> Result<Option<Inside>> {
+fn enter(request: &AccessRequest, write: bool, runs: &[Run]) -> Result<Option<Inside>> {
     if request.exposed == 0 {
         return Ok(None);
     }
@@ -276,7 +276,7 @@ fn answer_from(
     inside: Option<Inside>,
 ) {
     let code = result.err().map_or(0, |error| error.kind().code() as u64);
-    let answer = Answer { name, code };
+    let answer = AccessAnswer { name, code };
     let data = if code == 0 { data } else { Data::NONE };
     let header = bytemuck::bytes_of(&answer);
     let origin_signal = match inside {
@@ -298,7 +298,7 @@ struct Write;
 
 impl Handler for Write {
     fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
-        let request: Request = read_pod(message.header)?;
+        let request: AccessRequest = read_pod(message.header)?;
         let origin = message.origin;
         if request.straight != 0 {
             let (address, bytes) = (request.straight as usize, message.len);
@@ -346,7 +346,7 @@ struct Read;
 
 impl Handler for Read {
     fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
-        let request: Request = read_pod(message.header)?;
+        let request: AccessRequest = read_pod(message.header)?;
         let origin = message.origin;
         let load = move |am: &Am, list: Vec<u8>| {
             let bytes = request.bytes as usize;
@@ -387,9 +387,9 @@ struct Answered(Arc<Accesses>);
 
 impl Handler for Answered {
     fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
-        let answer: Answer = read_pod(message.header)?;
+        let answer: AccessAnswer = read_pod(message.header)?;
         let Answered(accesses) = self;
-        let Some(Asked { tally, spans, direction }) =
+        let Some(Asked { counter, spans, direction }) =
             accesses.asked.lock().try_remove(answer.name as usize)
         else {
             fail!(Internal, "rank {} answers what was not asked", message.origin);
@@ -402,31 +402,31 @@ impl Handler for Answered {
                 message.origin,
                 spans.len()
             );
-            tally.fail(Error::new(kind, text));
+            counter.fail(Error::new(kind, text));
             return Ok(Accept::DONE);
         }
         if direction == Direction::Write {
-            tally.end();
+            counter.end();
             return Ok(Accept::DONE);
         }
         if message.len != spans.iter().map(|s| s.bytes).sum::<usize>() {
             fail!(Internal, "rank {} answers {} bytes", message.origin, message.len);
         }
         if let [only] = spans[..] {
-            let done = move |_: &Am, _| tally.end();
+            let done = move |_: &Am, _| counter.end();
             let to = Destination::At(only.local as *mut u8);
             return Ok(Accept { to, then: Then::Inline(Box::new(done)) });
         }
         let scatter = move |_: &Am, data: Vec<u8>| {
             let mut at = 0;
             for span in spans {
-                // SAFETY: who asked keeps its memory valid until the tally is done.
+                // SAFETY: the asking caller keeps its memory valid until the counter is done.
                 unsafe {
                     kernel::copy_block(data[at..].as_ptr(), span.local as *mut u8, span.bytes);
                 }
                 at += span.bytes;
             }
-            tally.end();
+            counter.end();
         };
         Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(scatter)) })
     }

@@ -3,22 +3,22 @@
 //! A request lists the blocks at the target; the payload, or the answer, is
 //! their bytes one after the other.
 
-use super::wire::{self, Header, Kind as Request, WireBlock};
+use super::wire::{self, RequestHeader, RequestKind as Request, WireBlock};
 use super::{Action, Address};
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::mpi::p2p;
 use crate::path::Transport;
 use crate::path::kernel;
-use crate::path::ops::Kind;
-use crate::peer::Tally;
+use crate::path::ops::TransferKind;
+use crate::peer::CompletionCounter;
 use std::mem::size_of;
 use std::sync::Arc;
 
 /// Blocks to one target that will travel together.
 #[derive(Debug)]
 pub struct Batch {
-    kind: Kind,
+    kind: TransferKind,
     target: usize,
     local: Vec<(Address, usize)>,
     remote: Vec<WireBlock>,
@@ -30,7 +30,7 @@ impl Batch {
     pub const LONGEST: usize = 2048;
 
     /// An empty batch.
-    pub fn new(kind: Kind, target: usize) -> Batch {
+    pub fn new(kind: TransferKind, target: usize) -> Batch {
         Batch { kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }
     }
 
@@ -56,33 +56,41 @@ impl Batch {
     ///
     /// # Safety
     /// The local blocks must be valid for reads now, or, of a get, for writes
-    /// until the tally is done.
-    pub unsafe fn send(&mut self, transport: &Transport, tally: &Arc<Tally>) -> Result<()> {
+    /// until the counter is done.
+    pub unsafe fn send(
+        &mut self,
+        transport: &Transport,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
         if self.remote.is_empty() {
             return Ok(());
         }
-        let messenger = transport.messenger()?;
+        let two_sided = transport.two_sided()?;
         let mut header = match self.kind {
-            Kind::Put => Header::new(Request::PutBlocks, 0),
-            Kind::Get => Header::new(Request::GetBlocks, 0),
-            Kind::Accumulate(scale) => Header::new(Request::AccumulateBlocks, 0).with_scale(scale),
+            TransferKind::Put => RequestHeader::new(Request::PutBlocks, 0),
+            TransferKind::Get => RequestHeader::new(Request::GetBlocks, 0),
+            TransferKind::Accumulate(scale) => {
+                RequestHeader::new(Request::AccumulateBlocks, 0).with_scale(scale)
+            }
         };
         header.operand[2] = self.remote.len() as u64;
         let list = bytemuck::cast_slice::<WireBlock, u8>(&self.remote);
-        let mut buffer = messenger.buffer(wire::MAX_HEAD + list.len() + self.bytes);
-        if self.kind == Kind::Get {
-            header.slot = messenger.slot();
-            let mut answer = messenger.buffer(self.bytes);
+        let mut buffer = two_sided.buffer(wire::MAX_HEAD + list.len() + self.bytes);
+        if self.kind == TransferKind::Get {
+            header.tag = two_sided.tag();
+            let mut answer = two_sided.buffer(self.bytes);
             answer.resize(self.bytes, 0);
-            tally.begin();
+            counter.begin();
             // SAFETY: the buffer travels with the action until the answer is here.
             let request = unsafe {
-                let tag = header.slot as i32;
-                p2p::irecv(&messenger.data, answer.as_mut_ptr(), self.bytes, Some(self.target), tag)
+                let tag = header.tag as i32;
+                p2p::irecv(&two_sided.data, answer.as_mut_ptr(), self.bytes, Some(self.target), tag)
             }?;
             let to = std::mem::take(&mut self.local);
-            messenger
-                .started(request, Action::Scatter { tally: tally.clone(), buffer: answer, to })?;
+            two_sided.started(
+                request,
+                Action::Scatter { counter: counter.clone(), buffer: answer, to },
+            )?;
         }
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         buffer.extend_from_slice(list);
@@ -96,7 +104,7 @@ impl Batch {
         }
         self.remote.clear();
         self.bytes = 0;
-        messenger.request(transport, self.target, buffer)?;
+        two_sided.request(transport, self.target, buffer)?;
         Ok(())
     }
 }

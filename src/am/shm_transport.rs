@@ -12,10 +12,10 @@
 
 use super::Am;
 use super::MAX_HEADER;
-use super::claims::Claims;
 use super::doorbell::Doorbell;
 use super::ring::{self, Reader, Writer};
-use super::wire::{Head, Kind};
+use super::wire::{RecordHead, RecordKind};
+use super::work_split::SplitJob;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::exposed;
@@ -31,7 +31,7 @@ use std::time::Duration;
 
 const PAGE: usize = 4096;
 /// Bytes of a fragment: the target takes one in while the origin writes the next.
-pub const PIECE: usize = 8 << 10;
+pub const FRAGMENT: usize = 8 << 10;
 /// Ranks of a node that fit into the words of a mailbox.
 const MOST_RANKS: usize = 1024;
 /// Bytes of all rings of a rank together, at most, unless they would be too small.
@@ -49,7 +49,7 @@ struct Mailbox {
     mark: AtomicU64,
     _line: [u64; 6],
     /// Jobs that this rank offers to others.
-    jobs: [Claims; Node::JOBS],
+    jobs: [SplitJob; ShmTransport::JOBS],
     /// Which ranks of the node have opened their ring, a bit each.
     opened: [AtomicU64; MOST_RANKS / 64],
 }
@@ -68,7 +68,7 @@ struct Outgoing {
 
 /// The node's rings, as one rank sees them.
 #[derive(Debug)]
-pub struct Node {
+pub struct ShmTransport {
     file: Arc<SharedFile>,
     exposures: Arc<exposed::Table>,
     ranks: Vec<usize>,
@@ -94,7 +94,7 @@ pub struct Incoming {
 /// The number that peers try to read.
 static MARK: u64 = 0x506f_7274_6f6c_616e;
 
-impl Node {
+impl ShmTransport {
     /// Sets the rings up. Collective; `None` on all ranks where a node has no shared
     /// memory for it.
     pub fn create<P: Progress + ?Sized>(
@@ -102,7 +102,7 @@ impl Node {
         topology: &Topology,
         config: &Config,
         progress: &P,
-    ) -> Result<Option<Node>> {
+    ) -> Result<Option<ShmTransport>> {
         let ranks = topology.ranks_of(topology.my_node()).to_vec();
         let me = ranks.iter().position(|&r| r == topology.me()).unwrap_or(0);
         let n = ranks.len();
@@ -129,7 +129,7 @@ impl Node {
         if crate::collective::agree(comm, progress, reserved).is_err() {
             return Ok(None);
         }
-        let node = Node {
+        let node = ShmTransport {
             exposures: Arc::new(exposed::Table::new(file.clone(), areas, n, me)),
             file,
             me,
@@ -179,7 +179,7 @@ impl Node {
     /// Longest data that comes with its header.
     #[inline]
     pub fn eager_limit(&self) -> usize {
-        self.longest() - size_of::<Head>() - MAX_HEADER
+        self.longest() - size_of::<RecordHead>() - MAX_HEADER
     }
 
     fn open(&self, index: usize) -> Result<Writer> {
@@ -246,21 +246,22 @@ impl Node {
     /// Sends a message whose data follows its header in records of their own, so that the
     /// target takes the first in while this rank writes the next. They lie side by side in
     /// the ring. False, and nothing is sent, where there is no room for all of them.
-    pub fn send_in_pieces(
+    pub fn send_in_fragments(
         &self,
         index: usize,
-        head: &Head,
+        head: &RecordHead,
         header: &[u8],
         data: &[u8],
     ) -> Result<bool> {
         let mut out = self.out[index].lock();
-        let next = Head::new(Kind::Next);
+        let next = RecordHead::new(RecordKind::EagerFragment);
         let next = bytemuck::bytes_of(&next);
-        let records = 1 + data.len().div_ceil(PIECE);
-        let bytes = size_of::<Head>() + header.len() + (records - 1) * next.len() + data.len();
+        let records = 1 + data.len().div_ceil(FRAGMENT);
+        let bytes =
+            size_of::<RecordHead>() + header.len() + (records - 1) * next.len() + data.len();
         let out = &mut *out;
         let room = match &mut out.writer {
-            Some(writer) => writer.has_room_for(records, bytes, PIECE + next.len()),
+            Some(writer) => writer.has_room_for(records, bytes, FRAGMENT + next.len()),
             // The first message opens the ring.
             None => false,
         };
@@ -270,7 +271,7 @@ impl Node {
         out.messages += 1;
         let mut written = self.write(index, out, &[bytemuck::bytes_of(head), header])?;
         self.alert(index);
-        for piece in data.chunks(PIECE) {
+        for piece in data.chunks(FRAGMENT) {
             written &= self.write(index, out, &[next, piece])?;
         }
         self.alert(index);
@@ -382,7 +383,7 @@ impl Node {
         (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
     }
 
-    /// Whether a thread of this rank polls ([`super::presence`]).
+    /// Whether a thread of this rank polls ([`super::poll_state`]).
     #[inline]
     pub fn set_attended(&self, attended: bool) {
         self.mailbox(self.me).door.set_attended(attended);
@@ -422,8 +423,8 @@ impl Node {
     /// Jobs that a rank may offer at a time.
     pub const JOBS: usize = 8;
 
-    /// A place for a job that the rank offers, below [`Node::JOBS`].
-    pub fn claims(&self, index: usize, place: usize) -> &Claims {
+    /// A place for a job that the rank offers, below [`ShmTransport::JOBS`].
+    pub fn split_job(&self, index: usize, place: usize) -> &SplitJob {
         &self.mailbox(index).jobs[place]
     }
 
@@ -435,7 +436,7 @@ impl Node {
 
 impl Incoming {
     /// Nothing open yet.
-    pub fn new(node: &Node) -> Incoming {
+    pub fn new(node: &ShmTransport) -> Incoming {
         let n = node.ranks.len();
         Incoming {
             readers: (0..n).map(|_| None).collect(),
@@ -446,7 +447,7 @@ impl Incoming {
 
     /// Opens the rings that other ranks have opened since the last call.
     #[inline]
-    pub fn look_for_new(&mut self, node: &Node) {
+    pub fn look_for_new(&mut self, node: &ShmTransport) {
         let opened = &node.mailbox(node.me).opened;
         for (word, opened) in opened.iter().enumerate().take(self.known.len()) {
             let now = opened.load(Ordering::Acquire);
@@ -457,7 +458,7 @@ impl Incoming {
     }
 
     #[cold]
-    fn open_new(&mut self, node: &Node, word: usize, now: u64) {
+    fn open_new(&mut self, node: &ShmTransport, word: usize, now: u64) {
         for bit in 0..64 {
             let index = word * 64 + bit;
             if now & !self.known[word] & 1 << bit != 0 && index < self.readers.len() {
@@ -488,7 +489,7 @@ impl Incoming {
     }
 
     /// Whether a record is there, or a ring was opened.
-    pub fn ready(&self, node: &Node) -> bool {
+    pub fn ready(&self, node: &ShmTransport) -> bool {
         let opened = &node.mailbox(node.me).opened;
         let new = |(word, known): (usize, &u64)| opened[word].load(Ordering::Acquire) != *known;
         self.open.iter().any(|&i| self.readers[i].as_ref().is_some_and(Reader::ready))

@@ -5,26 +5,26 @@
 //! looks at its own.
 //!
 //! Bytes inside a segment go by the segment's path. Other bytes of a rank on the
-//! same node go by `process_vm_readv` and `process_vm_writev` ([`crate::path::cross`]),
+//! same node go by `process_vm_readv` and `process_vm_writev` ([`crate::path::cma`]),
 //! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
-//! forbids it), long ones with the owner's help where it waits ([`crate::am::together`]). Else, and
-//! between nodes, active messages ask the owner's progress engine (`serve`). An address that
-//! the owner has not mapped is an error and harms nobody. Where memory outside of segments
+//! forbids it), long ones with the owner's help where it waits ([`crate::am::cooperative_copy`]). Else, and
+//! between nodes, active messages ask the owner's progress engine (`owner_served`). An address that
+//! the owner has not mapped is an error and harms no process. Where memory outside of segments
 //! is named on another rank, active messages must have been started.
 
-mod serve;
+mod owner_served;
 
-pub use serve::Accesses;
+pub use owner_served::Accesses;
 
 use crate::am::Am;
-use crate::am::node::Node;
+use crate::am::shm_transport::ShmTransport;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
-use crate::path::cross::Direction;
+use crate::path::cma::Direction;
 use crate::path::kernel;
-use crate::path::ops::Kind;
 pub use crate::path::ops::Span;
-use crate::peer::Tally;
+use crate::path::ops::TransferKind;
+use crate::peer::CompletionCounter;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -79,13 +79,13 @@ struct Wants {
 const ANY: Wants = Wants { within: Within::ANYTHING, alone: true, waits: false };
 
 /// How spans reach a target's memory.
-enum Way<'a> {
+enum AccessPath<'a> {
     /// The segment's own path.
     Segment,
     /// The kernel copies, from or to this process.
-    Cross(&'a Node, usize),
+    Cma(&'a ShmTransport, usize),
     /// The owner does.
-    Served,
+    OwnerServed,
 }
 
 impl AnyMemory {
@@ -96,7 +96,7 @@ impl AnyMemory {
     /// has no such memory.
     ///
     /// # Safety
-    /// The local bytes must be valid for reads, and nobody at the target may rely
+    /// The local bytes must be valid for reads, and no code at the target may rely
     /// on the bytes there not changing.
     pub unsafe fn put_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
         // SAFETY: passed on; the wait lasts until the bytes are free.
@@ -115,22 +115,22 @@ impl AnyMemory {
         unsafe { self.move_anywhere(target, spans, Direction::Read) }
     }
 
-    /// Begins [`AnyMemory::put_anywhere`]; `tally` ends (or fails) for each operation
+    /// Begins [`AnyMemory::put_anywhere`]; `counter` ends (or fails) for each operation
     /// that was not complete on return, when the bytes are at the target.
     ///
     /// # Errors
-    /// As for the blocking form; for what is found later, the tally has them.
+    /// As for the blocking form; for what is found later, the counter has them.
     ///
     /// # Safety
-    /// As for the blocking form, until the tally is done.
+    /// As for the blocking form, until the counter is done.
     pub unsafe fn start_put_anywhere(
         &self,
         target: usize,
         spans: &[Span],
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
-        unsafe { self.start_anywhere(target, spans, Direction::Write, tally, ANY) }
+        unsafe { self.start_anywhere(target, spans, Direction::Write, counter, ANY) }
     }
 
     /// Begins [`AnyMemory::get_anywhere`].
@@ -139,15 +139,15 @@ impl AnyMemory {
     /// As for [`AnyMemory::start_put_anywhere`].
     ///
     /// # Safety
-    /// As for the blocking form, until the tally is done.
+    /// As for the blocking form, until the counter is done.
     pub unsafe fn start_get_anywhere(
         &self,
         target: usize,
         spans: &[Span],
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
-        unsafe { self.start_anywhere(target, spans, Direction::Read, tally, ANY) }
+        unsafe { self.start_anywhere(target, spans, Direction::Read, counter, ANY) }
     }
 
     unsafe fn move_anywhere(
@@ -156,15 +156,15 @@ impl AnyMemory {
         spans: &[Span],
         direction: Direction,
     ) -> Result<()> {
-        let tally = Arc::new(Tally::default());
-        // SAFETY: passed on; the wait below lasts until the tally is done.
+        let counter = Arc::new(CompletionCounter::default());
+        // SAFETY: passed on; the wait below lasts until the counter is done.
         let started = unsafe {
-            self.start_anywhere(target, spans, direction, &tally, Wants { waits: true, ..ANY })
+            self.start_anywhere(target, spans, direction, &counter, Wants { waits: true, ..ANY })
         };
         let what = || format!("{} spans of memory of rank {target}", spans.len());
-        self.wait_until(&what, || Ok(tally.outstanding() == 0))?;
+        self.wait_until(&what, || Ok(counter.outstanding() == 0))?;
         started?;
-        tally.check().map(|_| ())
+        counter.check().map(|_| ())
     }
 
     /// Begins to move bytes from or to an exposure of `target`. `borrowed` may do so where
@@ -172,7 +172,7 @@ impl AnyMemory {
     ///
     /// # Errors
     /// As for [`AnyMemory::start_put_anywhere`]; `Handle` where the memory was withdrawn, which
-    /// the tally may have too.
+    /// the counter may have too.
     ///
     /// # Safety
     /// As for [`AnyMemory::start_put_anywhere`].
@@ -181,7 +181,7 @@ impl AnyMemory {
         target: usize,
         spans: &[Span],
         direction: Direction,
-        (within, tally): (Within, &Arc<Tally>),
+        (within, counter): (Within, &Arc<CompletionCounter>),
         borrowed: impl FnOnce() -> bool,
     ) -> Result<()> {
         let index =
@@ -197,7 +197,7 @@ impl AnyMemory {
         }
         let wants = Wants { within, alone: copying.is_some(), waits: false };
         // SAFETY: passed on from the caller.
-        unsafe { self.start_anywhere(target, spans, direction, tally, wants) }
+        unsafe { self.start_anywhere(target, spans, direction, counter, wants) }
     }
 
     /// # Safety
@@ -207,7 +207,7 @@ impl AnyMemory {
         target: usize,
         spans: &[Span],
         direction: Direction,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
         wants: Wants,
     ) -> Result<()> {
         self.check_rank(target)?;
@@ -226,7 +226,7 @@ impl AnyMemory {
             let way = self.way_to(target, first, direction, wants)?;
             // Neighbours that go the same way go together.
             let n = match way {
-                Way::Segment => 1,
+                AccessPath::Segment => 1,
                 _ => {
                     let ranges = rest[1..].iter().take_while(|span| span.bytes > 0);
                     let ranges = ranges.map(|span| (span.remote, span.bytes));
@@ -237,11 +237,15 @@ impl AnyMemory {
             // SAFETY: passed on from the caller.
             unsafe {
                 match way {
-                    Way::Segment => self.move_in_segment(target, first, direction, tally)?,
-                    Way::Cross(node, index) => self.cross(node, index, part, direction)?,
-                    Way::Served if target == self.rank() => copy_own(part, direction),
-                    Way::Served => {
-                        self.ask_owner(target, part, direction, (wants.within.id, tally))?
+                    AccessPath::Segment => {
+                        self.move_in_segment(target, first, direction, counter)?
+                    }
+                    AccessPath::Cma(node, index) => {
+                        self.cma_transfer(node, index, part, direction)?
+                    }
+                    AccessPath::OwnerServed if target == self.rank() => copy_own(part, direction),
+                    AccessPath::OwnerServed => {
+                        self.ask_owner(target, part, direction, (wants.within.id, counter))?
                     }
                 }
             }
@@ -256,38 +260,44 @@ impl AnyMemory {
         span: &Span,
         direction: Direction,
         Wants { within, alone, waits: blocking }: Wants,
-    ) -> Result<Way<'_>> {
+    ) -> Result<AccessPath<'_>> {
         if !alone {
-            return Ok(Way::Served);
+            return Ok(AccessPath::OwnerServed);
         }
         if let Some(hit) = self.memory.registry.lookup(target, span.remote, span.bytes) {
             // What the owner can withdraw is not left to the network.
             if within.id != 0 && hit.slice().is_null() {
-                return Ok(Way::Served);
+                return Ok(AccessPath::OwnerServed);
             }
             // A put that is not waited for is to say when it is there: only a served
             // one does, unless it is there at once.
             if blocking || direction == Direction::Read || !hit.slice().is_null() {
-                return Ok(Way::Segment);
+                return Ok(AccessPath::Segment);
             }
             drop(hit);
-            return Ok(if self.started().is_some() { Way::Served } else { Way::Segment });
+            return Ok(if self.started().is_some() {
+                AccessPath::OwnerServed
+            } else {
+                AccessPath::Segment
+            });
         }
         if target == self.rank() {
-            return Ok(Way::Served);
+            return Ok(AccessPath::OwnerServed);
         }
         self.state()?;
-        Ok(self.within_reach(target).map_or(Way::Served, |(node, index)| Way::Cross(node, index)))
+        Ok(self
+            .within_reach(target)
+            .map_or(AccessPath::OwnerServed, |(node, index)| AccessPath::Cma(node, index)))
     }
 
     /// # Safety
-    /// The local bytes must be valid until the tally is done.
+    /// The local bytes must be valid until the counter is done.
     unsafe fn move_in_segment(
         &self,
         target: usize,
         span: &Span,
         direction: Direction,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let shape = Shape::contiguous(span.bytes);
         let local = span.local as *mut u8;
@@ -295,10 +305,17 @@ impl AnyMemory {
         unsafe {
             match direction {
                 Direction::Read => {
-                    self.issue(Kind::Get, target, span.remote, local, &shape, Some(tally))?;
+                    self.issue(
+                        TransferKind::Get,
+                        target,
+                        span.remote,
+                        local,
+                        &shape,
+                        Some(counter),
+                    )?;
                 }
                 Direction::Write => {
-                    self.blocking(Kind::Put, target, span.remote, local, &shape)?;
+                    self.blocking(TransferKind::Put, target, span.remote, local, &shape)?;
                     self.fence(target)?;
                 }
             }

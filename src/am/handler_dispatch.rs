@@ -1,16 +1,16 @@
-//! A message meets its handler: bytes into place, what runs then, the count.
+//! Runs handlers: header handler, bytes into place, completion handler, count.
 //!
-//! The header handler says where the data goes ([`Accept`]). What is to follow is kept
-//! as a [`Landing`] until the data is in place; then the message's [`Then`] runs, the
-//! message is counted as handled, and its origin is told where it waits for that. A
+//! The header handler says where the data goes ([`Accept`]). A message whose data is still to
+//! come is kept as an [`InboundMessage`] until the data is in place; then the message's [`Then`] runs, the
+//! message is counted as handled, and its origin gets an ACK where it waits for that. A
 //! handler that fails or panics ends the job, by its name.
 //!
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 
 use super::Am;
-use super::gate::{Gate, What};
-use super::state::{Entry, State};
-use super::wire::{Head, Kind};
+use super::gate::{Gate, HeldKind};
+use super::state::{AmState, HandlerEntry};
+use super::wire::{RecordHead, RecordKind};
 use super::{Accept, Arrival, Destination, Signal, Then};
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, fail};
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 /// A message whose data is on its way.
 #[derive(Debug)]
-pub struct Landing {
+pub struct InboundMessage {
     /// Where it comes from.
     pub origin: usize,
     /// Where the data goes.
@@ -37,62 +37,66 @@ pub struct Landing {
     pub(super) number: u64,
 }
 
-impl Landing {
+impl InboundMessage {
     /// The message was held by its gate, under this number.
     pub(crate) fn set_number(&mut self, number: u64) {
         self.number = number;
     }
 }
 
-// SAFETY: the address is used by the thread that holds the landing; the handler that
+// SAFETY: the address is used by the thread that holds the inbound message; the handler that
 // gave it promised that it stays valid.
-unsafe impl Send for Landing {}
+unsafe impl Send for InboundMessage {}
 
 /// A message whose data comes in parts, in order.
 #[derive(Debug)]
-pub struct Coming {
-    landing: Landing,
+pub struct Reassembly {
+    inbound: InboundMessage,
     total: usize,
-    come: usize,
+    received: usize,
 }
 
-impl Coming {
-    /// Nothing has come of `total` bytes.
-    pub fn new(landing: Landing, total: usize) -> Coming {
-        Coming { landing, total, come: 0 }
+impl Reassembly {
+    /// None of `total` bytes has arrived.
+    pub fn new(inbound: InboundMessage, total: usize) -> Reassembly {
+        Reassembly { inbound, total, received: 0 }
     }
 
-    /// How many bytes have come.
-    pub fn come(&self) -> usize {
-        self.come
+    /// How many bytes have arrived.
+    pub fn received(&self) -> usize {
+        self.received
     }
 
     /// Puts the next bytes in their place. True where they were the last.
     pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
-        let Coming { landing, total, come } = self;
-        if *total - *come < bytes.len() {
-            fail!(Internal, "rank {} sent more data than {total} bytes", landing.origin);
+        let Reassembly { inbound, total, received } = self;
+        if *total - *received < bytes.len() {
+            fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
         }
-        if landing.len > 0 {
+        if inbound.len > 0 {
             // SAFETY: the handler promised a place for all of the data, `total` bytes; and
             // a buffer has that capacity.
             unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), landing.to.add(*come), bytes.len());
+                std::ptr::copy_nonoverlapping(
+                    bytes.as_ptr(),
+                    inbound.to.add(*received),
+                    bytes.len(),
+                );
             }
         }
-        *come += bytes.len();
-        Ok(come == total)
+        *received += bytes.len();
+        Ok(received == total)
     }
 
-    /// The landing, when all of the data is there.
-    pub fn whole(mut self) -> Landing {
-        assert_eq!(self.come, self.total, "a message that has not come whole");
-        if self.landing.buffer.capacity() > 0 {
+    /// The inbound message, when all of the data is there.
+    pub fn whole(mut self) -> InboundMessage {
+        assert_eq!(self.received, self.total, "a message that has not come whole");
+        if self.inbound.buffer.capacity() > 0 {
             // SAFETY: the buffer was reserved for this many bytes, and all of them were
             // written, in order.
-            unsafe { self.landing.buffer.set_len(self.landing.len) };
+            unsafe { self.inbound.buffer.set_len(self.inbound.len) };
         }
-        self.landing
+        self.inbound
     }
 }
 
@@ -123,13 +127,13 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
 }
 
 impl Signal {
-    /// Tells whoever waits.
+    /// Signals the completion to its receiver.
     pub(crate) fn tell(self, am: &Am) {
         match self {
             Signal::None => {}
-            Signal::Tally(tally) => tally.end(),
+            Signal::Counter(counter) => counter.end(),
             Signal::Count(counter) => {
-                // SAFETY: who made the signal vouches for the counter's life.
+                // SAFETY: the maker of the signal vouches for the counter's life.
                 unsafe { (*counter).fetch_add(1, Ordering::Release) };
             }
             Signal::Call(call) => {
@@ -141,33 +145,33 @@ impl Signal {
     }
 }
 
-impl State {
+impl AmState {
     /// Runs the header handler of a message that came with its data, and what follows.
     #[inline]
-    pub(crate) fn arrive_whole(
+    pub(crate) fn arrive_eager(
         &self,
         am: &Am,
         origin: usize,
-        head: &Head,
+        head: &RecordHead,
         header: &[u8],
         data: &[u8],
     ) -> Result<()> {
         let entry = self.entry(origin, head)?;
         if let Some(gate) = entry.held_back_by(origin, header) {
             let (header, data) = (header.to_vec(), data.to_vec());
-            return self.hold(am, gate, origin, What::Whole { head: *head, header, data });
+            return self.hold(am, gate, origin, HeldKind::Eager { head: *head, header, data });
         }
         self.meet(am, entry, origin, head, header, data)
     }
 
-    /// [`Am::arrive_whole`], whatever a gate says.
+    /// [`Am::arrive_eager`], whatever a gate says.
     #[inline]
     pub(super) fn meet(
         &self,
         am: &Am,
-        entry: &Entry,
+        entry: &HandlerEntry,
         origin: usize,
-        head: &Head,
+        head: &RecordHead,
         header: &[u8],
         data: &[u8],
     ) -> Result<()> {
@@ -178,14 +182,14 @@ impl State {
                 self.handled_here(am, origin, head.token)
             }
             accept => {
-                let landing = self.place(origin, head, entry, accept, Some(data))?;
-                self.finish(am, landing)
+                let inbound = self.place(origin, head, entry, accept, Some(data))?;
+                self.finish(am, inbound)
             }
         }
     }
 
     #[inline]
-    pub(crate) fn entry(&self, origin: usize, head: &Head) -> Result<&Entry> {
+    pub(crate) fn entry(&self, origin: usize, head: &RecordHead) -> Result<&HandlerEntry> {
         let id = head.handler();
         let Some(entry) = self.handlers.get(id) else {
             fail!(Internal, "rank {origin} sent a message for handler {}, unknown here", id.0);
@@ -201,41 +205,41 @@ impl State {
         &self,
         am: &Am,
         origin: usize,
-        head: &Head,
+        head: &RecordHead,
         header: &[u8],
-    ) -> Result<Landing> {
-        let mut landing = self.arrive_open(am, origin, head, header)?;
-        if landing.buffer.capacity() > 0 {
-            landing.buffer.resize(landing.len, 0);
+    ) -> Result<InboundMessage> {
+        let mut inbound = self.arrive_unfilled(am, origin, head, header)?;
+        if inbound.buffer.capacity() > 0 {
+            inbound.buffer.resize(inbound.len, 0);
         }
-        Ok(landing)
+        Ok(inbound)
     }
 
-    /// [`Am::arrive`] for data that a [`Coming`] takes: a buffer is not filled before.
-    pub(super) fn arrive_open(
+    /// [`Am::arrive`] for data that a [`Reassembly`] takes: a buffer is not filled before.
+    pub(super) fn arrive_unfilled(
         &self,
         am: &Am,
         origin: usize,
-        head: &Head,
+        head: &RecordHead,
         header: &[u8],
-    ) -> Result<Landing> {
+    ) -> Result<InboundMessage> {
         let entry = self.entry(origin, head)?;
         let arrival = Arrival { origin, header, len: head.len as usize, data: None };
         let accept = guarded(entry.name, || entry.handler.arrive(am, &arrival));
         self.place(origin, head, entry, accept, None)
     }
 
-    /// The landing of a message where its handler wants it.
+    /// The inbound message of a message where its handler wants it.
     fn place(
         &self,
         origin: usize,
-        head: &Head,
-        entry: &Entry,
+        head: &RecordHead,
+        entry: &HandlerEntry,
         accept: Accept,
         data: Option<&[u8]>,
-    ) -> Result<Landing> {
+    ) -> Result<InboundMessage> {
         let (name, len) = (entry.name, head.len as usize);
-        let mut landing = Landing {
+        let mut inbound = InboundMessage {
             origin,
             to: std::ptr::null_mut(),
             len: 0,
@@ -253,38 +257,38 @@ impl State {
                     let text = format!("no place for {len} bytes from rank {origin}");
                     guarded(name, || Err::<(), _>(Error::new(ErrorKind::Address, text)));
                 }
-                (landing.to, landing.len) = (to, len);
+                (inbound.to, inbound.len) = (to, len);
                 if let Some(data) = data {
                     // SAFETY: the handler promised a place for the data.
                     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, len) };
                 }
             }
             Destination::Buffer => match data {
-                Some(data) => landing.buffer = data.to_vec(),
+                Some(data) => inbound.buffer = data.to_vec(),
                 None => {
-                    landing.buffer.try_reserve_exact(len).map_err(|_| {
+                    inbound.buffer.try_reserve_exact(len).map_err(|_| {
                         Error::new(
                             ErrorKind::Memory,
                             format!("{len} bytes for a message from rank {origin}"),
                         )
                     })?;
-                    (landing.to, landing.len) = (landing.buffer.as_mut_ptr(), len);
+                    (inbound.to, inbound.len) = (inbound.buffer.as_mut_ptr(), len);
                 }
             },
         }
-        Ok(landing)
+        Ok(inbound)
     }
 
     /// The data is in place: runs what is to run, and tells the origin.
-    pub(crate) fn finish(&self, am: &Am, landing: Landing) -> Result<()> {
-        if let Then::Inline(_) = landing.then
-            && let Some(gate) = landing.held_back_by().cloned()
+    pub(crate) fn finish(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
+        if let Then::Inline(_) = inbound.then
+            && let Some(gate) = inbound.held_back_by().cloned()
         {
-            return self.hold(am, &gate, landing.origin, What::Landed(landing));
+            return self.hold(am, &gate, inbound.origin, HeldKind::Delivered(inbound));
         }
-        let (origin, number) = (landing.origin, landing.number);
-        let gate = landing.gate.clone().filter(|_| number != 0);
-        self.end_landing(am, landing)?;
+        let (origin, number) = (inbound.origin, inbound.number);
+        let gate = inbound.gate.clone().filter(|_| number != 0);
+        self.complete_inbound(am, inbound)?;
         match gate {
             Some(gate) => gate.in_place(self, am, origin, number),
             None => Ok(()),
@@ -292,8 +296,8 @@ impl State {
     }
 
     /// [`Am::finish`], whatever a gate says.
-    pub(super) fn end_landing(&self, am: &Am, landing: Landing) -> Result<()> {
-        let Landing { origin, token, buffer, then, name, gate, .. } = landing;
+    pub(super) fn complete_inbound(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
+        let InboundMessage { origin, token, buffer, then, name, gate, .. } = inbound;
         match then {
             Then::Nothing => self.handled_here(am, origin, token),
             Then::Inline(run) => {
@@ -309,14 +313,15 @@ impl State {
                         let text = format!("a completion handler of {name} panicked");
                         fatal(&Error::new(ErrorKind::Internal, text));
                     }
-                    let told = am.state().and_then(|state| state.handled_later(am, origin, token));
+                    let told =
+                        am.state().and_then(|state| state.handled_on_thread(am, origin, token));
                     if let Err(error) = told {
                         fatal(&error);
                     }
                 });
                 match gate {
                     Some(gate) => self.run_behind(am, &gate, job),
-                    None => self.later.push(job, am.owner_for_threads()?),
+                    None => self.completion_thread.push(job, am.owner_for_threads()?),
                 }
             }
         }
@@ -335,9 +340,9 @@ impl State {
     }
 
     /// The same for a message that a completion thread has handled.
-    fn handled_later(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
+    fn handled_on_thread(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         self.tell_handled(am, origin, token)?;
-        self.handled_later.fetch_add(1, Ordering::AcqRel);
+        self.handled_on_thread.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -346,7 +351,7 @@ impl State {
         if token == 0 {
             return Ok(());
         }
-        let head = Head { token, ..Head::new(Kind::Handled) };
+        let head = RecordHead { token, ..RecordHead::new(RecordKind::Ack) };
         self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
     }
 }

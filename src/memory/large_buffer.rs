@@ -6,7 +6,7 @@
 //! clears every page anew. So a few buffers are kept when they are dropped, within a number
 //! and a number of bytes.
 //!
-//! A buffer that other ranks are to read can be *lent* ([`super::lent`]): a rank of the same
+//! A buffer that other ranks are to read can be *lent* ([`super::shm_export`]): a rank of the same
 //! node then maps it and copies by itself. Reading another process's memory through the kernel
 //! is slow for bytes that were just written. All other buffers are on the heap of the C
 //! library, so that a C program can free a buffer that it is given.
@@ -14,7 +14,7 @@
 //! Invariant: every byte of a buffer is initialised, to zero or to stale data of this process;
 //! so a `&[u8]` of it is sound.
 
-use super::lent::{Lent, Loan};
+use super::shm_export::{ShmExport, ShmKey};
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -31,61 +31,63 @@ const WASTE: usize = 4;
 /// lent: the remaining files are for memory that the program asks for.
 const MANY_LENT: usize = 32;
 
-static KEPT: Mutex<Vec<Long>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
 
 /// A long buffer.
 #[derive(Debug)]
-pub struct Long {
+pub struct LargeBuffer {
     at: *mut u8,
     size: usize,
     /// The file, where it is lent; else it is on the heap.
-    lent: Option<Lent>,
+    lent: Option<ShmExport>,
     /// It has just come out of use, and is to be kept.
     used: bool,
 }
 
 // SAFETY: the memory is the buffer's alone.
-unsafe impl Send for Long {}
+unsafe impl Send for LargeBuffer {}
 // SAFETY: as above.
-unsafe impl Sync for Long {}
+unsafe impl Sync for LargeBuffer {}
 
-impl Long {
+impl LargeBuffer {
     /// At least `size` bytes on the heap; `None` where there is no memory.
-    pub fn heap(size: usize) -> Option<Long> {
-        Long::take(size, false).or_else(|| Long::fresh(size))
+    pub fn heap(size: usize) -> Option<LargeBuffer> {
+        LargeBuffer::take(size, false).or_else(|| LargeBuffer::fresh(size))
     }
 
     /// At least `size` bytes, in a file of `dir` where that is possible and few are lent
     /// already, else on the heap.
-    pub fn lent(size: usize, dir: &str) -> Option<Long> {
-        let kept = Long::take(size, true);
-        let lent = kept
-            .or_else(|| (Lent::count() < MANY_LENT).then(|| Long::fresh_lent(size, dir)).flatten());
-        lent.or_else(|| Long::heap(size))
+    pub fn lent(size: usize, dir: &str) -> Option<LargeBuffer> {
+        let kept = LargeBuffer::take(size, true);
+        let lent = kept.or_else(|| {
+            (ShmExport::count() < MANY_LENT).then(|| LargeBuffer::fresh_lent(size, dir)).flatten()
+        });
+        lent.or_else(|| LargeBuffer::heap(size))
     }
 
     /// At least `size` bytes in a file, all zero; `None` where that is not possible.
-    pub fn lent_zeroed(size: usize, dir: &str) -> Option<Long> {
-        match Long::take(size, true) {
+    pub fn lent_zeroed(size: usize, dir: &str) -> Option<LargeBuffer> {
+        match LargeBuffer::take(size, true) {
             Some(mut kept) => {
                 kept[..size].fill(0);
                 Some(kept)
             }
-            None => Long::fresh_lent(size, dir),
+            None => LargeBuffer::fresh_lent(size, dir),
         }
     }
 
-    fn fresh_lent(size: usize, dir: &str) -> Option<Long> {
+    fn fresh_lent(size: usize, dir: &str) -> Option<LargeBuffer> {
         let size = size.checked_next_multiple_of(PAGE)?;
-        let lent = Lent::new(dir, size)?;
-        Some(Long { at: lent.address(), size, lent: Some(lent), used: true })
+        let lent = ShmExport::new(dir, size)?;
+        Some(LargeBuffer { at: lent.address(), size, lent: Some(lent), used: true })
     }
 
     /// The smallest kept buffer that is long enough.
-    fn take(size: usize, lent: bool) -> Option<Long> {
+    fn take(size: usize, lent: bool) -> Option<LargeBuffer> {
         let most = size.saturating_mul(WASTE).max(16 * PAGE);
         let mut kept = KEPT.lock();
-        let fits = |long: &Long| long.lent.is_some() == lent && (size..=most).contains(&long.size);
+        let fits =
+            |long: &LargeBuffer| long.lent.is_some() == lent && (size..=most).contains(&long.size);
         let (at, _) =
             kept.iter().enumerate().filter(|(_, l)| fits(l)).min_by_key(|(_, l)| l.size)?;
         let mut long = kept.remove(at);
@@ -93,7 +95,7 @@ impl Long {
         Some(long)
     }
 
-    fn fresh(size: usize) -> Option<Long> {
+    fn fresh(size: usize) -> Option<LargeBuffer> {
         let size = size.max(1).checked_next_multiple_of(PAGE)?;
         let at = alloc(size);
         if at.is_null() {
@@ -101,15 +103,15 @@ impl Long {
         }
         // SAFETY: the buffer has that many bytes.
         unsafe { ptr::write_bytes(at, 0, size) };
-        Some(Long { at, size, lent: None, used: true })
+        Some(LargeBuffer { at, size, lent: None, used: true })
     }
 
-    /// Takes back what [`Long::into_heap`] has given away.
+    /// Takes back what [`LargeBuffer::into_heap`] has given away.
     ///
     /// # Safety
     /// It must be that, of that size, and not be used by anything else any more.
-    pub unsafe fn from_heap(at: *mut u8, size: usize) -> Long {
-        Long { at, size, lent: None, used: true }
+    pub unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
+        LargeBuffer { at, size, lent: None, used: true }
     }
 
     /// Address of the first byte.
@@ -118,8 +120,8 @@ impl Long {
     }
 
     /// What other ranks of the node need to find it, where it is lent.
-    pub fn loan(&self) -> Option<Loan> {
-        self.lent.as_ref().map(Lent::loan)
+    pub fn shm_key(&self) -> Option<ShmKey> {
+        self.lent.as_ref().map(ShmExport::shm_key)
     }
 
     /// Gives the memory away, for [`free`]; only where it is on the heap.
@@ -132,7 +134,7 @@ impl Long {
     }
 }
 
-impl Deref for Long {
+impl Deref for LargeBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -142,18 +144,18 @@ impl Deref for Long {
     }
 }
 
-impl DerefMut for Long {
+impl DerefMut for LargeBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above; the borrow is the only one here.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.size) }
     }
 }
 
-impl Drop for Long {
+impl Drop for LargeBuffer {
     fn drop(&mut self) {
         if self.used && self.size <= MOST_BYTES / 2 {
             let (at, size) = (std::mem::replace(&mut self.at, ptr::null_mut()), self.size);
-            keep(Long { at, size, lent: self.lent.take(), used: false });
+            keep(LargeBuffer { at, size, lent: self.lent.take(), used: false });
             return;
         }
         if self.lent.is_none() {
@@ -164,7 +166,7 @@ impl Drop for Long {
 }
 
 /// Keeps a buffer, in the place of the oldest kept ones where they are too many.
-fn keep(long: Long) {
+fn keep(long: LargeBuffer) {
     let mut kept = KEPT.lock();
     kept.push(long);
     let mut bytes: usize = kept.iter().map(|l| l.size).sum();
@@ -173,7 +175,7 @@ fn keep(long: Long) {
         bytes -= kept[over].size;
         over += 1;
     }
-    let gone: Vec<Long> = kept.drain(..over).collect();
+    let gone: Vec<LargeBuffer> = kept.drain(..over).collect();
     drop(kept);
     drop(gone); // without the lock
 }
@@ -192,7 +194,7 @@ pub fn alloc(size: usize) -> *mut u8 {
     if failed { ptr::null_mut() } else { buf.cast() }
 }
 
-/// Frees a buffer of [`alloc`] or [`Long::into_heap`].
+/// Frees a buffer of [`alloc`] or [`LargeBuffer::into_heap`].
 ///
 /// # Safety
 /// `buf` must be one, or null, and not be used any more.
@@ -217,17 +219,17 @@ mod tests {
     fn buffers_come_back_and_are_bounded() {
         let _alone = ALONE.lock();
         // Tests beside this one use none as long.
-        let mut first = Long::heap(13 << 20).expect("memory");
+        let mut first = LargeBuffer::heap(13 << 20).expect("memory");
         assert!(first.len() >= 13 << 20 && (first.address() as usize).is_multiple_of(PAGE));
         first.fill(7);
         let at = first.address();
         drop(first);
-        assert_eq!(Long::heap(12 << 20).expect("memory").address(), at, "it was kept");
-        assert_ne!(Long::heap(14 << 20).expect("memory").address(), at, "it is too short");
-        assert_ne!(Long::heap(10).expect("memory").address(), at, "it is much too long");
+        assert_eq!(LargeBuffer::heap(12 << 20).expect("memory").address(), at, "it was kept");
+        assert_ne!(LargeBuffer::heap(14 << 20).expect("memory").address(), at, "it is too short");
+        assert_ne!(LargeBuffer::heap(10).expect("memory").address(), at, "it is much too long");
         clear();
         for size in [1, 70_000, 1 << 20, 9 << 20, 40 << 20] {
-            let many: Vec<Long> = (0..20).filter_map(|_| Long::heap(size)).collect();
+            let many: Vec<LargeBuffer> = (0..20).filter_map(|_| LargeBuffer::heap(size)).collect();
             assert_eq!(many.len(), 20);
             drop(many);
             let (buffers, bytes) = held();
@@ -239,34 +241,37 @@ mod tests {
     fn lent_ones_are_kept_apart_and_few() {
         let _alone = ALONE.lock();
         let wanted = 2 * MANY_LENT;
-        let mut many: Vec<Long> =
-            (0..wanted).filter_map(|_| Long::lent(100_000, "/dev/shm")).collect();
-        let lent = many.iter().filter(|l| l.loan().is_some()).count();
+        let mut many: Vec<LargeBuffer> =
+            (0..wanted).filter_map(|_| LargeBuffer::lent(100_000, "/dev/shm")).collect();
+        let lent = many.iter().filter(|l| l.shm_key().is_some()).count();
         assert!((1..wanted).contains(&lent), "{lent}");
         assert_eq!(many.len(), wanted, "the others are on the heap");
         many.iter_mut().for_each(|long| long.fill(7));
         drop(many);
         for _ in 0..2 * MOST {
-            let zeroed = Long::lent_zeroed(90_000, "/dev/shm").expect("lent");
+            let zeroed = LargeBuffer::lent_zeroed(90_000, "/dev/shm").expect("lent");
             assert!(zeroed[..90_000].iter().all(|&b| b == 0));
             std::mem::forget(zeroed);
         }
-        assert!(Long::lent_zeroed(90_000, "/no/such/directory").is_none());
-        drop(Long::lent_zeroed(1 << 20, "/dev/shm").expect("lent"));
-        let again = Long::lent(1 << 20, "/dev/shm").expect("memory");
-        assert!(again.loan().is_some(), "what came back is lent again");
+        assert!(LargeBuffer::lent_zeroed(90_000, "/no/such/directory").is_none());
+        drop(LargeBuffer::lent_zeroed(1 << 20, "/dev/shm").expect("lent"));
+        let again = LargeBuffer::lent(1 << 20, "/dev/shm").expect("memory");
+        assert!(again.shm_key().is_some(), "what came back is lent again");
         assert!(again.into_heap().is_none(), "that memory cannot be freed by others");
-        assert!(Long::lent(1 << 20, "/no/such/directory").is_some());
+        assert!(LargeBuffer::lent(1 << 20, "/no/such/directory").is_some());
     }
 
     #[test]
     fn what_is_given_away_is_freed_by_its_owner() {
-        let at = Long::heap(5000).and_then(Long::into_heap).expect("on the heap");
+        let at = LargeBuffer::heap(5000).and_then(LargeBuffer::into_heap).expect("on the heap");
         // SAFETY: it was given away just now.
         unsafe {
             at.add(4999).write(1);
             free(at);
         }
-        assert!(Long::heap(usize::MAX).is_none() && Long::heap(isize::MAX as usize).is_none());
+        assert!(
+            LargeBuffer::heap(usize::MAX).is_none()
+                && LargeBuffer::heap(isize::MAX as usize).is_none()
+        );
     }
 }

@@ -29,21 +29,21 @@ struct Queue {
 
 /// The queue and its thread.
 #[derive(Default)]
-pub struct Later {
+pub struct CompletionThread {
     queue: Arc<(Mutex<Queue>, Condvar)>,
-    /// How many jobs wait, for who has to look often. Not counted where there is the
+    /// How many jobs wait, for callers that check often. Not counted where there is the
     /// thread.
     waiting: AtomicUsize,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl std::fmt::Debug for Later {
+impl std::fmt::Debug for CompletionThread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Later").field("waiting", &self.queue.0.lock().jobs.len()).finish()
     }
 }
 
-impl Later {
+impl CompletionThread {
     /// Appends a job; starts the thread if there may be one and it is not there.
     pub fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
         let (queue, changed) = &*self.queue;

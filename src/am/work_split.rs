@@ -12,7 +12,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// A place for one job at a time, with one helper; in shared memory, and zero to begin with.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub struct Claims {
+pub struct SplitJob {
     /// The job's number in the upper half; below, the first piece that is not taken, and the
     /// first of those that the helper has taken.
     word: AtomicU64,
@@ -38,7 +38,7 @@ fn word(job: u32, first: u16, end: u16) -> u64 {
     u64::from(job) << 32 | u64::from(first) << 16 | u64::from(end)
 }
 
-impl Claims {
+impl SplitJob {
     /// Opens a job of this many pieces, and returns its number. The job before is over.
     pub fn open(&self, pieces: u16) -> u32 {
         let job = number(self.word.load(Ordering::Relaxed)).wrapping_add(1);
@@ -62,13 +62,13 @@ impl Claims {
     }
 
     /// The next piece for the owner.
-    pub fn take_first(&self, job: u32) -> Option<u16> {
+    pub fn pop_front(&self, job: u32) -> Option<u16> {
         let taken = self.change(job, |first, end| (first < end).then(|| (first + 1, end)))?;
         Some(taken.0)
     }
 
     /// The next piece for the helper.
-    pub fn take_last(&self, job: u32) -> Option<u16> {
+    pub fn pop_back(&self, job: u32) -> Option<u16> {
         let taken = self.change(job, |first, end| (first < end).then(|| (first, end - 1)))?;
         Some(taken.1 - 1)
     }
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn pieces_are_taken_from_both_ends_until_they_meet() {
-        let claims = Claims::default();
+        let claims = SplitJob::default();
         let job = claims.open(5);
-        assert_eq!((claims.take_first(job), claims.take_last(job)), (Some(0), Some(4)));
-        assert_eq!((claims.take_last(job), claims.take_last(job)), (Some(3), Some(2)));
-        assert_eq!((claims.take_first(job), claims.take_first(job)), (Some(1), None));
-        assert_eq!((claims.take_last(job), claims.close(job)), (None, Some(2)));
+        assert_eq!((claims.pop_front(job), claims.pop_back(job)), (Some(0), Some(4)));
+        assert_eq!((claims.pop_back(job), claims.pop_back(job)), (Some(3), Some(2)));
+        assert_eq!((claims.pop_front(job), claims.pop_front(job)), (Some(1), None));
+        assert_eq!((claims.pop_back(job), claims.close(job)), (None, Some(2)));
         assert_eq!(claims.left(job), None);
         claims.leave(job, true);
         assert_eq!(claims.left(job), Some(true));
@@ -111,13 +111,13 @@ mod tests {
 
     #[test]
     fn what_is_over_gives_nothing() {
-        let claims = Claims::default();
+        let claims = SplitJob::default();
         let before = claims.open(3);
-        assert_eq!((claims.take_first(before), claims.close(before)), (Some(0), Some(3)));
-        assert_eq!(claims.take_last(before), None);
+        assert_eq!((claims.pop_front(before), claims.close(before)), (Some(0), Some(3)));
+        assert_eq!(claims.pop_back(before), None);
         let job = claims.open(u16::MAX);
-        assert_eq!((claims.take_last(before), claims.take_first(before)), (None, None));
-        assert_eq!((claims.close(before), claims.take_last(job)), (None, Some(u16::MAX - 1)));
+        assert_eq!((claims.pop_back(before), claims.pop_front(before)), (None, None));
+        assert_eq!((claims.close(before), claims.pop_back(job)), (None, Some(u16::MAX - 1)));
         claims.leave(job, false);
         assert_eq!((claims.left(before), claims.left(job)), (None, Some(false)));
     }

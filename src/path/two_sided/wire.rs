@@ -1,6 +1,6 @@
 //! The form of a request on the wire.
 //!
-//! A message is a [`Header`], then one dimension record for each dimension of the
+//! A message is a [`RequestHeader`], then one dimension record for each dimension of the
 //! shape, then, for vector requests, the addresses, then the payload. All ranks
 //! of a job run the same build on the same architecture, so numbers travel as
 //! they lie in memory; the sizes are checked all the same.
@@ -15,21 +15,21 @@ use std::mem::size_of;
 /// What a message asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RequestKind {
     /// Store the payload along the shape.
     Put = 1,
-    /// Store bytes that follow in a message of their own, straight in place.
-    PutLater = 2,
+    /// Rendezvous: store bytes that follow in a message of their own, straight in place.
+    PutRndv = 2,
     /// Accumulate the payload along the shape.
     Accumulate = 3,
     /// Send the bytes of the shape back.
     Get = 4,
     /// Combine a number and send back what was there.
     Rmw = 5,
-    /// Confirm what has been handled.
-    Fence = 6,
-    /// A confirmation.
-    Confirm = 7,
+    /// Return all credits: a fence waits for that.
+    FlushReq = 6,
+    /// Credits come back: how many requests and bytes were handled so far.
+    CreditAck = 7,
     /// Take a mutex on behalf of the sender.
     Lock = 8,
     /// Try to.
@@ -37,51 +37,52 @@ pub enum Kind {
     /// Release it.
     Unlock = 10,
     /// The sender's lock request was granted, or its predecessor has released.
-    Grant = 11,
+    LockGrant = 11,
     /// The sender waits behind the receiver for a mutex.
-    Next = 12,
+    LockSuccessor = 12,
     /// Store the payload at a list of blocks.
     PutBlocks = 13,
     /// Accumulate it there.
     AccumulateBlocks = 14,
     /// Send the bytes of a list of blocks back.
     GetBlocks = 15,
-    /// An active message.
-    Am = 16,
-    /// One whose data follows.
-    AmLong = 17,
-    /// What its origin is told.
-    AmNotice = 18,
-    /// A request follows on the data channel.
-    Follows = 19,
+    /// An eager active message.
+    AmEager = 16,
+    /// A request to send: an active message whose data follows.
+    AmRts = 17,
+    /// What its origin gets: acknowledgements, requests of gates.
+    AmControl = 18,
+    /// Announces a request that is longer than a posted receive, and follows on the data
+    /// channel.
+    Announce = 19,
 }
 
-impl Kind {
+impl RequestKind {
     /// One more than the highest number of a kind.
-    pub const COUNT: usize = Kind::Follows as usize + 1;
+    pub const COUNT: usize = RequestKind::Announce as usize + 1;
 
-    fn from_raw(raw: u8) -> Option<Kind> {
-        use Kind::*;
-        const ALL: [Kind; 19] = [
+    fn from_raw(raw: u8) -> Option<RequestKind> {
+        use RequestKind::*;
+        const ALL: [RequestKind; 19] = [
             Put,
-            PutLater,
+            PutRndv,
             Accumulate,
             Get,
             Rmw,
-            Fence,
-            Confirm,
+            FlushReq,
+            CreditAck,
             Lock,
             TryLock,
             Unlock,
-            Grant,
-            Next,
+            LockGrant,
+            LockSuccessor,
             PutBlocks,
             AccumulateBlocks,
             GetBlocks,
-            Am,
-            AmLong,
-            AmNotice,
-            Follows,
+            AmEager,
+            AmRts,
+            AmControl,
+            Announce,
         ];
         ALL.get(usize::from(raw).wrapping_sub(1)).copied()
     }
@@ -91,8 +92,8 @@ impl Kind {
     /// # Errors
     /// `Internal` where there is none.
     #[inline]
-    pub fn of(message: &[u8]) -> Result<Kind> {
-        match message.first().and_then(|&raw| Kind::from_raw(raw)) {
+    pub fn of(message: &[u8]) -> Result<RequestKind> {
+        match message.first().and_then(|&raw| RequestKind::from_raw(raw)) {
             Some(kind) => Ok(kind),
             None => fail!(Internal, "a message of {} bytes has no kind", message.len()),
         }
@@ -100,21 +101,28 @@ impl Kind {
 
     /// Whether the target counts it, so that a fence waits for it.
     pub fn is_counted(self) -> bool {
-        !matches!(self, Kind::Confirm | Kind::Grant | Kind::Next | Kind::AmNotice | Kind::Follows)
+        !matches!(
+            self,
+            RequestKind::CreditAck
+                | RequestKind::LockGrant
+                | RequestKind::LockSuccessor
+                | RequestKind::AmControl
+                | RequestKind::Announce
+        )
     }
 }
 
 /// The fixed part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub struct Header {
+pub struct RequestHeader {
     kind: u8,
     /// Element type of an accumulate, operation of a read-modify-write.
     element: u8,
     levels: u8,
     _pad: u8,
     /// Tag of the answer, or of the bytes that follow.
-    pub slot: u32,
+    pub tag: u32,
     /// Address in the target's space.
     pub address: u64,
     /// Bytes of the shape's block, or of the whole where there is no shape.
@@ -130,18 +138,18 @@ pub struct AmHeader {
     kind: u8,
     _pad: [u8; 3],
     /// Tag of the bytes that follow.
-    pub slot: u32,
+    pub tag: u32,
 }
 
 impl AmHeader {
     /// Of a kind.
-    pub fn new(kind: Kind, slot: u32) -> AmHeader {
-        AmHeader { kind: kind as u8, _pad: [0; 3], slot }
+    pub fn new(kind: RequestKind, tag: u32) -> AmHeader {
+        AmHeader { kind: kind as u8, _pad: [0; 3], tag }
     }
 
     /// Whether the data is in the message.
-    pub fn is_whole(&self) -> bool {
-        self.kind == Kind::Am as u8
+    pub fn is_eager(&self) -> bool {
+        self.kind == RequestKind::AmEager as u8
     }
 
     /// Splits a message of such a kind after its header.
@@ -190,17 +198,18 @@ pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
 }
 
 /// Longest header with its shape.
-pub const MAX_HEAD: usize = size_of::<Header>() + crate::layout::MAX_LEVELS * size_of::<WireDim>();
+pub const MAX_HEAD: usize =
+    size_of::<RequestHeader>() + crate::layout::MAX_LEVELS * size_of::<WireDim>();
 
-impl Header {
+impl RequestHeader {
     /// A header without shape and operands.
-    pub fn new(kind: Kind, address: usize) -> Header {
-        Header {
+    pub fn new(kind: RequestKind, address: usize) -> RequestHeader {
+        RequestHeader {
             kind: kind as u8,
             element: 0,
             levels: 0,
             _pad: 0,
-            slot: 0,
+            tag: 0,
             address: address as u64,
             block: 0,
             operand: [0; 3],
@@ -208,15 +217,15 @@ impl Header {
     }
 
     /// What the message asks for.
-    pub fn kind(&self) -> Result<Kind> {
-        match Kind::from_raw(self.kind) {
+    pub fn kind(&self) -> Result<RequestKind> {
+        match RequestKind::from_raw(self.kind) {
             Some(kind) => Ok(kind),
             None => fail!(Internal, "a message of unknown kind {}", self.kind),
         }
     }
 
     /// Adds an accumulate's type and scale.
-    pub fn with_scale(mut self, scale: Scale) -> Header {
+    pub fn with_scale(mut self, scale: Scale) -> RequestHeader {
         let (element, operand) = match scale {
             Scale::Int(s) => (0, [s as u32 as u64, 0]),
             Scale::Long(s) => (1, [s as u64, 0]),
@@ -248,7 +257,7 @@ impl Header {
     }
 
     /// Adds a read-modify-write's operation and operand.
-    pub fn with_rmw(mut self, op: Rmw) -> Header {
+    pub fn with_rmw(mut self, op: Rmw) -> RequestHeader {
         let (element, value) = match op {
             Rmw::AddInt(v) => (0, i64::from(v)),
             Rmw::AddLong(v) => (1, v),
@@ -274,7 +283,7 @@ impl Header {
 }
 
 /// Appends a header and the remote side of a shape to `out`.
-pub fn encode(mut header: Header, shape: &Shape, out: &mut Vec<u8>) {
+pub fn encode(mut header: RequestHeader, shape: &Shape, out: &mut Vec<u8>) {
     header.levels = shape.dims().len() as u8;
     header.block = shape.block() as u64;
     out.extend_from_slice(bytemuck::bytes_of(&header));
@@ -286,7 +295,7 @@ pub fn encode(mut header: Header, shape: &Shape, out: &mut Vec<u8>) {
 
 /// Bytes that [`encode`] appends.
 pub fn head_len(shape: &Shape) -> usize {
-    size_of::<Header>()
+    size_of::<RequestHeader>()
         + std::mem::size_of_val(shape.dims()) / size_of::<Dim>() * size_of::<WireDim>()
 }
 
@@ -295,11 +304,11 @@ pub fn head_len(shape: &Shape) -> usize {
 ///
 /// # Errors
 /// `Internal` for a message that is too short or makes no sense.
-pub fn decode(message: &[u8]) -> Result<(Header, Shape, &[u8])> {
-    let Some((head, mut rest)) = message.split_at_checked(size_of::<Header>()) else {
+pub fn decode(message: &[u8]) -> Result<(RequestHeader, Shape, &[u8])> {
+    let Some((head, mut rest)) = message.split_at_checked(size_of::<RequestHeader>()) else {
         fail!(Internal, "a message of {} bytes is shorter than its header", message.len());
     };
-    let header: Header = bytemuck::pod_read_unaligned(head);
+    let header: RequestHeader = bytemuck::pod_read_unaligned(head);
     let mut counts = vec![header.block as usize];
     let (mut local, mut remote) = (Vec::new(), Vec::new());
     let mut row = header.block as isize;
@@ -326,12 +335,12 @@ mod tests {
     fn shapes_survive_the_wire() {
         let shape = Shape::strided(&[8, 3, 5], &[16, 100], &[24, -200]).unwrap();
         let mut out = Vec::new();
-        let header = Header::new(Kind::Put, 0x1234).with_scale(Scale::Float(1.5));
+        let header = RequestHeader::new(RequestKind::Put, 0x1234).with_scale(Scale::Float(1.5));
         encode(header, &shape, &mut out);
         assert_eq!(out.len(), head_len(&shape));
         out.extend_from_slice(b"payload");
         let (h, s, payload) = decode(&out).unwrap();
-        assert_eq!(h.kind().unwrap(), Kind::Put);
+        assert_eq!(h.kind().unwrap(), RequestKind::Put);
         assert_eq!(h.scale().unwrap(), Scale::Float(1.5));
         assert_eq!(h.address, 0x1234);
         assert_eq!(s, shape.packed_local());
@@ -341,12 +350,18 @@ mod tests {
     #[test]
     fn operands_survive_the_wire() {
         for op in [Rmw::AddInt(-3), Rmw::AddLong(i64::MIN), Rmw::SwapInt(7), Rmw::SwapLong(-1)] {
-            assert_eq!(Header::new(Kind::Rmw, 0).with_rmw(op).rmw().unwrap(), op);
+            assert_eq!(RequestHeader::new(RequestKind::Rmw, 0).with_rmw(op).rmw().unwrap(), op);
         }
         let scale = Scale::DoubleComplex(Complex::new(-0.5, 2.0));
-        assert_eq!(Header::new(Kind::Accumulate, 0).with_scale(scale).scale().unwrap(), scale);
+        assert_eq!(
+            RequestHeader::new(RequestKind::Accumulate, 0).with_scale(scale).scale().unwrap(),
+            scale
+        );
         let scale = Scale::Int(-9);
-        assert_eq!(Header::new(Kind::Accumulate, 0).with_scale(scale).scale().unwrap(), scale);
+        assert_eq!(
+            RequestHeader::new(RequestKind::Accumulate, 0).with_scale(scale).scale().unwrap(),
+            scale
+        );
     }
 
     #[test]
@@ -364,7 +379,7 @@ mod tests {
     #[test]
     fn damaged_messages_are_refused() {
         assert!(decode(&[1, 2, 3]).is_err());
-        let mut header = Header::new(Kind::Put, 0);
+        let mut header = RequestHeader::new(RequestKind::Put, 0);
         header.levels = 3;
         header.block = 8;
         assert!(decode(bytemuck::bytes_of(&header)).is_err());

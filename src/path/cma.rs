@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_gap_without_pages_does_no_harm() {
         const PAGE: usize = 4096;
-        // SAFETY: fresh pages, one of which nobody may read from then on.
+        // SAFETY: fresh pages, one of which must not be read from then on.
         let base = unsafe {
             let (protection, flags) =
                 (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);

@@ -2,13 +2,13 @@
 //!
 //! Memory that the library allocates for a program to expose, or for other ranks to pull, is
 //! put into a shared file of its own ([`crate::shm`]), where it is long enough and there is
-//! room; such files are used again ([`super::long`]). The handle that travels names the file
-//! ([`Loan`]); a rank that gets the handle maps the file and copies by itself, with one copy
+//! room; such files are used again ([`super::large_buffer`]). The handle that travels names the file
+//! ([`ShmKey`]); a rank that gets the handle maps the file and copies by itself, with one copy
 //! and no system call. Mappings are kept for the next time, within limits: a mapping that was
 //! not used for some seconds goes when another one is made. Memory that its owner has freed
 //! stays allocated as long as a rank has it mapped.
 //!
-//! Invariant: a file is identified by device and inode, so a wrong or outdated [`Loan`] never
+//! Invariant: a file is identified by device and inode, so a wrong or outdated [`ShmKey`] never
 //! leads to another file; where the file is not found, the caller copies in another way.
 
 use crate::shm::{Descriptor, SharedFile};
@@ -31,14 +31,14 @@ static LENT: AtomicUsize = AtomicUsize::new(0);
 
 /// Memory that is lent while it lives; zeroed.
 #[derive(Debug)]
-pub struct Lent {
+pub struct ShmExport {
     file: SharedFile,
-    loan: Loan,
+    shm_key: ShmKey,
 }
 
 /// How another process of the node finds lent memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loan {
+pub struct ShmKey {
     /// The file.
     pub device: u64,
     /// Its number there.
@@ -53,30 +53,30 @@ pub struct Loan {
     pub len: u64,
 }
 
-impl Lent {
+impl ShmExport {
     /// `len` bytes in a file in `dir`; `None` where they are too few to be worth it, or more
     /// than a quarter of what is free there.
-    pub fn new(dir: &str, len: usize) -> Option<Lent> {
+    pub fn new(dir: &str, len: usize) -> Option<ShmExport> {
         if len < SHORTEST {
             return None;
         }
         let before = LENT.fetch_add(1, Ordering::Relaxed);
-        let made = (before < MOST_LENT).then(|| Lent::make(dir, len)).flatten();
+        let made = (before < MOST_LENT).then(|| ShmExport::make(dir, len)).flatten();
         if made.is_none() {
             LENT.fetch_sub(1, Ordering::Relaxed);
         }
         made
     }
 
-    fn make(dir: &str, len: usize) -> Option<Lent> {
+    fn make(dir: &str, len: usize) -> Option<ShmExport> {
         let file = SharedFile::create(dir, len, false).ok()?;
         if file.room() / 4 < len {
             return None;
         }
         file.reserve(0, len).ok()?;
         let (device, inode, pid, fd) = file.place().ok()?;
-        let loan = Loan { device, inode, pid, fd, base: file.base() as u64, len: len as u64 };
-        Some(Lent { file, loan })
+        let shm_key = ShmKey { device, inode, pid, fd, base: file.base() as u64, len: len as u64 };
+        Some(ShmExport { file, shm_key })
     }
 
     /// How many such files this process has.
@@ -90,12 +90,12 @@ impl Lent {
     }
 
     /// What other processes need to find it.
-    pub fn loan(&self) -> Loan {
-        self.loan
+    pub fn shm_key(&self) -> ShmKey {
+        self.shm_key
     }
 }
 
-impl Drop for Lent {
+impl Drop for ShmExport {
     fn drop(&mut self) {
         LENT.fetch_sub(1, Ordering::Relaxed);
     }
@@ -103,7 +103,7 @@ impl Drop for Lent {
 
 /// Another process's file that is mapped here.
 struct Mapped {
-    loan: Loan,
+    shm_key: ShmKey,
     file: Arc<SharedFile>,
     used: Instant,
 }
@@ -111,22 +111,22 @@ struct Mapped {
 static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
 /// The lent memory, mapped into this process; `None` where it cannot be had.
-pub fn borrow(loan: &Loan) -> Option<Arc<SharedFile>> {
+pub fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
     let mut mapped = MAPPED.lock();
     let now = Instant::now();
-    if let Some(at) = mapped.iter().position(|m| m.loan == *loan) {
+    if let Some(at) = mapped.iter().position(|m| m.shm_key == *shm_key) {
         mapped[at].used = now;
         return Some(mapped[at].file.clone());
     }
-    let len = usize::try_from(loan.len).ok().filter(|&len| len <= MOST_BYTES)?;
+    let len = usize::try_from(shm_key.len).ok().filter(|&len| len <= MOST_BYTES)?;
     mapped.retain(|m| now - m.used < KEPT_FOR);
     while mapped.len() >= MOST_MAPPED
-        || mapped.iter().map(|m| m.loan.len as usize).sum::<usize>() + len > MOST_BYTES
+        || mapped.iter().map(|m| m.shm_key.len as usize).sum::<usize>() + len > MOST_BYTES
     {
         let oldest = (0..mapped.len()).min_by_key(|&n| mapped[n].used)?;
         mapped.swap_remove(oldest);
     }
-    let descriptor = Descriptor::unnamed(loan.device, loan.inode, loan.pid, loan.fd);
+    let descriptor = Descriptor::unnamed(shm_key.device, shm_key.inode, shm_key.pid, shm_key.fd);
     // A file that is shorter than the loan says would fault where it ends.
     let file = match SharedFile::open_whole(&descriptor, len) {
         Ok(file) => Arc::new(file),
@@ -135,7 +135,7 @@ pub fn borrow(loan: &Loan) -> Option<Arc<SharedFile>> {
             return None;
         }
     };
-    mapped.push(Mapped { loan: *loan, file: file.clone(), used: now });
+    mapped.push(Mapped { shm_key: *shm_key, file: file.clone(), used: now });
     Some(file)
 }
 
@@ -145,31 +145,31 @@ mod tests {
 
     #[test]
     fn lent_memory_is_the_same_for_who_borrows_it() {
-        let lent = Lent::new("/dev/shm", 100_000).expect("lent");
-        let there = borrow(&lent.loan()).expect("borrowed");
+        let lent = ShmExport::new("/dev/shm", 100_000).expect("lent");
+        let there = borrow(&lent.shm_key()).expect("borrowed");
         assert_ne!(there.base(), lent.address());
         // SAFETY: both are mapped, of that length.
         unsafe {
             lent.address().add(99_999).write(7);
             assert_eq!(there.base().add(99_999).read(), 7);
         }
-        assert!(Arc::ptr_eq(&there, &borrow(&lent.loan()).expect("again")));
+        assert!(Arc::ptr_eq(&there, &borrow(&lent.shm_key()).expect("again")));
     }
 
     #[test]
     fn what_is_not_there_is_not_borrowed() {
-        assert!(Lent::new("/dev/shm", 100).is_none(), "too short");
-        assert!(Lent::new("/no/such/directory", 1 << 20).is_none());
-        let loan = Lent::new("/dev/shm", 1 << 20).expect("lent").loan();
-        assert!(borrow(&loan).is_none(), "it is gone");
-        let lent = Lent::new("/dev/shm", 1 << 20).expect("lent");
-        let loan = lent.loan();
+        assert!(ShmExport::new("/dev/shm", 100).is_none(), "too short");
+        assert!(ShmExport::new("/no/such/directory", 1 << 20).is_none());
+        let shm_key = ShmExport::new("/dev/shm", 1 << 20).expect("lent").shm_key();
+        assert!(borrow(&shm_key).is_none(), "it is gone");
+        let lent = ShmExport::new("/dev/shm", 1 << 20).expect("lent");
+        let shm_key = lent.shm_key();
         for wrong in [
-            Loan { inode: loan.inode + 1, ..loan },
-            Loan { len: loan.len + 1, ..loan },
-            Loan { len: u64::MAX, ..loan },
-            Loan { fd: 1 << 30, ..loan },
-            Loan { pid: 0, ..loan },
+            ShmKey { inode: shm_key.inode + 1, ..shm_key },
+            ShmKey { len: shm_key.len + 1, ..shm_key },
+            ShmKey { len: u64::MAX, ..shm_key },
+            ShmKey { fd: 1 << 30, ..shm_key },
+            ShmKey { pid: 0, ..shm_key },
         ] {
             assert!(borrow(&wrong).is_none(), "{wrong:?}");
         }

@@ -65,7 +65,7 @@ unsafe fn row(
     mut source: *const u8,
     bytes: usize,
     scale: Scale,
-    held: &mut Option<(usize, stripe::Held)>,
+    held: &mut Option<(usize, stripe::StripeGuard)>,
 ) {
     let element = scale.element();
     let end = at + bytes;

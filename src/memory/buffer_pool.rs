@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// A pool of buffers.
 #[derive(Debug)]
-pub struct Buffers {
+pub struct BufferPool {
     kept: Mutex<Kept>,
     most: usize,
     most_bytes: usize,
@@ -20,10 +20,10 @@ struct Kept {
     bytes: usize,
 }
 
-impl Buffers {
+impl BufferPool {
     /// A pool of at most `most` buffers, which hold at most `most_bytes` together.
-    pub fn new(most: usize, most_bytes: usize) -> Buffers {
-        Buffers { kept: Mutex::default(), most, most_bytes }
+    pub fn new(most: usize, most_bytes: usize) -> BufferPool {
+        BufferPool { kept: Mutex::default(), most, most_bytes }
     }
 
     /// An empty buffer with room for `bytes`.
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let store = Buffers::new(8, 1 << 20);
-        let held = |store: &Buffers| {
+        let store = BufferPool::new(8, 1 << 20);
+        let held = |store: &BufferPool| {
             let kept = store.kept.lock();
             assert_eq!(kept.bytes, kept.buffers.iter().map(Vec::capacity).sum::<usize>());
             (kept.buffers.len(), kept.bytes)

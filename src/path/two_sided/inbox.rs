@@ -2,12 +2,12 @@
 //!
 //! A few receives of [`SMALL`] bytes are posted at all times, so that a request goes
 //! from the wire into its buffer without a probe. They are matched in the order in
-//! which they were posted, so looking at the oldest is enough, and requests of one
+//! which they were posted, so it is enough to test the oldest, and requests of one
 //! origin come out in the order in which they were sent. A longer request is
 //! announced by a small one and follows on the data channel.
 //!
-//! Posting costs a call while somebody waits for what has come, so a buffer is posted
-//! again when there is nothing else to do, or when several wait for that.
+//! Posting costs a call while the origin waits for its request to be handled, so a buffer is
+//! posted again when there is nothing else to do, or when several buffers wait for that.
 
 use crate::error::Result;
 use crate::mpi::{Comm, Request, p2p};
@@ -27,9 +27,9 @@ pub struct Inbox {
     spare: Vec<Vec<u8>>,
 }
 
-/// A request that has come.
+/// A received request.
 #[derive(Debug)]
-pub struct Arrived {
+pub struct ReceivedRequest {
     /// Its origin.
     pub source: usize,
     /// Its length.
@@ -76,11 +76,11 @@ impl Inbox {
 
     /// The next request, if it is here.
     #[inline]
-    pub fn take(&mut self) -> Result<Option<Arrived>> {
+    pub fn take(&mut self) -> Result<Option<ReceivedRequest>> {
         let Some((request, _)) = self.posted.front_mut() else { return Ok(None) };
         let Some((source, bytes)) = request.test_message()? else { return Ok(None) };
         let buffer = self.posted.pop_front().map(|(_, buffer)| buffer).unwrap_or_default();
-        Ok(Some(Arrived { source, bytes, buffer }))
+        Ok(Some(ReceivedRequest { source, bytes, buffer }))
     }
 
     /// Takes the receives back. Nothing may be under way any more.

@@ -3,14 +3,14 @@
 //! A big-reader lock. A reader announces itself in a slot of its own thread and then checks
 //! whether a writer is there: two plain memory accesses, no locked instruction, and nothing
 //! that readers on other cores share. The writer pays for both sides
-//! ([`super::asymmetric`]): it announces the change and then waits until no thread reads.
+//! ([`super::membarrier`]): it announces the change and then waits until no thread reads.
 //!
 //! Reading may nest: an inner reader goes ahead, since the writer waits for the outer one
 //! anyway. A thread must not write while it reads, nor wait for anything that waits for a
 //! writer.
 
-use super::asymmetric::{heavy, light};
-use super::slot::{self, Slot};
+use super::membarrier::{heavy, light};
+use super::reader_slot::{self, ReaderSlot};
 use crate::sync::atomic::{AtomicBool, Ordering, fence};
 use crate::sync::{Mutex, spin_loop, yield_now};
 use std::cell::UnsafeCell;
@@ -18,7 +18,7 @@ use std::ops::Deref;
 
 /// A value for many readers and rare changes.
 #[derive(Debug, Default)]
-pub struct ReadMostly<T> {
+pub struct BrLock<T> {
     value: UnsafeCell<T>,
     changing: AtomicBool,
     changer: Mutex<()>,
@@ -26,18 +26,18 @@ pub struct ReadMostly<T> {
 
 // SAFETY: references to the value are given out as RwLock does: shared ones while
 // no thread writes, an exclusive one while no thread reads.
-unsafe impl<T: Send + Sync> Sync for ReadMostly<T> {}
+unsafe impl<T: Send + Sync> Sync for BrLock<T> {}
 
 /// An open reading.
 #[derive(Debug)]
-pub struct Reading<'a, T> {
+pub struct BrReadGuard<'a, T> {
     value: &'a T,
-    slot: &'static Slot,
+    slot: &'static ReaderSlot,
     /// The slot is this thread's.
     _here: std::marker::PhantomData<*const ()>,
 }
 
-impl<'a, T> Reading<'a, T> {
+impl<'a, T> BrReadGuard<'a, T> {
     /// The value, not bound to this borrow of the reading.
     ///
     /// # Safety
@@ -48,7 +48,7 @@ impl<'a, T> Reading<'a, T> {
     }
 }
 
-impl<T> Deref for Reading<'_, T> {
+impl<T> Deref for BrReadGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -56,7 +56,7 @@ impl<T> Deref for Reading<'_, T> {
     }
 }
 
-impl<T> Drop for Reading<'_, T> {
+impl<T> Drop for BrReadGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let depth = self.slot.depth.load(Ordering::Relaxed);
@@ -64,10 +64,10 @@ impl<T> Drop for Reading<'_, T> {
     }
 }
 
-impl<T> ReadMostly<T> {
+impl<T> BrLock<T> {
     /// Holds `value`.
-    pub fn new(value: T) -> ReadMostly<T> {
-        ReadMostly {
+    pub fn new(value: T) -> BrLock<T> {
+        BrLock {
             value: UnsafeCell::new(value),
             changing: AtomicBool::new(false),
             changer: Mutex::new(()),
@@ -76,8 +76,8 @@ impl<T> ReadMostly<T> {
 
     /// Begins to read; waits while a thread changes the value.
     #[inline]
-    pub fn read(&self) -> Reading<'_, T> {
-        let slot = slot::mine();
+    pub fn read(&self) -> BrReadGuard<'_, T> {
+        let slot = reader_slot::mine();
         let depth = slot.depth.load(Ordering::Relaxed);
         slot.depth.store(depth + 1, Ordering::Relaxed);
         // The announcement above must be visible before the check below.
@@ -88,11 +88,11 @@ impl<T> ReadMostly<T> {
         // SAFETY: either the writer announced itself after this thread did, and
         // waits for the slot, or this thread has waited for the writer.
         let value = unsafe { &*self.value.get() };
-        Reading { value, slot, _here: std::marker::PhantomData }
+        BrReadGuard { value, slot, _here: std::marker::PhantomData }
     }
 
     #[cold]
-    fn after_change(&self, slot: &Slot) {
+    fn after_change(&self, slot: &ReaderSlot) {
         while self.changing.load(Ordering::Acquire) {
             slot.depth.store(0, Ordering::Release);
             drop(self.changer.lock());
@@ -110,7 +110,7 @@ impl<T> ReadMostly<T> {
             }
         }
         assert_eq!(
-            slot::mine().depth.load(Ordering::Relaxed),
+            reader_slot::mine().depth.load(Ordering::Relaxed),
             0,
             "a thread that reads would change"
         );
@@ -120,7 +120,7 @@ impl<T> ReadMostly<T> {
         heavy();
         // Threads that begin to read after this list was taken see the announcement: their
         // slot was made under its lock.
-        for slot in slot::all().iter() {
+        for slot in reader_slot::all().iter() {
             let mut tries = 0u32;
             while slot.depth.load(Ordering::Acquire) != 0 {
                 tries += 1;
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn readers_see_whole_changes() {
-        let pair = ReadMostly::new(vec![0u64; 64]);
+        let pair = BrLock::new(vec![0u64; 64]);
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..3 {
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a thread that reads would change")]
     fn changing_while_reading_is_refused() {
-        let value = ReadMostly::new(1);
+        let value = BrLock::new(1);
         let _reading = value.read();
         value.change(|v| *v = 2);
     }

@@ -2,19 +2,19 @@
 //!
 //! The kernel copies memory of another process at about half of the speed of a plain copy,
 //! because it looks each page up. A rank that waits has nothing better to do: this rank
-//! offers it a long transfer in pieces ([`Claims`](super::claims::Claims)), takes them
+//! offers it a long transfer in pieces ([`SplitJob`](super::work_split::SplitJob)), takes them
 //! from the front, and the other takes them from the back, and copies the other way round
-//! between the same bytes. A rank that does not come, or late, finds nothing left.
+//! between the same bytes. A rank that does not help, or too late, finds nothing left.
 //!
 //! Invariants: a transfer is complete when it returns, as without help, so its order among
-//! others is the same. Nobody is waited for who has not begun. A helper's addresses are the
-//! other's word, so it uses them through the kernel alone, which checks them.
+//! others is the same. A rank that has not begun to help is not waited for. A helper gets its
+//! addresses from another rank, so it uses them through the kernel alone, which checks them.
 
-use super::node::Node;
-use super::wire::{Whole, read_pod};
+use super::shm_transport::ShmTransport;
+use super::wire::{EagerHead, read_pod};
 use super::{Accept, Am, Arrival, HELP, Handler};
 use crate::error::{Result, fail};
-use crate::path::cross::{self, Direction};
+use crate::path::cma::{self, Direction};
 use crate::path::ops::Span;
 use crate::wait::{self, Boot};
 use bytemuck::{Pod, Zeroable};
@@ -29,14 +29,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// must be woken for it.
 const LEAST: usize = 192 << 10;
 const LEAST_ASLEEP: usize = 1 << 20;
-/// Bytes of a job: a helper serves nobody else meanwhile.
+/// Bytes of a job: a helper serves no other rank meanwhile.
 const JOB: usize = 1 << 20;
 /// Bytes of a piece; less in the middle of a job, where the two meet, and one waits for the
 /// other's last piece.
 const PIECE: usize = 128 << 10;
 const SMALL_PIECE: usize = 64 << 10;
 
-/// What the helper is told; the spans follow, as the origin sees them.
+/// What the helper gets; the spans follow, as the origin sees them.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Offer {
@@ -49,7 +49,7 @@ struct Offer {
 
 /// The places for jobs that this rank offers.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct JobSlots {
     /// Which have a job, a bit each.
     taken: Mutex<u32>,
     /// Pieces that others have done.
@@ -57,29 +57,29 @@ pub struct Places {
 }
 
 /// A place that is taken.
-struct Place<'a> {
-    places: &'a Places,
+struct JobSlot<'a> {
+    places: &'a JobSlots,
     number: u32,
 }
 
-impl Places {
-    fn take(&self) -> Option<Place<'_>> {
+impl JobSlots {
+    fn take(&self) -> Option<JobSlot<'_>> {
         let mut taken = self.taken.lock();
         let number = taken.trailing_ones();
-        (number < Node::JOBS as u32).then(|| {
+        (number < ShmTransport::JOBS as u32).then(|| {
             *taken |= 1 << number;
-            Place { places: self, number }
+            JobSlot { places: self, number }
         })
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for JobSlot<'_> {
     fn drop(&mut self) {
         *self.places.taken.lock() &= !(1 << self.number);
     }
 }
 
-/// Spans of at most so many bytes each; borrowed where they are so already.
+/// Spans of at most `most` bytes each; borrowed where they are no longer already.
 fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
     if spans.iter().all(|span| span.bytes <= most) {
         return Cow::Borrowed(spans);
@@ -124,13 +124,13 @@ impl Am {
     /// where that is to be had; they are there on return. Waits for no message.
     ///
     /// # Errors
-    /// As for [`cross::transfer`].
+    /// As for [`cma::transfer`].
     ///
     /// # Safety
-    /// As for [`cross::transfer`].
-    pub(crate) unsafe fn cross(
+    /// As for [`cma::transfer`].
+    pub(crate) unsafe fn cma_transfer(
         &self,
-        node: &Node,
+        node: &ShmTransport,
         index: usize,
         spans: &[Span],
         direction: Direction,
@@ -138,7 +138,7 @@ impl Am {
         let (pid, ..) = node.process(index);
         if !self.is_worth_asking(node, index, spans) {
             // SAFETY: passed on from the caller.
-            return unsafe { cross::transfer(pid, spans, direction) };
+            return unsafe { cma::transfer(pid, spans, direction) };
         }
         for job in cut(&split(spans, SMALL_PIECE), |_| JOB) {
             // SAFETY: as above.
@@ -159,15 +159,15 @@ impl Am {
     }
 
     /// The node, and another rank's number on it, where this one may reach its memory.
-    pub(crate) fn within_reach(&self, target: usize) -> Option<(&Node, usize)> {
+    pub(crate) fn within_reach(&self, target: usize) -> Option<(&ShmTransport, usize)> {
         let state = self.state().ok()?;
         let node = state.node.as_ref()?;
         let index = node.index_of(target)?;
-        state.may_cross(self, index).then_some((node, index))
+        state.cma_allowed(self, index).then_some((node, index))
     }
 
     /// Whether a rank waits now, and the transfer is long enough for help.
-    fn is_worth_asking(&self, node: &Node, index: usize, spans: &[Span]) -> bool {
+    fn is_worth_asking(&self, node: &ShmTransport, index: usize, spans: &[Span]) -> bool {
         let least = if !self.config.cross_help {
             return false;
         } else if node.is_attended(index) {
@@ -194,10 +194,10 @@ impl Am {
     /// Offers a job to the other, and does what it does not take.
     ///
     /// # Safety
-    /// As for [`cross::transfer`].
+    /// As for [`cma::transfer`].
     unsafe fn share(
         &self,
-        node: &Node,
+        node: &ShmTransport,
         (index, pid): (usize, u32),
         spans: &[Span],
         direction: Direction,
@@ -207,9 +207,9 @@ impl Am {
         let place = places.take().filter(|_| list.len() <= node.eager_limit());
         let Some(place) = place else {
             // SAFETY: passed on from the caller.
-            return unsafe { cross::transfer(pid, spans, direction) };
+            return unsafe { cma::transfer(pid, spans, direction) };
         };
-        let claims = node.claims(node.me(), place.number as usize);
+        let claims = node.split_job(node.me(), place.number as usize);
         let pieces = pieces(spans);
         let job = claims.open(pieces.len() as u16); // a job has few
         let write = u64::from(direction == Direction::Write);
@@ -217,13 +217,13 @@ impl Am {
         let header = bytemuck::bytes_of(&offer);
         let mut done = Ok(());
         // Where there is no room, this rank goes alone: it may have locks, and does not wait.
-        let head = Whole::message(HELP, header.len(), list.len(), 0);
+        let head = EagerHead::message(HELP, header.len(), list.len(), 0);
         node.try_send(index, &[head.bytes(), header, list], true)?;
         while done.is_ok()
-            && let Some(n) = claims.take_first(job)
+            && let Some(n) = claims.pop_front(job)
         {
             // SAFETY: as above.
-            done = unsafe { cross::transfer(pid, pieces[usize::from(n)], direction) };
+            done = unsafe { cma::transfer(pid, pieces[usize::from(n)], direction) };
         }
         let taken = claims.close(job).map_or(pieces.len(), usize::from);
         if taken == pieces.len() {
@@ -236,7 +236,7 @@ impl Am {
         if claims.left(job) == Some(false) {
             for piece in &pieces[taken..] {
                 // SAFETY: as above.
-                unsafe { cross::transfer(pid, piece, direction) }?;
+                unsafe { cma::transfer(pid, piece, direction) }?;
             }
         }
         done
@@ -251,14 +251,14 @@ impl Handler for Help {
         let offer: Offer = read_pod(message.header)?;
         let origin = message.origin;
         let place = offer.place as usize;
-        let node = am.state()?.node.as_ref().filter(|_| place < Node::JOBS);
-        let claims = node.and_then(|node| Some(node.claims(node.index_of(origin)?, place)));
+        let node = am.state()?.node.as_ref().filter(|_| place < ShmTransport::JOBS);
+        let claims = node.and_then(|node| Some(node.split_job(node.index_of(origin)?, place)));
         let (Some(claims), Some(list)) = (claims, message.data) else {
             fail!(Internal, "rank {origin} offers a job in a wrong way: {offer:?}");
         };
         // The system may forbid this way what it allows the other way.
         let Some(pid) = am.process_within_reach(origin) else { return Ok(Accept::DONE) };
-        let Some(mut n) = claims.take_last(offer.job) else { return Ok(Accept::DONE) };
+        let Some(mut n) = claims.pop_back(offer.job) else { return Ok(Accept::DONE) };
         let list = list.chunks_exact(size_of::<Span>());
         let job: Vec<Span> =
             list.map(|span| bytemuck::pod_read_unaligned::<Span>(span).turned()).collect();
@@ -266,11 +266,11 @@ impl Handler for Help {
         let direction = if offer.write != 0 { Direction::Read } else { Direction::Write };
         let mut well = true;
         while well {
-            // SAFETY: who asks for a transfer vouches for both sides, and it is the same.
+            // SAFETY: the caller of the transfer vouches for both sides, and it is the same.
             well = pieces.get(usize::from(n)).is_some_and(|piece| unsafe {
-                cross::transfer_checked(pid, piece, direction).is_ok()
+                cma::transfer_checked(pid, piece, direction).is_ok()
             });
-            match claims.take_last(offer.job) {
+            match claims.pop_back(offer.job) {
                 Some(next) => n = next,
                 None => break,
             }
@@ -312,8 +312,8 @@ mod tests {
 
     #[test]
     fn places_are_given_back() {
-        let places = Places::default();
-        let all: Vec<_> = (0..Node::JOBS).map(|_| places.take().unwrap()).collect();
+        let places = JobSlots::default();
+        let all: Vec<_> = (0..ShmTransport::JOBS).map(|_| places.take().unwrap()).collect();
         assert!(places.take().is_none());
         drop(all);
         assert_eq!(places.take().unwrap().number, 0);

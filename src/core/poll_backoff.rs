@@ -1,14 +1,14 @@
-//! Looking without waiting: calls that test, probe or make progress once.
+//! Back-off of polling loops: calls that test, probe or make progress once.
 //!
-//! A program may call them in a loop, and then waits without saying so. Where ranks
-//! outnumber cores such a loop keeps the core from whom it waits for, and by way of the
-//! MPI's own yields from everything else: on Linux 6.18 two loops over Open MPI left no
-//! turn to others for minutes. So a thread that has looked for [`PATIENCE`] without
-//! doing anything else, and without anything happening, naps with each further look,
-//! until the bell of the rank's rings at the latest.
+//! A program may call them in a loop, which is a wait in effect. Where ranks outnumber cores
+//! such a loop starves the rank that it waits for and, through MPI's own `sched_yield`,
+//! everything else: on Linux 6.18 two loops over Open MPI left no turn to other processes for
+//! minutes. So a thread that has polled for [`PATIENCE`] without doing anything else, and
+//! without any event, naps with each further poll, until the bell of the rank's rings at the
+//! latest.
 //!
-//! Invariant: who has a core for each rank, or does something between two looks, never
-//! naps here.
+//! Invariant: a thread never naps here if ranks do not outnumber cores, or if it works between
+//! polls.
 
 use super::Core;
 use crate::error::Result;
@@ -16,14 +16,14 @@ use crate::wait::Progress;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// How long a loop may look without a nap.
+/// How long a loop may poll without a nap.
 const PATIENCE: Duration = Duration::from_micros(200);
-/// Looks that are no further apart are a loop that does nothing else.
+/// Polls that are no further apart are a loop that does nothing else.
 const CLOSE: Duration = Duration::from_micros(50);
 const NAP: Duration = Duration::from_micros(20);
 
 thread_local! {
-    /// Of the loop that the thread seems to be in: when it began, and its last look.
+    /// Of the loop that the thread seems to be in: when it began, and its last poll.
     static LOOP: Cell<Option<(Instant, Instant)>> = const { Cell::new(None) };
 }
 

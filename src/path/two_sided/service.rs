@@ -10,7 +10,7 @@
 //! requests of the same origin wait behind it.
 
 use super::Address;
-use super::wire::Kind;
+use super::wire::RequestKind;
 use crate::core::above::Above;
 use crate::error::{Result, fail};
 use crate::path::Transport;
@@ -27,7 +27,7 @@ pub struct Incoming {
     /// How many.
     pub len: usize,
     /// The tag under which the origin sends them.
-    pub slot: u32,
+    pub tag: u32,
     /// What the service gets back when they are all there.
     pub parcel: Parcel,
 }
@@ -39,7 +39,7 @@ pub enum Served {
     Done,
     /// Nothing: a lock is held by another thread.
     Busy,
-    /// It is handled when these bytes have come. Later requests of the origin wait for that.
+    /// It is handled when these bytes have arrived. Later requests of the origin wait for that.
     Data(Incoming),
 }
 
@@ -53,7 +53,7 @@ pub trait Service: Send + Sync {
         &self,
         transport: &Transport,
         source: usize,
-        kind: Kind,
+        kind: RequestKind,
         message: &[u8],
     ) -> Result<Served>;
 
@@ -63,20 +63,20 @@ pub trait Service: Send + Sync {
         Ok(None)
     }
 
-    /// Bytes that this rank sent for the service ([`super::Messenger::send_data`]) have left.
+    /// Bytes that this rank sent for the service ([`super::TwoSided::send_data`]) have left.
     fn left(&self, _parcel: Parcel) {}
 }
 
 /// The services, by kind of request.
 #[derive(Debug, Default)]
-pub struct Services([Above<dyn Service>; Kind::COUNT]);
+pub struct Services([Above<dyn Service>; RequestKind::COUNT]);
 
 impl Services {
     /// Has requests of these kinds served.
     ///
     /// # Safety
     /// As for [`Above::set`].
-    pub unsafe fn register(&self, kinds: &[Kind], service: &(dyn Service + 'static)) {
+    pub unsafe fn register(&self, kinds: &[RequestKind], service: &(dyn Service + 'static)) {
         for &kind in kinds {
             // SAFETY: passed on from the caller.
             unsafe { self.0[kind as usize].set(service) };
@@ -88,7 +88,7 @@ impl Services {
     /// # Errors
     /// `State` where nothing on this rank does.
     #[inline]
-    pub fn of(&self, kind: Kind) -> Result<&(dyn Service + 'static)> {
+    pub fn of(&self, kind: RequestKind) -> Result<&(dyn Service + 'static)> {
         match self.0[kind as usize].get() {
             Some(service) => Ok(service),
             None => fail!(State, "a request of kind {kind:?} came, which nothing serves here"),
