@@ -256,7 +256,7 @@ mod tests {
             let choice = (seed >> 33) as usize;
             let some: Option<u64> = model.keys().copied().nth(choice % 16);
             match some {
-                Some(handle) if choice % 3 == 0 || table.is_full() => {
+                Some(handle) if choice.is_multiple_of(3) || table.is_full() => {
                     assert_eq!(table.remove(handle), model.remove(&handle));
                     gone.push(handle);
                 }
@@ -265,7 +265,8 @@ mod tests {
             }
             let mut all: Vec<_> = table.iter().map(|(handle, &value)| (handle, value)).collect();
             let mut expected: Vec<_> = model.iter().map(|(&h, &v)| (h, v)).collect();
-            (all.sort_unstable(), expected.sort_unstable());
+            all.sort_unstable();
+            expected.sort_unstable();
             assert_eq!(all, expected);
             let old = gone.get(choice % gone.len().max(1));
             assert!(old.is_none_or(|&old| table.get(old).is_none()));

@@ -261,7 +261,7 @@ impl Am {
     /// # Errors
     /// `Argument` on all ranks where the names differ between ranks or one is in
     /// use; `Memory` where `PORTOLAN_AM=node` and there is no shared memory.
-    pub fn register_handlers(
+    pub fn add_handlers(
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,
     ) -> Result<Vec<HandlerId>> {

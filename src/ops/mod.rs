@@ -10,7 +10,7 @@
 mod order;
 mod segments;
 
-use crate::atomics::mutex::Mutexes;
+use crate::atomics::mutex::serve::Mutexes;
 use crate::path::Transport;
 use std::ops::Deref;
 

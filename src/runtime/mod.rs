@@ -110,7 +110,7 @@ fn pending() -> Option<String> {
 }
 
 impl Engine {
-    /// As [`Am::register_handlers`]; the first call starts active messages.
+    /// As [`Am::add_handlers`]; the first call starts active messages.
     ///
     /// # Errors
     /// As there; `Memory` where `PORTOLAN_AM=node` and there is no shared memory.
@@ -119,7 +119,7 @@ impl Engine {
         handlers: Vec<(String, Arc<dyn Handler>)>,
     ) -> Result<Vec<HandlerId>> {
         self.start_am()?;
-        Am::register_handlers(self, handlers)
+        self.add_handlers(handlers)
     }
 
     /// The name of the handler that this thread runs, if it does.

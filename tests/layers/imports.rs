@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 use syn::{Attribute, Item, UseTree};
 
+/// Re-exports of re-exports that are followed.
+const MOST_HOPS: usize = 8;
+
 /// A name that one file takes from another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
@@ -166,15 +169,13 @@ impl Crate {
             rest = &rest[1..];
         }
         let file = self.files.get(&at)?;
-        if let Some(name) = rest.first()
-            && depth < 8
+        if let Some(elsewhere) = rest.first().and_then(|name| file.exports.get(name))
+            && depth < MOST_HOPS
         {
-            if let Some(elsewhere) = file.exports.get(name) {
-                let mut path = elsewhere.clone();
-                path.extend(rest[1..].iter().cloned());
-                if let Some(found) = self.find(&at, &path, depth + 1) {
-                    return Some(found);
-                }
+            let mut path = elsewhere.clone();
+            path.extend(rest[1..].iter().cloned());
+            if let Some(found) = self.find(&at, &path, depth + 1) {
+                return Some(found);
             }
         }
         let name = rest.first().or(path.last())?.clone();

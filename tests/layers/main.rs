@@ -36,6 +36,11 @@ pub const LAYERS: [(&str, &[&str]); 8] = [
 
 const MOST_IN_A_CIRCLE: usize = 5;
 
+/// Circles that are larger still, by the folder and the number of files: they may shrink, and
+/// then so does this list, but not grow.
+const STILL_LARGER: [(&str, usize); 5] =
+    [("api", 12), ("am", 14), ("mpi", 8), ("rpc", 10), ("rpc", 14)];
+
 /// The layer of a module of the crate.
 fn layer_of(module: &str) -> usize {
     LAYERS
@@ -76,22 +81,21 @@ fn imports_go_down() {
 #[test]
 fn circles_stay_small_and_in_one_folder() {
     let mut bad = Vec::new();
+    let mut known = STILL_LARGER.to_vec();
     for circle in circles::of(&house()) {
-        let folders: BTreeSet<&str> = circle.iter().map(|file| folder(file)).collect();
-        if circle.len() > MOST_IN_A_CIRCLE || folders.len() > 1 {
-            bad.push(format!("{} files: {}", circle.len(), circle.join(", ")));
+        let folders: BTreeSet<&str> = circle.iter().map(|file| module_of(file)).collect();
+        let small = circle.len() <= MOST_IN_A_CIRCLE && folders.len() == 1;
+        let place = known.iter().position(|&(folder, files)| {
+            folders.len() == 1 && folders.contains(folder) && files == circle.len()
+        });
+        match place {
+            Some(place) => drop(known.remove(place)),
+            None if small => {}
+            None => bad.push(format!("{} files: {}", circle.len(), circle.join(", "))),
         }
     }
     assert!(bad.is_empty(), "circles of imports:\n  {}", bad.join("\n  "));
-}
-
-/// Where a file stands: `mod.rs` and a module's own file stand in its folder.
-fn folder(file: &str) -> &str {
-    let own = file.strip_suffix(".rs").unwrap_or(file);
-    if Path::new(env!("CARGO_MANIFEST_DIR")).join(own).is_dir() {
-        return own;
-    }
-    file.rsplit_once('/').map_or("", |(folder, _)| folder)
+    assert!(known.is_empty(), "no such circle any more, take it out of the list: {known:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::api::Runtime;
 use crate::api::in_call::InCall;
 use crate::collective;
 use crate::error::{Error, ErrorKind, Result, fail};
+use crate::runtime::Engine;
 use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::mem::size_of;
@@ -120,7 +121,7 @@ impl Handlers {
     ///
     /// # Errors
     /// As for `register`.
-    pub fn register_in(self, engine: &Am) -> Result<Messages<'_>> {
+    pub fn register_in(self, engine: &Engine) -> Result<Messages<'_>> {
         let Handlers { planned, states, messages, twice } = self;
         let agree = |verdict| collective::agree(&*engine.world().comm()?, engine, verdict);
         agree(match twice {

@@ -2,14 +2,70 @@
 //! handing over to the next in the queue.
 
 use super::state::{State, state_bytes};
-use super::{Mutexes, Name};
 use crate::error::{Result, fail};
 use crate::futex;
 use crate::path::Transport;
 use crate::path::message::service::{Served, Service};
 use crate::path::message::wire::{self, Header, Kind};
 use crate::path::stripe;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+
+/// A mutex, as messages name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Name {
+    pub group: u64,
+    pub set: u64,
+    pub owner: u32,
+    pub index: u32,
+}
+
+impl Name {
+    pub fn operand(self) -> [u64; 3] {
+        [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
+    }
+
+    pub fn of(header: &Header) -> Name {
+        let [group, set, both] = header.operand;
+        Name { group, set, owner: (both >> 32) as u32, index: both as u32 }
+    }
+}
+
+/// What this rank knows of mutexes beyond their state in memory.
+#[derive(Debug, Default)]
+pub struct Mutexes {
+    grants: Mutex<HashMap<Name, u32>>,
+    pub(super) successors: Mutex<HashMap<Name, usize>>,
+}
+
+impl Mutexes {
+    /// The kinds of request that they serve.
+    pub(crate) const KINDS: [Kind; 5] =
+        [Kind::Lock, Kind::TryLock, Kind::Unlock, Kind::Grant, Kind::Next];
+
+    fn granted(&self, header: &Header) {
+        *self.grants.lock().entry(Name::of(header)).or_default() += 1;
+    }
+
+    fn next_is(&self, header: &Header, source: usize) {
+        self.successors.lock().insert(Name::of(header), source);
+    }
+
+    pub(super) fn take_grant(&self, name: Name) -> bool {
+        let mut grants = self.grants.lock();
+        match grants.get_mut(&name) {
+            Some(n) => {
+                *n -= 1;
+                if *n == 0 {
+                    grants.remove(&name);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+}
 
 /// Tells the next holder.
 pub(super) fn hand_over(
