@@ -29,7 +29,7 @@ pub const LAYERS: [(&str, &[&str]); 8] = [
     ("transport", &["path"]),
     ("ops", &["ops", "transfer", "atomics"]),
     ("active messages", &["am"]),
-    ("any memory", &["anywhere"]),
+    ("any memory", &["any_memory"]),
     ("engine", &["runtime", "progress"]),
     ("faces", &["api", "capi", "compose", "rpc", "sharing", "internals"]),
 ];
