@@ -6,8 +6,8 @@
 //! ([`Gate::enter`]) and on no other; else on any, as all handlers do. Messages for such a
 //! handler that arrive meanwhile are taken out of rings and receives, so that messages for
 //! other handlers go on, and are *held*: short messages with their data, of long ones the
-//! head, while their data stays at the origin. Completion handlers wait in a queue of the gate's own and run, one at
-//! a time and free to block, at the end of a poll of a thread inside.
+//! head, while their data stays at the origin. Completion handlers wait in a queue of the
+//! gate's own and run, one at a time and free to block, at the end of a poll of a thread inside.
 //!
 //! A handler may also say that it is not ready for a message ([`Handler::is_ready`]); that
 //! message is held too, and the handler is asked again with each poll.
@@ -17,13 +17,13 @@
 //! but for those that their handler is not ready for.
 //!
 //! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin tells it to
-//! stop ([`RecordKind::GateStop`]), and to go on when it holds less than half. The origin then waits
-//! before it sends more through gates to that target, in a call, and so inside. Handlers
+//! stop ([`RecordKind::GateStop`]), and to go on when it holds less than half. The origin then
+//! waits before it sends more through gates to that target, in a call, and so inside. Handlers
 //! never wait, as ever.
 //!
 //! **Fences.** A held message is handled as far as rings and flow control know.
-//! [`Am::fence_gate`] therefore asks each target ([`RecordKind::GateFence`]), which answers when all
-//! that it then holds of the origin is in place.
+//! [`Am::fence_gate`] therefore asks each target ([`RecordKind::GateFence`]), which answers when
+//! all that it then holds of the origin is in place.
 //!
 //! **Rest.** [`Am::quiesce`] counts what is held as handled: it waits for a call of one
 //! interface, which another interface cannot. [`Am::quiesce_gates`] waits for it as well.

@@ -1,9 +1,9 @@
 //! Runs handlers: header handler, bytes into place, completion handler, count.
 //!
 //! The header handler says where the data goes ([`Accept`]). A message whose data is still to
-//! come is kept as an [`InboundMessage`] until the data is in place; then the message's [`Then`] runs, the
-//! message is counted as handled, and its origin gets an ACK where it waits for that. A
-//! handler that fails or panics ends the job, by its name.
+//! come is kept as an [`InboundMessage`] until the data is in place; then the message's [`Then`]
+//! runs, the message is counted as handled, and its origin gets an ACK where it waits for that.
+//! A handler that fails or panics ends the job, by its name.
 //!
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 

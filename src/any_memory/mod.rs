@@ -7,10 +7,10 @@
 //! Bytes inside a segment go by the segment's path. Other bytes of a rank on the
 //! same node go by `process_vm_readv` and `process_vm_writev` ([`crate::path::cma`]),
 //! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
-//! forbids it), long ones with the owner's help where it waits ([`crate::am::cooperative_copy`]). Else, and
-//! between nodes, active messages ask the owner's progress engine (`owner_served`). An address that
-//! the owner has not mapped is an error and harms no process. Where memory outside of segments
-//! is named on another rank, active messages must have been started.
+//! forbids it), long ones with the owner's help where it waits ([`crate::am::cooperative_copy`]).
+//! Else, and between nodes, active messages ask the owner's progress engine (`owner_served`). An
+//! address that the owner has not mapped is an error and harms no process. Where memory outside
+//! of segments is named on another rank, active messages must have been started.
 
 mod owner_served;
 

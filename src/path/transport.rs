@@ -25,7 +25,7 @@ impl Deref for Transport {
 }
 
 impl Transport {
-    /// Over these ranks; `messenger` where some are served by messages.
+    /// Over these ranks; `two_sided` where some are served by messages.
     pub fn new(core: Core, two_sided: Option<TwoSided>) -> Transport {
         Transport { core, two_sided, types: TypeCache::default() }
     }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::path::stripe;
-use serve::{Name, hand_over};
+use serve::{MutexName, hand_over};
 use state::{MutexState, state_bytes};
 
 pub(crate) mod serve;
@@ -67,7 +67,7 @@ unsafe impl Sync for OwnerMutexes {}
 /// A mutex that was found and checked.
 struct FoundMutex<'a> {
     place: &'a OwnerMutexes,
-    name: Name,
+    name: MutexName,
     /// Which thread of this rank holds it: see [`thread_number`]; 0 is none.
     held: &'a AtomicU64,
     at: usize,
@@ -133,7 +133,7 @@ impl MutexSet {
         let owner = place.world as u32;
         Ok(FoundMutex {
             place,
-            name: Name { group: id.group, set: id.number, owner, index: index as u32 },
+            name: MutexName { group: id.group, set: id.number, owner, index: index as u32 },
             held: &self.held[place.before + index],
             at: index * state_bytes(ranks),
         })

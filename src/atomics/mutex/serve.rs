@@ -14,29 +14,29 @@ use std::sync::atomic::Ordering;
 
 /// A mutex, as messages name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Name {
+pub(super) struct MutexName {
     pub group: u64,
     pub set: u64,
     pub owner: u32,
     pub index: u32,
 }
 
-impl Name {
+impl MutexName {
     pub fn operand(self) -> [u64; 3] {
         [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
     }
 
-    pub fn of(header: &RequestHeader) -> Name {
+    pub fn of(header: &RequestHeader) -> MutexName {
         let [group, set, both] = header.operand;
-        Name { group, set, owner: (both >> 32) as u32, index: both as u32 }
+        MutexName { group, set, owner: (both >> 32) as u32, index: both as u32 }
     }
 }
 
 /// What this rank knows of mutexes beyond their state in memory.
 #[derive(Debug, Default)]
 pub struct Mutexes {
-    grants: Mutex<HashMap<Name, u32>>,
-    pub(super) successors: Mutex<HashMap<Name, usize>>,
+    grants: Mutex<HashMap<MutexName, u32>>,
+    pub(super) successors: Mutex<HashMap<MutexName, usize>>,
 }
 
 impl Mutexes {
@@ -50,14 +50,14 @@ impl Mutexes {
     ];
 
     fn granted(&self, header: &RequestHeader) {
-        *self.grants.lock().entry(Name::of(header)).or_default() += 1;
+        *self.grants.lock().entry(MutexName::of(header)).or_default() += 1;
     }
 
     fn next_is(&self, header: &RequestHeader, source: usize) {
-        self.successors.lock().insert(Name::of(header), source);
+        self.successors.lock().insert(MutexName::of(header), source);
     }
 
-    pub(super) fn take_grant(&self, name: Name) -> bool {
+    pub(super) fn take_grant(&self, name: MutexName) -> bool {
         let mut grants = self.grants.lock();
         match grants.get_mut(&name) {
             Some(n) => {
@@ -76,7 +76,7 @@ impl Mutexes {
 pub(super) fn hand_over(
     transport: &Transport,
     state: MutexState,
-    name: Name,
+    name: MutexName,
     next: std::result::Result<Option<usize>, u32>,
     owner: usize,
 ) -> Result<()> {
@@ -171,5 +171,5 @@ fn serve_unlock(transport: &Transport, source: usize, header: &RequestHeader) ->
         let _held = unsafe { stripe::take(slice, stripe) };
         state.release(source)
     };
-    hand_over(transport, state, Name::of(header), next, transport.rank())
+    hand_over(transport, state, MutexName::of(header), next, transport.rank())
 }
