@@ -21,6 +21,8 @@ pub mod group;
 pub mod layout;
 pub mod memory;
 pub mod mpi;
+#[doc(hidden)]
+pub mod mutation;
 pub mod path;
 pub mod peer;
 mod process;

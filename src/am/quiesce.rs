@@ -14,6 +14,7 @@
 
 use super::Am;
 use crate::error::Result;
+use crate::mutation::{self, Fault};
 use crate::runtime::Engine;
 use std::sync::atomic::Ordering;
 
@@ -47,7 +48,7 @@ impl Engine {
             let mine = [am.all_sent(), handled(am)];
             let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
             let sums = all.iter().fold([0u64; 2], |s, c| [s[0] + c[0], s[1] + c[1]]);
-            if sums[0] == sums[1] && before == Some(sums) {
+            if sums[0] == sums[1] && (before == Some(sums) || mutation::is(Fault::CountedOnce)) {
                 return Ok(());
             }
             before = Some(sums);
@@ -73,12 +74,15 @@ impl Engine {
 
     fn run_hooks(&self, am: &Am, aged: bool) -> Result<bool> {
         let hooks = am.hooks.read().clone();
-        let mut any = false;
+        let early = mutation::is(Fault::GatewayFirst);
+        let mut any = early && am.routes.flush(self, aged)?;
         for hook in hooks {
             any |= hook(self, aged)?;
         }
         // Hooks have items gathered, too.
-        any |= am.routes.flush(self, aged)?;
+        if !early {
+            any |= am.routes.flush(self, aged)?;
+        }
         Ok(any)
     }
 }

@@ -5,6 +5,7 @@ use super::{Engine, POKE_EVERY};
 use crate::am::deliver::Rings;
 use crate::error::{Result, fail};
 use crate::mpi::p2p;
+use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::peer::{DIRTY_MESSAGE, DIRTY_RMA};
 use crate::wait::{GivenUp, Progress};
@@ -76,7 +77,7 @@ impl Engine {
         messenger.confirmed(self, target, count)?;
         let peer = &self.peers[target];
         let sent = peer.sent.lock();
-        if sent.count == count {
+        if sent.count == count || mutation::is(Fault::FenceOfOthers) {
             self.mark_clean(target, DIRTY_MESSAGE);
         }
         Ok(())

@@ -28,7 +28,11 @@ pub struct Traffic {
 enum Body {
     Eager(Vec<u8>),
     /// The bytes are at the sender still: its request and where they are.
-    Long { request: u32, data: usize, len: usize },
+    Long {
+        request: u32,
+        data: usize,
+        len: usize,
+    },
 }
 
 /// A message on its way, or arrived and unmatched.
@@ -62,15 +66,41 @@ struct Posted {
 enum Event {
     Arrive(Message),
     /// A receive is ready for the bytes of a send of this rank.
-    Clear { request: u32, data: usize, len: usize, to: usize, receive: u32, tag: i32 },
+    Clear {
+        request: u32,
+        data: usize,
+        len: usize,
+        to: usize,
+        receive: u32,
+        tag: i32,
+    },
     /// The bytes of a long message are here.
-    Data { receive: u32, bytes: Vec<u8>, source: usize, tag: i32 },
+    Data {
+        receive: u32,
+        bytes: Vec<u8>,
+        source: usize,
+        tag: i32,
+    },
     /// This rank fetches the bytes of a long message.
-    Fetch { receive: u32, request: u32, data: usize, len: usize, source: usize, tag: i32 },
+    Fetch {
+        receive: u32,
+        request: u32,
+        data: usize,
+        len: usize,
+        source: usize,
+        tag: i32,
+    },
     /// A request is done.
-    Done { request: u32 },
+    Done {
+        request: u32,
+    },
     /// A collective is done: the bytes of its result that are this rank's.
-    Collect { request: u32, result: Arc<Vec<u8>>, from: usize, len: usize },
+    Collect {
+        request: u32,
+        result: Arc<Vec<u8>>,
+        from: usize,
+        len: usize,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -129,13 +159,19 @@ pub type Combine = Arc<dyn Fn(*const u8, *mut u8, usize) + Send + Sync>;
 #[derive(Clone)]
 pub enum Kind {
     Barrier,
-    Broadcast { root: usize },
+    Broadcast {
+        root: usize,
+    },
     Allgather,
-    Reduce { root: Option<usize>, combine: Combine, count: usize },
+    Reduce {
+        root: Option<usize>,
+        combine: Combine,
+        count: usize,
+    },
     Dup,
     SplitByHost,
-    /// As [`Kind::Dup`], of these world ranks alone.
-    Create(Arc<Vec<usize>>),
+    /// Ranks meet on a communicator made for them.
+    Create,
 }
 
 impl std::fmt::Debug for Kind {
@@ -153,7 +189,7 @@ impl Kind {
             Kind::Reduce { .. } => "a reduction",
             Kind::Dup => "a duplication",
             Kind::SplitByHost => "a split",
-            Kind::Create(_) => "a creation",
+            Kind::Create => "a creation",
         }
     }
 }
@@ -253,7 +289,11 @@ impl Network {
             .map(|m| format!("from {} tag {} {} bytes", m.source, m.tag, m.bytes()))
             .take(4)
             .collect();
-        format!("{} on the way, {} unmatched {here:?}, {posted} receives", mail.events.len(), mail.unexpected)
+        format!(
+            "{} on the way, {} unmatched {here:?}, {posted} receives",
+            mail.events.len(),
+            mail.unexpected
+        )
     }
 
     fn new_context(&mut self, members: Vec<usize>) -> u32 {
@@ -338,7 +378,9 @@ impl Machine {
     pub fn members(&self, context: u32) -> Arc<Vec<usize>> {
         match self.network.context(context) {
             Some(context) => context.members.clone(),
-            None => self.fail(&format!("communicator {context} is used, but was freed or never made")),
+            None => {
+                self.fail(&format!("communicator {context} is used, but was freed or never made"))
+            }
         }
     }
 
@@ -374,7 +416,11 @@ impl Machine {
         flying.0 = flying.0.max(soonest);
         flying.1 += 1;
         let time = flying.0;
-        self.trace("send", (from as u64) << 32 | to as u64, (len as u64) << 24 | tag as u64 & 0xff_ffff);
+        self.trace(
+            "send",
+            (from as u64) << 32 | to as u64,
+            (len as u64) << 24 | tag as u64 & 0xff_ffff,
+        );
         self.happen(to, time, Event::Arrive(Message { source: from, tag, context, body }));
         request
     }
@@ -512,7 +558,11 @@ impl Machine {
                     if to != 0 {
                         // SAFETY: the caller of the collective keeps room for its result.
                         unsafe {
-                            std::ptr::copy_nonoverlapping(result[from..].as_ptr(), to as *mut u8, len);
+                            std::ptr::copy_nonoverlapping(
+                                result[from..].as_ptr(),
+                                to as *mut u8,
+                                len,
+                            );
                         }
                     }
                     self.network.finish(request, rank, 0, len);
@@ -584,7 +634,9 @@ impl Machine {
         for rank in 0..self.ranks {
             let left = self.network.mail[rank].here.remove(&id);
             if let Some(message) = left.and_then(|mut here| here.pop_front()) {
-                self.fail(&format!("communicator {id} is freed, but rank {rank} never received {message:?}"));
+                self.fail(&format!(
+                    "communicator {id} is freed, but rank {rank} never received {message:?}"
+                ));
             }
         }
     }
@@ -690,7 +742,7 @@ impl Machine {
                 let made = self.network.new_context(members.to_vec());
                 Arc::new(made.to_ne_bytes().to_vec())
             }
-            (None, Kind::Create(_)) => Arc::new(id.to_ne_bytes().to_vec()),
+            (None, Kind::Create) => Arc::new(id.to_ne_bytes().to_vec()),
             (None, Kind::SplitByHost) => {
                 let host = self.network.ranks_per_host;
                 let mut made: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -699,7 +751,9 @@ impl Machine {
                     .into_iter()
                     .map(|(host, ranks)| (host, self.network.new_context(ranks)))
                     .collect();
-                Arc::new(members.iter().flat_map(|rank| made[&(rank / host)].to_ne_bytes()).collect())
+                Arc::new(
+                    members.iter().flat_map(|rank| made[&(rank / host)].to_ne_bytes()).collect(),
+                )
             }
             (None, Kind::Barrier | Kind::Broadcast { .. }) => Arc::new(Vec::new()),
         };
@@ -710,7 +764,7 @@ impl Machine {
             let (from, len) = match &kind {
                 Kind::Allgather => (0, len * size),
                 Kind::SplitByHost => (place * 4, 4),
-                Kind::Dup | Kind::Create(_) => (0, 4),
+                Kind::Dup | Kind::Create => (0, 4),
                 Kind::Barrier => (0, 0),
                 Kind::Broadcast { root } if *root == place => (0, 0),
                 Kind::Reduce { root: Some(root), .. } if *root != place => (0, 0),

@@ -18,6 +18,7 @@ use crate::am::land::Landing;
 use crate::am::{Signal, wire};
 use crate::error::{Result, fail};
 use crate::mpi::{Request, p2p};
+use crate::mutation::{self, Fault};
 use crate::runtime::Engine;
 use std::mem::size_of;
 use std::sync::Arc;
@@ -121,7 +122,9 @@ impl Messenger {
             self.started(request, Action::AmLeft { leaving: leaving.clone() })?;
         }
         // Another thread may have seen all pieces leave by now.
-        self.am_left(engine, leaving);
+        if !mutation::is(Fault::LostSent) {
+            self.am_left(engine, leaving);
+        }
         Ok(())
     }
 

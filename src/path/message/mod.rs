@@ -37,6 +37,7 @@ use crate::layout::Shape;
 use crate::memory::buffers::Buffers;
 use crate::memory::slab::Slab;
 use crate::mpi::{Comm, Request, Requests, p2p};
+use crate::mutation::{self, Fault};
 use crate::peer::Tally;
 use crate::runtime::Engine;
 use crate::watchdog::{self, Event};
@@ -349,7 +350,7 @@ impl Messenger {
         if message.first() == Some(&(wire::Kind::Follows as u8)) {
             return self.await_request(core, source, message);
         }
-        if core.origins[source].waiting.is_empty() {
+        if core.origins[source].waiting.is_empty() || mutation::is(Fault::OutOfOrder) {
             if let Some(served) = self.try_serve(engine, core, source, message) {
                 return served;
             }

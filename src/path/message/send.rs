@@ -6,6 +6,7 @@ use super::{Action, Address, CONFIRM_EVERY, MOST_IN_FLIGHT, Messenger, Number};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
 use crate::mpi::p2p;
+use crate::mutation::{self, Fault};
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::Rmw;
 use crate::peer::{DIRTY_MESSAGE, Sent, Tally};
@@ -77,7 +78,11 @@ impl Messenger {
             let count = sent.count.saturating_sub(peer.confirmed());
             if in_flight == 0 || (in_flight + cost <= flight && count < MOST_IN_FLIGHT) {
                 Room::Now
-            } else if in_flight < flight / 4 && count < CONFIRM_EVERY && peer.confirmed() >= asked {
+            } else if in_flight < flight / 4
+                && count < CONFIRM_EVERY
+                && peer.confirmed() >= asked
+                && !mutation::is(Fault::NeverAsked)
+            {
                 Room::WhenAsked
             } else {
                 Room::Later
