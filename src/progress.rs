@@ -204,7 +204,7 @@ fn run(am: &Am, stop: &AtomicBool) {
         } else {
             flush_aged(am, &mut looked);
             let most = if last_busy.elapsed() < LATELY { longest / 2 } else { longest };
-            sleep(am, naps.next_up_to(most));
+            sleep(am, naps.take_up_to(most));
         }
     }
 }

@@ -124,12 +124,12 @@ impl Naps {
     }
 
     /// How long to nap now.
-    pub fn next(&mut self) -> Duration {
-        self.next_up_to(self.longest)
+    pub fn take(&mut self) -> Duration {
+        self.take_up_to(self.longest)
     }
 
     /// The same with a limit of now; the naps that follow start from what it gives.
-    pub fn next_up_to(&mut self, longest: Duration) -> Duration {
+    pub fn take_up_to(&mut self, longest: Duration) -> Duration {
         let nap = self.next.min(longest);
         self.next = nap * 2;
         nap
@@ -225,7 +225,7 @@ fn not_yet<P: Progress + ?Sized>(
         if now - since < YIELD_FOR {
             std::thread::yield_now();
         } else {
-            progress.nap(naps.next());
+            progress.nap(naps.take());
         }
         if let Some((cause, waited)) = watch.look(since, now) {
             progress.report(&Standing { cause, what: &what(), waited, idle: now - since });

@@ -250,7 +250,7 @@ pub(crate) fn until(
         if idle < YIELD_FOR {
             std::thread::yield_now();
         } else if idle < SHORT_FOR || class.must_poll() {
-            let nap = naps.next().min(left);
+            let nap = naps.take().min(left);
             match engine {
                 Some(engine) => engine.nap(nap),
                 None => std::thread::sleep(nap),

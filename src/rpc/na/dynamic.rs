@@ -336,7 +336,7 @@ impl Dynamic {
             if open == 0 {
                 break;
             }
-            std::thread::sleep(naps.next());
+            std::thread::sleep(naps.take());
         }
         for (n, connection) in all.into_iter().enumerate() {
             let Some(connection) = connection else { continue };

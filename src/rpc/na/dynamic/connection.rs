@@ -87,7 +87,7 @@ pub fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Result<Vec<
             }
             None => {}
         }
-        std::thread::sleep(naps.next());
+        std::thread::sleep(naps.take());
     }
 }
 
