@@ -23,6 +23,8 @@ pub mod handles;
 pub mod layout;
 pub mod memory;
 pub mod mpi;
+#[doc(hidden)]
+pub mod mutation;
 pub mod ops;
 pub mod path;
 pub mod peer;

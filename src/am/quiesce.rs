@@ -15,6 +15,7 @@
 use super::Am;
 use super::AmState;
 use crate::error::Result;
+use crate::mutation::{self, Fault};
 use std::sync::atomic::Ordering;
 
 impl Am {
@@ -47,7 +48,7 @@ impl Am {
             let mine = [state.all_sent(), handled(state)];
             let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
             let sums = all.iter().fold([0u64; 2], |s, c| [s[0] + c[0], s[1] + c[1]]);
-            if sums[0] == sums[1] && before == Some(sums) {
+            if sums[0] == sums[1] && (before == Some(sums) || mutation::is(Fault::CountedOnce)) {
                 return Ok(());
             }
             before = Some(sums);
@@ -73,12 +74,15 @@ impl Am {
 
     fn run_hooks(&self, state: &AmState, aged: bool) -> Result<bool> {
         let hooks = state.hooks.read().clone();
-        let mut any = false;
+        let early = mutation::is(Fault::GatewayFirst);
+        let mut any = early && state.gateway.flush(self, aged)?;
         for hook in hooks {
             any |= hook(self, aged)?;
         }
         // Hooks have items gathered, too.
-        any |= state.gateway.flush(self, aged)?;
+        if !early {
+            any |= state.gateway.flush(self, aged)?;
+        }
         Ok(any)
     }
 }

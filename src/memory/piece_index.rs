@@ -68,6 +68,8 @@ impl Piece {
 #[derive(Debug)]
 pub struct PieceIndex {
     pieces: Vec<Piece>,
+    /// As many as reach to the end of the farthest piece so far: each rank has an index of each
+    /// slice of every rank, most of which hold little.
     pages: Vec<Entry>,
     leaves: Vec<[Entry; PARTS]>,
     /// Leaves that no page uses.
@@ -82,7 +84,7 @@ impl PieceIndex {
         let shift = (slice / PAGES).max(PAGE).next_power_of_two().ilog2();
         PieceIndex {
             pieces: Vec::new(),
-            pages: vec![NONE; (slice >> shift) + 1],
+            pages: Vec::new(),
             leaves: Vec::new(),
             spare: Vec::new(),
             shift,
@@ -128,6 +130,10 @@ impl PieceIndex {
         debug_assert!(piece.len > 0);
         let at = self.pieces.partition_point(|p| p.start < piece.start);
         self.pieces.insert(at, piece);
+        let pages = ((piece.end() - 1) >> self.shift) + 1;
+        if pages > self.pages.len() {
+            self.pages.resize(pages, NONE);
+        }
         self.enter(piece, piece.bounds());
     }
 
@@ -143,7 +149,9 @@ impl PieceIndex {
     /// there (where an empty transfer may point).
     #[inline]
     pub fn find(&self, offset: usize) -> Option<Bounds> {
-        let page = *self.pages.get(offset >> self.shift)?;
+        let Some(&page) = self.pages.get(offset >> self.shift) else {
+            return self.search(offset);
+        };
         if page.holds(offset) {
             return Some(page);
         }

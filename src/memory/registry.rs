@@ -129,6 +129,10 @@ impl Registry {
             for (group_rank, (&world, slice)) in members.iter().zip(slab.slices()).enumerate() {
                 let table = &mut tables[world].extents;
                 let at = table.partition_point(|e| e.base < slice.base);
+                if table.is_empty() {
+                    // Most ranks have one slab, and there may be thousands of ranks.
+                    table.reserve_exact(1);
+                }
                 table.insert(
                     at,
                     Extent {

@@ -7,6 +7,7 @@
 
 use super::Ops;
 use crate::error::Result;
+use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::peer::{PENDING_MESSAGE, PENDING_RMA};
 use std::sync::atomic::Ordering;
@@ -51,7 +52,7 @@ impl Ops {
         two_sided.confirmed(self, target, count)?;
         let peer = self.peer(target);
         let sent = peer.sent.lock();
-        if sent.count == count {
+        if sent.count == count || mutation::is(Fault::FenceOfOthers) {
             self.mark_complete(target, PENDING_MESSAGE);
         }
         Ok(())

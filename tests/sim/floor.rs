@@ -1,13 +1,15 @@
 //! Checks of the simulation itself: `portolan`'s own MPI wrappers on it, without an engine.
 
+use crate::dice::Dice;
 use crate::machine::{self, Behaviour, Outcome};
-use crate::rng::Rng;
+use portolan::collective::{self, Operator};
 use portolan::mpi::{Comm, Requests, p2p};
+use portolan::wait::Boot;
 
 const STACK: usize = 256 << 10;
 
 fn seeded(seed: u64, ranks: usize, body: impl Fn(usize) + Send + Sync + 'static) -> Outcome {
-    let behaviour = Behaviour::draw(&mut Rng::new(seed ^ 0xbeef), ranks);
+    let behaviour = Behaviour::draw(&mut Dice::new(seed ^ 0xbeef), ranks);
     machine::run(seed, ranks, behaviour, STACK, body)
 }
 
@@ -18,11 +20,11 @@ fn world() -> Comm {
 
 /// Messages of a sender with one tag arrive in their order, each with its bytes, by receives
 /// and by probes.
-fn order(seed: u64) -> Outcome {
+pub fn order(seed: u64, ranks: usize) -> Outcome {
     const EACH: u64 = 40;
-    seeded(seed, 8, move |rank| {
+    seeded(seed, ranks, move |rank| {
         let comm = world();
-        let mut rng = Rng::new(seed ^ rank as u64);
+        let mut rng = Dice::new(seed ^ rank as u64);
         let mut sending = Requests::default();
         let mut done = Vec::new();
         for round in 0..EACH {
@@ -64,26 +66,27 @@ fn order(seed: u64) -> Outcome {
     })
 }
 
-pub fn all() {
-    let begun = std::time::Instant::now();
-    for seed in 0..50 {
-        let first = order(seed);
-        let again = order(seed);
-        assert_eq!(first, again, "seed {seed}");
-        println!(
-            "{seed}: {} events, {} switches, {} ns, {:?}",
-            first.events,
-            first.switches,
-            first.time,
-            begun.elapsed()
-        );
-    }
-    let last = order(3);
-    println!(
-        "{} events, {} switches, {} ns, {:?}",
-        last.events,
-        last.switches,
-        last.time,
-        begun.elapsed()
-    );
+/// Collectives, and communicators of some ranks: each gets what all have given.
+pub fn collectives(seed: u64, ranks: usize) -> Outcome {
+    seeded(seed, ranks, move |rank| {
+        let comm = world();
+        for round in 0..10u64 {
+            let all = collective::allgather(&comm, &Boot, &(rank as u64 + round)).unwrap();
+            assert!(all.iter().enumerate().all(|(i, &got)| got == i as u64 + round));
+            let mut sum = [rank as i64, round as i64];
+            collective::reduce(&comm, &Boot, &mut sum, Operator::Sum, None).unwrap();
+            let n = comm.size() as i64;
+            assert_eq!(sum, [n * (n - 1) / 2, round as i64 * n]);
+            let root = round as usize % comm.size();
+            let mut data = [rank as u8; 100];
+            collective::broadcast(&comm, &Boot, &mut data, root).unwrap();
+            assert_eq!(data, [root as u8; 100]);
+            let members: Vec<usize> = (0..comm.size()).filter(|r| r % 2 == rank % 2).collect();
+            let half = comm.create_group(&members, rank as i32 % 2).unwrap();
+            assert_eq!(half.size(), members.len());
+            collective::barrier(&half, &Boot).unwrap();
+            half.free().unwrap();
+        }
+        comm.free().unwrap();
+    })
 }

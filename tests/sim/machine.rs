@@ -9,8 +9,8 @@
 //! Invariant: the state of the machine is touched by the holder of the baton alone, so the same
 //! seed gives the same run. Its lock is never contended; it is there for the compiler.
 
+use crate::dice::Dice;
 use crate::network::Network;
-use crate::rng::Rng;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -114,7 +114,7 @@ pub struct Behaviour {
 
 impl Behaviour {
     /// Draws one.
-    pub fn draw(rng: &mut Rng, ranks: usize) -> Behaviour {
+    pub fn draw(rng: &mut Dice, ranks: usize) -> Behaviour {
         let mut slow = Vec::new();
         let mut stopped = Vec::new();
         if rng.one_in(3) {
@@ -159,12 +159,14 @@ impl Behaviour {
 /// The state of the machine.
 pub struct Machine {
     pub seed: u64,
+    /// By rank: what it says it does.
+    steps: Vec<String>,
     pub ranks: usize,
     pub behaviour: Behaviour,
     pub network: Network,
     /// Nanoseconds since the start.
     pub now: u64,
-    pub rng: Rng,
+    pub rng: Dice,
     threads: Vec<Thread>,
     ready: Vec<usize>,
     timers: BinaryHeap<Reverse<(u64, usize, u64)>>,
@@ -243,10 +245,11 @@ pub fn run(
     let network = Network::new(ranks, behaviour.ranks_per_host);
     *MACHINE.lock() = Some(Box::new(Machine {
         seed,
+        steps: vec![String::new(); ranks],
         ranks,
         network,
         now: 0,
-        rng: Rng::new(seed),
+        rng: Dice::new(seed),
         threads: Vec::new(),
         ready: Vec::new(),
         timers: BinaryHeap::new(),
@@ -308,6 +311,12 @@ fn fail_with(seed: u64, why: &str, state: &str) -> ! {
     }
 }
 
+/// Notes what the calling rank does, for a run that fails.
+pub fn step(text: String) {
+    let rank = RANK.get();
+    with(|machine| machine.steps[rank] = text);
+}
+
 /// Ends the run as failed.
 pub fn fail(why: &str) -> ! {
     let (seed, state) = with(|machine| (machine.seed, machine.describe()));
@@ -337,7 +346,9 @@ impl Machine {
             let rank = thread.rank;
             let waiting = self.network.describe(rank);
             let (state, at) = (thread.state, thread.at);
-            text += &format!("  thread {id} of rank {rank}: {state:?} at {at}; {waiting}\n");
+            let step = &self.steps[rank];
+            text +=
+                &format!("  thread {id} of rank {rank}, {step}: {state:?} at {at}; {waiting}\n");
         }
         text
     }

@@ -8,19 +8,58 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`driver`] | arguments, seeds, what is printed |
 //! | [`machine`] | threads, the baton, the clock, the trace |
 //! | [`system`] | the C library's functions |
 //! | [`network`] | messages and collectives, as MPI promises them |
 //! | [`mpi_calls`] | MPI's functions |
 //! | [`floor`] | checks of the simulation itself, with plain MPI |
+//! | [`settings`] | the engine's settings of a seed |
+//! | [`programs`] | random programs against a reference model |
+//! | [`gone`] | a rank that is gone |
+//! | [`scale`], [`memory`] | how cost grows with the number of ranks |
+//! | [`checks`] | the checks of the real ranks, on simulated ones |
+//! | [`child`] | what those need |
+//!
+//! A failed run prints its seed; `--seeds N..M` with the case's name runs it again, and
+//! `SIM_TRACE=1` prints its events.
 
+mod checks;
+mod child;
+mod dice;
+mod driver;
 mod floor;
+mod gone;
 mod machine;
+mod memory;
 mod mpi_calls;
 mod network;
-mod rng;
+mod programs;
+mod scale;
+mod settings;
 mod system;
 
-fn main() {
-    floor::all();
+#[path = "../ranks/am.rs"]
+#[allow(dead_code, reason = "some checks are for real ranks alone")]
+mod am;
+#[path = "../ranks/atomics.rs"]
+mod atomics;
+#[path = "../ranks/collectives.rs"]
+#[allow(dead_code, reason = "as for am")]
+mod collectives;
+#[path = "../ranks/consistency.rs"]
+mod consistency;
+#[path = "../ranks/groups.rs"]
+mod groups;
+#[path = "../ranks/model.rs"]
+mod model;
+#[path = "../ranks/mutexes.rs"]
+mod mutexes;
+#[path = "../ranks/random.rs"]
+mod random;
+#[path = "../ranks/rng.rs"]
+mod rng;
+
+fn main() -> std::process::ExitCode {
+    driver::main()
 }

@@ -184,7 +184,7 @@ functions! {
     }
 
     fn MPI_Comm_dup(comm: MPI_Comm, made: *mut MPI_Comm) {
-        *made = handle(meet("MPI_Comm_dup", Some(context(comm)), Kind::Dup));
+        *made = handle(meet("MPI_Comm_dup", context(comm), Kind::Dup));
         OK
     }
 
@@ -195,19 +195,19 @@ functions! {
         _info: MPI_Info,
         made: *mut MPI_Comm,
     ) {
-        *made = handle(meet("MPI_Comm_split_type", Some(context(comm)), Kind::SplitByHost));
+        *made = handle(meet("MPI_Comm_split_type", context(comm), Kind::SplitByHost));
         OK
     }
 
     fn MPI_Comm_create_group(comm: MPI_Comm, group: MPI_Group, tag: c_int, made: *mut MPI_Comm) {
-        let (on, members) = call("MPI_Comm_create_group", |machine, _| {
+        let on = call("MPI_Comm_create_group", |machine, _| {
             let members = match machine.network.group(number(group)) {
                 Some(members) => members,
                 None => machine.fail("a group that is none"),
             };
-            (machine.meeting(context(comm), tag, &members), members)
+            machine.meeting(context(comm), tag, &members)
         });
-        *made = handle(meet("MPI_Comm_create_group", Some(on), Kind::Create(members)));
+        *made = handle(meet("MPI_Comm_create_group", on, Kind::Create));
         OK
     }
 
@@ -575,10 +575,9 @@ unsafe fn begin(
 }
 
 /// A collective that makes a communicator, and waits for it.
-fn meet(name: &'static str, on: Option<u32>, kind: Kind) -> u32 {
+fn meet(name: &'static str, on: u32, kind: Kind) -> u32 {
     let mut made = [0u8; 4];
     let to = made.as_mut_ptr();
-    let on = on.unwrap_or(WORLD);
     let request = call(name, |machine, rank| machine.enter(rank, on, kind, Vec::new(), to));
     block(name, request);
     u32::from_ne_bytes(std::hint::black_box(made))

@@ -170,8 +170,8 @@ pub enum Kind {
     },
     Dup,
     SplitByHost,
-    /// As [`Kind::Dup`], of these world ranks alone.
-    Create(Arc<Vec<usize>>),
+    /// Ranks meet on a communicator made for them.
+    Create,
 }
 
 impl std::fmt::Debug for Kind {
@@ -189,7 +189,7 @@ impl Kind {
             Kind::Reduce { .. } => "a reduction",
             Kind::Dup => "a duplication",
             Kind::SplitByHost => "a split",
-            Kind::Create(_) => "a creation",
+            Kind::Create => "a creation",
         }
     }
 }
@@ -742,7 +742,7 @@ impl Machine {
                 let made = self.network.new_context(members.to_vec());
                 Arc::new(made.to_ne_bytes().to_vec())
             }
-            (None, Kind::Create(_)) => Arc::new(id.to_ne_bytes().to_vec()),
+            (None, Kind::Create) => Arc::new(id.to_ne_bytes().to_vec()),
             (None, Kind::SplitByHost) => {
                 let host = self.network.ranks_per_host;
                 let mut made: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -764,7 +764,7 @@ impl Machine {
             let (from, len) = match &kind {
                 Kind::Allgather => (0, len * size),
                 Kind::SplitByHost => (place * 4, 4),
-                Kind::Dup | Kind::Create(_) => (0, 4),
+                Kind::Dup | Kind::Create => (0, 4),
                 Kind::Barrier => (0, 0),
                 Kind::Broadcast { root } if *root == place => (0, 0),
                 Kind::Reduce { root: Some(root), .. } if *root != place => (0, 0),

@@ -184,7 +184,7 @@ pub unsafe extern "C" fn getrandom(to: *mut c_void, len: size_t, flags: c_uint) 
     let seed = machine::with(|machine| machine.seed);
     let drawn = DRAWN.get() + 1;
     DRAWN.set(drawn);
-    let mut rng = crate::rng::Rng::new(seed ^ (machine::rank() as u64) << 32 ^ drawn);
+    let mut rng = crate::dice::Dice::new(seed ^ (machine::rank() as u64) << 32 ^ drawn);
     for at in 0..len {
         // SAFETY: the caller gives room for so many bytes.
         unsafe { to.cast::<u8>().add(at).write(rng.next() as u8) };
@@ -203,7 +203,7 @@ struct Task {
 static KEY: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs when all else of a thread has ended, its thread-local values too.
-extern "C" fn ended(_: *mut c_void) {
+unsafe extern "C" fn ended(_: *mut c_void) {
     machine::end_thread();
 }
 
@@ -211,14 +211,10 @@ fn key() -> libc::pthread_key_t {
     if KEY.load(Ordering::Relaxed) == 0 {
         let mut key = 0;
         // SAFETY: the key is made once: the first thread of a machine is started alone.
-        unsafe { libc::pthread_key_create(&mut key, Some(ended_of_key)) };
+        unsafe { libc::pthread_key_create(&mut key, Some(ended)) };
         KEY.store(key as usize + 1, Ordering::Relaxed);
     }
     (KEY.load(Ordering::Relaxed) - 1) as libc::pthread_key_t
-}
-
-unsafe extern "C" fn ended_of_key(value: *mut c_void) {
-    ended(value);
 }
 
 extern "C" fn begin(task: *mut c_void) -> *mut c_void {
@@ -240,8 +236,6 @@ pub unsafe extern "C" fn pthread_create(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
-    type Type = unsafe extern "C" fn();
-    let _: Option<Type> = None;
     let (start, argument, id) = match machine::begin_thread() {
         None => (start, argument, None),
         Some(beginning) => {

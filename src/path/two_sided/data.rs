@@ -10,6 +10,7 @@ use super::wire::RequestKind;
 use super::{Action, Address, Serving, TwoSided};
 use crate::error::Result;
 use crate::mpi::{Request, p2p};
+use crate::mutation::{self, Fault};
 use crate::path::Transport;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ impl TwoSided {
             self.started(request, Action::DataLeft(leaving.clone()))?;
         }
         // Another thread may have seen all pieces leave by now.
-        self.data_left(leaving)
+        if mutation::is(Fault::LostSent) { Ok(()) } else { self.data_left(leaving) }
     }
 
     /// A piece has left, or all have been sent: the last of these tells the service.

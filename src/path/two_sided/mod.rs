@@ -40,6 +40,7 @@ use crate::layout::Shape;
 use crate::memory::buffer_pool::BufferPool;
 use crate::memory::slab::Slab;
 use crate::mpi::{Comm, Request, Requests, p2p};
+use crate::mutation::{self, Fault};
 use crate::path::Transport;
 use crate::peer::CompletionCounter;
 use crate::watchdog::{self, Event};
@@ -355,7 +356,7 @@ impl TwoSided {
         if message.first() == Some(&(wire::RequestKind::Announce as u8)) {
             return self.await_request(serving, source, message);
         }
-        if serving.origins[source].waiting.is_empty() {
+        if serving.origins[source].waiting.is_empty() || mutation::is(Fault::OutOfOrder) {
             if let Some(served) = self.try_serve(transport, serving, source, message) {
                 return served;
             }

@@ -7,6 +7,7 @@ use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
 use crate::mpi::p2p;
+use crate::mutation::{self, Fault};
 use crate::path::Transport;
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::Rmw;
@@ -83,7 +84,11 @@ impl TwoSided {
             let count = sent.count.saturating_sub(peer.confirmed());
             if in_flight == 0 || (in_flight + cost <= flight && count < MOST_IN_FLIGHT) {
                 Room::Now
-            } else if in_flight < flight / 4 && count < CREDIT_EVERY && peer.confirmed() >= asked {
+            } else if in_flight < flight / 4
+                && count < CREDIT_EVERY
+                && peer.confirmed() >= asked
+                && !mutation::is(Fault::NeverAsked)
+            {
                 Room::WhenAsked
             } else {
                 Room::Later

@@ -2,11 +2,11 @@
 
 /// A generator (SplitMix64).
 #[derive(Debug, Clone)]
-pub struct Rng(u64);
+pub struct Dice(u64);
 
-impl Rng {
-    pub fn new(seed: u64) -> Rng {
-        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
     pub fn next(&mut self) -> u64 {

@@ -1,0 +1,57 @@
+//! Faults of the past, for the simulation that must find them.
+//!
+//! With the feature `mutations`, [`put_back`] brings one back in this process. Without it, as
+//! the library is built for users, [`is`] is false at compile time and nothing is there.
+
+/// A fault that was mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Fault {
+    /// A long message over MPI whose last piece another thread saw leave never told its origin.
+    LostSent = 1,
+    /// A flush passed on what a gateway had gathered before it had the items gathered.
+    GatewayFirst,
+    /// A request nearly as long as all that may be under way waited for a confirmation that
+    /// nobody asked for.
+    NeverAsked,
+    /// The job was taken to be at rest when its counts agreed once.
+    CountedOnce,
+    /// A fence marked its target clean while another thread's request was under way.
+    FenceOfOthers,
+    /// A request was served before those of its origin that wait for their bytes.
+    OutOfOrder,
+}
+
+impl Fault {
+    /// All of them, with their names.
+    pub const ALL: &[(&str, Fault)] = &[
+        ("lost_sent", Fault::LostSent),
+        ("gateway_first", Fault::GatewayFirst),
+        ("never_asked", Fault::NeverAsked),
+        ("counted_once", Fault::CountedOnce),
+        ("fence_of_others", Fault::FenceOfOthers),
+        ("out_of_order", Fault::OutOfOrder),
+    ];
+}
+
+#[cfg(feature = "mutations")]
+static BACK: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// Brings a fault back in this process.
+#[cfg(feature = "mutations")]
+pub fn put_back(fault: Fault) {
+    BACK.store(fault as usize, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Whether this fault is back.
+#[cfg(feature = "mutations")]
+pub(crate) fn is(fault: Fault) -> bool {
+    BACK.load(std::sync::atomic::Ordering::Relaxed) == fault as usize
+}
+
+/// Whether this fault is back: never.
+#[cfg(not(feature = "mutations"))]
+#[inline(always)]
+pub(crate) const fn is(_: Fault) -> bool {
+    false
+}

@@ -1,0 +1,323 @@
+//! Arguments, cases, their seeds, and what is printed.
+//!
+//! The parent simulates nothing: it starts this program again for a part of a case's seeds,
+//! one part a core, and goes on behind a seed that fails. So a run that ends the process, or
+//! that never ends, costs that seed alone.
+
+use crate::machine::Outcome;
+use crate::{checks, floor, gone, programs, scale};
+use std::io::BufRead;
+use std::ops::Range;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// A case: how a seed of it is run.
+struct Case {
+    name: String,
+    /// Seeds of the default run, and of the full one.
+    seeds: u64,
+    full: u64,
+    ranks: usize,
+    run: Box<dyn Fn(u64, usize) -> Outcome + Sync>,
+    /// The run is to end the process, and to have said all of this.
+    ends_with: &'static [&'static str],
+}
+
+fn case(name: &str, seeds: u64, full: u64, ranks: usize, run: fn(u64, usize) -> Outcome) -> Case {
+    Case { name: name.into(), seeds, full, ranks, run: Box::new(run), ends_with: &[] }
+}
+
+fn cases() -> Vec<Case> {
+    let mut all = vec![
+        case("floor_order", 20, 200, 8, floor::order),
+        case("floor_collectives", 20, 200, 8, floor::collectives),
+        case("programs", 300, 10_000, 16, programs::run),
+        case("programs_of_three", 50, 2_000, 3, programs::run),
+        Case { ends_with: gone::SAYS, ..case("gone", 3, 30, 4, gone::run) },
+        case("scale_16", 1, 1, 16, scale::run),
+        case("scale_64", 1, 1, 64, scale::run),
+    ];
+    for (name, _) in checks::CHECKS {
+        all.push(Case {
+            run: Box::new(move |seed, ranks| checks::run(name, seed, ranks)),
+            ..case(&format!("check_{name}"), 2, 20, 4, programs::run)
+        });
+    }
+    all
+}
+
+/// Each so many seeds, one is run twice, and must come to the same.
+const TWICE: u64 = 10;
+
+/// Longest time of a seed.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs a seed in a process of its own, so that each begins with the same statics: its line.
+fn alone(case: &Case, ranks: usize, seed: u64) -> Option<String> {
+    let mut ends = [0; 2];
+    // SAFETY: this process has one thread, so the new one may do anything; the pipe's ends are
+    // closed once by each.
+    unsafe {
+        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0, "a pipe");
+        let process = libc::fork();
+        assert!(process >= 0, "a process");
+        if process == 0 {
+            let Outcome { trace, events, switches, time, .. } = (case.run)(seed, ranks);
+            let line = format!("seed {seed} {trace:016x} {events} {switches} {time}");
+            libc::write(ends[1], line.as_ptr().cast(), line.len());
+            libc::_exit(0);
+        }
+        libc::close(ends[1]);
+        let mut line = [0u8; 256];
+        let len = libc::read(ends[0], line.as_mut_ptr().cast(), line.len());
+        libc::close(ends[0]);
+        let mut status = 0;
+        libc::waitpid(process, &mut status, 0);
+        let line = String::from_utf8_lossy(&line[..usize::try_from(len).unwrap_or(0)]).into_owned();
+        (status == 0).then_some(line)
+    }
+}
+
+/// The child: runs seeds of a case, a line each; ends with the first that fails.
+fn child(case: &Case, ranks: usize, seeds: Range<u64>) {
+    for seed in seeds {
+        let Some(line) = alone(case, ranks, seed) else { std::process::exit(1) };
+        if seed % TWICE == 0 && case.ends_with.is_empty() {
+            let again = alone(case, ranks, seed);
+            if again.as_ref() != Some(&line) {
+                eprintln!("seed {seed}: FAILED: two runs differ: {line} and {again:?}");
+                std::process::exit(1);
+            }
+        }
+        println!("{line}");
+    }
+}
+
+#[cfg(feature = "mutations")]
+fn put_back(name: &str) {
+    use portolan::mutation::{Fault, put_back};
+    let (_, fault) = Fault::ALL.iter().find(|(known, _)| *known == name).expect("a known fault");
+    put_back(*fault);
+}
+
+#[cfg(not(feature = "mutations"))]
+fn put_back(name: &str) {
+    panic!("{name} is put back with the feature `mutations` alone");
+}
+
+/// Binds this process to one core: the baton then passes without waking another core.
+fn bind(core: usize) {
+    // SAFETY: the set is plain data of the size that is given.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// What became of a case.
+#[derive(Default)]
+struct Tally {
+    runs: u64,
+    switches: u64,
+    events: u64,
+    failures: Vec<String>,
+}
+
+/// Runs seeds in children, until all were run.
+fn parent(
+    case: &Case,
+    ranks: usize,
+    seeds: Range<u64>,
+    worker: usize,
+    mutation: Option<&str>,
+    tally: &Mutex<Tally>,
+) {
+    let mut next = seeds.start;
+    while next < seeds.end {
+        let me = std::env::current_exe().expect("this program's path");
+        let mut command = Command::new(me);
+        command.arg("--child").arg(&case.name).arg(ranks.to_string());
+        command.arg(next.to_string()).arg(seeds.end.to_string()).arg(worker.to_string());
+        command.args(mutation);
+        let mut process = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("this program starts");
+        let (lines, error) =
+            (process.stdout.take().expect("piped"), process.stderr.take().expect("piped"));
+        let said = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = std::io::Read::read_to_string(&mut { error }, &mut text);
+            text
+        });
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in std::io::BufReader::new(lines).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut late = false;
+        loop {
+            match told.recv_timeout(LIMIT) {
+                Ok(line) => {
+                    let words: Vec<&str> = line.split_whitespace().collect();
+                    if let ["seed", seed, _, events, switches, _] = words[..] {
+                        let mut tally = tally.lock().expect("no thread has panicked");
+                        tally.runs += 1;
+                        tally.events += events.parse::<u64>().unwrap_or(0);
+                        tally.switches += switches.parse::<u64>().unwrap_or(0);
+                        next = seed.parse::<u64>().unwrap_or(next) + 1;
+                    } else {
+                        println!("{line}");
+                    }
+                }
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                    late = true;
+                    let _ = process.kill();
+                }
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let status = process.wait().expect("the child can be waited for");
+        let said = said.join().unwrap_or_default();
+        if next >= seeds.end && status.success() {
+            return;
+        }
+        let expected =
+            !case.ends_with.is_empty() && case.ends_with.iter().all(|w| said.contains(w));
+        let mut tally = tally.lock().expect("no thread has panicked");
+        tally.runs += 1;
+        if !expected || late {
+            let why = if late { "no end within the limit" } else { "failed" };
+            tally
+                .failures
+                .push(format!("{} seed {next} of {ranks} ranks: {why}\n{said}", case.name));
+        }
+        next += 1;
+    }
+}
+
+/// Runs seeds of a case, a part on each core.
+fn run_case(case: &Case, ranks: usize, seeds: Range<u64>, mutation: Option<&str>) -> Tally {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let tally = Mutex::new(Tally::default());
+    let count = seeds.end - seeds.start;
+    let cut = |worker: u64| seeds.start + count * worker / workers as u64;
+    std::thread::scope(|scope| {
+        for worker in 0..workers {
+            let part = cut(worker as u64)..cut(worker as u64 + 1);
+            let tally = &tally;
+            scope.spawn(move || parent(case, ranks, part, worker, mutation, tally));
+        }
+    });
+    tally.into_inner().expect("no thread has panicked")
+}
+
+/// Puts faults of the past back, one after the other, and says how many seeds find each.
+#[cfg(feature = "mutations")]
+fn mutations(seeds: u64, ranks: usize) -> ExitCode {
+    let case = case("programs", seeds, seeds, ranks, programs::run);
+    let mut unseen = 0;
+    println!("| fault | found in | of seeds | how it shows first |\n|---|---|---|---|");
+    for (name, _) in portolan::mutation::Fault::ALL {
+        let tally = run_case(&case, ranks, 0..seeds, Some(name));
+        let first = tally.failures.first().map_or("", String::as_str);
+        let shows = first.lines().filter(|line| !line.trim().is_empty()).nth(1).unwrap_or("");
+        println!("| {name} | {} | {seeds} | {shows} |", tally.failures.len());
+        unseen += usize::from(tally.failures.is_empty());
+    }
+    if unseen == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+pub fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let all = cases();
+    if arguments.first().is_some_and(|a| a == "--child") {
+        let case = all.iter().find(|c| c.name == arguments[1]).expect("a known case");
+        let number = |at: usize| arguments[at].parse::<u64>().expect("a number");
+        bind(number(5) as usize);
+        if let Some(name) = arguments.get(6) {
+            put_back(name);
+        }
+        let _ = env_logger::Builder::new().filter_level(log::LevelFilter::Warn).try_init();
+        child(case, number(2) as usize, number(3)..number(4));
+        return ExitCode::SUCCESS;
+    }
+    let value = |name: &str| {
+        let at = arguments.iter().position(|a| a == name)?;
+        arguments.get(at + 1).cloned()
+    };
+    if arguments.iter().any(|a| a == "--table") {
+        scale::table(value("--most").and_then(|n| n.parse().ok()).unwrap_or(4096));
+        return ExitCode::SUCCESS;
+    }
+    #[cfg(feature = "mutations")]
+    if arguments.iter().any(|a| a == "--mutations") {
+        let number = |name: &str| value(name).and_then(|n| n.parse::<u64>().ok());
+        return mutations(
+            number("--seeds").unwrap_or(300),
+            number("--ranks").unwrap_or(16) as usize,
+        );
+    }
+    let full = arguments.iter().any(|a| a == "--full") || std::env::var_os("SIM_FULL").is_some();
+    let filter: Vec<&String> = arguments
+        .iter()
+        .enumerate()
+        .filter(|(at, a)| {
+            !a.starts_with('-')
+                && (*at == 0 || !matches!(arguments[at - 1].as_str(), "--seeds" | "--ranks"))
+        })
+        .map(|(_, a)| a)
+        .collect();
+    let exact = arguments.iter().any(|a| a == "--exact");
+    let chosen = |case: &&Case| {
+        let fits =
+            |f: &&&String| if exact { case.name == ***f } else { case.name.contains(f.as_str()) };
+        filter.is_empty() || filter.iter().any(|f| fits(&f))
+    };
+    if arguments.iter().any(|a| a == "--list") {
+        all.iter().filter(chosen).for_each(|case| println!("{}: test", case.name));
+        return ExitCode::SUCCESS;
+    }
+    let mut failed = 0;
+    for case in all.iter().filter(chosen) {
+        let seeds = match value("--seeds")
+            .as_deref()
+            .map(|s| s.split_once("..").map(|(a, b)| (a.to_string(), b.to_string())))
+        {
+            Some(Some((from, to))) => {
+                from.parse().expect("a number")..to.parse().expect("a number")
+            }
+            Some(None) => {
+                let one = value("--seeds").and_then(|s| s.parse().ok()).expect("a seed");
+                one..one + 1
+            }
+            None => 0..if full { case.full } else { case.seeds },
+        };
+        let ranks = value("--ranks").and_then(|n| n.parse().ok()).unwrap_or(case.ranks);
+        let begun = Instant::now();
+        let tally = run_case(case, ranks, seeds, None);
+        let verdict = if tally.failures.is_empty() { "ok" } else { "FAILED" };
+        println!(
+            "{:<24} {verdict}: {} runs of {ranks} ranks, {} failed, {} events, {} switches, {:.1} s",
+            case.name,
+            tally.runs,
+            tally.failures.len(),
+            tally.events,
+            tally.switches,
+            begun.elapsed().as_secs_f64()
+        );
+        for failure in tally.failures.iter().take(3) {
+            println!("{failure}");
+        }
+        failed += usize::from(!tally.failures.is_empty());
+    }
+    println!("{failed} cases failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

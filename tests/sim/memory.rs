@@ -1,0 +1,68 @@
+//! How much memory each simulated rank has: a counting allocator.
+
+use crate::machine;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Most ranks of a machine.
+const RANKS: usize = 4096;
+
+static BYTES: [AtomicI64; RANKS] = [const { AtomicI64::new(0) }; RANKS];
+static MOST: [AtomicI64; RANKS] = [const { AtomicI64::new(0) }; RANKS];
+
+struct Counting;
+
+fn count(bytes: i64) {
+    if let Some(rank) = machine::running_rank().filter(|rank| *rank < RANKS) {
+        let now = BYTES[rank].fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if now > MOST[rank].load(Ordering::Relaxed) {
+            MOST[rank].store(now, Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: all is done by the system's allocator; only numbers are kept beside.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: passed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as i64 - layout.size() as i64);
+        // SAFETY: passed on.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Heap bytes that the calling rank's code has now.
+pub fn held() -> i64 {
+    BYTES[machine::rank()].load(Ordering::Relaxed)
+}
+
+/// The most that it has had since [`reset`].
+pub fn most() -> i64 {
+    MOST[machine::rank()].load(Ordering::Relaxed)
+}
+
+/// Begins anew for the calling rank.
+pub fn reset() {
+    BYTES[machine::rank()].store(0, Ordering::Relaxed);
+    MOST[machine::rank()].store(0, Ordering::Relaxed);
+}
