@@ -1,5 +1,5 @@
 //! The pages of `docs/` are whole: each link leads somewhere, each listing is there, each page is in
-//! the table of contents.
+//! the table of contents. What ARCHITECTURE.md names is in the sources.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,9 +56,16 @@ fn page(path: &Path) -> Page {
     Page { links, anchors, text }
 }
 
-/// All pages of `docs/` and the README, by their path from the root.
+/// Pages for those who change the project; the package for users has not all of them.
+const MORE: [&str; 4] =
+    ["ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md", "tests/README.md"];
+
+/// All pages of `docs/`, the README, and [`MORE`], by their path from the root.
 fn pages() -> BTreeMap<PathBuf, Page> {
     let mut found = BTreeMap::from([(PathBuf::from("README.md"), page(&root().join("README.md")))]);
+    for name in MORE.into_iter().filter(|name| root().join(name).exists()) {
+        found.insert(PathBuf::from(name), page(&root().join(name)));
+    }
     for entry in fs::read_dir(root().join("docs")).expect("docs/ is there").flatten() {
         if entry.path().extension().is_some_and(|e| e == "md") {
             found.insert(Path::new("docs").join(entry.file_name()), page(&entry.path()));
@@ -111,6 +118,51 @@ fn every_page_is_in_the_table_of_contents() {
         let name = path.file_name().and_then(|n| n.to_str()).expect("names are ASCII");
         assert!(name == "SUMMARY.md" || listed.contains(name), "docs/SUMMARY.md lacks {name}");
     }
+}
+
+/// The words of a source file, or of all files of a module's folder.
+fn words(module: &Path) -> BTreeSet<String> {
+    let mut files = vec![module.with_extension("rs")];
+    files.extend(fs::read_dir(module).into_iter().flatten().flatten().map(|entry| entry.path()));
+    let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+    texts
+        .flat_map(|text| {
+            let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            words.map(str::to_string).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// What `path::to::something` names that is not there; nothing for what is no path of ours.
+fn unknown(path: &str) -> Option<String> {
+    let (mut module, mut rest) = (root().join("src"), path.split("::").peekable());
+    let is_module = |m: &Path| m.is_dir() || m.with_extension("rs").is_file();
+    if !is_module(&module.join(rest.peek()?)) {
+        return None;
+    }
+    while let Some(deeper) = rest.peek().map(|n| module.join(n)).filter(|m| is_module(m)) {
+        module = deeper;
+        rest.next();
+    }
+    let known = words(&module);
+    rest.find(|name| !known.contains(*name)).map(|name| format!("{path}: no {name} there"))
+}
+
+#[test]
+fn what_the_architecture_names_is_there() {
+    let Ok(text) = fs::read_to_string(root().join("ARCHITECTURE.md")) else { return };
+    let is_path = |code: &&str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+        code.contains("::") && code.chars().all(plain)
+    };
+    let paths: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(paths.len() > 50, "only {} paths found", paths.len());
+    let faults: Vec<String> = paths.into_iter().filter_map(unknown).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    // It does find what is not there.
+    assert!(unknown("am::no_such_module").is_some());
+    assert!(unknown("am::send::no_such_name").is_some());
+    assert!(unknown("std::fmt").is_none());
 }
 
 #[test]
