@@ -7,7 +7,7 @@
 use super::Am;
 use super::over_mpi::AM_EAGER_LIMIT;
 use super::shm_transport::FRAGMENT;
-use super::state::{AmState, Awaited, SelfMessage};
+use super::state::{AmState, Awaited, SelfMessage, sources_to};
 use super::wire::{EagerHead, RecordHead, RecordKind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::core::handler;
@@ -149,12 +149,12 @@ impl Am {
         let Signals { origin, completion } = signals;
         let token = match completion {
             Signal::None => 0,
-            signal => state.tokens.lock().add(Awaited::Completion(signal)),
+            signal => state.tokens.lock().insert(Awaited::Completion(signal)),
         };
         // SAFETY: passed on from the caller.
         let sent = unsafe { self.send_slow_path(target, handler, header, data, origin, token) };
         if sent.is_err() && token != 0 {
-            state.tokens.lock().take(token);
+            state.tokens.lock().remove(token);
         }
         sent
     }
@@ -216,11 +216,11 @@ impl Am {
             Some((node, index)) => {
                 let address = at as usize;
                 let awaited = Awaited::Source { signal, keep, address, len, target };
-                let name = state.tokens.lock().add(awaited);
+                let name = state.tokens.lock().insert(awaited);
                 let source = Source { address: address as u64, token: name };
                 let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];
                 if let Err(error) = node.send(self, index, &parts, (true, may_wait)) {
-                    state.tokens.lock().take(name);
+                    state.tokens.lock().remove(name);
                     return Err(error);
                 }
             }
@@ -302,7 +302,7 @@ impl Am {
         if let Some((node, index)) =
             state.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)))
         {
-            let mut sources = state.tokens.lock().sources_to(target);
+            let mut sources = sources_to(&state.tokens.lock(), target);
             let mut written = node.written(index);
             self.wait_until(&|| format!("messages to rank {target} to be handled"), || {
                 if written.is_none() {

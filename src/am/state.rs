@@ -11,9 +11,9 @@ use super::shm_transport::{Incoming, ShmTransport};
 use super::target_progress::RndvState;
 use super::{Handler, HandlerId, Signal};
 use crate::error::{Result, fail};
+use crate::handles::Handles;
 use crate::memory::buffer_pool::BufferPool;
 use parking_lot::{Mutex, RwLock};
-use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -120,43 +120,13 @@ pub enum Awaited {
     },
 }
 
-/// What the origin awaits, by token. A token is never zero and not used again soon.
-#[derive(Debug, Default)]
-pub struct Tokens {
-    slab: Slab<(u32, Awaited)>,
-    generation: u32,
-}
+/// What the origin awaits, by token.
+pub type Tokens = Handles<Awaited>;
 
-impl Tokens {
-    /// A token for something awaited.
-    pub fn add(&mut self, awaited: Awaited) -> u64 {
-        self.generation = self.generation.wrapping_add(1);
-        let key = self.slab.insert((self.generation, awaited));
-        u64::from(self.generation) << 32 | (key as u64 + 1)
-    }
-
-    /// What a token stands for.
-    pub fn get(&self, token: u64) -> Option<&Awaited> {
-        let key = usize::try_from(token & 0xffff_ffff).ok()?.checked_sub(1)?;
-        let (generation, awaited) = self.slab.get(key)?;
-        (u64::from(*generation) == token >> 32).then_some(awaited)
-    }
-
-    /// Takes it out.
-    pub fn take(&mut self, token: u64) -> Option<Awaited> {
-        self.get(token)?;
-        self.slab.try_remove((token & 0xffff_ffff) as usize - 1).map(|(_, awaited)| awaited)
-    }
-
-    /// The tokens of data that is still to leave to `target`.
-    pub fn sources_to(&self, target: usize) -> Vec<u64> {
-        let is = |a: &Awaited| matches!(a, Awaited::Source { target: t, .. } if *t == target);
-        self.slab
-            .iter()
-            .filter(|(_, (_, awaited))| is(awaited))
-            .map(|(key, (generation, _))| u64::from(*generation) << 32 | (key as u64 + 1))
-            .collect()
-    }
+/// The tokens of data that is still to leave to `target`.
+pub fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
+    let is = |a: &Awaited| matches!(a, Awaited::Source { target: t, .. } if *t == target);
+    tokens.iter().filter(|(_, awaited)| is(awaited)).map(|(token, _)| token).collect()
 }
 
 /// What handlers run under.
@@ -285,19 +255,19 @@ mod tests {
     #[test]
     fn tokens_stand_for_one_thing() {
         let mut tokens = Tokens::default();
-        let a = tokens.add(Awaited::Completion(Signal::None));
-        let b = tokens.add(Awaited::Source {
+        let a = tokens.insert(Awaited::Completion(Signal::None));
+        let b = tokens.insert(Awaited::Source {
             signal: Signal::None,
             keep: None,
             address: 8,
             len: 1,
             target: 3,
         });
-        assert_eq!(tokens.sources_to(3), [b]);
-        assert!(tokens.take(a).is_some());
-        assert!(tokens.take(a).is_none());
-        let c = tokens.add(Awaited::Completion(Signal::None));
+        assert_eq!(sources_to(&tokens, 3), [b]);
+        assert!(tokens.remove(a).is_some());
+        assert!(tokens.remove(a).is_none());
+        let c = tokens.insert(Awaited::Completion(Signal::None));
         assert!(c != a && tokens.get(a).is_none());
-        assert!(tokens.take(0).is_none());
+        assert!(tokens.remove(0).is_none());
     }
 }

@@ -110,7 +110,7 @@ impl AmState {
             RecordKind::Fin => wire::source(rest)?.0.token,
             kind => fail!(Internal, "{kind:?} is no answer"),
         };
-        let awaited = self.tokens.lock().take(token);
+        let awaited = self.tokens.lock().remove(token);
         match awaited {
             Some(Awaited::Completion(signal)) | Some(Awaited::Source { signal, .. }) => {
                 signal.tell(am);

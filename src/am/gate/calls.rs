@@ -76,7 +76,7 @@ impl Am {
             }
             counter.begin();
             let awaited = Awaited::Completion(Signal::Counter(counter.clone()));
-            let token = state.tokens.lock().add(awaited);
+            let token = state.tokens.lock().insert(awaited);
             let head = RecordHead::message(RecordKind::GateFence, handler, 0, 0, token);
             state.send_record(self, target, &[bytemuck::bytes_of(&head)])?;
             asked.push((target, sent));
