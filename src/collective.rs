@@ -9,14 +9,16 @@
 //! gathers ([`crate::group::Group::barrier`]).
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::mpi::{Comm, ReduceOp, Request, init};
+use crate::mpi::{Comm, ReduceOp, Request};
 use crate::wait::{self, Progress};
 use bytemuck::Pod;
 
 mod board;
 mod reduce;
+mod share;
 pub use board::Board;
 pub use reduce::{Element, Operator};
+pub use share::share;
 
 /// The longest piece of one MPI call, in bytes.
 const PIECE: usize = 1 << 30;
@@ -27,7 +29,7 @@ fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut reque
     let text = || format!("{what} of {} ranks", comm.size());
     if let Err(error) = wait::until(progress, &text, || request.test()) {
         log::error!("{what} failed: {error}");
-        init::abort(error.kind().code());
+        crate::process::end_job(error.kind().code());
     }
 }
 

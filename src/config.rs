@@ -163,6 +163,9 @@ fn parse_bool(text: &str) -> std::result::Result<bool, String> {
     }
 }
 
+/// Names of checksums, as [`crate::rpc::checksum`] knows them.
+pub(crate) const CHECKSUMS: [&str; 6] = ["crc64", "crc32c", "crc32", "crc16", "adler32", "none"];
+
 /// The table.
 pub static VARIABLES: &[Variable] = &[
     Variable {
@@ -413,7 +416,7 @@ pub static VARIABLES: &[Variable] = &[
         default: "crc64",
         meaning: "checksum over the parameters of Mercury calls: crc64, crc32c, crc16, adler32 or none",
         set: |c, v| {
-            if crate::rpc::checksum::Method::from_name(v.trim()).is_none() {
+            if !CHECKSUMS.iter().any(|name| name.eq_ignore_ascii_case(v.trim())) {
                 return Err("expected crc64, crc32c, crc16, adler32 or none".into());
             }
             c.rpc_checksum = v.trim().to_string();

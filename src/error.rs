@@ -72,7 +72,7 @@ impl Error {
     /// what to do about it.
     #[cold]
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        let (rank, detail) = (crate::runtime::world_rank(), detail.into());
+        let (rank, detail) = (crate::process::world_rank(), detail.into());
         Error(Box::new(Fault { kind, call: None, rank, detail }))
     }
 

@@ -1,8 +1,9 @@
 //! Groups: ordered sets of ranks with a communicator of their own.
 //!
-//! The world is a group like any other. A group numbers its segments and slabs;
-//! its [`Group::key`] is unique among all groups of the job, so that ranks that
-//! belong to several groups never confuse them.
+//! The world is a group like any other. Its memory is kept by
+//! [`crate::memory::segment::Memory`] under its [`Group::key`], which is
+//! unique among all groups of the job, so that ranks that belong to several groups never
+//! confuse them.
 //!
 //! Creating a group is collective over its members only; ranks outside may call
 //! too and get nothing. A group that is freed while segments of it live stays
@@ -10,14 +11,13 @@
 
 use crate::collective::{self, Board};
 use crate::error::{Result, fail};
-use crate::memory::slab::Slab;
 use crate::mpi::{Comm, CommHandle};
 use crate::topology::Topology;
 use crate::wait::Progress;
 use bytemuck::Pod;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// An ordered set of ranks of the world.
@@ -29,11 +29,6 @@ pub struct Group {
     rank_of: HashMap<usize, usize>,
     me: usize,
     on_one_node: bool,
-    /// The group's slabs, in the order in which they were made.
-    pub(crate) slabs: Mutex<Vec<Arc<Slab>>>,
-    pub(crate) next_segment: AtomicU64,
-    pub(crate) next_slab: AtomicU32,
-    pub(crate) live_segments: AtomicUsize,
     freed: AtomicBool,
     board: OnceLock<Board>,
 }
@@ -64,10 +59,6 @@ impl Group {
             members,
             rank_of,
             me,
-            slabs: Mutex::new(Vec::new()),
-            next_segment: AtomicU64::new(0),
-            next_slab: AtomicU32::new(0),
-            live_segments: AtomicUsize::new(0),
             freed: AtomicBool::new(false),
             board: OnceLock::new(),
         }))
@@ -198,11 +189,9 @@ impl Group {
         self.freed.load(Ordering::Relaxed)
     }
 
-    /// Notes that the group is freed. True when nothing of it lives, so that its
-    /// communicator can be released now.
-    pub(crate) fn mark_freed(&self) -> bool {
+    /// Notes that the group is freed.
+    pub(crate) fn mark_freed(&self) {
         self.freed.store(true, Ordering::Relaxed);
-        self.live_segments.load(Ordering::Relaxed) == 0
     }
 
     /// Frees the communicator. Collective.

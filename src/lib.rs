@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod am;
+pub mod anywhere;
 pub mod api;
 pub mod atomics;
 pub mod capi;
@@ -22,10 +23,13 @@ pub mod memory;
 pub mod mpi;
 pub mod path;
 pub mod peer;
+mod process;
 pub mod progress;
 pub mod rpc;
 pub mod runtime;
+pub mod shm;
 pub(crate) mod sync;
+pub mod thread;
 pub mod topology;
 pub mod transfer;
 pub mod wait;

@@ -15,6 +15,7 @@
 use crate::am::deliver::Rings;
 use crate::am::presence::LINGER;
 use crate::error::{Error, ErrorKind, Result};
+use crate::process;
 use crate::runtime::Engine;
 use crate::watchdog;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ impl ProgressThread {
         let handle = std::thread::Builder::new()
             .name("portolan-progress".into())
             .spawn(move || {
-                quiet_signals();
+                process::quiet_signals();
                 short_slice();
                 if let Some(engine) = weak.upgrade() {
                     run(&engine, &seen);
@@ -77,19 +78,6 @@ impl ProgressThread {
             node.wake_own();
         }
         let _ = self.handle.join();
-    }
-}
-
-/// Signals are the host program's: none is to be handled on this thread. Naps
-/// are to end when they are asked to.
-pub(crate) fn quiet_signals() {
-    // SAFETY: both calls change this thread only; the set is initialised by
-    // sigfillset.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1000usize);
     }
 }
 
@@ -141,7 +129,7 @@ fn look(engine: &Engine) -> bool {
         Ok(busy) => busy,
         Err(error) => {
             log::error!("the progress engine failed: {error}");
-            crate::mpi::init::abort(error.kind().code());
+            crate::process::end_job(error.kind().code());
         }
     })
 }
@@ -155,7 +143,7 @@ fn flush_aged(engine: &Engine, looked: &mut Instant) {
     }
     if let Err(error) = engine.flush_hooks(true) {
         log::error!("sending collected messages failed: {error}");
-        crate::mpi::init::abort(error.kind().code());
+        crate::process::end_job(error.kind().code());
     }
     *looked = Instant::now();
 }

@@ -3,7 +3,7 @@
 //! The crate in `models/` includes the sources of these parts, puts the doubles of a model
 //! checker in the place of this module, and so runs them in every order of their steps.
 
-pub use crate::memory::thread::this_thread;
+pub use crate::thread::this_thread;
 pub use parking_lot::{Mutex, MutexGuard};
 pub use std::hint::spin_loop;
 pub use std::sync::atomic;

@@ -171,13 +171,13 @@ impl Standing<'_> {
             // Others that hang with this rank are to say so too.
             std::thread::sleep(LAST_WORDS);
             say_last(&stack.call, self.idle, self.what);
-            crate::mpi::init::abort(ErrorKind::State.code());
+            crate::process::end_job(ErrorKind::State.code());
         }
     }
 }
 
 fn rank() -> String {
-    crate::runtime::world_rank().map_or(String::new(), |rank| format!("[{rank}] "))
+    crate::process::world_rank().map_or(String::new(), |rank| format!("[{rank}] "))
 }
 
 fn say(cause: Cause, text: &str) {
@@ -300,7 +300,7 @@ impl Watchdog {
             .name("portolan-watch".into())
             .stack_size(256 << 10)
             .spawn(move || {
-                crate::progress::quiet_signals();
+                crate::process::quiet_signals();
                 watch();
             });
         match started {
@@ -370,7 +370,7 @@ fn blocked(call: &inside::Stuck, lasts: Duration) -> String {
 
 fn describe(what: &str) -> String {
     // While the engine starts or stops there is none to ask.
-    let pending = crate::runtime::try_current().map_or("unknown".into(), |e| e.pending());
+    let pending = crate::process::pending().unwrap_or_else(|| "unknown".into());
     format!("{}{what}\n    {}\n    pending: {pending}", rank(), last_progress())
 }
 
@@ -399,7 +399,7 @@ fn answer() {
 /// the abort does not get through, this process ends, which its launcher notices.
 fn abort_around_mpi() -> ! {
     let code = ErrorKind::State.code();
-    std::thread::spawn(move || crate::mpi::init::abort(code));
+    std::thread::spawn(move || crate::process::end_job(code));
     std::thread::sleep(LAST_WORDS);
     // SAFETY: ends the process without any clean-up, which might wait.
     unsafe { libc::_exit(code) }

@@ -99,7 +99,7 @@ impl Coming {
 #[cold]
 pub(super) fn fatal(error: &Error) -> ! {
     log::error!("{error}");
-    crate::mpi::init::abort(error.kind().code())
+    crate::process::end_job(error.kind().code())
 }
 
 #[inline]

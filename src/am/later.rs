@@ -125,7 +125,7 @@ impl Later {
 }
 
 fn run(shared: &(Mutex<Queue>, Condvar), engine: &Weak<Engine>) {
-    crate::progress::quiet_signals();
+    crate::process::quiet_signals();
     IS_OURS.set(true);
     let (queue, changed) = shared;
     loop {

@@ -18,9 +18,9 @@ use super::wire::{Head, Kind};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::exposed;
-use crate::memory::shm::{self, SharedFile};
 use crate::mpi::Comm;
 use crate::runtime::Engine;
+use crate::shm::SharedFile;
 use crate::topology::Topology;
 use crate::wait::{self, Progress};
 use parking_lot::Mutex;
@@ -116,7 +116,8 @@ impl Node {
         if !fits {
             return Ok(None);
         }
-        let Ok(file) = shm::share(comm, progress, &config.shm_dir, ranks[0], len) else {
+        let Ok(file) = crate::collective::share(comm, progress, &config.shm_dir, ranks[0], len)
+        else {
             return Ok(None);
         };
         let file = Arc::new(file);

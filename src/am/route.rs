@@ -186,7 +186,7 @@ impl Handler for Route {
             };
             if let Err(error) = done {
                 log::error!("a batch from rank {origin} is lost: {error}");
-                crate::mpi::init::abort(error.kind().code());
+                crate::process::end_job(error.kind().code());
             }
         };
         Ok(Accept { to: super::Destination::Buffer, then: super::Then::Inline(Box::new(then)) })

@@ -28,7 +28,7 @@ pub(super) fn arm() {
             }
             before(info);
             if armed {
-                crate::mpi::init::abort(CODE);
+                crate::process::end_job(CODE);
             }
         }));
     });
@@ -52,7 +52,7 @@ fn announce(info: &PanicHookInfo<'_>) {
         Some(handler) => format!(" in the handler {handler}"),
         None => String::new(),
     };
-    let line = match crate::runtime::world_rank() {
+    let line = match crate::process::world_rank() {
         Some(rank) => format!("[{rank}] panic on rank {rank}{place} ends the job: {message}\n"),
         None => format!("a panic{place} ends the job: {message}\n"),
     };

@@ -34,7 +34,7 @@ pub(super) fn wait_for(engine: &Engine, tally: &Tally) -> Result<()> {
         // The engine, or MPI, may still write to memory that the caller is
         // about to get back.
         log::error!("non-blocking transfers cannot be completed: {error}");
-        crate::mpi::init::abort(error.kind().code());
+        crate::process::end_job(error.kind().code());
     }
     done
 }

@@ -44,11 +44,11 @@ where
 
 fn give_up(error: Box<dyn std::error::Error>) -> ! {
     // Errors of this crate name their rank themselves.
-    let line = match crate::runtime::world_rank().filter(|_| !error.is::<Error>()) {
+    let line = match crate::process::world_rank().filter(|_| !error.is::<Error>()) {
         Some(rank) => format!("[{rank}] {error}\n"),
         None => format!("{error}\n"),
     };
     // In one piece, since other ranks may be writing too.
     let _ = std::io::stderr().write_all(line.as_bytes());
-    crate::mpi::init::abort(1)
+    crate::process::end_job(1)
 }

@@ -4,7 +4,7 @@
 //! all accumulates and read-modify-writes on it go through it, whoever issues
 //! them:
 //!
-//! * *native*: the owner's slice begins with [`stripe`] locks. Ranks on the
+//! * *native*: the owner's slice begins with [`crate::path::stripe`] locks. Ranks on the
 //!   owner's node take them themselves; for other ranks the owner's progress
 //!   engine takes them.
 //! * *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on
@@ -20,6 +20,5 @@
 pub mod mutex;
 pub mod notify;
 pub mod rmw;
-pub mod stripe;
 
-pub use rmw::Rmw;
+pub use crate::path::ops::Rmw;

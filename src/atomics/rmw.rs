@@ -1,32 +1,9 @@
 //! Read-modify-write of an `int` or a `long`.
 
 use crate::error::{Result, fail};
+use crate::path::ops::Rmw;
 use crate::path::{self, Path, direct, rma};
 use crate::runtime::Engine;
-
-/// An operation and its operand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rmw {
-    /// Add to a 32-bit integer; it wraps.
-    AddInt(i32),
-    /// Add to a 64-bit integer; it wraps.
-    AddLong(i64),
-    /// Replace a 32-bit integer.
-    SwapInt(i32),
-    /// Replace a 64-bit integer.
-    SwapLong(i64),
-}
-
-impl Rmw {
-    /// Bytes of the number.
-    #[inline]
-    pub fn size(self) -> usize {
-        match self {
-            Rmw::AddInt(_) | Rmw::SwapInt(_) => 4,
-            Rmw::AddLong(_) | Rmw::SwapLong(_) => 8,
-        }
-    }
-}
 
 impl Engine {
     /// Combines the number at `remote` of `target` and returns what was there.

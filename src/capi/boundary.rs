@@ -100,7 +100,7 @@ pub fn abort(message: &str, code: c_int) -> ! {
     eprintln!("{message} (error code {code})");
     let _ = std::io::stdout().flush();
     // An exit status keeps eight bits, and an error must never look like success.
-    crate::mpi::init::abort(if code & 0xff == 0 { 1 } else { code })
+    crate::process::end_job(if code & 0xff == 0 { 1 } else { code })
 }
 
 /// The text of this thread's last error; empty where there was none.

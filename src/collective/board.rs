@@ -10,11 +10,11 @@
 //! is written again two gathers later, and in between every rank has passed the
 //! barrier of the gather in the middle, which it does only after it has read.
 
-use crate::collective::agree;
+use super::{agree, share};
 use crate::error::{Error, ErrorKind, Result};
 use crate::futex;
-use crate::memory::shm::{self, SharedFile};
 use crate::mpi::Comm;
+use crate::shm::{self, SharedFile};
 use crate::wait::{self, Progress};
 use bytemuck::Pod;
 use std::mem::size_of;
@@ -97,7 +97,7 @@ impl Board {
     ) -> Result<Option<Board>> {
         let (rank, size) = (comm.rank(), comm.size());
         let len = (HEAD + size * (2 * SLOT + LINE)).next_multiple_of(shm::page());
-        let Ok(file) = shm::share(comm, progress, dir, 0, len) else {
+        let Ok(file) = share(comm, progress, dir, 0, len) else {
             return Ok(None);
         };
         let reserved = match rank {

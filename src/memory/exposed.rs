@@ -22,10 +22,9 @@
 //! microseconds of that piece; and whoever does not keep to this protocol, which other
 //! processes of the same user cannot be made to.
 
-use super::shm::SharedFile;
 use crate::error::{Error, ErrorKind, Result};
-use crate::runtime;
-use crate::wait::{self, Boot};
+use crate::shm::SharedFile;
+use crate::wait::{self, Boot, Progress};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::HashMap;
@@ -289,14 +288,13 @@ impl Exposure {
         }
     }
 
-    /// Somebody gets a description: its place in the node's table plus one; 0 where there is
-    /// none.
-    pub fn describe(self: &Arc<Exposure>) -> u32 {
+    /// A rank gets a description: its place in the node's table (`table` gives that, where there
+    /// is one) plus one; 0 where it has none.
+    pub fn describe(self: &Arc<Exposure>, table: impl FnOnce() -> Option<Arc<Table>>) -> u32 {
         let mut told = self.told.lock();
         if !told.described {
             told.described = true;
-            let table = runtime::current().ok().and_then(|engine| engine.exposures());
-            told.place = table.and_then(|table| {
+            told.place = table().and_then(|table| {
                 let free = table.free.lock().pop()?;
                 Some((table, free))
             });
@@ -317,8 +315,8 @@ impl Exposure {
         if self.is_open() { Ok(inside) } else { Err(withdrawn()) }
     }
 
-    /// Ends that others use it, and waits until nobody does.
-    pub fn withdraw(&self) {
+    /// Ends that others use it, and waits until nobody does, making `progress` meanwhile.
+    pub fn withdraw(&self, progress: &dyn Progress) {
         let told = self.told.lock();
         if !self.open.swap(false, SeqCst) {
             return;
@@ -331,18 +329,15 @@ impl Exposure {
         }
         drop(told);
         if self.inside.load(SeqCst) > 0 {
-            self.wait_until_left();
+            self.wait_until_left(progress);
         }
     }
 
     #[cold]
-    fn wait_until_left(&self) {
+    fn wait_until_left(&self, progress: &dyn Progress) {
         let what = || format!("copies for others of memory that is withdrawn ({})", self.id);
         let done = || Ok(self.inside.load(SeqCst) == 0);
-        let waited = match runtime::current() {
-            Ok(engine) => engine.wait_until(&what, done),
-            Err(_) => wait::until(&Boot, &what, done),
-        };
+        let waited = wait::until(progress, &what, done);
         // In a handler of active messages, where nobody can wait: memory of the library's own
         // is kept by the copy.
         if let Err(error) = waited
@@ -393,7 +388,7 @@ mod tests {
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                exposure.withdraw();
+                exposure.withdraw(&Boot);
                 assert!(ended.load(SeqCst), "a copy was not waited for");
             });
             while theirs.begin(0, 5, 77).is_ok() {
@@ -405,7 +400,7 @@ mod tests {
         });
         exposure.open();
         assert!(theirs.begin(0, 5, 77).unwrap().is_some(), "exposed again");
-        exposure.withdraw();
+        exposure.withdraw(&Boot);
     }
 
     #[test]
@@ -434,7 +429,7 @@ mod tests {
         assert_eq!(ask(false, 100, 10).unwrap_err().kind(), ErrorKind::Handle);
         exposure.open();
         assert!(ask(false, 100, 10).is_err(), "nobody can know it");
-        exposure.describe();
+        exposure.describe(|| None);
         assert!(ask(false, 100, 10).is_ok() && ask(false, 204, 1).is_ok());
         for (write, at, len) in [
             (true, 100, 1),
@@ -448,7 +443,7 @@ mod tests {
         assert!(Arc::strong_count(&keeper) == 2);
         let inside = enter(id, false, std::iter::once((100, 1))).unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| exposure.withdraw());
+            scope.spawn(|| exposure.withdraw(&Boot));
             while ask(false, 100, 1).is_ok() {
                 std::thread::yield_now();
             }

@@ -12,7 +12,7 @@
 //! names, no other file is ever mapped for it; where nothing is found, who asked takes
 //! another way.
 
-use super::shm::{Descriptor, SharedFile};
+use crate::shm::{Descriptor, SharedFile};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

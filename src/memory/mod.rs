@@ -5,10 +5,10 @@
 //! | [`asymmetric`] | barriers that one side pays for both |
 //! | [`biased`] | a lock that is almost free for its owner |
 //! | [`buffers`] | buffers kept for the next one who needs some |
-//! | [`shm`] | a file in shared memory, mapped by the ranks of a node; room checks |
 //! | [`exposed`] | memory that others may use for a while, and what uses it now |
 //! | [`cut`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
+//! | `holdings` | the slabs of a group |
 //! | [`index`] | the pieces of segments in one slice, found by offset |
 //! | [`read_mostly`] | a value whose readers take no lock |
 //! | [`registry`] | (rank, address) to slab, offset and path |
@@ -17,7 +17,6 @@
 //! | [`long`] | long buffers, kept for the next one who needs one |
 //! | [`local`] | memory that only its rank uses |
 //! | [`stack`] | how much of its stack a thread has left |
-//! | [`thread`] | which thread this is, and what each keeps for itself |
 //!
 //! **Slabs and segments.** Windows and mappings are dear and few, segments are
 //! cheap and many. A *slab* belongs to a group and gives each of its ranks a
@@ -43,6 +42,7 @@ pub mod biased;
 pub mod buffers;
 pub mod cut;
 pub mod exposed;
+mod holdings;
 pub mod index;
 pub mod lent;
 pub mod local;
@@ -50,8 +50,6 @@ pub mod long;
 pub mod read_mostly;
 pub mod registry;
 pub mod segment;
-pub mod shm;
 pub mod slab;
 mod slot;
 pub mod stack;
-pub mod thread;

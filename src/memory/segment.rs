@@ -8,13 +8,14 @@
 //!
 //! A failure on one rank is a failure on all, with nothing changed on any.
 
+use super::holdings::Holdings;
 use super::index::Piece;
 use super::local::LocalMemory;
 use super::registry::{Registry, SegmentId};
-use super::shm;
-use super::slab::{ALIGN, KEEP_EMPTY_BYTES, Policy, Slab, Slice};
+use super::slab::{ALIGN, Policy, Slab, Slice};
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::group::Group;
+use crate::shm;
 use crate::topology::Topology;
 use crate::wait::Progress;
 use parking_lot::Mutex;
@@ -103,6 +104,8 @@ pub struct Memory {
     policy: Policy,
     topology: Arc<Topology>,
     segments: Mutex<HashMap<SegmentId, Arc<Segment>>>,
+    /// By the key of the group.
+    holdings: Mutex<HashMap<u64, Arc<Holdings>>>,
     /// How many segments were freed.
     freed: AtomicU64,
 }
@@ -140,7 +143,8 @@ impl Memory {
             local: LocalMemory::default(),
             policy,
             topology,
-            segments: Mutex::new(HashMap::new()),
+            segments: Mutex::default(),
+            holdings: Mutex::default(),
             freed: AtomicU64::new(0),
         }
     }
@@ -188,10 +192,8 @@ impl Memory {
             asked?;
             return Err(error);
         }
-        let number = group.next_segment.fetch_add(1, Ordering::Relaxed);
-        let segment = Arc::new(self.publish(group, number, &all));
+        let segment = Arc::new(self.publish(group, &all)?);
         self.segments.lock().insert(segment.id, segment.clone());
-        group.live_segments.fetch_add(1, Ordering::Relaxed);
         Ok(segment)
     }
 
@@ -206,7 +208,7 @@ impl Memory {
             cut.free = shm::room_in(&self.policy.shm_dir).unwrap_or(0) as u64;
             return cut;
         }
-        for slab in group.slabs.lock().iter() {
+        for slab in self.of(group).slabs.lock().iter() {
             match slab.cut(rounded(bytes)) {
                 Ok(Some(offset)) => {
                     cut.slab = u64::from(slab.number());
@@ -254,10 +256,12 @@ impl Memory {
     ) -> Result<()> {
         first_failure(group, all)?;
         let need = if mine.slab == NEED { rounded(bytes) } else { 0 };
-        let held = group.slabs.lock().iter().map(|s| s.my_len()).sum();
-        let slab = Slab::create(group, &self.topology, &self.policy, progress, need, held)?;
+        let holdings = self.of(group);
+        let held = holdings.slabs.lock().iter().map(|s| s.my_len()).sum();
+        let number = holdings.next_slab();
+        let slab = Slab::create(group, &self.topology, &self.policy, progress, number, need, held)?;
         self.registry.add_slab(&slab, group.key(), group.members());
-        group.slabs.lock().push(slab.clone());
+        holdings.slabs.lock().push(slab.clone());
         if mine.slab == NEED {
             match slab.cut(rounded(bytes)) {
                 Ok(Some(offset)) => {
@@ -286,29 +290,30 @@ impl Memory {
         if cut.asked == 0 || cut.slab >= REFUSED {
             return;
         }
-        if let Some(slab) = slab_numbered(group, cut.slab) {
+        if let Ok(slab) = self.of(group).numbered(cut.slab) {
             slab.uncut(cut.offset as usize, rounded(cut.asked as usize));
         }
     }
 
-    fn publish(&self, group: &Arc<Group>, number: u64, all: &[Cut]) -> Segment {
-        let parts: Vec<Part> = all
+    fn publish(&self, group: &Arc<Group>, all: &[Cut]) -> Result<Segment> {
+        let holdings = self.of(group);
+        let parts: Result<Vec<Part>> = all
             .iter()
             .enumerate()
             .map(|(rank, cut)| {
                 if cut.asked == 0 {
-                    return Part {
+                    return Ok(Part {
                         slab: None,
                         offset: 0,
                         len: 0,
                         address: 0,
                         local: std::ptr::null_mut(),
-                    };
+                    });
                 }
-                let slab = slab_numbered(group, cut.slab).expect("all ranks hold the same slabs");
+                let slab = holdings.numbered(cut.slab)?;
                 let slice = slab.slices()[rank];
                 let offset = cut.offset as usize;
-                Part {
+                Ok(Part {
                     offset,
                     len: cut.asked as usize,
                     address: slice.base + offset,
@@ -318,9 +323,11 @@ impl Memory {
                         slice.local.wrapping_add(offset)
                     },
                     slab: Some(slab),
-                }
+                })
             })
             .collect();
+        let parts = parts?;
+        let number = holdings.begin_segment();
         for slab in distinct_slabs(&parts) {
             slab.live.fetch_add(1, Ordering::Relaxed);
         }
@@ -329,7 +336,7 @@ impl Memory {
         self.registry.add_pieces(pieces(&segment).map(|(world, slice, part)| {
             (world, slice, Piece { start: part.offset, len: part.len, segment: number })
         }));
-        segment
+        Ok(segment)
     }
 
     /// The live segment that begins at `address` on this rank.
@@ -415,7 +422,7 @@ impl Memory {
             slab.live.fetch_sub(1, Ordering::Relaxed);
         }
         drop(segment);
-        group.live_segments.fetch_sub(1, Ordering::Relaxed);
+        self.of(&group).end_segment();
         self.trim(&group)
     }
 
@@ -430,25 +437,25 @@ impl Memory {
         self.freed.load(Ordering::Acquire)
     }
 
-    /// Unmakes empty slabs beyond what the group keeps. Every rank decides the
-    /// same: it depends on capacities and counts that all know.
+    /// What a group holds.
+    fn of(&self, group: &Group) -> Arc<Holdings> {
+        self.holdings.lock().entry(group.key()).or_default().clone()
+    }
+
+    /// Whether segments of a group live.
+    pub fn any_live_of(&self, group: &Group) -> bool {
+        self.of(group).live_segments() > 0
+    }
+
+    /// Whether a group has windows.
+    pub fn has_windows(&self, group: &Group) -> bool {
+        self.of(group).slabs.lock().iter().any(|slab| slab.window().is_some())
+    }
+
+    /// Unmakes empty slabs beyond what the group keeps.
     fn trim(&self, group: &Arc<Group>) -> Result<()> {
-        let keep_all = !group.is_freed() || group.live_segments.load(Ordering::Relaxed) > 0;
-        let mut kept = 0;
-        let mut gone = Vec::new();
-        group.slabs.lock().retain(|slab| {
-            if slab.live.load(Ordering::Relaxed) > 0 {
-                return true;
-            }
-            let widest = slab.slices().iter().map(|s| s.len).max().unwrap_or(0);
-            if keep_all && kept + widest <= KEEP_EMPTY_BYTES {
-                kept += widest;
-                return true;
-            }
-            gone.push(slab.clone());
-            false
-        });
-        for slab in gone {
+        let holdings = self.of(group);
+        for slab in holdings.take_empty(!group.is_freed() || holdings.live_segments() > 0) {
             self.registry.remove_slab(&slab, group.members());
             slab.close()?;
         }
@@ -457,8 +464,8 @@ impl Memory {
 
     /// Unmakes all slabs of a group in which nothing lives. Collective.
     pub fn close_group(&self, group: &Arc<Group>) -> Result<()> {
-        let slabs = std::mem::take(&mut *group.slabs.lock());
-        for slab in slabs {
+        let holdings = self.holdings.lock().remove(&group.key()).unwrap_or_default();
+        for slab in std::mem::take(&mut *holdings.slabs.lock()) {
             self.registry.remove_slab(&slab, group.members());
             slab.close()?;
         }
@@ -475,7 +482,7 @@ impl Memory {
 
     /// Bytes that this rank's slices of a group hold.
     pub fn committed(&self, group: &Group) -> usize {
-        group.slabs.lock().iter().map(|s| s.committed()).sum()
+        self.of(group).slabs.lock().iter().map(|s| s.committed()).sum()
     }
 }
 
@@ -485,10 +492,6 @@ fn pieces(segment: &Segment) -> impl Iterator<Item = (usize, &Slice, &Part)> {
         let slab = part.slab.as_ref()?;
         Some((members[rank], &slab.slices()[rank], part))
     })
-}
-
-fn slab_numbered(group: &Group, number: u64) -> Option<Arc<Slab>> {
-    group.slabs.lock().iter().find(|s| u64::from(s.number()) == number).cloned()
 }
 
 fn distinct_slabs(parts: &[Part]) -> Vec<&Arc<Slab>> {

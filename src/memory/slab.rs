@@ -9,16 +9,16 @@
 //! the slice atomic (see [`crate::atomics`]); the rest is cut into pieces.
 
 use super::cut::FreeList;
-use super::shm::{self, SharedFile};
-use crate::collective::{agree, allgather};
+use crate::collective::{agree, allgather, share};
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
 use crate::mpi::Window;
+use crate::shm::{self, SharedFile};
 use crate::topology::Topology;
 use crate::wait::Progress;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 /// Every piece starts at a multiple of this and takes a whole number of it.
 /// (MPICH 4.0 confuses windows whose size is not a multiple of 16 bytes; a cache
@@ -121,7 +121,7 @@ fn place(group: &Group, topology: &Topology, capacities: &[usize]) -> Place {
 }
 
 impl Slab {
-    /// Makes a slab in which this rank can cut at least `need` bytes.
+    /// Makes a slab, the group's `number`th, in which this rank can cut at least `need` bytes.
     /// Collective over the group.
     ///
     /// # Errors
@@ -132,6 +132,7 @@ impl Slab {
         topology: &Topology,
         policy: &Policy,
         progress: &impl Progress,
+        number: u32,
         need: usize,
         held: usize,
     ) -> Result<Arc<Slab>> {
@@ -144,7 +145,7 @@ impl Slab {
             .map(|c| c as usize)
             .collect();
         let place = place(group, topology, &capacities);
-        let file = shm::share(&comm, progress, &policy.shm_dir, place.leader, place.total)?;
+        let file = share(&comm, progress, &policy.shm_dir, place.leader, place.total)?;
         let my_base = file.base().wrapping_add(place.offset);
         let header = file.reserve(place.offset, HEADER).map_err(|e| {
             Error::new(
@@ -183,7 +184,7 @@ impl Slab {
         let domain =
             if window.is_some() && policy.mpi_atomics { Domain::Mpi } else { Domain::Native };
         Ok(Arc::new(Slab {
-            number: group.next_slab.fetch_add(1, Ordering::Relaxed),
+            number,
             slices,
             me: group.rank(),
             my_base,

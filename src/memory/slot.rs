@@ -1,8 +1,8 @@
 //! A slot for each thread, in which it says that it reads ([`super::read_mostly`]).
 
-use super::thread::{self, of_thread};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::thread::{self, of_thread};
 use std::cell::Cell;
 use std::ops::Deref;
 

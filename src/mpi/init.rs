@@ -86,6 +86,7 @@ pub fn is_running() -> bool {
 /// the launcher is another's.
 pub fn start(check_launcher: bool) -> Result<Started> {
     guard_library()?;
+    crate::process::set_end(abort);
     let (mut init, mut fini) = (0, 0);
     // SAFETY: both calls are legal at any time.
     unsafe {
@@ -136,7 +137,7 @@ pub fn finalize() -> Result<()> {
 /// for an answer of the launcher that never comes.
 const ABORT_TAKES: Duration = Duration::from_secs(5);
 
-/// Ends all ranks; does not return. What was printed gets a moment to reach the
+/// Ends all ranks ([`crate::process::end_job`]). What was printed gets a moment to reach the
 /// launcher, which drops what it has not read when the job aborts. This rank ends
 /// in any case.
 pub fn abort(code: i32) -> ! {

@@ -37,11 +37,11 @@ extern "C" fn leaving() {
     if !EXITING.load(Ordering::Relaxed)
         || STATUS.load(Ordering::Relaxed) != 0
         || PROCESS.load(Ordering::Relaxed) != std::process::id()
-        || !crate::runtime::is_running()
+        || !crate::process::is_running()
     {
         return;
     }
-    let rank = crate::runtime::world_rank().unwrap_or(0);
+    let rank = crate::process::world_rank().unwrap_or(0);
     let code = ErrorKind::State.code();
     let text = format!(
         "[{rank}] this rank leaves with status 0, but without ARMCI_Finalize (or the end of what \

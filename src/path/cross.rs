@@ -11,7 +11,7 @@
 //! outside their remote sides there.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::path::anywhere::Span;
+use crate::path::ops::Span;
 use std::cell::Cell;
 use std::io;
 

@@ -5,7 +5,8 @@
 //! fence drains them. Nothing of the target is needed.
 
 use super::kernel::{self, Scale};
-use crate::atomics::{Rmw, stripe};
+use super::ops::Rmw;
+use super::stripe;
 use crate::layout::Shape;
 
 /// `slice[offset..] += scale * local` along `shape`, atomically for each

@@ -19,12 +19,13 @@
 //! another path to a target than unfinished ones did, those are completed
 //! ([`crate::peer`]).
 
-pub mod anywhere;
 pub mod cross;
 pub mod direct;
 pub mod kernel;
 pub mod message;
+pub mod ops;
 pub mod rma;
+pub mod stripe;
 
 use crate::memory::slab::{Domain, Slab};
 

@@ -11,11 +11,11 @@
 
 use super::kernel::{self, Scale};
 use super::message::{Action, Messenger};
-use crate::atomics::Rmw;
 use crate::error::Result;
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
 use crate::mpi::{self, Datatype, DerivedType, Op, Transfer};
+use crate::path::ops::Rmw;
 use crate::peer::{DIRTY_RMA, RmaKind, Tally};
 use crate::runtime::Engine;
 use parking_lot::Mutex;

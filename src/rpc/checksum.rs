@@ -247,6 +247,9 @@ mod tests {
             assert_eq!(Method::from_name(&method.name().to_uppercase()), Some(method));
         }
         assert_eq!(Method::from_name("crc32"), Some(Method::Crc32c));
+        for name in crate::config::CHECKSUMS {
+            assert!(Method::from_name(name).is_some(), "the table of variables knows {name}");
+        }
         for name in ["", "crc", "crc64 ", "md5"] {
             assert_eq!(Method::from_name(name), None);
         }

@@ -90,13 +90,6 @@ const POKE_EVERY: u32 = 256;
 
 static CURRENT: AtomicPtr<Engine> = AtomicPtr::new(std::ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
-/// World rank + 1 for messages of errors, also while starting and stopping.
-static WORLD_RANK: AtomicUsize = AtomicUsize::new(0);
-
-/// This process's rank, once it is known.
-pub(crate) fn world_rank() -> Option<usize> {
-    WORLD_RANK.load(Ordering::Relaxed).checked_sub(1)
-}
 
 /// The running engine.
 ///
@@ -136,9 +129,9 @@ fn try_running() -> Option<Arc<Engine>> {
     if is_running() { OWNER.lock().clone() } else { None }
 }
 
-/// The engine by reference count, where there is one and nobody starts or stops it.
-pub(crate) fn try_current() -> Option<Arc<Engine>> {
-    OWNER.try_lock()?.clone()
+/// What the engine has pending, where there is one and no thread starts or stops it.
+fn pending() -> Option<String> {
+    Some(OWNER.try_lock()?.as_ref()?.pending())
 }
 
 impl Engine {
@@ -303,11 +296,11 @@ impl Engine {
     }
 
     fn group_may_go(&self, group: &Arc<Group>) -> Result<()> {
-        if !group.is_freed() || group.live_segments.load(Ordering::Relaxed) > 0 {
+        if !group.is_freed() || self.memory.any_live_of(group) {
             return Ok(());
         }
         // MPI's own wait for the others serves nobody: this one does.
-        if group.slabs.lock().iter().any(|s| s.window().is_some()) {
+        if self.memory.has_windows(group) {
             group.barrier(self)?;
         }
         self.memory.close_group(group)?;

@@ -2,7 +2,7 @@
 //!
 //! How the job reaches memory is decided on the way, by [`super::paths`].
 
-use super::{CURRENT, Engine, OWNER, WORLD_RANK, cores, host, log_sink, not_running, paths};
+use super::{CURRENT, Engine, OWNER, cores, host, log_sink, not_running, paths};
 use crate::am::Am;
 use crate::am::node::Node;
 use crate::atomics::mutex::Mutexes;
@@ -16,6 +16,7 @@ use crate::mpi::{Comm, CommHandle, leave};
 use crate::path::message::Messenger;
 use crate::path::rma::TypeCache;
 use crate::peer::Peer;
+use crate::process;
 use crate::progress::ProgressThread;
 use crate::topology::Topology;
 use crate::wait::Boot;
@@ -76,7 +77,7 @@ impl Engine {
         let watchdog = Watchdog::start(&config);
         // SAFETY: as above.
         let world = unsafe { Comm::dup_of(comm) }?;
-        WORLD_RANK.store(world.rank() + 1, Ordering::Relaxed);
+        process::set_world_rank(world.rank());
         let engine = Arc::new(Engine::build(config, started, world)?);
         engine.start_thread()?;
         *engine.watchdog.lock() = watchdog;
@@ -84,6 +85,8 @@ impl Engine {
         leave::watch();
         CURRENT.store(Arc::as_ptr(&engine).cast_mut(), Ordering::Release);
         *owner = Some(engine.clone());
+        process::set_running(true);
+        process::set_pending(super::pending);
         Ok(engine)
     }
 
@@ -232,6 +235,7 @@ impl Engine {
     }
 
     fn forget() {
+        process::set_running(false);
         CURRENT.store(std::ptr::null_mut(), Ordering::Release);
         *OWNER.lock() = None;
     }

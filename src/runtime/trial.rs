@@ -413,7 +413,7 @@ fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
         };
         if let Err(error) = wait::until(&Boot, &what, &mut spin) {
             log::error!("the trial of paths failed: {error}");
-            crate::mpi::init::abort(error.kind().code());
+            crate::process::end_job(error.kind().code());
         }
     }
     Ok(())

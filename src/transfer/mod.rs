@@ -12,6 +12,7 @@
 mod handle;
 mod vector;
 
+pub use crate::path::ops::Kind;
 pub use handle::{Aggregate, Handle};
 
 use crate::error::{Result, fail};
@@ -24,27 +25,6 @@ use crate::peer::Tally;
 use crate::runtime::Engine;
 use crate::wait;
 use std::sync::Arc;
-
-/// What a transfer does.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    /// Store local bytes at the target.
-    Put,
-    /// Load bytes of the target.
-    Get,
-    /// Add scaled local elements to the target's.
-    Accumulate(Scale),
-}
-
-impl Kind {
-    /// What lengths must be multiples of.
-    fn unit(self) -> usize {
-        match self {
-            Kind::Put | Kind::Get => 1,
-            Kind::Accumulate(scale) => scale.element(),
-        }
-    }
-}
 
 fn check_local(local: *const u8) -> Result<()> {
     if local.is_null() {
@@ -307,7 +287,7 @@ impl Engine {
                 // MPI may still touch the caller's memory: there is no way to
                 // return from this that is safe.
                 log::error!("{kind:?} with rank {target} cannot be completed: {done:?}");
-                crate::mpi::init::abort(crate::error::ErrorKind::Mpi.code());
+                crate::process::end_job(crate::error::ErrorKind::Mpi.code());
             }
             done?;
         }
@@ -382,7 +362,7 @@ impl Engine {
     fn whole_or_fatal(&self, kind: Kind, target: usize, issued: Result<()>) {
         if let Err(error) = issued {
             log::error!("{kind:?} with rank {target} cannot be completed: {error}");
-            crate::mpi::init::abort(error.kind().code());
+            crate::process::end_job(error.kind().code());
         }
     }
 

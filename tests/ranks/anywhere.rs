@@ -2,8 +2,8 @@
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
+use portolan::anywhere::Span;
 use portolan::error::ErrorKind;
-use portolan::path::anywhere::Span;
 use portolan::peer::Tally;
 use std::sync::Arc;
 

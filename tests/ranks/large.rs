@@ -20,7 +20,7 @@ fn available() -> usize {
 
 /// Why there is no room for the check here.
 pub fn no_room() -> Option<String> {
-    let shared = portolan::memory::shm::room_in("/dev/shm").unwrap_or(0);
+    let shared = portolan::shm::room_in("/dev/shm").unwrap_or(0);
     (available() < 8 << 30 || shared < 3 << 30).then(|| "too little memory".into())
 }
 

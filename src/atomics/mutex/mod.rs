@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::stripe;
+use crate::path::stripe;
 use serve::hand_over;
 use state::{State, state_bytes};
 

@@ -3,10 +3,10 @@
 
 use super::Name;
 use super::state::{State, state_bytes};
-use crate::atomics::stripe;
 use crate::error::{Result, fail};
 use crate::futex;
 use crate::path::message::wire::{Header, Kind};
+use crate::path::stripe;
 use crate::runtime::Engine;
 use std::sync::atomic::Ordering;
 

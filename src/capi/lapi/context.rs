@@ -398,7 +398,7 @@ pub fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
 #[cold]
 pub fn fatal(error: &Error) -> ! {
     log::error!("{error}");
-    crate::mpi::init::abort(error.kind().code())
+    crate::process::end_job(error.kind().code())
 }
 
 /// Something of C's that is called on another thread.

@@ -11,7 +11,7 @@ use super::pending::Done;
 use super::traffic::add;
 use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler};
 use super::{messages, twin};
-use crate::path::anywhere::Span;
+use crate::anywhere::Span;
 use crate::peer::Tally;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};

@@ -19,8 +19,8 @@ use super::types::{
 };
 use super::{notices, putget, twin};
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Then};
+use crate::anywhere::Span;
 use crate::error::{Result, fail};
-use crate::path::anywhere::Span;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;

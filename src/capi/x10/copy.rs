@@ -5,8 +5,8 @@
 
 use super::refs::{self, GasRef};
 use super::{code, environment, switches};
+use crate::anywhere::Span;
 use crate::error::Result;
-use crate::path::anywhere::Span;
 use crate::peer::Tally;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_void};

@@ -2,7 +2,7 @@
 //!
 //! The C names are exported here; the C++ names of the header call them. X10Lib
 //! has no memory of its own: a reference names any address of any place, which
-//! [`crate::path::anywhere`] reaches. Asyncs are active messages ([`crate::am`]).
+//! [`crate::anywhere`] reaches. Asyncs are active messages ([`crate::am`]).
 //!
 //! | module | calls |
 //! |---|---|

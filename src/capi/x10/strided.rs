@@ -3,9 +3,9 @@
 use super::copy::{self, Way};
 use super::refs::{self, GasRef};
 use super::{code, environment, switches};
+use crate::anywhere::Span;
 use crate::error::{Result, fail};
 use crate::layout::{MAX_LEVELS, Shape};
-use crate::path::anywhere::Span;
 use crate::peer::Tally;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_void};

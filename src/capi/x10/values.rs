@@ -6,9 +6,9 @@
 use super::copy::{self, Way};
 use super::refs::{self, GasRef};
 use super::{ERR_LAPI, OK, code, environment, failed, lifecycle, switches};
+use crate::anywhere::Span;
 use crate::capi::boundary::guard;
 use crate::error::Result;
-use crate::path::anywhere::Span;
 use crate::runtime::Engine;
 use std::cell::Cell;
 use std::os::raw::{c_double, c_float, c_int, c_long};

@@ -6,8 +6,8 @@
 use super::copy::{self, Way};
 use super::refs::{self, GasRef};
 use super::{code, environment, switches};
+use crate::anywhere::Span;
 use crate::error::Result;
-use crate::path::anywhere::Span;
 use crate::runtime::Engine;
 use std::collections::BTreeMap;
 use std::os::raw::{c_int, c_void};

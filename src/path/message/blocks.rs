@@ -10,9 +10,9 @@ use crate::layout::Shape;
 use crate::mpi::p2p;
 use crate::path::Path;
 use crate::path::kernel;
+use crate::path::ops::Kind;
 use crate::peer::Tally;
 use crate::runtime::Engine;
-use crate::transfer::Kind;
 use std::mem::size_of;
 use std::sync::Arc;
 

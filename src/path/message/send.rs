@@ -3,11 +3,11 @@
 use super::inbox;
 use super::wire::{self, Header, Kind};
 use super::{Action, Address, CONFIRM_EVERY, MOST_IN_FLIGHT, Messenger, Number};
-use crate::atomics::Rmw;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
 use crate::mpi::p2p;
 use crate::path::kernel::{self, Scale};
+use crate::path::ops::Rmw;
 use crate::peer::{DIRTY_MESSAGE, Sent, Tally};
 use crate::runtime::Engine;
 use crate::wait;

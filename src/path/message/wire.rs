@@ -5,10 +5,10 @@
 //! of a job run the same build on the same architecture, so numbers travel as
 //! they lie in memory; the sizes are checked all the same.
 
-use crate::atomics::Rmw;
 use crate::error::{Result, fail};
 use crate::layout::{Dim, Shape};
 use crate::path::kernel::Scale;
+use crate::path::ops::Rmw;
 use num_complex::Complex;
 use std::mem::size_of;
 

@@ -1,11 +1,11 @@
 //! Encoded parameters, wherever they lie.
 
-use crate::memory::thread::of_thread;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::Result;
 use crate::rpc::na::class::Bytes;
 use crate::rpc::na::{Access, Mem, Run};
 use crate::rpc::proc::{Encoded, Spilled};
+use crate::thread::of_thread;
 use std::sync::Arc;
 
 /// Encodes parameters into a buffer, or into memory of their own where they do not fit.

@@ -14,13 +14,14 @@ pub use super::pages::Buffer;
 
 use super::pages::{LAZY, LINE};
 use super::wire::number as wire_number;
+use crate::anywhere::{Span, Within};
 use crate::memory::exposed::{Exposure, Inside};
 use crate::memory::lent::{self, Loan};
 use crate::memory::long::Long;
-use crate::memory::shm::SharedFile;
-use crate::path::anywhere::{Span, Within};
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime;
+use crate::shm::SharedFile;
+use crate::wait::Boot;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::HashMap;
@@ -358,7 +359,7 @@ impl Mem {
     /// as it is.
     pub fn deregister(&self) {
         if let Some(exposure) = &self.exposure {
-            exposure.withdraw();
+            withdraw(exposure);
         }
     }
 
@@ -407,10 +408,18 @@ impl Mem {
     }
 }
 
+/// Withdraws memory; a wait that this takes makes progress for others, where the engine runs.
+fn withdraw(exposure: &Exposure) {
+    match runtime::current() {
+        Ok(engine) => exposure.withdraw(engine),
+        Err(_) => exposure.withdraw(&Boot),
+    }
+}
+
 impl Drop for Mem {
     fn drop(&mut self) {
         if let Some(exposure) = &self.exposure {
-            exposure.withdraw();
+            withdraw(exposure);
             LIVE.lock().remove(&self.id);
         }
         // Memory of the handle's own goes with the exposure.

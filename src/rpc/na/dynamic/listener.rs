@@ -199,7 +199,7 @@ impl<M: Meet> Hall<M> {
 
     /// Takes guests in, until the door is closed.
     fn receive(self: &Arc<Self>, socket: &TcpListener) {
-        crate::progress::quiet_signals();
+        crate::process::quiet_signals();
         let mut number = 0;
         while !self.stopped() {
             match socket.accept() {
@@ -254,7 +254,7 @@ impl<M: Meet> Hall<M> {
         drop(guests);
         let hall = self.clone();
         let spawned = std::thread::Builder::new().name("portolan-greet".into()).spawn(move || {
-            crate::progress::quiet_signals();
+            crate::process::quiet_signals();
             match hall.greet(&stream, &proven) {
                 Ok((line, lifeline)) => (hall.joined)(line, lifeline),
                 Err(_) if hall.stopped() => {}
@@ -360,7 +360,7 @@ impl<M: Meet> Hall<M> {
         let (tell, told) = mpsc::channel();
         let (hall, at, socket) = (self.clone(), port.clone(), stream.clone());
         let spawned = std::thread::Builder::new().name("portolan-meet".into()).spawn(move || {
-            crate::progress::quiet_signals();
+            crate::process::quiet_signals();
             let accepted = hall.meet.accept(desk, &at);
             hall.meet.close(at);
             hall.give_desk(desk);

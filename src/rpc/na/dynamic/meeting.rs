@@ -208,7 +208,7 @@ impl Watch {
         let seen = state.clone();
         let end = Instant::now() + LIMITS.meeting;
         let spawned = std::thread::Builder::new().name("portolan-meet".into()).spawn(move || {
-            crate::progress::quiet_signals();
+            crate::process::quiet_signals();
             // The socket may be the lifeline by the end, which never waits.
             let _ = stream.set_read_timeout(Some(WATCH));
             let mut byte = [0];

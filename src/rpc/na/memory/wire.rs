@@ -57,7 +57,10 @@ impl Mem {
     }
 
     fn place_told(&self) -> u32 {
-        self.exposure.as_ref().map_or(self.place, |exposure| exposure.describe())
+        self.exposure.as_ref().map_or(self.place, |exposure| {
+            exposure
+                .describe(|| crate::runtime::current().ok().and_then(|engine| engine.exposures()))
+        })
     }
 
     /// The handle that bytes describe. Bytes after it are ignored.

@@ -5,7 +5,7 @@
 //! looks at its own.
 //!
 //! Bytes inside a segment go by the segment's path. Other bytes of a rank on the
-//! same node go by `process_vm_readv` and `process_vm_writev` ([`super::cross`]),
+//! same node go by `process_vm_readv` and `process_vm_writev` ([`crate::path::cross`]),
 //! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
 //! forbids it), long ones with the owner's help where it waits (`together`). Else, and
 //! between nodes, active messages ask the owner's progress engine (`serve`). An address that
@@ -18,36 +18,17 @@ mod together;
 pub use serve::Accesses;
 pub use together::Places;
 
-use super::cross::Direction;
-use super::kernel;
 use crate::am::node::Node;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::memory::exposed::Table;
+use crate::path::cross::Direction;
+use crate::path::kernel;
+use crate::path::ops::Kind;
+pub use crate::path::ops::Span;
 use crate::peer::Tally;
 use crate::runtime::Engine;
-use crate::transfer::Kind;
-use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
-
-/// A run of bytes to move: where it lies here and at the other rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Span {
-    /// Address in the calling process.
-    pub local: usize,
-    /// Address in the other rank's process.
-    pub remote: usize,
-    /// Bytes.
-    pub bytes: usize,
-}
-
-impl Span {
-    /// As the other rank sees it.
-    fn turned(self) -> Span {
-        Span { local: self.remote, remote: self.local, ..self }
-    }
-}
 
 /// The exposure of the target's within which spans lie, if they are to lie within one.
 #[derive(Debug, Clone, Copy)]

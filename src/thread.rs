@@ -46,11 +46,11 @@ impl<T> std::fmt::Debug for OfThread<T> {
 macro_rules! of_thread {
     ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
         $(#[$doc])*
-        static $name: $crate::memory::thread::OfThread<$type> = {
+        static $name: $crate::thread::OfThread<$type> = {
             std::thread_local! {
                 static OTHERS: std::cell::Cell<$type> = const { std::cell::Cell::new($value) };
             }
-            $crate::memory::thread::OfThread::new($value, &OTHERS)
+            $crate::thread::OfThread::new($value, &OTHERS)
         };
     };
 }

@@ -1,4 +1,4 @@
-//! Files in shared memory, mapped by the ranks of a node.
+//! Files in shared memory, mapped by the ranks of a node ([`crate::collective::share`]).
 //!
 //! A file has no name: it is made with `O_TMPFILE`, and the other ranks open it
 //! through `/proc/PID/fd/FD`, so that nothing is left behind however a job
@@ -10,10 +10,7 @@
 //! Memory is reserved (`fallocate`) before it is touched: a full file system
 //! gives an error and never a SIGBUS.
 
-use crate::collective;
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::mpi::Comm;
-use crate::wait::Progress;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -69,7 +66,8 @@ impl Descriptor {
         Descriptor { device, inode, path: bytes }
     }
 
-    fn path(&self) -> Option<PathBuf> {
+    /// Where the file is found; nothing for [`Descriptor::none`].
+    pub(crate) fn path(&self) -> Option<PathBuf> {
         let len = self.path.iter().position(|&b| b == 0)?;
         let text = std::str::from_utf8(&self.path[..len]).ok()?;
         (!text.is_empty()).then(|| PathBuf::from(text))
@@ -233,55 +231,6 @@ impl Drop for SharedFile {
             unsafe { libc::munmap(self.base.cast(), self.len) };
         }
     }
-}
-
-/// A file of `len` bytes that rank `leader` makes and the ranks that name it as
-/// their leader map. Collective over `comm`; different ranks may have different
-/// leaders and lengths.
-///
-/// # Errors
-/// `Memory` on all ranks where it cannot be had on one.
-pub fn share<P: Progress + ?Sized>(
-    comm: &Comm,
-    progress: &P,
-    dir: &str,
-    leader: usize,
-    len: usize,
-) -> Result<SharedFile> {
-    for named in [false, true] {
-        let made = if leader == comm.rank() {
-            SharedFile::create(dir, len, named).map(Some)
-        } else {
-            Ok(None)
-        };
-        let descriptor = match &made {
-            Ok(Some(file)) => file.descriptor(),
-            _ => Ok(Descriptor::none()),
-        };
-        let offered = descriptor.as_ref().copied().unwrap_or_else(|_| Descriptor::none());
-        let offers = collective::allgather(comm, progress, &offered)?;
-        let opened = match made {
-            Ok(Some(file)) => descriptor.map(|_| file),
-            Ok(None) => SharedFile::open(&offers[leader], len),
-            Err(error) => Err(error),
-        };
-        let verdict = match &opened {
-            // The leader knows better why there is no file.
-            Err(_) if leader != comm.rank() && offers[leader].path().is_none() => Ok(()),
-            other => other.as_ref().map(|_| ()).map_err(Clone::clone),
-        };
-        match collective::agree(comm, progress, verdict) {
-            Ok(()) => {
-                return opened.map(|mut file| {
-                    file.unlink();
-                    file
-                });
-            }
-            Err(error) if named => return Err(error),
-            Err(error) => log::debug!("shared memory without a name: {error}"),
-        }
-    }
-    fail!(Internal, "neither kind of shared file was tried")
 }
 
 /// Bytes that are free on the file system of `dir`.
