@@ -108,7 +108,7 @@ suite() { # name, command ...
 }
 
 run_mpi() {
-  local dir=$OUT/$MPI_TAG spread=() layout
+  local dir=$OUT/$MPI_TAG
   mkdir -p "$dir"
   if [[ -z $installed ]]; then
     echo "== $MPI_NAME build"

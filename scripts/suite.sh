@@ -11,7 +11,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 (($#)) || { usage && exit 2; }
-suite=$1 mpi=all arguments=() plain=''
+suite=$1 mpi=all mpis=() arguments=() plain=''
 shift
 while (($#)); do
   case $1 in

@@ -53,6 +53,22 @@ pub fn heed_signals() {
     }
 }
 
+/// Waits for a command that starts no ranks, such as a compiler; a signal ends it and the runner.
+/// Returns whether it succeeded.
+pub fn wait_for(mut child: Child) -> bool {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Err(_) => return false,
+            Ok(None) if SIGNAL.load(Ordering::Relaxed) != 0 => {
+                let _ = child.kill();
+                heed_signals();
+            }
+            Ok(None) => std::thread::sleep(NAP),
+        }
+    }
+}
+
 /// Takes from a command the caller's variables that would change what is tested.
 pub fn without_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {

@@ -6,7 +6,7 @@
 use super::super::launch;
 use super::super::system::{Tools, flavour, root};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
@@ -266,7 +266,8 @@ impl<'a> Builder<'a> {
         let path = self.dir.join(program);
         let _ = std::fs::remove_file(&path);
         let mut log = recipe.commands.last().expect("a command").join(" ") + "\n";
-        let well = recipe.commands.iter().all(|command| run(command, &mut log));
+        let file = self.dir.join(format!("{program}.said"));
+        let well = recipe.commands.iter().all(|command| run(command, &file, &mut log));
         if well && self.is_linked(&path, recipe.linked.as_deref(), &mut log) {
             let _ = std::fs::write(self.dir.join(format!("{program}.log")), log);
             return;
@@ -277,7 +278,8 @@ impl<'a> Builder<'a> {
 
     fn is_linked(&self, program: &Path, with: Option<&Path>, log: &mut String) -> bool {
         let mut said = String::new();
-        run(&["ldd".into(), program.display().to_string()], &mut said);
+        let file = PathBuf::from(format!("{}.said", program.display()));
+        run(&["ldd".into(), program.display().to_string()], &file, &mut said);
         let well = match with {
             Some(dir) => said.contains(&format!("libportolan.so.0 => {}/", dir.display())),
             None => !said.contains("libportolan"),
@@ -307,22 +309,19 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Runs a command with its output in a log.
-fn run(command: &[String], log: &mut String) -> bool {
-    let output = Command::new(&command[0])
-        .args(&command[1..])
-        .current_dir(root())
-        .stdin(Stdio::null())
-        .output();
-    match output {
-        Ok(output) => {
-            *log += &String::from_utf8_lossy(&output.stdout);
-            *log += &String::from_utf8_lossy(&output.stderr);
-            output.status.success()
-        }
+/// Runs a command with its output in a file, and adds that to the log. A signal ends both.
+fn run(command: &[String], file: &Path, log: &mut String) -> bool {
+    let mut builder = Command::new(&command[0]);
+    builder.args(&command[1..]).current_dir(root());
+    launch::into_files(&mut builder, file, None);
+    let well = match builder.spawn() {
+        Ok(child) => launch::wait_for(child),
         Err(e) => {
             *log += &format!("cannot run {}: {e}\n", command[0]);
             false
         }
-    }
+    };
+    *log += &launch::text_of(file);
+    let _ = std::fs::remove_file(file);
+    well
 }
