@@ -12,11 +12,11 @@
 //! Invariants: an idle thread uses under 1 % of a core; a request to a rank that
 //! computes waits no longer than the longest nap.
 
+use crate::am::Am;
 use crate::am::deliver::Rings;
 use crate::am::presence::LINGER;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
-use crate::runtime::Engine;
 use crate::watchdog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,18 +50,18 @@ pub struct ProgressThread {
 }
 
 impl ProgressThread {
-    /// Starts it. The thread holds the engine weakly, so that the engine's last
+    /// Starts it. The thread holds the am weakly, so that the engine's last
     /// owner decides when it goes.
-    pub fn start(engine: &Arc<Engine>) -> Result<ProgressThread> {
+    pub fn start(am: &Am) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (seen, weak) = (stop.clone(), Arc::downgrade(engine));
+        let (seen, owner) = (stop.clone(), am.owner()?);
         let handle = std::thread::Builder::new()
             .name("portolan-progress".into())
             .spawn(move || {
                 process::quiet_signals();
                 short_slice();
-                if let Some(engine) = weak.upgrade() {
-                    run(&engine, &seen);
+                if let Some(owner) = owner.upgrade() {
+                    run(owner.am(), &seen);
                 }
             })
             .map_err(|e| {
@@ -71,10 +71,10 @@ impl ProgressThread {
     }
 
     /// Ends it and waits until it has ended.
-    pub fn stop(self, engine: &Engine) {
+    pub fn stop(self, am: &Am) {
         self.stop.store(true, Ordering::Release);
         self.handle.thread().unpark();
-        if let Some(node) = engine.started_am().and_then(|am| am.node.as_ref()) {
+        if let Some(node) = am.started().and_then(|state| state.node.as_ref()) {
             node.wake_own();
         }
         let _ = self.handle.join();
@@ -124,8 +124,8 @@ fn short_slice() {
 const LOOK: usize = 2;
 
 /// Polls until something happens, at most [`LOOK`] times.
-fn look(engine: &Engine) -> bool {
-    (0..LOOK).any(|_| match engine.poll_by_thread() {
+fn look(am: &Am) -> bool {
+    (0..LOOK).any(|_| match am.poll_by_thread() {
         Ok(busy) => busy,
         Err(error) => {
             log::error!("the progress engine failed: {error}");
@@ -136,12 +136,12 @@ fn look(engine: &Engine) -> bool {
 
 /// Sends collected messages that have grown old. Looks at most four times in the age
 /// at which they are: a look stops the thread that collects.
-fn flush_aged(engine: &Engine, looked: &mut Instant) {
-    let collects = engine.started_am().is_some_and(|am| !am.collects_nothing());
-    if !collects || looked.elapsed() < engine.config.aggregate_age / 4 {
+fn flush_aged(am: &Am, looked: &mut Instant) {
+    let collects = am.started().is_some_and(|state| !state.collects_nothing());
+    if !collects || looked.elapsed() < am.config.aggregate_age / 4 {
         return;
     }
-    if let Err(error) = engine.flush_hooks(true) {
+    if let Err(error) = am.flush_hooks(true) {
         log::error!("sending collected messages failed: {error}");
         crate::process::end_job(error.kind().code());
     }
@@ -149,60 +149,60 @@ fn flush_aged(engine: &Engine, looked: &mut Instant) {
 }
 
 /// Sleeps until the bell of the rank's rings, where it has them, else for the nap.
-fn sleep(engine: &Engine, nap: Duration) {
+fn sleep(am: &Am, nap: Duration) {
     watchdog::settle();
-    match engine.started_am().and_then(|am| Some((am, am.node.as_ref()?))) {
-        Some((am, node)) => {
+    match am.started().and_then(|state| Some((state, state.node.as_ref()?))) {
+        Some((state, node)) => {
             // Rings wake the thread; only MPI and what grows old must be looked at.
-            let alone = !engine.has_messages() && am.collects_nothing();
-            let lingers = am.presence.lingers();
+            let alone = !am.has_messages() && state.collects_nothing();
+            let lingers = state.presence.lingers();
             let nap = match (lingers, alone) {
-                _ if am.is_held_up() => nap.min(HELD_UP),
-                (true, true) => am.presence.pause(),
+                _ if state.is_held_up() => nap.min(HELD_UP),
+                (true, true) => state.presence.pause(),
                 (true, false) => LINGER,
                 (false, true) => UNDISTURBED,
                 (false, false) => nap,
             };
-            node.sleep(|| match am.rings() {
-                _ if lingers || engine.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
+            node.sleep(|| match state.rings() {
+                _ if lingers || am.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
                 Rings::Ready => None,
                 // Spinning would take the core from the thread that has the lock.
                 Rings::Held => Some(nap.min(HELD_UP)),
                 Rings::Empty => Some(nap),
             });
-            if am.presence.lingers() && am.presence.look(node, engine.waiters()) {
-                am.look_again(engine);
+            if state.presence.lingers() && state.presence.look(node, am.waiters()) {
+                state.look_again(am);
             }
         }
         None => std::thread::park_timeout(nap),
     }
 }
 
-fn run(engine: &Engine, stop: &AtomicBool) {
-    let longest = engine.config.idle_poll;
+fn run(am: &Am, stop: &AtomicBool) {
+    let longest = am.config.idle_poll;
     let mut nap = FIRST_NAP;
     let mut last_busy = Instant::now();
     let mut looked = last_busy;
-    let mut polled = engine.polled();
-    let awake = if engine.has_messages() { AWAKE } else { AWAKE_BY_BELL };
+    let mut polled = am.polls().load(Ordering::Relaxed);
+    let awake = if am.has_messages() { AWAKE } else { AWAKE_BY_BELL };
     while !stop.load(Ordering::Acquire) {
-        if engine.waiters().load(Ordering::Relaxed) > 0 || engine.lingers() {
-            sleep(engine, longest);
-            polled = engine.polled();
+        if am.waiters().load(Ordering::Relaxed) > 0 || am.lingers() {
+            sleep(am, longest);
+            polled = am.polls().load(Ordering::Relaxed);
             // Who waits, or will soon, polls, but does not look after what grows old.
-            flush_aged(engine, &mut looked);
-        } else if engine.polled().wrapping_sub(polled) >= IN_A_LOOP {
-            polled = engine.polled();
-            sleep(engine, LINGER);
-            flush_aged(engine, &mut looked);
-        } else if look(engine) {
+            flush_aged(am, &mut looked);
+        } else if am.polls().load(Ordering::Relaxed).wrapping_sub(polled) >= IN_A_LOOP {
+            polled = am.polls().load(Ordering::Relaxed);
+            sleep(am, LINGER);
+            flush_aged(am, &mut looked);
+        } else if look(am) {
             last_busy = Instant::now();
             nap = FIRST_NAP;
         } else if last_busy.elapsed() < awake {
             std::hint::spin_loop();
         } else {
-            flush_aged(engine, &mut looked);
-            sleep(engine, nap);
+            flush_aged(am, &mut looked);
+            sleep(am, nap);
             let most = if last_busy.elapsed() < LATELY { longest / 2 } else { longest };
             nap = (nap * 2).min(most);
         }

@@ -1,12 +1,12 @@
 //! Which thread this is, and what each thread keeps for itself.
 //!
-//! A thread is told by a register where the processor has one for that. A variable of the
-//! thread would do as well, but costs a call in a shared library. So what threads keep
-//! ([`OfThread`]) lies in plain memory for the *first* thread, the one that asked first, of
-//! which most calls are; the others have variables.
+//! A thread is identified by its thread pointer, read from a register where the processor has
+//! one for that. A thread-local variable would do as well, but costs a call in a shared
+//! library. So values of threads ([`OfThread`]) lie in plain memory for the *first* thread,
+//! the one that asked first and makes most calls; other threads have thread-local variables.
 //!
-//! Invariant: what lies in plain memory is touched by the first thread alone. Where that has
-//! ended, a later thread at the same address takes its place and finds what it has left.
+//! Invariant: the plain memory is touched by the first thread alone. Where that has ended, a
+//! later thread with the same thread pointer takes its place and finds the values that it left.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -65,6 +65,50 @@ pub trait Progress {
     }
 }
 
+/// Makes the wait of a layer that of the layer below it, by `Deref`.
+macro_rules! progress_by_deref {
+    ($layer:ty) => {
+        impl $crate::wait::Progress for $layer {
+            #[inline]
+            fn poll(&self) -> $crate::error::Result<bool> {
+                $crate::wait::Progress::poll(&**self)
+            }
+            fn nap(&self, nap: std::time::Duration) {
+                $crate::wait::Progress::nap(&**self, nap);
+            }
+            fn nap_on(
+                &self,
+                word: &std::sync::atomic::AtomicU32,
+                value: u32,
+                nap: std::time::Duration,
+            ) {
+                $crate::wait::Progress::nap_on(&**self, word, value, nap);
+            }
+            fn spin(&self) -> u32 {
+                $crate::wait::Progress::spin(&**self)
+            }
+            #[inline]
+            fn may_wait(&self) -> $crate::error::Result<()> {
+                $crate::wait::Progress::may_wait(&**self)
+            }
+            fn waiting(&self, begins: bool) {
+                $crate::wait::Progress::waiting(&**self, begins);
+            }
+            #[inline]
+            fn give_up(&self) -> Option<$crate::wait::GivenUp> {
+                $crate::wait::Progress::give_up(&**self)
+            }
+            fn take_again(&self, given_up: $crate::wait::GivenUp) {
+                $crate::wait::Progress::take_again(&**self, given_up);
+            }
+            fn report(&self, standing: &$crate::watchdog::Standing<'_>) {
+                $crate::wait::Progress::report(&**self, standing);
+            }
+        }
+    };
+}
+pub(crate) use progress_by_deref;
+
 /// Progress before the engine stands: there is nothing to serve.
 #[derive(Debug)]
 pub struct Boot;

@@ -57,7 +57,7 @@ pub mod am {
 #[path = "../../src/rpc/na"]
 pub mod rpc {
     //! Waiting in function shipping.
-    pub mod changes;
+    pub mod eventcount;
 }
 
 #[path = "../../src/memory"]

@@ -1,12 +1,11 @@
-//! The pieces of a job that two ranks share: each is done by one of them.
+//! A job that two ranks split: each of its pieces is done by one of them.
 //!
-//! The rank that has the job takes pieces from the front, another one that helps takes
-//! them from the back, until the two meet; then the helper says that it is done. A job has
-//! a number, so that who comes late, when the job is over or another one is in its place,
-//! takes nothing.
+//! The owner of the job takes pieces from the front, a helper takes them from the back, until
+//! the two meet; then the helper reports that it is done. A job has a number, so that a helper
+//! that comes too late, when the job is over or another one is in its place, takes nothing.
 //!
-//! Invariants: no piece is taken twice, and none that is not of the job that is named. Who
-//! has taken a piece says that it is done, unless its process dies.
+//! Invariants: no piece is taken twice, and none of another job than the named one. A helper
+//! that has taken a piece reports that it is done, unless its process dies.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,8 +13,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Claims {
-    /// The job's number in the upper half; below, the first piece that nobody has taken,
-    /// and the first of those that the helper has taken.
+    /// The job's number in the upper half; below, the first piece that is not taken, and the
+    /// first of those that the helper has taken.
     word: AtomicU64,
     /// The number of the last job that a helper has done its part of, and how.
     done: AtomicU64,
@@ -40,14 +39,15 @@ fn word(job: u32, first: u16, end: u16) -> u64 {
 }
 
 impl Claims {
-    /// Puts a job of so many pieces here, and gives its number. The one before is over.
+    /// Opens a job of this many pieces, and returns its number. The job before is over.
     pub fn open(&self, pieces: u16) -> u32 {
         let job = number(self.word.load(Ordering::Relaxed)).wrapping_add(1);
         self.word.store(word(job, 0, pieces), Ordering::Release);
         job
     }
 
-    /// Changes the two ends, and gives those before; nothing where that is not possible.
+    /// Compare-and-swap of (first, end); returns the old pair, `None` if the job is over or `new`
+    /// declines.
     fn change(&self, job: u32, new: impl Fn(u16, u16) -> Option<(u16, u16)>) -> Option<(u16, u16)> {
         let mut old = self.word.load(Ordering::Acquire);
         loop {
@@ -61,24 +61,25 @@ impl Claims {
         }
     }
 
-    /// The next piece for who has the job.
+    /// The next piece for the owner.
     pub fn take_first(&self, job: u32) -> Option<u16> {
         let taken = self.change(job, |first, end| (first < end).then(|| (first + 1, end)))?;
         Some(taken.0)
     }
 
-    /// The next piece for who helps.
+    /// The next piece for the helper.
     pub fn take_last(&self, job: u32) -> Option<u16> {
         let taken = self.change(job, |first, end| (first < end).then(|| (first, end - 1)))?;
         Some(taken.1 - 1)
     }
 
-    /// No piece is taken any more: what the helper has taken, from this one on.
+    /// Ends the job: no piece can be taken any more. Returns the first piece that the helper has
+    /// taken.
     pub fn close(&self, job: u32) -> Option<u16> {
         Some(self.change(job, |_, end| Some((end, end)))?.1)
     }
 
-    /// The helper has done what it has taken, or could not do all of it, and goes.
+    /// The helper leaves: it has done the pieces that it has taken, or could not do all of them.
     pub fn leave(&self, job: u32, well: bool) {
         self.done.store(word(job, 0, 0) | if well { 0 } else { FAILED }, Ordering::Release);
     }

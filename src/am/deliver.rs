@@ -7,16 +7,17 @@
 //! where the system does not allow that; over MPI it follows as a message of its
 //! own.
 
+use super::Am;
 use super::HandlerId;
 use super::gate::What;
 use super::land::{Coming, Landing, fatal};
 use super::node::Node;
-use super::state::{Am, Awaited};
+use super::state::{Awaited, State};
 use super::wire::{self, Head, Kind, Source};
 use crate::anywhere::Span;
+use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::path::cross::{self, Direction};
-use crate::runtime::Engine;
 use crate::watchdog::{self, Event};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -72,7 +73,7 @@ pub(crate) enum Rings {
     Held,
 }
 
-impl Am {
+impl State {
     /// Messages that this rank has sent.
     pub(crate) fn all_sent(&self) -> u64 {
         let in_rings = self.node.as_ref().map_or(0, Node::messages);
@@ -85,32 +86,21 @@ impl Am {
     }
 
     /// Sends a record that is no message; never waits.
-    pub(super) fn send_record(
-        &self,
-        engine: &Engine,
-        target: usize,
-        parts: &[&[u8]],
-    ) -> Result<()> {
-        if target == engine.rank() {
+    pub(super) fn send_record(&self, am: &Am, target: usize, parts: &[&[u8]]) -> Result<()> {
+        if target == am.rank() {
             let (head, rest) = wire::split(parts[0])?;
-            return self.control(engine, target, &head, rest);
+            return self.control(am, target, &head, rest);
         }
         match self.node.as_ref().and_then(|node| Some((node, node.index_of(target)?))) {
-            Some((node, index)) => node.send(engine, index, parts, (false, false)),
-            None => engine.messenger()?.am_notice(target, parts),
+            Some((node, index)) => node.send(am, index, parts, (false, false)),
+            None => am.send_notice(target, parts),
         }
     }
 
     /// A record of rank `from` that tells this one something.
-    pub(crate) fn control(
-        &self,
-        engine: &Engine,
-        from: usize,
-        head: &Head,
-        rest: &[u8],
-    ) -> Result<()> {
+    pub(crate) fn control(&self, am: &Am, from: usize, head: &Head, rest: &[u8]) -> Result<()> {
         let token = match head.kind()? {
-            Kind::Ask | Kind::Stop => return self.at_gate(engine, from, head),
+            Kind::Ask | Kind::Stop => return self.at_gate(am, from, head),
             Kind::Handled => head.token,
             Kind::Left => wire::source(rest)?.0.token,
             kind => fail!(Internal, "{kind:?} is no answer"),
@@ -118,7 +108,7 @@ impl Am {
         let awaited = self.tokens.lock().take(token);
         match awaited {
             Some(Awaited::Completion(signal)) | Some(Awaited::Source { signal, .. }) => {
-                signal.tell(engine);
+                signal.tell(am);
                 Ok(())
             }
             None => fail!(Internal, "an answer to nothing that was asked"),
@@ -127,7 +117,7 @@ impl Am {
 
     /// Handles a record of a ring.
     #[inline]
-    fn record(&self, engine: &Engine, work: &mut Work, index: usize, record: &[u8]) -> Result<()> {
+    fn record(&self, am: &Am, work: &mut Work, index: usize, record: &[u8]) -> Result<()> {
         let (head, rest) = wire::split(record)?;
         let origin = self.node.as_ref().map_or(0, |node| node.rank_of(index));
         match head.kind()? {
@@ -136,7 +126,7 @@ impl Am {
                 if data.len() as u64 != head.len {
                     fail!(Internal, "rank {origin} sent {} bytes for {}", data.len(), head.len);
                 }
-                self.arrive_whole(engine, origin, &head, header, data)
+                self.arrive_whole(am, origin, &head, header, data)
             }
             Kind::Long => {
                 let (source, rest) = wire::source(rest)?;
@@ -144,9 +134,9 @@ impl Am {
                 if let Some(gate) = self.entry(origin, &head)?.held_back_by(origin, header) {
                     let header = header.to_vec();
                     let what = What::Long { head, header, index, source };
-                    return self.hold(engine, gate, origin, what);
+                    return self.hold(am, gate, origin, what);
                 }
-                self.begin_long(engine, work, index, (&head, header), source, 0)
+                self.begin_long(am, work, index, (&head, header), source, 0)
             }
             Kind::Pull => {
                 let (source, _) = wire::source(rest)?;
@@ -154,10 +144,10 @@ impl Am {
                 work.streams.push(Stream { index, source, len, landing: head.token, sent: 0 });
                 Ok(())
             }
-            Kind::Piece => self.piece(engine, work, origin, &head, rest),
+            Kind::Piece => self.piece(am, work, origin, &head, rest),
             Kind::Begin => {
                 let (header, _) = wire::header(&head, rest)?;
-                let coming = self.arrive_open(engine, origin, &head, header)?;
+                let coming = self.arrive_open(am, origin, &head, header)?;
                 let coming = Coming::new(coming, head.len as usize);
                 if work.coming.insert(index, coming).is_some() {
                     fail!(Internal, "rank {origin} began a message within another");
@@ -172,12 +162,12 @@ impl Am {
                     return Ok(());
                 }
                 match work.coming.remove(&index) {
-                    Some(coming) => self.finish(engine, coming.whole()),
+                    Some(coming) => self.finish(am, coming.whole()),
                     None => Ok(()),
                 }
             }
             Kind::Handled | Kind::Left | Kind::Ask | Kind::Stop => {
-                self.control(engine, origin, &head, rest)
+                self.control(am, origin, &head, rest)
             }
         }
     }
@@ -185,7 +175,7 @@ impl Am {
     /// Has the data of a long message of the node come. `number` is its gate's for it, or 0.
     pub(super) fn begin_long(
         &self,
-        engine: &Engine,
+        am: &Am,
         work: &mut Work,
         index: usize,
         (head, header): (&Head, &[u8]),
@@ -193,15 +183,15 @@ impl Am {
         number: u64,
     ) -> Result<()> {
         let origin = self.node.as_ref().map_or(0, |node| node.rank_of(index));
-        let crosses = self.may_cross(engine, index);
+        let crosses = self.may_cross(am, index);
         let mut landing = match crosses {
-            true => self.arrive(engine, origin, head, header)?,
-            false => self.arrive_open(engine, origin, head, header)?,
+            true => self.arrive(am, origin, head, header)?,
+            false => self.arrive_open(am, origin, head, header)?,
         };
         landing.number = number;
         if landing.len == 0 {
-            self.left(engine, origin, source)?;
-            return self.finish(engine, landing);
+            self.left(am, origin, source)?;
+            return self.finish(am, landing);
         }
         if crosses {
             work.reads.push(Read { landing, index, source, done: 0 });
@@ -213,18 +203,18 @@ impl Am {
         work.pieces.insert(name, (coming, source.token));
         let head = Head { token: name, len: head.len, ..Head::new(Kind::Pull) };
         let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)];
-        self.send_record(engine, origin, &parts)
+        self.send_record(am, origin, &parts)
     }
 
     /// Tells the origin that its data has left.
-    fn left(&self, engine: &Engine, origin: usize, source: Source) -> Result<()> {
+    fn left(&self, am: &Am, origin: usize, source: Source) -> Result<()> {
         let head = Head::new(Kind::Left);
-        self.send_record(engine, origin, &[bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)])
+        self.send_record(am, origin, &[bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)])
     }
 
     fn piece(
         &self,
-        engine: &Engine,
+        am: &Am,
         work: &mut Work,
         origin: usize,
         head: &Head,
@@ -244,15 +234,15 @@ impl Am {
         if coming.take(bytes)?
             && let Some((coming, token)) = work.pieces.remove(&head.token)
         {
-            self.finish(engine, coming.whole())?;
-            self.left(engine, origin, Source { address: 0, token })?;
+            self.finish(am, coming.whole())?;
+            self.left(am, origin, Source { address: 0, token })?;
         }
         Ok(())
     }
 
     /// Whether the memory of a rank of the node can be read; found out once.
-    pub(crate) fn may_cross(&self, engine: &Engine, index: usize) -> bool {
-        if !engine.config.cross_memory {
+    pub(crate) fn may_cross(&self, am: &Am, index: usize) -> bool {
+        if !am.config.cross_memory {
             return false;
         }
         let Some(node) = &self.node else { return false };
@@ -276,7 +266,7 @@ impl Am {
     }
 
     /// Carries long messages on; true if anything happened.
-    fn carry_on(&self, engine: &Engine, work: &mut Work) -> Result<bool> {
+    fn carry_on(&self, am: &Am, work: &mut Work) -> Result<bool> {
         let Some(node) = &self.node else { return Ok(false) };
         let mut busy = !work.reads.is_empty();
         let mut n = 0;
@@ -289,7 +279,7 @@ impl Am {
                 bytes,
             };
             // SAFETY: the handler promised a place for all of the data.
-            unsafe { engine.cross(node, read.index, &[span], Direction::Read) }?;
+            unsafe { am.cross(node, read.index, &[span], Direction::Read) }?;
             read.done += bytes;
             if read.done < read.landing.len {
                 n += 1;
@@ -297,8 +287,8 @@ impl Am {
             }
             let Read { landing, source, .. } = work.reads.remove(n);
             let origin = landing.origin;
-            self.finish(engine, landing)?;
-            self.left(engine, origin, source)?;
+            self.finish(am, landing)?;
+            self.left(am, origin, source)?;
         }
         let most = node.longest() - size_of::<Head>();
         for stream in &mut work.streams {
@@ -330,7 +320,7 @@ impl Am {
     /// Handles what is there; true if anything happened. Where another thread is at
     /// it, or this one already, returns at once.
     #[inline]
-    pub(crate) fn poll(&self, engine: &Engine) -> Result<bool> {
+    pub(crate) fn poll(&self, am: &Am) -> Result<bool> {
         if self.node.is_none()
             && self.sent_locally.load(Ordering::Relaxed) == 0
             && self.later.is_idle()
@@ -353,7 +343,7 @@ impl Am {
                         if i == 0 {
                             watchdog::note(Event::Message, node.rank_of(index));
                         }
-                        let result = self.record(engine, work, index, record);
+                        let result = self.record(am, work, index, record);
                         reader.advance();
                         result?;
                     }
@@ -363,34 +353,34 @@ impl Am {
                 }
             }
             if !work.reads.is_empty() || !work.streams.is_empty() {
-                busy |= self.carry_on(engine, work)?;
+                busy |= self.carry_on(am, work)?;
             }
             busy |= node.send_all_kept();
         }
         if self.sent_locally.load(Ordering::Relaxed) > 0 {
-            busy |= self.run_local(engine)?;
+            busy |= self.run_local(am)?;
         }
         if self.behind_gates.load(Ordering::Acquire) > 0 {
-            busy |= self.release(engine, work)?;
+            busy |= self.release(am, work)?;
         }
         drop(dispatch);
-        if self.behind_gates.load(Ordering::Relaxed) > 0 && super::state::running().is_none() {
-            busy |= self.run_jobs(engine)?;
+        if self.behind_gates.load(Ordering::Relaxed) > 0 && handler::running().is_none() {
+            busy |= self.run_jobs(am)?;
         }
-        if !engine.may_use_threads() && super::state::running().is_none() {
-            busy |= self.later.run_here(engine);
+        if !am.may_use_threads() && handler::running().is_none() {
+            busy |= self.later.run_here(am);
         }
         Ok(busy)
     }
 
     /// Runs messages that handlers sent to their own rank.
-    fn run_local(&self, engine: &Engine) -> Result<bool> {
+    fn run_local(&self, am: &Am) -> Result<bool> {
         let mut busy = false;
         for _ in 0..PER_POLL {
             let Some(local) = self.local.lock().pop_front() else { break };
             self.sent_locally.fetch_sub(1, Ordering::Relaxed);
             busy = true;
-            self.deliver_local(engine, local.handler, &local.header, &local.data, local.token)?;
+            self.deliver_local(am, local.handler, &local.header, &local.data, local.token)?;
         }
         Ok(busy)
     }
@@ -398,14 +388,14 @@ impl Am {
     /// Handles a message of this rank to itself, under the dispatcher's lock.
     pub(super) fn deliver_local(
         &self,
-        engine: &Engine,
+        am: &Am,
         handler: HandlerId,
         header: &[u8],
         data: &[u8],
         token: u64,
     ) -> Result<()> {
         let head = Head::message(Kind::Whole, handler, header.len(), data.len(), token);
-        self.arrive_whole(engine, engine.rank(), &head, header, data)
+        self.arrive_whole(am, am.rank(), &head, header, data)
     }
 
     /// The dispatcher's lock, if it is free.
@@ -414,9 +404,9 @@ impl Am {
     }
 
     /// Nobody polls any more: what came while others thought so is handled.
-    pub(crate) fn look_again(&self, engine: &Engine) {
+    pub(crate) fn look_again(&self, am: &Am) {
         while self.rings() == Rings::Ready {
-            match self.poll(engine) {
+            match self.poll(am) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => fatal(&error),

@@ -3,18 +3,18 @@
 //! An interface may promise its user that handlers run only while the program is in one of
 //! its calls, so that the program needs no locks against them. Its handlers name a gate
 //! ([`Handler::gate`]). While the gate is *polling*, they run on threads that are inside
-//! ([`Gate::enter`]) and on no other; else on any, as all handlers do. What comes for such a
-//! handler meanwhile is taken out of rings and receives, so that messages for others go on,
-//! and is *held*: short messages with their data, of long ones the head, while their data
-//! stays at the origin. Completion handlers wait in a queue of the gate's own and run, one at
+//! ([`Gate::enter`]) and on no other; else on any, as all handlers do. Messages for such a
+//! handler that arrive meanwhile are taken out of rings and receives, so that messages for
+//! other handlers go on, and are *held*: short messages with their data, of long ones the
+//! head, while their data stays at the origin. Completion handlers wait in a queue of the gate's own and run, one at
 //! a time and free to block, at the end of a poll of a thread inside.
 //!
 //! A handler may also say that it is not ready for a message ([`Handler::is_ready`]); that
 //! message is held too, and the handler is asked again with each poll.
 //!
-//! **Order.** While anything is held, what comes goes behind it. What is held is looked
-//! through from the front for each message that is taken, so that messages of one origin
-//! keep their order, but for those that their handler is not ready for.
+//! **Order.** While a message is held, later ones queue behind it. The queue is searched from
+//! the front for each message that is taken, so that messages of one origin keep their order,
+//! but for those that their handler is not ready for.
 //!
 //! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin tells it to
 //! stop ([`Kind::Stop`]), and to go on when it holds less than half. The origin then waits
@@ -22,25 +22,25 @@
 //! never wait, as ever.
 //!
 //! **Fences.** A held message is handled as far as rings and flow control know.
-//! [`Engine::fence_gate`] therefore asks each target ([`Kind::Ask`]), which answers when all
+//! [`Am::fence_gate`] therefore asks each target ([`Kind::Ask`]), which answers when all
 //! that it then holds of the origin is in place.
 //!
-//! **Rest.** [`Engine::quiesce`] counts what is held as handled: it waits for a call of one
-//! interface, which another interface cannot. [`Engine::quiesce_gates`] waits for it as well.
+//! **Rest.** [`Am::quiesce`] counts what is held as handled: it waits for a call of one
+//! interface, which another interface cannot. [`Am::quiesce_gates`] waits for it as well.
 //!
 //! Invariants: the state of a gate changes to polling under the dispatcher's lock, so that no
 //! header handler runs elsewhere then; no lock of a gate is held while a handler runs.
 
 mod calls;
 
+use super::Am;
 use super::Handler;
 use super::deliver::Work;
 use super::land::{Landing, guarded};
 use super::later::{Job, Later};
-use super::state::{Am, Entry};
+use super::state::{Entry, State};
 use super::wire::{Head, Kind, Source};
 use crate::error::Result;
-use crate::runtime::Engine;
 use crate::thread::of_thread;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -80,7 +80,7 @@ struct Held {
     last: u64,
     /// By origin: messages that were held and are not in place yet.
     unfinished: HashMap<usize, BTreeSet<u64>>,
-    /// By origin: bytes, and whether it was told to stop.
+    /// By origin: held bytes, and whether the origin was sent a stop.
     bytes: HashMap<usize, (usize, bool)>,
     /// Fences: origin, the last message that it waits for, its token.
     asked: Vec<(usize, u64, u64)>,
@@ -189,7 +189,7 @@ impl Gate {
     }
 
     /// The next message whose handler is ready for it.
-    fn take(&self, am: &Am) -> Result<Option<Message>> {
+    fn take(&self, state: &State) -> Result<Option<Message>> {
         let mut held = self.held.lock();
         for n in 0..held.queue.len() {
             let message = &mut held.queue[n];
@@ -197,7 +197,7 @@ impl Gate {
                 None => true,
                 Some((head, header)) => {
                     let waited = message.refused.map_or(Duration::ZERO, |t| t.elapsed());
-                    am.entry(message.origin, head)?.is_ready(message.origin, header, waited)
+                    state.entry(message.origin, head)?.is_ready(message.origin, header, waited)
                 }
             };
             let fresh = message.refused.is_none();
@@ -214,7 +214,7 @@ impl Gate {
         Ok(None)
     }
 
-    /// Whether nothing that was held of `origin` is to come into place still.
+    /// Whether every message of `origin` that was held is in place.
     fn is_clear_of(&self, origin: usize) -> bool {
         !self.held.lock().unfinished.contains_key(&origin)
     }
@@ -222,8 +222,8 @@ impl Gate {
     /// A message that was held is in place.
     pub(super) fn in_place(
         &self,
+        state: &State,
         am: &Am,
-        engine: &Engine,
         origin: usize,
         number: u64,
     ) -> Result<()> {
@@ -245,11 +245,11 @@ impl Gate {
                 !done
             });
         }
-        answers.into_iter().try_for_each(|token| answer(am, engine, origin, token))
+        answers.into_iter().try_for_each(|token| answer(state, am, origin, token))
     }
 
     /// The fence `token` of `origin` asks when all that is held now is in place.
-    fn ask(&self, am: &Am, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+    fn ask(&self, state: &State, am: &Am, origin: usize, token: u64) -> Result<()> {
         {
             let mut held = self.held.lock();
             if let Some(&last) = held.unfinished.get(&origin).and_then(BTreeSet::last) {
@@ -257,13 +257,13 @@ impl Gate {
                 return Ok(());
             }
         }
-        answer(am, engine, origin, token)
+        answer(state, am, origin, token)
     }
 }
 
-fn answer(am: &Am, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+fn answer(state: &State, am: &Am, origin: usize, token: u64) -> Result<()> {
     let head = Head { token, ..Head::new(Kind::Handled) };
-    am.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
+    state.send_record(am, origin, &[bytemuck::bytes_of(&head)])
 }
 
 impl Entry {
@@ -290,15 +290,9 @@ impl Landing {
     }
 }
 
-impl Am {
+impl State {
     /// Holds a message. Under the dispatcher's lock.
-    pub(crate) fn hold(
-        &self,
-        engine: &Engine,
-        gate: &Gate,
-        origin: usize,
-        what: What,
-    ) -> Result<()> {
+    pub(crate) fn hold(&self, am: &Am, gate: &Gate, origin: usize, what: What) -> Result<()> {
         let bytes = what.bytes();
         let mut stop = false;
         {
@@ -311,7 +305,7 @@ impl Am {
             held.unfinished.entry(origin).or_default().insert(number);
             let of_origin = held.bytes.entry(origin).or_default();
             of_origin.0 += bytes;
-            if of_origin.0 > engine.config.flight_bytes && !of_origin.1 && origin != engine.rank() {
+            if of_origin.0 > am.config.flight_bytes && !of_origin.1 && origin != am.rank() {
                 (of_origin.1, stop) = (true, true);
             }
             held.queue.push_back(Message { number, origin, bytes, what, refused: None });
@@ -321,7 +315,7 @@ impl Am {
         self.set_aside.fetch_add(1, Ordering::AcqRel);
         self.behind_gates.fetch_add(1, Ordering::Release);
         if stop {
-            self.tell_stop(engine, origin, true)?;
+            self.tell_stop(am, origin, true)?;
         }
         if !gate.is_open_here() {
             self.wake_waiting();
@@ -338,27 +332,27 @@ impl Am {
         }
     }
 
-    fn tell_stop(&self, engine: &Engine, origin: usize, stop: bool) -> Result<()> {
+    fn tell_stop(&self, am: &Am, origin: usize, stop: bool) -> Result<()> {
         let head = Head { token: stop.into(), ..Head::new(Kind::Stop) };
-        self.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
+        self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
     }
 
     /// A record that concerns gates.
-    pub(super) fn at_gate(&self, engine: &Engine, origin: usize, head: &Head) -> Result<()> {
+    pub(super) fn at_gate(&self, am: &Am, origin: usize, head: &Head) -> Result<()> {
         if head.kind()? == Kind::Stop {
             self.towards[origin].stopped.store(head.token != 0, Ordering::Release);
             return Ok(());
         }
         match self.handlers.get(head.handler()).and_then(|entry| entry.gate.as_ref()) {
-            Some(gate) => gate.ask(self, engine, origin, head.token),
-            None => answer(self, engine, origin, head.token),
+            Some(gate) => gate.ask(self, am, origin, head.token),
+            None => answer(self, am, origin, head.token),
         }
     }
 
-    /// Handles what is held and may run here; true if there was anything. Under the
+    /// Handles held messages that may run here; true if there was any. Under the
     /// dispatcher's lock.
     #[cold]
-    pub(super) fn release(&self, engine: &Engine, work: &mut Work) -> Result<bool> {
+    pub(super) fn release(&self, am: &Am, work: &mut Work) -> Result<bool> {
         let gates = self.gates.read().clone();
         let mut any = false;
         for gate in gates {
@@ -369,37 +363,30 @@ impl Am {
                 }
                 let Some(message) = gate.take(self)? else { break };
                 any = true;
-                self.run_held(engine, work, &gate, message)?;
+                self.run_held(am, work, &gate, message)?;
             }
         }
         Ok(any)
     }
 
-    fn run_held(
-        &self,
-        engine: &Engine,
-        work: &mut Work,
-        gate: &Gate,
-        message: Message,
-    ) -> Result<()> {
+    fn run_held(&self, am: &Am, work: &mut Work, gate: &Gate, message: Message) -> Result<()> {
         let Message { number, origin, bytes, what, .. } = message;
         gate.count.fetch_sub(1, Ordering::Relaxed);
         match what {
             What::Whole { head, header, data } => {
                 let entry = self.entry(origin, &head)?;
-                self.meet(engine, entry, origin, &head, &header, &data)?;
-                gate.in_place(self, engine, origin, number)?;
+                self.meet(am, entry, origin, &head, &header, &data)?;
+                gate.in_place(self, am, origin, number)?;
             }
             What::Long { head, header, index, source } => {
-                self.begin_long(engine, work, index, (&head, &header), source, number)?;
+                self.begin_long(am, work, index, (&head, &header), source, number)?;
             }
             What::OverMpi { head, header, slot } => {
-                let messenger = engine.messenger()?;
-                messenger.am_released(engine, origin, (&head, &header), slot, number)?;
+                am.receive_held(origin, (&head, &header), slot, number)?;
             }
             What::Landed(landing) => {
-                self.end_landing(engine, landing)?;
-                gate.in_place(self, engine, origin, number)?;
+                self.end_landing(am, landing)?;
+                gate.in_place(self, am, origin, number)?;
             }
         }
         self.set_aside.fetch_sub(1, Ordering::AcqRel);
@@ -409,43 +396,43 @@ impl Am {
             let mut held = gate.held.lock();
             if let Some(of_origin) = held.bytes.get_mut(&origin) {
                 of_origin.0 -= bytes;
-                if of_origin.1 && of_origin.0 <= engine.config.flight_bytes / 2 {
+                if of_origin.1 && of_origin.0 <= am.config.flight_bytes / 2 {
                     (of_origin.1, go) = (false, true);
                 }
             }
         }
-        if go { self.tell_stop(engine, origin, false) } else { Ok(()) }
+        if go { self.tell_stop(am, origin, false) } else { Ok(()) }
     }
 
     /// Has a completion handler run where its gate says.
-    pub(super) fn run_behind(&self, engine: &Engine, gate: &Arc<Gate>, job: Job) -> Result<()> {
+    pub(super) fn run_behind(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
         if gate.is_polling() {
             self.set_aside.fetch_add(1, Ordering::AcqRel);
-            let counted = Box::new(move |engine: &Engine| {
-                job(engine);
-                if let Some(am) = engine.started_am() {
-                    am.set_aside.fetch_sub(1, Ordering::AcqRel);
+            let counted = Box::new(move |am: &Am| {
+                job(am);
+                if let Some(state) = am.started() {
+                    state.set_aside.fetch_sub(1, Ordering::AcqRel);
                 }
             });
             return self.queue_job(gate, counted);
         }
-        self.send_elsewhere(engine, gate, job)
+        self.send_elsewhere(am, gate, job)
     }
 
     /// To the completion thread.
-    fn send_elsewhere(&self, engine: &Engine, gate: &Arc<Gate>, job: Job) -> Result<()> {
+    fn send_elsewhere(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
         gate.elsewhere.fetch_add(1, Ordering::AcqRel);
         let gate = gate.clone();
-        let counted = Box::new(move |engine: &Engine| {
-            job(engine);
+        let counted = Box::new(move |am: &Am| {
+            job(am);
             gate.elsewhere.fetch_sub(1, Ordering::AcqRel);
         });
-        self.later.push(counted, engine.may_use_threads())
+        self.later.push(counted, am.owner_for_threads()?)
     }
 
     fn queue_job(&self, gate: &Gate, job: Job) -> Result<()> {
         self.behind_gates.fetch_add(1, Ordering::Release);
-        gate.jobs.push(job, false)?;
+        gate.jobs.push(job, None)?;
         if !gate.is_inside() {
             self.wake_waiting();
         }
@@ -455,7 +442,7 @@ impl Am {
     /// Runs a completion handler of each gate that this thread is inside, under no lock; true
     /// if one ran. Gates that are not polling any more have theirs run elsewhere.
     #[cold]
-    pub(super) fn run_jobs(&self, engine: &Engine) -> Result<bool> {
+    pub(super) fn run_jobs(&self, am: &Am) -> Result<bool> {
         let gates = self.gates.read().clone();
         let mut any = false;
         for gate in gates {
@@ -463,21 +450,21 @@ impl Am {
                 continue;
             }
             if gate.is_inside() {
-                if gate.jobs.run_here(engine) {
+                if gate.jobs.run_here(am) {
                     self.behind_gates.fetch_sub(1, Ordering::Relaxed);
                     any = true;
                 }
             } else if !gate.is_polling() {
-                self.move_jobs(engine, &gate)?;
+                self.move_jobs(am, &gate)?;
             }
         }
         Ok(any)
     }
 
-    fn move_jobs(&self, engine: &Engine, gate: &Arc<Gate>) -> Result<()> {
+    fn move_jobs(&self, am: &Am, gate: &Arc<Gate>) -> Result<()> {
         for job in gate.jobs.take_all() {
             self.behind_gates.fetch_sub(1, Ordering::Relaxed);
-            self.send_elsewhere(engine, gate, job)?;
+            self.send_elsewhere(am, gate, job)?;
         }
         Ok(())
     }

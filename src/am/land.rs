@@ -7,12 +7,13 @@
 //!
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 
+use super::Am;
 use super::gate::{Gate, What};
-use super::state::{self, Am, Entry};
+use super::state::{Entry, State};
 use super::wire::{Head, Kind};
 use super::{Accept, Arrival, Destination, Signal, Then};
+use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::runtime::Engine;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -104,7 +105,7 @@ pub(super) fn fatal(error: &Error) -> ! {
 
 #[inline]
 pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -> R {
-    match state::run_as(name, body) {
+    match handler::run_as(name, body) {
         Ok(Ok(value)) => value,
         Ok(Err(error)) => {
             let text = format!("the handler {name} failed: {}", error.detail());
@@ -123,7 +124,7 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
 
 impl Signal {
     /// Tells whoever waits.
-    pub(crate) fn tell(self, engine: &Engine) {
+    pub(crate) fn tell(self, am: &Am) {
         match self {
             Signal::None => {}
             Signal::Tally(tally) => tally.end(),
@@ -133,19 +134,19 @@ impl Signal {
             }
             Signal::Call(call) => {
                 // Others may need the thread, and it may hold their lock.
-                let called = state::run_as("a completion signal", || call(engine));
+                let called = handler::run_as("a completion signal", || call(am));
                 called.unwrap_or_else(|panic| resume_unwind(panic));
             }
         }
     }
 }
 
-impl Am {
+impl State {
     /// Runs the header handler of a message that came with its data, and what follows.
     #[inline]
     pub(crate) fn arrive_whole(
         &self,
-        engine: &Engine,
+        am: &Am,
         origin: usize,
         head: &Head,
         header: &[u8],
@@ -154,16 +155,16 @@ impl Am {
         let entry = self.entry(origin, head)?;
         if let Some(gate) = entry.held_back_by(origin, header) {
             let (header, data) = (header.to_vec(), data.to_vec());
-            return self.hold(engine, gate, origin, What::Whole { head: *head, header, data });
+            return self.hold(am, gate, origin, What::Whole { head: *head, header, data });
         }
-        self.meet(engine, entry, origin, head, header, data)
+        self.meet(am, entry, origin, head, header, data)
     }
 
     /// [`Am::arrive_whole`], whatever a gate says.
     #[inline]
     pub(super) fn meet(
         &self,
-        engine: &Engine,
+        am: &Am,
         entry: &Entry,
         origin: usize,
         head: &Head,
@@ -171,14 +172,14 @@ impl Am {
         data: &[u8],
     ) -> Result<()> {
         let arrival = Arrival { origin, header, len: data.len(), data: Some(data) };
-        let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
+        let accept = guarded(entry.name, || entry.handler.arrive(am, &arrival));
         match accept {
             Accept { to: Destination::Taken, then: Then::Nothing } => {
-                self.handled_here(engine, origin, head.token)
+                self.handled_here(am, origin, head.token)
             }
             accept => {
                 let landing = self.place(origin, head, entry, accept, Some(data))?;
-                self.finish(engine, landing)
+                self.finish(am, landing)
             }
         }
     }
@@ -198,12 +199,12 @@ impl Am {
     /// Runs the header handler of a message whose data is still to come: where to.
     pub(crate) fn arrive(
         &self,
-        engine: &Engine,
+        am: &Am,
         origin: usize,
         head: &Head,
         header: &[u8],
     ) -> Result<Landing> {
-        let mut landing = self.arrive_open(engine, origin, head, header)?;
+        let mut landing = self.arrive_open(am, origin, head, header)?;
         if landing.buffer.capacity() > 0 {
             landing.buffer.resize(landing.len, 0);
         }
@@ -213,14 +214,14 @@ impl Am {
     /// [`Am::arrive`] for data that a [`Coming`] takes: a buffer is not filled before.
     pub(super) fn arrive_open(
         &self,
-        engine: &Engine,
+        am: &Am,
         origin: usize,
         head: &Head,
         header: &[u8],
     ) -> Result<Landing> {
         let entry = self.entry(origin, head)?;
         let arrival = Arrival { origin, header, len: head.len as usize, data: None };
-        let accept = guarded(entry.name, || entry.handler.arrive(engine, &arrival));
+        let accept = guarded(entry.name, || entry.handler.arrive(am, &arrival));
         self.place(origin, head, entry, accept, None)
     }
 
@@ -275,47 +276,47 @@ impl Am {
     }
 
     /// The data is in place: runs what is to run, and tells the origin.
-    pub(crate) fn finish(&self, engine: &Engine, landing: Landing) -> Result<()> {
+    pub(crate) fn finish(&self, am: &Am, landing: Landing) -> Result<()> {
         if let Then::Inline(_) = landing.then
             && let Some(gate) = landing.held_back_by().cloned()
         {
-            return self.hold(engine, &gate, landing.origin, What::Landed(landing));
+            return self.hold(am, &gate, landing.origin, What::Landed(landing));
         }
         let (origin, number) = (landing.origin, landing.number);
         let gate = landing.gate.clone().filter(|_| number != 0);
-        self.end_landing(engine, landing)?;
+        self.end_landing(am, landing)?;
         match gate {
-            Some(gate) => gate.in_place(self, engine, origin, number),
+            Some(gate) => gate.in_place(self, am, origin, number),
             None => Ok(()),
         }
     }
 
     /// [`Am::finish`], whatever a gate says.
-    pub(super) fn end_landing(&self, engine: &Engine, landing: Landing) -> Result<()> {
+    pub(super) fn end_landing(&self, am: &Am, landing: Landing) -> Result<()> {
         let Landing { origin, token, buffer, then, name, gate, .. } = landing;
         match then {
-            Then::Nothing => self.handled_here(engine, origin, token),
+            Then::Nothing => self.handled_here(am, origin, token),
             Then::Inline(run) => {
                 guarded(name, || {
-                    run(engine, buffer);
+                    run(am, buffer);
                     Ok(())
                 });
-                self.handled_here(engine, origin, token)
+                self.handled_here(am, origin, token)
             }
             Then::Later(run) => {
-                let job = Box::new(move |engine: &Engine| {
-                    if catch_unwind(AssertUnwindSafe(|| run(engine, buffer))).is_err() {
+                let job = Box::new(move |am: &Am| {
+                    if catch_unwind(AssertUnwindSafe(|| run(am, buffer))).is_err() {
                         let text = format!("a completion handler of {name} panicked");
                         fatal(&Error::new(ErrorKind::Internal, text));
                     }
-                    let told = engine.am().and_then(|am| am.handled_later(engine, origin, token));
+                    let told = am.state().and_then(|state| state.handled_later(am, origin, token));
                     if let Err(error) = told {
                         fatal(&error);
                     }
                 });
                 match gate {
-                    Some(gate) => self.run_behind(engine, &gate, job),
-                    None => self.later.push(job, engine.may_use_threads()),
+                    Some(gate) => self.run_behind(am, &gate, job),
+                    None => self.later.push(job, am.owner_for_threads()?),
                 }
             }
         }
@@ -324,8 +325,8 @@ impl Am {
     /// Counts a message as handled, under the dispatcher's lock, and tells its origin
     /// where that waits.
     #[inline]
-    fn handled_here(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
-        self.tell_handled(engine, origin, token)?;
+    fn handled_here(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
+        self.tell_handled(am, origin, token)?;
         // The lock keeps other threads from counting, so that this needs no locked
         // instruction.
         let handled = self.handled.load(Ordering::Relaxed);
@@ -334,18 +335,18 @@ impl Am {
     }
 
     /// The same for a message that a completion thread has handled.
-    fn handled_later(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
-        self.tell_handled(engine, origin, token)?;
+    fn handled_later(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
+        self.tell_handled(am, origin, token)?;
         self.handled_later.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
     #[inline]
-    fn tell_handled(&self, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+    fn tell_handled(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         if token == 0 {
             return Ok(());
         }
         let head = Head { token, ..Head::new(Kind::Handled) };
-        self.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
+        self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
     }
 }

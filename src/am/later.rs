@@ -3,30 +3,21 @@
 //! Completion handlers that are not to run inline wait in a queue and run in the
 //! order of arrival on one thread, started with the first of them. They may wait
 //! and communicate: the thread is to the engine like any thread of the program, but
-//! for MPI, which it calls only at MPI_THREAD_MULTIPLE ([`on_completion_thread`]).
+//! for MPI, which it calls only at MPI_THREAD_MULTIPLE ([`handler::on_completion_thread`]).
 //! Where a wait needs MPI and its thread level forbids that, they run on whichever
 //! thread makes progress outside of handlers.
 
+use super::{Am, Owner};
+use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
-use crate::runtime::Engine;
 use parking_lot::{Condvar, Mutex};
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-thread_local! {
-    static IS_OURS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether the calling thread is one of completion handlers.
-pub fn on_completion_thread() -> bool {
-    IS_OURS.get()
-}
-
 /// Something to run.
-pub type Job = Box<dyn FnOnce(&Engine) + Send>;
+pub type Job = Box<dyn FnOnce(&Am) + Send>;
 
 #[derive(Default)]
 struct Queue {
@@ -54,21 +45,20 @@ impl std::fmt::Debug for Later {
 
 impl Later {
     /// Appends a job; starts the thread if there may be one and it is not there.
-    pub fn push(&self, job: Job, threads: bool) -> Result<()> {
+    pub fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
         let (queue, changed) = &*self.queue;
         queue.lock().jobs.push_back(job);
         changed.notify_one();
-        if !threads {
+        let Some(owner) = owner else {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             return Ok(());
-        }
+        };
         let mut thread = self.thread.lock();
         if thread.is_none() {
-            let (shared, weak) =
-                (self.queue.clone(), Arc::downgrade(&crate::runtime::current_arc()?));
+            let shared = self.queue.clone();
             let started = std::thread::Builder::new()
                 .name("portolan-later".into())
-                .spawn(move || run(&shared, &weak));
+                .spawn(move || run(&shared, &owner));
             *thread = Some(started.map_err(|e| {
                 Error::new(ErrorKind::Memory, format!("cannot start the completion thread: {e}"))
             })?);
@@ -83,7 +73,7 @@ impl Later {
     }
 
     /// Runs one job on the calling thread, where no thread does; true if one ran.
-    pub fn run_here(&self, engine: &Engine) -> bool {
+    pub fn run_here(&self, am: &Am) -> bool {
         if self.is_idle() {
             return false;
         }
@@ -99,7 +89,7 @@ impl Later {
         };
         let Some(job) = job else { return false };
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        job(engine);
+        job(am);
         queue.lock().running = false;
         true
     }
@@ -124,9 +114,9 @@ impl Later {
     }
 }
 
-fn run(shared: &(Mutex<Queue>, Condvar), engine: &Weak<Engine>) {
+fn run(shared: &(Mutex<Queue>, Condvar), owner: &Weak<dyn Owner>) {
     crate::process::quiet_signals();
-    IS_OURS.set(true);
+    handler::become_completion_thread();
     let (queue, changed) = shared;
     loop {
         let job = {
@@ -141,7 +131,7 @@ fn run(shared: &(Mutex<Queue>, Condvar), engine: &Weak<Engine>) {
                 changed.wait(&mut queue);
             }
         };
-        let Some(engine) = engine.upgrade() else { return };
-        job(&engine);
+        let Some(owner) = owner.upgrade() else { return };
+        job(owner.am());
     }
 }

@@ -13,9 +13,9 @@
 //! Invariant: what a thread gives up for a wait it has again when the wait returns,
 //! as deep as before; a wait within a wait finds nothing to give up.
 
-use super::state::running;
+use super::Am;
+use crate::core::handler;
 use crate::error::{Error, Result, fail};
-use crate::runtime::Engine;
 use crate::wait::GivenUp;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -54,8 +54,8 @@ fn this_thread() -> u64 {
     unsafe { libc::pthread_self() as u64 }
 }
 
-impl Engine {
-    /// Keeps handlers of this rank from running until [`Engine::unlock_handlers`] on the
+impl Am {
+    /// Keeps handlers of this rank from running until [`Am::unlock_handlers`] on the
     /// same thread, throughout.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Engine {
         self.unlock_handlers_as(Hold::Throughout)
     }
 
-    /// Keeps handlers of this rank from running until [`Engine::unlock_handlers_as`] on the
+    /// Keeps handlers of this rank from running until [`Am::unlock_handlers_as`] on the
     /// same thread.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Engine {
         Ok(())
     }
 
-    /// As [`Engine::lock_handlers_as`], where that need not wait; whether it was done.
+    /// As [`Am::lock_handlers_as`], where that need not wait; whether it was done.
     ///
     /// # Errors
     /// `State` before handlers were registered.
@@ -93,7 +93,7 @@ impl Engine {
     /// Locks once more what this thread has; false where it has nothing.
     fn nest(&self, hold: Hold) -> bool {
         let mut held = HELD.get();
-        if held.depth == 0 && running().is_none() {
+        if held.depth == 0 && handler::running().is_none() {
             return false;
         }
         held.depth += 1;
@@ -109,10 +109,10 @@ impl Engine {
 
     /// Takes the dispatcher's lock for `held`, if it is free.
     fn take(&self, held: Held) -> Result<bool> {
-        let am = self.am()?;
-        let Some(guard) = am.dispatch.try_lock() else { return Ok(false) };
+        let state = self.state()?;
+        let Some(guard) = state.dispatch.try_lock() else { return Ok(false) };
         std::mem::forget(guard);
-        am.locker.store(this_thread(), Ordering::Release);
+        state.locker.store(this_thread(), Ordering::Release);
         HELD.set(held);
         Ok(true)
     }
@@ -142,20 +142,20 @@ impl Engine {
 
     /// Gives back all that this thread has locked; whether handlers can run now.
     fn let_go(&self) -> Result<bool> {
-        let am = self.am()?;
+        let state = self.state()?;
         let owned = HELD.replace(Held::default()).owns;
         if owned {
-            am.locker.store(0, Ordering::Release);
+            state.locker.store(0, Ordering::Release);
             // SAFETY: this thread locked it in `take` and forgot the guard.
-            unsafe { am.dispatch.force_unlock() };
+            unsafe { state.dispatch.force_unlock() };
         }
         Ok(owned)
     }
 
-    /// What came meanwhile has found nobody.
+    /// Messages that arrived meanwhile found no thread that could handle them.
     fn poll_after_lock(&self) -> Result<()> {
-        let am = self.am()?;
-        while am.poll(self)? {}
+        let state = self.state()?;
+        while state.poll(self)? {}
         Ok(())
     }
 
@@ -167,10 +167,10 @@ impl Engine {
     /// The thread that has locked the handlers, as `pthread_self` names it; a handler is
     /// told that it is its own.
     pub fn locker_of_handlers(&self) -> Result<Option<u64>> {
-        if running().is_some() {
+        if handler::running().is_some() {
             return Ok(Some(this_thread()));
         }
-        Ok(Some(self.am()?.locker.load(Ordering::Acquire)).filter(|&thread| thread != 0))
+        Ok(Some(self.state()?.locker.load(Ordering::Acquire)).filter(|&thread| thread != 0))
     }
 
     /// Gives the lock up for a wait, where this thread holds it between waits only.

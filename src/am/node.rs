@@ -1,15 +1,16 @@
 //! The rings of a node: sending, taking in, and waking a rank that sleeps.
 //!
 //! One file of shared memory holds, for each rank of the node, a *mailbox* page, a ring from
-//! each rank of the node, and what it exposes ([`exposed`]). Memory for a ring is reserved when it is first
-//! used, so ranks that do not talk cost address space only.
+//! each rank of the node, and its table of exposures ([`exposed`]). Memory for a ring is
+//! reserved when it is first used, so ranks that do not talk cost address space only.
 //!
-//! **Waking.** Who writes to a ring alerts the rank (the module `doorbell`); who goes to
-//! sleep, or stops attending, looks at the rings once more.
+//! **Waking.** A thread that has written to a ring alerts the rank (the module `doorbell`); a
+//! thread that goes to sleep, or stops attending, checks the rings once more.
 //!
-//! **No room.** A sender that may wait polls until there is room. What a handler
-//! sends is kept in order and goes out with later polls.
+//! **No room.** A sender that may wait polls until there is room. Records that a handler
+//! sends are kept in order and go out with later polls.
 
+use super::Am;
 use super::MAX_HEADER;
 use super::claims::Claims;
 use super::doorbell::Doorbell;
@@ -19,7 +20,6 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::exposed;
 use crate::mpi::Comm;
-use crate::runtime::Engine;
 use crate::shm::SharedFile;
 use crate::topology::Topology;
 use crate::wait::{self, Progress};
@@ -30,11 +30,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 const PAGE: usize = 4096;
-/// What a piece of data holds that is taken in while the next one is written.
+/// Bytes of a fragment: the target takes one in while the origin writes the next.
 pub const PIECE: usize = 8 << 10;
 /// Ranks of a node that fit into the words of a mailbox.
 const MOST_RANKS: usize = 1024;
-/// What all rings of a rank have together, at most, unless they would be too small.
+/// Bytes of all rings of a rank together, at most, unless they would be too small.
 const ALL_STORES: usize = 16 << 20;
 /// The number of a rank of another node.
 const ELSEWHERE: u32 = u32::MAX;
@@ -214,7 +214,7 @@ impl Node {
     #[inline]
     pub fn send(
         &self,
-        engine: &Engine,
+        am: &Am,
         index: usize,
         parts: &[&[u8]],
         (message, may_wait): (bool, bool),
@@ -239,7 +239,7 @@ impl Node {
                     return Ok(());
                 }
             }
-            self.wait_for_room(engine, index, parts)?;
+            self.wait_for_room(am, index, parts)?;
         }
     }
 
@@ -287,11 +287,11 @@ impl Node {
     }
 
     #[cold]
-    fn wait_for_room(&self, engine: &Engine, index: usize, parts: &[&[u8]]) -> Result<()> {
+    fn wait_for_room(&self, am: &Am, index: usize, parts: &[&[u8]]) -> Result<()> {
         let size = parts.iter().map(|p| p.len()).sum();
         let rank = self.ranks[index];
         wait::until(
-            engine,
+            am,
             &|| format!("room for a message to rank {rank}, which is behind in taking them"),
             || {
                 let mut out = self.out[index].lock();
@@ -319,7 +319,7 @@ impl Node {
         Ok(written)
     }
 
-    /// Sends what was kept, as far as there is room; true if anything was sent.
+    /// Sends kept records, as far as there is room; true if any was sent.
     fn send_kept(&self, index: usize, out: &mut Outgoing) -> bool {
         let Outgoing { writer: Some(writer), kept, .. } = out else { return false };
         let mut any = false;
@@ -336,7 +336,7 @@ impl Node {
         any
     }
 
-    /// Sends what was kept for any rank; true if anything was sent.
+    /// Sends kept records of all ranks; true if any was sent.
     #[inline]
     pub fn send_all_kept(&self) -> bool {
         self.keeping.load(Ordering::Acquire) && self.send_all_kept_now()
@@ -444,7 +444,7 @@ impl Incoming {
         }
     }
 
-    /// Opens the rings that others have opened since.
+    /// Opens the rings that other ranks have opened since the last call.
     #[inline]
     pub fn look_for_new(&mut self, node: &Node) {
         let opened = &node.mailbox(node.me).opened;

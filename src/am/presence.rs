@@ -1,16 +1,16 @@
-//! Whether a thread of this rank polls, as others of the node see it.
+//! Whether a thread of this rank polls, as other ranks of the node see it.
 //!
-//! A rank is *attended* while a thread waits, and so polls. Saying so, and taking it
-//! back, moves a cache line between cores each time, which costs a rank that waits
-//! often and briefly more than the message itself. Such a rank *lingers*: it stays
-//! attended between its waits, and the progress thread, which then looks from time to
-//! time ([`Presence::pause`]), takes it back when no wait came since the last look. A
-//! message to a rank that has just stopped waiting is handled that much later, once. A
-//! look takes the core from the thread that waits, a few microseconds with cold caches;
-//! so a rank that has lingered for long is looked after less often.
+//! A rank is *attended* while a thread waits, and so polls. Setting the flag and clearing it
+//! moves a cache line between cores each time, which costs a rank that waits often and
+//! briefly more than the message itself. Such a rank *lingers*: it stays attended between its
+//! waits. The progress thread then checks from time to time ([`Presence::pause`]), and clears
+//! the flag when no wait has begun since its last check. A message to a rank that has just
+//! stopped waiting is handled that much later, once. A check takes the core from the thread
+//! that waits, a few microseconds with cold caches; so a rank that has lingered for long is
+//! checked less often.
 //!
 //! Invariants: changes of the two flags are made under the gate, and a rank without
-//! waiting threads that does not linger is not attended. Who takes it back looks at
+//! waiting threads that does not linger is not attended. A thread that clears the flag checks
 //! the rings afterwards.
 
 use super::node::Node;
@@ -18,23 +18,23 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::{Instant, Mutex};
 use std::time::Duration;
 
-/// How soon the progress thread looks after a rank that begins to linger.
+/// How soon the progress thread first checks a rank that begins to linger.
 pub const LINGER: Duration = Duration::from_micros(200);
-/// After so many looks in vain, and as many again, it waits twice as long: at most a quarter
-/// of the time for which the rank has lingered.
+/// After this many checks that find the rank still polling, the interval of checks doubles, up
+/// to four times: at most a quarter of the time for which the rank has lingered.
 const PATIENT: u32 = 8;
-/// So many waits within [`OFTEN`] make a rank linger.
+/// This many waits within [`OFTEN`] make a rank linger.
 const WAITS: u32 = 32;
 const OFTEN: Duration = Duration::from_micros(640);
 
-/// What this rank tells others of the node about its waiting threads.
+/// What other ranks of the node see of this rank's waiting threads.
 #[derive(Debug, Default)]
 pub struct Presence {
     gate: Mutex<Gate>,
     lingering: AtomicBool,
     /// Waits that have ended.
     waits: AtomicU32,
-    /// Looks that have left the rank lingering.
+    /// Checks that have left the rank lingering.
     looks: AtomicU32,
 }
 
@@ -42,7 +42,7 @@ pub struct Presence {
 struct Gate {
     /// When the count of waits was last a multiple of [`WAITS`].
     counted: Option<Instant>,
-    /// The count when the progress thread last looked.
+    /// The count at the progress thread's last check.
     seen: u32,
 }
 
@@ -53,7 +53,7 @@ impl Presence {
         self.lingering.load(Ordering::Relaxed)
     }
 
-    /// When the progress thread is to look again after a rank that lingers.
+    /// How long the progress thread pauses before it checks a lingering rank again.
     pub fn pause(&self) -> Duration {
         LINGER * (1 << (self.looks.load(Ordering::Relaxed) / PATIENT).min(2))
     }
@@ -68,7 +68,7 @@ impl Presence {
     }
 
     /// A thread has ended a wait, and is not counted any more. True where the rings
-    /// must be looked at. `watched` says that a progress thread looks after the rank.
+    /// must be checked. `watched`: a progress thread checks the rank.
     #[inline]
     pub fn depart(&self, node: &Node, waiters: &AtomicU32, watched: bool) -> bool {
         let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
@@ -79,15 +79,15 @@ impl Presence {
         let mut gate = self.gate.lock();
         if watched && waits.is_multiple_of(WAITS) && self.is_often(&mut gate, waits) {
             drop(gate);
-            // The thread sleeps for long: it is to look more often now.
+            // The progress thread sleeps for long: it is to check more often now.
             node.wake_own();
             return false;
         }
         self.take_back(node, waiters)
     }
 
-    /// A thread does what it does between two waits, when others may answer at once: it
-    /// is counted as a wait, because the next one is near.
+    /// A thread does something between two waits, to which other ranks may answer at once: it is
+    /// counted as a wait, because the next one is near.
     #[inline]
     pub fn touch(&self, node: &Node, watched: bool) {
         let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
@@ -111,8 +111,8 @@ impl Presence {
     fn is_often(&self, gate: &mut Gate, waits: u32) -> bool {
         let now = Instant::now();
         if gate.counted.is_some_and(|then| now - then < OFTEN) {
-            // The thread that is woken now looks at once, and where both share a core no
-            // other wait can have come by then: that look counts this one.
+            // The progress thread is woken now and checks at once. Where both share a core no
+            // other wait can have begun by then: that check counts this one.
             gate.seen = waits.wrapping_sub(1);
             self.looks.store(0, Ordering::Relaxed);
             self.lingering.store(true, Ordering::SeqCst);
@@ -130,8 +130,8 @@ impl Presence {
         self.take_back(node, waiters)
     }
 
-    /// The progress thread looks. True where it has taken the presence back and the
-    /// rings must be looked at.
+    /// A check by the progress thread. True where it has cleared the flag, and the rings must
+    /// be checked.
     pub fn look(&self, node: &Node, waiters: &AtomicU32) -> bool {
         let mut gate = self.gate.lock();
         let waits = self.waits.load(Ordering::Relaxed);

@@ -13,11 +13,11 @@
 //! the count of messages handled, and goes in the next round.
 
 use super::Am;
+use super::State;
 use crate::error::Result;
-use crate::runtime::Engine;
 use std::sync::atomic::Ordering;
 
-impl Engine {
+impl Am {
     /// Collective: returns when no message is unsent (flush hooks run), in flight
     /// or unhandled on any rank, messages that handlers send included; but for those that
     /// gates hold ([`super::gate`]).
@@ -25,26 +25,26 @@ impl Engine {
     /// # Errors
     /// `State` in a handler; what a flush hook returns.
     pub fn quiesce(&self) -> Result<()> {
-        self.rest(|am| am.all_handled() + am.set_aside.load(Ordering::Acquire))
+        self.rest(|state| state.all_handled() + state.set_aside.load(Ordering::Acquire))
     }
 
-    /// [`Engine::quiesce`] that waits for what gates hold, too. All ranks must be inside of
+    /// [`Am::quiesce`] that waits for what gates hold, too. All ranks must be inside of
     /// those gates.
     ///
     /// # Errors
     /// As for `quiesce`.
     pub fn quiesce_gates(&self) -> Result<()> {
-        self.rest(Am::all_handled)
+        self.rest(State::all_handled)
     }
 
-    fn rest(&self, handled: impl Fn(&Am) -> u64) -> Result<()> {
-        let am = self.am()?;
+    fn rest(&self, handled: impl Fn(&State) -> u64) -> Result<()> {
+        let state = self.state()?;
         let mut before = None;
         loop {
             self.flush_hooks(false)?;
             // What is here is handled before it is counted.
-            while am.poll(self)? {}
-            let mine = [am.all_sent(), handled(am)];
+            while state.poll(self)? {}
+            let mine = [state.all_sent(), handled(state)];
             let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
             let sums = all.iter().fold([0u64; 2], |s, c| [s[0] + c[0], s[1] + c[1]]);
             if sums[0] == sums[1] && before == Some(sums) {
@@ -59,26 +59,26 @@ impl Engine {
 
     /// Runs the flush hooks; true if one sent anything.
     pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
-        let am = self.am()?;
+        let state = self.state()?;
         // Sending may wait, and waiting looks again.
-        if aged && am.flushing.swap(true, Ordering::Acquire) {
+        if aged && state.flushing.swap(true, Ordering::Acquire) {
             return Ok(false);
         }
-        let flushed = self.run_hooks(am, aged);
+        let flushed = self.run_hooks(state, aged);
         if aged {
-            am.flushing.store(false, Ordering::Release);
+            state.flushing.store(false, Ordering::Release);
         }
         flushed
     }
 
-    fn run_hooks(&self, am: &Am, aged: bool) -> Result<bool> {
-        let hooks = am.hooks.read().clone();
+    fn run_hooks(&self, state: &State, aged: bool) -> Result<bool> {
+        let hooks = state.hooks.read().clone();
         let mut any = false;
         for hook in hooks {
             any |= hook(self, aged)?;
         }
         // Hooks have items gathered, too.
-        any |= am.routes.flush(self, aged)?;
+        any |= state.routes.flush(self, aged)?;
         Ok(any)
     }
 }

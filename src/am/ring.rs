@@ -2,10 +2,10 @@
 //!
 //! The ring consists of *cells* of one cache line and of a *store*. A record of up to
 //! [`INLINE`] bytes lies in its cell, so that a small message is one cache line on
-//! its way; a longer one lies in the store and its cell says where. (Cells of two lines
-//! are slower: the neighbour that comes along is the next to be used.) A cell is full
-//! when its stamp is the number of the present lap, so the reader looks at the cell
-//! alone, and nobody clears anything.
+//! its way; a longer one lies in the store, and its cell has its position. (Cells of two
+//! lines are slower, although processors fetch lines in pairs: the next line is the next cell.)
+//! A cell is full when its stamp is the number of the present lap, so the reader reads the
+//! cell alone, and no side clears anything.
 //!
 //! The writer knows how far the reader is from two counts, which it reads only
 //! when the ring seems full. One thread writes at a time, and one reads: the
@@ -55,7 +55,7 @@ struct Place {
 
 impl Place {
     fn counts(&self) -> &Counts {
-        // SAFETY: who made the place vouches for the memory, which begins with
+        // SAFETY: the maker of the place vouches for the memory, which begins with
         // the counts; they are only used as atomics.
         unsafe { &*self.base.cast() }
     }
@@ -187,7 +187,7 @@ impl Writer {
         }
         let cell = self.place.cell(self.next);
         // SAFETY: the reader is done with this cell and these bytes of the store
-        // (`has_room`), and looks at neither before the stamp is there.
+        // (`has_room`), and reads neither before the stamp is there.
         unsafe {
             let mut to = if size <= INLINE {
                 (&raw mut (*cell).bytes).cast::<u8>()

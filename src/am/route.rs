@@ -10,10 +10,11 @@
 //! sent by the same flushes as what faces have collected, so that quiescence covers
 //! all of it.
 
+use super::Am;
 use super::aggregate::send_batch;
 use super::{Accept, Arrival, Handler, HandlerId};
+use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The number of the handler below: the engine's own, the same on all ranks.
-pub const ROUTE: HandlerId = HandlerId(3);
+pub const ROUTE: HandlerId = HandlerId(0);
 /// Bytes that routing adds to a header.
 pub const HEAD: usize = size_of::<Head>();
 /// Gathered bytes that go together.
@@ -40,7 +41,7 @@ struct Head {
 /// What is the same for all items of an aggregator.
 #[derive(Debug)]
 pub struct Way<'a> {
-    /// Who handles them.
+    /// The handler that gets them.
     pub handler: HandlerId,
     /// The header of their batches.
     pub header: &'a [u8],
@@ -61,7 +62,7 @@ struct Gathered {
 #[derive(Debug, Default)]
 pub struct Routes {
     gathered: Mutex<HashMap<Key, Gathered>>,
-    /// Flushes that have taken something and not sent it yet.
+    /// Flushes that have taken items and not sent them yet.
     flushing: AtomicUsize,
 }
 
@@ -69,7 +70,7 @@ impl Routes {
     /// Brings a batch for a rank of another node on its way.
     pub(super) fn collect(
         &self,
-        engine: &Engine,
+        am: &Am,
         way: &Way<'_>,
         target: usize,
         items: &[u8],
@@ -80,17 +81,17 @@ impl Routes {
             bytes.extend_from_slice(&(target as u32).to_ne_bytes());
             bytes.extend_from_slice(&items[n * way.item..][..way.item]);
         }
-        let node = engine.topology.node_of(target);
-        let here = engine.topology.ranks_of(engine.topology.my_node());
+        let node = am.topology.node_of(target);
+        let here = am.topology.ranks_of(am.topology.my_node());
         let gateway = here[node % here.len()];
-        if gateway == engine.rank() {
-            return self.gather(engine, way, node, &bytes);
+        if gateway == am.rank() {
+            return self.gather(am, way, node, &bytes);
         }
-        pass_on(engine, way, node, gateway, &bytes)
+        pass_on(am, way, node, gateway, &bytes)
     }
 
     /// Adds items at their gateway.
-    fn gather(&self, engine: &Engine, way: &Way<'_>, node: usize, bytes: &[u8]) -> Result<()> {
+    fn gather(&self, am: &Am, way: &Way<'_>, node: usize, bytes: &[u8]) -> Result<()> {
         let key = (node, way.handler.0, way.item, way.header.to_vec());
         let full = {
             let mut gathered = self.gathered.lock();
@@ -104,14 +105,14 @@ impl Routes {
             (all.bytes.len() >= FULL).then(|| std::mem::take(&mut all.bytes))
         };
         match full {
-            Some(bytes) => cross(engine, way, node, &bytes),
+            Some(bytes) => cross(am, way, node, &bytes),
             None => Ok(()),
         }
     }
 
     /// Sends what is gathered, or what of it is old; true if anything was.
-    pub(super) fn flush(&self, engine: &Engine, aged: bool) -> Result<bool> {
-        let age = engine.config.aggregate_age;
+    pub(super) fn flush(&self, am: &Am, aged: bool) -> Result<bool> {
+        let age = am.config.aggregate_age;
         let mut gathered = self.gathered.lock();
         self.flushing.fetch_add(1, Ordering::Relaxed);
         let ready: Vec<(Key, Vec<u8>)> = gathered
@@ -122,12 +123,12 @@ impl Routes {
         drop(gathered);
         let sent = ready.iter().try_for_each(|((node, handler, item, header), bytes)| {
             let way = Way { handler: HandlerId(*handler), header, item: *item };
-            cross(engine, &way, *node, bytes)
+            cross(am, &way, *node, bytes)
         });
         self.flushing.fetch_sub(1, Ordering::Release);
         sent?;
-        if !aged && super::state::running().is_none() {
-            engine.wait_until(&|| "batches that other threads pass on".into(), || {
+        if !aged && handler::running().is_none() {
+            am.wait_until(&|| "batches that other threads pass on".into(), || {
                 Ok(self.flushing.load(Ordering::Acquire) == 0)
             })?;
         }
@@ -141,48 +142,48 @@ impl Routes {
 }
 
 /// From the gateway to its partner on the other node.
-fn cross(engine: &Engine, way: &Way<'_>, node: usize, bytes: &[u8]) -> Result<()> {
-    let there = engine.topology.ranks_of(node);
-    let partner = there[engine.topology.my_node() % there.len()];
-    pass_on(engine, way, node, partner, bytes)
+fn cross(am: &Am, way: &Way<'_>, node: usize, bytes: &[u8]) -> Result<()> {
+    let there = am.topology.ranks_of(node);
+    let partner = there[am.topology.my_node() % there.len()];
+    pass_on(am, way, node, partner, bytes)
 }
 
-fn pass_on(engine: &Engine, way: &Way<'_>, node: usize, to: usize, bytes: &[u8]) -> Result<()> {
+fn pass_on(am: &Am, way: &Way<'_>, node: usize, to: usize, bytes: &[u8]) -> Result<()> {
     let head = Head { item: way.item as u64, handler: way.handler.0.into(), node: node as u32 };
     let header = [bytemuck::bytes_of(&head), way.header].concat();
-    engine.send_message(to, ROUTE, &header, bytes)
+    am.send_message(to, ROUTE, &header, bytes)
 }
 
 /// What a gateway, and its partner, do with items.
 pub(crate) struct Route;
 
 impl Handler for Route {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let Some((head, header)) = message.header.split_at_checked(HEAD) else {
             fail!(Internal, "rank {} sent a batch without its way", message.origin);
         };
         let head: Head = bytemuck::pod_read_unaligned(head);
         let (item, node) = (head.item as usize, head.node as usize);
         let way = Way { handler: HandlerId(head.handler as u16), header, item };
-        let at_goal = node == engine.topology.my_node();
+        let at_goal = node == am.topology.my_node();
         let origin = message.origin;
         if let Some(bytes) = message.data {
             if at_goal {
-                hand_out(engine, &way, origin, bytes)?;
+                hand_out(am, &way, origin, bytes)?;
             } else {
-                engine.am()?.routes.gather(engine, &way, node, bytes)?;
+                am.state()?.routes.gather(am, &way, node, bytes)?;
             }
             return Ok(Accept::DONE);
         }
         // Longer than what comes along: handled when it is here.
         let header = header.to_vec();
         let handler = way.handler;
-        let then = move |engine: &Engine, bytes: Vec<u8>| {
+        let then = move |am: &Am, bytes: Vec<u8>| {
             let way = Way { handler, header: &header, item };
             let done = if at_goal {
-                hand_out(engine, &way, origin, &bytes)
+                hand_out(am, &way, origin, &bytes)
             } else {
-                engine.am().and_then(|am| am.routes.gather(engine, &way, node, &bytes))
+                am.state().and_then(|state| state.routes.gather(am, &way, node, &bytes))
             };
             if let Err(error) = done {
                 log::error!("a batch from rank {origin} is lost: {error}");
@@ -194,7 +195,7 @@ impl Handler for Route {
 }
 
 /// Sorts items by their final rank and sends each its batch.
-fn hand_out(engine: &Engine, way: &Way<'_>, origin: usize, bytes: &[u8]) -> Result<()> {
+fn hand_out(am: &Am, way: &Way<'_>, origin: usize, bytes: &[u8]) -> Result<()> {
     let stride = way.item + 4;
     if !bytes.len().is_multiple_of(stride) {
         fail!(Internal, "rank {origin} sent {} bytes of items of {stride}", bytes.len());
@@ -208,7 +209,7 @@ fn hand_out(engine: &Engine, way: &Way<'_>, origin: usize, bytes: &[u8]) -> Resu
         batch.1 += 1;
     }
     for (rank, (bytes, items)) in batches {
-        send_batch(engine, way.handler, way.header, rank as usize, &bytes, items)?;
+        send_batch(am, way.handler, way.header, rank as usize, &bytes, items)?;
     }
     Ok(())
 }

@@ -1,22 +1,20 @@
 //! What a rank keeps for active messages: handlers, what it awaits, the lock under
 //! which handlers run.
 
+use super::Am;
 use super::deliver::Work;
 use super::gate::Gate;
 use super::later::Later;
 use super::node::{Incoming, Node};
 use super::presence::Presence;
 use super::route::Routes;
+use super::together::Places;
 use super::{Handler, HandlerId, Signal};
-use crate::anywhere::{Accesses, Places};
 use crate::error::{Result, fail};
 use crate::memory::buffers::Buffers;
-use crate::runtime::Engine;
-use crate::thread::of_thread;
 use parking_lot::{Mutex, RwLock};
 use slab::Slab;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -195,17 +193,15 @@ pub(super) struct Towards {
 }
 
 /// A face's function that sends what it has collected.
-pub type Hook = Arc<dyn Fn(&Engine, bool) -> Result<bool> + Send + Sync>;
+pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
 
 /// Active messages of this rank.
-pub struct Am {
+pub struct State {
     /// The rings, where they carry messages.
     pub node: Option<Node>,
     /// Who may read whose memory: 0 unknown, 1 yes, 2 no; by rank of the node.
     pub(super) cross: Vec<AtomicU8>,
     pub(crate) handlers: Handlers,
-    /// Accesses to any memory that others carry out.
-    pub(crate) accesses: Accesses,
     /// Where transfers are offered for help.
     pub(crate) places: Places,
     pub(super) dispatch: Mutex<Dispatch>,
@@ -240,9 +236,9 @@ pub struct Am {
     pub(super) handled_later: AtomicU64,
 }
 
-impl std::fmt::Debug for Am {
+impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Am")
+        f.debug_struct("State")
             .field("sent", &self.all_sent())
             .field("handled", &self.all_handled())
             .field("later", &self.later)
@@ -250,15 +246,14 @@ impl std::fmt::Debug for Am {
     }
 }
 
-impl Am {
+impl State {
     /// With these rings, where there are any, in a job of so many ranks.
-    pub(crate) fn new(node: Option<Node>, node_ranks: usize, ranks: usize) -> Am {
+    pub(crate) fn new(node: Option<Node>, node_ranks: usize, ranks: usize) -> State {
         let incoming = node.as_ref().map(Incoming::new);
-        Am {
+        State {
             node,
             cross: (0..node_ranks).map(|_| AtomicU8::new(0)).collect(),
             handlers: Handlers::default(),
-            accesses: Accesses::default(),
             places: Places::default(),
             dispatch: Mutex::new(Dispatch { incoming, work: Work::default() }),
             tokens: Mutex::default(),
@@ -280,34 +275,6 @@ impl Am {
             handled: AtomicU64::new(0),
             handled_later: AtomicU64::new(0),
         }
-    }
-}
-
-of_thread! {
-    static RUNNING: Option<&'static str> = None;
-}
-
-/// The handler that this thread runs.
-#[inline]
-pub fn running() -> Option<&'static str> {
-    RUNNING.get()
-}
-
-/// Runs `body` as a handler of that name; a panic is given back.
-#[inline]
-pub(super) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
-    RUNNING.with(|running| {
-        let outer = running.replace(Some(name));
-        let result = catch_unwind(AssertUnwindSafe(body));
-        running.set(outer);
-        result
-    })
-}
-
-impl Engine {
-    /// The name of the handler that this thread runs, if it does.
-    pub fn running_handler() -> Option<String> {
-        running().map(str::to_string)
     }
 }
 

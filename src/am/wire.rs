@@ -193,6 +193,17 @@ pub fn header<'a>(head: &Head, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
     }
 }
 
+/// A structure at the front of a message.
+///
+/// # Errors
+/// `Internal` where the message is shorter.
+pub(crate) fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
+    match bytes.get(..size_of::<T>()) {
+        Some(bytes) => Ok(bytemuck::pod_read_unaligned(bytes)),
+        None => fail!(Internal, "a message of {} bytes is too short", bytes.len()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

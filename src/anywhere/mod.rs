@@ -7,28 +7,51 @@
 //! Bytes inside a segment go by the segment's path. Other bytes of a rank on the
 //! same node go by `process_vm_readv` and `process_vm_writev` ([`crate::path::cross`]),
 //! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
-//! forbids it), long ones with the owner's help where it waits (`together`). Else, and
+//! forbids it), long ones with the owner's help where it waits ([`crate::am::together`]). Else, and
 //! between nodes, active messages ask the owner's progress engine (`serve`). An address that
 //! the owner has not mapped is an error and harms nobody. Where memory outside of segments
 //! is named on another rank, active messages must have been started.
 
 mod serve;
-mod together;
 
 pub use serve::Accesses;
-pub use together::Places;
 
+use crate::am::Am;
 use crate::am::node::Node;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
-use crate::memory::exposed::Table;
 use crate::path::cross::Direction;
 use crate::path::kernel;
 use crate::path::ops::Kind;
 pub use crate::path::ops::Span;
 use crate::peer::Tally;
-use crate::runtime::Engine;
+use std::ops::Deref;
 use std::sync::Arc;
+
+/// The layer of memory outside segments.
+#[derive(Debug)]
+pub struct AnyMemory {
+    am: Am,
+    accesses: Arc<Accesses>,
+}
+
+impl Deref for AnyMemory {
+    type Target = Am;
+
+    #[inline]
+    fn deref(&self) -> &Am {
+        &self.am
+    }
+}
+
+crate::wait::progress_by_deref!(AnyMemory);
+
+impl AnyMemory {
+    /// On these active messages.
+    pub fn new(am: Am) -> AnyMemory {
+        AnyMemory { am, accesses: Arc::default() }
+    }
+}
 
 /// The exposure of the target's within which spans lie, if they are to lie within one.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +88,7 @@ enum Way<'a> {
     Served,
 }
 
-impl Engine {
+impl AnyMemory {
     /// Stores bytes in any memory of `target`; they are there on return.
     ///
     /// # Errors
@@ -83,7 +106,7 @@ impl Engine {
     /// Loads bytes from any memory of `target`; they are here on return.
     ///
     /// # Errors
-    /// As for [`Engine::put_anywhere`].
+    /// As for [`AnyMemory::put_anywhere`].
     ///
     /// # Safety
     /// The local bytes must be valid for writes.
@@ -92,7 +115,7 @@ impl Engine {
         unsafe { self.move_anywhere(target, spans, Direction::Read) }
     }
 
-    /// Begins [`Engine::put_anywhere`]; `tally` ends (or fails) for each operation
+    /// Begins [`AnyMemory::put_anywhere`]; `tally` ends (or fails) for each operation
     /// that was not complete on return, when the bytes are at the target.
     ///
     /// # Errors
@@ -110,10 +133,10 @@ impl Engine {
         unsafe { self.start_anywhere(target, spans, Direction::Write, tally, ANY) }
     }
 
-    /// Begins [`Engine::get_anywhere`].
+    /// Begins [`AnyMemory::get_anywhere`].
     ///
     /// # Errors
-    /// As for [`Engine::start_put_anywhere`].
+    /// As for [`AnyMemory::start_put_anywhere`].
     ///
     /// # Safety
     /// As for the blocking form, until the tally is done.
@@ -148,11 +171,11 @@ impl Engine {
     /// they can be copied here and now, which it returns.
     ///
     /// # Errors
-    /// As for [`Engine::start_put_anywhere`]; `Handle` where the memory was withdrawn, which
+    /// As for [`AnyMemory::start_put_anywhere`]; `Handle` where the memory was withdrawn, which
     /// the tally may have too.
     ///
     /// # Safety
-    /// As for [`Engine::start_put_anywhere`].
+    /// As for [`AnyMemory::start_put_anywhere`].
     pub(crate) unsafe fn start_exposed(
         &self,
         target: usize,
@@ -161,7 +184,8 @@ impl Engine {
         (within, tally): (Within, &Arc<Tally>),
         borrowed: impl FnOnce() -> bool,
     ) -> Result<()> {
-        let index = self.am()?.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
+        let index =
+            self.state()?.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
         let copying = match index {
             Some((node, index)) if within.place > 0 => {
                 node.exposures().begin(index, within.place - 1, within.id)?
@@ -177,7 +201,7 @@ impl Engine {
     }
 
     /// # Safety
-    /// As for [`Engine::start_put_anywhere`].
+    /// As for [`AnyMemory::start_put_anywhere`].
     unsafe fn start_anywhere(
         &self,
         target: usize,
@@ -247,32 +271,13 @@ impl Engine {
                 return Ok(Way::Segment);
             }
             drop(hit);
-            return Ok(if self.started_am().is_some() { Way::Served } else { Way::Segment });
+            return Ok(if self.started().is_some() { Way::Served } else { Way::Segment });
         }
         if target == self.rank() {
             return Ok(Way::Served);
         }
-        self.am()?;
+        self.state()?;
         Ok(self.within_reach(target).map_or(Way::Served, |(node, index)| Way::Cross(node, index)))
-    }
-
-    /// The process of another rank, where this one may reach its memory.
-    pub(crate) fn process_within_reach(&self, target: usize) -> Option<u32> {
-        let (node, index) = self.within_reach(target)?;
-        Some(node.process(index).0)
-    }
-
-    /// The node's table of what its ranks expose.
-    pub(crate) fn exposures(&self) -> Option<Arc<Table>> {
-        Some(self.started_am()?.node.as_ref()?.exposures().clone())
-    }
-
-    /// The node, and another rank's number on it, where this one may reach its memory.
-    fn within_reach(&self, target: usize) -> Option<(&Node, usize)> {
-        let am = self.am().ok()?;
-        let node = am.node.as_ref()?;
-        let index = node.index_of(target)?;
-        am.may_cross(self, index).then_some((node, index))
     }
 
     /// # Safety

@@ -5,15 +5,16 @@
 //! ([`cross`]) or asks what is mapped, so that a bad address becomes an error at the
 //! origin. Long single runs go straight between the two memories.
 
-use super::Span;
-use super::together::Help;
-use crate::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then};
+use super::{AnyMemory, Span};
+use crate::am::wire::read_pod;
+use crate::am::{
+    Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
+};
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::memory::exposed::{self, Inside};
 use crate::path::cross::{self, Direction};
 use crate::path::kernel;
 use crate::peer::Tally;
-use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
 use slab::Slab;
@@ -68,25 +69,22 @@ struct Answer {
     code: u64,
 }
 
-/// The numbers of the handlers below: the first of every job.
-const WRITE: HandlerId = HandlerId(0);
-const READ: HandlerId = HandlerId(1);
-const ANSWER: HandlerId = HandlerId(2);
-pub(super) const HELP: HandlerId = HandlerId(4);
+/// The numbers of the handlers below: those after active messages' own.
+const WRITE: HandlerId = HandlerId(2);
+const READ: HandlerId = HandlerId(3);
+const ANSWER: HandlerId = HandlerId(4);
 
-impl Engine {
-    /// Makes the engine's own handlers known, before all others.
-    pub(crate) fn register_own(&self) -> Result<()> {
-        let handlers = &self.am()?.handlers;
+impl AnyMemory {
+    /// Makes the layer's handlers known, before those of faces.
+    pub(crate) fn register_accesses(&self) -> Result<()> {
+        let handlers = &self.state()?.handlers;
         let ids = [
             handlers.add("portolan::write", Arc::new(Write))?,
             handlers.add("portolan::read", Arc::new(Read))?,
-            handlers.add("portolan::answer", Arc::new(Answered))?,
+            handlers.add("portolan::answer", Arc::new(Answered(self.accesses.clone())))?,
         ];
-        let route = handlers.add("portolan::route", Arc::new(crate::am::Route))?;
-        let help = handlers.add("portolan::help", Arc::new(Help))?;
-        if ids != [WRITE, READ, ANSWER] || [route, help] != [crate::am::ROUTE, HELP] {
-            fail!(Internal, "the engine's own handlers are {ids:?}, {route:?} and {help:?}");
+        if ids != [WRITE, READ, ANSWER] {
+            fail!(Internal, "the handlers for any memory are {ids:?}");
         }
         Ok(())
     }
@@ -131,7 +129,7 @@ impl Engine {
     }
 
     /// # Safety
-    /// As for [`Engine::ask_owner`].
+    /// As for [`AnyMemory::ask_owner`].
     unsafe fn ask(
         &self,
         target: usize,
@@ -142,7 +140,7 @@ impl Engine {
         let bytes = spans.iter().map(|s| s.bytes).sum::<usize>();
         let straight = spans.len() == 1 && bytes >= STRAIGHT;
         let asked = Asked { tally: tally.clone(), spans: spans.to_vec(), direction };
-        let accesses = &self.am()?.accesses;
+        let accesses = &self.accesses;
         let name = accesses.asked.lock().insert(asked);
         let request = Request {
             name: name as u64,
@@ -184,13 +182,6 @@ impl Engine {
             tally.end();
         }
         sent
-    }
-}
-
-pub(super) fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
-    match bytes.get(..size_of::<T>()) {
-        Some(bytes) => Ok(bytemuck::pod_read_unaligned(bytes)),
-        None => fail!(Internal, "a request for memory of {} bytes", bytes.len()),
     }
 }
 
@@ -273,12 +264,12 @@ fn enter(request: &Request, write: bool, runs: &[Run]) -> Result<Option<Inside>>
     exposed::enter(request.exposed, write, ranges).map(Some)
 }
 
-fn answer(engine: &Engine, origin: usize, name: u64, result: Result<()>, data: Data<'_>) {
-    answer_from(engine, (origin, name), result, data, None);
+fn answer(am: &Am, origin: usize, name: u64, result: Result<()>, data: Data<'_>) {
+    answer_from(am, (origin, name), result, data, None);
 }
 
 fn answer_from(
-    engine: &Engine,
+    am: &Am,
     (origin, name): (usize, u64),
     result: Result<()>,
     data: Data<'_>,
@@ -296,7 +287,7 @@ fn answer_from(
     // SAFETY: data that stays where it is was found mapped; that it stays so while
     // its owner is asked for it is its owner's business, who waits for it where it can
     // withdraw it.
-    let sent = unsafe { engine.send_am(origin, ANSWER, header, data, signals) };
+    let sent = unsafe { am.send_am(origin, ANSWER, header, data, signals) };
     if let Err(error) = sent {
         log::error!("answering rank {origin}: {error}");
     }
@@ -306,7 +297,7 @@ fn answer_from(
 struct Write;
 
 impl Handler for Write {
-    fn arrive(&self, _: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let request: Request = read_pod(message.header)?;
         let origin = message.origin;
         if request.straight != 0 {
@@ -321,21 +312,21 @@ impl Handler for Write {
             let inside = match entered {
                 Ok(inside) => inside,
                 Err(error) => {
-                    let refused = move |engine: &Engine, _| {
-                        answer(engine, origin, request.name, Err(error), Data::NONE);
+                    let refused = move |am: &Am, _| {
+                        answer(am, origin, request.name, Err(error), Data::NONE);
                     };
                     let then = Then::Inline(Box::new(refused));
                     return Ok(Accept { to: Destination::Taken, then });
                 }
             };
-            let done = move |engine: &Engine, _| {
+            let done = move |am: &Am, _| {
                 drop(inside);
-                answer(engine, origin, request.name, Ok(()), Data::NONE);
+                answer(am, origin, request.name, Ok(()), Data::NONE);
             };
             let to = Destination::At(address as *mut u8);
             return Ok(Accept { to, then: Then::Inline(Box::new(done)) });
         }
-        let store = move |engine: &Engine, mut data: Vec<u8>| {
+        let store = move |am: &Am, mut data: Vec<u8>| {
             let stored = runs(&request, &data).and_then(|(runs, from)| {
                 let bytes: u64 = runs.iter().map(|r| r.bytes).sum();
                 if data.len() - from != bytes as usize {
@@ -344,7 +335,7 @@ impl Handler for Write {
                 let _inside = enter(&request, true, &runs)?;
                 move_own(data[from..].as_mut_ptr(), &runs, Direction::Write)
             });
-            answer(engine, origin, request.name, stored, Data::NONE);
+            answer(am, origin, request.name, stored, Data::NONE);
         };
         Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(store)) })
     }
@@ -354,10 +345,10 @@ impl Handler for Write {
 struct Read;
 
 impl Handler for Read {
-    fn arrive(&self, _: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let request: Request = read_pod(message.header)?;
         let origin = message.origin;
-        let load = move |engine: &Engine, list: Vec<u8>| {
+        let load = move |am: &Am, list: Vec<u8>| {
             let bytes = request.bytes as usize;
             let mut data = Vec::new();
             let whole = Run { address: request.straight, bytes: request.bytes };
@@ -369,7 +360,7 @@ impl Handler for Read {
                 {
                     let data = Data::At(request.straight as *const u8, bytes);
                     let whom = (origin, request.name);
-                    return answer_from(engine, whom, Ok(()), data, inside.take());
+                    return answer_from(am, whom, Ok(()), data, inside.take());
                 }
             }
             let loaded = (|| {
@@ -385,19 +376,19 @@ impl Handler for Read {
                 data.resize(bytes, 0);
                 move_own(data.as_mut_ptr(), &runs, Direction::Read)
             })();
-            answer(engine, origin, request.name, loaded, Data::Owned(data));
+            answer(am, origin, request.name, loaded, Data::Owned(data));
         };
         Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(load)) })
     }
 }
 
 /// Takes the answer in.
-struct Answered;
+struct Answered(Arc<Accesses>);
 
 impl Handler for Answered {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let answer: Answer = read_pod(message.header)?;
-        let accesses = &engine.am()?.accesses;
+        let Answered(accesses) = self;
         let Some(Asked { tally, spans, direction }) =
             accesses.asked.lock().try_remove(answer.name as usize)
         else {
@@ -422,11 +413,11 @@ impl Handler for Answered {
             fail!(Internal, "rank {} answers {} bytes", message.origin, message.len);
         }
         if let [only] = spans[..] {
-            let done = move |_: &Engine, _| tally.end();
+            let done = move |_: &Am, _| tally.end();
             let to = Destination::At(only.local as *mut u8);
             return Ok(Accept { to, then: Then::Inline(Box::new(done)) });
         }
-        let scatter = move |_: &Engine, data: Vec<u8>| {
+        let scatter = move |_: &Am, data: Vec<u8>| {
             let mut at = 0;
             for span in spans {
                 // SAFETY: who asked keeps its memory valid until the tally is done.

@@ -4,7 +4,8 @@
 //! whichever ranks issue them. They are not atomic to puts, nor to what the
 //! owner does through [`Local`](super::Local).
 
-use super::{Accumulate, Atomic, InCall, Segment};
+use super::in_call::InCall;
+use super::{Accumulate, Atomic, Segment};
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::transfer::Kind;

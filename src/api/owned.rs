@@ -4,8 +4,9 @@
 //! waits; forgetting one forgets the buffer too, which then stays allocated, so
 //! that whatever still arrives has a place to go to.
 
+use super::in_call::InCall;
 use super::pending::{self, Order};
-use super::{Accumulate, Element, InCall, Segment, scope};
+use super::{Accumulate, Element, Segment, scope};
 use crate::error::Result;
 use crate::peer::Tally;
 use crate::runtime::Engine;

@@ -1,7 +1,8 @@
 //! Non-blocking transfers on borrowed buffers.
 
+use super::in_call::InCall;
 use super::pending::{Flights, Order};
-use super::{Accumulate, Block, Element, InCall, Runtime, Segment};
+use super::{Accumulate, Block, Element, Runtime, Segment};
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::peer::Tally;

@@ -1,6 +1,7 @@
 //! Transfers of blocks: strided on either side.
 
-use super::{Accumulate, Block, Element, InCall, Segment, block};
+use super::in_call::InCall;
+use super::{Accumulate, Block, Element, Segment, block};
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::transfer::Kind;

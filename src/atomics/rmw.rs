@@ -1,11 +1,11 @@
 //! Read-modify-write of an `int` or a `long`.
 
 use crate::error::{Result, fail};
+use crate::ops::Ops;
 use crate::path::ops::Rmw;
 use crate::path::{self, Path, direct, rma};
-use crate::runtime::Engine;
 
-impl Engine {
+impl Ops {
     /// Combines the number at `remote` of `target` and returns what was there.
     /// Blocking and complete on return, whatever the path.
     ///

@@ -4,7 +4,7 @@
 //! memory. Short runs, and the blocks of small shapes, share messages that list them.
 //! All addresses were checked when the composition was mapped.
 
-use super::normal::Normal;
+use super::normalize::Normal;
 use super::part::{Piece, Run};
 use crate::error::Result;
 use crate::layout::Shape;

@@ -4,8 +4,8 @@
 //! and freeing the composer, are collective. Nothing waits for a target, except where
 //! flow control, or a flush of MPI's windows, does; and such a wait serves others.
 
-use super::arrivals::Arrivals;
 use super::file::Files;
+use super::notify::ArrivalCounters;
 use super::plan::{Plan, Toward};
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::Path;
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 /// What performing needs beside compositions: who has arrived, what has not left.
 #[derive(Debug, Default)]
 pub struct Composer {
-    arrivals: OnceLock<Arrivals>,
+    arrivals: OnceLock<ArrivalCounters>,
     /// Performances that still read local memory, and counts on their way.
     leaving: Arc<Tally>,
     /// The files of compositions that were read and written.
@@ -47,7 +47,7 @@ impl Composer {
     pub fn prepare(&self, engine: &Engine) -> Result<()> {
         if self.arrivals.get().is_none() {
             // The ranks come here together, and one thread of each.
-            let _ = self.arrivals.set(Arrivals::new(engine)?);
+            let _ = self.arrivals.set(ArrivalCounters::new(engine)?);
             // For memory outside segments; all else goes without.
             if let Err(error) = engine.start_am() {
                 log::warn!("compositions reach memory in segments only: {error}");
@@ -71,7 +71,7 @@ impl Composer {
         left
     }
 
-    fn arrivals(&self) -> Result<&Arrivals> {
+    fn arrivals(&self) -> Result<&ArrivalCounters> {
         self.arrivals.get().ok_or_else(|| {
             Error::new(
                 ErrorKind::State,
@@ -111,7 +111,12 @@ impl Composer {
 
     /// # Safety
     /// As for [`Composer::perform`]; the plan's segments live.
-    unsafe fn carry_out(&self, engine: &Engine, plan: &Plan, arrivals: &Arrivals) -> Result<()> {
+    unsafe fn carry_out(
+        &self,
+        engine: &Engine,
+        plan: &Plan,
+        arrivals: &ArrivalCounters,
+    ) -> Result<()> {
         let mut started: Vec<(&Toward, Arc<Tally>, Result<()>)> = Vec::new();
         for toward in plan.towards.iter().filter(|t| t.far.is_some()) {
             let tally = Arc::new(Tally::default());
@@ -130,9 +135,9 @@ impl Composer {
             if toward.far.is_none() {
                 // Where a segment is mapped, the counters nearly always are too.
                 if arrivals.is_near(toward.target) {
-                    arrivals.tell_near(toward.target);
+                    arrivals.notify_near(toward.target);
                 } else {
-                    arrivals.tell_far(engine, toward.target, &self.leaving)?;
+                    arrivals.notify_far(engine, toward.target, &self.leaving)?;
                 }
             }
         }
@@ -142,7 +147,7 @@ impl Composer {
             // Also after a failure: what was started reads local memory.
             let done = wait::until(engine, &what, || tally.check());
             match result.and(done) {
-                Ok(()) => self.tell_behind(engine, arrivals, toward.target)?,
+                Ok(()) => self.notify_behind(engine, arrivals, toward.target)?,
                 Err(error) => whole = whole.and(Err(error)),
             }
         }
@@ -175,13 +180,18 @@ impl Composer {
     }
 
     /// Counts a performance whose bytes were not all stored directly.
-    fn tell_behind(&self, engine: &Engine, arrivals: &Arrivals, target: usize) -> Result<()> {
+    fn notify_behind(
+        &self,
+        engine: &Engine,
+        arrivals: &ArrivalCounters,
+        target: usize,
+    ) -> Result<()> {
         if arrivals.is_near(target) {
             engine.fence(target)?;
-            arrivals.tell_near(target);
+            arrivals.notify_near(target);
             return Ok(());
         }
-        arrivals.tell_far(engine, target, &self.leaving)
+        arrivals.notify_far(engine, target, &self.leaving)
     }
 
     /// Waits until this rank's own performances have left its memory, and `n`

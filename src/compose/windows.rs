@@ -4,7 +4,7 @@
 //! one length together. A performance issues them and, when all targets have theirs,
 //! flushes once a target.
 
-use super::normal::Normal;
+use super::normalize::Normal;
 use super::part::{Piece, Run};
 use crate::error::Result;
 use crate::layout::{Shape, Side};

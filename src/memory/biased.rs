@@ -2,13 +2,13 @@
 //!
 //! The owner, the first thread that takes the lock, pays two plain stores; another thread
 //! pays a system call ([`super::asymmetric`]), as much as some hundred uses of the owner
-//! save. So where others come very often and the owner does not, the bias is given up, and
-//! the lock is a plain one for all from then on.
+//! save. So where other threads take the lock very often and the owner does not, the bias is
+//! given up, and the lock is a plain one for all threads from then on.
 //!
-//! Invariants: the owner is inside only if, after it has said that it is busy, nobody
-//! wanted the lock; another is inside only under the mutex, after it has said that it
-//! wants the lock and has seen the owner outside. Where the bias is given up, the lock
-//! stays wanted for ever, so that the owner comes by the mutex too.
+//! Invariants: the owner is inside only if, after it has marked itself busy, no other thread
+//! wanted the lock; another thread is inside only while it holds the mutex, after it has
+//! marked the lock as wanted and has seen the owner outside. Where the bias is given up, the
+//! lock stays wanted for ever, so that the owner takes the mutex too.
 
 use super::asymmetric::{heavy, light};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -22,7 +22,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Biased<T> {
     owner: AtomicUsize,
-    /// Counts when the owner comes in at once, and when it leaves: odd while it is inside.
+    /// Incremented when the owner enters without the mutex, and when it leaves: odd while it
+    /// is inside.
     turns: AtomicU32,
     /// Another thread is inside, or about to be.
     wanted: AtomicBool,
@@ -32,13 +33,13 @@ pub struct Biased<T> {
 
 /// [`BIAS_DOUBTED`] uses by others within this time make the bias doubtful.
 const SOON: Duration = Duration::from_millis(3);
-/// It is given up unless the owner has come so many times as often meanwhile.
+/// The bias is given up unless the owner has entered this many times as often meanwhile.
 const WORTH: u32 = 128;
 
-/// What those know who are not the owner.
+/// What the threads that are not the owner know.
 #[derive(Debug, Default)]
 struct Others {
-    /// How many have come since then, and the owner's count at that time.
+    /// How often they took the lock since `then`, and the owner's count at that time.
     count: u32,
     then: Option<Instant>,
     entries: u32,
@@ -80,7 +81,7 @@ pub struct Held<'a, T> {
 }
 
 impl<T> Biased<T> {
-    /// Holds `value`; nobody owns it yet.
+    /// Holds `value`; no thread owns it yet.
     pub fn new(value: T) -> Biased<T> {
         Biased {
             owner: AtomicUsize::new(0),
@@ -101,7 +102,8 @@ impl<T> Biased<T> {
         Held { lock: self, way, _here: PhantomData }
     }
 
-    /// Comes in at once; none where the thread is not the owner, or somebody wants the lock.
+    /// Enters without the mutex; `None` where the thread is not the owner, or another thread
+    /// wants the lock.
     #[inline]
     fn enter(&self) -> Option<Inside<'_>> {
         if self.owner.load(Ordering::Relaxed) != this_thread() {
@@ -140,8 +142,8 @@ impl<T> Biased<T> {
         others
     }
 
-    /// Runs `f` with the value if the thread is the owner and comes in at once: the way
-    /// without a guard, for what takes a few instructions itself.
+    /// Runs `f` with the value if the thread is the owner and enters without the mutex: a way
+    /// without a guard, for work of a few instructions.
     #[inline]
     pub fn owned<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _inside = self.enter()?;
@@ -149,8 +151,8 @@ impl<T> Biased<T> {
         Some(f(unsafe { &mut *self.value.get() }))
     }
 
-    /// Runs `f` once with the value: in the way of [`Biased::owned`] where that goes, else
-    /// with the lock.
+    /// Runs `f` once with the value: as [`Biased::owned`] where that is possible, else with
+    /// the lock.
     #[inline]
     pub fn with<R>(&self, mut f: impl FnMut(&mut T) -> R) -> R {
         match self.owned(&mut f) {
@@ -161,7 +163,7 @@ impl<T> Biased<T> {
 }
 
 impl Others {
-    /// One of them has come, when the owner had this count.
+    /// Another thread has taken the lock, when the owner had this count.
     fn came(&mut self, entries: u32) {
         self.count += 1;
         if self.count < BIAS_DOUBTED {
@@ -179,9 +181,9 @@ impl<T> Deref for Held<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the lock is held: the owner came in while nobody wanted it, and who wants
-        // it from then on waits until it is not busy; or another came in by the mutex, and
-        // the owner stays outside while the lock is wanted.
+        // SAFETY: the lock is held: the owner entered while no thread wanted it, and a thread
+        // that wants it from then on waits until the owner is not busy; or another thread
+        // holds the mutex, and the owner stays outside while the lock is wanted.
         unsafe { &*self.lock.value.get() }
     }
 }

@@ -1,12 +1,12 @@
-//! Buffers kept for the next one who needs some.
+//! A pool of buffers.
 //!
-//! Messages need a buffer each, for a short time, and many at a time only when somebody is
-//! behind. A store keeps some of those that were used, by number and by bytes, so that
-//! what a rank holds does not stay at the most that it ever needed.
+//! Each message needs a buffer for a short time, and a rank needs many at a time only while
+//! another rank is behind. The pool keeps used buffers up to a number and a sum of bytes, so
+//! that a rank's memory does not stay at the most that it ever needed.
 
 use parking_lot::Mutex;
 
-/// A store of buffers.
+/// A pool of buffers.
 #[derive(Debug)]
 pub struct Buffers {
     kept: Mutex<Kept>,
@@ -21,7 +21,7 @@ struct Kept {
 }
 
 impl Buffers {
-    /// A store of at most `most` buffers, which hold at most `most_bytes` together.
+    /// A pool of at most `most` buffers, which hold at most `most_bytes` together.
     pub fn new(most: usize, most_bytes: usize) -> Buffers {
         Buffers { kept: Mutex::default(), most, most_bytes }
     }
@@ -65,7 +65,7 @@ mod tests {
             assert_eq!(kept.bytes, kept.buffers.iter().map(Vec::capacity).sum::<usize>());
             (kept.buffers.len(), kept.bytes)
         };
-        // Many at a time, and larger each time round: what comes back is not all kept.
+        // Many at a time, and larger each time round: not all returned buffers are kept.
         for size in [100, 10_000, 300_000, 2 << 20] {
             let out: Vec<_> = (0..20).map(|_| store.take(size)).collect();
             assert!(out.iter().all(|b| b.is_empty() && b.capacity() >= size));

@@ -39,8 +39,8 @@ const PAGE: usize = 4096;
 const PARTS: usize = 64;
 const PARTS_SHIFT: u32 = PARTS.ilog2();
 
-/// What is known of a page, or a part of one: no offset lies in the bounds of
-/// those that are empty, whose start is then the number of a leaf and one, or 0.
+/// The entry of a page, or of a part of one. Bounds that are empty hold no offset; their
+/// start is then the number of a leaf plus one, or 0.
 type Entry = Bounds;
 const NONE: Entry = Bounds { start: 0, len: 0 };
 

@@ -1,16 +1,15 @@
 //! Memory that a process lends to the others of its node.
 //!
-//! What the library allocates for a program to expose, or for what others are to pull, is
-//! put into a shared file of its own ([`super::shm`]), where it is long enough and there is
-//! room; such files are used again ([`super::long`]). The handle that
-//! travels names the file ([`Loan`]); who gets it maps the file and copies by itself, and
-//! that takes one copy and no system call. Mappings are kept for the next time, within
-//! limits, until others are made and they have not been used for some seconds. Memory that
-//! its owner has freed stays taken as long as somebody has it mapped.
+//! Memory that the library allocates for a program to expose, or for other ranks to pull, is
+//! put into a shared file of its own ([`crate::shm`]), where it is long enough and there is
+//! room; such files are used again ([`super::long`]). The handle that travels names the file
+//! ([`Loan`]); a rank that gets the handle maps the file and copies by itself, with one copy
+//! and no system call. Mappings are kept for the next time, within limits: a mapping that was
+//! not used for some seconds goes when another one is made. Memory that its owner has freed
+//! stays allocated as long as a rank has it mapped.
 //!
-//! Invariant: a loan is looked for by device and inode, so whatever a wrong or old one
-//! names, no other file is ever mapped for it; where nothing is found, who asked takes
-//! another way.
+//! Invariant: a file is identified by device and inode, so a wrong or outdated [`Loan`] never
+//! leads to another file; where the file is not found, the caller copies in another way.
 
 use crate::shm::{Descriptor, SharedFile};
 use parking_lot::Mutex;
@@ -25,7 +24,7 @@ const MOST_LENT: usize = 64;
 /// Others' files mapped at a time, and their bytes.
 const MOST_MAPPED: usize = 32;
 const MOST_BYTES: usize = 512 << 20;
-/// How long a mapping that nobody uses outlives the next one that is made.
+/// How long an unused mapping is kept when further mappings are made.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
 static LENT: AtomicUsize = AtomicUsize::new(0);
@@ -55,8 +54,8 @@ pub struct Loan {
 }
 
 impl Lent {
-    /// So many bytes in a file in `dir`, if they are worth it and to be had: no more than
-    /// a quarter of what is free there.
+    /// `len` bytes in a file in `dir`; `None` where they are too few to be worth it, or more
+    /// than a quarter of what is free there.
     pub fn new(dir: &str, len: usize) -> Option<Lent> {
         if len < SHORTEST {
             return None;
@@ -80,17 +79,17 @@ impl Lent {
         Some(Lent { file, loan })
     }
 
-    /// How many there are in this process.
+    /// How many such files this process has.
     pub fn count() -> usize {
         LENT.load(Ordering::Relaxed)
     }
 
-    /// Where it begins.
+    /// Address of the first byte.
     pub fn address(&self) -> *mut u8 {
         self.file.base()
     }
 
-    /// How others find it.
+    /// What other processes need to find it.
     pub fn loan(&self) -> Loan {
         self.loan
     }

@@ -1,18 +1,18 @@
-//! Long buffers, kept for the next one who needs one.
+//! A pool of long buffers.
 //!
 //! Parameters that are too long for a message are encoded into a buffer of their own, the
-//! other side pulls them into another one, and servers allocate bulk memory for a call. Fresh
+//! other side pulls them into a second one, and servers allocate bulk memory for a call. Fresh
 //! memory of such length costs many times what moving the bytes does: the kernel gives and
 //! clears every page anew. So a few buffers are kept when they are dropped, within a number
 //! and a number of bytes.
 //!
-//! A buffer that others are to read can be *lent* ([`super::lent`]): who shares the node
-//! then copies by itself, where reading another process's memory goes through the kernel,
-//! which is slow for what was just written. The others are on the heap of the C library, so
-//! that a C program can free one that it is given.
+//! A buffer that other ranks are to read can be *lent* ([`super::lent`]): a rank of the same
+//! node then maps it and copies by itself. Reading another process's memory through the kernel
+//! is slow for bytes that were just written. All other buffers are on the heap of the C
+//! library, so that a C program can free a buffer that it is given.
 //!
-//! Invariant: all bytes of a buffer are always something: zeros, or what this same process
-//! had there before.
+//! Invariant: every byte of a buffer is initialised, to zero or to stale data of this process;
+//! so a `&[u8]` of it is sound.
 
 use super::lent::{Lent, Loan};
 use parking_lot::Mutex;
@@ -27,8 +27,8 @@ const MOST: usize = 8;
 const MOST_BYTES: usize = 32 << 20;
 /// A buffer is not used for much less than it has.
 const WASTE: usize = 4;
-/// Where this process lends so much memory already, what is soon free again does without:
-/// the rest is for memory that the program asks for.
+/// Where this process lends this many files already, buffers that are soon free again are not
+/// lent: the remaining files are for memory that the program asks for.
 const MANY_LENT: usize = 32;
 
 static KEPT: Mutex<Vec<Long>> = Mutex::new(Vec::new());
@@ -50,13 +50,13 @@ unsafe impl Send for Long {}
 unsafe impl Sync for Long {}
 
 impl Long {
-    /// At least so many bytes, on the heap; none where there is no memory.
+    /// At least `size` bytes on the heap; `None` where there is no memory.
     pub fn heap(size: usize) -> Option<Long> {
         Long::take(size, false).or_else(|| Long::fresh(size))
     }
 
-    /// At least so many bytes, lent by way of a directory where that is possible and there
-    /// are not many, else on the heap.
+    /// At least `size` bytes, in a file of `dir` where that is possible and few are lent
+    /// already, else on the heap.
     pub fn lent(size: usize, dir: &str) -> Option<Long> {
         let kept = Long::take(size, true);
         let lent = kept
@@ -64,7 +64,7 @@ impl Long {
         lent.or_else(|| Long::heap(size))
     }
 
-    /// At least so many bytes, lent, all zero; none where that is not possible.
+    /// At least `size` bytes in a file, all zero; `None` where that is not possible.
     pub fn lent_zeroed(size: usize, dir: &str) -> Option<Long> {
         match Long::take(size, true) {
             Some(mut kept) => {
@@ -81,7 +81,7 @@ impl Long {
         Some(Long { at: lent.address(), size, lent: Some(lent), used: true })
     }
 
-    /// The smallest that is kept and long enough.
+    /// The smallest kept buffer that is long enough.
     fn take(size: usize, lent: bool) -> Option<Long> {
         let most = size.saturating_mul(WASTE).max(16 * PAGE);
         let mut kept = KEPT.lock();
@@ -107,17 +107,17 @@ impl Long {
     /// Takes back what [`Long::into_heap`] has given away.
     ///
     /// # Safety
-    /// It must be that, of that size, and nobody else may use it any more.
+    /// It must be that, of that size, and not be used by anything else any more.
     pub unsafe fn from_heap(at: *mut u8, size: usize) -> Long {
         Long { at, size, lent: None, used: true }
     }
 
-    /// Where it begins.
+    /// Address of the first byte.
     pub fn address(&self) -> *mut u8 {
         self.at
     }
 
-    /// How others of the node find it, where it is lent.
+    /// What other ranks of the node need to find it, where it is lent.
     pub fn loan(&self) -> Option<Loan> {
         self.lent.as_ref().map(Lent::loan)
     }
@@ -136,7 +136,7 @@ impl Deref for Long {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the buffer has that many bytes, all of which are something. Peers write to
+        // SAFETY: the buffer has that many bytes, all of which are initialised. Peers write to
         // a lent one only where it is memory of a handle, which goes by its address.
         unsafe { std::slice::from_raw_parts(self.at, self.size) }
     }
@@ -157,13 +157,13 @@ impl Drop for Long {
             return;
         }
         if self.lent.is_none() {
-            // SAFETY: it came from `alloc`, or is null, and nobody else has it.
+            // SAFETY: it came from `alloc`, or is null, and nothing else uses it.
             unsafe { free(self.at) };
         }
     }
 }
 
-/// Keeps a buffer instead of those that were kept for longest.
+/// Keeps a buffer, in the place of the oldest kept ones where they are too many.
 fn keep(long: Long) {
     let mut kept = KEPT.lock();
     kept.push(long);
@@ -178,7 +178,7 @@ fn keep(long: Long) {
     drop(gone); // without the lock
 }
 
-/// Frees what is kept.
+/// Frees all kept buffers.
 pub fn clear() {
     let kept = std::mem::take(&mut *KEPT.lock());
     drop(kept); // without the lock

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`asymmetric`] | barriers that one side pays for both |
 //! | [`biased`] | a lock that is almost free for its owner |
-//! | [`buffers`] | buffers kept for the next one who needs some |
+//! | [`buffers`] | a pool of buffers |
 //! | [`exposed`] | memory that others may use for a while, and what uses it now |
 //! | [`cut`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
@@ -14,7 +14,7 @@
 //! | [`registry`] | (rank, address) to slab, offset and path |
 //! | [`segment`] | collective allocation and freeing |
 //! | [`lent`] | memory in a file of its own, for others of the node to map |
-//! | [`long`] | long buffers, kept for the next one who needs one |
+//! | [`long`] | a pool of long buffers |
 //! | [`local`] | memory that only its rank uses |
 //! | [`stack`] | how much of its stack a thread has left |
 //!

@@ -1,14 +1,13 @@
 //! A value that is read all the time and changed now and then.
 //!
-//! A reader says so in a slot of its own thread and then looks whether somebody
-//! changes the value: two plain memory accesses, no locked instruction, and
-//! nothing that readers on other cores share. The changer pays for both sides
-//! ([`super::asymmetric`]): it announces the change and then waits until no thread is
-//! reading.
+//! A big-reader lock. A reader announces itself in a slot of its own thread and then checks
+//! whether a writer is there: two plain memory accesses, no locked instruction, and nothing
+//! that readers on other cores share. The writer pays for both sides
+//! ([`super::asymmetric`]): it announces the change and then waits until no thread reads.
 //!
-//! Reading may nest: an inner reader goes ahead, since the changer waits for the
-//! outer one anyway. A thread that reads must not change, nor wait for anything
-//! while it reads that waits for a change.
+//! Reading may nest: an inner reader goes ahead, since the writer waits for the outer one
+//! anyway. A thread must not write while it reads, nor wait for anything that waits for a
+//! writer.
 
 use super::asymmetric::{heavy, light};
 use super::slot::{self, Slot};
@@ -26,7 +25,7 @@ pub struct ReadMostly<T> {
 }
 
 // SAFETY: references to the value are given out as RwLock does: shared ones while
-// nobody changes, an exclusive one while nobody reads.
+// no thread writes, an exclusive one while no thread reads.
 unsafe impl<T: Send + Sync> Sync for ReadMostly<T> {}
 
 /// An open reading.
@@ -75,19 +74,19 @@ impl<T> ReadMostly<T> {
         }
     }
 
-    /// Opens a reading; waits while somebody changes the value.
+    /// Begins to read; waits while a thread changes the value.
     #[inline]
     pub fn read(&self) -> Reading<'_, T> {
         let slot = slot::mine();
         let depth = slot.depth.load(Ordering::Relaxed);
         slot.depth.store(depth + 1, Ordering::Relaxed);
-        // The announcement above must be seen before the look below is taken.
+        // The announcement above must be visible before the check below.
         light();
         if self.changing.load(Ordering::Acquire) && depth == 0 {
             self.after_change(slot);
         }
-        // SAFETY: either the changer announced itself after this thread did, and
-        // waits for the slot, or this thread has waited for the changer.
+        // SAFETY: either the writer announced itself after this thread did, and
+        // waits for the slot, or this thread has waited for the writer.
         let value = unsafe { &*self.value.get() };
         Reading { value, slot, _here: std::marker::PhantomData }
     }
@@ -102,7 +101,7 @@ impl<T> ReadMostly<T> {
         }
     }
 
-    /// Changes the value while nobody reads it.
+    /// Changes the value while no thread reads it.
     pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         struct Announced<'a>(&'a AtomicBool);
         impl Drop for Announced<'_> {
@@ -119,7 +118,7 @@ impl<T> ReadMostly<T> {
         self.changing.store(true, Ordering::Relaxed);
         let _announced = Announced(&self.changing);
         heavy();
-        // Threads that come after this list was read see the announcement: their
+        // Threads that begin to read after this list was taken see the announcement: their
         // slot was made under its lock.
         for slot in slot::all().iter() {
             let mut tries = 0u32;
@@ -133,7 +132,7 @@ impl<T> ReadMostly<T> {
             }
         }
         // SAFETY: no thread has an open reading, and none opens one before the
-        // announcement is taken back; other changers wait for the lock.
+        // announcement is taken back; other writers wait for the lock.
         change(unsafe { &mut *self.value.get() })
     }
 }
@@ -163,7 +162,7 @@ mod tests {
             }
             for round in 1..ROUNDS {
                 pair.change(|values| {
-                    // Now and then the memory itself is another one.
+                    // Now and then the vector is reallocated.
                     if round % 7 == 0 {
                         *values = vec![0; 64];
                     }

@@ -191,8 +191,8 @@ impl Registry {
         }
     }
 
-    /// [`Registry::find`] for who has another way where there is no segment: finding none
-    /// costs no more than finding one.
+    /// [`Registry::find`] for callers that go on without a segment: finding none costs no more
+    /// than finding one.
     #[inline]
     pub fn lookup(&self, rank: usize, address: usize, len: usize) -> Option<Hit<'_>> {
         let open = self.tables.read();

@@ -110,7 +110,7 @@ pub struct Memory {
     freed: AtomicU64,
 }
 
-/// What a rank tells the others about its piece.
+/// What a rank sends to the others about its piece.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Cut {
@@ -431,7 +431,8 @@ impl Memory {
         self.segments.lock().get(&id).cloned()
     }
 
-    /// How many segments were freed so far: who keeps addresses looks whether any was.
+    /// How many segments were freed so far: callers that keep addresses check whether it has
+    /// changed.
     #[inline]
     pub fn freed(&self) -> u64 {
         self.freed.load(Ordering::Acquire)

@@ -1,4 +1,5 @@
-//! A slot for each thread, in which it says that it reads ([`super::read_mostly`]).
+//! A slot for each thread, in which the thread announces that it reads
+//! ([`super::read_mostly`]).
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -6,7 +7,7 @@ use crate::thread::{self, of_thread};
 use std::cell::Cell;
 use std::ops::Deref;
 
-/// What one thread tells those who change.
+/// What one thread announces to writers.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Slot {
@@ -32,7 +33,7 @@ thread_local! {
 }
 
 of_thread! {
-    /// The first thread keeps its slot for ever, and who takes its place has it.
+    /// The first thread keeps its slot for ever; a thread that takes its place takes the slot.
     static SLOT: Option<&'static Slot> = None;
 }
 

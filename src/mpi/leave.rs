@@ -1,9 +1,9 @@
 //! A process that leaves while the engine runs.
 //!
 //! A rank that calls `exit(0)`, or returns from `main`, without finalising leaves the
-//! others waiting, and a launcher may even call the job a success. So the last thing
-//! that such a process does is to say so and to end with a status that is not zero,
-//! which every launcher takes for the end of the job. No call of MPI is made: MPI may be
+//! other ranks waiting, and a launcher may even call the job a success. So the last thing
+//! that such a process does is to write an error and to end with a status that is not zero,
+//! at which every launcher ends the job. No call of MPI is made: MPI may be
 //! ending the process itself.
 //!
 //! The status is noted when the process begins to exit (`on_exit`); the check runs after

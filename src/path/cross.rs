@@ -1,11 +1,11 @@
 //! Memory of another process of the node, by `process_vm_readv` and
 //! `process_vm_writev`.
 //!
-//! The kernel checks both sides, so a bad address is an error here and harms nobody. It
-//! looks up the pages of each piece at the other process anew, so that a KiB by itself takes
-//! several times as long as one within a long piece: pieces that are neighbours there are
-//! named as one, and those with small gaps between them are read together with the gaps, and
-//! spread from a buffer.
+//! This is the field's *cross-memory attach*. The kernel checks both sides, so a bad address is
+//! an error here and harms no process. It looks up the pages of each iovec at the other process
+//! anew, so that a KiB by itself takes several times as long as a KiB within a long iovec:
+//! spans that are neighbours there are passed as one, and spans with small gaps between them
+//! are read together with the gaps, and spread from a buffer.
 //!
 //! Invariant: no byte outside the local sides of the spans is written here, and none
 //! outside their remote sides there.

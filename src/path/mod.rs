@@ -26,6 +26,9 @@ pub mod message;
 pub mod ops;
 pub mod rma;
 pub mod stripe;
+mod transport;
+
+pub use transport::Transport;
 
 use crate::memory::slab::{Domain, Slab};
 

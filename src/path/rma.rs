@@ -5,10 +5,11 @@
 //! kept in a cache; long ones are cut into pieces that MPI's counts can hold.
 //!
 //! **Order.** MPI orders neither puts nor gets; a list of unfinished operations
-//! and the addresses that they touch ([`crate::peer::RmaPending`]) tells when an
+//! and the addresses that they touch ([`crate::peer::RmaPending`]) decides when an
 //! operation must wait for the ones before it. Accumulates of one kind are
 //! ordered by MPI.
 
+use super::Transport;
 use super::kernel::{self, Scale};
 use super::message::{Action, Messenger};
 use crate::error::Result;
@@ -17,7 +18,6 @@ use crate::memory::slab::Slab;
 use crate::mpi::{self, Datatype, DerivedType, Op, Transfer};
 use crate::path::ops::Rmw;
 use crate::peer::{DIRTY_RMA, RmaKind, Tally};
-use crate::runtime::Engine;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ fn requests_tell(shape: &Shape) -> bool {
 /// completed locally; the remote extent must lie in the slice.
 #[expect(clippy::too_many_arguments, reason = "one operation, described whole")]
 unsafe fn issue(
-    engine: &Engine,
+    transport: &Transport,
     target: &Target,
     local: *mut u8,
     shape: &Shape,
@@ -146,7 +146,7 @@ unsafe fn issue(
     completion: Completion<'_>,
     buffer: &mut Option<Vec<u8>>,
 ) -> Result<()> {
-    let peer = engine.peer(target.world);
+    let peer = transport.peer(target.world);
     let completion = match completion {
         Completion::Counted(_) if !requests_tell(shape) => Completion::Local,
         other => other,
@@ -163,13 +163,13 @@ unsafe fn issue(
             pending.flush()?;
         }
         pending.note(&target.slab, target.rank, kind, from, to);
-        engine.mark_dirty(target.world, DIRTY_RMA);
+        transport.mark_dirty(target.world, DIRTY_RMA);
         shape.split(LONGEST, base.size(), &mut |l, r, piece| {
             let of = |side| -> Result<Option<Arc<DerivedType>>> {
                 if piece.is_contiguous_on(side) {
                     return Ok(None);
                 }
-                engine.types.get(base, piece, side).map(Some)
+                transport.types.get(base, piece, side).map(Some)
             };
             let (lt, rt) = (of(Side::Local)?, of(Side::Remote)?);
             let (origin_shape, target_shape) = sides(base, piece, &lt, &rt);
@@ -199,7 +199,7 @@ unsafe fn issue(
         }
         Completion::Local => window(target).flush_local(target.rank),
         Completion::Counted(tally) => {
-            let messenger: &Messenger = engine.messenger()?;
+            let messenger: &Messenger = transport.messenger()?;
             // The buffer of a scaled accumulate stays until its last piece is done,
             // whichever that is.
             let keep = buffer.take().map(Arc::new);
@@ -218,7 +218,7 @@ unsafe fn issue(
 /// # Safety
 /// See the module: `local` valid until complete, remote extent in the slice.
 pub unsafe fn put(
-    engine: &Engine,
+    transport: &Transport,
     target: &Target,
     local: *const u8,
     shape: &Shape,
@@ -227,7 +227,7 @@ pub unsafe fn put(
     // SAFETY: passed on; a put only reads its origin.
     unsafe {
         issue(
-            engine,
+            transport,
             target,
             local.cast_mut(),
             shape,
@@ -244,7 +244,7 @@ pub unsafe fn put(
 /// # Safety
 /// See the module: `local` valid until complete, remote extent in the slice.
 pub unsafe fn get(
-    engine: &Engine,
+    transport: &Transport,
     target: &Target,
     local: *mut u8,
     shape: &Shape,
@@ -252,7 +252,7 @@ pub unsafe fn get(
 ) -> Result<()> {
     // SAFETY: passed on.
     unsafe {
-        issue(engine, target, local, shape, RmaKind::Get, Datatype::Byte, completion, &mut None)
+        issue(transport, target, local, shape, RmaKind::Get, Datatype::Byte, completion, &mut None)
     }
 }
 
@@ -261,7 +261,7 @@ pub unsafe fn get(
 /// # Safety
 /// See the module: `local` valid until complete, remote extent in the slice.
 pub unsafe fn accumulate(
-    engine: &Engine,
+    transport: &Transport,
     target: &Target,
     local: *const u8,
     shape: &Shape,
@@ -273,7 +273,7 @@ pub unsafe fn accumulate(
         // SAFETY: passed on; an accumulate only reads its origin.
         return unsafe {
             issue(
-                engine,
+                transport,
                 target,
                 local.cast_mut(),
                 shape,
@@ -295,13 +295,13 @@ pub unsafe fn accumulate(
         kernel::scaled(to, to, bytes, scale);
         let from = buffer.as_mut_ptr();
         let mut kept = Some(buffer);
-        issue(engine, target, from, &packed, RmaKind::Accumulate, base, completion, &mut kept)
+        issue(transport, target, from, &packed, RmaKind::Accumulate, base, completion, &mut kept)
     }
 }
 
 /// Combines a number and returns what was there. Complete on return.
-pub fn rmw(engine: &Engine, target: &Target, op: Rmw) -> Result<i64> {
-    let peer = engine.peer(target.world);
+pub fn rmw(transport: &Transport, target: &Target, op: Rmw) -> Result<i64> {
+    let peer = transport.peer(target.world);
     let mut pending = peer.rma.lock();
     let at = target.slab.slices()[target.rank].base + target.offset;
     if pending.conflicts(RmaKind::Put, at, at + op.size()) {

@@ -11,8 +11,8 @@
 use super::Kind;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
+use crate::ops::Ops;
 use crate::peer::Tally;
-use crate::runtime::Engine;
 use crate::wait;
 use std::sync::Arc;
 
@@ -72,8 +72,8 @@ impl Handle {
     }
 
     /// Issues what was collected and makes the handle an ordinary one.
-    pub fn unset_aggregate(&mut self, engine: &Engine) -> Result<()> {
-        self.flush(engine)?;
+    pub fn unset_aggregate(&mut self, ops: &Ops) -> Result<()> {
+        self.flush(ops)?;
         self.aggregate = None;
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Handle {
     /// waited for; a get's must not be read before, a put's not be changed.
     pub unsafe fn issue(
         &mut self,
-        engine: &Engine,
+        ops: &Ops,
         kind: Kind,
         target: usize,
         remote: usize,
@@ -100,36 +100,36 @@ impl Handle {
         {
             let bytes = shape.block();
             // SAFETY: passed on from the caller.
-            if unsafe { engine.direct(kind, target, remote, local, bytes) }? {
+            if unsafe { ops.direct(kind, target, remote, local, bytes) }? {
                 return Ok(());
             }
-            return self.collect(engine, kind, target, remote, local, bytes);
+            return self.collect(ops, kind, target, remote, local, bytes);
         }
         if self.aggregate.is_some() {
             // What cannot be merged is issued in its order.
-            self.flush(engine)?;
+            self.flush(ops)?;
         }
         let tally = self.tally.get_or_insert_default();
         // SAFETY: passed on from the caller.
-        unsafe { engine.issue(kind, target, remote, local, shape, Some(tally)) }?;
+        unsafe { ops.issue(kind, target, remote, local, shape, Some(tally)) }?;
         Ok(())
     }
 
     fn collect(
         &mut self,
-        engine: &Engine,
+        ops: &Ops,
         kind: Kind,
         target: usize,
         remote: usize,
         local: *mut u8,
         bytes: usize,
     ) -> Result<()> {
-        engine.check_rank(target)?;
+        ops.check_rank(target)?;
         if bytes == 0 {
             return Ok(());
         }
         super::check_local(local)?;
-        drop(engine.memory.registry.find(target, remote, bytes)?);
+        drop(ops.memory.registry.find(target, remote, bytes)?);
         let aggregate = self.aggregate.as_mut().expect("the caller checked");
         let put = kind == Kind::Put;
         if *aggregate.put.get_or_insert(put) != put {
@@ -140,7 +140,7 @@ impl Handle {
         }
         // Bytes that go on in the next segment stay a piece of their own.
         let one_segment = |last: &Item| {
-            engine.memory.registry.lookup(target, last.remote, last.bytes + bytes).is_some()
+            ops.memory.registry.lookup(target, last.remote, last.bytes + bytes).is_some()
         };
         match aggregate.items.last_mut() {
             Some(last)
@@ -154,7 +154,7 @@ impl Handle {
             _ => aggregate.items.push(Item { target, remote, local, bytes }),
         }
         if aggregate.items.len() >= Aggregate::MOST {
-            self.flush(engine)?;
+            self.flush(ops)?;
         }
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Handle {
     /// Puts a value that the handle keeps until it was waited for.
     pub fn put_value(
         &mut self,
-        engine: &Engine,
+        ops: &Ops,
         target: usize,
         remote: usize,
         bytes: &[u8],
@@ -171,7 +171,7 @@ impl Handle {
         let (local, shape) = (kept.as_ptr().cast_mut(), Shape::contiguous(kept.len()));
         // SAFETY: the boxed bytes do not move and stay until `wait` or `test` has
         // seen the put done. (A handle that is dropped unfinished: see `drop`.)
-        unsafe { self.issue(engine, Kind::Put, target, remote, local, &shape) }?;
+        unsafe { self.issue(ops, Kind::Put, target, remote, local, &shape) }?;
         if self.is_pending() {
             self.values.push(kept);
         }
@@ -184,19 +184,19 @@ impl Handle {
     /// The local blocks must stay valid until the handle was waited for.
     pub unsafe fn issue_vectors(
         &mut self,
-        engine: &Engine,
+        ops: &Ops,
         kind: Kind,
         target: usize,
         list: &[crate::layout::Vector<'_>],
     ) -> Result<()> {
-        self.flush(engine)?;
+        self.flush(ops)?;
         let tally = self.tally.get_or_insert_default();
         // SAFETY: passed on from the caller.
-        unsafe { engine.vector_counted(kind, target, list, tally) }
+        unsafe { ops.vector_counted(kind, target, list, tally) }
     }
 
     /// Issues what an aggregate handle has collected.
-    pub fn flush(&mut self, engine: &Engine) -> Result<()> {
+    pub fn flush(&mut self, ops: &Ops) -> Result<()> {
         let Some(aggregate) = &mut self.aggregate else {
             return Ok(());
         };
@@ -213,20 +213,20 @@ impl Handle {
             let blocks = rest[..run].iter().map(|i| (i.local as usize, i.remote, i.bytes));
             // SAFETY: `issue` promised for each item that its memory stays valid
             // until the handle is waited for.
-            unsafe { engine.issue_blocks(kind, first.target, blocks, &tally) }?;
+            unsafe { ops.issue_blocks(kind, first.target, blocks, &tally) }?;
             rest = &rest[run..];
         }
         Ok(())
     }
 
     /// Waits for all transfers of the handle.
-    pub fn wait(&mut self, engine: &Engine) -> Result<()> {
-        self.flush(engine)?;
+    pub fn wait(&mut self, ops: &Ops) -> Result<()> {
+        self.flush(ops)?;
         let Some(tally) = &self.tally else {
             return Ok(());
         };
         let what = || format!("{} transfers of a handle", tally.outstanding());
-        let done = wait::until(engine, &what, || tally.check());
+        let done = wait::until(ops, &what, || tally.check());
         self.forget_values();
         done
     }
@@ -239,14 +239,14 @@ impl Handle {
     }
 
     /// Whether all transfers of the handle are done. Makes progress.
-    pub fn test(&mut self, engine: &Engine) -> Result<bool> {
-        self.flush(engine)?;
+    pub fn test(&mut self, ops: &Ops) -> Result<bool> {
+        self.flush(ops)?;
         let Some(tally) = &self.tally else {
             return Ok(true);
         };
         let mut done = tally.check()?;
         if !done {
-            engine.probe()?;
+            ops.probe()?;
             done = tally.check()?;
         }
         self.forget_values();

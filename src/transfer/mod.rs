@@ -18,11 +18,11 @@ pub use handle::{Aggregate, Handle};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::slab::{Domain, Slab};
+use crate::ops::Ops;
 use crate::path::kernel::{self, Scale};
 use crate::path::rma::Completion;
 use crate::path::{self, Path, direct, rma};
 use crate::peer::Tally;
-use crate::runtime::Engine;
 use crate::wait;
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn differs_by_row(kind: Kind, shape: &Shape) -> bool {
     shape.dims().iter().any(|d| !d.remote.unsigned_abs().is_multiple_of(scale.alignment()))
 }
 
-impl Engine {
+impl Ops {
     /// Puts `bytes` contiguous bytes. On return the source may be reused.
     ///
     /// # Errors
@@ -84,26 +84,20 @@ impl Engine {
             return Ok(());
         }
         check_local(local)?;
-        let hit = self.memory.registry.find(target, remote, bytes)?;
-        let slice = hit.slice();
-        if !slice.is_null() {
-            self.settle(target, Path::Direct)?;
-            // SAFETY: the registry says that the bytes lie in the slice, which
-            // stays mapped while `hit` is held; the caller vouches for `local`.
-            unsafe { kernel::copy_block(local, slice.add(hit.offset), bytes) };
-            return Ok(());
-        }
-        drop(hit);
-        // SAFETY: passed on from the caller.
+        let local = local.cast_mut();
+        // SAFETY: passed on from the caller; a put only reads.
         unsafe {
-            self.blocking(Kind::Put, target, remote, local.cast_mut(), &Shape::contiguous(bytes))
+            if self.try_direct(Kind::Put, target, remote, local, bytes)? {
+                return Ok(());
+            }
+            self.blocking(Kind::Put, target, remote, local, &Shape::contiguous(bytes))
         }
     }
 
     /// Gets `bytes` contiguous bytes. On return they are here.
     ///
     /// # Errors
-    /// As for [`Engine::put`].
+    /// As for [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for writes of `bytes` bytes.
@@ -120,23 +114,19 @@ impl Engine {
             return Ok(());
         }
         check_local(local)?;
-        let hit = self.memory.registry.find(target, remote, bytes)?;
-        let slice = hit.slice();
-        if !slice.is_null() {
-            self.settle(target, Path::Direct)?;
-            // SAFETY: as in `put`, the other way round.
-            unsafe { kernel::copy_block(slice.add(hit.offset), local, bytes) };
-            return Ok(());
-        }
-        drop(hit);
         // SAFETY: passed on from the caller.
-        unsafe { self.blocking(Kind::Get, target, remote, local, &Shape::contiguous(bytes)) }
+        unsafe {
+            if self.try_direct(Kind::Get, target, remote, local, bytes)? {
+                return Ok(());
+            }
+            self.blocking(Kind::Get, target, remote, local, &Shape::contiguous(bytes))
+        }
     }
 
     /// Accumulates contiguous elements. On return the source may be reused.
     ///
     /// # Errors
-    /// As for [`Engine::put`]; `Type` where the bytes are no whole number of
+    /// As for [`Ops::put`]; `Type` where the bytes are no whole number of
     /// elements.
     ///
     /// # Safety
@@ -152,26 +142,22 @@ impl Engine {
     ) -> Result<()> {
         self.check_rank(target)?;
         let kind = Kind::Accumulate(scale);
-        if bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit()) {
-            let hit = self.memory.registry.find(target, remote, bytes)?;
-            let slice = hit.slice();
-            if path_of(kind, hit.slab(), slice, remote) == Path::Direct {
-                self.settle(target, Path::Direct)?;
-                // SAFETY: the registry vouches for the remote bytes while `hit`
-                // is held, the caller for the local ones.
-                unsafe { direct::accumulate_row(slice, hit.offset, local, bytes, scale) };
+        let local = local.cast_mut();
+        let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
+        // SAFETY: passed on from the caller; an accumulate only reads.
+        unsafe {
+            if whole && self.try_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
             }
+            self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
         }
-        // SAFETY: passed on from the caller.
-        unsafe { self.blocking(kind, target, remote, local.cast_mut(), &Shape::contiguous(bytes)) }
     }
 
     /// Moves contiguous bytes if their path is direct; false if it is not, and
     /// nothing has moved.
     ///
     /// # Errors
-    /// As for [`Engine::put`].
+    /// As for [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
@@ -192,9 +178,32 @@ impl Engine {
         if matches!(kind, Kind::Accumulate(_)) {
             return Ok(false);
         }
+        // SAFETY: passed on from the caller.
+        unsafe { self.try_direct(kind, target, remote, local, bytes) }
+    }
+
+    /// Carries out a transfer of contiguous bytes whose path is direct; false where it is
+    /// another one, and nothing has moved. This is where the path of such a transfer is chosen,
+    /// whatever call it comes from.
+    ///
+    /// # Errors
+    /// `Address` where the remote bytes are not all in one segment.
+    ///
+    /// # Safety
+    /// `local` must be valid for `bytes` bytes, which are whole elements: for writes in a get,
+    /// else for reads.
+    #[inline(always)]
+    unsafe fn try_direct(
+        &self,
+        kind: Kind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<bool> {
         let hit = self.memory.registry.find(target, remote, bytes)?;
         let slice = hit.slice();
-        if slice.is_null() {
+        if path_of(kind, hit.slab(), slice, remote) != Path::Direct {
             return Ok(false);
         }
         self.settle(target, Path::Direct)?;
@@ -202,20 +211,22 @@ impl Engine {
         // SAFETY: the registry says that the bytes lie in the slice, which stays
         // mapped while `hit` is held; the caller vouches for `local`.
         unsafe {
-            if kind == Kind::Put {
-                kernel::copy_block(local, at, bytes);
-            } else {
-                kernel::copy_block(at, local, bytes);
+            match kind {
+                Kind::Put => kernel::copy_block(local, at, bytes),
+                Kind::Get => kernel::copy_block(at, local, bytes),
+                Kind::Accumulate(scale) => {
+                    direct::accumulate_row(slice, hit.offset, local, bytes, scale);
+                }
             }
         }
         Ok(true)
     }
 
-    /// Issues a transfer without a handle: [`Engine::wait_implicit_to`] waits for
+    /// Issues a transfer without a handle: [`Ops::wait_implicit_to`] waits for
     /// it.
     ///
     /// # Safety
-    /// As for [`Engine::blocking`], until it was waited for.
+    /// As for [`Ops::blocking`], until it was waited for.
     pub unsafe fn implicit(
         &self,
         kind: Kind,
@@ -234,7 +245,7 @@ impl Engine {
     /// Vector transfers without a handle.
     ///
     /// # Safety
-    /// As for [`Engine::implicit`].
+    /// As for [`Ops::implicit`].
     pub unsafe fn implicit_vectors(
         &self,
         kind: Kind,
@@ -264,7 +275,7 @@ impl Engine {
     /// Issues a transfer and completes it on this side.
     ///
     /// # Errors
-    /// As for [`Engine::put`]; `Type` for an accumulate whose block is no whole
+    /// As for [`Ops::put`]; `Type` for an accumulate whose block is no whole
     /// number of elements.
     ///
     /// # Safety
@@ -299,7 +310,7 @@ impl Engine {
     /// needed.
     ///
     /// # Safety
-    /// As for [`Engine::blocking`], until the tally is done.
+    /// As for [`Ops::blocking`], until the tally is done.
     pub(crate) unsafe fn issue(
         &self,
         kind: Kind,
@@ -369,7 +380,7 @@ impl Engine {
     /// Issues each row of a shape by itself; the remote extent was checked.
     ///
     /// # Safety
-    /// As for [`Engine::issue`].
+    /// As for [`Ops::issue`].
     unsafe fn issue_rows(
         &self,
         kind: Kind,

@@ -5,17 +5,16 @@
 //! the target, and so take different paths.
 
 use super::{Kind, check_local};
-use crate::error::{Result, fail};
+use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
-use crate::path::kernel;
+use crate::ops::Ops;
+use crate::path::Path;
 use crate::path::message::blocks::Batch;
-use crate::path::{Path, direct};
 use crate::peer::Tally;
-use crate::runtime::Engine;
 use crate::wait;
 use std::sync::Arc;
 
-impl Engine {
+impl Ops {
     /// Checks a vector transfer: lengths, local and remote addresses.
     pub(crate) fn check_vector(
         &self,
@@ -47,7 +46,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Issues a vector transfer that [`Engine::check_vector`] accepted; what is
+    /// Issues a vector transfer that [`Ops::check_vector`] accepted; what is
     /// not complete on return is counted by `tally`.
     ///
     /// # Safety
@@ -78,7 +77,7 @@ impl Engine {
     /// go by message share messages.
     ///
     /// # Safety
-    /// As for [`Engine::issue_vector`].
+    /// As for [`Ops::issue_vector`].
     pub(crate) unsafe fn issue_blocks(
         &self,
         kind: Kind,
@@ -95,7 +94,7 @@ impl Engine {
             if bytes <= Batch::LONGEST && self.goes_by_message(kind, target, remote, bytes) {
                 if !batch.has_room(bytes, self.config.chunk_bytes) {
                     // SAFETY: passed on from the caller.
-                    unsafe { batch.send(self, tally) }?;
+                    unsafe { self.send_batch(&mut batch, target, tally) }?;
                 }
                 batch.push(local, remote, bytes);
                 continue;
@@ -103,11 +102,27 @@ impl Engine {
             // In the order in which they were given.
             // SAFETY: passed on from the caller.
             unsafe {
-                batch.send(self, tally)?;
+                self.send_batch(&mut batch, target, tally)?;
                 let shape = Shape::contiguous(bytes);
                 self.issue(kind, target, remote, local as *mut u8, &shape, Some(tally))?;
             }
         }
+        // SAFETY: passed on from the caller.
+        unsafe { self.send_batch(&mut batch, target, tally) }
+    }
+
+    /// # Safety
+    /// As for [`Ops::issue_vector`].
+    unsafe fn send_batch(
+        &self,
+        batch: &mut Batch,
+        target: usize,
+        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.settle(target, Path::Message)?;
         // SAFETY: passed on from the caller.
         unsafe { batch.send(self, tally) }
     }
@@ -131,33 +146,12 @@ impl Engine {
         remote: usize,
         bytes: usize,
     ) -> Result<bool> {
-        let hit = match self.memory.registry.find(target, remote, bytes) {
-            Ok(hit) => hit,
-            // Joined neighbours may lie in two segments that touch.
-            Err(_) => return Ok(false),
-        };
-        let slice = hit.slice();
-        let local = local as *mut u8;
-        if slice.is_null() {
-            return Ok(false);
+        // Joined neighbours may lie in two segments that touch: `issue` says what is wrong.
+        // SAFETY: passed on from the caller.
+        match unsafe { self.try_direct(kind, target, remote, local as *mut u8, bytes) } {
+            Err(error) if error.kind() == ErrorKind::Address => Ok(false),
+            tried => tried,
         }
-        let at = slice.wrapping_add(hit.offset);
-        match kind {
-            // SAFETY: the registry vouches for the remote bytes while `hit` is
-            // held, the caller for the local ones.
-            Kind::Put => unsafe { kernel::copy_block(local, at, bytes) },
-            // SAFETY: as above.
-            Kind::Get => unsafe { kernel::copy_block(at, local, bytes) },
-            Kind::Accumulate(scale) => {
-                if super::path_of(kind, hit.slab(), slice, remote) != Path::Direct {
-                    return Ok(false);
-                }
-                let shape = Shape::contiguous(bytes);
-                // SAFETY: as above.
-                unsafe { direct::accumulate(slice, hit.offset, local, &shape, scale) };
-            }
-        }
-        Ok(true)
     }
 
     /// Carries a list of vector transfers out and completes them on this side.
@@ -175,10 +169,10 @@ impl Engine {
         wait::until(self, &|| format!("vector {kind:?} with rank {target}"), || tally.check())
     }
 
-    /// As [`Engine::vector`], completed by a tally.
+    /// As [`Ops::vector`], completed by a tally.
     ///
     /// # Safety
-    /// As for [`Engine::vector`], until the tally is done.
+    /// As for [`Ops::vector`], until the tally is done.
     pub(crate) unsafe fn vector_counted(
         &self,
         kind: Kind,

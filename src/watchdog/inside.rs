@@ -38,7 +38,7 @@ pub(crate) enum Call {
     CommFree,
 }
 
-/// What one thread is in.
+/// The blocking call that one thread is in.
 #[derive(Debug)]
 struct Slot {
     /// Milliseconds of the coarse clock at which the call began; 0 is none.

@@ -4,7 +4,7 @@
 use crate::am;
 use crate::child::{self, Ctx, own, step};
 use crate::rng::Rng;
-use portolan::am::{Accept, Arrival, Destination, Then};
+use portolan::am::{Accept, Am, Arrival, Destination, Then};
 use portolan::atomics::Rmw;
 use portolan::layout::Shape;
 use portolan::path::Path;
@@ -148,7 +148,7 @@ pub fn flight() {
     let bytes = Arc::new(AtomicU64::new(0));
     let count = bytes.clone();
     let id = am::register(&ctx, "flight", |_| {
-        move |_: &Engine, m: &Arrival<'_>| {
+        move |_: &Am, m: &Arrival<'_>| {
             count.fetch_add(m.len as u64, Ordering::Relaxed);
             Ok(Accept { to: Destination::Buffer, then: Then::Nothing })
         }

@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 
 struct Bug {
     program: &'static str,
-    /// The MPI that has it.
+    /// The MPI that has it, or the wheel.
     mpi: &'static str,
     ranks: usize,
     /// Ranks on each host; empty for this machine alone.
     hosts: &'static str,
     runs: usize,
-    /// What a sound MPI prints.
+    /// What a sound MPI prints, in standard output, then standard error, then a line
+    /// `exit code N`; it ends with 0 where this does not say otherwise.
     sound: &'static str,
-    /// What the fault looks like.
+    /// What the fault looks like there.
     fault: &'static str,
 }
 
@@ -70,6 +71,30 @@ const BUGS: &[Bug] = &[
         fault: HANGS,
         ..NONE
     },
+    Bug {
+        program: "killed_rank",
+        runs: 20,
+        sound: "^exit code [1-9]",
+        fault: "^exit code 0$",
+        ..NONE
+    },
+    Bug {
+        program: "mixed_streams",
+        mpi: "openmpi",
+        ranks: 1,
+        runs: 20,
+        sound: "^result$",
+        fault: "..result$",
+        ..NONE
+    },
+    Bug {
+        program: "open_port",
+        mpi: "intel-wheel",
+        ranks: 1,
+        sound: "ports work",
+        fault: "SIGNAL: 11",
+        ..NONE
+    },
 ];
 
 const HANGS: &str = "not at its end after";
@@ -79,11 +104,11 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Runs the suite.
 pub fn main(args: Args) -> Result<ExitCode, String> {
     let mut report = Report::new(&system::mpi_name(), "mpi");
-    let no_hosts = system::no_hosts();
+    let (name, no_hosts) = (system::mpi_name(), system::no_hosts());
     let compiler = Tools::compiler();
     let work = std::env::temp_dir().join(format!("portolan-bugs.{}", std::process::id()));
     std::fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
-    for bug in BUGS.iter().filter(|bug| bug.mpi == system::flavour()) {
+    for bug in BUGS.iter().filter(|bug| [system::flavour(), &name].contains(&bug.mpi)) {
         let hosts =
             if bug.hosts.is_empty() { String::new() } else { format!(" hosts={}", bug.hosts) };
         let label = format!("{} [n={}{hosts}]", bug.program, bug.ranks);
@@ -104,10 +129,16 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
 }
 
 fn run(bug: &Bug, label: &str, compiler: &str, work: &Path, report: &mut Report) {
-    let (begun, output, program) = (Instant::now(), work.join("output"), work.join(bug.program));
+    let (begun, program) = (Instant::now(), work.join(bug.program));
+    let (output, errors) = (work.join("output"), work.join("errors"));
     let source = system::root().join("tests/mpi-bugs").join(format!("{}.c", bug.program));
-    let built =
-        Command::new(compiler).args(["-O1", "-Wall"]).arg(source).arg("-o").arg(&program).output();
+    let built = Command::new(compiler)
+        .args(["-O1", "-Wall"])
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-lpthread")
+        .output();
     if !built.as_ref().is_ok_and(|built| built.status.success()) {
         let text = built.map(|built| String::from_utf8_lossy(&built.stderr).into_owned());
         let lines = tail(20, &[&text.unwrap_or_else(|e| e.to_string())]);
@@ -128,16 +159,21 @@ fn run(bug: &Bug, label: &str, compiler: &str, work: &Path, report: &mut Report)
         launch::without_variables(&mut command);
         // As the MPI is, without what mpirun.sh does about its faults.
         command.env("PORTOLAN_MPI_AS_IT_IS", "1");
-        launch::into_files(&mut command, &output, None);
+        launch::into_files(&mut command, &output, Some(&errors));
         let mut launch = Launch::start(&mut command, &mark).expect("a launcher");
         let ended = launch.wait(true, |launch| launch.elapsed() > LIMIT);
-        let mut text = launch::text_of(&output);
+        let mut text = launch::text_of(&output) + &launch::text_of(&errors);
         if ended.timed_out {
             text += &format!("\n{HANGS} {} seconds\n{}", LIMIT.as_secs(), ended.account);
         }
+        if let Some(code) = ended.code {
+            text += &format!("\nexit code {code}\n");
+        }
+        let code_is_said = bug.sound.starts_with("^exit code ");
+        let sound = !ended.timed_out && (ended.code == Some(0) || code_is_said);
         if says(bug.fault, &text) {
             shows += 1;
-        } else if ended.code != Some(0) || !says(bug.sound, &text) {
+        } else if !sound || !says(bug.sound, &text) {
             let why =
                 format!("{}, and neither the sound output nor the fault's", exit_code(&ended));
             return report.fail(label, begun.elapsed().as_secs_f64(), &why, tail(20, &[&text]));

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 /// The root of the repository.
 pub fn root() -> &'static Path {
@@ -109,6 +110,28 @@ pub fn script(name: &str) -> Command {
     command
 }
 
+/// What the launcher says of its version.
+fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let output = Command::new(&launcher()[0]).arg("--version").stdin(Stdio::null()).output();
+        output.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
+    })
+}
+
+/// Whether the launcher mixes pieces of standard error into lines of standard output, as that
+/// of Open MPI 5 does.
+pub fn mixes_streams() -> bool {
+    flavour() == "openmpi" && !version().lines().next().unwrap_or_default().contains(" 4.")
+}
+
+/// Whether the launcher forgets exit codes at times, as that of MPICH 4.2 does
+/// (`tests/mpi-bugs/killed_rank.c`).
+pub fn forgets_exit_codes() -> bool {
+    let number = version().lines().find_map(|line| line.trim().strip_prefix("Version:"));
+    flavour() == "mpich" && number.is_some_and(|number| number.trim().starts_with("4.2."))
+}
+
 /// Why there can be no hosts here; nothing where there can.
 pub fn no_hosts() -> Option<String> {
     let output = script("cluster.sh").arg("check").output();
@@ -176,11 +199,19 @@ impl Tools {
         self.ga_config != "true"
     }
 
-    /// Whether there is a Fortran compiler for this MPI.
+    /// Whether programs in Fortran can be built for this MPI: its modules are of one compiler,
+    /// which is not always the one that is here.
     pub fn has_fortran(&self) -> bool {
+        let dir = std::env::temp_dir().join(format!("portolan-fortran.{}", std::process::id()));
+        let source = dir.join("probe.f90");
+        let made = std::fs::create_dir_all(&dir);
+        let written = std::fs::write(&source, "program probe\n  use mpi\nend program\n");
         let mut probe = Command::new(&self.fort);
-        probe.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        probe.status().is_ok_and(|status| status.success())
+        probe.arg("-c").arg(&source).current_dir(&dir);
+        probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let builds = probe.status().is_ok_and(|status| status.success());
+        let _ = std::fs::remove_dir_all(&dir);
+        made.is_ok() && written.is_ok() && builds
     }
 
     /// What the program that knows of Global Arrays says.

@@ -19,23 +19,19 @@ use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Segment;
 use crate::mpi::Flavour;
+use crate::ops::Ops;
 use crate::path::message::wire::{Header, Kind};
 use crate::path::{self, Path, rma};
-use crate::runtime::Engine;
 use crate::wait::{self, Progress};
-use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::path::stripe;
-use serve::hand_over;
+use serve::{Name, hand_over};
 use state::{State, state_bytes};
 
-mod serve;
+pub(crate) mod serve;
 mod state;
-
-pub(crate) use serve::{serve_lock, serve_try, serve_unlock};
 
 /// A collectively made set of mutexes.
 #[derive(Debug)]
@@ -45,57 +41,6 @@ pub struct MutexSet {
     places: Vec<Place>,
     held: Vec<AtomicU64>,
     live: AtomicBool,
-}
-
-/// A mutex, as messages name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Name {
-    group: u64,
-    set: u64,
-    owner: u32,
-    index: u32,
-}
-
-impl Name {
-    fn operand(self) -> [u64; 3] {
-        [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
-    }
-
-    fn of(header: &Header) -> Name {
-        let [group, set, both] = header.operand;
-        Name { group, set, owner: (both >> 32) as u32, index: both as u32 }
-    }
-}
-
-/// What this rank knows of mutexes beyond their state in memory.
-#[derive(Debug, Default)]
-pub struct Mutexes {
-    grants: Mutex<HashMap<Name, u32>>,
-    successors: Mutex<HashMap<Name, usize>>,
-}
-
-impl Mutexes {
-    pub(crate) fn granted(&self, header: &Header) {
-        *self.grants.lock().entry(Name::of(header)).or_default() += 1;
-    }
-
-    pub(crate) fn next_is(&self, header: &Header, source: usize) {
-        self.successors.lock().insert(Name::of(header), source);
-    }
-
-    fn take_grant(&self, name: Name) -> bool {
-        let mut grants = self.grants.lock();
-        match grants.get_mut(&name) {
-            Some(n) => {
-                *n -= 1;
-                if *n == 0 {
-                    grants.remove(&name);
-                }
-                true
-            }
-            None => false,
-        }
-    }
 }
 
 /// Where the mutexes of one rank of a set are.
@@ -195,14 +140,14 @@ impl MutexSet {
     }
 }
 
-impl Engine {
+impl Ops {
     /// Makes `count` mutexes on this rank, and as many as the others ask on
     /// theirs. Collective over the group.
     pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
         self.create_mutexes_checked(group, Ok(count))
     }
 
-    /// As [`Engine::create_mutexes`], for a face that has checked its arguments:
+    /// As [`Ops::create_mutexes`], for a face that has checked its arguments:
     /// where they are bad on one rank, all ranks get an error, and none waits.
     pub fn create_mutexes_checked(
         &self,

@@ -1,18 +1,75 @@
 //! The owner's side: mutexes taken and released on behalf of other ranks, and
 //! handing over to the next in the queue.
 
-use super::Name;
 use super::state::{State, state_bytes};
 use crate::error::{Result, fail};
 use crate::futex;
-use crate::path::message::wire::{Header, Kind};
+use crate::path::Transport;
+use crate::path::message::service::{Served, Service};
+use crate::path::message::wire::{self, Header, Kind};
 use crate::path::stripe;
-use crate::runtime::Engine;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+
+/// A mutex, as messages name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Name {
+    pub group: u64,
+    pub set: u64,
+    pub owner: u32,
+    pub index: u32,
+}
+
+impl Name {
+    pub fn operand(self) -> [u64; 3] {
+        [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
+    }
+
+    pub fn of(header: &Header) -> Name {
+        let [group, set, both] = header.operand;
+        Name { group, set, owner: (both >> 32) as u32, index: both as u32 }
+    }
+}
+
+/// What this rank knows of mutexes beyond their state in memory.
+#[derive(Debug, Default)]
+pub struct Mutexes {
+    grants: Mutex<HashMap<Name, u32>>,
+    pub(super) successors: Mutex<HashMap<Name, usize>>,
+}
+
+impl Mutexes {
+    /// The kinds of request that they serve.
+    pub(crate) const KINDS: [Kind; 5] =
+        [Kind::Lock, Kind::TryLock, Kind::Unlock, Kind::Grant, Kind::Next];
+
+    fn granted(&self, header: &Header) {
+        *self.grants.lock().entry(Name::of(header)).or_default() += 1;
+    }
+
+    fn next_is(&self, header: &Header, source: usize) {
+        self.successors.lock().insert(Name::of(header), source);
+    }
+
+    pub(super) fn take_grant(&self, name: Name) -> bool {
+        let mut grants = self.grants.lock();
+        match grants.get_mut(&name) {
+            Some(n) => {
+                *n -= 1;
+                if *n == 0 {
+                    grants.remove(&name);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+}
 
 /// Tells the next holder.
 pub(super) fn hand_over(
-    engine: &Engine,
+    transport: &Transport,
     state: State,
     name: Name,
     next: std::result::Result<Option<usize>, u32>,
@@ -31,7 +88,7 @@ pub(super) fn hand_over(
     };
     // Whoever shares the owner's memory sleeps on its word, others wait for a
     // message.
-    if engine.reaches_directly(owner, next) {
+    if transport.reaches_directly(owner, next) {
         let word = state.granted(next);
         word.store(1, Ordering::Release);
         futex::wake_all(word);
@@ -39,22 +96,46 @@ pub(super) fn hand_over(
     }
     let mut header = Header::new(Kind::Grant, 0);
     header.operand = name.operand();
-    engine.messenger()?.notice(next, header)
+    transport.messenger()?.notice(next, header)
+}
+
+impl Service for Mutexes {
+    fn serve(
+        &self,
+        transport: &Transport,
+        source: usize,
+        kind: Kind,
+        message: &[u8],
+    ) -> Result<Served> {
+        let (header, ..) = wire::decode(message)?;
+        match kind {
+            Kind::Lock => serve_lock(transport, source, &header)?,
+            Kind::TryLock => {
+                let got = serve_try(transport, source, &header)?;
+                transport.messenger()?.answer_number(source, header.slot, i64::from(got))?;
+            }
+            Kind::Unlock => serve_unlock(transport, source, &header)?,
+            Kind::Grant => self.granted(&header),
+            Kind::Next => self.next_is(&header, source),
+            kind => fail!(Internal, "a request of kind {kind:?} came to the mutexes"),
+        }
+        Ok(Served::Done)
+    }
 }
 
 /// Where a request of another rank finds the state of one of our mutexes.
-fn own_state(engine: &Engine, header: &Header) -> Result<(State, *mut u8, usize)> {
-    let bytes = state_bytes(engine.size());
+fn own_state(transport: &Transport, header: &Header) -> Result<(State, *mut u8, usize)> {
+    let bytes = state_bytes(transport.size());
     let (slab, offset) =
-        engine.memory.registry.in_slice(engine.rank(), header.address as usize, bytes)?;
+        transport.memory.registry.in_slice(transport.rank(), header.address as usize, bytes)?;
     // SAFETY: the state lies in our slice, which stays mapped: the requester
     // holds the set alive until it has released the mutex.
     let state = unsafe { State::at(slab.my_base().wrapping_add(offset)) };
     Ok((state, slab.my_base(), stripe::of(offset)))
 }
 
-pub(crate) fn serve_lock(engine: &Engine, source: usize, header: &Header) -> Result<()> {
-    let (state, slice, stripe) = own_state(engine, header)?;
+fn serve_lock(transport: &Transport, source: usize, header: &Header) -> Result<()> {
+    let (state, slice, stripe) = own_state(transport, header)?;
     let got = {
         // SAFETY: our own slice.
         let _held = unsafe { stripe::take(slice, stripe) };
@@ -63,24 +144,24 @@ pub(crate) fn serve_lock(engine: &Engine, source: usize, header: &Header) -> Res
     if got {
         let mut grant = Header::new(Kind::Grant, 0);
         grant.operand = header.operand;
-        engine.messenger()?.notice(source, grant)?;
+        transport.messenger()?.notice(source, grant)?;
     }
     Ok(())
 }
 
-pub(crate) fn serve_try(engine: &Engine, source: usize, header: &Header) -> Result<bool> {
-    let (state, slice, stripe) = own_state(engine, header)?;
+fn serve_try(transport: &Transport, source: usize, header: &Header) -> Result<bool> {
+    let (state, slice, stripe) = own_state(transport, header)?;
     // SAFETY: our own slice.
     let _held = unsafe { stripe::take(slice, stripe) };
     Ok(state.acquire(source, false))
 }
 
-pub(crate) fn serve_unlock(engine: &Engine, source: usize, header: &Header) -> Result<()> {
-    let (state, slice, stripe) = own_state(engine, header)?;
+fn serve_unlock(transport: &Transport, source: usize, header: &Header) -> Result<()> {
+    let (state, slice, stripe) = own_state(transport, header)?;
     let next = {
         // SAFETY: our own slice.
         let _held = unsafe { stripe::take(slice, stripe) };
         state.release(source)
     };
-    hand_over(engine, state, Name::of(header), next, engine.rank())
+    hand_over(transport, state, Name::of(header), next, transport.rank())
 }

@@ -6,9 +6,12 @@
 //! when the data is in place there, or need not be kept there any more. The completion
 //! counter of a put counts when the target's has, or when the data is in place.
 
-use super::context::{self, Context, Hook, Outcome, call, enter, refuse};
+use super::context::{Context, call, enter};
+use super::finish;
+use super::outcome::{Outcome, refuse};
 use super::pending::Done;
 use super::traffic::add;
+use super::types::Hook;
 use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler};
 use super::{messages, twin};
 use crate::anywhere::Span;
@@ -75,7 +78,7 @@ pub unsafe fn start(
         tally.check()?;
         done.run(context, engine)?;
     }
-    Ok(context::serve(context, engine)?)
+    Ok(finish::serve(context, engine)?)
 }
 
 /// Moves contiguous bytes: the common part of `LAPI_Put` and `LAPI_Get`.

@@ -242,7 +242,7 @@ getters! {
     hg_proc_get_extra_buf -> *mut c_void, ptr::null_mut(),
         |p| p.extra().map_or(ptr::null_mut(), <*mut u8>::cast);
     /// Its size, or 0.
-    hg_proc_get_extra_size -> u64, 0, |p| if p.spilled() { p.size() as u64 } else { 0 };
+    hg_proc_get_extra_size -> u64, 0, |p| if p.overflow() { p.size() as u64 } else { 0 };
     /// Where it stands in its buffer.
     hg_proc_get_buf_ptr -> *mut c_void, ptr::null_mut(), |p| p.position().cast();
 }

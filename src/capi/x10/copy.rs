@@ -3,7 +3,7 @@
 //! Invariant: whatever a call has begun is complete, or counted on its switch,
 //! when the call returns, also with an error.
 
-use super::refs::{self, GasRef};
+use super::refs::{self, GasRef, Way};
 use super::{code, environment, switches};
 use crate::anywhere::Span;
 use crate::error::Result;
@@ -11,15 +11,6 @@ use crate::peer::Tally;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
-
-/// Which way the bytes go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// From the caller to the place.
-    Put,
-    /// From the place to the caller.
-    Get,
-}
 
 /// Moves bytes; returns when they have arrived.
 ///

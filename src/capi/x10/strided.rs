@@ -1,7 +1,7 @@
 //! Strided transfers: a shape ([`Shape`]) walked in batches of spans.
 
-use super::copy::{self, Way};
-use super::refs::{self, GasRef};
+use super::copy;
+use super::refs::{self, GasRef, Way};
 use super::{code, environment, switches};
 use crate::anywhere::Span;
 use crate::error::{Result, fail};

@@ -3,9 +3,9 @@
 //! A non-blocking put takes its value along: where the put is not complete at
 //! once, a copy lives until it is.
 
-use super::copy::{self, Way};
-use super::refs::{self, GasRef};
-use super::{ERR_LAPI, OK, code, environment, failed, lifecycle, switches};
+use super::copy;
+use super::refs::{self, GasRef, Way};
+use super::{ERR_LAPI, OK, code, engine, environment, failed, switches};
 use crate::anywhere::Span;
 use crate::capi::boundary::guard;
 use crate::error::Result;
@@ -20,7 +20,7 @@ thread_local! {
 
 fn get<T: bytemuck::Pod>(call: &'static str, src: GasRef) -> T {
     let body = || {
-        let engine = lifecycle::engine()?;
+        let engine = engine()?;
         let mut value = T::zeroed();
         let bytes = size_of::<T>();
         let target = refs::rank(engine, src.place)?;

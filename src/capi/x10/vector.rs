@@ -3,8 +3,8 @@
 //! All elements are checked before anything moves. The blocks of each place go
 //! together, in their order, those that continue each other on both sides as one.
 
-use super::copy::{self, Way};
-use super::refs::{self, GasRef};
+use super::copy;
+use super::refs::{self, GasRef, Way};
 use super::{code, environment, switches};
 use crate::anywhere::Span;
 use crate::error::Result;

@@ -8,11 +8,10 @@ use super::{Action, Address};
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::mpi::p2p;
-use crate::path::Path;
+use crate::path::Transport;
 use crate::path::kernel;
 use crate::path::ops::Kind;
 use crate::peer::Tally;
-use crate::runtime::Engine;
 use std::mem::size_of;
 use std::sync::Arc;
 
@@ -48,17 +47,21 @@ impl Batch {
         self.bytes += bytes;
     }
 
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.remote.is_empty()
+    }
+
     /// Sends what is there; the batch is then empty.
     ///
     /// # Safety
     /// The local blocks must be valid for reads now, or, of a get, for writes
     /// until the tally is done.
-    pub unsafe fn send(&mut self, engine: &Engine, tally: &Arc<Tally>) -> Result<()> {
+    pub unsafe fn send(&mut self, transport: &Transport, tally: &Arc<Tally>) -> Result<()> {
         if self.remote.is_empty() {
             return Ok(());
         }
-        engine.settle(self.target, Path::Message)?;
-        let messenger = engine.messenger()?;
+        let messenger = transport.messenger()?;
         let mut header = match self.kind {
             Kind::Put => Header::new(Request::PutBlocks, 0),
             Kind::Get => Header::new(Request::GetBlocks, 0),
@@ -93,7 +96,7 @@ impl Batch {
         }
         self.remote.clear();
         self.bytes = 0;
-        messenger.request(engine, self.target, buffer)?;
+        messenger.request(transport, self.target, buffer)?;
         Ok(())
     }
 }

@@ -3,11 +3,12 @@
 //! | module | owns |
 //! |---|---|
 //! | [`wire`] | the form of a request |
-//! | [`am`] | active messages on this channel |
 //! | [`inbox`] | receives that wait for requests |
 //! | [`send`] | the origin: requests, flow control, answers |
 //! | [`blocks`] | the origin: many small blocks in one request |
-//! | [`serve`] | the target: carrying requests out, in order |
+//! | [`data`] | long bytes that follow a request on the data channel |
+//! | [`service`] | what handles the requests of a kind |
+//! | [`serve`] | the target of transfers |
 //!
 //! Requests travel on one communicator with one tag, into receives that are posted
 //! in advance ([`inbox`]), so the requests of one origin are handled in the order in which they
@@ -24,21 +25,23 @@
 //! request whose bytes are still on their way holds back only the later
 //! requests of the same origin.
 
-pub mod am;
 pub mod blocks;
+pub mod data;
 pub mod inbox;
 pub mod send;
 pub mod serve;
+pub mod service;
 pub mod wire;
 
 use self::inbox::Inbox;
+use self::service::{Served, Services};
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::buffers::Buffers;
 use crate::memory::slab::Slab;
 use crate::mpi::{Comm, Request, Requests, p2p};
+use crate::path::Transport;
 use crate::peer::Tally;
-use crate::runtime::Engine;
 use crate::watchdog::{self, Event};
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -84,12 +87,10 @@ pub(crate) enum Action {
     Value { number: Arc<Number>, buffer: Vec<u8> },
     /// A long request has come.
     Inbound { source: usize, ticket: u64, buffer: Vec<u8>, bytes: usize },
-    /// Bytes of a put have come into place.
-    Landed { source: usize, ticket: u64, _slab: Arc<Slab>, cost: u64 },
-    /// Data of a long active message has left.
-    AmLeft { leaving: Arc<Mutex<Option<am::Leaving>>> },
-    /// Data of one has come into place.
-    AmData { source: usize, ticket: Option<u64>, cost: u64, arriving: Box<am::Arriving> },
+    /// Bytes that belong to a service have left.
+    DataLeft(Arc<Mutex<data::Leaving>>),
+    /// Bytes of a request's own have come into place.
+    Data(Box<data::Receiving>),
     /// A window operation is done.
     Rma { tally: Arc<Tally>, _buffer: Option<Arc<Vec<u8>>> },
 }
@@ -113,8 +114,9 @@ struct Origin {
     confirmed_bytes: u64,
 }
 
+/// The target's side, and what is outstanding on either.
 #[derive(Debug, Default)]
-struct Core {
+struct Serving {
     requests: Requests<Action>,
     /// By rank.
     origins: Vec<Origin>,
@@ -122,8 +124,8 @@ struct Core {
     inbox: Inbox,
     /// Origins whose first request is here, but waits for the dispatcher.
     stalled: Vec<usize>,
-    /// Long active messages that wait for it: source, ticket, cost.
-    landed: Vec<(usize, Option<u64>, u64, Box<am::Arriving>)>,
+    /// Bytes that are here, but whose service is held up by another thread.
+    arrived: Vec<data::Receiving>,
 }
 
 /// The message path of this rank.
@@ -131,7 +133,8 @@ struct Core {
 pub struct Messenger {
     requests: Comm,
     data: Comm,
-    core: Mutex<Core>,
+    serving: Mutex<Serving>,
+    services: Services,
     /// Requests that were started since the last poll.
     fresh: Mutex<Vec<(Request, Action)>>,
     /// Whether there are any.
@@ -160,11 +163,12 @@ impl Messenger {
         Ok(Messenger {
             requests,
             data: world.dup()?,
-            core: Mutex::new(Core {
+            serving: Mutex::new(Serving {
                 origins: (0..world.size()).map(|_| Origin::default()).collect(),
                 inbox,
-                ..Core::default()
+                ..Serving::default()
             }),
+            services: serve::services(),
             fresh: Mutex::new(Vec::new()),
             any_fresh: AtomicBool::new(false),
             buffers: Buffers::new(KEEP_BUFFERS, KEEP_BYTES),
@@ -172,15 +176,20 @@ impl Messenger {
         })
     }
 
+    /// What serves requests, by kind.
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
+    }
+
     /// Frees the communicators. Collective; nothing may be outstanding.
     pub fn free(&self) -> Result<()> {
-        self.core.lock().inbox.close()?;
+        self.serving.lock().inbox.close()?;
         self.requests.free()?;
         self.data.free()
     }
 
     /// An empty buffer with room for `bytes`.
-    fn buffer(&self, bytes: usize) -> Vec<u8> {
+    pub(crate) fn buffer(&self, bytes: usize) -> Vec<u8> {
         match AT_HAND.with_borrow_mut(Vec::pop) {
             Some(mut buffer) => {
                 buffer.clear();
@@ -230,60 +239,66 @@ impl Messenger {
 
     /// How many requests are outstanding, for reports.
     pub fn outstanding(&self) -> usize {
-        self.fresh.lock().len() + self.core.try_lock().map_or(0, |c| c.requests.len())
+        self.fresh.lock().len() + self.serving.try_lock().map_or(0, |s| s.requests.len())
     }
 
     /// Completes own requests and serves others; true when anything happened.
     /// Where another thread is at it, returns at once.
-    pub fn poll(&self, engine: &Engine) -> Result<bool> {
-        let Some(mut core) = self.core.try_lock() else {
+    pub fn poll(&self, transport: &Transport) -> Result<bool> {
+        let Some(mut serving) = self.serving.try_lock() else {
             return Ok(false);
         };
-        let core = &mut *core;
+        let serving = &mut *serving;
         let mut busy = false;
         if self.any_fresh.load(Ordering::Relaxed) {
             let mut fresh = self.fresh.lock();
             self.any_fresh.store(false, Ordering::Relaxed);
             for (request, action) in fresh.drain(..) {
-                core.requests.push(request, action);
+                serving.requests.push(request, action);
             }
         }
-        if !core.requests.is_empty() {
+        if !serving.requests.is_empty() {
             let mut done = Vec::new();
-            core.requests.poll(&mut done)?;
+            serving.requests.poll(&mut done)?;
             busy |= !done.is_empty();
             for completed in done {
                 let answer = !matches!(completed.tag, Action::Sent(_) | Action::Left { .. });
                 watchdog::note(if answer { Event::Answer } else { Event::Left }, usize::MAX);
-                self.complete(engine, core, completed.tag, completed.bytes)?;
+                self.complete(transport, serving, completed.tag, completed.bytes)?;
             }
         }
-        if !core.landed.is_empty() {
-            self.am_finish_landed(engine, core)?;
+        for receiving in std::mem::take(&mut serving.arrived) {
+            self.offer(transport, serving, receiving)?;
         }
-        for source in std::mem::take(&mut core.stalled) {
-            self.drain(engine, core, source)?;
+        for source in std::mem::take(&mut serving.stalled) {
+            self.drain(transport, serving, source)?;
         }
         for _ in 0..PER_POLL {
-            let Some(arrived) = core.inbox.take()? else { break };
+            let Some(arrived) = serving.inbox.take()? else { break };
             busy = true;
             watchdog::note(Event::Request, arrived.source);
             let message = &arrived.buffer[..arrived.bytes];
-            let accepted = self.accept(engine, core, arrived.source, message);
-            core.inbox.give_back(&self.requests, arrived.buffer)?;
+            let accepted = self.accept(transport, serving, arrived.source, message);
+            serving.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
             // Another look costs a call of MPI, and this may be what the caller waits for.
-            if core.requests.is_empty() {
+            if serving.requests.is_empty() {
                 break;
             }
         }
         if !busy {
-            core.inbox.post_all(&self.requests)?;
+            serving.inbox.post_all(&self.requests)?;
         }
         Ok(busy)
     }
 
-    fn complete(&self, engine: &Engine, core: &mut Core, action: Action, got: usize) -> Result<()> {
+    fn complete(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        action: Action,
+        got: usize,
+    ) -> Result<()> {
         match action {
             Action::Sent(buffer) => self.recycle(buffer),
             Action::Left { tally, .. } => {
@@ -316,23 +331,14 @@ impl Messenger {
                 self.recycle(buffer);
             }
             Action::Inbound { source, ticket, buffer, bytes } => {
-                let origin = &mut core.origins[source];
+                let origin = &mut serving.origins[source];
                 if let Some(w) = origin.waiting.iter_mut().find(|w| w.ticket == ticket) {
                     w.ready = Some((buffer, bytes));
                 }
-                self.drain(engine, core, source)?;
+                self.drain(transport, serving, source)?;
             }
-            Action::Landed { source, ticket, cost, .. } => {
-                let origin = &mut core.origins[source];
-                debug_assert_eq!(origin.waiting.front().map(|w| w.ticket), Some(ticket));
-                origin.waiting.pop_front();
-                self.handled(engine, core, source, cost, false)?;
-                self.drain(engine, core, source)?;
-            }
-            Action::AmLeft { leaving } => self.am_left(engine, leaving),
-            Action::AmData { source, ticket, cost, arriving } => {
-                self.am_data(engine, core, source, ticket, cost, arriving)?
-            }
+            Action::DataLeft(leaving) => self.data_left(leaving)?,
+            Action::Data(receiving) => self.data_came(transport, serving, receiving)?,
             Action::Rma { tally, .. } => tally.end(),
         }
         Ok(())
@@ -341,71 +347,92 @@ impl Messenger {
     /// Handles a request, or queues it behind what the same origin sent before.
     fn accept(
         &self,
-        engine: &Engine,
-        core: &mut Core,
+        transport: &Transport,
+        serving: &mut Serving,
         source: usize,
         message: &[u8],
     ) -> Result<()> {
         if message.first() == Some(&(wire::Kind::Follows as u8)) {
-            return self.await_request(core, source, message);
+            return self.await_request(serving, source, message);
         }
-        if core.origins[source].waiting.is_empty() {
-            if let Some(served) = self.try_serve(engine, core, source, message) {
+        if serving.origins[source].waiting.is_empty() {
+            if let Some(served) = self.try_serve(transport, serving, source, message) {
                 return served;
             }
-            core.stalled.push(source);
+            serving.stalled.push(source);
         }
-        let ticket = core.next_ticket;
-        core.next_ticket += 1;
+        let ticket = serving.next_ticket;
+        serving.next_ticket += 1;
         let ready = Some((message.to_vec(), message.len()));
-        core.origins[source].waiting.push_back(Waiting { ticket, ready });
+        serving.origins[source].waiting.push_back(Waiting { ticket, ready });
         Ok(())
     }
 
     /// A long request follows: receives it.
-    fn await_request(&self, core: &mut Core, source: usize, message: &[u8]) -> Result<()> {
+    fn await_request(&self, serving: &mut Serving, source: usize, message: &[u8]) -> Result<()> {
         let (header, _, _) = wire::decode(message)?;
         let bytes = header.operand[0] as usize;
-        let ticket = core.next_ticket;
-        core.next_ticket += 1;
+        let ticket = serving.next_ticket;
+        serving.next_ticket += 1;
         let mut buffer = self.buffer(bytes);
         buffer.resize(bytes, 0);
         let (to, tag) = (buffer.as_mut_ptr(), header.slot as i32);
         // SAFETY: the buffer travels with the action and is not touched until
         // the receive has completed; moving a Vec does not move its bytes.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
-        core.origins[source].waiting.push_back(Waiting { ticket, ready: None });
-        core.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
+        serving.origins[source].waiting.push_back(Waiting { ticket, ready: None });
+        serving.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
         Ok(())
     }
 
-    /// Handles a request; `None` where it needs the dispatcher and another thread has
-    /// it.
+    /// Handles a request; `None` where its service is held up by another thread.
     fn try_serve(
         &self,
-        engine: &Engine,
-        core: &mut Core,
+        transport: &Transport,
+        serving: &mut Serving,
         source: usize,
         message: &[u8],
     ) -> Option<Result<()>> {
-        if !am::needs_dispatcher(message) {
-            return Some(self.serve(engine, core, source, message));
+        match self.serve(transport, serving, source, message) {
+            Ok(true) => Some(Ok(())),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
         }
-        let am = match engine.am() {
-            Ok(am) => am,
-            Err(error) => return Some(Err(error)),
-        };
-        let _dispatch = am.try_dispatch()?;
-        Some(match self.serve_am(engine, core, source, message) {
-            Ok(true) => self.handled(engine, core, source, message.len() as u64, false),
-            other => other.map(|_| ()),
-        })
+    }
+
+    /// The same; false where it is held up.
+    fn serve(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        source: usize,
+        message: &[u8],
+    ) -> Result<bool> {
+        let kind = wire::Kind::of(message)?;
+        let cost = message.len() as u64;
+        match self.services.of(kind)?.serve(transport, source, kind, message)? {
+            Served::Busy => return Ok(false),
+            Served::Done if kind.is_counted() => {
+                self.handled(transport, serving, source, cost, kind == wire::Kind::Fence)?;
+            }
+            Served::Done => {}
+            Served::Data(incoming) => {
+                let ticket = serving.next_ticket;
+                serving.next_ticket += 1;
+                let waiting = Waiting { ticket, ready: None };
+                serving.origins[source].waiting.push_front(waiting);
+                let receiving = data::Receiving::new(kind, source, incoming, Some((ticket, cost)));
+                let (request, action) = self.receive_next(receiving)?;
+                serving.requests.push(request, action);
+            }
+        }
+        Ok(true)
     }
 
     /// Handles queued requests of an origin as far as they are here.
-    fn drain(&self, engine: &Engine, core: &mut Core, source: usize) -> Result<()> {
+    fn drain(&self, transport: &Transport, serving: &mut Serving, source: usize) -> Result<()> {
         loop {
-            let origin = &mut core.origins[source];
+            let origin = &mut serving.origins[source];
             let Some(first) = origin.waiting.front_mut() else {
                 return Ok(());
             };
@@ -413,13 +440,13 @@ impl Messenger {
                 return Ok(());
             };
             let Some(waiting) = origin.waiting.pop_front() else { return Ok(()) };
-            match self.try_serve(engine, core, source, &buffer[..bytes]) {
+            match self.try_serve(transport, serving, source, &buffer[..bytes]) {
                 Some(served) => served?,
                 None => {
                     let ready = Some((buffer, bytes));
-                    let origin = &mut core.origins[source];
+                    let origin = &mut serving.origins[source];
                     origin.waiting.push_front(Waiting { ready, ..waiting });
-                    core.stalled.push(source);
+                    serving.stalled.push(source);
                     return Ok(());
                 }
             }

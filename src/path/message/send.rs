@@ -3,13 +3,14 @@
 use super::inbox;
 use super::wire::{self, Header, Kind};
 use super::{Action, Address, CONFIRM_EVERY, MOST_IN_FLIGHT, Messenger, Number};
+use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
 use crate::mpi::p2p;
+use crate::path::Transport;
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::Rmw;
 use crate::peer::{DIRTY_MESSAGE, Sent, Tally};
-use crate::runtime::Engine;
 use crate::wait;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -65,11 +66,16 @@ enum Room {
 impl Messenger {
     /// Sends a counted request when flow control allows; in a handler, which must not
     /// wait, at once.
-    pub(super) fn request(&self, engine: &Engine, target: usize, buffer: Vec<u8>) -> Result<u64> {
-        let peer = engine.peer(target);
+    pub(crate) fn request(
+        &self,
+        transport: &Transport,
+        target: usize,
+        buffer: Vec<u8>,
+    ) -> Result<u64> {
+        let peer = transport.peer(target);
         let cost = buffer.len() as u64;
-        let flight = engine.config.flight_bytes as u64;
-        let at_once = crate::am::state::running().is_some();
+        let flight = transport.config.flight_bytes as u64;
+        let at_once = handler::running().is_some();
         // Confirmed when what was asked for last has come.
         let mut asked = 0;
         let room = |sent: &Sent, asked: u64| {
@@ -90,17 +96,17 @@ impl Messenger {
                 if at_once || room == Room::Now {
                     sent.count += 1;
                     sent.bytes += cost;
-                    engine.mark_dirty(target, DIRTY_MESSAGE);
+                    transport.mark_dirty(target, DIRTY_MESSAGE);
                     self.send(target, buffer)?;
                     return Ok(sent.count);
                 }
                 if room == Room::WhenAsked {
                     drop(sent);
-                    asked = self.ask_confirmation(engine, target)?;
+                    asked = self.ask_confirmation(transport, target)?;
                 }
             }
             wait::until(
-                engine,
+                transport,
                 &|| {
                     format!("room for a request to rank {target}, which is behind in handling them")
                 },
@@ -114,7 +120,7 @@ impl Messenger {
 
     /// Sends without counting: for answers and notices, which are bounded by the
     /// requests that cause them. Never waits.
-    pub(super) fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
+    pub(crate) fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
         let mut channel = (&self.requests, 0);
         if buffer.len() > inbox::SMALL {
             let mut header = Header::new(Kind::Follows, 0);
@@ -139,10 +145,15 @@ impl Messenger {
     }
 
     /// Sends a counted request that is all header.
-    pub(crate) fn command(&self, engine: &Engine, target: usize, header: Header) -> Result<u64> {
+    pub(crate) fn command(
+        &self,
+        transport: &Transport,
+        target: usize,
+        header: Header,
+    ) -> Result<u64> {
         let mut buffer = self.buffer(wire::MAX_HEAD);
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
-        self.request(engine, target, buffer)
+        self.request(transport, target, buffer)
     }
 
     /// Puts along a shape. The source may be used again when `tally` is done.
@@ -152,7 +163,7 @@ impl Messenger {
     /// and the remote extent must lie in a segment of the target.
     pub unsafe fn put(
         &self,
-        engine: &Engine,
+        transport: &Transport,
         target: usize,
         remote: usize,
         local: *const u8,
@@ -160,16 +171,18 @@ impl Messenger {
         tally: &Arc<Tally>,
     ) -> Result<()> {
         let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
-        let max = if in_place { LONGEST } else { engine.config.chunk_bytes };
+        let max = if in_place { LONGEST } else { transport.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, piece| {
             let from = local.wrapping_offset(l);
             let to = remote.wrapping_add_signed(r);
             if in_place {
                 // SAFETY: passed on from the caller.
-                unsafe { self.put_in_place(engine, target, to, from, piece.bytes(), tally) }
+                unsafe { self.put_in_place(transport, target, to, from, piece.bytes(), tally) }
             } else {
                 // SAFETY: passed on from the caller.
-                unsafe { self.send_packed(engine, target, Header::new(Kind::Put, to), from, piece) }
+                unsafe {
+                    self.send_packed(transport, target, Header::new(Kind::Put, to), from, piece)
+                }
             }
         })
     }
@@ -178,7 +191,7 @@ impl Messenger {
     /// As for [`Messenger::put`].
     unsafe fn put_in_place(
         &self,
-        engine: &Engine,
+        transport: &Transport,
         target: usize,
         remote: usize,
         local: *const u8,
@@ -188,7 +201,7 @@ impl Messenger {
         let mut header = Header::new(Kind::PutLater, remote);
         header.slot = self.slot() + 1;
         header.operand[0] = bytes as u64;
-        self.command(engine, target, header)?;
+        self.command(transport, target, header)?;
         tally.begin();
         // SAFETY: the caller keeps the source valid until the tally is done.
         let request = unsafe { p2p::isend(&self.data, local, bytes, target, header.slot as i32) }?;
@@ -201,18 +214,18 @@ impl Messenger {
     /// `local` must be valid for reads of the shape's local extent.
     pub unsafe fn accumulate(
         &self,
-        engine: &Engine,
+        transport: &Transport,
         target: usize,
         remote: usize,
         local: *const u8,
         shape: &Shape,
         scale: Scale,
     ) -> Result<()> {
-        shape.split(engine.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
+        shape.split(transport.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
             let header = Header::new(Kind::Accumulate, remote.wrapping_add_signed(r));
             let from = local.wrapping_offset(l);
             // SAFETY: passed on from the caller.
-            unsafe { self.send_packed(engine, target, header.with_scale(scale), from, piece) }
+            unsafe { self.send_packed(transport, target, header.with_scale(scale), from, piece) }
         })
     }
 
@@ -220,7 +233,7 @@ impl Messenger {
     /// `local` must be valid for reads of the shape's local extent.
     unsafe fn send_packed(
         &self,
-        engine: &Engine,
+        transport: &Transport,
         target: usize,
         header: Header,
         local: *const u8,
@@ -236,7 +249,7 @@ impl Messenger {
             kernel::copy(local, buffer.as_mut_ptr().add(head), &shape.packed_remote(), true);
             buffer.set_len(head + bytes);
         }
-        self.request(engine, target, buffer)?;
+        self.request(transport, target, buffer)?;
         Ok(())
     }
 
@@ -247,17 +260,17 @@ impl Messenger {
     /// read, until then.
     pub unsafe fn get(
         &self,
-        engine: &Engine,
+        transport: &Transport,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
         tally: &Arc<Tally>,
     ) -> Result<()> {
-        let max = if shape.is_contiguous() { LONGEST } else { engine.config.chunk_bytes };
+        let max = if shape.is_contiguous() { LONGEST } else { transport.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, piece| {
             if tally.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
-                wait::until(engine, &|| format!("pieces of a get from rank {target}"), || {
+                wait::until(transport, &|| format!("pieces of a get from rank {target}"), || {
                     Ok(tally.outstanding() < GET_PIECES)
                 })?;
             }
@@ -289,13 +302,18 @@ impl Messenger {
             }
             let mut buffer = self.buffer(wire::MAX_HEAD);
             wire::encode(header, piece, &mut buffer);
-            self.request(engine, target, buffer)?;
+            self.request(transport, target, buffer)?;
             Ok(())
         })
     }
 
     /// Asks for a number and waits for it.
-    pub(crate) fn ask(&self, engine: &Engine, target: usize, mut header: Header) -> Result<i64> {
+    pub(crate) fn ask(
+        &self,
+        transport: &Transport,
+        target: usize,
+        mut header: Header,
+    ) -> Result<i64> {
         let number = Arc::new(Number::default());
         header.slot = self.slot();
         let mut buffer = self.buffer(8);
@@ -306,32 +324,32 @@ impl Messenger {
             p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.slot as i32)
         }?;
         self.started(request, Action::Value { number: number.clone(), buffer })?;
-        self.command(engine, target, header)?;
-        wait::until(engine, &|| format!("an answer of rank {target}"), || number.tally.check())?;
+        self.command(transport, target, header)?;
+        wait::until(transport, &|| format!("an answer of rank {target}"), || number.tally.check())?;
         Ok(number.value.load(Ordering::Relaxed))
     }
 
     /// Combines a number at the target and returns what was there.
-    pub fn rmw(&self, engine: &Engine, target: usize, remote: usize, op: Rmw) -> Result<i64> {
-        self.ask(engine, target, Header::new(Kind::Rmw, remote).with_rmw(op))
+    pub fn rmw(&self, transport: &Transport, target: usize, remote: usize, op: Rmw) -> Result<i64> {
+        self.ask(transport, target, Header::new(Kind::Rmw, remote).with_rmw(op))
     }
 
     /// Asks `target` to confirm everything sent so far; returns the count to
     /// wait for with [`Messenger::confirmed`].
-    pub fn ask_confirmation(&self, engine: &Engine, target: usize) -> Result<u64> {
-        let peer = engine.peer(target);
+    pub fn ask_confirmation(&self, transport: &Transport, target: usize) -> Result<u64> {
+        let peer = transport.peer(target);
         let sent = peer.sent.lock().count;
         if peer.confirmed() >= sent {
             return Ok(sent);
         }
-        self.command(engine, target, Header::new(Kind::Fence, 0))
+        self.command(transport, target, Header::new(Kind::Fence, 0))
     }
 
     /// Waits until `target` has confirmed `count` requests.
-    pub fn confirmed(&self, engine: &Engine, target: usize, count: u64) -> Result<()> {
-        let peer = engine.peer(target);
+    pub fn confirmed(&self, transport: &Transport, target: usize, count: u64) -> Result<()> {
+        let peer = transport.peer(target);
         wait::until(
-            engine,
+            transport,
             &|| format!("rank {target} to confirm {count} requests ({} so far)", peer.confirmed()),
             || Ok(peer.confirmed() >= count),
         )

@@ -1,36 +1,75 @@
-//! The target's side: carrying out what other ranks ask, in their order.
+//! The target's side: transfers that other ranks ask for, and the count of what is handled.
 
+use super::service::{Incoming, Served, Service, Services};
 use super::wire::{self, Header, Kind};
-use super::{Action, CONFIRM_EVERY, Core, Messenger, Waiting};
-use crate::atomics::mutex;
+use super::{Action, Address, CONFIRM_EVERY, Messenger, Serving};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
 use crate::mpi::p2p;
+use crate::path::Transport;
 use crate::path::{direct, kernel};
-use crate::runtime::Engine;
 use std::sync::Arc;
 
 /// Answers from this length on are sent straight from the segment.
 const FROM_PLACE: usize = 16 << 10;
 
-impl Messenger {
-    /// Carries one request out.
-    pub(super) fn serve(
+/// The kinds of this module's requests.
+const KINDS: [Kind; 9] = [
+    Kind::Put,
+    Kind::PutLater,
+    Kind::Accumulate,
+    Kind::Get,
+    Kind::Rmw,
+    Kind::PutBlocks,
+    Kind::AccumulateBlocks,
+    Kind::GetBlocks,
+    Kind::Fence,
+];
+
+/// The services that the path itself offers.
+pub(super) fn services() -> Services {
+    static TRANSFERS: Transfers = Transfers;
+    static CONFIRMATIONS: Confirmations = Confirmations;
+    let services = Services::default();
+    // SAFETY: both live for ever.
+    unsafe {
+        services.register(&KINDS, &TRANSFERS);
+        services.register(&[Kind::Confirm], &CONFIRMATIONS);
+    }
+    services
+}
+
+/// Takes in what a target has handled of this rank's requests.
+struct Confirmations;
+
+impl Service for Confirmations {
+    fn serve(
         &self,
-        engine: &Engine,
-        core: &mut Core,
+        transport: &Transport,
         source: usize,
+        _: Kind,
         message: &[u8],
-    ) -> Result<()> {
-        if message.first() == Some(&(Kind::AmNotice as u8)) {
-            let (_, record) = wire::AmHeader::split(message)?;
-            let (head, rest) = crate::am::wire::split(record)?;
-            return engine.am()?.control(engine, source, &head, rest);
-        }
+    ) -> Result<Served> {
+        let (header, ..) = wire::decode(message)?;
+        transport.peer(source).confirm(header.operand[0], header.operand[1]);
+        Ok(Served::Done)
+    }
+}
+
+/// Puts, gets, accumulates and read-modify-writes on this rank's segments.
+struct Transfers;
+
+impl Service for Transfers {
+    fn serve(
+        &self,
+        transport: &Transport,
+        source: usize,
+        kind: Kind,
+        message: &[u8],
+    ) -> Result<Served> {
         let (header, shape, payload) = wire::decode(message)?;
-        let kind = header.kind()?;
-        let cost = message.len() as u64;
+        let messenger = transport.messenger()?;
         match kind {
             Kind::Put | Kind::Accumulate => {
                 if payload.len() != shape.bytes() {
@@ -41,7 +80,7 @@ impl Messenger {
                         shape.bytes()
                     );
                 }
-                let (slab, start) = self.own(engine, &header, &shape)?;
+                let (slab, start) = own(transport, &header, &shape)?;
                 // SAFETY: `own` checked the remote extent, the payload has the
                 // shape's bytes.
                 unsafe {
@@ -55,81 +94,85 @@ impl Messenger {
                 }
             }
             Kind::PutBlocks | Kind::AccumulateBlocks => {
-                self.store_blocks(engine, &header, payload)?
+                store_blocks(transport, kind, &header, payload)?
             }
-            Kind::GetBlocks => self.answer_blocks(engine, source, &header, payload)?,
-            Kind::PutLater => return self.land(engine, core, source, &header, cost),
-            Kind::Get => self.answer_get(engine, source, &header, &shape)?,
+            Kind::GetBlocks => messenger.answer_blocks(transport, source, &header, payload)?,
+            Kind::PutLater => return land(transport, &header).map(Served::Data),
+            Kind::Get => messenger.answer_get(transport, source, &header, &shape)?,
             Kind::Rmw => {
                 let op = header.rmw()?;
                 let address = header.address as usize;
-                match engine.memory.registry.in_slice(engine.rank(), address, op.size()) {
+                match transport.memory.registry.in_slice(transport.rank(), address, op.size()) {
                     Ok((slab, offset)) => {
                         // SAFETY: the number lies in our slice.
                         let old = unsafe { direct::rmw(slab.my_base(), offset, op) };
-                        self.answer_number(source, header.slot, old)?;
+                        messenger.answer_number(source, header.slot, old)?;
                     }
-                    Err(_) => self.refuse(source, header.slot)?,
+                    Err(_) => messenger.refuse(source, header.slot)?,
                 }
             }
-            Kind::Lock => mutex::serve_lock(engine, source, &header)?,
-            Kind::TryLock => {
-                let got = mutex::serve_try(engine, source, &header)?;
-                self.answer_number(source, header.slot, i64::from(got))?;
-            }
-            Kind::Unlock => mutex::serve_unlock(engine, source, &header)?,
-            Kind::Grant => engine.mutexes.granted(&header),
-            Kind::Next => engine.mutexes.next_is(&header, source),
-            Kind::Confirm => engine.peer(source).confirm(header.operand[0], header.operand[1]),
+            // That it is handled, in its turn, is all that is asked.
             Kind::Fence => {}
-            Kind::Am | Kind::AmLong | Kind::AmNotice | Kind::Follows => {
-                fail!(Internal, "a request of kind {kind:?} came to the wrong place")
+            kind => fail!(Internal, "a request of kind {kind:?} came to the wrong place"),
+        }
+        Ok(Served::Done)
+    }
+}
+
+/// Stores or accumulates a payload at a list of blocks.
+fn store_blocks(transport: &Transport, kind: Kind, header: &Header, body: &[u8]) -> Result<()> {
+    let (list, mut payload) = wire::blocks(body, header.operand[2])?;
+    let accumulate = kind == Kind::AccumulateBlocks;
+    for block in list {
+        let Some((bytes, rest)) = payload.split_at_checked(block.bytes as usize) else {
+            fail!(Internal, "a message ends inside the payload of its blocks");
+        };
+        payload = rest;
+        let (slab, offset) = transport.memory.registry.in_slice(
+            transport.rank(),
+            block.address as usize,
+            bytes.len(),
+        )?;
+        // SAFETY: the block lies in our slice, the payload has its bytes.
+        unsafe {
+            if accumulate {
+                let scale = header.scale()?;
+                direct::accumulate_row(slab.my_base(), offset, bytes.as_ptr(), bytes.len(), scale);
+            } else {
+                let to = slab.my_base().wrapping_add(offset);
+                kernel::copy_block(bytes.as_ptr(), to, bytes.len());
             }
         }
-        if kind.is_counted() {
-            self.handled(engine, core, source, cost, kind == Kind::Fence)?;
-        }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Stores or accumulates a payload at a list of blocks.
-    fn store_blocks(&self, engine: &Engine, header: &Header, body: &[u8]) -> Result<()> {
-        let (list, mut payload) = wire::blocks(body, header.operand[2])?;
-        let accumulate = header.kind()? == Kind::AccumulateBlocks;
-        for block in list {
-            let Some((bytes, rest)) = payload.split_at_checked(block.bytes as usize) else {
-                fail!(Internal, "a message ends inside the payload of its blocks");
-            };
-            payload = rest;
-            let (slab, offset) = engine.memory.registry.in_slice(
-                engine.rank(),
-                block.address as usize,
-                bytes.len(),
-            )?;
-            // SAFETY: the block lies in our slice, the payload has its bytes.
-            unsafe {
-                if accumulate {
-                    let scale = header.scale()?;
-                    direct::accumulate_row(
-                        slab.my_base(),
-                        offset,
-                        bytes.as_ptr(),
-                        bytes.len(),
-                        scale,
-                    );
-                } else {
-                    let to = slab.my_base().wrapping_add(offset);
-                    kernel::copy_block(bytes.as_ptr(), to, bytes.len());
-                }
-            }
-        }
-        Ok(())
-    }
+/// The slab in which the request's remote extent lies, and the offset of the
+/// shape's start in it.
+fn own(transport: &Transport, header: &Header, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
+    let (lo, hi) = shape.extent(Side::Remote);
+    let first = (header.address as usize).wrapping_add_signed(lo);
+    let len = hi.wrapping_sub(lo) as usize;
+    let (slab, offset) = transport.memory.registry.in_slice(transport.rank(), first, len)?;
+    Ok((slab, offset.wrapping_sub(lo as usize)))
+}
 
+/// Bytes follow in a message of their own: they are received into place, and the origin's
+/// later requests wait.
+fn land(transport: &Transport, header: &Header) -> Result<Incoming> {
+    let len = header.operand[0] as usize;
+    let address = header.address as usize;
+    let (slab, offset) = transport.memory.registry.in_slice(transport.rank(), address, len)?;
+    let to = Address(slab.my_base().wrapping_add(offset));
+    // The parcel keeps the slice mapped.
+    Ok(Incoming { to, len, slot: header.slot, parcel: Box::new(slab) })
+}
+
+impl Messenger {
     /// Sends the bytes of a list of blocks back, packed.
     fn answer_blocks(
         &self,
-        engine: &Engine,
+        transport: &Transport,
         source: usize,
         header: &Header,
         body: &[u8],
@@ -140,7 +183,8 @@ impl Messenger {
         for block in list {
             let bytes = block.bytes as usize;
             let address = block.address as usize;
-            let Ok((slab, offset)) = engine.memory.registry.in_slice(engine.rank(), address, bytes)
+            let Ok((slab, offset)) =
+                transport.memory.registry.in_slice(transport.rank(), address, bytes)
             else {
                 return self.refuse(source, header.slot);
             };
@@ -160,49 +204,14 @@ impl Messenger {
         self.started(request, Action::Sent(buffer))
     }
 
-    /// The slab in which the request's remote extent lies, and the offset of the
-    /// shape's start in it.
-    fn own(&self, engine: &Engine, header: &Header, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
-        let (lo, hi) = shape.extent(Side::Remote);
-        let first = (header.address as usize).wrapping_add_signed(lo);
-        let len = hi.wrapping_sub(lo) as usize;
-        let (slab, offset) = engine.memory.registry.in_slice(engine.rank(), first, len)?;
-        Ok((slab, offset.wrapping_sub(lo as usize)))
-    }
-
-    /// Bytes follow in a message of their own: they are received into place, and
-    /// the origin's later requests wait.
-    fn land(
-        &self,
-        engine: &Engine,
-        core: &mut Core,
-        source: usize,
-        header: &Header,
-        cost: u64,
-    ) -> Result<()> {
-        let bytes = header.operand[0] as usize;
-        let address = header.address as usize;
-        let (slab, offset) = engine.memory.registry.in_slice(engine.rank(), address, bytes)?;
-        let to = slab.my_base().wrapping_add(offset);
-        // SAFETY: the bytes lie in our slice, which the action keeps mapped.
-        let request =
-            unsafe { p2p::irecv(&self.data, to, bytes, Some(source), header.slot as i32) }?;
-        let ticket = core.next_ticket;
-        core.next_ticket += 1;
-        let origin = &mut core.origins[source];
-        origin.waiting.push_front(Waiting { ticket, ready: None });
-        core.requests.push(request, Action::Landed { source, ticket, _slab: slab, cost });
-        Ok(())
-    }
-
     fn answer_get(
         &self,
-        engine: &Engine,
+        transport: &Transport,
         source: usize,
         header: &Header,
         shape: &Shape,
     ) -> Result<()> {
-        let Ok((slab, start)) = self.own(engine, header, shape) else {
+        let Ok((slab, start)) = own(transport, header, shape) else {
             return self.refuse(source, header.slot);
         };
         let from = slab.my_base().wrapping_add(start);
@@ -223,7 +232,7 @@ impl Messenger {
         }
     }
 
-    fn answer_number(&self, source: usize, slot: u32, value: i64) -> Result<()> {
+    pub(crate) fn answer_number(&self, source: usize, slot: u32, value: i64) -> Result<()> {
         let mut buffer = self.buffer(8);
         buffer.extend_from_slice(&value.to_ne_bytes());
         // SAFETY: the buffer travels with the action until the send is done.
@@ -242,19 +251,19 @@ impl Messenger {
     /// Counts a handled request and confirms when it is time.
     pub(super) fn handled(
         &self,
-        engine: &Engine,
-        core: &mut Core,
+        transport: &Transport,
+        serving: &mut Serving,
         source: usize,
         cost: u64,
         now: bool,
     ) -> Result<()> {
-        let origin = &mut core.origins[source];
+        let origin = &mut serving.origins[source];
         origin.handled += 1;
         origin.handled_bytes += cost;
         let bytes = origin.handled_bytes - origin.confirmed_bytes;
         if now
             || origin.handled - origin.confirmed >= CONFIRM_EVERY
-            || bytes >= engine.config.flight_bytes as u64 / 4
+            || bytes >= transport.config.flight_bytes as u64 / 4
         {
             origin.confirmed = origin.handled;
             origin.confirmed_bytes = origin.handled_bytes;

@@ -57,6 +57,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// One more than the highest number of a kind.
+    pub const COUNT: usize = Kind::Follows as usize + 1;
+
     fn from_raw(raw: u8) -> Option<Kind> {
         use Kind::*;
         const ALL: [Kind; 19] = [
@@ -80,7 +83,19 @@ impl Kind {
             AmNotice,
             Follows,
         ];
-        ALL.into_iter().find(|&k| k as u8 == raw)
+        ALL.get(usize::from(raw).wrapping_sub(1)).copied()
+    }
+
+    /// The kind of a message.
+    ///
+    /// # Errors
+    /// `Internal` where there is none.
+    #[inline]
+    pub fn of(message: &[u8]) -> Result<Kind> {
+        match message.first().and_then(|&raw| Kind::from_raw(raw)) {
+            Some(kind) => Ok(kind),
+            None => fail!(Internal, "a message of {} bytes has no kind", message.len()),
+        }
     }
 
     /// Whether the target counts it, so that a fence waits for it.

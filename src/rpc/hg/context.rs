@@ -17,7 +17,7 @@ use crate::memory::biased::Biased;
 use crate::memory::stack;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na;
-use crate::rpc::na::waiting::{Deadline, until};
+use crate::rpc::na::blocking_wait::{Deadline, until};
 use crate::thread::of_thread;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -219,7 +219,7 @@ impl ContextShared {
         waiting.push(work);
         self.count(&waiting);
         drop(waiting);
-        self.class.na.shared.tell();
+        self.class.na.shared.notify();
     }
 
     /// Turns what has come into work.
@@ -295,7 +295,7 @@ impl ContextShared {
         match work {
             Work::Call(target) => enter(target),
             Work::Ended(origin, then) => {
-                origin.told();
+                origin.callback_ran();
                 then(&origin);
             }
             Work::Run(body) => body(),

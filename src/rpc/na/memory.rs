@@ -8,12 +8,16 @@
 //! Others use memory from when it is registered until it is deregistered or the handle is
 //! freed, and not a moment longer, whoever keeps its bytes ([`crate::memory::exposed`]).
 
+mod access;
+mod runs;
 mod wire;
 
-pub use super::pages::Buffer;
+pub use super::zeroed_buffer::ZeroedBuffer;
+pub use access::Access;
+pub use runs::Run;
 
-use super::pages::{LAZY, LINE};
 use super::wire::number as wire_number;
+use super::zeroed_buffer::{LAZY, LINE};
 use crate::anywhere::{Span, Within};
 use crate::memory::exposed::{Exposure, Inside};
 use crate::memory::lent::{self, Loan};
@@ -23,71 +27,15 @@ use crate::runtime;
 use crate::shm::SharedFile;
 use crate::wait::Boot;
 use parking_lot::Mutex;
+use runs::measure;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
-/// What others may do with memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Read it.
-    ReadOnly,
-    /// Write it.
-    WriteOnly,
-    /// Both.
-    ReadWrite,
-}
-
-impl Access {
-    /// Of the flags of C.
-    ///
-    /// # Errors
-    /// `INVALID_ARG` for others.
-    pub fn from_flags(flags: u64) -> Result<Access> {
-        match flags {
-            1 => Ok(Access::ReadOnly),
-            2 => Ok(Access::WriteOnly),
-            3 => Ok(Access::ReadWrite),
-            _ => refuse!(
-                INVALID_ARG,
-                "{flags:#x} is no permission; expected read-only, write-only or read-write"
-            ),
-        }
-    }
-
-    /// As C has it.
-    pub fn flags(self) -> u8 {
-        match self {
-            Access::ReadOnly => 1,
-            Access::WriteOnly => 2,
-            Access::ReadWrite => 3,
-        }
-    }
-
-    /// Whether it may be read.
-    pub fn readable(self) -> bool {
-        self != Access::WriteOnly
-    }
-
-    /// Whether it may be written.
-    pub fn writable(self) -> bool {
-        self != Access::ReadOnly
-    }
-}
-
-/// A run of bytes in its owner's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
-    /// Where it begins.
-    pub address: usize,
-    /// Bytes.
-    pub len: usize,
-}
-
 /// Memory of a handle's own.
 #[derive(Debug)]
 enum Own {
-    Private(Buffer),
+    Private(ZeroedBuffer),
     Long(Long),
 }
 
@@ -184,7 +132,7 @@ impl Mem {
     /// # Errors
     /// `NOMEM`; `INVALID_ARG` for no segment.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
-        Mem::parcel(sizes, access, |bytes| Buffer::zeroed(bytes).map(Own::Private))
+        Mem::parcel(sizes, access, |bytes| ZeroedBuffer::new(bytes).map(Own::Private))
     }
 
     /// The same, for others of the node to use: they reach it with one copy.
@@ -195,7 +143,7 @@ impl Mem {
         Mem::parcel(sizes, access, |bytes| {
             match lending().and_then(|dir| Long::lent_zeroed(bytes, dir)) {
                 Some(long) => Ok(Own::Long(long)),
-                None => Buffer::zeroed(bytes).map(Own::Private),
+                None => ZeroedBuffer::new(bytes).map(Own::Private),
             }
         })
     }
@@ -463,24 +411,6 @@ impl Borrowed<'_> {
     }
 }
 
-/// Where each run begins within the whole, and the bytes of the whole.
-fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
-    let (mut starts, mut total) = (Vec::with_capacity(runs.len()), 0usize);
-    for (n, run) in runs.iter().enumerate() {
-        starts.push(total);
-        if run.address == 0 && run.len > 0 {
-            refuse!(INVALID_ARG, "segment {n} has {} bytes at the null address", run.len);
-        }
-        let sum = total.checked_add(run.len);
-        let end = run.address.checked_add(run.len);
-        let (Some(sum), Some(_)) = (sum.filter(|&s| s <= isize::MAX as usize), end) else {
-            refuse!(INVALID_ARG, "segment {n} of {} bytes is too long for any memory", run.len);
-        };
-        total = sum;
-    }
-    Ok((starts, total))
-}
-
 /// Pairs the parts of two ranges of the same size.
 pub fn spans(
     local: &Mem,
@@ -489,24 +419,7 @@ pub fn spans(
     remote_offset: usize,
     size: usize,
 ) -> Vec<Span> {
-    let mut here = local.pieces(local_offset, size).filter(|r| r.len > 0);
-    let mut there = remote.pieces(remote_offset, size).filter(|r| r.len > 0);
-    let (mut a, mut b) = (here.next(), there.next());
-    let mut spans = Vec::new();
-    while let (Some(x), Some(y)) = (&mut a, &mut b) {
-        let bytes = x.len.min(y.len);
-        spans.push(Span { local: x.address, remote: y.address, bytes });
-        *x = Run { address: x.address + bytes, len: x.len - bytes };
-        *y = Run { address: y.address + bytes, len: y.len - bytes };
-        let (x_done, y_done) = (x.len == 0, y.len == 0);
-        if x_done {
-            a = here.next();
-        }
-        if y_done {
-            b = there.next();
-        }
-    }
-    spans
+    runs::pair(local.pieces(local_offset, size), remote.pieces(remote_offset, size))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::address::Peer;
 use super::class::Shared;
 use super::context::What;
 use super::memory::{self, Mem, not_registered};
+use super::wire::CHUNK;
 use crate::anywhere::{Span, copy_own};
 use crate::error::{Error, ErrorKind};
 use crate::path::cross;
@@ -13,8 +14,6 @@ use crate::rpc::failure::{Failure, Result, Status, refuse};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Bytes of a chunk.
-pub(super) const CHUNK: usize = 1 << 20;
 /// Chunks under way.
 const FLYING: usize = 4;
 /// Bytes that move in one step where they move at once.

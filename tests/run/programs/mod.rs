@@ -326,7 +326,7 @@ impl Suite<'_> {
             why = Some(format!("left files behind: {left}"));
         }
         let err = launch::text_of(&err) + &ended.account;
-        Outcome { out: launch::text_of(&out), err, why, ended }
+        Outcome { out: launch::output_of(&out), err, why, ended }
     }
 
     fn run_case(&mut self, case: &Case) {
