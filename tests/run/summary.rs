@@ -192,9 +192,12 @@ fn apply(pins: &[Pin], case: &mut Case) {
     }
 }
 
+/// MPI, suite, number of hosts.
+type Group<'c> = (&'c str, &'c str, usize);
+
 /// Prints the table, failures, pins and the last line; returns the number of failures.
 fn print(cases: &[Case]) -> usize {
-    let mut groups: Vec<((&str, &str, usize), Vec<&Case>)> = Vec::new();
+    let mut groups: Vec<(Group<'_>, Vec<&Case>)> = Vec::new();
     for case in cases {
         let key = (case.mpi.as_str(), case.suite.as_str(), html::hosts(case));
         match groups.iter_mut().find(|(other, _)| *other == key) {

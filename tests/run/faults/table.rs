@@ -95,8 +95,7 @@ pub fn cases(
 impl Table {
     fn add(
         &mut self,
-        kind: Kind,
-        seconds: u64,
+        (kind, seconds): (Kind, u64),
         program: &str,
         ranks: usize,
         settings: &str,
@@ -115,11 +114,11 @@ impl Table {
     }
 
     fn end(&mut self, ranks: usize, settings: &str, arguments: &str, texts: &[&str]) {
-        self.add(Kind::End, 15, "faults", ranks, settings, arguments, texts);
+        self.add((Kind::End, 15), "faults", ranks, settings, arguments, texts);
     }
 
     fn pass(&mut self, seconds: u64, ranks: usize, settings: &str, arguments: &str) {
-        self.add(Kind::Pass, seconds, "faults", ranks, settings, arguments, &[]);
+        self.add((Kind::Pass, seconds), "faults", ranks, settings, arguments, &[]);
     }
 
     fn killed_and_gone(&mut self) {
@@ -156,7 +155,7 @@ impl Table {
             self.pass(20, 2, &format!("{place}shm=64m"), "small-shm 64");
             self.pass(20, 3, place.trim(), "no-memory");
             let texts = ["segments of 64 KiB"];
-            self.add(Kind::Pass, 60, "faults", 2, place.trim(), "few-descriptors 1000", &texts);
+            self.add((Kind::Pass, 60), "faults", 2, place.trim(), "few-descriptors 1000", &texts);
         }
     }
 
@@ -246,7 +245,7 @@ impl Table {
         }
         let asked = "ARMCI_Barrier has waited .*";
         let mut answered = |ranks: usize, place: &str, texts: [&str; 2]| {
-            self.add(Kind::Pass, 15, "faults", ranks, place, "asked", &texts);
+            self.add((Kind::Pass, 15), "faults", ranks, place, "asked", &texts);
         };
         let one = format!(r"\[0\] {asked} without rank 1 \(asked by SIGUSR1\)");
         let other = format!(r"\[0\] {asked}asked by SIGUSR1");
@@ -259,7 +258,7 @@ impl Table {
     fn bad_input(&mut self, bin: &Path) {
         let quick = self.size == Size::Quick;
         let mut pass = |program: &str, ranks: usize, settings: &str| {
-            self.add(Kind::Pass, 30, program, ranks, settings, "", &[]);
+            self.add((Kind::Pass, 30), program, ranks, settings, "", &[]);
         };
         for ranks in [1, 2, 3] {
             if !quick || ranks == 2 {
@@ -277,21 +276,21 @@ impl Table {
                 // With ARMCI_Error the program itself speaks.
                 let call = if call.trim() == "ARMCI_Error" { "ARMCI error" } else { call.trim() };
                 let text = format!(r"(^|\] ){call}: ");
-                self.add(Kind::Abort, 15, "invalid", 2, "", name, &[&text]);
+                self.add((Kind::Abort, 15), "invalid", 2, "", name, &[&text]);
             }
         }
         for (program, _, _) in &PAGES[1..] {
             let mut pass = |ranks: usize, settings: &str| {
-                self.add(Kind::Pass, 30, program, ranks, settings, "", &[]);
+                self.add((Kind::Pass, 30), program, ranks, settings, "", &[]);
             };
             pass(2, "");
             if !quick {
                 pass(3, "node-size=1");
             }
             if self.size == Size::Full {
-                self.add(Kind::Pass, 30, program, 1, "", "", &[]);
-                self.add(Kind::Pass, 30, program, 3, "node-size=2", "", &[]);
-                self.add(Kind::Pass, 30, program, 2, "am=mpi", "", &[]);
+                self.add((Kind::Pass, 30), program, 1, "", "", &[]);
+                self.add((Kind::Pass, 30), program, 3, "node-size=2", "", &[]);
+                self.add((Kind::Pass, 30), program, 2, "am=mpi", "", &[]);
             }
         }
     }
