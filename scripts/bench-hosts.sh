@@ -71,8 +71,8 @@ for m in "${mpis[@]}"; do
   echo "$MPI_NAME, two hosts, TCP"
   table "$dir/raw.tsv" || short=1
   if [[ $MPI_NAME == "$MPI" ]]; then
-    printf 'ga/ga_dgemm|2|hosts=1,1|\nga/ga_dgemm|4|hosts=2,2|\n' >"$dir/plan"
-    scripts/cluster.sh run --hosts 2 -- scripts/test-programs.sh --mpi "$MPI_NAME" --plan "$dir/plan" || short=1
+    scripts/cluster.sh run --hosts 2 -- scripts/test-programs.sh --mpi "$MPI_NAME" --exact \
+      'ga/ga_dgemm [n=2 hosts=1,1]' 'ga/ga_dgemm [n=4 hosts=2,2]' || short=1
   fi
 done
 exit "$short"

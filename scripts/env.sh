@@ -261,3 +261,11 @@ use_hosts() { # ranks on host1, on host2 ...
   # Every host counts the same cores as its own: bound, ranks of all would be on the first.
   LAUNCH+=(--bind-to none)
 }
+
+# Builds the test runner (tests/run) where it is not as the sources are, and prints its path.
+test_runner() {
+  local said
+  said=$(cd "$ROOT" && cargo test --release --no-run --test ranks --message-format=json-render-diagnostics) ||
+    die "the test runner does not build"
+  sed -n 's/.*"name":"ranks".*"executable":"\([^"]*\)".*/\1/p' <<<"$said" | tail -n 1
+}

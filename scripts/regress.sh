@@ -9,9 +9,9 @@
 # (scripts/cluster.sh); where those cannot be made, virtual nodes stand in, and the
 # suite says so.
 #
-#   programs  the programs of tests/c, tests/fortran and tests/ga (scripts/test-programs.sh)
+#   programs  the programs of tests/c, tests/fortran and tests/ga
 #   ranks     the tests on several ranks (tests/ranks)
-#   network   late, lossy, slow and cut links between two hosts (scripts/network.sh)
+#   network   late, lossy, slow and cut links between two hosts (tests/run/network.rs)
 #   choices   one hundred starts on busy cores choose one path (scripts/choices.sh)
 #   mpi       the faults of the MPIs that are known (tests/mpi-bugs): still there, or gone?
 #   slurm     jobs under Slurm, by mpiexec and by srun (scripts/slurm.sh), with Debian's MPIs
@@ -20,7 +20,7 @@
 # two cores, takes of it a selection in which each program meets every spread of ranks,
 # every path on every number of hosts, every thread level on every number of hosts, and
 # every path at every level; the pairs that are left free turn from program to program
-# (scripts/regress-plan.py). The tests on several ranks run each of their configurations
+# (tests/run/selection.rs). The tests on several ranks run each of their configurations
 # on two spreads of ranks or more. --quick, the default, takes thirty programs once each
 # and two spreads of the tests on several ranks, all on several hosts, in three minutes.
 #
@@ -87,21 +87,15 @@ fi
 
 wants() { [[ ,$suites, == *",$1,"* ]]; }
 
-# Open MPI 4 has no windows over TCP: tests/mpi-bugs/win_create_tcp.c.
-plan() { # programs|ranks
-  local flags=()
-  if [[ $MPI_NAME == openmpi && ${#in_cluster[@]} -gt 0 ]]; then flags=(--no-windows); fi
-  python3 scripts/regress-plan.py "$1" --level "$level" --hosts "$hosts" --case "$case" "${flags[@]}"
+# The selection of cases: Open MPI 4 has no windows over TCP (tests/mpi-bugs/win_create_tcp.c).
+selection() {
+  local flags=(--select "$level" --on-hosts "$hosts")
+  if [[ $MPI_NAME == openmpi && ${#in_cluster[@]} -gt 0 ]]; then flags+=(--no-windows); fi
+  printf '%s\n' "${flags[@]}"
 }
 
 build() {
   scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" && cargo test --release --no-run
-}
-
-# The test program on several ranks, by what cargo says of it.
-ranks_program() {
-  cargo test --release --no-run --test ranks --message-format=json 2>/dev/null |
-    sed -n 's/.*"name":"ranks".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 
 # Runs a suite with its output in a log and, a line a case, here.
@@ -114,7 +108,7 @@ suite() { # name, command ...
 }
 
 run_mpi() {
-  local dir=$OUT/$MPI_TAG spread=() layout
+  local dir=$OUT/$MPI_TAG
   mkdir -p "$dir"
   if [[ -z $installed ]]; then
     echo "== $MPI_NAME build"
@@ -126,20 +120,19 @@ run_mpi() {
       return
     fi
   fi
+  local runner flags
+  runner=$(test_runner) && readarray -t flags < <(selection)
+  export PORTOLAN_PREFIX=$PREFIX
+  local run=("${in_cluster[@]}" env PORTOLAN_MPIEXEC="${LAUNCH[*]}" "$runner" --suite)
   if wants programs; then
-    scripts/test-programs.sh --mpi "$MPI_NAME" --programs | plan programs >"$dir/programs.plan"
-    suite programs "${in_cluster[@]}" scripts/test-programs.sh --mpi "$MPI_NAME" --plan "$dir/programs.plan" ${case:+"$case"}
+    suite programs "${run[@]}" programs "${flags[@]}" ${case:+"$case"}
   fi
   if wants ranks; then
-    readarray -t layouts < <(plan ranks)
-    for layout in "${layouts[@]}"; do spread+=(--hosts "$layout"); done
-    if ((${#spread[@]})); then
-      local shorter=()
-      if [[ $level == quick ]]; then shorter=(PORTOLAN_TEST_QUICK=1); fi
-      suite ranks env "${shorter[@]}" "${in_cluster[@]}" "$(ranks_program)" "${spread[@]}" ${case:+"$case"}
-    fi
+    local less=()
+    if [[ $level == quick ]]; then less=(--quick); fi
+    suite ranks "${run[@]}" ranks "${less[@]}" "${flags[@]}" ${case:+"$case"}
     if [[ $level == full && ,$hosts, == *,1,* && ( -z $case || $case != *hosts=* ) ]]; then
-      suite ranks-1 env PORTOLAN_MPIEXEC="${LAUNCH[*]}" "$(ranks_program)" ${case:+"$case"}
+      suite ranks-1 env PORTOLAN_MPIEXEC="${LAUNCH[*]}" "$runner" ${case:+"$case"}
     fi
   fi
   if wants network && ((${#in_cluster[@]})); then
@@ -172,10 +165,12 @@ for m in "${mpis[@]}"; do
   fi
   use_mpi "$m"
   if [[ -n $list ]]; then
-    scripts/test-programs.sh --mpi "$m" --programs | plan programs |
-      awk -F '|' -v m="$m" '{ print m, "programs", $1 ($4 ? " " $4 : "") " [n=" $2 ($3 ? " " $3 : "") "]" }'
-    plan ranks | sed "s/^/$m ranks --hosts /"
-    if wants network; then scripts/network.sh --list | sed "s/^/$m network /"; fi
+    readarray -t flags < <(selection)
+    runner=$(test_runner)
+    export PORTOLAN_PREFIX=$PREFIX PORTOLAN_MPIEXEC="${LAUNCH[*]}"
+    "$runner" --suite programs "${flags[@]}" --list ${case:+"$case"} | sed "s/^/$m programs /"
+    "$runner" --suite ranks "${flags[@]}" --list | sed "s/^/$m ranks /"
+    if wants network; then "$runner" --suite network "--$level" --list | sed "s/^/$m network /"; fi
     continue
   fi
   run_mpi
@@ -184,6 +179,7 @@ done
 
 echo
 code=0
-python3 scripts/report.py --into "$OUT" --pins tests/mpi-bugs/pins.txt --title "Portolan, regression suite, $level" \
+use_mpi "${mpis[0]}"
+"$(test_runner)" report --into "$OUT" --pins tests/mpi-bugs/pins.txt --title "Portolan, regression suite, $level" \
   "${notes[@]/#/--note=}" "${logs[@]}" || code=$?
 exit "$code"

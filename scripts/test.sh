@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick|--full] [FILTER]
+# Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick|--full] [--only quick|rest] [FILTER]
 #
-# Checks everything, with each MPI by default: format, lints, documentation,
-# installation, unit and documentation tests, the tests on several ranks, the C,
-# Fortran and Global Arrays programs, the first example, the quick selection of the
-# regression suite on several hosts, faults, and the README's first command on a bare
-# Debian (scripts/fresh.sh). Each check counts as one test. The output of each is kept
-# in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is
+# Checks everything. First what needs one MPI and shows a mistake within minutes: format, lints,
+# documentation, unit and documentation tests. Then, with each MPI by default, the rest:
+# installation, the tests on several ranks, the C, Fortran and Global Arrays programs, the first
+# example, the quick selection of the regression suite on several hosts, faults, and the README's
+# first command on a bare Debian (scripts/fresh.sh). Each check counts as one test. The output
+# of each is kept in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is
 # 0 only when none failed.
 #
 #   --mpi M   only the MPI M
+#   --only P  only the first part (quick) or the second one (rest)
 #   --quick   tests only, and those on several ranks with fewer rank counts
 #   --full    those on several ranks in all combinations, and both commands on both
 #             releases of Debian and for a user without root, and packages; takes three
@@ -18,12 +19,13 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi=all quick='' full='' filter=''
+mpi=all quick='' full='' only='' filter=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --quick) quick=1 && shift ;;
     --full) full=1 && shift ;;
+    --only) needs_value "$@" && only=$2 && shift 2 ;;
     -h | --help) usage && exit ;;
     -*) die "unknown option '$1', see --help" ;;
     *) filter=$1 && shift ;;
@@ -32,6 +34,7 @@ done
 choose_mpis "$mpi"
 
 export CARGO_TERM_COLOR=never
+[[ $only =~ ^(quick|rest)?$ ]] || die "--only quick or rest, see --help"
 [[ -z $quick || -z $full ]] || die "--quick or --full, see --help"
 if [[ -n $quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
 if [[ -n $full ]]; then export PORTOLAN_TEST_FULL=1; fi
@@ -123,7 +126,7 @@ bare() { # name, command ...
 count_tests() {
   local p f ranks
   read -r p f ranks < <(awk '
-    /^test result: / { p += $4; f += $6 }
+    /^test result: / { p += $4; f += $6; ranks++ }
     /^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3; ranks++ }
     END { print p + 0, f + 0, ranks + 0 }' "$log")
   # A program that did not build, or died, counts nothing.
@@ -135,17 +138,39 @@ count_tests() {
   fi
 }
 
-# Examples are compiled by the lints; building them all takes long. Unit tests start no
-# MPI, and are alike with all.
-cargo_tests() {
-  local code=0
-  if [[ -z $full && $MPI_NAME != "${mpis[0]}" ]]; then
-    cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
-    return
-  fi
-  cargo test --release --no-fail-fast --lib --bins --tests -- ${filter:+"$filter"} || code=$?
+# All targets of tests but those that start ranks.
+unit_targets() {
+  local file name
+  printf '%s\n' --lib --bins
+  for file in tests/*.rs tests/*/main.rs; do
+    name=${file#tests/} && name=${name%/main.rs} && name=${name%.rs}
+    if [[ $name != @(ranks|shared_name) ]]; then printf '%s\n' --test "$name"; fi
+  done
+}
+
+# Examples are compiled by the lints; building them all takes long.
+unit_tests() {
+  local code=0 targets
+  readarray -t targets < <(unit_targets)
+  cargo test --release --no-fail-fast "${targets[@]}" -- ${filter:+"$filter"} || code=$?
   cargo test --release --doc -- ${filter:+"$filter"} || code=$?
   return "$code"
+}
+
+lints() {
+  check clippy cargo clippy --release --all-targets -- -D warnings || true
+  RUSTDOCFLAGS=-Dwarnings check doc cargo doc --release --no-deps || true
+}
+
+# What shows a mistake soon.
+test_quickly() {
+  use_mpi "${mpis[0]}"
+  if [[ -z $quick$filter ]]; then
+    check fmt cargo fmt --check -- --color never || true
+    lints
+  fi
+  logged unit unit_tests
+  count_tests
 }
 
 # The examples that the book shows.
@@ -161,12 +186,16 @@ test_with() { # MPI
   export PORTOLAN_MPIEXEC="${LAUNCH[*]}" PORTOLAN_PREFIX=$PREFIX
   check install scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" || return 0
   if [[ -z $quick$filter ]]; then
-    check clippy cargo clippy --release --all-targets -- -D warnings || true
-    RUSTDOCFLAGS=-Dwarnings check doc cargo doc --release --no-deps || true
+    if [[ $MPI_NAME != "${mpis[0]}" ]]; then lints; fi
     # docs/environment.md is what the program prints.
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
-  logged tests cargo_tests
+  # Unit tests start no MPI, and are alike with all.
+  if [[ -n $full && $MPI_NAME != "${mpis[0]}" ]]; then
+    logged unit unit_tests
+    count_tests
+  fi
+  logged ranks cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
   count_tests
   logged programs scripts/test-programs.sh --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
   count_tests
@@ -223,15 +252,17 @@ check_book() {
 
 cd "$ROOT"
 scripts/setup.sh --mpi "$mpi"
-if [[ -z $quick$filter ]]; then
-  use_mpi "${mpis[0]}"
-  check fmt cargo fmt --check -- --color never || true
-  begin_book
+if [[ $only != rest ]]; then
+  test_quickly
+  if [[ -z $only ]]; then echo "so far $passed passed, $failed failed"; fi
 fi
-for m in "${mpis[@]}"; do
-  test_with "$m"
-done
-if [[ -z $quick$filter ]]; then
+if [[ $only != quick ]]; then
+  if [[ -z $quick$filter ]]; then use_mpi "${mpis[0]}" && begin_book; fi
+  for m in "${mpis[@]}"; do
+    test_with "$m"
+  done
+fi
+if [[ -z $quick$filter && $only != quick ]]; then
   use_mpi "${mpis[0]}"
   check_book
   bare fresh scripts/fresh.sh

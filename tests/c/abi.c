@@ -1,5 +1,7 @@
 /* Sizes, offsets and values that compiled programs rely on. Compiled with DEBIAN_HEADER,
  * armci.h is that of this Debian release, which must have the same. */
+// TEST: armci
+// TEST: n=2 build=debian-header
 #include "check.h"
 
 #include <stddef.h>

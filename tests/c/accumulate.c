@@ -1,5 +1,6 @@
 /* Accumulate: six types, scales, three shapes, items that are not aligned, and exact sums
  * when all ranks add to the same items at once. */
+// TEST: armci moving
 #include "check.h"
 
 enum { ITEMS = 60, SHAPES = 6 };

@@ -1,5 +1,7 @@
 /* Put and Get of contiguous blocks: every size and alignment, guards untouched,
  * order at one location, every kind of local memory, every pair of ranks. */
+// TEST: armci moving
+// TEST: n=2 build=static
 #include "check.h"
 
 enum { GUARD = 64, LARGEST = 1 << 20 };

@@ -1,5 +1,7 @@
 /* Errors of cp.h that take more than one call: conflicts, numbers, memory that has gone, start
  * and end. What each call refuses is in cp_invalid.c. */
+// TEST: armci moving
+// TEST: n=2 build=static
 #include "cp_check.h"
 
 /* Reasons of calls outside of cp_invalid's table of compositions. */

@@ -7,6 +7,7 @@
  *
  * A refused call adds, moves and stores nothing, and leaves a text of its error.
  */
+// TEST: faults
 #ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE
 #endif

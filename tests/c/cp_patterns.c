@@ -1,5 +1,6 @@
 /* Exchange, ring, all to all, halo; many outstanding; phases that a fast rank is ahead
  * in; a rank that computes; memory of all kinds. */
+// TEST: armci moving
 #include "cp_check.h"
 
 /* The example of the text: P1 and P2 exchange. */

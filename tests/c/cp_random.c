@@ -1,4 +1,5 @@
 /* Random compositions against a model, made by every cp_add call; a million pairs. */
+// TEST: armci moving
 #include "cp_check.h"
 
 enum { SOURCE = 4000, PLACE = 3000, MOST = 4 * PLACE };

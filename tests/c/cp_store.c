@@ -1,4 +1,7 @@
 /* Compositions in files: store and load in one run; `write` and then `read` in two. */
+// TEST: armci moving
+// TEST: n=1 -- {write,read}
+// TEST: n=3 -- {write,read}
 #include "cp_check.h"
 #include <errno.h>
 #include <sys/stat.h>

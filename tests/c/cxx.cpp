@@ -1,4 +1,5 @@
 // The headers in C++11: they compile, link, and carry a put and a get.
+// TEST: armci
 #include "check.h"
 
 #include <complex>

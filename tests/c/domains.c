@@ -1,5 +1,6 @@
 /* Topology: domains cover the ranks, agree with MPI's idea of a node, and with
  * the path that a transfer takes. */
+// TEST: armci
 #include "check.h"
 
 /* MPI's nodes, cut by PORTOLAN_NODE_SIZE: the lowest rank that shares mine. */

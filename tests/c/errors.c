@@ -4,6 +4,8 @@
  * code must end the job with a status other than 0; "EXPECT-ABORT <case>" is
  * printed before it. "list" prints the names of the cases.
  */
+// TEST: armci moving
+// TEST: aborts n=2
 #include "check.h"
 
 enum { ROOM = 68 };                 /* not a multiple of 8: a last long does not fit */

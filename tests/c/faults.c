@@ -1,10 +1,11 @@
 /*
  * faults.c - what goes wrong around a program: killed and absent ranks, targets that compute or
  * are stopped, too little memory, few descriptors, floods. `faults CASE [NUMBER]` runs one case;
- * scripts/faults.sh knows how each must end, and looks at what it leaves.
+ * tests/run/faults knows how each must end, and looks at what it leaves.
  *
  * Cases that must end the job print "EXPECT-END CASE" when everything is set up.
  */
+// TEST: faults
 #include "check.h"
 
 #include <errno.h>

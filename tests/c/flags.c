@@ -1,4 +1,5 @@
 /* Put with flag: whoever sees the flag sees the data. */
+// TEST: armci moving
 #include "check.h"
 
 enum { LEN = 40000, ROUNDS = 12, ROWS = 9, ROW = 24, STRIDE = 37 };

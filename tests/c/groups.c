@@ -1,5 +1,6 @@
 /* Groups: made from lists, children, splits and copies; memory, collectives and
  * transfers in them; the default group and the world group. */
+// TEST: armci moving
 #include "check.h"
 
 /* What a member, or a rank outside, sees of a group of the given world ranks. */

@@ -1,5 +1,6 @@
 /* Non-blocking operations: explicit, implicit and aggregate handles, handles
  * that were never used, and handles used again. */
+// TEST: armci moving
 #include "check.h"
 
 enum { SLOTS = 32, LEN = 1000, ROOM = SLOTS * LEN };

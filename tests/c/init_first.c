@@ -4,6 +4,10 @@
  *
  *   init_first armci|x10|lapi|compose|na|hg early|late
  */
+// TEST: n=2 -- {armci,x10,lapi,compose,na,hg} {early,late}
+// TEST: full n=3 node-size=1 -- {armci,x10,lapi,compose,na,hg} {early,late}
+// TEST: full n=1 -- {armci,x10,lapi,compose,na,hg} late
+// TEST: n=2 build=static -- lapi late
 #include "check.h"
 
 #include <cp.h>

@@ -1,5 +1,8 @@
 /* A program, or a profiling tool linked with it, defines ARMCI names of its own
  * and calls the PARMCI ones: its definitions are the ones that everybody uses. */
+// TEST: armci
+// TEST: own-level
+// TEST: n=2 build=static
 #include "check.h"
 
 static int puts_seen, gets_seen, barriers_seen, mallocs_seen, depth;

@@ -10,6 +10,7 @@
  *
  * A refused call changes no memory, here or there, and leaves a text of its error.
  */
+// TEST: faults
 #include "check.h"
 #include "invalid_calls.h"
 #include "invalid_others.h"

@@ -1,4 +1,5 @@
 /* Layouts, values, names and texts. */
+// TEST: lapi
 #include "lapi_check.h"
 
 #define AT(type, field, offset) CHECK_EQ(offsetof(type, field), offset)

@@ -2,6 +2,9 @@
  * Active messages: lengths from nothing to 64 MiB, what header handlers see and may
  * return, the three ways to name one, flags, counters.
  */
+// TEST: lapi lapi-moving
+// TEST: n=3 -- polling
+// TEST: full n=3 node-size=1 -- polling
 #include "lapi_check.h"
 
 enum { COPY, TAKE, BURY, DROP, IN_LINE, SILENT, BOTH };

@@ -7,6 +7,7 @@
  * handlers or, where all is in the header, from the header handler, and share the program's
  * data with it without a lock.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 enum { REQUEST = 1, REPLY = 2, ARGUMENTS = 16, CREDITS = 12, MEDIUM = 4000, LONG = 50000 };

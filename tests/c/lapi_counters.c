@@ -3,6 +3,10 @@
  * and data may be changed, the target's after the completion handler, the completion
  * counter after that.
  */
+// TEST: lapi lapi-moving
+// TEST: own-level
+// TEST: n=3 -- polling
+// TEST: full n=3 node-size=1 -- polling
 #include "lapi_check.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 // lapi.h in C++: compiles, links, and runs.
+// TEST: lapi
 #include "check.h"
 
 #include <lapi.h>

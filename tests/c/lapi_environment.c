@@ -2,6 +2,7 @@
  * Queries, settings, statistics, polling; several contexts one after the other; ARMCI
  * beside LAPI.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 #include <limits.h>

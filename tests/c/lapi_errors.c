@@ -3,6 +3,7 @@
  * ends the job; "EXPECT-ABORT <case>" is printed before it. "list" prints the names of the
  * cases. What a call refuses by itself is in lapi_invalid.c.
  */
+// TEST: aborts n=2
 #include "lapi_check.h"
 #include "lapi_aborts.h"
 

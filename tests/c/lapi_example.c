@@ -2,6 +2,7 @@
  * The example of LAPI_Amsend, with its blanks filled: each pair of tasks sends an
  * active message and waits on the completion counter.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 enum { DATA_LEN = 1000 };

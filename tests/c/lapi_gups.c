@@ -5,6 +5,7 @@
  * Afterwards all updates are done once more, by which the table must be what it was: exactly,
  * since nothing but polling mode keeps the two from meeting.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 enum { UPDATE = 1, BATCH = 60, LOG_WORDS = 10 };

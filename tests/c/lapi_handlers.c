@@ -2,6 +2,9 @@
  * Handlers that send, completion handlers that wait, their order, and everybody
  * sending to everybody at once.
  */
+// TEST: lapi lapi-moving
+// TEST: n=3 -- polling
+// TEST: full n=3 node-size=1 -- polling
 #include "lapi_check.h"
 
 #include <pthread.h>

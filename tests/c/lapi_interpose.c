@@ -1,4 +1,7 @@
 /* A program's own LAPI_ names over the PLAPI_ ones, as profiling tools have them. */
+// TEST: lapi
+// TEST: own-level
+// TEST: n=2 build=static
 #include "lapi_check.h"
 
 static int sends, waits, xfers;

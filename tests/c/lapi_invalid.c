@@ -8,6 +8,8 @@
  * A refused call sends nothing, changes no memory and counts on no counter. What goes wrong at
  * the target ends the job; that is in lapi_errors.c.
  */
+// TEST: lapi lapi-moving
+// TEST: faults
 #include "lapi_check.h"
 #include "refusals.h"
 #include "lapi_invalid_calls.h"

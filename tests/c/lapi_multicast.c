@@ -2,6 +2,7 @@
  * Groups and multicasts (LAPI_MC_XFER), light active messages (LAPI_AM_LW_XFER), and the
  * flags of LAPI_Xfer, all of which are hints.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 enum { TAKE = 1, LIGHT, LONGEST = 1 << 20, KINDS = 64 };

@@ -3,6 +3,8 @@
  * that calls; what is no handler goes on meanwhile. Messages for an index that is not set
  * wait, in this mode and with interrupts.
  */
+// TEST: lapi lapi-moving
+// TEST: n=3 thread=0 node-size=1
 #include "lapi_check.h"
 
 #include <pthread.h>

@@ -2,6 +2,7 @@
  * Put, get, vectors and read-modify-write of any memory (globals, stack, heap), their
  * counters, LAPI_Xfer of every type, and fences.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 enum { BIG = 4 << 20 };

@@ -5,6 +5,7 @@
  * the client takes too for its own memory, fetch-and-add by the server and by LAPI_Rmw64,
  * mutexes with a queue at the server. All tasks are clients and servers at once.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 #include <pthread.h>

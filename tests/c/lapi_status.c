@@ -2,6 +2,7 @@
  * Counters that keep the status of each destination: LAPI_Setcntr_wstatus, what counts for
  * whom, purges, the wait that goes with it; LAPI_Address_init64.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 #include <pthread.h>

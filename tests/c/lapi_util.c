@@ -3,6 +3,7 @@
  * thread has it, that each call of the holder's that waits or polls lets handlers run and
  * gives the lock back, tasks that hold it from start to end, conditions.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 #include <errno.h>

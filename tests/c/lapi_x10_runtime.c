@@ -4,6 +4,7 @@
  * a finish over all places that counts what was spawned where. A second thread of each place
  * takes from the queue that handlers fill: the lock is all that is between them.
  */
+// TEST: lapi lapi-moving
 #include "lapi_check.h"
 
 #include <pthread.h>

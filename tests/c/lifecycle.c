@@ -2,6 +2,8 @@
  * left behind. The argument says when the last ARMCI_Finalize comes: "before"
  * MPI_Finalize (the default) or "after" it. With "messages" MPI is started and ended
  * by armci_msg_init and armci_msg_finalize. */
+// TEST: armci
+// TEST: n=2 -- {alone,before,after,messages}
 #include "check.h"
 
 /* Enough use to see that the library works, among the ranks of the world group. */

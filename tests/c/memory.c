@@ -1,6 +1,8 @@
 /* Segments: empty and odd parts, 300 in a row, 400 alive; local memory; the
  * device forms. Where ranks share cores, collectives are slow: 100 and 100. An
  * argument sets how many are alive. */
+// TEST: armci moving
+// TEST: n=2 -- 2500
 #include "check.h"
 
 /* Every rank writes all of its right neighbour's part and reads it back; the

@@ -1,5 +1,6 @@
 /* Bulk data by Mercury 2.4's interface: segments, access, push and pull with offsets, as
  * parameters, bound handles that a third process uses, permissions, cancelling. */
+// TEST: mercury
 #include "mercury2_check.h"
 
 MERCURY_GEN_PROC(bulk_in_t, ((hg_bulk_t)(bulk))((int32_t)(hops)))

@@ -1,5 +1,6 @@
 /* HG Core of Mercury 2.4's interface: calls with encoded bytes, contexts that are posted,
  * addresses as bytes, what is attached. */
+// TEST: mercury
 #include "mercury2_check.h"
 
 #define SUM ((hg_id_t)0x1122334455667788)

@@ -1,5 +1,8 @@
 /* A program as users of Mercury 2.4 write it: a server and clients of a sum, an address by
  * callback, requests to wait for callbacks. Only the network's name is this library's. */
+// TEST: mercury
+// TEST: n=2 build=static
+// TEST: n=2 build=pkg-config
 #include "check.h"
 
 #include <mercury.h>

@@ -1,5 +1,6 @@
 /* Arguments that make no sense, by Mercury 2.4's interface: null, freed and foreign handles,
  * places that are not there, names and numbers that nobody has. Nothing is lost by them. */
+// TEST: mercury
 #include "mercury2_check.h"
 
 #define NO_CLASS ((hg_class_t *)0)

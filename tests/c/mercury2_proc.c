@@ -1,5 +1,6 @@
 /* Procs of Mercury 2.4's interface: values, strings, string objects, raw bytes, buffers that
  * grow, checksums, what does not fit. */
+// TEST: n=1
 #include "mercury2_check.h"
 
 MERCURY_GEN_PROC(inner_t, ((uint8_t)(small))((hg_const_string_t)(name)))

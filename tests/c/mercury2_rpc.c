@@ -1,6 +1,7 @@
 /* Calls by Mercury 2.4's interface: functions by name and by number, inputs and outputs of
  * any length, heads of the program's own, calls without response, handles used again,
  * counted, destroyed while their call is under way, cancelled; contexts by number. */
+// TEST: mercury
 #include "mercury2_check.h"
 
 MERCURY_GEN_PROC(open_in_t, ((hg_const_string_t)(path))((int32_t)(flags))((hg_size_t)(size)))

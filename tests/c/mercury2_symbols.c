@@ -1,6 +1,7 @@
 /* Every function of the headers of Mercury 2.4's interface is in the library, by its label
  * and, for those who look it up, by its name; the types and codes are laid out and numbered
  * as they are in Mercury 2.4, and the interface of 2013 is another beside it. */
+// TEST: n=1
 #define _GNU_SOURCE
 #include "mercury2_check.h"
 

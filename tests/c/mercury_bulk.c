@@ -1,5 +1,6 @@
 /* Bulk data: handles over segments, access without a copy, serialised handles as
  * parameters, push and pull across the borders of segments, pipelines, permissions. */
+// TEST: mercury
 #include "mercury_check.h"
 
 MERCURY_GEN_PROC(move_in_t, ((hg_bulk_t)(bulk)) ((uint64_t)(offset)) ((uint64_t)(size))

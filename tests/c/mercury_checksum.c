@@ -1,4 +1,5 @@
 /* Checksums by name: their values, in pieces, padded; and bad input. */
+// TEST: n=1
 #include "check.h"
 
 #include <mercury_checksum.h>

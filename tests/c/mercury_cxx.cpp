@@ -1,4 +1,5 @@
 // Mercury's headers in C++11: they compile, link, and carry parameters both ways.
+// TEST: n=1
 #include "check.h"
 
 #include <string>

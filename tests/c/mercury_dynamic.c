@@ -8,6 +8,7 @@
  *   mercury_dynamic killed FILE       is let in and dies
  *
  * Open MPI needs one ompi-server for both launchers; MPICH as Debian has it cannot. */
+// TEST: n=1
 #include "mercury_check.h"
 #include <signal.h>
 

@@ -1,5 +1,6 @@
 /* Procs that fail at either side, and servers that get rubbish. What a call refuses by itself is
  * in mercury_invalid.c. */
+// TEST: mercury
 #include "mercury_check.h"
 
 MERCURY_GEN_PROC(one_t, ((int32_t)(x)))

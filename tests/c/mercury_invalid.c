@@ -8,6 +8,7 @@
  * A refused call starts nothing, writes nothing and leaves a text of its error. Servers that
  * get rubbish, and procs that fail at the other side, are in mercury_errors.c.
  */
+// TEST: faults
 #include "mercury_check.h"
 #include <mercury_checksum.h>
 #include "refusals.h"

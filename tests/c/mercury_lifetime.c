@@ -1,6 +1,7 @@
 /* How long handles and contexts live: a handle destroyed while its call is under way stays
  * until its callback has run; a context destroyed with calls or transfers under way ends
  * them, and the class can be finalised. Handles without a function, and freeing nothing. */
+// TEST: mercury
 #include "mercury_check.h"
 
 enum { TIMES = 1000, AT_ONCE = 50, LONG = 200000, BULK = 48 << 20 };

@@ -1,5 +1,6 @@
 /* Parameters that are too long for a message: each side's are pulled by the other, from
  * buffers that are used again, whichever way the memory goes. */
+// TEST: mercury
 #include "mercury_check.h"
 
 #define LONG_TIME 60000

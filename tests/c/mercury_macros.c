@@ -1,5 +1,6 @@
 /* Structs and procs from the preprocessor: the shared vectors, many fields, nesting, and
  * what a failed decoding leaves. */
+// TEST: n=1
 #include "check.h"
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 /* Memory handles of the network abstraction: put and get across segments, permissions,
  * serialising, cancelling. */
+// TEST: mercury
 #include "mercury_na.h"
 
 enum { PARTS = 5 };

@@ -1,5 +1,6 @@
 /* The network abstraction: information strings, addresses, messages with tags, limits,
  * progress and trigger, cancelling. Memory is mercury_mem.c's. */
+// TEST: mercury
 #include "mercury_na.h"
 
 enum { MOST = 5000 };

@@ -1,6 +1,7 @@
 /* Handlers within handlers: each forwards a call and waits for it, deeper than queues and
  * limits of other interfaces; a chain that is too deep for the stack ends with an error at
  * once, and leaves nothing behind. */
+// TEST: mercury
 #include "mercury_check.h"
 
 #include <pthread.h>

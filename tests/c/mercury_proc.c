@@ -1,4 +1,5 @@
 /* Parameters as bytes: the shared vectors, growing buffers, freeing, and bytes that lie. */
+// TEST: n=1
 #include "check.h"
 
 #include <mercury_proc.h>

@@ -1,6 +1,8 @@
 /* Calls: registration, forward and wait, inputs and outputs of any length, time-outs and
  * statuses, errors that travel, handlers that answer later or forward, thousands of calls
  * at a time. Every rank serves and calls. */
+// TEST: mercury
+// TEST: n=2 build=static
 #include "mercury_check.h"
 
 MERCURY_GEN_PROC(add_in_t, ((int32_t)(a)) ((int64_t)(b)) ((hg_const_string_t)(name)))

@@ -1,4 +1,5 @@
 /* Generated stubs and callbacks: rank 0 serves the others, or itself when it is alone. */
+// TEST: mercury
 #include "check.h"
 
 #include <mercury_macros.h>

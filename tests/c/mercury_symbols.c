@@ -1,5 +1,6 @@
 /* Every function of the Mercury headers is in the library: this links only then. And the
  * types are laid out as the library has them. */
+// TEST: n=1
 #include "mercury_check.h"
 
 #include <mercury_checksum.h>

@@ -1,5 +1,6 @@
 /* Today's calls, with classes, contexts and callbacks: handles that are forwarded many
  * times, cancelled, given data; calls without an answer. Every rank serves and calls. */
+// TEST: mercury
 #include "mercury_check.h"
 
 MERCURY_GEN_PROC(one_t, ((int32_t)(x)))

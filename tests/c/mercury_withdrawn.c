@@ -1,5 +1,6 @@
 /* Memory that was deregistered, or whose handle was freed, is not read or written any more by
  * a rank that keeps its description: not later, and not by what was under way. */
+// TEST: mercury
 #define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS */
 #include "mercury_check.h"
 

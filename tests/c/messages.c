@@ -1,5 +1,6 @@
 /* Messages, broadcasts, trees, selection, exchange of addresses: every call of
  * message.h but the reductions, in every scope. */
+// TEST: armci
 #include "scopes.h"
 
 static void broadcasts(void)

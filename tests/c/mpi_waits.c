@@ -1,6 +1,9 @@
 /* Ranks that wait in MPI's own blocking calls serve others: rank 0 reads and updates
  * their memory before it joins them. Where nothing else serves them (no progress thread),
  * the test hangs unless these calls do. And the calls keep MPI's meaning. */
+// TEST: n={2,3} thread=0 node-size=1
+// TEST: n=2 level=single node-size=1
+// TEST: one of n=2 | n=4 node-size=2 | n=3 path=rma | n=3 node-size=1 waits=0
 #include "check.h"
 
 #define ROUNDS 20

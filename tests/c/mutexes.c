@@ -1,5 +1,6 @@
 /* Mutexes: they exclude, for several sets, for ranks without any, and a trylock
  * returns at once. */
+// TEST: armci moving
 #include "check.h"
 
 enum { MOST = 3, ROUNDS = 25 };

@@ -1,5 +1,6 @@
 /* Notifications: what a rank did before one is there for the rank that waits for it; none is
  * lost, however early it comes; from all to all, and to oneself. */
+// TEST: armci moving
 #include "check.h"
 
 enum { ROUNDS = 60, LONGS = 3000 };

@@ -1,5 +1,6 @@
 /* ARMCI over a part of the job: communicators that leave ranks out, have them in another order,
  * or are one rank; nested calls; the ranks outside go on with MPI. */
+// TEST: armci moving
 #include "check.h"
 
 /* Use among the ranks of a communicator, which are the world group's in that order. */

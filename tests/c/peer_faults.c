@@ -1,5 +1,6 @@
 /* Faults known from another ARMCI over MPI, one check each. An argument names
  * the only check to run. */
+// TEST: armci moving
 #include "check.h"
 
 #include <sys/statvfs.h>

@@ -1,5 +1,6 @@
 /* Reductions: every call, operation, type and scope of message.h; operators that end with the
  * character that decides. */
+// TEST: armci
 #define _GNU_SOURCE                 /* MAP_ANONYMOUS */
 #include "scopes.h"
 

@@ -1,4 +1,5 @@
 /* Read-modify-write: results, neighbours untouched, and totals under contention. */
+// TEST: armci moving
 #include "check.h"
 
 /* One rank at a time: values and widths. */

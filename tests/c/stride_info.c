@@ -1,5 +1,6 @@
 /* The segments of strided memory one by one: in the order, and at the places, that the strided
  * calls use; with any levels, empty ones too. */
+// TEST: armci
 #include "check.h"
 
 #include <iterator.h>

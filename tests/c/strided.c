@@ -1,5 +1,6 @@
 /* Strided transfers of 0 to 7 levels against a plain loop, byte for byte, with
  * strides that need not be multiples of one another. */
+// TEST: armci moving
 #include "check.h"
 
 enum { LEVELS = 7, ROOM = 1 << 16 };

@@ -1,4 +1,5 @@
 /* Every function of the headers is in the library: this links only then. */
+// TEST: armci
 #include "check.h"
 
 typedef void (*function)(void);

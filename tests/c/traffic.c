@@ -3,6 +3,8 @@
  * argument is the number of seconds, 1 by default. Rank 0 says RUNNING after the first
  * round, so that a script may then do something to the network. With `alone` as the second
  * argument only rank 0 moves data, in no step with the others, who wait in a barrier. */
+// TEST: hosts
+// TEST: n=2 node-size=1
 #include "check.h"
 
 enum { LARGE = 100000, SMALL = 40, CELLS = 64 };

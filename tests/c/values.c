@@ -1,4 +1,6 @@
 /* Single values: put, non-blocking put, get, of the four types. */
+// TEST: armci moving
+// TEST: n=2 build={pkg-config,cmake}
 #include "check.h"
 
 enum { CELL = 48 };                 /* a cell has a guard on each side */

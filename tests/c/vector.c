@@ -1,5 +1,6 @@
 /* Vectors of blocks: many sets, any order and alignment, several segments, both
  * spellings of the field names. */
+// TEST: armci moving
 #include "check.h"
 
 enum { ROOM = 1 << 15, SETS = 6, BLOCKS = 64 };

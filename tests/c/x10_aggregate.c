@@ -1,5 +1,8 @@
 /* Aggregated asyncs: several functions, numbers of arguments and handles at a time; the
  * limit, flushes, fences and age send what is collected; each item runs once. */
+// TEST: x10
+// TEST: n=4 node-size=2 route=1
+// TEST: n=3 node-size=1 route=1
 #include "x10_check.h"
 
 static volatile long ones, sum_of_ones, pairs, nothings, wides, others;

@@ -1,6 +1,8 @@
 /* Asyncs: 0 to 32 arguments of every kind, from every place to every place, by function,
  * by registered function and by index; at once at one's own place; from asyncs, to any
  * depth, under the global fence; while the target computes; rules and bad arguments. */
+// TEST: x10
+// TEST: n=2 build=static
 #include "x10_check.h"
 
 #include <limits.h>

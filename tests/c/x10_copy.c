@@ -1,5 +1,6 @@
 /* Get and Put of contiguous bytes, blocking and on a switch: every size and alignment,
  * globals, stack and heap on both sides, order, no bytes, bad arguments. */
+// TEST: x10
 #include "x10_check.h"
 
 enum { GUARD = 64, LARGEST = 1 << 20 };

@@ -1,4 +1,5 @@
 // The C++ interface in C++11: every name, asyncs of structs, and the C names in C++.
+// TEST: x10
 #include "x10_check.h"
 
 #include <vector>

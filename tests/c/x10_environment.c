@@ -1,5 +1,6 @@
 /* Queries and settings: every query, what can be set and what not, statistics; the
  * exchange of addresses. */
+// TEST: x10
 #include "x10_check.h"
 
 static int asked(x10_query_t query)

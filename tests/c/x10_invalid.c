@@ -8,6 +8,7 @@
  * A refused call moves nothing, here or there, and leaves a text of its error. What ends the
  * job instead, an async whose function the target does not have, is in x10_library.c.
  */
+// TEST: faults
 #define _DEFAULT_SOURCE
 #include "x10_check.h"
 #include "refusals.h"

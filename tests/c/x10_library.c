@@ -5,6 +5,8 @@
  * the library, with "index" only place 0 has registered the function.
  *
  * Compiled with -DLIBRARY this is the library; its file is the program's with ".so". */
+// TEST: x10
+// TEST: abort n=2 -- {index,library}
 #ifdef LIBRARY
 
 #include <x10/x10lib.h>

@@ -1,5 +1,7 @@
 /* Start and end: every call before and after, again and again, with things left behind,
  * beside ARMCI, with MPI started by X10Lib ("alone") or ended first ("after"). */
+// TEST: x10
+// TEST: n=2 -- {alone,after}
 #include "x10_check.h"
 
 static volatile long hits;

@@ -1,5 +1,6 @@
 /* The lock keeps asyncs from running at its place, also those of other threads' making;
  * it nests, belongs to a thread, and what waited runs after it. */
+// TEST: x10
 #include "x10_check.h"
 
 #include <pthread.h>

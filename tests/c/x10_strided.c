@@ -1,5 +1,6 @@
 /* Strided transfers of 0 to 7 levels against a reference, blocking and on a switch, with
  * strides of any kind; more blocks than one operation takes; empty ones, bad ones. */
+// TEST: x10
 #include "x10_check.h"
 
 enum { MOST = 7, ROOM = 1 << 16 };

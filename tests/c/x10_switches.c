@@ -1,5 +1,6 @@
 /* Switches: one over many transfers of all kinds, counting by the program, tests and
  * values, fences over what is under way, freed and foreign handles. */
+// TEST: x10
 #include "x10_check.h"
 
 static int value_of(x10_switch_t sw)

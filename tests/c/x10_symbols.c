@@ -1,5 +1,6 @@
 /* Every function of x10lib.h is in the library, and its types are laid out as they are
  * meant to be. */
+// TEST: x10
 #include "x10_check.h"
 
 typedef void (*function)(void);

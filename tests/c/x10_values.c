@@ -1,5 +1,6 @@
 /* Single values of the four types: put, put on a switch, get; all spellings; the value is
  * taken at the call; errors of gets, which have no code. */
+// TEST: x10
 #include "x10_check.h"
 
 #define CHECK_TYPE(type, base_value)                                                  \

@@ -1,5 +1,6 @@
 /* Vector transfers: several places in one call, several elements of different block
  * sizes, blocking and on a switch, empty ones, bad ones. */
+// TEST: x10
 #include "x10_check.h"
 
 enum { BLOCKS = 40, BLOCK = 56, ROOM = BLOCKS * BLOCK };

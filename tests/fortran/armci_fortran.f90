@@ -1,5 +1,8 @@
 ! ARMCI from Fortran through iso_c_binding: start, memory, put, get, accumulate,
 ! read-modify-write, barrier, end. Prints PASS armci_fortran from rank 0.
+! TEST: hosts
+! TEST: n=3
+! TEST: n=2 node-size=1
 module armci
   use, intrinsic :: iso_c_binding
   implicit none

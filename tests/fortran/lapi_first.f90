@@ -1,4 +1,5 @@
 ! LAPI_INIT before MPI_INIT, LAPI_TERM after MPI_FINALIZE.
+! TEST: n=2
 program lapi_first
   use mpi
   implicit none

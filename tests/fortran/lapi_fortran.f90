@@ -1,5 +1,8 @@
 ! LAPI from Fortran: every call, handlers in Fortran, LAPI_ADDR_NULL in every place.
 ! Prints PASS lapi_fortran from rank 0.
+! TEST: hosts
+! TEST: n={1,3}
+! TEST: n=2 node-size=1
 module lapi_handlers
   implicit none
   include 'lapif.h'

@@ -1,5 +1,8 @@
 ! A program that uses the module mpi_f08: its MPI_Init is raised too, and the
 ! module's own calls and constants work afterwards.
+! TEST: own-level
+! TEST: hosts
+! TEST: n=2
 program f08
    use mpi_f08
    use, intrinsic :: iso_c_binding

@@ -1,5 +1,6 @@
 /* Accumulates of every type with a scale, by all ranks into the same patch at
  * the same time: nothing may be lost. */
+// TEST: ga ga-moving
 #include "ga_check.h"
 
 #define N 19

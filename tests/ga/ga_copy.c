@@ -1,5 +1,6 @@
 /* Fill, zero, fill of a patch, copies of arrays and patches, with and without
  * transposition, between arrays distributed differently. */
+// TEST: ga ga-moving
 #include "ga_check.h"
 
 #define N 26

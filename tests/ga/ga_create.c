@@ -1,5 +1,6 @@
 /* Arrays of every type and of 1 to 4 dimensions: made, asked about, duplicated,
  * compared, freed.  The owners' parts tile the array. */
+// TEST: ga
 #include "ga_check.h"
 
 static void tiles(int g, int ndim, const int dims[])

@@ -1,5 +1,6 @@
 /* Matrix products of several shapes, all four transpositions, alpha and beta,
  * four types, and of patches; against a plain triple loop. */
+// TEST: ga ga-moving
 #include "ga_check.h"
 
 #define AT(x, t, i, j, rows, cols) ((t) == 'N' ? (x)[(i) * (cols) + (j)] : (x)[(j) * (rows) + (i)])

@@ -1,5 +1,6 @@
 /* Disk-resident arrays: whole arrays and sections of them are written, read back by another
  * opening, and deleted; all types, one file for all ranks and a file for each rank. */
+// TEST: ga
 #include "ga_check.h"
 
 #include <dra.h>

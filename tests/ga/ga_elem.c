@@ -1,5 +1,6 @@
 /* Elementwise operations on whole arrays and on patches, dot products, norms,
  * diagonals and selection. */
+// TEST: ga ga-moving
 #include "ga_check.h"
 
 #define N 22

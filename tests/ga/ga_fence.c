@@ -1,5 +1,7 @@
 /* What fences and syncs promise: data is there before the message that says
  * so; and the owner's direct view, gets and puts agree after a sync. */
+// TEST: ga
+// TEST: own-level
 #include "ga_check.h"
 
 #define N 64

@@ -2,6 +2,7 @@
 ! a counter, reductions, a matrix product and mutexes.  Prints `PASS ga_fortran`.
 !
 ! Compile with the flags of `ga-config --fflags` (8-byte default integers).
+! TEST: ga
 program ga_fortran
   implicit none
 #include "mafdecls.fh"

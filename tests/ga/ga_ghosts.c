@@ -1,5 +1,6 @@
 /* Ghost cells: every rank's border holds its neighbours' elements, round the
  * edges of the array too, after an update; of all sides or of one direction. */
+// TEST: ga
 #include "ga_check.h"
 
 static int wrap(int i, int n) { return ((i % n) + n) % n; }

@@ -1,6 +1,7 @@
 /* Ghost cells in the forms that ga_ghosts.c has not: one and four dimensions, all types, uneven
  * blocks, arrays made by a handle; updates that are waited for later; access to single elements.
  * (NGA_NbGet_ghost_dir of GA 5.8 takes its mask for an index and refuses what it is to take.) */
+// TEST: ga
 #include "ga_check.h"
 
 enum { MOST = 4 };

@@ -1,5 +1,6 @@
 /* Processor groups: arrays, synchronisation and reductions inside a group, two
  * groups at work at the same time, groups split, made the default, and freed. */
+// TEST: ga ga-moving
 #include "ga_check.h"
 
 #define N 40

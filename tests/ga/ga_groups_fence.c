@@ -1,5 +1,7 @@
 /* The world works while arrays of groups live: puts, accumulates and fences to
  * ranks outside this rank's group, and reads of a group's array by members. */
+// TEST: ga
+// TEST: own-level
 #include "ga_check.h"
 
 #define N 16

@@ -1,5 +1,6 @@
 /* Irregular distributions: the parts are where the map says, and operations
  * between arrays distributed differently agree. */
+// TEST: ga
 #include "ga_check.h"
 
 #define N 60

@@ -1,5 +1,6 @@
 /* 200 arrays made and freed: one after another, all alive at once, and freed
  * in an order of their own; what is left is right and nothing is kept. */
+// TEST: ga
 #include "ga_check.h"
 
 #define ARRAYS 200

@@ -1,5 +1,6 @@
 /* A limit on the memory of a rank: an array beyond it is refused, not fatal,
  * and what is freed can be had again. */
+// TEST: ga
 #include "ga_check.h"
 
 #define LIMIT ((size_t)4 << 20)

@@ -1,5 +1,6 @@
 /* Mirrored arrays: each node has a whole copy, which its ranks share; the copies are summed up,
  * and exchanged with distributed arrays. */
+// TEST: ga
 #include "ga_check.h"
 
 enum { N = 37, M = 29 };

@@ -1,5 +1,6 @@
 /* Mutexes: read, change and write back under a lock loses nothing, for one
  * contended mutex and for several. */
+// TEST: ga
 #include "ga_check.h"
 
 #define ROUNDS 100

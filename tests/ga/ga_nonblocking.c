@@ -1,5 +1,6 @@
 /* Non-blocking puts, gets and accumulates: many under way at once, waited for
  * in any order, tested, and over buffers reused after the wait. */
+// TEST: ga ga-moving
 #include "ga_check.h"
 
 #define N 48

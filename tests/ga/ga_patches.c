@@ -1,5 +1,6 @@
 /* Puts and gets of random patches in arrays of every type and of 1 to 5
  * dimensions, from and into buffers wider than the patch. */
+// TEST: ga ga-moving
 #include "ga_check.h"
 
 #define MAX_DIM 5

@@ -1,5 +1,6 @@
 /* Periodic gets, puts and accumulates: patches that leave the array on one
  * side come back on the other. */
+// TEST: ga
 #include "ga_check.h"
 
 #define N 18

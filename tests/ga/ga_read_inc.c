@@ -1,5 +1,6 @@
 /* NGA_Read_inc by all ranks at once: every number is given out exactly once,
  * and each rank sees its own numbers grow. */
+// TEST: ga ga-moving
 #include "ga_check.h"
 
 #define EACH 400

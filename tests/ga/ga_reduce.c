@@ -1,5 +1,6 @@
 /* Reductions of every type and operation, short and long, and broadcasts from
  * every root. */
+// TEST: ga
 #include "ga_check.h"
 
 /* Numbers that a rank brings, some negative. */

@@ -1,5 +1,6 @@
 /* Vectors: enumeration of a patch, segmented copies and sums, packing by a mask and back; whole
  * vectors and parts of them, long and shorter than the number of ranks. */
+// TEST: ga
 #include "ga_check.h"
 
 static void put_all(int g, int n, void *all)

@@ -1,4 +1,5 @@
 /* Scatter, gather and scatter-accumulate of single elements anywhere. */
+// TEST: ga ga-moving
 #include "ga_check.h"
 
 #define N 37

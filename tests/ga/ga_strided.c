@@ -1,4 +1,5 @@
 /* NGA_Strided_put, _get and _acc: every skip-th element of a patch. */
+// TEST: ga
 #include "ga_check.h"
 
 #define N 30

@@ -1,4 +1,5 @@
 /* GA_Transpose and GA_Symmetrize of several shapes. */
+// TEST: ga
 #include "ga_check.h"
 
 static void transpose(int n, int m)

@@ -1,9 +1,9 @@
 //! The table of launches of a single check: those that the engine must not survive, that
 //! need a configuration of their own, or that take long.
 
+use crate::run::system;
 use crate::{
-    am_errors, am_typed_errors, compose_life, driver, flood, large, lifecycle, limits, soak,
-    watchdog,
+    am_errors, am_typed_errors, compose_life, flood, large, lifecycle, limits, soak, watchdog,
 };
 
 /// How a launch has to end.
@@ -54,7 +54,7 @@ fn never() -> Option<String> {
 }
 
 fn no_other_mpi() -> Option<String> {
-    driver::other_launcher().is_none().then(|| "only one MPI is installed".into())
+    system::other_launcher().is_none().then(|| "only one MPI is installed".into())
 }
 
 const ALONE_BASE: Alone = Alone {

@@ -1,4 +1,4 @@
-//! The parent: arguments, the matrix of launches, what is printed.
+//! Suite `ranks`: the matrix of launches of the checks.
 //!
 //! ```text
 //! cargo test --release --test ranks -- [FILTER ...] [--exact] [--quick | --full] [--list]
@@ -14,6 +14,9 @@ use crate::alone::{ALONE, Alone, End};
 use crate::cases::{self, Check, Config};
 use crate::hosts::{self, Layout};
 use crate::job::{self, Ended, Job};
+use crate::run::args::Args;
+use crate::run::report::Report;
+use crate::run::{selection, system};
 use crate::soak;
 use portolan::mpi::Flavour;
 use std::path::PathBuf;
@@ -25,123 +28,24 @@ const STARVED: Duration = Duration::from_secs(5);
 /// Start, and end, of a launch may take this long.
 const EDGE: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Default)]
-struct Args {
-    filters: Vec<String>,
-    skips: Vec<String>,
-    exact: bool,
-    quick: bool,
-    full: bool,
-    list: bool,
-    ignored: bool,
-    layouts: Vec<Layout>,
-}
-
-fn arguments() -> Args {
-    let is_set = |name| std::env::var_os(name).is_some();
-    let mut args = Args {
-        quick: is_set("PORTOLAN_TEST_QUICK"),
-        full: is_set("PORTOLAN_TEST_FULL"),
-        ..Args::default()
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--exact" => args.exact = true,
-            "--quick" => args.quick = true,
-            "--full" => args.full = true,
-            "--list" => args.list = true,
-            "--ignored" => args.ignored = true,
-            "--hosts" => {
-                let text = words.next().unwrap_or_default();
-                let layout = Layout::parse(&text).unwrap_or_else(|| {
-                    eprintln!("--hosts wants numbers of ranks and configurations as in 2,1:default, not '{text}'");
-                    std::process::exit(2)
-                });
-                args.layouts.push(layout);
-            }
-            "--skip" => args.skips.extend(words.next()),
-            // What the standard harness takes, and has no meaning here.
-            "--format" | "--color" | "--test-threads" | "--logfile" | "-Z" => drop(words.next()),
-            _ if word.starts_with('-') => {}
-            _ => args.filters.push(word),
-        }
-    }
-    args
-}
-
-impl Args {
-    fn wants(&self, name: &str, label: &str) -> bool {
-        let line = format!("{name} {label}");
-        let hit = |f: &String| if self.exact { *f == name } else { line.contains(f.as_str()) };
-        (self.filters.is_empty() || self.filters.iter().any(hit)) && !self.skips.iter().any(hit)
-    }
-}
-
-/// The launcher beside the compiler that this was built by, which has the same suffix.
-fn own_launcher() -> Option<String> {
-    let compiler = std::path::Path::new(env!("PORTOLAN_BUILT_BY"));
-    let suffix = compiler.file_name()?.to_str()?.strip_prefix("mpicc").unwrap_or_default();
-    let beside = compiler.with_file_name(format!("mpiexec{suffix}"));
-    beside.is_file().then(|| beside.to_string_lossy().into_owned())
-}
-
-/// A launcher that exists on this machine, with its flags.
-fn launcher_of(flavour: Flavour) -> Vec<String> {
-    let candidates: &[&[&str]] = match flavour {
-        Flavour::OpenMpi => &[
-            &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
-            &["mpirun", "--allow-run-as-root", "--oversubscribe"],
-        ],
-        _ => &[&["mpiexec.mpich"], &["mpiexec"]],
-    };
-    let found = candidates.iter().find(|c| on_path(c[0])).unwrap_or(&candidates[1]);
-    found.iter().map(|word| word.to_string()).collect()
-}
-
-/// Whether a program is found.
-pub fn on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
-}
-
-/// The launcher of the MPI that this program was not built for, if there is one.
-pub fn other_launcher() -> Option<Vec<String>> {
-    let (program, other) = match Flavour::built() {
-        Flavour::Mpich => ("mpirun.openmpi", Flavour::OpenMpi),
-        Flavour::OpenMpi => ("mpiexec.mpich", Flavour::Mpich),
-        Flavour::Other => return None,
-    };
-    on_path(program).then(|| launcher_of(other))
-}
-
-fn launcher() -> Vec<String> {
-    match std::env::var("PORTOLAN_MPIEXEC") {
-        Ok(words) if !words.trim().is_empty() => {
-            words.split_whitespace().map(String::from).collect()
-        }
-        _ => {
-            let mut words = launcher_of(Flavour::built());
-            if let Some(own) = own_launcher() {
-                words[0] = own;
-            }
-            words
-        }
-    }
-}
-
 struct Driver {
     args: Args,
     launcher: Vec<String>,
     dir: PathBuf,
     seed: String,
-    passed: usize,
-    failed: usize,
+    report: Report,
 }
 
 /// Runs everything that was asked for.
-pub fn main() -> ExitCode {
-    let args = arguments();
+pub fn main(mut args: Args) -> Result<ExitCode, String> {
+    if let Some(selection) = &args.selection {
+        let layouts = selection::ranks(selection);
+        args.layouts.extend(layouts.iter().filter_map(|text| Layout::parse(text)));
+        if args.list {
+            layouts.iter().for_each(|layout| println!("--hosts {layout}"));
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     if args.list {
         if !args.ignored {
             let checks = cases::CHECKS.iter().map(|c| c.name);
@@ -149,14 +53,18 @@ pub fn main() -> ExitCode {
                 println!("{name}: test");
             }
         }
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
-    let launcher = launcher();
+    let report = Report::new(&system::mpi_name(), "ranks");
+    let nothing = args.ignored || (args.selection.is_some() && args.layouts.is_empty());
+    let launcher = system::launcher();
     let path = std::path::Path::new(&launcher[0]);
-    if !on_path(&launcher[0]) && !path.is_file() {
+    if !system::on_path(&launcher[0]) && !path.is_file() {
         println!("skipped, all of it: there is no launcher {} in PATH", launcher[0]);
-        println!("0 passed, 0 failed");
-        return ExitCode::SUCCESS;
+        return report.end(args.junit.as_deref());
+    }
+    if nothing {
+        return report.end(args.junit.as_deref());
     }
     let seed = std::env::var(job::SEED).ok().filter(|s| s.parse::<u64>().is_ok());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -172,13 +80,8 @@ pub fn main() -> ExitCode {
         seed: seed.unwrap_or_else(|| {
             now.as_ref().map_or(1, |t| t.as_nanos() as u64 % 1_000_000).to_string()
         }),
-        passed: 0,
-        failed: 0,
+        report,
     };
-    if driver.args.ignored {
-        println!("0 passed, 0 failed");
-        return ExitCode::SUCCESS;
-    }
     println!(
         "ranks on {} by {}, seed {}",
         Flavour::built().name(),
@@ -211,36 +114,39 @@ pub fn main() -> ExitCode {
     }
     let _ = std::fs::remove_dir_all(&driver.dir);
     println!("{:.0} s", begun.elapsed().as_secs_f64());
-    println!("{} passed, {} failed", driver.passed, driver.failed);
-    if driver.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if driver.args.is_plain() {
+        println!(
+            "C, Fortran and GA programs, faults and hosts: scripts/test.sh, see tests/README.md"
+        );
+    }
+    driver.report.end(driver.args.junit.as_deref())
 }
 
 impl Driver {
     fn ok(&mut self, name: &str, label: &str, seconds: f64) {
-        self.passed += 1;
-        println!("ok   {name} {label} {seconds:.2}s");
+        self.report.ok(&format!("{name} {label}"), seconds, "");
     }
 
     fn fail(&mut self, name: &str, label: &str, job: &Job, ended: &Ended, why: &str) {
-        self.failed += 1;
-        println!("FAIL {name} {label} {:.2}s: {why}", ended.seconds);
         // What begins the output is most often the cause, and the rest its echo.
-        let mut lines: Vec<&str> = ended.output.lines().collect();
-        lines.dedup();
-        for (i, line) in lines.iter().enumerate() {
-            if i < 25 || i + 25 >= lines.len() {
-                println!("     | {line}");
+        let mut said: Vec<&str> = ended.output.lines().collect();
+        said.dedup();
+        let mut lines: Vec<String> = Vec::new();
+        for (i, line) in said.iter().enumerate() {
+            if i < 25 || i + 25 >= said.len() {
+                lines.push(line.to_string());
             } else if i == 25 {
-                println!("     | ... {} lines ...", lines.len() - 50);
+                lines.push(format!("... {} lines ...", said.len() - 50));
             }
         }
-        ended.steps.lines().for_each(|line| println!("     | {line}"));
-        if ended.starved > STARVED {
-            let seconds = ended.starved.as_secs_f64();
-            println!("     | the test's own driver had no turn for {seconds:.0} s meanwhile");
+        lines.extend(ended.steps.lines().map(String::from));
+        if ended.launch.starved > STARVED {
+            let seconds = ended.launch.starved.as_secs_f64();
+            lines.push(format!("the test's own driver had no turn for {seconds:.0} s meanwhile"));
         }
         let env: Vec<String> = job.env.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        println!("     env: {} ({} ranks)", env.join(" "), job.ranks);
+        lines.push(format!("env: {} ({} ranks)", env.join(" "), job.ranks));
+        self.report.fail(&format!("{name} {label}"), ended.launch.seconds, why, lines);
     }
 
     fn base_env(&self) -> Vec<(String, String)> {
@@ -260,7 +166,9 @@ impl Driver {
         let label = label(n, on, config.label);
         let mut list: Vec<&Check> = cases::CHECKS
             .iter()
-            .filter(|c| (c.on)(config, n) && self.args.wants(c.name, &label))
+            .filter(|c| {
+                (c.on)(config, n) && self.args.wants(c.name, &format!("{} {label}", c.name))
+            })
             .collect();
         while !list.is_empty() {
             let names: Vec<&str> = list.iter().map(|c| c.name).collect();
@@ -296,10 +204,16 @@ impl Driver {
                     // Before the first check, between two or after the last.
                     let stage = if ended.done.is_empty() { "start" } else { "stop" };
                     self.fail(stage, &label, &job, &ended, &why);
-                    let rest = list.len() - ended.done.len().min(list.len());
-                    if rest > 0 {
-                        println!("     {rest} checks did not run");
-                        self.failed += rest;
+                    let done: Vec<&str> =
+                        ended.done.iter().map(|(name, _)| name.as_str()).collect();
+                    for check in list.iter().filter(|check| !done.contains(&check.name)) {
+                        let name = format!("{} {label}", check.name);
+                        self.report.fail(
+                            &name,
+                            0.0,
+                            &format!("did not run, see {stage}"),
+                            Vec::new(),
+                        );
                     }
                     return;
                 }
@@ -310,18 +224,18 @@ impl Driver {
     /// A launch of a single check, which may have to fail.
     fn alone(&mut self, alone: &Alone, on: Option<&Layout>) {
         let label = label(alone.ranks, on, alone.label);
-        let wanted = self.args.wants(alone.name, &label);
+        let wanted = self.args.wants(alone.name, &format!("{} {label}", alone.name));
         if !wanted || (self.args.quick && !alone.quick) {
             return;
         }
         if let Some(why) = (alone.skip)() {
-            println!("skip {} {label}: {why}", alone.name);
+            self.report.skip(&format!("{} {label}", alone.name), &why);
             return;
         }
         let mut env = self.base_env();
         env.extend(alone.env.iter().map(|(k, v)| (k.to_string(), v.to_string())));
         let job = Job {
-            launcher: match (on, alone.other_mpi, other_launcher()) {
+            launcher: match (on, alone.other_mpi, system::other_launcher()) {
                 (Some(layout), ..) => layout.launcher(),
                 (None, true, Some(other)) => other,
                 _ => self.launcher.clone(),
@@ -345,14 +259,14 @@ impl Driver {
             End::Well | End::Says(_) if !ended.well() => Err(reason(&ended)),
             End::Well => Ok(()),
             End::Says(texts) => says(texts),
-            End::Fails(_) if ended.timed_out => Err("hung instead of failing".into()),
-            End::Fails(_) if ended.code == Some(0) => Err("succeeded, but must fail".into()),
+            End::Fails(_) if ended.launch.timed_out => Err("hung instead of failing".into()),
+            End::Fails(_) if ended.launch.code == Some(0) => Err("succeeded, but must fail".into()),
             End::Fails(texts) => says(texts),
-            End::Hangs(_) if !ended.timed_out => Err("ended, but must wait".into()),
+            End::Hangs(_) if !ended.launch.timed_out => Err("ended, but must wait".into()),
             End::Hangs(texts) => says(texts),
         };
         match verdict {
-            Ok(()) => self.ok(alone.name, &label, ended.seconds),
+            Ok(()) => self.ok(alone.name, &label, ended.launch.seconds),
             Err(why) => self.fail(alone.name, &label, &job, &ended, &why),
         }
     }
@@ -367,12 +281,12 @@ fn label(n: usize, on: Option<&Layout>, config: &str) -> String {
 }
 
 fn reason(ended: &Ended) -> String {
-    if ended.timed_out {
+    if ended.launch.timed_out {
         "timed out".into()
     } else if !ended.left.is_empty() {
         format!("left behind {}", ended.left.join(" "))
     } else {
-        match ended.code {
+        match ended.launch.code {
             Some(code) => format!("exit code {code}"),
             None => "ended by a signal, or never started".into(),
         }

@@ -1,5 +1,4 @@
-//! Launches on several hosts, made by `scripts/cluster.sh`, and the processes of a
-//! launch, wherever they are.
+//! Launches on several hosts, made by `scripts/cluster.sh`.
 //!
 //! With `--hosts 2,1` the driver leaves its usual matrix and runs [`CONFIGS`], and the
 //! launches of a single check, with two ranks on one host and one on another;
@@ -9,11 +8,9 @@
 
 use crate::alone::{Alone, End};
 use crate::cases::Config;
-use crate::job::DIR;
-use portolan::mpi::Flavour;
+use crate::run::system;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 const BASE: Config = Config {
     label: "default",
@@ -115,15 +112,7 @@ impl Layout {
 
     /// The launcher for it; it wants `-n N PROGRAM`.
     pub fn launcher(&self) -> Vec<String> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/mpirun.sh");
-        let flavour = if Flavour::built() == Flavour::OpenMpi { "openmpi" } else { "mpich" };
-        // The caller may mean another of its kind, as in mpich-wheel, or by a path.
-        let named = std::env::var("PORTOLAN_MPI")
-            .ok()
-            .filter(|name| name.starts_with(flavour) || name == "system" || name.contains('/'));
-        let mpi = named.as_deref().unwrap_or(flavour);
-        let words = [script, "--mpi", mpi, "--per-host", &self.text()];
-        words.iter().map(|word| word.to_string()).collect()
+        system::launcher_on(&self.text())
     }
 
     /// Whether a launch of its own is to run on these hosts. Those that have to do with
@@ -137,31 +126,6 @@ impl Layout {
             && !matches!(alone.end, End::Hangs(_))
             && !alone.name.starts_with("large_")
             && !alone.env.iter().any(|(name, _)| *name == "PORTOLAN_NODE_SIZE")
-    }
-}
-
-/// The processes whose environment names this directory: the launcher's and the ranks.
-pub fn processes(dir: &Path) -> Vec<i32> {
-    let mark = format!("{DIR}={}", dir.display()).into_bytes();
-    let own = std::process::id() as i32;
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
-        let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-        if pid != own && environ.split(|&b| b == 0).any(|variable| variable == mark) {
-            found.push(pid);
-        }
-    }
-    found
-}
-
-/// Where the ranks of a launch stand by the system's account, a line each and more.
-pub fn account(dir: &Path) -> String {
-    let mark = format!("{DIR}={}", dir.display());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/where.sh");
-    match Command::new(script).arg(mark).output() {
-        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
-        Err(e) => format!("cannot run {script}: {e}\n"),
     }
 }
 

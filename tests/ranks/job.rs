@@ -7,18 +7,15 @@
 //!
 //! Ranks that keep the cores to themselves starve others, and every time-out is over at
 //! once when those have a turn again. The parent sees by its own naps whether it was
-//! starved ([`Ended::starved`]), and a failure says so.
+//! starved ([`launch::Ended::starved`]), and a failure says so.
 //!
-//! No process outlives its launch: launchers put ranks into sessions of their
-//! own, so the process group alone is not enough. Each process is killed with
-//! its parent (`PR_SET_PDEATHSIG`), and after a time-out each that has the
-//! directory in its environment.
+//! The directory is also the mark of the launch ([`crate::run::processes`]).
 
 use crate::hosts;
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
+use crate::run::launch::{self, Launch};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Names the checks that a rank is to run; its presence makes a process a rank.
@@ -29,8 +26,6 @@ pub const DIR: &str = "PORTOLAN_TEST_DIR";
 pub const RANKS: &str = "PORTOLAN_TEST_RANKS";
 /// The seed of random checks.
 pub const SEED: &str = "PORTOLAN_TEST_SEED";
-
-const NAP: Duration = Duration::from_millis(5);
 
 /// What to launch.
 #[derive(Debug, Clone)]
@@ -50,12 +45,10 @@ pub struct Job {
 }
 
 /// How a launch ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ended {
-    /// Exit code; `None` after a signal or a time-out.
-    pub code: Option<i32>,
-    /// Whether the deadline passed.
-    pub timed_out: bool,
+    /// Exit code, time, and whether the deadline passed.
+    pub launch: launch::Ended,
     /// Checks that ended well, with seconds.
     pub done: Vec<(String, f64)>,
     /// The check that was under way.
@@ -66,16 +59,12 @@ pub struct Ended {
     pub steps: String,
     /// Files in shared memory that the job left behind.
     pub left: Vec<String>,
-    /// Seconds in all.
-    pub seconds: f64,
-    /// The longest time in which this program wanted to run and could not.
-    pub starved: Duration,
 }
 
 impl Ended {
     /// Whether everything went well.
     pub fn well(&self) -> bool {
-        self.code == Some(0) && self.current.is_none() && self.left.is_empty()
+        self.launch.code == Some(0) && self.current.is_none() && self.left.is_empty()
     }
 }
 
@@ -95,30 +84,11 @@ fn command(job: &Job, dir: &Path) -> Command {
     };
     command.args(["-n", &job.ranks.to_string()]).arg(program);
     // The ranks see the variables of the case, not those of the caller.
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("PORTOLAN_") || text.starts_with("ARMCI_") {
-            command.env_remove(&name);
-        }
-    }
+    launch::without_variables(&mut command);
     command.env("PORTOLAN_WATCHDOG", "10");
-    command.env(SPEC, &job.spec).env(DIR, dir).env(RANKS, job.ranks.to_string());
-    command.env("CLUSTER_KEEP", DIR); // marks what the launcher starts on other hosts
+    command.env(SPEC, &job.spec).env(RANKS, job.ranks.to_string());
     command.envs(job.env.iter().map(|(name, value)| (name, value)));
-    let output = File::create(dir.join("output")).expect("an output file");
-    let errors = output.try_clone().expect("a second handle of the output file");
-    command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    if std::env::var_os("NEXTEST").is_none() {
-        // A runner that kills our own group on time-out must find the ranks in it.
-        command.process_group(0);
-    }
-    // SAFETY: prctl is safe to call between fork and exec.
-    unsafe {
-        command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        });
-    }
+    launch::into_files(&mut command, &dir.join("output"), None);
     command
 }
 
@@ -161,84 +131,43 @@ fn read_steps(dir: &Path) -> Vec<(String, i32, String)> {
     all
 }
 
-fn kill(child: &mut Child, dir: &Path) {
-    // SAFETY: the group is that of our own child, which was not waited for yet; the
-    // others have the directory of this launch in their environment.
-    unsafe {
-        libc::kill(-(child.id() as i32), libc::SIGKILL);
-        for pid in hosts::processes(dir) {
-            libc::kill(pid, libc::SIGKILL);
-        }
-    }
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
 /// Runs a job. `deadline` gives the time of a check, or of start and end for
 /// `None`.
 pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration) -> Ended {
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).expect("a directory for the launch");
-    let begun = Instant::now();
-    let mut child = match command(job, dir).spawn() {
-        Ok(child) => child,
+    let mark = format!("{DIR}={}", dir.display());
+    let mut launch = match Launch::start(&mut command(job, dir), &mark) {
+        Ok(launch) => launch,
         Err(e) => {
-            return Ended {
-                code: None,
-                timed_out: false,
-                done: Vec::new(),
-                current: None,
-                output: format!("cannot start {:?}: {e}", job.launcher),
-                steps: String::new(),
-                left: Vec::new(),
-                seconds: 0.0,
-                starved: Duration::ZERO,
-            };
+            let output = format!("cannot start {:?}: {e}", job.launcher);
+            return Ended { output, ..Ended::default() };
         }
     };
-    let (mut board, mut since) = (Board::default(), Instant::now());
-    let mut steps = None;
-    let mut account = String::new();
-    let mut starved = Duration::ZERO;
-    let status = loop {
+    let (mut board, mut since, mut steps) = (Board::default(), Instant::now(), None);
+    let launched = launch.wait(job.explain, |_| {
         let now = read_board(dir);
         if now.current != board.current || now.done.len() != board.done.len() {
             since = Instant::now();
         }
         board = now;
-        match child.try_wait() {
-            Ok(Some(status)) => break Some(status),
-            Ok(None) => {}
-            Err(_) => break None,
-        }
-        if since.elapsed() > deadline(board.current.as_deref()) {
+        let overdue = since.elapsed() > deadline(board.current.as_deref());
+        if overdue {
             steps = Some(read_steps(dir));
-            if job.explain {
-                account = hosts::account(dir);
-            }
-            kill(&mut child, dir);
-            break None;
         }
-        let nap = Instant::now();
-        std::thread::sleep(NAP);
-        starved = starved.max(nap.elapsed());
-    };
-    let timed_out = steps.is_some();
-    board = read_board(dir);
-    let steps = steps.unwrap_or_else(|| read_steps(dir));
+        overdue
+    });
+    let (board, steps) = (read_board(dir), steps.unwrap_or_else(|| read_steps(dir)));
     let describe = |(rank, pid, step): &(String, i32, String)| {
         format!("rank {rank} (process {pid}) was at: {step}\n")
     };
     Ended {
-        code: status.and_then(|s| s.code()),
-        timed_out,
         done: board.done,
         current: board.current,
-        output: String::from_utf8_lossy(&fs::read(dir.join("output")).unwrap_or_default()).into(),
+        output: launch::text_of(&dir.join("output")),
         left: left_behind(&steps, job),
-        steps: steps.iter().map(describe).collect::<String>() + &account,
-        seconds: begun.elapsed().as_secs_f64(),
-        starved,
+        steps: steps.iter().map(describe).collect::<String>() + &launched.account,
+        launch: launched,
     }
 }
 

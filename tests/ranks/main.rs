@@ -7,9 +7,10 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`driver`] | arguments, the matrix of launches, what is printed |
-//! | [`job`] | one launch: its deadline, its end, where its ranks stood |
-//! | [`hosts`] | launches on several hosts, and the processes of a launch |
+//! | [`run`] | the runner of this and all other suites: arguments, launches, reports |
+//! | [`driver`] | the matrix of launches |
+//! | [`job`] | one launch of checks: what its ranks tell |
+//! | [`hosts`] | launches on several hosts |
 //! | [`cases`] | the tables: configurations and checks |
 //! | [`alone`] | the table of launches of a single check |
 //! | [`child`] | a rank: start, the checks, failure |
@@ -53,6 +54,8 @@ mod random;
 mod rng;
 mod rpc;
 mod rpc_life;
+#[path = "../run/mod.rs"]
+mod run;
 mod segments;
 mod soak;
 mod threads;
@@ -61,6 +64,6 @@ mod watchdog;
 fn main() -> std::process::ExitCode {
     match std::env::var(job::SPEC) {
         Ok(spec) => child::main(&spec),
-        Err(_) => driver::main(),
+        Err(_) => run::main(),
     }
 }

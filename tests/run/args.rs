@@ -1,0 +1,196 @@
+//! The command line: that of Rust's own test harness, and what suites need beyond it.
+
+use crate::hosts::Layout;
+use std::path::PathBuf;
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Usage: cargo test --release --test ranks -- [--suite SUITE] [OPTIONS] [FILTER ...]
+
+Runs the cases whose line contains a FILTER, one line a case; the last line is
+`N passed, N failed`, and the exit code is 0 when none failed.
+
+  --suite SUITE      ranks     checks in Rust, on several ranks (the default)
+                     programs  C, C++, Fortran and Global Arrays programs
+                     faults    ranks that die, hang or get bad input
+                     network   late, lossy, slow and cut links between hosts
+                     bugs      the known faults of MPIs: still there, or gone?
+  --list             the cases, without running them
+  --exact            a FILTER is the whole name of a case or a check
+  --skip FILTER      not those
+  --quick, --full    fewer cases or all of them; also PORTOLAN_TEST_QUICK=1, PORTOLAN_TEST_FULL=1
+  --junit FILE       a JUnit report as well
+  --build            of programs: only build those that the cases need
+  --hosts L          of ranks: so many ranks on each of several hosts, as in 2,1:default
+  --select quick|full, --on-hosts 1,2,3, --no-windows
+                     the regression suite's selection of programs or ranks on several hosts
+
+Suites other than ranks need the installed library and what scripts/env.sh exports:
+scripts/test-programs.sh, scripts/faults.sh and scripts/network.sh see to that.
+";
+
+/// What is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Suite {
+    /// Checks in Rust.
+    #[default]
+    Ranks,
+    /// Programs in other languages.
+    Programs,
+    /// What goes wrong around a program.
+    Faults,
+    /// What goes wrong between hosts.
+    Network,
+    /// Known faults of MPIs.
+    Bugs,
+}
+
+/// How much of the regression suite's product is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Some thirty programs, once each.
+    Quick,
+    /// Each program with everything, if not all of it at a time.
+    Full,
+}
+
+/// The selection of cases on several hosts.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// How much.
+    pub level: Level,
+    /// On so many hosts.
+    pub hosts: Vec<usize>,
+    /// Whether the MPI has windows between hosts.
+    pub windows: bool,
+}
+
+/// The command line.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub struct Args {
+    /// What is run.
+    pub suite: Suite,
+    /// Only cases with one of these in their line.
+    pub filters: Vec<String>,
+    /// No case with one of these in its line.
+    pub skips: Vec<String>,
+    /// Filters are whole names.
+    pub exact: bool,
+    /// Fewer cases.
+    pub quick: bool,
+    /// All cases.
+    pub full: bool,
+    /// Only their names.
+    pub list: bool,
+    /// Rust's harness: only tests that are ignored, of which there are none.
+    pub ignored: bool,
+    /// Only build.
+    pub build: bool,
+    /// Only the text about it all.
+    pub help: bool,
+    /// Where a JUnit report goes.
+    pub junit: Option<PathBuf>,
+    /// Of `ranks`: ranks on each host.
+    pub layouts: Vec<Layout>,
+    /// The regression suite's selection.
+    pub selection: Option<Selection>,
+}
+
+fn numbers(text: &str) -> Option<Vec<usize>> {
+    text.split(',').map(|word| word.parse().ok().filter(|n| (1..=3).contains(n))).collect()
+}
+
+impl Args {
+    /// Reads the command line.
+    pub fn parse(words: &[String]) -> Result<Args, String> {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let mut args = Args {
+            quick: is_set("PORTOLAN_TEST_QUICK"),
+            full: is_set("PORTOLAN_TEST_FULL"),
+            ..Args::default()
+        };
+        let (mut level, mut hosts, mut windows) = (None, vec![1, 2, 3], true);
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            // Both `--name value` and `--name=value`.
+            let (name, given) = match word.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name, Some(value.to_string())),
+                _ => (word.as_str(), None),
+            };
+            let mut value = || {
+                given
+                    .clone()
+                    .or_else(|| words.next().cloned())
+                    .ok_or(format!("{name} needs a value, see --help"))
+            };
+            match name {
+                "--suite" => args.suite = suite(&value()?)?,
+                "--exact" => args.exact = true,
+                "--quick" => (args.quick, args.full) = (true, false),
+                "--full" => (args.quick, args.full) = (false, true),
+                "--list" => args.list = true,
+                "--ignored" => args.ignored = true,
+                "--build" => args.build = true,
+                "--help" | "-h" => args.help = true,
+                "--junit" => args.junit = Some(value()?.into()),
+                "--skip" => args.skips.push(value()?),
+                "--no-windows" => windows = false,
+                "--select" => {
+                    level = Some(match value()?.as_str() {
+                        "quick" => Level::Quick,
+                        "full" => Level::Full,
+                        other => return Err(format!("--select wants quick or full, not {other}")),
+                    });
+                }
+                "--on-hosts" => {
+                    let text = value()?;
+                    hosts = numbers(&text).ok_or(format!(
+                        "--on-hosts wants numbers from 1 to 3 as in 1,2,3, not '{text}'"
+                    ))?;
+                }
+                "--hosts" => {
+                    let text = value()?;
+                    args.layouts.push(Layout::parse(&text).ok_or(format!(
+                        "--hosts wants numbers of ranks and configurations as in 2,1:default, not '{text}'"
+                    ))?);
+                }
+                // What Rust's own harness takes, and has no meaning here.
+                "--format" | "--color" | "--test-threads" | "--logfile" | "-Z" => drop(value()?),
+                "--nocapture" | "--no-capture" | "--include-ignored" | "--show-output" | "-q"
+                | "--quiet" | "--test" | "--bench" | "--report-time" | "--shuffle" => {}
+                _ if name.starts_with('-') => {
+                    return Err(format!("unknown option '{word}', see --help"));
+                }
+                _ => args.filters.push(word.clone()),
+            }
+        }
+        args.selection = level.map(|level| Selection { level, hosts, windows });
+        Ok(args)
+    }
+
+    /// Whether nothing special is asked for, as by `cargo test` alone.
+    pub fn is_plain(&self) -> bool {
+        let scripted = std::env::var_os("PORTOLAN_PREFIX").is_some();
+        !scripted && self.filters.is_empty() && self.layouts.is_empty()
+    }
+
+    /// Whether a case is asked for; `name` is what `--exact` compares, beside the whole line.
+    pub fn wants(&self, name: &str, line: &str) -> bool {
+        let hit = |f: &String| {
+            if self.exact { *f == name || *f == line } else { line.contains(f.as_str()) }
+        };
+        (self.filters.is_empty() || self.filters.iter().any(hit)) && !self.skips.iter().any(hit)
+    }
+}
+
+fn suite(name: &str) -> Result<Suite, String> {
+    match name {
+        "ranks" => Ok(Suite::Ranks),
+        "programs" => Ok(Suite::Programs),
+        "faults" => Ok(Suite::Faults),
+        "network" => Ok(Suite::Network),
+        "bugs" => Ok(Suite::Bugs),
+        _ => Err(format!("there is no suite '{name}', see --help")),
+    }
+}

@@ -1,0 +1,243 @@
+//! Suite `faults`: programs against which something goes wrong, by the [`table`]. What has to
+//! happen in each case is in `docs/faults.md`.
+//!
+//! Each launch gets file systems of its own for `/dev/shm` and `TMPDIR` and a space of processes
+//! of its own (`scripts/apart.sh`), where the system permits, so that what it leaves is seen
+//! exactly: a case passes when it ends as it must, in its time, and leaves no process and no file.
+
+mod table;
+
+use super::args::Args;
+use super::launch::{self, Ended, Launch};
+use super::programs::{exit_code, variables};
+use super::report::{Report, tail};
+use super::system::{self, Tools};
+use regex::Regex;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use table::{Case, Kind, PAGES, Size};
+
+struct Suite<'a> {
+    args: &'a Args,
+    tools: &'a Tools,
+    report: Report,
+    /// Results of a launch.
+    dir: PathBuf,
+    /// Whether this user may have name spaces of its own.
+    apart: bool,
+    runs: usize,
+}
+
+/// Runs the suite.
+pub fn main(args: Args) -> Result<ExitCode, String> {
+    let tools = Tools::find()?;
+    let dir = tools.target.join("faults");
+    let bin = dir.join("bin");
+    std::fs::create_dir_all(&bin).map_err(|e| format!("{}: {e}", bin.display()))?;
+    let _lock = system::lock(&dir)?;
+    build(&tools, &bin)?;
+    let size = match (args.quick, args.full) {
+        (true, _) => Size::Quick,
+        (_, true) => Size::Full,
+        _ => Size::Default,
+    };
+    let mut skips = Vec::new();
+    let cases = table::cases(&tools, &bin, size, &mut skips);
+    let report = Report::new(&system::mpi_name(), "faults");
+    let mut suite =
+        Suite { args: &args, tools: &tools, report, dir, apart: may_be_apart(), runs: 0 };
+    let cases: Vec<&Case> = cases.iter().filter(|c| args.wants(&c.program, &c.label())).collect();
+    if args.list {
+        cases.iter().for_each(|case| println!("{}", case.label()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !suite.apart {
+        println!("note: no name spaces here; files of the MPI itself are not looked for");
+    }
+    for (name, why) in skips.iter().filter(|(name, _)| args.wants(name, name)) {
+        suite.report.skip(name, why);
+    }
+    for case in cases {
+        suite.run(case, &bin);
+    }
+    suite.pages(&bin);
+    suite.report.end(args.junit.as_deref())
+}
+
+/// Whether a directory and a space of processes of one's own can be had.
+fn may_be_apart() -> bool {
+    let script = ["-m", "-p", "-f", "--mount-proc", "sh", "-c", "mount -t tmpfs tmpfs /dev/shm"];
+    let mut probe = Command::new("unshare");
+    probe.args(script).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}
+
+fn build(tools: &Tools, bin: &Path) -> Result<(), String> {
+    let programs = [("faults", "armci", "")].iter().chain(PAGES);
+    for (name, library, _) in programs {
+        let (prefix, source) = (tools.prefix.display(), format!("tests/c/{name}.c"));
+        let flags = format!(
+            "-std=c99 -O1 -g -Wall -Wextra -Werror -I{prefix}/include {source} -o {}/{name} \
+             -L{prefix}/lib -Wl,-rpath,{prefix}/lib -l{library} -lpthread",
+            bin.display()
+        );
+        let mut compiler = Command::new(&tools.cc);
+        compiler.args(flags.split_whitespace()).current_dir(system::root());
+        let built = compiler.status().is_ok_and(|status| status.success());
+        if !built {
+            return Err(format!("{source} does not build"));
+        }
+    }
+    Ok(())
+}
+
+/// How a launch ended, and what it left.
+struct Outcome {
+    ended: Ended,
+    out: String,
+    err: String,
+    trouble: Option<String>,
+}
+
+impl Suite<'_> {
+    fn launch(&mut self, case: &Case, words: &[String]) -> Outcome {
+        self.runs += 1;
+        let mark = format!("PORTOLAN_TEST_RUN=faults-{}-{}", std::process::id(), self.runs);
+        let file = |name: &str| self.dir.join(name);
+        for name in ["orphans", "files"] {
+            std::fs::write(file(name), "").expect("a file of results");
+        }
+        let shm = case.setting("shm").map_or("size=50%".into(), |size| format!("size={size}"));
+        let mut all: Vec<String> = Vec::new();
+        if self.apart {
+            let script = system::root().join("scripts/apart.sh").display().to_string();
+            let unshare = "unshare -m -p -f --kill-child --mount-proc";
+            all.extend(unshare.split(' ').map(String::from));
+            all.extend([script, self.dir.display().to_string(), shm]);
+        }
+        all.extend_from_slice(words);
+        let mut command = system::command(&all);
+        launch::without_variables(&mut command);
+        command.env("PORTOLAN_TEST_RANKS", case.ranks.to_string());
+        command.env("PORTOLAN_TEST_SECONDS", case.seconds.to_string());
+        command.envs(variables(&case.settings).unwrap_or_default());
+        launch::into_files(&mut command, &file("out"), Some(&file("err")));
+        let limit = Duration::from_secs(case.seconds);
+        let mut launch = Launch::start(&mut command, &mark).expect("a launcher, or unshare");
+        let ended = launch.wait(true, |launch| launch.elapsed() > limit);
+        if !self.apart {
+            if launch.leaves_processes(Duration::from_secs(3)) {
+                std::fs::write(file("orphans"), "they were killed").expect("a file of results");
+            }
+            let left = launch::files_of_ours(Path::new("/dev/shm"));
+            std::fs::write(file("files"), left.join("\n")).expect("a file of results");
+        }
+        let of = |name: &str, most: usize| {
+            launch::text_of(&file(name)).lines().take(most).collect::<Vec<_>>().join("; ")
+        };
+        let trouble = if ended.timed_out {
+            Some("not at its end after its time".into())
+        } else if ended.code == Some(120) {
+            Some("could not be set up".into())
+        } else if !of("orphans", 1).is_empty() {
+            Some(format!("left processes behind: {}", of("orphans", 3)))
+        } else if !of("files", 1).is_empty() {
+            Some(format!("left files behind: {}", of("files", 5)))
+        } else {
+            None
+        };
+        let err = launch::text_of(&file("err")) + &ended.account;
+        Outcome { out: launch::output_of(&file("out")), err, trouble, ended }
+    }
+
+    fn run(&mut self, case: &Case, bin: &Path) {
+        let label = case.label();
+        if case.setting("shm").is_some() && !self.apart {
+            return self.report.skip(&label, "mounting a file system is not permitted");
+        }
+        let mut words = self.tools.launcher.clone();
+        words.extend(["-n".into(), case.ranks.to_string()]);
+        words.push(bin.join(&case.program).display().to_string());
+        words.extend(case.arguments.split_whitespace().map(String::from));
+        let outcome = self.launch(case, &words);
+        let why = speaks_against(case, &outcome);
+        let seconds = outcome.ended.seconds;
+        match why {
+            None => {
+                // A line such as `rank 0: so much memory` is for readers.
+                let note = Regex::new("(?m)^rank [0-9]+: .*$").expect("a pattern");
+                let mut note = note.find(&outcome.out).map_or("", |found| found.as_str());
+                if case.kind == Kind::End && outcome.ended.code == Some(0) {
+                    note = "pinned, the launcher's exit code 0: tests/mpi-bugs/killed_rank.c";
+                }
+                self.report.ok(&label, seconds, note);
+            }
+            Some(why) => {
+                let lines = if outcome.ended.timed_out { 100 } else { 15 };
+                let output = tail(lines, &[&outcome.err, &outcome.out]);
+                self.report.fail(&label, seconds, &why, output);
+            }
+        }
+    }
+
+    /// The pages of errors are what the tables of bad input print.
+    fn pages(&mut self, bin: &Path) {
+        for (program, _, page) in PAGES {
+            let label = format!("docs/{page}.md is what {program} prints [{}]", system::flavour());
+            if !self.args.wants(program, &label) {
+                continue;
+            }
+            let begun = Instant::now();
+            let printed = Command::new(bin.join(program)).arg("markdown").output();
+            let printed = printed.map(|output| output.stdout).unwrap_or_default();
+            let file = system::root().join(format!("docs/{page}.md"));
+            if printed == std::fs::read(&file).unwrap_or_default() {
+                self.report.ok(&label, begun.elapsed().as_secs_f64(), "");
+                continue;
+            }
+            let text = self.dir.join("out");
+            std::fs::write(&text, &printed).expect("a file of results");
+            let diff = Command::new("diff").arg("-u").arg(&file).arg(&text).output();
+            let diff = diff.map(|output| output.stdout).unwrap_or_default();
+            let lines = tail(15, &[&String::from_utf8_lossy(&diff)]);
+            self.report.fail(&label, begun.elapsed().as_secs_f64(), "it is not", lines);
+        }
+    }
+}
+
+fn speaks_against(case: &Case, outcome: &Outcome) -> Option<String> {
+    let and = |why: &str| {
+        let more = outcome.trouble.as_ref().map(|trouble| format!(", and {trouble}"));
+        Some(why.to_string() + &more.unwrap_or_default())
+    };
+    let begins = |text: &str| outcome.out.lines().filter(|line| line.starts_with(text)).count();
+    let first = case.arguments.split_whitespace().next().unwrap_or_default();
+    let came_to = |word: &str| outcome.out.lines().any(|line| line == format!("{word} {first}"));
+    let failed = outcome.ended.code != Some(0);
+    match case.kind {
+        Kind::Pass if failed => return and(&exit_code(&outcome.ended)),
+        Kind::End if !failed && !system::forgets_exit_codes() => return and("exit code 0"),
+        Kind::Abort if !failed => return and("exit code 0"),
+        Kind::End if !came_to("EXPECT-END") || begins("FAIL") > 0 => {
+            return and("did not get there, or went on");
+        }
+        Kind::Abort if !came_to("EXPECT-ABORT") || begins("FAIL") > 0 => {
+            return and("the call did not end the job");
+        }
+        _ => {}
+    }
+    if outcome.trouble.is_some() {
+        return outcome.trouble.clone();
+    }
+    if case.kind == Kind::Pass && begins("PASS") != 1 {
+        return Some("does not say PASS once".into());
+    }
+    let both = format!("{}\n{}", outcome.out, outcome.err);
+    let says = |text: &&String| {
+        let pattern = Regex::new(&format!("(?m){text}")).expect("a pattern of the table");
+        pattern.is_match(&both)
+    };
+    let missing = case.texts.iter().find(|text| !says(text))?;
+    Some(format!("does not say '{missing}'"))
+}

@@ -1,0 +1,309 @@
+//! The cases of faults, and how each has to end.
+
+use super::super::system::{self, Tools};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// Fewer cases, and small floods.
+    Quick,
+    /// Most of it.
+    Default,
+    /// Floods of ten million operations of each kind.
+    Full,
+}
+
+/// How a case has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// With status 0, and PASS once.
+    Pass,
+    /// With another status, after EXPECT-END.
+    End,
+    /// With another status, after EXPECT-ABORT.
+    Abort,
+}
+
+/// A launch.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// How it has to end.
+    pub kind: Kind,
+    /// Within so many seconds.
+    pub seconds: u64,
+    /// The program of `tests/c`.
+    pub program: String,
+    /// The number of ranks.
+    pub ranks: usize,
+    /// Words such as `path=rma`; `shm=64m` is the size of its `/dev/shm`.
+    pub settings: String,
+    /// The program's arguments.
+    pub arguments: String,
+    /// Regular expressions of what must be in its output.
+    pub texts: Vec<String>,
+}
+
+impl Case {
+    /// What is printed.
+    pub fn label(&self) -> String {
+        let blank = |text: &str| if text.is_empty() { String::new() } else { format!(" {text}") };
+        let (arguments, settings) = (blank(&self.arguments), blank(&self.settings));
+        let mpi = system::flavour();
+        format!("{}{arguments} [{mpi} n={}{settings}]", self.program, self.ranks)
+    }
+
+    /// The value of a setting.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        let value = |word: &'_ str| word.strip_prefix(name)?.strip_prefix('=').map(str::len);
+        self.settings.split_whitespace().find_map(|w| value(w).map(|len| &w[w.len() - len..]))
+    }
+}
+
+/// The tables of bad input: program, library, page of `docs` that the program prints.
+pub const PAGES: &[(&str, &str, &str)] = &[
+    ("invalid", "armci", "errors"),
+    ("x10_invalid", "x10", "errors-x10"),
+    ("lapi_invalid", "lapi_r", "errors-lapi"),
+    ("cp_invalid", "compose", "errors-compose"),
+    ("mercury_invalid", "mercury", "errors-mercury"),
+];
+
+struct Table {
+    cases: Vec<Case>,
+    size: Size,
+}
+
+/// All cases; what cannot be run here is among `skips`, with the reason.
+pub fn cases(
+    tools: &Tools,
+    bin: &Path,
+    size: Size,
+    skips: &mut Vec<(String, String)>,
+) -> Vec<Case> {
+    let mut table = Table { cases: Vec::new(), size };
+    table.killed_and_gone();
+    table.slow_targets();
+    table.too_little();
+    table.hangs(tools, skips);
+    table.bad_input(bin);
+    table.floods();
+    table.cases
+}
+
+impl Table {
+    fn add(
+        &mut self,
+        (kind, seconds): (Kind, u64),
+        program: &str,
+        ranks: usize,
+        settings: &str,
+        arguments: &str,
+        texts: &[&str],
+    ) {
+        self.cases.push(Case {
+            kind,
+            seconds,
+            program: program.into(),
+            ranks,
+            settings: settings.into(),
+            arguments: arguments.into(),
+            texts: texts.iter().map(|text| text.to_string()).collect(),
+        });
+    }
+
+    fn end(&mut self, ranks: usize, settings: &str, arguments: &str, texts: &[&str]) {
+        self.add((Kind::End, 15), "faults", ranks, settings, arguments, texts);
+    }
+
+    fn pass(&mut self, seconds: u64, ranks: usize, settings: &str, arguments: &str) {
+        self.add((Kind::Pass, seconds), "faults", ranks, settings, arguments, &[]);
+    }
+
+    fn killed_and_gone(&mut self) {
+        let places: &[&str] = match self.size {
+            Size::Quick => &["", "node-size=1"],
+            _ => &["", "node-size=1", "path=rma", "path=message"],
+        };
+        for place in places {
+            for name in ["kill-holder", "kill-fence", "kill-collective", "exit-status"] {
+                self.end(3, place, name, &[]);
+            }
+            self.end(3, place, "exit-early", &[r"\[2\] this rank leaves with status 0"]);
+            self.end(2, place, "kill-allocate 20", &[]);
+            if self.size != Size::Quick {
+                for after in [0, 7, 53, 131, 211] {
+                    self.end(3, place, &format!("kill-allocate {after}"), &[]);
+                }
+            }
+        }
+        self.end(2, "", "exit-all", &["leaves with status 0"]);
+    }
+
+    fn slow_targets(&mut self) {
+        let (computes, stops) = if self.size == Size::Quick { (2, 2) } else { (10, 5) };
+        for place in ["", "path=message"] {
+            self.pass(30, 3, place, &format!("slow-target {computes}"));
+            self.pass(30, 3, place, &format!("stopped-target {stops}"));
+        }
+        self.pass(30, 3, "node-size=1", &format!("stopped-target {stops}"));
+    }
+
+    fn too_little(&mut self) {
+        for place in ["", "path=message "] {
+            self.pass(20, 2, &format!("{place}shm=64m"), "small-shm 64");
+            self.pass(20, 3, place.trim(), "no-memory");
+            let texts = ["segments of 64 KiB"];
+            self.add((Kind::Pass, 60), "faults", 2, place.trim(), "few-descriptors 1000", &texts);
+        }
+    }
+
+    fn floods(&mut self) {
+        let (count, seconds) = match self.size {
+            Size::Quick => (50_000, 180),
+            Size::Default => (1_000_000, 180),
+            Size::Full => (10_000_000, 1500),
+        };
+        let flood = format!("flood {count}");
+        self.pass(seconds, 3, "", &flood);
+        self.pass(seconds, 3, "node-size=1 path=message", &flood);
+        if self.size != Size::Quick {
+            self.pass(seconds, 3, "am=mpi", &flood);
+        }
+    }
+
+    /// The watchdog names the call and the peer within its time, and then ends the job.
+    fn hangs(&mut self, tools: &Tools, skips: &mut Vec<(String, String)>) {
+        const W: &str = "watchdog=1 abort=2";
+        const ENDS: &str = "the job ends, as PORTOLAN_WATCHDOG_ABORT asks";
+        let ends = |what: &str| format!("{what}{ENDS}");
+        self.end(
+            2,
+            W,
+            "hang-barrier",
+            &[
+                r"ARMCI_Barrier has waited 1\.[0-9] s for a barrier .* without rank 1",
+                "last progress",
+                "pending: ",
+                "called by hang_barrier",
+                &ends("ARMCI_Barrier: no progress for .*"),
+            ],
+        );
+        self.end(
+            2,
+            W,
+            "hang-lock",
+            &[
+                r"ARMCI_Lock has waited 1\.[0-9] s for mutex 0 of rank 0, which rank 1 holds",
+                "called by hang_lock",
+                "ARMCI_Lock: no progress",
+            ],
+        );
+        self.end(
+            2,
+            W,
+            "hang-receive",
+            &[
+                r"armci_msg_rcv has waited 1\.[0-9] s for a message of rank 1 with tag 77",
+                &ends("armci_msg_rcv: no progress for .*"),
+            ],
+        );
+        let message = format!("{W} path=message");
+        self.end(
+            2,
+            &message,
+            "hang-fence",
+            &[
+                r"ARMCI_Fence has waited 1\.[0-9] s for rank 1 to confirm",
+                "towards rank 1: [0-9]+ requests",
+                &ends("ARMCI_Fence: no progress for .* rank 1 .*"),
+            ],
+        );
+        self.end(
+            2,
+            &message,
+            "hang-barrier",
+            &[r"ARMCI_Barrier has waited 1\.[0-9] s for a barrier of 2 ranks", ENDS],
+        );
+        // From MPICH 4.2 on, windows on one machine complete without their target.
+        if system::flavour() == "mpich" {
+            if windows_wait(tools) {
+                self.end(
+                    2,
+                    &format!("{W} path=rma"),
+                    "hang-fence",
+                    &[
+                        r"a call has been 1\.[0-9] s in MPI_Win_flush towards rank 1",
+                        &ends("no progress for .* MPI_Win_flush towards rank 1.*"),
+                    ],
+                );
+            } else {
+                let name = format!("faults hang-fence [{} n=2 path=rma]", system::flavour());
+                skips.push((name, "windows complete without their target".into()));
+            }
+        }
+        let asked = "ARMCI_Barrier has waited .*";
+        let mut answered = |ranks: usize, place: &str, texts: [&str; 2]| {
+            self.add((Kind::Pass, 15), "faults", ranks, place, "asked", &texts);
+        };
+        let one = format!(r"\[0\] {asked} without rank 1 \(asked by SIGUSR1\)");
+        let other = format!(r"\[0\] {asked}asked by SIGUSR1");
+        let none = r"\[1\] waits in no call of the library \(asked by SIGUSR1\)";
+        answered(2, "", [none, &one]);
+        answered(3, "node-size=1", [r"\[2\] waits in no call of the library", &other]);
+        self.pass(15, 2, "", "own-handler");
+    }
+
+    fn bad_input(&mut self, bin: &Path) {
+        let quick = self.size == Size::Quick;
+        let mut pass = |program: &str, ranks: usize, settings: &str| {
+            self.add((Kind::Pass, 30), program, ranks, settings, "", &[]);
+        };
+        for ranks in [1, 2, 3] {
+            if !quick || ranks == 2 {
+                pass("invalid", ranks, "");
+            }
+        }
+        pass("invalid", 3, "node-size=1");
+        pass("invalid", 2, "path=message");
+        pass("invalid", 3, "path=rma");
+        let listed = Command::new(bin.join("invalid")).arg("list").output();
+        let listed = listed.map(|output| output.stdout).unwrap_or_default();
+        for (i, line) in String::from_utf8_lossy(&listed).lines().enumerate() {
+            let Some((name, call)) = line.split_once(char::is_whitespace) else { continue };
+            if !quick || i % 4 == 0 {
+                // With ARMCI_Error the program itself speaks.
+                let call = if call.trim() == "ARMCI_Error" { "ARMCI error" } else { call.trim() };
+                let text = format!(r"(^|\] ){call}: ");
+                self.add((Kind::Abort, 15), "invalid", 2, "", name, &[&text]);
+            }
+        }
+        for (program, _, _) in &PAGES[1..] {
+            let mut pass = |ranks: usize, settings: &str| {
+                self.add((Kind::Pass, 30), program, ranks, settings, "", &[]);
+            };
+            pass(2, "");
+            if !quick {
+                pass(3, "node-size=1");
+            }
+            if self.size == Size::Full {
+                self.add((Kind::Pass, 30), program, 1, "", "", &[]);
+                self.add((Kind::Pass, 30), program, 3, "node-size=2", "", &[]);
+                self.add((Kind::Pass, 30), program, 2, "am=mpi", "", &[]);
+            }
+        }
+    }
+}
+
+/// Whether the MPI's windows wait for their target, as the library itself finds.
+fn windows_wait(tools: &Tools) -> bool {
+    let mut words = tools.launcher.clone();
+    words.extend(["-n".into(), "2".into()]);
+    words.push(tools.prefix.join("bin/portolan-info").display().to_string());
+    let mut command = system::command(&words);
+    super::launch::without_variables(&mut command);
+    command.env("PORTOLAN_NODE_SIZE", "1").stdin(Stdio::null());
+    let output = command.output().map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&output).contains("windows wait for their target")
+}

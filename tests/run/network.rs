@@ -1,0 +1,307 @@
+//! Suite `network`: faults of the network between two hosts (`scripts/cluster.sh link`).
+//!
+//! Frames that come 100 ms late each way, of which 5 % are lost, or that pass at 10 Mbit/s must
+//! not change a result; a link that is cut for a while neither; one that is cut for good must
+//! end the job, within a stated time, with an error that names the peer, and leave no rank and
+//! no file behind. This machine sees the processes of all hosts.
+
+use super::args::Args;
+use super::launch::{self, Ended, Launch};
+use super::programs::{self, exit_code};
+use super::report::{Report, tail};
+use super::system::{self, Tools};
+use super::{place, processes};
+use regex::Regex;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Programs whose number of round trips is small enough for a late network.
+const LATE: [&str; 2] = ["traffic", "reductions"];
+const OTHERS: [&str; 7] =
+    ["traffic", "strided", "accumulate", "rmw", "x10_async", "lapi_amsend", "cp_patterns"];
+/// Seconds without progress until a rank says so, and until it ends the job.
+const REPORT: u64 = 3;
+const ABORT: u64 = 10;
+/// Seconds that a launcher may take beyond that.
+const EDGE: u64 = 20;
+
+struct Case {
+    fault: &'static str,
+    program: &'static str,
+    layout: &'static str,
+}
+
+impl Case {
+    fn ranks(&self) -> usize {
+        self.layout.split(',').filter_map(|n| n.parse::<usize>().ok()).sum()
+    }
+
+    fn label(&self) -> String {
+        format!("{} {} [n={} hosts={}]", self.fault, self.program, self.ranks(), self.layout)
+    }
+}
+
+fn cases(full: bool) -> Vec<Case> {
+    let case = |fault, program, layout| Case { fault, program, layout };
+    let mut all = Vec::new();
+    if full {
+        all.extend(LATE.map(|program| case("delay=100ms", program, "1,1")));
+        all.push(case("delay=100ms", "traffic", "2,1"));
+        for program in OTHERS {
+            all.push(case("loss=5%", program, "1,1"));
+            all.push(case("rate=10mbit", program, "1,1"));
+        }
+        for fault in ["loss=5%", "rate=10mbit", "cut-and-whole", "cut"] {
+            all.push(case(fault, "traffic", "2,1"));
+        }
+    } else {
+        all.extend(["delay=100ms", "loss=5%", "rate=10mbit"].map(|f| case(f, "traffic", "1,1")));
+    }
+    all.extend(["cut-and-whole", "cut"].map(|fault| case(fault, "traffic", "1,1")));
+    all
+}
+
+/// Runs the suite.
+pub fn main(args: Args) -> Result<ExitCode, String> {
+    let cases = cases(args.full);
+    let cases: Vec<&Case> = cases.iter().filter(|c| args.wants(c.program, &c.label())).collect();
+    if args.list {
+        cases.iter().for_each(|case| println!("{}", case.label()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut report = Report::new(&system::mpi_name(), "network");
+    if let Some(why) = system::no_hosts() {
+        report.skip("network", &why);
+        return report.end(args.junit.as_deref());
+    }
+    let tools = Tools::find()?;
+    let mut programs: Vec<String> = cases.iter().map(|c| format!("c/{}", c.program)).collect();
+    programs.sort();
+    programs.dedup();
+    for program in programs::build_for(&tools, &programs)? {
+        report.fail(&program, 0.0, "does not build", Vec::new());
+    }
+    let name = format!("network.{}", std::process::id());
+    let output = std::env::temp_dir().join(format!("portolan-{name}"));
+    let bin = programs::directory(&tools).join("c");
+    let mut suite = Suite { report, name: name.clone(), output, bin, runs: 0 };
+    let down = {
+        let name = name.clone();
+        move || drop(system::script("cluster.sh").args(["down", "--name", &name]).output())
+    };
+    launch::at_signal(down.clone());
+    if !cases.is_empty() {
+        suite.up()?;
+    }
+    for case in cases {
+        if !suite.bin.join(case.program).exists() {
+            continue; // counted when it did not build
+        }
+        match case.fault {
+            "cut" => suite.cut(case)?,
+            "cut-and-whole" => suite.cut_and_whole(case),
+            _ => suite.slow(case),
+        }
+    }
+    down();
+    let _ = std::fs::remove_file(&suite.output);
+    suite.report.end(args.junit.as_deref())
+}
+
+struct Suite {
+    report: Report,
+    /// The name of the cluster.
+    name: String,
+    output: PathBuf,
+    bin: PathBuf,
+    runs: usize,
+}
+
+/// A launch that is under way.
+struct Job {
+    launch: Launch,
+    mark: String,
+    limit: Duration,
+}
+
+impl Suite {
+    fn up(&self) -> Result<(), String> {
+        let output = system::script("cluster.sh").args(["up", "2", "--name", &self.name]).output();
+        match output {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(format!("no cluster: {}", String::from_utf8_lossy(&output.stderr))),
+            Err(e) => Err(format!("no cluster: {e}")),
+        }
+    }
+
+    /// What happens to the cable of the second host.
+    fn link(&self, what: &str) {
+        let status = system::script("cluster.sh")
+            .args(["link", "host2", "--name", &self.name, what])
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!("cluster.sh link host2 {what} failed");
+        }
+    }
+
+    fn start(&mut self, case: &Case, seconds: u64, variables: &[(&str, u64)], words: &str) -> Job {
+        self.runs += 1;
+        let mark = format!("PORTOLAN_TEST_RUN=network-{}-{}", std::process::id(), self.runs);
+        let mut command = system::script("cluster.sh");
+        launch::without_variables(&mut command);
+        command.args(["run", "--name", &self.name, "--"]).args(system::launcher_on(case.layout));
+        command.arg(self.bin.join(case.program)).args(words.split_whitespace());
+        command.env("PORTOLAN_TEST_SECONDS", (seconds + 20).to_string());
+        command.envs(variables.iter().map(|(name, value)| (name, value.to_string())));
+        launch::into_files(&mut command, &self.output, None);
+        let launch = Launch::start(&mut command, &mark).expect("scripts/cluster.sh");
+        Job { launch, mark, limit: Duration::from_secs(seconds) }
+    }
+
+    fn wait(job: &mut Job) -> Ended {
+        let limit = job.limit;
+        job.launch.wait(true, |launch| launch.elapsed() > limit)
+    }
+
+    fn says(&self, pattern: &str) -> bool {
+        let pattern = Regex::new(&format!("(?m){pattern}")).expect("a pattern");
+        pattern.is_match(&launch::text_of(&self.output))
+    }
+
+    /// Waits until the job's output has a line.
+    fn await_line(&self, job: &mut Job, pattern: &str, seconds: u64) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(seconds) {
+            if self.says(pattern) {
+                return true;
+            }
+            if job.launch.has_ended() {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        false
+    }
+
+    /// Ranks of a case that still run, on any host.
+    fn ranks_left(case: &Case, job: &Job) -> Vec<String> {
+        let ranks = processes::marked(&job.mark);
+        let ranks = ranks.into_iter().filter(|pid| processes::name(*pid) == case.program);
+        ranks.map(|pid| pid.to_string()).collect()
+    }
+
+    fn what_is_left(&self, case: &Case, job: &Job) -> Option<String> {
+        let ranks = Self::ranks_left(case, job);
+        if !ranks.is_empty() {
+            return Some(format!("left ranks behind: {}", ranks.join(" ")));
+        }
+        let left = system::script("cluster.sh").args(["left", "--name", &self.name]).output();
+        let left = left.map(|output| output.stdout).unwrap_or_default();
+        let left = String::from_utf8_lossy(&left).into_owned();
+        let ours = |line: &&str| line.contains("/portolan") || line.contains(" portolan");
+        let files: Vec<&str> = left.lines().filter(ours).collect();
+        (!files.is_empty()).then(|| format!("left files behind: {}", files.join(", ")))
+    }
+
+    fn tell(&mut self, case: &Case, ended: &Ended, why: Option<String>, note: &str) {
+        match why {
+            None => self.report.ok(&case.label(), ended.seconds, note),
+            Some(why) => {
+                let text = launch::text_of(&self.output);
+                let lines = tail(30, &[&text, &ended.account]);
+                self.report.fail(&case.label(), ended.seconds, &why, lines);
+            }
+        }
+    }
+
+    /// The results are right, however long it takes.
+    fn slow(&mut self, case: &Case) {
+        self.link(case.fault);
+        let words = if case.program == "traffic" { "3" } else { "" };
+        let mut job = self.start(case, 150, &[], words);
+        let ended = Self::wait(&mut job);
+        self.link("clean");
+        let why = if ended.timed_out {
+            Some("not at its end after 150 seconds".into())
+        } else if ended.code != Some(0) {
+            Some(exit_code(&ended))
+        } else if !self.says(&format!("^PASS {}$", case.program)) {
+            Some(format!("does not say PASS {}", case.program))
+        } else {
+            self.what_is_left(case, &job)
+        };
+        self.tell(case, &ended, why, "");
+    }
+
+    /// A link that comes back loses nothing.
+    fn cut_and_whole(&mut self, case: &Case) {
+        let mut job = self.start(case, 120, &[("PORTOLAN_WATCHDOG", REPORT)], "8");
+        if self.await_line(&mut job, "^RUNNING", 60) {
+            self.link("cut");
+            std::thread::sleep(Duration::from_secs(4));
+            self.link("clean");
+        }
+        let ended = Self::wait(&mut job);
+        self.link("clean");
+        let well = ended.code == Some(0) && self.says(&format!("^PASS {}$", case.program));
+        let why = match well {
+            true => self.what_is_left(case, &job),
+            false if ended.timed_out => Some("not at its end after the link came back".into()),
+            false => Some(format!("{} after the link came back", exit_code(&ended))),
+        };
+        self.tell(case, &ended, why, "");
+    }
+
+    /// A link that does not: a rank that waits for the one beyond it says so and names it, and
+    /// all ranks end. The launcher itself may wait for its daemon on the far side, for as long
+    /// as TCP does; told to end, as a batch system would tell it, it must.
+    fn cut(&mut self, case: &Case) -> Result<(), String> {
+        let variables = [("PORTOLAN_WATCHDOG", REPORT), ("PORTOLAN_WATCHDOG_ABORT", ABORT)];
+        let mut job = self.start(case, 150, &variables, "100 alone");
+        if !self.await_line(&mut job, "^RUNNING", 60) {
+            let ended = Self::wait(&mut job);
+            self.tell(case, &ended, Some("does not start".into()), "");
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        self.link("cut");
+        // The last rank is on host2, which no other rank hears any more.
+        let peer = case.ranks() - 1;
+        let waits = format!("(waited|has been|no progress).*(rank|ranks|towards)[^0-9]*{peer}");
+        let named = self.await_line(&mut job, &waits, REPORT + EDGE);
+        let mut left = Vec::new();
+        for _ in 0..ABORT + EDGE {
+            left = Self::ranks_left(case, &job);
+            if left.is_empty() {
+                break;
+            }
+            launch::heed_signals();
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        let account = if left.is_empty() { String::new() } else { place::account(&job.mark) };
+        let patience = Instant::now();
+        while !job.launch.has_ended() && patience.elapsed() < Duration::from_secs(2) {}
+        let mut note = "";
+        if !job.launch.has_ended() {
+            note = "all ranks ended by themselves, the launcher when told to";
+            job.launch.end();
+        }
+        let mut ended = Self::wait(&mut job);
+        ended.account = account;
+        let why = if !named {
+            Some(format!("nobody said within {} s that it waits for rank {peer}", REPORT + EDGE))
+        } else if !left.is_empty() {
+            let (seconds, left) = (ABORT + EDGE, left.join(" "));
+            Some(format!("ranks are still there {seconds} s after the link was cut: {left}"))
+        } else if ended.code == Some(0) {
+            Some("exit code 0, though the link is cut".into())
+        } else {
+            self.what_is_left(case, &job)
+        };
+        self.tell(case, &ended, why, note);
+        // What the MPI's own daemons on the far side hold goes with the cluster.
+        let _ = system::script("cluster.sh").args(["down", "--name", &self.name]).output();
+        self.up()
+    }
+}

@@ -1,0 +1,327 @@
+//! Builds programs as users build theirs, against the installed library.
+//!
+//! A program is built again where its source, a header or the library is newer, or another
+//! command would build it. Its log, `PROGRAM.log`, begins with that command.
+
+use super::super::launch;
+use super::super::system::{Tools, flavour, root};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+/// Where and with what programs are built.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    tools: &'a Tools,
+    /// The directory of the programs.
+    pub dir: PathBuf,
+    ga_flags: Vec<String>,
+    ga_fortran: Vec<String>,
+    ga_libs: Vec<String>,
+}
+
+/// The other MPI's name.
+pub fn other_flavour() -> &'static str {
+    if flavour() == "openmpi" { "mpich" } else { "openmpi" }
+}
+
+/// Where the library for the other MPI is installed.
+pub fn other_prefix() -> PathBuf {
+    root().join("target").join(other_flavour()).join("prefix")
+}
+
+/// What builds a program: commands one after the other, and the library directory that it
+/// must be linked with in the end; none for what is linked statically.
+struct Recipe {
+    commands: Vec<Vec<String>>,
+    linked: Option<PathBuf>,
+    sources: PathBuf,
+    always: bool,
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(String::from).collect()
+}
+
+/// The library of an interface, by the name of the program.
+pub fn library(name: &str) -> &'static str {
+    let of = [
+        ("x10_", "x10"),
+        ("lapi_", "lapi_r"),
+        ("cp_", "compose"),
+        ("mercury_", "mercury"),
+        ("mercury2_", "mercury2"),
+    ];
+    of.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or("armci", |(_, library)| library)
+}
+
+impl<'a> Builder<'a> {
+    /// For a directory.
+    pub fn new(tools: &'a Tools, dir: PathBuf) -> Builder<'a> {
+        for folder in ["c", "ga", "fortran", "link", "cmake", "examples", "debian"] {
+            std::fs::create_dir_all(dir.join(folder)).expect("a directory for programs");
+        }
+        Builder {
+            tools,
+            dir,
+            ga_flags: tools.ga(&["--cppflags"]),
+            ga_fortran: tools.ga(&["--fflags"]),
+            ga_libs: tools.ga(&["--ldflags", "--libs", "--flibs"]),
+        }
+    }
+
+    fn link(&self, prefix: &Path) -> Vec<String> {
+        let lib = prefix.join("lib").display().to_string();
+        vec![format!("-L{lib}"), format!("-Wl,-rpath,{lib}")]
+    }
+
+    fn recipe(&self, program: &str) -> Recipe {
+        let (folder, name) = program.split_once('/').expect("a program is in a folder");
+        let (stem, how) = name.split_once('.').unwrap_or((name, ""));
+        let prefix = self.tools.prefix.as_path();
+        let out = self.dir.join(program).display().to_string();
+        let library = format!("-l{}", library(name));
+        let mut include = vec![format!("-I{}", prefix.join("include").display())];
+        if name.starts_with("mercury2_") {
+            include.insert(0, format!("-I{}", prefix.join("include/mercury2").display()));
+        }
+        let own = self.dir.join(folder).display().to_string();
+        let tests = root().join("tests");
+        let source = |folder: &str, end: &str| {
+            tests.join(folder).join(format!("{stem}.{end}")).display().to_string()
+        };
+        let c99 =
+            [vec![self.tools.cc.clone()], words("-std=c99 -O1 -g -Wall -Wextra -Werror")].concat();
+        let link = self.link(prefix);
+        let to = |source: String| vec![source, "-o".into(), out.clone()];
+        let mut recipe = Recipe {
+            commands: Vec::new(),
+            linked: Some(prefix.join("lib")),
+            sources: tests.join(if folder == "link" { "c" } else { folder }),
+            always: false,
+        };
+        let cxx = source("c", "cpp");
+        let command = match (folder, how) {
+            // -Wextra finds fault with the C++ interface of Open MPI's mpi.h.
+            ("c", _) if Path::new(&cxx).exists() => [
+                vec![self.tools.cxx.clone()],
+                words("-std=c++11 -O1 -g -Wall -Wextra -Werror -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX"),
+                include,
+                to(cxx),
+                link,
+                vec![library],
+            ]
+            .concat(),
+            ("c", _) => {
+                let file = source("c", "c");
+                if launch::text_of(Path::new(&file)).contains("#ifdef LIBRARY") {
+                    // A program and, beside it, the library that it loads: one source.
+                    let shared = format!("-DLIBRARY -shared -fPIC {file} -o {out}.so");
+                    recipe.commands.push([c99.clone(), include.clone(), words(&shared)].concat());
+                }
+                [c99, include, to(file), link, vec![library]].concat()
+            }
+            ("ga", _) if Path::new(&source("ga", "F90")).exists() => [
+                vec![self.tools.fort.clone()],
+                words("-O1 -g -Wall -J"),
+                vec![own],
+                self.ga_flags.clone(),
+                self.ga_fortran.clone(),
+                to(source("ga", "F90")),
+                link,
+                self.ga_libs.clone(),
+            ]
+            .concat(),
+            ("ga", _) => [
+                vec![self.tools.cc.clone()],
+                words("-O1 -g -Wall -Wextra -Werror"),
+                include,
+                self.ga_flags.clone(),
+                to(source("ga", "c")),
+                link,
+                self.ga_libs.clone(),
+            ]
+            .concat(),
+            ("fortran", _) => {
+                let flags = if stem.starts_with("lapi_") { "-O1 -g -Wall -Werror" } else { "-O1 -g -Wall" };
+                let modules = vec!["-J".into(), own];
+                [vec![self.tools.fort.clone()], words(flags), include, modules, to(source("fortran", "f90")), link, vec![library]]
+                    .concat()
+            }
+            ("examples", "c") => {
+                recipe.sources = root().join("examples/c");
+                let mut files: Vec<String> = ["", "_client", "_server"]
+                    .map(|part| root().join(format!("examples/c/{stem}{part}.c")).display().to_string())
+                    .into();
+                files.extend(["-o".into(), out]);
+                [vec![self.tools.cc.clone()], words("-O2 -Wall -Wextra -Werror -pthread"), include, files, link, words("-lmercury")]
+                    .concat()
+            }
+            ("examples", _) => {
+                (recipe.linked, recipe.always) = (None, true);
+                recipe.commands.push(words(&format!("cargo build --release --example {stem}")));
+                let built = self.tools.target.join("release/examples").join(stem);
+                vec!["cp".into(), built.display().to_string(), out]
+            }
+            (_, "static") => {
+                recipe.linked = None; // the archive and nothing else
+                let archive = format!("-l:lib{}.a", library.trim_start_matches("-l"));
+                [c99, include, to(source("c", "c")), vec![link[0].clone(), archive]].concat()
+            }
+            (_, "debian-header") => {
+                // What was compiled with Debian's armci.h.
+                let header = self.dir.join("debian/portolan.h");
+                let _ = std::fs::remove_file(&header);
+                let _ = std::os::unix::fs::symlink(prefix.join("include/portolan.h"), &header);
+                let flags = format!("-DDEBIAN_HEADER -DARMCI_SUCCESS=0 -I{}", self.dir.join("debian").display());
+                [c99, words(&flags), to(source("c", "c")), link, words("-larmci")].concat()
+            }
+            (_, "pkg-config") => {
+                // Not even the MPI's compiler.
+                let flags = self.pkg_config(library.trim_start_matches("-l"));
+                [words("gcc -std=c99 -O1 -g"), to(source("c", "c")), flags, vec![link[1].clone()]].concat()
+            }
+            (_, "cmake") => {
+                recipe.always = true;
+                let dir = self.dir.join("cmake");
+                self.write_cmake(&dir, &source("c", "c"), library.trim_start_matches("-l"));
+                let (from, built) = (dir.display(), dir.join("build"));
+                let _ = std::fs::remove_dir_all(&built);
+                let set = format!("cmake -S {from} -B {0} -DCMAKE_PREFIX_PATH={1}", built.display(), prefix.display());
+                recipe.commands.push(words(&set));
+                recipe.commands.push(words(&format!("cmake --build {}", built.display())));
+                vec!["cp".into(), built.join("program").display().to_string(), out]
+            }
+            (_, "other-library") => {
+                // Our compiler, the other MPI's library.
+                recipe.linked = Some(other_prefix().join("lib"));
+                recipe.always = true;
+                [c99, include, to(source("c", "c")), self.link(&other_prefix()), words("-larmci")].concat()
+            }
+            _ => panic!("nobody knows how to build {program}"),
+        };
+        recipe.commands.push(command);
+        recipe
+    }
+
+    fn pkg_config(&self, library: &str) -> Vec<String> {
+        let output = Command::new("pkg-config")
+            .args(["--cflags", "--libs", library, "armci"])
+            .env("PKG_CONFIG_PATH", self.tools.prefix.join("lib/pkgconfig"))
+            .output();
+        output.map_or_else(|_| Vec::new(), |o| words(&String::from_utf8_lossy(&o.stdout)))
+    }
+
+    fn write_cmake(&self, dir: &Path, source: &str, library: &str) {
+        let text = format!(
+            "cmake_minimum_required(VERSION 3.13)\nproject(program C)\n\
+             find_package(Portolan 0.1 REQUIRED)\nadd_executable(program \"{source}\")\n\
+             target_link_libraries(program PRIVATE Portolan::{library} Portolan::armci)\n"
+        );
+        std::fs::write(dir.join("CMakeLists.txt"), text).expect("a file for cmake");
+    }
+
+    /// The newest of what every program is made of.
+    fn newest(&self, sources: &Path) -> SystemTime {
+        let mut newest = SystemTime::UNIX_EPOCH;
+        let mut dirs =
+            vec![self.tools.prefix.join("include"), self.tools.prefix.join("lib"), sources.into()];
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let Ok(about) = path.metadata() else { continue };
+                let header = path.extension().is_some_and(|end| end == "h");
+                if about.is_dir() {
+                    dirs.push(path);
+                } else if header || !dir.starts_with(sources) {
+                    newest = newest.max(about.modified().unwrap_or(SystemTime::now()));
+                }
+            }
+        }
+        newest
+    }
+
+    fn is_fresh(&self, program: &str, recipe: &Recipe) -> bool {
+        let time = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
+        let path = self.dir.join(program);
+        let Some(built) = time(&path).filter(|_| !recipe.always) else { return false };
+        let command = recipe.commands.last().expect("a command");
+        let sources = command
+            .iter()
+            .filter(|w| w.starts_with('/') && !w.starts_with(path.to_str().unwrap_or("?")));
+        let older = sources.filter_map(|word| time(Path::new(word))).all(|t| t < built);
+        let log = launch::text_of(&self.dir.join(format!("{program}.log")));
+        older
+            && self.newest(&recipe.sources) < built
+            && log.lines().next() == Some(&command.join(" "))
+    }
+
+    /// Builds a program unless it is there; its log says why where there is none then.
+    fn build(&self, program: &str) {
+        let recipe = self.recipe(program);
+        if self.is_fresh(program, &recipe) {
+            return;
+        }
+        let path = self.dir.join(program);
+        let _ = std::fs::remove_file(&path);
+        let mut log = recipe.commands.last().expect("a command").join(" ") + "\n";
+        let file = self.dir.join(format!("{program}.said"));
+        let well = recipe.commands.iter().all(|command| run(command, &file, &mut log));
+        if well && self.is_linked(&path, recipe.linked.as_deref(), &mut log) {
+            let _ = std::fs::write(self.dir.join(format!("{program}.log")), log);
+            return;
+        }
+        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::write(self.dir.join(format!("{program}.log")), log);
+    }
+
+    fn is_linked(&self, program: &Path, with: Option<&Path>, log: &mut String) -> bool {
+        let mut said = String::new();
+        let file = PathBuf::from(format!("{}.said", program.display()));
+        run(&["ldd".into(), program.display().to_string()], &file, &mut said);
+        let well = match with {
+            Some(dir) => said.contains(&format!("libportolan.so.0 => {}/", dir.display())),
+            None => !said.contains("libportolan"),
+        };
+        if !well {
+            *log += &said;
+            *log += "is not linked with our library as it should be\n";
+        }
+        well
+    }
+
+    /// Builds programs, as many at a time as there are cores. Returns those that are not built.
+    pub fn build_all(&self, programs: &[String]) -> Vec<String> {
+        let next = AtomicUsize::new(0);
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        launch::heed_signals();
+                        self.build(program);
+                    }
+                });
+            }
+        });
+        programs.iter().filter(|program| !self.dir.join(program).exists()).cloned().collect()
+    }
+}
+
+/// Runs a command with its output in a file, and adds that to the log. A signal ends both.
+fn run(command: &[String], file: &Path, log: &mut String) -> bool {
+    let mut builder = Command::new(&command[0]);
+    builder.args(&command[1..]).current_dir(root());
+    launch::into_files(&mut builder, file, None);
+    let well = match builder.spawn() {
+        Ok(child) => launch::wait_for(child),
+        Err(e) => {
+            *log += &format!("cannot run {}: {e}\n", command[0]);
+            false
+        }
+    };
+    *log += &launch::text_of(file);
+    let _ = std::fs::remove_file(file);
+    well
+}

@@ -1,0 +1,459 @@
+//! Suite `programs`: programs in C, C++, Fortran and with Global Arrays, and some examples, built
+//! against the installed library as users build theirs, each with several numbers of ranks and
+//! transfer paths.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`lines`] | what the sources themselves ask for |
+//! | [`build`] | commands that build them |
+//! | [`special`] | cases that take more than a program and its end |
+//! | this one | the plan, a launch, and what it takes to pass |
+
+pub mod build;
+pub mod lines;
+mod special;
+
+use super::args::Args;
+use super::launch::{self, Ended, Launch};
+use super::report::{Report, tail};
+use super::system::{self, Tools};
+use super::{processes, selection};
+use build::Builder;
+use lines::{Entry, Kind, Source, Spec};
+use regex::Regex;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+/// Seconds for one run.
+const LIMIT: u64 = 90;
+
+/// A case as it runs.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// What is printed.
+    pub label: String,
+    /// As in `c/rmw` or `link/values.static`.
+    pub program: String,
+    spec: Spec,
+}
+
+impl Case {
+    fn new(name: &str, spec: &Spec) -> Case {
+        let program = match &spec.build {
+            Some(how) => format!("link/{}.{how}", name.rsplit('/').next().unwrap_or(name)),
+            None => name.into(),
+        };
+        let blank = |text: &str| if text.is_empty() { String::new() } else { format!(" {text}") };
+        let (arguments, settings) = (blank(&spec.arguments.join(" ")), blank(&spec.settings));
+        let label = format!("{program}{arguments} [n={}{settings}]", spec.ranks);
+        Case { label, program, spec: spec.clone() }
+    }
+}
+
+/// The variables that settings stand for; `hosts=2,1` is the launcher's matter.
+pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
+    let mut all = Vec::new();
+    for word in settings.split_whitespace() {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let name = match name {
+            "path" => "PORTOLAN_PATH",
+            "node-size" => "PORTOLAN_NODE_SIZE",
+            "waits" => "PORTOLAN_MPI_WAITS",
+            "thread" => "PORTOLAN_PROGRESS_THREAD",
+            "am" => "PORTOLAN_AM",
+            "route" => "PORTOLAN_ROUTE_RANKS",
+            "cross-memory" => "PORTOLAN_CROSS_MEMORY",
+            "watchdog" => "PORTOLAN_WATCHDOG",
+            "abort" => "PORTOLAN_WATCHDOG_ABORT",
+            // Most programs ask for no more themselves.
+            "level" if value == "single" => {
+                all.push(("PORTOLAN_RAISE_THREAD_LEVEL".into(), "0".into()));
+                continue;
+            }
+            "hosts" | "shm" => continue,
+            _ => return Err(format!("there is no setting '{word}'")),
+        };
+        all.push((name.into(), value.into()));
+    }
+    Ok(all)
+}
+
+/// How a launch ended, with all that counts against it whatever it was to do.
+#[derive(Debug)]
+struct Outcome {
+    ended: Ended,
+    out: String,
+    err: String,
+    why: Option<String>,
+}
+
+struct Suite<'a> {
+    args: &'a Args,
+    tools: &'a Tools,
+    builder: Builder<'a>,
+    report: Report,
+    fortran: bool,
+    runs: usize,
+}
+
+/// Runs the suite.
+pub fn main(args: Args) -> Result<ExitCode, String> {
+    let tests = system::root().join("tests");
+    let sources = lines::sources(&tests)?;
+    let tools = Tools::find()?;
+    let builder = Builder::new(&tools, tools.target.join("programs"));
+    let _lock = system::lock(&builder.dir)?;
+    let fortran = tools.has_fortran();
+    let report = Report::new(&system::mpi_name(), "programs");
+    let mut suite = Suite { args: &args, tools: &tools, builder, report, fortran, runs: 0 };
+
+    let mut cases = suite.plan(&sources)?;
+    let mut programs: Vec<String> = cases.iter().map(|case| case.program.clone()).collect();
+    let aborts: Vec<&Source> = sources
+        .iter()
+        .filter(|source| source.entries.iter().any(|e| matches!(e, Entry::Aborts(_))))
+        .collect();
+    if args.selection.is_none() {
+        programs.extend(aborts.iter().map(|source| source.name.clone())); // they name their cases
+        programs.extend(suite.wanted_specials().into_iter().flat_map(|s| s.programs()));
+    }
+    programs.sort();
+    programs.dedup();
+    if args.list {
+        programs.retain(|program| aborts.iter().any(|source| source.name == *program));
+    }
+    let missing = suite.builder.build_all(&programs);
+    for program in &missing {
+        let log = launch::text_of(&suite.builder.dir.join(format!("{program}.log")));
+        suite.report.fail(program, 0.0, "does not build", tail(12, &[&log]));
+    }
+    if args.selection.is_none() {
+        suite.plan_aborts(&aborts, &mut cases);
+    }
+    if args.list {
+        let specials = suite.wanted_specials();
+        let labels = cases.iter().map(|case| case.label.as_str());
+        let some = specials.iter().filter(|_| args.selection.is_none()).map(|s| s.label);
+        labels.chain(some).for_each(|label| println!("{label}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.build {
+        return suite.report.end(args.junit.as_deref());
+    }
+    for case in cases.iter().filter(|case| !missing.contains(&case.program)) {
+        suite.run_case(case);
+    }
+    if args.selection.is_none() {
+        for special in suite.wanted_specials() {
+            if special.programs().iter().all(|program| !missing.contains(program)) {
+                special.run(&mut suite);
+            }
+        }
+    }
+    suite.report.end(args.junit.as_deref())
+}
+
+impl Suite<'_> {
+    /// Why a program cannot be built on this system.
+    fn lacks(&self, program: &str) -> Option<String> {
+        let mut why = Vec::new();
+        if program.starts_with("ga/") && !self.tools.has_ga() {
+            why.push(format!("no Global Arrays for {}", system::mpi_name()));
+        }
+        let fortran = program.starts_with("fortran/") || program == "ga/ga_fortran";
+        if fortran && !self.fortran {
+            why.push(format!("no Fortran compiler for {}", system::mpi_name()));
+        }
+        let needs = [
+            (
+                ".debian-header",
+                std::path::Path::new("/usr/include/armci.h").exists(),
+                "Debian's armci.h",
+            ),
+            (".pkg-config", system::on_path("pkg-config"), "pkg-config"),
+            (".cmake", system::on_path("cmake"), "cmake"),
+        ];
+        for (end, there, what) in needs {
+            if program.ends_with(end) && !there {
+                why.push(format!("no {what}"));
+            }
+        }
+        (!why.is_empty()).then(|| why.join(", "))
+    }
+
+    /// All cases but those whose names only a program knows.
+    fn plan(&mut self, sources: &[Source]) -> Result<Vec<Case>, String> {
+        let mut planned = Vec::new();
+        match &self.args.selection {
+            Some(selection) => {
+                let has =
+                    |source: &&Source, what: fn(&Entry) -> bool| source.entries.iter().any(what);
+                let programs: Vec<selection::Program> = sources
+                    .iter()
+                    .filter(|s| {
+                        has(s, |e| matches!(e, Entry::Hosts)) && self.lacks(&s.name).is_none()
+                    })
+                    .map(|s| selection::Program {
+                        name: s.name.clone(),
+                        own_level: has(&s, |e| matches!(e, Entry::OwnLevel)),
+                    })
+                    .collect();
+                for (name, ranks, settings) in selection::programs(&programs, selection) {
+                    let none = Vec::new();
+                    let spec =
+                        Spec { kind: Kind::Pass, ranks, settings, arguments: none, build: None };
+                    planned.push(Case::new(&name, &spec));
+                }
+            }
+            None => {
+                let mut turns: HashMap<&str, usize> = HashMap::new();
+                for source in sources {
+                    for entry in &source.entries {
+                        let specs = self.chosen(entry, &mut turns);
+                        planned.extend(specs.iter().map(|spec| Case::new(&source.name, spec)));
+                    }
+                }
+                planned.extend(special::forwarding(self.args.full)?);
+            }
+        }
+        for filter in &self.args.filters {
+            planned.extend(named(filter, sources)?);
+        }
+        let mut cases: Vec<Case> = Vec::new();
+        for case in planned {
+            let again = cases.iter().any(|other| other.label == case.label);
+            if again || !self.args.wants(&case.program, &case.label) {
+                continue;
+            }
+            match self.lacks(&case.program) {
+                Some(why) => self.report.skip(&case.label, &why),
+                None => cases.push(case),
+            }
+        }
+        Ok(cases)
+    }
+
+    fn chosen<'e>(&self, entry: &'e Entry, turns: &mut HashMap<&'e str, usize>) -> Vec<&'e Spec> {
+        match entry {
+            Entry::Case(spec) => vec![spec],
+            Entry::Full(spec) if self.args.full => vec![spec],
+            Entry::OneOf(_, specs) if self.args.full => specs.iter().collect(),
+            Entry::OneOf(line, specs) => {
+                let turn = turns.entry(line).or_default();
+                *turn += 1;
+                vec![&specs[(*turn - 1) % specs.len()]]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Every case that a program names, or every third.
+    fn plan_aborts(&self, sources: &[&Source], cases: &mut Vec<Case>) {
+        let mut turn = 0;
+        for source in sources {
+            let ranks = source.entries.iter().find_map(|entry| match entry {
+                Entry::Aborts(ranks) => Some(*ranks),
+                _ => None,
+            });
+            let program = self.builder.dir.join(&source.name);
+            let Ok(output) = Command::new(program).arg("list").output() else { continue };
+            for name in String::from_utf8_lossy(&output.stdout).split_whitespace() {
+                turn += 1;
+                let spec = Spec {
+                    kind: Kind::Abort,
+                    ranks: ranks.unwrap_or(2),
+                    settings: String::new(),
+                    arguments: vec![name.into()],
+                    build: None,
+                };
+                let case = Case::new(&source.name, &spec);
+                if (self.args.full || turn % 3 == 1) && self.args.wants(&case.program, &case.label)
+                {
+                    cases.push(case);
+                }
+            }
+        }
+    }
+
+    fn wanted_specials(&self) -> Vec<&'static special::Special> {
+        special::ALL
+            .iter()
+            .filter(|special| self.args.wants(special.label, special.label))
+            .collect()
+    }
+
+    /// Launches, with these variables; `meanwhile` is called again and again while it runs.
+    fn launch(
+        &mut self,
+        launcher: &[String],
+        variables: &[(String, String)],
+        words: &[String],
+        mut meanwhile: impl FnMut(),
+    ) -> Outcome {
+        self.runs += 1;
+        let mark = format!("PORTOLAN_TEST_RUN=programs-{}-{}", std::process::id(), self.runs);
+        let (out, err) = (self.builder.dir.join("stdout"), self.builder.dir.join("stderr"));
+        let mut command = system::command(&[launcher, words].concat());
+        launch::without_variables(&mut command);
+        command.env("PORTOLAN_WATCHDOG", "20");
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        // Launchers pass the two on in pieces that need not be lines, which in one file would
+        // get into each other.
+        launch::into_files(&mut command, &out, Some(&err));
+        let mut launch = match Launch::start(&mut command, &mark) {
+            Ok(launch) => launch,
+            Err(e) => {
+                let why = Some(format!("cannot start {}: {e}", launcher[0]));
+                return Outcome {
+                    ended: Ended::default(),
+                    out: String::new(),
+                    err: String::new(),
+                    why,
+                };
+            }
+        };
+        let ended = launch.wait(true, |launch| {
+            meanwhile();
+            launch.elapsed() > Duration::from_secs(LIMIT)
+        });
+        let mut why = ended.timed_out.then(|| format!("not at its end after {LIMIT} seconds"));
+        if ended.code != Some(0) && launch.leaves_processes(Duration::from_secs(3)) {
+            why = Some(why.map_or_else(String::new, |w| w + ", and ") + "left processes behind");
+        }
+        if let Some(left) = files_left(ended.code == Some(0)) {
+            why = Some(format!("left files behind: {left}"));
+        }
+        let err = launch::text_of(&err) + &ended.account;
+        Outcome { out: launch::output_of(&out), err, why, ended }
+    }
+
+    fn run_case(&mut self, case: &Case) {
+        let spec = &case.spec;
+        let hosts = spec.settings.split_whitespace().find_map(|word| word.strip_prefix("hosts="));
+        let launcher = hosts.map_or_else(|| self.tools.launcher.clone(), system::launcher_on);
+        let mut variables = variables(&spec.settings).unwrap_or_default();
+        variables.push(("PORTOLAN_TEST_RANKS".into(), spec.ranks.to_string()));
+        variables.push(("PORTOLAN_TEST_SECONDS".into(), (LIMIT + 20).to_string()));
+        let mut words = vec!["-n".into(), spec.ranks.to_string(), self.path(&case.program)];
+        words.extend(spec.arguments.iter().cloned());
+        let outcome = self.launch(&launcher, &variables, &words, || {});
+        let verdict = match spec.kind {
+            Kind::Pass => passes(&case.program, &outcome),
+            Kind::Abort => aborts(&spec.arguments.join(" "), &outcome),
+            Kind::Forwarding => {
+                special::forwards(&outcome, 0, "(?m)^io_forwarding: all [0-9]+ digests agree$")
+            }
+        };
+        self.tell(&case.label, &outcome, verdict);
+    }
+
+    fn path(&self, program: &str) -> String {
+        self.builder.dir.join(program).display().to_string()
+    }
+
+    fn tell(&mut self, label: &str, outcome: &Outcome, verdict: Result<(), String>) {
+        match verdict {
+            Ok(()) => self.report.ok(label, outcome.ended.seconds, ""),
+            Err(why) => {
+                let lines = if outcome.ended.timed_out { 100 } else { 12 };
+                let output = tail(lines, &[&outcome.err, &outcome.out]);
+                self.report.fail(label, outcome.ended.seconds, &why, output);
+            }
+        }
+    }
+}
+
+/// The case that a whole name stands for, planned or not.
+fn named(name: &str, sources: &[Source]) -> Result<Option<Case>, String> {
+    let whole =
+        Regex::new(r"^(\S+)((?: [^\[\s]+)*) \[n=(\d+)((?: [^\]\s]+)*)\]$").expect("a pattern");
+    let Some(found) = whole.captures(name) else { return Ok(None) };
+    // Names that the program itself knows are planned when it is built.
+    let abort = |s: &&Source| s.entries.iter().any(|e| matches!(e, Entry::Aborts(_)));
+    let known = sources.iter().find(|source| source.name == found[1]);
+    let Some(source) = known.filter(|s| !abort(s) || found[2].is_empty()) else { return Ok(None) };
+    let settings: Vec<&str> = found[4].split_whitespace().collect();
+    variables(&settings.join(" "))?;
+    let spec = Spec {
+        kind: Kind::Pass,
+        ranks: found[3].parse().unwrap_or(1),
+        settings: settings.join(" "),
+        arguments: found[2].split_whitespace().map(String::from).collect(),
+        build: None,
+    };
+    Ok(Some(Case::new(&source.name, &spec)))
+}
+
+/// What a launch on hosts of a cluster has left there, which is taken away. Files of ours
+/// speak against the launch, those of an MPI only where it ended well.
+fn files_left(well: bool) -> Option<String> {
+    std::env::var_os("CLUSTER_DIR")?;
+    let output = system::script("cluster.sh").arg("left").output().ok()?;
+    let left = String::from_utf8_lossy(&output.stdout).trim().to_string();
+    if left.is_empty() {
+        return None;
+    }
+    let _ = system::script("cluster.sh").args(["left", "--remove"]).status();
+    let ours = left.contains("/portolan") || left.contains(" portolan");
+    (well || ours).then(|| left.replace('\n', ", "))
+}
+
+/// The lines of a text that begin so.
+fn lines_with<'t>(text: &'t str, begin: &'t str) -> impl Iterator<Item = &'t str> {
+    text.lines().filter(move |line| line.starts_with(begin))
+}
+
+fn passes(program: &str, outcome: &Outcome) -> Result<(), String> {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = name.split_once('.').map_or(name, |(stem, _)| stem);
+    if let Some(why) = &outcome.why {
+        return Err(why.clone());
+    }
+    if outcome.ended.code != Some(0) {
+        return Err(exit_code(&outcome.ended));
+    }
+    let said: Vec<&str> = lines_with(&outcome.out, "PASS").collect();
+    if said != [format!("PASS {name}")] {
+        return Err(format!("does not say PASS {name} once"));
+    }
+    Ok(())
+}
+
+/// The exit code in words.
+pub fn exit_code(ended: &Ended) -> String {
+    ended.code.map_or("ended by a signal".into(), |code| format!("exit code {code}"))
+}
+
+/// A call that must end the job: a code that is not 0, and no way past the call.
+fn aborts(name: &str, outcome: &Outcome) -> Result<(), String> {
+    if let Some(why) = &outcome.why {
+        return Err(why.clone());
+    }
+    if outcome.ended.code == Some(0) {
+        return Err("exit code 0".into());
+    }
+    let there = outcome.out.lines().any(|line| line == format!("EXPECT-ABORT {name}"));
+    if !there || lines_with(&outcome.out, "FAIL").next().is_some() {
+        return Err("the call did not end the job".into());
+    }
+    Ok(())
+}
+
+/// Where programs are built.
+pub fn directory(tools: &Tools) -> PathBuf {
+    tools.target.join("programs")
+}
+
+/// Builds programs for another suite; returns those that do not build.
+pub fn build_for(tools: &Tools, programs: &[String]) -> Result<Vec<String>, String> {
+    let builder = Builder::new(tools, directory(tools));
+    let _lock = system::lock(&builder.dir)?;
+    Ok(builder.build_all(programs))
+}
+
+/// Sends SIGTERM to a process by its id.
+fn terminate(pid: i32) {
+    processes::signal(pid, libc::SIGTERM);
+}

@@ -1,0 +1,207 @@
+//! Cases that take more than a program and its end: examples of I/O forwarding, a server that
+//! is told to end, jobs that find each other, launchers and libraries of the other MPI.
+
+use super::super::system;
+use super::build::{other_flavour, other_prefix};
+use super::lines::{self, Entry, Families, Kind};
+use super::{Case, LIMIT, Outcome, Suite, exit_code, lines_with, terminate};
+use regex::Regex;
+use std::path::Path;
+
+/// The examples of I/O forwarding, in Rust and in C.
+const FORWARDING: [&str; 2] = ["examples/io_forwarding", "examples/io_forwarding.c"];
+const FORWARDING_CASES: [&str; 4] = [
+    "n={2,4} -- --size 3M --files 3 --segment 10000",
+    "n=4 node-size=1 -- --size 3M --files 3 --io-ranks 2",
+    "full n=1 -- --size 3M --chunk 100K --buffer 300K",
+    "full n=3 am=mpi -- --size 3M --segment 3M --window 5",
+];
+
+/// A case of its own kind.
+#[derive(Debug)]
+pub struct Special {
+    /// What is printed.
+    pub label: &'static str,
+    programs: &'static [&'static str],
+    run: fn(&Special, &mut Suite<'_>),
+}
+
+/// All of them.
+pub const ALL: &[Special] = &[
+    Special {
+        label: "c/mercury_dynamic server, clients and strangers [jobs=7]",
+        programs: &["c/mercury_dynamic"],
+        run: dynamic,
+    },
+    Special {
+        label: "examples/io_forwarding SIGTERM to the server [n=2]",
+        programs: &["examples/io_forwarding"],
+        run: terminated,
+    },
+    Special {
+        label: "examples/io_forwarding.c SIGTERM to the server [n=2]",
+        programs: &["examples/io_forwarding.c"],
+        run: terminated,
+    },
+    Special { label: "guard/other-launcher [n=2]", programs: &["c/values"], run: launcher },
+    Special { label: "guard/other-library [n=2]", programs: &[], run: library },
+];
+
+impl Special {
+    /// The programs that it needs.
+    pub fn programs(&self) -> Vec<String> {
+        self.programs.iter().map(|program| program.to_string()).collect()
+    }
+
+    /// Runs it.
+    pub(super) fn run(&self, suite: &mut Suite<'_>) {
+        (self.run)(self, suite);
+    }
+}
+
+/// The cases of I/O forwarding.
+pub(super) fn forwarding(full: bool) -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    for program in FORWARDING {
+        for line in FORWARDING_CASES {
+            for entry in lines::parse(line, &Families::new())? {
+                if let Entry::Case(mut spec) | Entry::Full(mut spec) = entry
+                    && (full || !line.starts_with("full"))
+                {
+                    spec.kind = Kind::Forwarding;
+                    cases.push(Case::new(program, &spec));
+                }
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// An exit code, a line of the output, and no directory of an I/O rank left.
+pub(super) fn forwards(outcome: &Outcome, code: i32, line: &str) -> Result<(), String> {
+    if let Some(why) = &outcome.why {
+        return Err(why.clone());
+    }
+    if outcome.ended.code != Some(code) {
+        return Err(format!("{}, expected {code}", exit_code(&outcome.ended)));
+    }
+    let says = Regex::new(line).expect("a pattern").is_match(&outcome.out);
+    if !says || !outcome.out.contains("No space left on device") {
+        return Err(format!("does not say '{line}', and which errors came"));
+    }
+    let left: Vec<&str> =
+        servers(&outcome.out).map(|(_, dir)| dir).filter(|dir| Path::new(dir).exists()).collect();
+    if left.is_empty() { Ok(()) } else { Err(format!("leaves {}", left.join(" "))) }
+}
+
+/// Process and directory of each I/O rank, as it says at its start.
+fn servers(out: &str) -> impl Iterator<Item = (i32, &str)> {
+    out.lines().filter_map(|line| {
+        let (_, rest) = line.strip_prefix("I/O rank ")?.split_once(": pid ")?;
+        let (pid, dir) = rest.split_once(", files in ")?;
+        Some((pid.parse().ok()?, dir))
+    })
+}
+
+/// An I/O rank under SIGTERM completes what it has begun, and the job ends in order.
+fn terminated(special: &Special, suite: &mut Suite<'_>) {
+    let program = special.programs[0];
+    let words = format!("-n 2 {} --size 16M --files 80 --window 4", suite.path(program));
+    let words: Vec<String> = words.split(' ').map(String::from).collect();
+    let (launcher, out) = (suite.tools.launcher.clone(), suite.builder.dir.join("stdout"));
+    let mut told = false;
+    // The first I/O rank is told when it has written some files.
+    let outcome = suite.launch(&launcher, &[], &words, || {
+        if !told {
+            let text = super::launch::text_of(&out);
+            let first = lines_with(&text, "I/O rank 0: pid").next().unwrap_or_default();
+            if let Some((pid, dir)) = servers(first).next()
+                && Path::new(dir).join("rank-1-file-3").exists()
+            {
+                terminate(pid);
+                told = true;
+            }
+        }
+    });
+    let tells = r"(?m)^I/O rank 0: SIGTERM; [0-9]+ calls are completed first$";
+    let ends = "(?m)^io_forwarding: ended early by SIGTERM: [0-9]+ of 80 files written whole, 0 compared, none differs$";
+    let verdict = if Regex::new(tells).expect("a pattern").is_match(&outcome.out) {
+        forwards(&outcome, 3, ends)
+    } else {
+        Err(outcome.why.clone().unwrap_or_else(|| "SIGTERM is not told".into()))
+    };
+    suite.tell(special.label, &outcome, verdict);
+}
+
+/// A server and clients, each a job of its own, that find each other by a file, among strangers.
+fn dynamic(special: &Special, suite: &mut Suite<'_>) {
+    if system::flavour() != "openmpi" || !system::on_path("ompi-server") {
+        let why = format!("no ompi-server for {}", system::flavour());
+        return suite.report.skip(special.label, &why);
+    }
+    let script = system::root().join("tests/c/mercury_dynamic.sh").display().to_string();
+    let variables = [
+        ("PORTOLAN_TEST_RANKS".to_string(), "1".to_string()),
+        ("PORTOLAN_TEST_SECONDS".to_string(), (LIMIT - 10).to_string()),
+    ];
+    let words = [vec![suite.path(special.programs[0])], suite.tools.launcher.clone()].concat();
+    let outcome = suite.launch(&[script], &variables, &words, || {});
+    let passes = |name: &str| outcome.out.lines().filter(|l| *l == format!("PASS {name}")).count();
+    let verdict = if let Some(why) = &outcome.why {
+        Err(why.clone())
+    } else if outcome.ended.code != Some(0) {
+        Err(exit_code(&outcome.ended))
+    } else if passes("mercury_dynamic") != 6 {
+        Err("not all six jobs that end pass".into())
+    } else if passes("mercury_dynamic_stranger") == 0 {
+        Err("the stranger does not pass".into())
+    } else {
+        Ok(())
+    };
+    suite.tell(special.label, &outcome, verdict);
+}
+
+/// A program that must be refused, with this text among its output.
+fn refused(special: &Special, suite: &mut Suite<'_>, outcome: &Outcome, text: &str) {
+    let verdict = if let Some(why) = &outcome.why {
+        Err(why.clone())
+    } else if outcome.ended.code == Some(0) {
+        Err("exit code 0".into())
+    } else if ![&outcome.out, &outcome.err]
+        .iter()
+        .any(|t| Regex::new(text).expect("a pattern").is_match(t))
+    {
+        Err(format!("does not say '{text}'"))
+    } else {
+        Ok(())
+    };
+    suite.tell(special.label, outcome, verdict);
+}
+
+/// Started by the other MPI's launcher, a program must not become n jobs of one rank.
+fn launcher(special: &Special, suite: &mut Suite<'_>) {
+    let Some(other) = system::other_launcher() else {
+        return suite.report.skip(special.label, &format!("no launcher of {}", other_flavour()));
+    };
+    let words = ["-n".into(), "2".into(), suite.path(special.programs[0])];
+    let outcome = suite.launch(&other, &[], &words, || {});
+    refused(special, suite, &outcome, "was started by the mpiexec of");
+}
+
+/// Linked with the library for the other MPI, a program must be told so.
+fn library(special: &Special, suite: &mut Suite<'_>) {
+    let program = "link/values.other-library";
+    if !other_prefix().join("lib/libarmci.so").exists() {
+        let why = format!("nothing is installed in {}", other_prefix().display());
+        return suite.report.skip(special.label, &why);
+    }
+    if !suite.builder.build_all(&[program.into()]).is_empty() {
+        let log = super::launch::text_of(&suite.builder.dir.join(format!("{program}.log")));
+        let output = super::tail(12, &[&log]);
+        return suite.report.fail(program, 0.0, "does not build", output);
+    }
+    let (launcher, words) =
+        (suite.tools.launcher.clone(), ["-n".into(), "2".into(), suite.path(program)]);
+    let outcome = suite.launch(&launcher, &[], &words, || {});
+    refused(special, suite, &outcome, "this library was built for .* but the program runs on");
+}

@@ -1,0 +1,244 @@
+//! What this machine has: launchers, compilers, hosts.
+//!
+//! `scripts/env.sh` tells the tools of an MPI, which differ by name, flags and place; it exports
+//! `PORTOLAN_MPI`, `PORTOLAN_MPIEXEC`, `PORTOLAN_PREFIX`, `MPICC` and so on. Only the checks in
+//! Rust do without it: they find a launcher by themselves.
+
+use portolan::mpi::Flavour;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Whether a program is found.
+pub fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+/// The launcher beside the compiler that this was built by, which has the same suffix.
+fn own_launcher() -> Option<String> {
+    let compiler = Path::new(env!("PORTOLAN_BUILT_BY"));
+    let suffix = compiler.file_name()?.to_str()?.strip_prefix("mpicc").unwrap_or_default();
+    let beside = compiler.with_file_name(format!("mpiexec{suffix}"));
+    beside.is_file().then(|| beside.to_string_lossy().into_owned())
+}
+
+/// A launcher that exists on this machine, with its flags.
+fn launcher_of(flavour: Flavour) -> Vec<String> {
+    let candidates: &[&[&str]] = match flavour {
+        Flavour::OpenMpi => &[
+            &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
+            &["mpirun", "--allow-run-as-root", "--oversubscribe"],
+        ],
+        _ => &[&["mpiexec.mpich"], &["mpiexec"]],
+    };
+    let found = candidates.iter().find(|c| on_path(c[0])).unwrap_or(&candidates[1]);
+    found.iter().map(|word| word.to_string()).collect()
+}
+
+/// The launcher of the MPI that this program was not built for, if there is one.
+pub fn other_launcher() -> Option<Vec<String>> {
+    let (program, other) = match Flavour::built() {
+        Flavour::Mpich => ("mpirun.openmpi", Flavour::OpenMpi),
+        Flavour::OpenMpi => ("mpiexec.mpich", Flavour::Mpich),
+        Flavour::Other => return None,
+    };
+    on_path(program).then(|| launcher_of(other))
+}
+
+/// The launcher that is to be used, with its flags; it wants `-n N PROGRAM`.
+pub fn launcher() -> Vec<String> {
+    let given = words("PORTOLAN_MPIEXEC");
+    if !given.is_empty() {
+        return given;
+    }
+    let mut found = launcher_of(Flavour::built());
+    if let Some(own) = own_launcher() {
+        found[0] = own;
+    }
+    found
+}
+
+/// The words of a variable.
+fn words(name: &str) -> Vec<String> {
+    std::env::var(name).unwrap_or_default().split_whitespace().map(String::from).collect()
+}
+
+/// `mpich` or `openmpi`, for which this was built.
+pub fn flavour() -> &'static str {
+    if Flavour::built() == Flavour::OpenMpi { "openmpi" } else { "mpich" }
+}
+
+/// The MPI by the name that scripts give it: the caller may mean another of its kind, as in
+/// `mpich-wheel`, or by a path.
+pub fn mpi_name() -> String {
+    std::env::var("PORTOLAN_MPI")
+        .ok()
+        .filter(|name| {
+            name.starts_with(flavour())
+                || name.starts_with("intel")
+                || name == "system"
+                || name.contains('/')
+        })
+        .unwrap_or_else(|| flavour().into())
+}
+
+/// The launcher for so many ranks on each of several hosts.
+pub fn launcher_on(hosts: &str) -> Vec<String> {
+    let script = root().join("mpirun.sh").display().to_string();
+    [script.as_str(), "--mpi", &mpi_name(), "--per-host", hosts].map(String::from).into()
+}
+
+/// A command of a list of words.
+pub fn command(words: &[String]) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).current_dir(root());
+    command
+}
+
+/// A script of the repository.
+pub fn script(name: &str) -> Command {
+    let mut command = Command::new(root().join("scripts").join(name));
+    command.current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// What the launcher says of its version.
+fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let output = Command::new(&launcher()[0]).arg("--version").stdin(Stdio::null()).output();
+        output.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
+    })
+}
+
+/// Whether the launcher mixes pieces of standard error into lines of standard output, as that
+/// of Open MPI 5 does.
+pub fn mixes_streams() -> bool {
+    flavour() == "openmpi" && !version().lines().next().unwrap_or_default().contains(" 4.")
+}
+
+/// Whether the launcher forgets exit codes at times, as that of MPICH 4.2 does
+/// (`tests/mpi-bugs/killed_rank.c`).
+pub fn forgets_exit_codes() -> bool {
+    let number = version().lines().find_map(|line| line.trim().strip_prefix("Version:"));
+    flavour() == "mpich" && number.is_some_and(|number| number.trim().starts_with("4.2."))
+}
+
+/// Why there can be no hosts here; nothing where there can.
+pub fn no_hosts() -> Option<String> {
+    let output = script("cluster.sh").arg("check").output();
+    match output {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).trim().to_string()),
+        Err(e) => Some(e.to_string()),
+    }
+}
+
+/// The tools of the MPI, as `scripts/env.sh` exports them.
+#[derive(Debug)]
+pub struct Tools {
+    /// The launcher with its flags.
+    pub launcher: Vec<String>,
+    /// Where the library is installed.
+    pub prefix: PathBuf,
+    /// Where things are built.
+    pub target: PathBuf,
+    /// The compilers of C, C++ and Fortran.
+    pub cc: String,
+    /// See `cc`.
+    pub cxx: String,
+    /// See `cc`.
+    pub fort: String,
+    /// The program that knows of Global Arrays; `true` where there are none.
+    pub ga_config: String,
+}
+
+impl Tools {
+    /// What the environment says; the library must be installed.
+    pub fn find() -> Result<Tools, String> {
+        let get = |name: &str| {
+            std::env::var(name).ok().filter(|v| !v.is_empty()).ok_or(format!(
+                "{name} is not set: start this suite by its script (tests/README.md), which sets it"
+            ))
+        };
+        let tools = Tools {
+            launcher: launcher(),
+            prefix: get("PORTOLAN_PREFIX")?.into(),
+            target: get("CARGO_TARGET_DIR")?.into(),
+            cc: get("MPICC")?,
+            cxx: get("MPICXX")?,
+            fort: get("MPIFORT")?,
+            ga_config: get("GA_CONFIG")?,
+        };
+        if !tools.prefix.join("lib/libarmci.so").exists() {
+            return Err(format!(
+                "nothing is installed in {}: scripts/install.sh --mpi {} --prefix {0}",
+                tools.prefix.display(),
+                mpi_name()
+            ));
+        }
+        Ok(tools)
+    }
+
+    /// The MPI's compiler of C; that by which this was built, unless another one is named.
+    pub fn compiler() -> String {
+        let named = std::env::var("MPICC").ok().filter(|name| !name.is_empty());
+        named.unwrap_or_else(|| env!("PORTOLAN_BUILT_BY").into())
+    }
+
+    /// Whether there are Global Arrays for this MPI.
+    pub fn has_ga(&self) -> bool {
+        self.ga_config != "true"
+    }
+
+    /// Whether programs in Fortran can be built for this MPI: its modules are of one compiler,
+    /// which is not always the one that is here.
+    pub fn has_fortran(&self) -> bool {
+        let dir = std::env::temp_dir().join(format!("portolan-fortran.{}", std::process::id()));
+        let source = dir.join("probe.f90");
+        let made = std::fs::create_dir_all(&dir);
+        let written = std::fs::write(&source, "program probe\n  use mpi\nend program\n");
+        let mut probe = Command::new(&self.fort);
+        probe.arg("-c").arg(&source).current_dir(&dir);
+        probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let builds = probe.status().is_ok_and(|status| status.success());
+        let _ = std::fs::remove_dir_all(&dir);
+        made.is_ok() && written.is_ok() && builds
+    }
+
+    /// What the program that knows of Global Arrays says.
+    pub fn ga(&self, flags: &[&str]) -> Vec<String> {
+        let mut all = Vec::new();
+        for flag in flags {
+            let output = Command::new(&self.ga_config).arg(flag).output();
+            let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
+            all.extend(text.unwrap_or_default().split_whitespace().map(String::from));
+        }
+        all
+    }
+}
+
+/// Waits until no other run uses a directory, and keeps others out while the file lives.
+pub fn lock(dir: &Path) -> Result<File, String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", dir.display());
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    let file = File::create(dir.join(".lock")).map_err(failed)?;
+    // SAFETY: the descriptor is open; it is closed in every child.
+    unsafe {
+        if libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) != 0 {
+            eprintln!("waiting for another run in {}", dir.display());
+            while libc::flock(file.as_raw_fd(), libc::LOCK_EX) != 0 {
+                super::launch::heed_signals();
+            }
+        }
+    }
+    Ok(file)
+}
