@@ -12,7 +12,7 @@ mod support;
 
 use mpi::ffi;
 use portolan::am::aggregate::Aggregator;
-use portolan::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signals, Then};
+use portolan::am::{Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signals, Then};
 use portolan::error::Result;
 use portolan::runtime::Engine;
 use std::ffi::c_void;
@@ -32,7 +32,7 @@ static HITS: AtomicU64 = AtomicU64::new(0);
 
 struct Count;
 impl Handler for Count {
-    fn arrive(&self, _: &Engine, _: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, _: &Am, _: &Arrival<'_>) -> Result<Accept> {
         HITS.fetch_add(1, Ordering::Relaxed);
         Ok(Accept::DONE)
     }
@@ -41,7 +41,7 @@ impl Handler for Count {
 /// Answers to the handler registered before it, and counts.
 struct Answer;
 impl Handler for Answer {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         engine.send_message(message.origin, *COUNT.get().expect("set"), message.header, &[])?;
         HITS.fetch_add(1, Ordering::Relaxed);
         Ok(Accept::DONE)
@@ -57,8 +57,8 @@ unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
 impl Handler for Place {
-    fn arrive(&self, _: &Engine, _: &Arrival<'_>) -> Result<Accept> {
-        let count = |_: &Engine, _| {
+    fn arrive(&self, _: &Am, _: &Arrival<'_>) -> Result<Accept> {
+        let count = |_: &Am, _| {
             HITS.fetch_add(1, Ordering::Relaxed);
         };
         Ok(Accept { to: Destination::At(self.0), then: Then::Inline(Box::new(count)) })
@@ -86,7 +86,7 @@ fn update(table: *mut u64, mask: usize, bytes: &[u8]) {
 }
 
 impl Handler for Table {
-    fn arrive(&self, _: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
         update(self.0, self.1 - 1, message.data.unwrap_or_default());
         Ok(Accept::DONE)
     }

@@ -16,7 +16,7 @@ use portolan::atomics::Rmw;
 use portolan::layout::Shape;
 use portolan::path::kernel::Scale;
 use portolan::runtime::Engine;
-use portolan::transfer::Kind;
+use portolan::transfer::TransferKind;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ fn measure(engine: &Engine, target: usize, remote: usize) {
     let strided = || unsafe { engine.put_shape(target, remote, p, &shape) }.expect("put");
     group.bench_function("strided 64 x 64 doubles", |b| b.iter(strided));
     let row = Shape::contiguous(4096);
-    let kind = Kind::Accumulate(Scale::Double(2.5));
+    let kind = TransferKind::Accumulate(Scale::Double(2.5));
     // SAFETY: 4 KiB of `local`.
     let acc = || unsafe { engine.blocking(kind, target, remote, p, &row) }.expect("accumulate");
     group.bench_function("accumulate 512 doubles", |b| b.iter(acc));

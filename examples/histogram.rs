@@ -62,6 +62,7 @@ fn main() -> ExitCode {
         let mut left = samples;
         while left > 0 {
             left -= left.min(BATCH);
+            // ANCHOR: scope
             rt.scope(|s| {
                 // The first time there are only zeros to add.
                 for i in 0..rt.size() {
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
                 }
                 Ok(())
             })?;
+            // ANCHOR_END: scope
             std::mem::swap(&mut full, &mut filling);
         }
         for owner in 0..rt.size() {

@@ -29,6 +29,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
+export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # chroot, which ordinary users do not have in theirs
 STORE=$ROOT/target/fresh
 DAYS=7 # a bare system is kept
 # Of this machine's environment these say how the network is reached.

@@ -4,6 +4,7 @@
 # Builds Portolan for one MPI and installs into DIR:
 #   lib/libportolan.so.*, lib/libportolan.a   the library
 #   lib/libarmci.so, lib/libarmci-MPI.a, ...  the names that programs link it by
+#   lib/libarmci.so.1                         the one that programs of ARMCI-MPI have recorded
 #   lib/pkgconfig/*.pc, lib/cmake/Portolan    for pkg-config and CMake
 #   lib/libmercury2.so.0                      Mercury 2.4's calls by their own names
 #   include/, bin/                            headers and programs
@@ -88,6 +89,8 @@ install_libraries() {
     ln -sf "$soname" "$lib/lib$name.so"
     [[ $name == portolan ]] || ln -sf libportolan.a "$lib/lib$name.a"
   done
+  # What a program has recorded that is linked with ARMCI-MPI built as a shared library.
+  ln -sf "$soname" "$lib/libarmci.so.1"
 }
 
 # -lmercury2 is a linker script. Programs that are compiled with include/mercury2 refer to
@@ -112,7 +115,8 @@ install_mercury2() {
   done <"$tmp/names" >"$tmp/mercury2.s"
   echo '.section .note.GNU-stack,"",%progbits' >>"$tmp/mercury2.s"
   "$MPICC" -shared -nostdlib -Wl,-z,now -Wl,-soname,libmercury2.so.0 -Wl,-rpath,'$ORIGIN' \
-    -x assembler "$tmp/mercury2.s" -x none -L"$lib" -l:"$soname" -o "$tmp/libmercury2.so.0"
+    -x assembler "$tmp/mercury2.s" -x none -L"$lib" -l:"$soname" -Wl,--no-as-needed -lc -o "$tmp/libmercury2.so.0"
+  [[ -n $debug ]] || strip --strip-unneeded "$tmp/libmercury2.so.0"
   install -m 644 "$tmp/libmercury2.so.0" "$lib/.libmercury2.so.0"
   mv -f "$lib/.libmercury2.so.0" "$lib/libmercury2.so.0"
   rm -f "$lib/libmercury2.so"

@@ -197,9 +197,8 @@ for m in "${mpis[@]}"; do
   done
   if ! command -v "$MPICC" >/dev/null; then continue; fi
   [[ $(mpi_of "$MPICC") == "$MPI" ]] || lack needed "the mpi.h of $MPICC" "$m" "install the development files of $m"
-  if ! "$MPIFORT" --version >/dev/null 2>&1; then
-    lack optional "a Fortran compiler for $m" "the tests in Fortran" "a module of GCC, or the package gfortran"
-  fi
+  has_fortran || lack optional "a Fortran compiler for $m" "the tests in Fortran" \
+    "a module of GCC, or the package gfortran; an MPI's own modules may want another compiler"
   has_ga || lack optional "Global Arrays for $m" "the tests with it and the example ga_matmul" \
     "a module of Global Arrays with its ga-config in PATH, or Debian's package libglobalarrays-dev with its MPIs"
 done

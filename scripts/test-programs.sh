@@ -207,6 +207,7 @@ launch() { # environment assignments ..., launcher ...
   env PORTOLAN_WATCHDOG=20 CLUSTER_KEEP=PORTOLAN_TEST_RUN \
     scripts/deadline.sh "$LIMIT" "PORTOLAN_TEST_RUN=$RUN-$runs" env "$@" >"$OUT" 2>"$ERR" </dev/null 9>&- &
   wait $! || code=$?
+  free_verdicts "$OUT"
   micros=$((${EPOCHREALTIME/[.,]/} - begin))
   seconds=$(printf '%d.%02d' $((micros / 1000000)) $((micros / 10000 % 100)))
   printf '%s\t%s\n' "$seconds" "$case" >>"$BIN/times"
@@ -233,7 +234,7 @@ files_left() {
   scripts/cluster.sh left --remove
 }
 
-FORTRAN='' && if "$MPIFORT" --version >/dev/null 2>&1; then FORTRAN=1; fi
+FORTRAN='' && if has_fortran; then FORTRAN=1; fi
 
 # Why a program cannot be built on this system; nothing where it can.
 lacks() { # program

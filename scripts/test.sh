@@ -140,12 +140,20 @@ count_tests() {
 cargo_tests() {
   local code=0
   if [[ -z $full && $MPI_NAME != "${mpis[0]}" ]]; then
-    cargo test --release --test ranks -- ${filter:+"$filter"}
+    cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
     return
   fi
   cargo test --release --no-fail-fast --lib --bins --tests -- ${filter:+"$filter"} || code=$?
   cargo test --release --doc -- ${filter:+"$filter"} || code=$?
   return "$code"
+}
+
+# The examples that the book shows.
+shown_examples() {
+  local name
+  for name in hello hello_put histogram heat; do
+    timeout 300 ./mpirun.sh --mpi "$MPI_NAME" -n 2 --example "$name" || return
+  done
 }
 
 test_with() { # MPI
@@ -180,22 +188,37 @@ test_with() { # MPI
       example=heat
     fi
     check example timeout 600 ./mpirun.sh --mpi "$MPI_NAME" -n 4 --example "$example" || true
+    check listings shown_examples || true
   fi
 }
 
-# The pages of docs/ as a book. Without an mdBook in PATH, --full gets one from crates.io.
-check_book() {
-  local tool=$ROOT/target/tools/bin/mdbook
+# The pages of docs/ as a book. Where there is no mdBook, one is built from crates.io while the
+# tests run; they check links and listings themselves.
+BOOK_TOOL=$ROOT/target/tools/bin/mdbook mdbook=''
+begin_book() {
   if command -v mdbook >/dev/null; then
-    tool=mdbook
-  elif [[ ! -x $tool && -n $full ]]; then
-    check mdbook cargo install --locked --root target/tools --target-dir target/tools/build \
-      --no-default-features --features search --version '^0.5' mdbook || return 0
-  elif [[ ! -x $tool ]]; then
-    echo "skip book: no mdbook (cargo install mdbook; --full gets it)"
-    return
+    BOOK_TOOL=mdbook
+  elif [[ ! -x $BOOK_TOOL ]]; then
+    begin mdbook nice cargo install --debug --locked --root target/tools --target-dir target/tools/build \
+      --no-default-features --features search --version '^0.5' mdbook
+    mdbook=$running
   fi
-  check book "$tool" build docs || true
+}
+check_book() {
+  if [[ -n $mdbook ]]; then
+    printf '%-8s %-12s ' "$MPI_TAG" mdbook
+    running=$mdbook
+    await mdbook
+    rm -rf target/tools/build
+    if ((code != 0)); then
+      echo "skipped, and with it the book: mdBook could not be built"
+      show_log
+      return
+    fi
+    echo ok
+    passed=$((passed + 1))
+  fi
+  check book "$BOOK_TOOL" build docs || true
 }
 
 cd "$ROOT"
@@ -203,13 +226,14 @@ scripts/setup.sh --mpi "$mpi"
 if [[ -z $quick$filter ]]; then
   use_mpi "${mpis[0]}"
   check fmt cargo fmt --check -- --color never || true
-  check_book
+  begin_book
 fi
 for m in "${mpis[@]}"; do
   test_with "$m"
 done
 if [[ -z $quick$filter ]]; then
   use_mpi "${mpis[0]}"
+  check_book
   bare fresh scripts/fresh.sh
   if [[ -n $full ]]; then
     bare fresh-two scripts/fresh.sh --command two --quick

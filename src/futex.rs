@@ -14,13 +14,13 @@ fn call(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>)
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time) };
 }
 
-/// Sleeps until somebody wakes the word, or the time is over; returns at once
-/// where the word is not `value`. May return early: look again.
+/// Sleeps until the word is woken, or the time is over; returns at once where the word is not
+/// `value`. May return early: check the word again.
 pub fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
     call(word, libc::FUTEX_WAIT, value, Some(timeout));
 }
 
-/// Wakes all who sleep on the word.
+/// Wakes all threads that sleep on the word.
 pub fn wake_all(word: &AtomicU32) {
     call(word, libc::FUTEX_WAKE, i32::MAX as u32, None);
 }

@@ -8,27 +8,31 @@
 #![warn(missing_docs)]
 
 pub mod am;
-pub mod anywhere;
+pub mod any_memory;
 pub mod api;
 pub mod atomics;
 pub mod capi;
 pub mod collective;
 pub mod compose;
 pub mod config;
+pub mod core;
 pub mod error;
 pub mod futex;
 pub mod group;
+pub mod handles;
 pub mod layout;
 pub mod memory;
 pub mod mpi;
 #[doc(hidden)]
 pub mod mutation;
+pub mod ops;
 pub mod path;
 pub mod peer;
 mod process;
 pub mod progress;
 pub mod rpc;
 pub mod runtime;
+pub mod sharing;
 pub mod shm;
 pub(crate) mod sync;
 pub mod thread;

@@ -5,7 +5,7 @@
 //! requests and bytes it has handled, in order. Window traffic is a short list of
 //! windows with unfinished operations and the address ranges they touch.
 //!
-//! The [`Peer::dirty`] bits are a summary that the fast path reads with one
+//! The [`Peer::pending`] bits are a summary that the fast path reads with one
 //! load.
 
 use crate::error::{Error, Result};
@@ -16,18 +16,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// Window operations are unfinished.
-pub const DIRTY_RMA: u8 = 1;
+pub const PENDING_RMA: u8 = 1;
 /// Messages are unconfirmed.
-pub const DIRTY_MESSAGE: u8 = 2;
+pub const PENDING_MESSAGE: u8 = 2;
 
 /// Counts operations that have not completed locally.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct CompletionCounter {
     outstanding: AtomicUsize,
     failure: Mutex<Option<Error>>,
 }
 
-impl Tally {
+impl CompletionCounter {
     /// Notes an operation that begins.
     pub fn begin(&self) {
         self.outstanding.fetch_add(1, Ordering::Relaxed);
@@ -38,7 +38,7 @@ impl Tally {
         self.outstanding.fetch_sub(1, Ordering::Release);
     }
 
-    /// Notes one that failed; the next [`Tally::check`] returns the error.
+    /// Notes one that failed; the next [`CompletionCounter::check`] returns the error.
     pub fn fail(&self, error: Error) {
         self.failure.lock().get_or_insert(error);
         self.end();
@@ -153,13 +153,13 @@ pub struct Peer {
     /// Window operations.
     pub(crate) rma: Mutex<RmaPending>,
     /// Operations without a handle.
-    pub implicit: Arc<Tally>,
+    pub implicit: Arc<CompletionCounter>,
 }
 
 impl Peer {
-    /// The summary: [`DIRTY_RMA`] and [`DIRTY_MESSAGE`].
+    /// The summary: [`PENDING_RMA`] and [`PENDING_MESSAGE`].
     #[inline]
-    pub fn dirty(&self) -> u8 {
+    pub fn pending(&self) -> u8 {
         self.dirty.load(Ordering::Relaxed)
     }
 
@@ -173,7 +173,7 @@ impl Peer {
         self.dirty.fetch_and(!bit, Ordering::Relaxed) == bit
     }
 
-    /// Notes that the target has handled so many requests and bytes in all.
+    /// Notes that the target has handled `count` requests and `bytes` bytes in all.
     pub fn confirm(&self, count: u64, bytes: u64) {
         self.confirmed_bytes.fetch_max(bytes, Ordering::Relaxed);
         self.confirmed_count.fetch_max(count, Ordering::Release);
@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn a_tally_reports_failure_once() {
-        let tally = Tally::default();
-        tally.begin();
-        assert!(!tally.check().unwrap());
-        tally.fail(Error::new(crate::error::ErrorKind::Internal, "x"));
-        assert!(tally.check().is_err());
-        assert!(tally.check().unwrap());
+        let counter = CompletionCounter::default();
+        counter.begin();
+        assert!(!counter.check().unwrap());
+        counter.fail(Error::new(crate::error::ErrorKind::Internal, "x"));
+        assert!(counter.check().is_err());
+        assert!(counter.check().unwrap());
     }
 }

@@ -1,9 +1,9 @@
 //! The progress thread: serving other ranks while this one computes.
 //!
-//! There is one poll function ([`crate::path::message::Messenger::poll`]); who
-//! waits in a call polls it, and this thread polls it when nobody else does. It
+//! There is one poll function ([`crate::path::two_sided::TwoSided::poll`]). A thread that
+//! waits in a call polls it, and this thread polls it while no other one does. It
 //! stays awake for some microseconds after something happened, then naps, longer
-//! and longer: up to half of `PORTOLAN_IDLE_POLL_US` while others were heard of
+//! and longer: up to half of `PORTOLAN_IDLE_POLL_US` while other ranks were heard of
 //! lately, then up to the whole. While a caller waits, and so polls, the thread
 //! stands back; so it does for [`LINGER`] at a time while a caller polls in a loop of its
 //! own. It never yields: a core that is yielded to a
@@ -12,11 +12,11 @@
 //! Invariants: an idle thread uses under 1 % of a core; a request to a rank that
 //! computes waits no longer than the longest nap.
 
-use crate::am::deliver::Rings;
-use crate::am::presence::LINGER;
+use crate::am::Am;
+use crate::am::poll_state::LINGER;
+use crate::am::target_progress::RingState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
-use crate::runtime::Engine;
 use crate::watchdog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// How long the thread stays awake, polling, after something happened: about the
 /// time in which a blocking caller sends its next request.
 const AWAKE: Duration = Duration::from_micros(30);
-/// The same where all that comes wakes the thread: the core is the computing rank's.
+/// The same where every message wakes the thread: the core is the computing rank's.
 const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
 const FIRST_NAP: Duration = Duration::from_micros(20);
 /// How long others count as heard of lately. A wake-up costs some 25 us with cold
@@ -36,7 +36,7 @@ const LATELY: Duration = Duration::from_millis(100);
 /// Longest sleep of a thread that is woken whenever there is something to do.
 const UNDISTURBED: Duration = Duration::from_millis(250);
 
-/// So many polls of callers between two turns of the thread are a loop.
+/// This many polls of callers between two turns of the thread are a loop.
 const IN_A_LOOP: u32 = 8;
 
 /// Longest nap while something waits for room at another rank, or for another thread.
@@ -50,18 +50,18 @@ pub struct ProgressThread {
 }
 
 impl ProgressThread {
-    /// Starts it. The thread holds the engine weakly, so that the engine's last
+    /// Starts it. The thread holds the am weakly, so that the engine's last
     /// owner decides when it goes.
-    pub fn start(engine: &Arc<Engine>) -> Result<ProgressThread> {
+    pub fn start(am: &Am) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (seen, weak) = (stop.clone(), Arc::downgrade(engine));
+        let (seen, owner) = (stop.clone(), am.owner()?);
         let handle = std::thread::Builder::new()
             .name("portolan-progress".into())
             .spawn(move || {
                 process::quiet_signals();
                 short_slice();
-                if let Some(engine) = weak.upgrade() {
-                    run(&engine, &seen);
+                if let Some(owner) = owner.upgrade() {
+                    run(owner.am(), &seen);
                 }
             })
             .map_err(|e| {
@@ -71,10 +71,10 @@ impl ProgressThread {
     }
 
     /// Ends it and waits until it has ended.
-    pub fn stop(self, engine: &Engine) {
+    pub fn stop(self, am: &Am) {
         self.stop.store(true, Ordering::Release);
         self.handle.thread().unpark();
-        if let Some(node) = engine.started_am().and_then(|am| am.node.as_ref()) {
+        if let Some(node) = am.started().and_then(|state| state.node.as_ref()) {
             node.wake_own();
         }
         let _ = self.handle.join();
@@ -124,8 +124,8 @@ fn short_slice() {
 const LOOK: usize = 2;
 
 /// Polls until something happens, at most [`LOOK`] times.
-fn look(engine: &Engine) -> bool {
-    (0..LOOK).any(|_| match engine.poll_by_thread() {
+fn look(am: &Am) -> bool {
+    (0..LOOK).any(|_| match am.poll_by_thread() {
         Ok(busy) => busy,
         Err(error) => {
             log::error!("the progress engine failed: {error}");
@@ -136,12 +136,12 @@ fn look(engine: &Engine) -> bool {
 
 /// Sends collected messages that have grown old. Looks at most four times in the age
 /// at which they are: a look stops the thread that collects.
-fn flush_aged(engine: &Engine, looked: &mut Instant) {
-    let collects = engine.started_am().is_some_and(|am| !am.collects_nothing());
-    if !collects || looked.elapsed() < engine.config.aggregate_age / 4 {
+fn flush_aged(am: &Am, looked: &mut Instant) {
+    let collects = am.started().is_some_and(|state| !state.collects_nothing());
+    if !collects || looked.elapsed() < am.config.aggregate_age / 4 {
         return;
     }
-    if let Err(error) = engine.flush_hooks(true) {
+    if let Err(error) = am.flush_hooks(true) {
         log::error!("sending collected messages failed: {error}");
         crate::process::end_job(error.kind().code());
     }
@@ -149,60 +149,60 @@ fn flush_aged(engine: &Engine, looked: &mut Instant) {
 }
 
 /// Sleeps until the bell of the rank's rings, where it has them, else for the nap.
-fn sleep(engine: &Engine, nap: Duration) {
+fn sleep(am: &Am, nap: Duration) {
     watchdog::settle();
-    match engine.started_am().and_then(|am| Some((am, am.node.as_ref()?))) {
-        Some((am, node)) => {
+    match am.started().and_then(|state| Some((state, state.node.as_ref()?))) {
+        Some((state, node)) => {
             // Rings wake the thread; only MPI and what grows old must be looked at.
-            let alone = !engine.has_messages() && am.collects_nothing();
-            let lingers = am.presence.lingers();
+            let alone = !am.has_messages() && state.collects_nothing();
+            let lingers = state.poll_state.lingers();
             let nap = match (lingers, alone) {
-                _ if am.is_held_up() => nap.min(HELD_UP),
-                (true, true) => am.presence.pause(),
+                _ if state.is_held_up() => nap.min(HELD_UP),
+                (true, true) => state.poll_state.pause(),
                 (true, false) => LINGER,
                 (false, true) => UNDISTURBED,
                 (false, false) => nap,
             };
-            node.sleep(|| match am.rings() {
-                _ if lingers || engine.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
-                Rings::Ready => None,
+            node.sleep(|| match state.rings() {
+                _ if lingers || am.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
+                RingState::Ready => None,
                 // Spinning would take the core from the thread that has the lock.
-                Rings::Held => Some(nap.min(HELD_UP)),
-                Rings::Empty => Some(nap),
+                RingState::Busy => Some(nap.min(HELD_UP)),
+                RingState::Empty => Some(nap),
             });
-            if am.presence.lingers() && am.presence.look(node, engine.waiters()) {
-                am.look_again(engine);
+            if state.poll_state.lingers() && state.poll_state.look(node, am.waiters()) {
+                state.look_again(am);
             }
         }
         None => std::thread::park_timeout(nap),
     }
 }
 
-fn run(engine: &Engine, stop: &AtomicBool) {
-    let longest = engine.config.idle_poll;
+fn run(am: &Am, stop: &AtomicBool) {
+    let longest = am.config.idle_poll;
     let mut nap = FIRST_NAP;
     let mut last_busy = Instant::now();
     let mut looked = last_busy;
-    let mut polled = engine.polled();
-    let awake = if engine.has_messages() { AWAKE } else { AWAKE_BY_BELL };
+    let mut polled = am.polls().load(Ordering::Relaxed);
+    let awake = if am.has_messages() { AWAKE } else { AWAKE_BY_BELL };
     while !stop.load(Ordering::Acquire) {
-        if engine.waiters().load(Ordering::Relaxed) > 0 || engine.lingers() {
-            sleep(engine, longest);
-            polled = engine.polled();
-            // Who waits, or will soon, polls, but does not look after what grows old.
-            flush_aged(engine, &mut looked);
-        } else if engine.polled().wrapping_sub(polled) >= IN_A_LOOP {
-            polled = engine.polled();
-            sleep(engine, LINGER);
-            flush_aged(engine, &mut looked);
-        } else if look(engine) {
+        if am.waiters().load(Ordering::Relaxed) > 0 || am.lingers() {
+            sleep(am, longest);
+            polled = am.polls().load(Ordering::Relaxed);
+            // A thread that waits, or will soon, polls, but does not send what has grown old.
+            flush_aged(am, &mut looked);
+        } else if am.polls().load(Ordering::Relaxed).wrapping_sub(polled) >= IN_A_LOOP {
+            polled = am.polls().load(Ordering::Relaxed);
+            sleep(am, LINGER);
+            flush_aged(am, &mut looked);
+        } else if look(am) {
             last_busy = Instant::now();
             nap = FIRST_NAP;
         } else if last_busy.elapsed() < awake {
             std::hint::spin_loop();
         } else {
-            flush_aged(engine, &mut looked);
-            sleep(engine, nap);
+            flush_aged(am, &mut looked);
+            sleep(am, nap);
             let most = if last_busy.elapsed() < LATELY { longest / 2 } else { longest };
             nap = (nap * 2).min(most);
         }

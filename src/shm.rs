@@ -35,7 +35,7 @@ pub struct SharedFile {
     named: Option<PathBuf>,
 }
 
-// SAFETY: the mapping is plain memory; who may touch which part of it when is
+// SAFETY: the mapping is plain memory; which rank may touch which part of it when is
 // the engine's business.
 unsafe impl Send for SharedFile {}
 // SAFETY: as above.
@@ -227,7 +227,7 @@ impl Drop for SharedFile {
     fn drop(&mut self) {
         self.unlink();
         if !self.base.is_null() {
-            // SAFETY: the mapping is ours and nobody uses it any more.
+            // SAFETY: the mapping is ours and not used any more.
             unsafe { libc::munmap(self.base.cast(), self.len) };
         }
     }
@@ -260,7 +260,7 @@ fn open_unnamed(dir: &str) -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` is a fresh descriptor that nobody else owns.
+    // SAFETY: `fd` is a fresh descriptor that nothing else owns.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 

@@ -13,5 +13,6 @@ pub use std::time::Instant;
 /// Whether `membarrier(2)` may be used: Miri knows nothing of it.
 pub const MEMBARRIER: bool = !cfg!(miri);
 
-/// After so many uses by others a lock looks whether it should favour its owner.
+/// After this many uses by other threads a lock checks whether it should still favour its
+/// owner.
 pub const BIAS_DOUBTED: u32 = 64;

@@ -1,12 +1,12 @@
 //! Which thread this is, and what each thread keeps for itself.
 //!
-//! A thread is told by a register where the processor has one for that. A variable of the
-//! thread would do as well, but costs a call in a shared library. So what threads keep
-//! ([`OfThread`]) lies in plain memory for the *first* thread, the one that asked first, of
-//! which most calls are; the others have variables.
+//! A thread is identified by its thread pointer, read from a register where the processor has
+//! one for that. A thread-local variable would do as well, but costs a call in a shared
+//! library. So values of threads ([`FastTls`]) lie in plain memory for the *first* thread,
+//! the one that asked first and makes most calls; other threads have thread-local variables.
 //!
-//! Invariant: what lies in plain memory is touched by the first thread alone. Where that has
-//! ended, a later thread at the same address takes its place and finds what it has left.
+//! Invariant: the plain memory is touched by the first thread alone. Where that has ended, a
+//! later thread with the same thread pointer takes its place and finds the values that it left.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,39 +27,39 @@ fn claim() -> bool {
 }
 
 /// Something that each thread has for itself.
-pub struct OfThread<T: 'static> {
+pub struct FastTls<T: 'static> {
     first: Cell<T>,
     others: &'static LocalKey<Cell<T>>,
 }
 
 // SAFETY: `first` is touched by the first thread alone, see `with`; one that takes its place
 // was started after it had ended.
-unsafe impl<T: Send> Sync for OfThread<T> {}
+unsafe impl<T: Send> Sync for FastTls<T> {}
 
-impl<T> std::fmt::Debug for OfThread<T> {
+impl<T> std::fmt::Debug for FastTls<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("OfThread")
     }
 }
 
-/// Defines an [`OfThread`] that begins with a value in each thread.
-macro_rules! of_thread {
+/// Defines an [`FastTls`] that begins with a value in each thread.
+macro_rules! fast_tls {
     ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
         $(#[$doc])*
-        static $name: $crate::thread::OfThread<$type> = {
+        static $name: $crate::thread::FastTls<$type> = {
             std::thread_local! {
                 static OTHERS: std::cell::Cell<$type> = const { std::cell::Cell::new($value) };
             }
-            $crate::thread::OfThread::new($value, &OTHERS)
+            $crate::thread::FastTls::new($value, &OTHERS)
         };
     };
 }
-pub(crate) use of_thread;
+pub(crate) use fast_tls;
 
-impl<T> OfThread<T> {
+impl<T> FastTls<T> {
     /// `first` for the first thread, the variable for others.
-    pub const fn new(first: T, others: &'static LocalKey<Cell<T>>) -> OfThread<T> {
-        OfThread { first: Cell::new(first), others }
+    pub const fn new(first: T, others: &'static LocalKey<Cell<T>>) -> FastTls<T> {
+        FastTls { first: Cell::new(first), others }
     }
 
     /// Runs `body` with this thread's.
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn each_thread_has_its_own() {
-        of_thread! {
+        fast_tls! {
             static NUMBER: u32 = 7;
         }
         // All live at once: one that has ended may leave its address to the next.

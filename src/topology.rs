@@ -1,4 +1,4 @@
-//! Who shares memory with whom.
+//! Which ranks share memory.
 //!
 //! A *node* is a set of ranks that map each other's segments. Real nodes come
 //! from MPI; `PORTOLAN_NODE_SIZE=k` cuts each into *virtual nodes* of `k` ranks

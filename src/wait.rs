@@ -31,7 +31,7 @@ pub trait Progress {
         std::thread::sleep(nap);
     }
 
-    /// Sleeps for up to `nap` while `word` is `value`; ends when somebody wakes the
+    /// Sleeps for up to `nap` while `word` is `value`; ends when a thread wakes the
     /// word.
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
         futex::wait(word, value, nap);
@@ -65,6 +65,50 @@ pub trait Progress {
     }
 }
 
+/// Makes the wait of a layer that of the layer below it, by `Deref`.
+macro_rules! progress_by_deref {
+    ($layer:ty) => {
+        impl $crate::wait::Progress for $layer {
+            #[inline]
+            fn poll(&self) -> $crate::error::Result<bool> {
+                $crate::wait::Progress::poll(&**self)
+            }
+            fn nap(&self, nap: std::time::Duration) {
+                $crate::wait::Progress::nap(&**self, nap);
+            }
+            fn nap_on(
+                &self,
+                word: &std::sync::atomic::AtomicU32,
+                value: u32,
+                nap: std::time::Duration,
+            ) {
+                $crate::wait::Progress::nap_on(&**self, word, value, nap);
+            }
+            fn spin(&self) -> u32 {
+                $crate::wait::Progress::spin(&**self)
+            }
+            #[inline]
+            fn may_wait(&self) -> $crate::error::Result<()> {
+                $crate::wait::Progress::may_wait(&**self)
+            }
+            fn waiting(&self, begins: bool) {
+                $crate::wait::Progress::waiting(&**self, begins);
+            }
+            #[inline]
+            fn give_up(&self) -> Option<$crate::wait::GivenUp> {
+                $crate::wait::Progress::give_up(&**self)
+            }
+            fn take_again(&self, given_up: $crate::wait::GivenUp) {
+                $crate::wait::Progress::take_again(&**self, given_up);
+            }
+            fn report(&self, standing: &$crate::watchdog::Standing<'_>) {
+                $crate::wait::Progress::report(&**self, standing);
+            }
+        }
+    };
+}
+pub(crate) use progress_by_deref;
+
 /// Progress before the engine stands: there is nothing to serve.
 #[derive(Debug)]
 pub struct Boot;
@@ -81,9 +125,9 @@ const YIELD_FOR: Duration = Duration::from_micros(2000);
 const FIRST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 
-struct Waiting<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
+struct WaitGuard<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
 
-impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
+impl<P: Progress + ?Sized> Drop for WaitGuard<'_, P> {
     fn drop(&mut self) {
         self.0.waiting(false);
         if let Some(given_up) = self.1.take() {
@@ -117,7 +161,7 @@ fn not_yet<P: Progress + ?Sized>(
     progress.may_wait()?;
     let given_up = progress.give_up();
     progress.waiting(true);
-    let _guard = Waiting(progress, given_up);
+    let _guard = WaitGuard(progress, given_up);
     let spin = progress.spin();
     let mut polls = 0u32;
     let mut idle_since: Option<Instant> = None;
@@ -163,7 +207,7 @@ struct OnWord<'a, P: ?Sized> {
     inner: &'a P,
     word: &'a AtomicU32,
     value: u32,
-    /// Counts those who sleep on the word, for wakers that would save the call.
+    /// Counts the threads that sleep on the word, for wakers that would save the call.
     sleepers: Option<&'a AtomicU32>,
 }
 
@@ -201,8 +245,8 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
 }
 
 /// Waits while a word of shared memory is `value`; sleeps on the word where a
-/// plain wait would nap. Whoever changes the word wakes it, unless `sleepers`
-/// says that nobody sleeps.
+/// plain wait would nap. A thread that changes the word wakes it, unless `sleepers`
+/// is zero.
 pub fn while_equal<P: Progress + ?Sized>(
     progress: &P,
     what: &dyn Fn() -> String,
@@ -214,7 +258,7 @@ pub fn while_equal<P: Progress + ?Sized>(
     until(&on_word, what, || Ok(word.load(Ordering::Acquire) != value))
 }
 
-/// As [`until`], asleep on a word where a plain wait would nap: ends as soon when somebody
+/// As [`until`], asleep on a word where a plain wait would nap: ends as soon when a thread
 /// changes the word from `value` and wakes it.
 pub fn until_on<P: Progress + ?Sized>(
     progress: &P,

@@ -13,13 +13,13 @@
 //! | module | owns |
 //! |---|---|
 //! | `signal` | the handler of `SIGUSR1`, and the bell that it rings |
-//! | `inside` | blocking calls of MPI, on which the thread of this module looks |
-//! | `stack` | which call of the library, and who called it |
+//! | `inside` | blocking calls of MPI, which the thread of this module watches |
+//! | `stack` | which call of the library a thread is in, and which functions called it |
 //!
 //! **Cost.** Nothing where nothing waits. A wait loads two words when it begins and
-//! stores two when it ends; each message that is handled stores two, and who then finds
-//! nothing more to do notes the time. What a report says of the call is read from the
-//! stack when the report is made.
+//! stores two when it ends; each handled message stores two words, and the thread that then
+//! finds nothing more to do notes the time. The name of the call is read from the stack when a
+//! report is made.
 
 mod inside;
 mod signal;
@@ -39,7 +39,7 @@ static FATAL: AtomicU64 = AtomicU64::new(NEVER);
 /// Some hundred years.
 const NEVER: u64 = 1 << 43;
 
-/// A wait that has lasted so many times the patience reports itself, whatever else
+/// A wait that has lasted this many times the patience reports itself, whatever else
 /// went on.
 const LONG: u32 = 10;
 /// How long a wait gets to answer before the rank counts as computing.
@@ -55,15 +55,15 @@ pub(crate) enum Event {
     Waited = 1,
     /// A request of a rank was handled.
     Request,
-    /// An answer, or bytes, have come.
+    /// An answer, or bytes, have arrived.
     Answer,
     /// A message has left.
     Left,
-    /// An active message of a rank has come.
+    /// An active message of a rank has arrived.
     Message,
 }
 
-/// What happened last, an event and a rank, and how much has happened.
+/// The last event and its rank, and how many events there were.
 static LAST: AtomicU64 = AtomicU64::new(0);
 static EVENTS: AtomicU64 = AtomicU64::new(0);
 /// The count whose time is known, and that time in milliseconds of the monotonic clock.
@@ -87,8 +87,8 @@ pub(crate) fn note(event: Event, rank: usize) {
     EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
-/// Called by whoever finds nothing to do: what happened last did so just now, unless its
-/// time is known.
+/// Called by a thread that finds nothing to do: notes the present time for the last event,
+/// unless its time is known.
 #[inline]
 pub(crate) fn settle() {
     if EVENTS.load(Ordering::Relaxed) != TIMED.load(Ordering::Relaxed) {
@@ -277,8 +277,7 @@ fn say_last(call: &str, idle: Duration, what: &str) {
     );
 }
 
-/// The thread that answers for a rank that computes, and looks after those that block
-/// in MPI.
+/// The thread that reports for a rank that computes, and for threads that block in MPI.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     handle: Option<JoinHandle<()>>,

@@ -132,3 +132,19 @@ fn every_listing_is_there() {
     }
     assert!(found >= 3, "only {found} listings found");
 }
+
+/// What a page shows of Rust, beside a few lines for Cargo, is a part of a file that is compiled.
+#[test]
+fn every_listing_in_rust_is_compiled() {
+    for (path, page) in pages() {
+        for part in page.text.split("```rust").skip(1) {
+            let (_, listing) = part.split_once('\n').expect("a listing has lines");
+            assert!(
+                listing.starts_with("{{#include "),
+                "{} has a listing of its own: {}",
+                path.display(),
+                listing.lines().next().unwrap_or_default()
+            );
+        }
+    }
+}

@@ -7,9 +7,9 @@
 use portolan::am::wire as am;
 use portolan::compose::file::{self, Place};
 use portolan::layout::{Dim, Shape, Side, Vector};
-use portolan::memory::cut::FreeList;
-use portolan::memory::index::{Piece, PieceIndex};
-use portolan::path::message::wire;
+use portolan::memory::free_list::FreeList;
+use portolan::memory::piece_index::{Piece, PieceIndex};
+use portolan::path::two_sided::wire;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -265,7 +265,11 @@ fn requests() -> impl Strategy<Value = Vec<u8>> {
         |(kind, (counts, local, remote), address, payload)| {
             let shape = Shape::strided(&counts, &local, &remote).unwrap();
             let mut out = Vec::new();
-            wire::encode(wire::Header::new(wire::Kind::Put, address as usize), &shape, &mut out);
+            wire::encode(
+                wire::RequestHeader::new(wire::RequestKind::Put, address as usize),
+                &shape,
+                &mut out,
+            );
             out[0] = kind;
             out.extend(payload);
             out
@@ -315,12 +319,12 @@ proptest! {
     fn requests_come_back_as_they_were((counts, local, remote) in arrays(), address in any::<usize>()) {
         let shape = Shape::strided(&counts, &local, &remote).unwrap();
         let mut out = Vec::new();
-        wire::encode(wire::Header::new(wire::Kind::Get, address), &shape, &mut out);
+        wire::encode(wire::RequestHeader::new(wire::RequestKind::Get, address), &shape, &mut out);
         prop_assert_eq!(out.len(), wire::head_len(&shape));
         prop_assert!(out.len() <= wire::MAX_HEAD);
         out.extend(b"payload");
         let (header, read, payload) = wire::decode(&out).unwrap();
-        prop_assert_eq!(header.kind().unwrap(), wire::Kind::Get);
+        prop_assert_eq!(header.kind().unwrap(), wire::RequestKind::Get);
         prop_assert_eq!(header.address, address as u64);
         prop_assert_eq!(read, shape.packed_local());
         prop_assert_eq!(payload, b"payload");

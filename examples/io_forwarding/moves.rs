@@ -68,7 +68,7 @@ pub struct Moves {
     events: Sender<Event>,
     next: u64,
     busy_since: Option<Instant>,
-    pub tally: Tally,
+    pub counter: Tally,
 }
 
 impl Moves {
@@ -88,7 +88,7 @@ impl Moves {
             events,
             next: 0,
             busy_since: None,
-            tally: Tally::default(),
+            counter: Tally::default(),
         })
     }
 
@@ -221,7 +221,7 @@ impl Moves {
 
     fn complete(&mut self, job: &mut Job, slot: Slot) {
         job.done += slot.len;
-        self.tally.bytes += slot.len;
+        self.counter.bytes += slot.len;
         job.flying -= 1;
         self.free.push(slot);
     }
@@ -233,7 +233,7 @@ impl Moves {
     }
 
     fn answer(&mut self, job: Job) -> Result<(), Failure> {
-        self.tally.calls += 1;
+        self.counter.calls += 1;
         match job.fault {
             None => job.call.answer(&Ok(job.done as u64)),
             Some(Fault::Errno(errno)) => job.call.answer(&Err(errno)),

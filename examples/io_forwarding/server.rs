@@ -185,7 +185,7 @@ impl Server {
         if now < self.next_line || self.moves.busy_for() < PATIENCE {
             return;
         }
-        let (bytes, (left, calls)) = (self.moves.tally.bytes, self.moves.waiting());
+        let (bytes, (left, calls)) = (self.moves.counter.bytes, self.moves.waiting());
         if bytes == self.shown {
             return;
         }
@@ -202,7 +202,7 @@ impl Server {
     /// The clients are gone.
     pub fn close(self) -> Result<()> {
         let Server { rank, moves, refused, .. } = self;
-        let (calls, bytes) = (moves.tally.calls, moves.tally.bytes);
+        let (calls, bytes) = (moves.counter.calls, moves.counter.bytes);
         moves.stop();
         let end = match refused {
             0 => String::new(),

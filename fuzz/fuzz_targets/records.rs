@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use portolan::am::wire as am;
 use portolan::layout::Side;
-use portolan::path::message::wire;
+use portolan::path::two_sided::wire;
 
 fuzz_target!(|input: (u64, &[u8])| {
     let (count, bytes) = input;

@@ -30,20 +30,20 @@ pub mod futex {
 #[path = "../../src/am"]
 pub mod am {
     //! Waking a rank, and sharing work with one.
-    pub mod claims;
     pub mod doorbell;
-    pub mod presence;
+    pub mod poll_state;
+    pub mod work_split;
 
-    pub mod node {
+    pub mod shm_transport {
         //! What presence uses of a node.
         use super::doorbell::Doorbell;
 
         #[derive(Debug, Default)]
-        pub struct Node {
+        pub struct ShmTransport {
             pub door: Doorbell,
         }
 
-        impl Node {
+        impl ShmTransport {
             pub fn set_attended(&self, attended: bool) {
                 self.door.set_attended(attended);
             }
@@ -57,18 +57,18 @@ pub mod am {
 #[path = "../../src/rpc/na"]
 pub mod rpc {
     //! Waiting in function shipping.
-    pub mod changes;
+    pub mod eventcount;
 }
 
 #[path = "../../src/memory"]
 #[allow(dead_code)] // what the registry alone uses
 pub mod memory {
     //! Looking addresses up while segments come and go.
-    pub mod asymmetric;
-    pub mod biased;
-    pub mod read_mostly;
+    pub mod biased_lock;
+    pub mod brlock;
+    pub mod membarrier;
 
-    pub mod slot {
+    pub mod reader_slot {
         //! A slot for each thread of an execution; none is used again.
         use crate::sync::Mutex;
         use crate::sync::atomic::AtomicU32;
@@ -76,22 +76,22 @@ pub mod memory {
         use std::ops::Deref;
 
         #[derive(Debug, Default)]
-        pub struct Slot {
+        pub struct ReaderSlot {
             pub depth: AtomicU32,
         }
 
         loom::lazy_static! {
-            static ref SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+            static ref SLOTS: Mutex<Vec<&'static ReaderSlot>> = Mutex::new(Vec::new());
         }
         loom::thread_local! {
-            static SLOT: Cell<Option<&'static Slot>> = Cell::new(None);
+            static SLOT: Cell<Option<&'static ReaderSlot>> = Cell::new(None);
         }
 
-        pub fn mine() -> &'static Slot {
+        pub fn mine() -> &'static ReaderSlot {
             SLOT.with(|mine| {
                 mine.get().unwrap_or_else(|| {
                     let mut slots = SLOTS.lock();
-                    let new: &'static Slot = Box::leak(Box::default());
+                    let new: &'static ReaderSlot = Box::leak(Box::default());
                     slots.push(new);
                     mine.set(Some(new));
                     new
@@ -99,7 +99,7 @@ pub mod memory {
             })
         }
 
-        pub fn all() -> impl Deref<Target = Vec<&'static Slot>> {
+        pub fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {
             SLOTS.lock()
         }
     }

@@ -3,8 +3,8 @@
 
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
-use portolan_models::memory::biased::Biased;
-use portolan_models::memory::read_mostly::ReadMostly;
+use portolan_models::memory::biased_lock::BiasedLock;
+use portolan_models::memory::brlock::BrLock;
 use portolan_models::sync::{check, check_without_fences};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Watched {
 unsafe impl Sync for Watched {}
 
 fn a_reader_and_a_changer() {
-    let value = Arc::new(ReadMostly::new(Watched::default()));
+    let value = Arc::new(BrLock::new(Watched::default()));
     let reader = value.clone();
     let thread = spawn(move || {
         let outer = reader.read();
@@ -56,7 +56,7 @@ fn readers_and_changers_meet_without_fences() {
 #[test]
 fn two_changers_and_a_reader() {
     check(2, || {
-        let value = Arc::new(ReadMostly::new(Watched::default()));
+        let value = Arc::new(BrLock::new(Watched::default()));
         let (reader, changer) = (value.clone(), value.clone());
         let threads = [
             spawn(move || assert!(reader.read().get() <= 2)),
@@ -69,12 +69,12 @@ fn two_changers_and_a_reader() {
 }
 
 /// Comes in by one way or the other, as who adds an item to a batch does.
-fn add(lock: &Biased<Watched>) {
+fn add(lock: &BiasedLock<Watched>) {
     lock.with(Watched::add);
 }
 
 fn an_owner_and_another() {
-    let lock = Arc::new(Biased::new(Watched::default()));
+    let lock = Arc::new(BiasedLock::new(Watched::default()));
     add(&lock); // this thread owns it
     let other = lock.clone();
     let thread = spawn(move || {
@@ -89,7 +89,7 @@ fn an_owner_and_another() {
 
 /// Others come so often that the bias is given up.
 fn an_owner_and_another_who_comes_often() {
-    let lock = Arc::new(Biased::new(Watched::default()));
+    let lock = Arc::new(BiasedLock::new(Watched::default()));
     add(&lock); // this thread owns it
     let other = lock.clone();
     let thread = spawn(move || (0..3).for_each(|_| add(&other)));

@@ -3,7 +3,7 @@
 
 use loom::cell::UnsafeCell;
 use loom::thread::{spawn, yield_now};
-use portolan_models::am::claims::Claims;
+use portolan_models::am::work_split::SplitJob;
 use portolan_models::sync::check;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const PIECES: usize = 3;
 /// How often each piece of the jobs was done.
 #[derive(Debug, Default)]
 struct Shared {
-    claims: Claims,
+    claims: SplitJob,
     pieces: [UnsafeCell<u32>; PIECES],
 }
 
@@ -29,7 +29,7 @@ impl Shared {
     fn share(&self, offer: impl FnOnce(u32)) {
         let job = self.claims.open(PIECES as u16);
         offer(job);
-        while let Some(n) = self.claims.take_first(job) {
+        while let Some(n) = self.claims.pop_front(job) {
             self.copy(n);
         }
         let taken = self.claims.close(job).expect("the job is still in its place");
@@ -41,10 +41,10 @@ impl Shared {
     }
 
     fn help(&self, job: u32) {
-        let Some(mut n) = self.claims.take_last(job) else { return };
+        let Some(mut n) = self.claims.pop_back(job) else { return };
         loop {
             self.copy(n);
-            match self.claims.take_last(job) {
+            match self.claims.pop_back(job) {
                 Some(next) => n = next,
                 None => break,
             }

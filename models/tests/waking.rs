@@ -2,10 +2,10 @@
 //! that sleep in function shipping.
 
 use loom::thread::spawn;
-use portolan_models::am::node::Node;
-use portolan_models::am::presence::Presence;
+use portolan_models::am::poll_state::PollState;
+use portolan_models::am::shm_transport::ShmTransport;
 use portolan_models::futex;
-use portolan_models::rpc::changes::Changes;
+use portolan_models::rpc::eventcount::EventCount;
 use portolan_models::sync::atomic::{AtomicU32, Ordering};
 use portolan_models::sync::{check, check_without_fences};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ const LONG: Duration = Duration::MAX;
 /// A rank with two rings, of which each holds one record at most.
 #[derive(Debug, Default)]
 struct Rank {
-    node: Node,
-    presence: Presence,
+    node: ShmTransport,
+    presence: PollState,
     waiters: AtomicU32,
     rings: [AtomicU32; 2],
     handled: AtomicU32,
@@ -192,24 +192,24 @@ fn lingering_needs_the_fences() {
     check_without_fences(3, || a_rank_that_lingers(false));
 }
 
-/// One thread tells of two changes, another waits for both.
-fn news(by_doorbell: bool) {
-    let shared = Arc::new((Changes::default(), AtomicU32::new(0), Node::default()));
+/// One thread notifies twice, another waits for both.
+fn notifications(by_doorbell: bool) {
+    let shared = Arc::new((EventCount::default(), AtomicU32::new(0), ShmTransport::default()));
     let teller = shared.clone();
     spawn(move || {
-        let (changes, value, node) = &*teller;
+        let (events, value, node) = &*teller;
         for n in 1..3 {
             value.store(n, Ordering::Relaxed);
-            changes.tell(|word| {
+            events.notify(|word| {
                 futex::wake_all(word);
                 node.wake_own();
             });
         }
     });
-    let (changes, value, node) = &*shared;
+    let (events, value, node) = &*shared;
     let come = || Ok::<bool, ()>(value.load(Ordering::Relaxed) == 2);
     while come() == Ok(false) {
-        let found = changes.sleep(come, |word, now| {
+        let found = events.sleep(come, |word, now| {
             if by_doorbell {
                 node.door.sleep(|| (word.load(Ordering::SeqCst) == now).then_some(LONG));
             } else {
@@ -221,17 +221,17 @@ fn news(by_doorbell: bool) {
 }
 
 #[test]
-fn news_wake_who_sleeps_on_them() {
-    check(4, || news(false));
+fn notifications_wake_sleepers() {
+    check(4, || notifications(false));
 }
 
 #[test]
-fn news_wake_who_sleeps_on_the_bell() {
-    check(4, || news(true));
+fn notifications_wake_sleepers_on_the_doorbell() {
+    check(4, || notifications(true));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn news_are_overlooked_without_fences() {
-    check_without_fences(4, || news(false));
+fn notifications_are_overlooked_without_fences() {
+    check_without_fences(4, || notifications(false));
 }

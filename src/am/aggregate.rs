@@ -4,23 +4,24 @@
 //! target. A buffer goes out as one message, the items bare one after the other,
 //! when it is full, when asked ([`Aggregator::flush`]), when it is older than
 //! `PORTOLAN_AGGREGATE_US` (the progress thread looks, and waiting calls where there
-//! is none), and when the job comes to rest ([`Engine::quiesce`]). The handler sees a
+//! is none), and when the job comes to rest ([`Am::quiesce`]). The handler sees a
 //! whole batch at once.
 //!
 //! A push is a few plain stores for the thread that pushes first, and mostly
-//! ([`Biased`]). The age of a buffer is counted from the look that first finds it
-//! filled, so that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
+//! ([`BiasedLock`]). The age of a buffer is counted from the check that first finds it filled, so
+//! that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
 //! items for other nodes go by way of one rank on each side.
 //!
-//! A buffer is there from the first item to its batch's departure; then it goes to a
-//! store that all aggregators of a rank share. So what is kept does not
-//! grow with the number of handlers and targets that were once used.
+//! A buffer exists from the first item to its batch's departure; then it goes to a pool that
+//! all aggregators of a rank share. So kept memory does not grow with the number of handlers
+//! and targets that were once used.
 
-use super::{HandlerId, Hook, route};
+use super::{Am, Owner};
+use super::{HandlerId, Hook, gateway};
+use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::memory::biased::Biased;
-use crate::memory::buffers::Buffers;
-use crate::runtime::Engine;
+use crate::memory::biased_lock::BiasedLock;
+use crate::memory::buffer_pool::BufferPool;
 use bytemuck::Pod;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -39,16 +40,16 @@ pub struct Aggregator {
     limit: usize,
     ranks: usize,
     /// By target.
-    buffers: Biased<Vec<Buffer>>,
-    spares: Arc<Buffers>,
+    buffers: BiasedLock<Vec<Buffer>>,
+    spares: Arc<BufferPool>,
     /// Something may be collected.
     dirty: AtomicBool,
     /// Batches that were taken and are not sent yet.
     sending: AtomicUsize,
     age: Duration,
     routed: bool,
-    engine: Weak<Engine>,
     hook: OnceLock<Hook>,
+    owner: Weak<dyn Owner>,
 }
 
 impl std::fmt::Debug for Aggregator {
@@ -64,20 +65,20 @@ impl std::fmt::Debug for Aggregator {
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    /// How many items there is still room for; 0 where nothing is collected.
+    /// For how many more items there is room; 0 where nothing is collected.
     room: usize,
     /// How many batches were sent before.
     batch: u64,
-    /// The batch that a look has found filled, and when.
+    /// The batch that a check for old buffers has found filled, and when.
     seen: Option<(u64, Instant)>,
 }
 
 /// A batch that is to go.
 type Batch = (Vec<u8>, usize);
 
-/// The store of buffers that no aggregator of a rank fills just now.
-pub(super) fn spares() -> Arc<Buffers> {
-    Arc::new(Buffers::new(16, 16 * DEFAULT_LIMIT))
+/// The pool of buffers that no aggregator of a rank fills just now.
+pub(super) fn spares() -> Arc<BufferPool> {
+    Arc::new(BufferPool::new(16, 16 * DEFAULT_LIMIT))
 }
 
 impl Aggregator {
@@ -90,20 +91,20 @@ impl Aggregator {
     /// `State` before handlers were registered, `Argument` for a header that leaves
     /// no room for the count.
     pub fn new(
-        engine: &Engine,
+        am: &Am,
         handler: HandlerId,
         header: &[u8],
         item: usize,
         limit: usize,
     ) -> Result<Arc<Aggregator>> {
-        let most = super::MAX_HEADER - 8 - route::HEAD;
+        let most = super::MAX_HEADER - 8 - gateway::HEAD;
         if header.len() > most {
             fail!(Argument, "a header of {} bytes; batches have at most {most}", header.len());
         }
-        let ranks = engine.size();
+        let ranks = am.size();
         // Whole batches travel with their header, to the nearest and the farthest.
-        let room = (0..ranks).map(|r| engine.eager_limit(r)).min().unwrap_or(limit);
-        let routed = ranks >= engine.config.route_ranks && engine.topology.nodes() > 1;
+        let room = (0..ranks).map(|r| am.eager_limit(r)).min().unwrap_or(limit);
+        let routed = ranks >= am.config.route_ranks && am.topology.nodes() > 1;
         let limit = (limit.min(room) / item.max(1)).clamp(1, 8192);
         let aggregator = Arc::new(Aggregator {
             handler,
@@ -111,21 +112,21 @@ impl Aggregator {
             item,
             limit,
             ranks,
-            buffers: Biased::new((0..ranks).map(|_| Buffer::default()).collect()),
-            spares: engine.am()?.spares.clone(),
+            buffers: BiasedLock::new((0..ranks).map(|_| Buffer::default()).collect()),
+            spares: am.state()?.spares.clone(),
             dirty: AtomicBool::new(false),
             sending: AtomicUsize::new(0),
-            engine: engine.weak(),
             hook: OnceLock::new(),
-            age: engine.config.aggregate_age,
+            owner: am.owner()?,
+            age: am.config.aggregate_age,
             routed,
         });
         let weak = Arc::downgrade(&aggregator);
-        let hook: Hook = Arc::new(move |engine: &Engine, aged| match weak.upgrade() {
-            Some(aggregator) => aggregator.send_collected(engine, aged),
+        let hook: Hook = Arc::new(move |am: &Am, aged| match weak.upgrade() {
+            Some(aggregator) => aggregator.send_collected(am, aged),
             None => Ok(false),
         });
-        engine.add_flush_hook(hook.clone())?;
+        am.add_flush_hook(hook.clone())?;
         let _ = aggregator.hook.set(hook);
         Ok(aggregator)
     }
@@ -145,11 +146,11 @@ impl Aggregator {
     /// # Errors
     /// `Rank`; `Argument` where the item has another size; those of sending.
     #[inline]
-    pub fn push(&self, engine: &Engine, target: usize, item: &[u8]) -> Result<()> {
+    pub fn push(&self, am: &Am, target: usize, item: &[u8]) -> Result<()> {
         if item.len() != self.item {
             return self.wrong_size(item.len());
         }
-        if self.put(target, item) { Ok(()) } else { self.put_first_or_last(engine, target, item) }
+        if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
     }
 
     /// [`Aggregator::push`] of a number or a plain structure.
@@ -157,12 +158,12 @@ impl Aggregator {
     /// # Errors
     /// As for `push`.
     #[inline]
-    pub fn push_value<T: Pod>(&self, engine: &Engine, target: usize, item: T) -> Result<()> {
+    pub fn push_value<T: Pod>(&self, am: &Am, target: usize, item: T) -> Result<()> {
         if size_of::<T>() != self.item {
             return self.wrong_size(size_of::<T>());
         }
         let item = bytemuck::bytes_of(&item);
-        if self.put(target, item) { Ok(()) } else { self.put_first_or_last(engine, target, item) }
+        if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
     }
 
     #[cold]
@@ -188,8 +189,8 @@ impl Aggregator {
 
     #[cold]
     #[inline(never)]
-    fn put_first_or_last(&self, engine: &Engine, target: usize, item: &[u8]) -> Result<()> {
-        engine.check_rank(target)?;
+    fn put_first_or_last(&self, am: &Am, target: usize, item: &[u8]) -> Result<()> {
+        am.check_rank(target)?;
         let full = {
             let buffer = &mut self.buffers.lock()[target];
             if buffer.room == 0 {
@@ -203,7 +204,7 @@ impl Aggregator {
         };
         match full {
             None => Ok(()),
-            Some(batch) => self.send(engine, target, batch),
+            Some(batch) => self.send(am, target, batch),
         }
     }
 
@@ -214,22 +215,22 @@ impl Aggregator {
     ///
     /// # Errors
     /// Those of sending.
-    pub fn flush(&self, engine: &Engine) -> Result<()> {
-        self.send_collected(engine, false).map(|_| ())
+    pub fn flush(&self, am: &Am) -> Result<()> {
+        self.send_collected(am, false).map(|_| ())
     }
 
     /// Sends what is collected, or what of it is old; true if anything was.
-    fn send_collected(&self, engine: &Engine, aged: bool) -> Result<bool> {
-        let sent = self.send_dirty(engine, aged)?;
-        if !aged && super::state::running().is_none() {
-            engine.wait_until(&|| "batches that other threads send".into(), || {
+    fn send_collected(&self, am: &Am, aged: bool) -> Result<bool> {
+        let sent = self.send_dirty(am, aged)?;
+        if !aged && handler::running().is_none() {
+            am.wait_until(&|| "batches that other threads send".into(), || {
                 Ok(self.sending.load(Ordering::Acquire) == 0)
             })?;
         }
         Ok(sent)
     }
 
-    fn send_dirty(&self, engine: &Engine, aged: bool) -> Result<bool> {
+    fn send_dirty(&self, am: &Am, aged: bool) -> Result<bool> {
         if !self.dirty.load(Ordering::Relaxed) {
             return Ok(false);
         }
@@ -239,7 +240,7 @@ impl Aggregator {
             let batch = self.take_collected(target, now);
             if let Some(batch) = batch {
                 any = true;
-                self.send(engine, target, batch)?;
+                self.send(am, target, batch)?;
             }
         }
         if !any {
@@ -272,7 +273,7 @@ impl Aggregator {
         Some(self.take(buffer, self.limit - buffer.room))
     }
 
-    /// Takes what is collected, of so many items.
+    /// Takes the buffer's batch, of this many items.
     fn take(&self, buffer: &mut Buffer, items: usize) -> Batch {
         self.sending.fetch_add(1, Ordering::Relaxed);
         buffer.batch += 1;
@@ -280,28 +281,32 @@ impl Aggregator {
         (std::mem::take(&mut buffer.bytes), items)
     }
 
-    fn send(&self, engine: &Engine, target: usize, (bytes, items): Batch) -> Result<()> {
-        let sent = self.send_bytes(engine, target, &bytes, items);
+    fn send(&self, am: &Am, target: usize, (bytes, items): Batch) -> Result<()> {
+        let sent = self.send_bytes(am, target, &bytes, items);
         self.sending.fetch_sub(1, Ordering::Release);
         self.spares.give(bytes);
         sent
     }
 
-    fn send_bytes(&self, engine: &Engine, target: usize, bytes: &[u8], items: usize) -> Result<()> {
-        let topology = &engine.topology;
+    fn send_bytes(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
+        let topology = &am.topology;
         if self.routed && topology.node_of(target) != topology.my_node() {
-            let way = route::Way { handler: self.handler, header: &self.header, item: self.item };
-            engine.am()?.routes.collect(engine, &way, target, bytes, items)
+            let way = gateway::BatchFormat {
+                handler: self.handler,
+                header: &self.header,
+                item: self.item,
+            };
+            am.state()?.gateway.collect(am, &way, target, bytes, items)
         } else {
-            send_batch(engine, self.handler, &self.header, target, bytes, items)
+            send_batch(am, self.handler, &self.header, target, bytes, items)
         }
     }
 }
 
 impl Drop for Aggregator {
     fn drop(&mut self) {
-        if let (Some(engine), Some(hook)) = (self.engine.upgrade(), self.hook.get())
-            && let Err(error) = engine.remove_flush_hook(hook)
+        if let (Some(owner), Some(hook)) = (self.owner.upgrade(), self.hook.get())
+            && let Err(error) = owner.am().remove_flush_hook(hook)
         {
             log::debug!("an aggregator outlives active messages: {error}");
         }
@@ -310,7 +315,7 @@ impl Drop for Aggregator {
 
 /// Sends a batch to the rank that handles it.
 pub(super) fn send_batch(
-    engine: &Engine,
+    am: &Am,
     handler: HandlerId,
     header: &[u8],
     target: usize,
@@ -320,5 +325,5 @@ pub(super) fn send_batch(
     let mut head = Vec::with_capacity(header.len() + 8);
     head.extend_from_slice(header);
     head.extend_from_slice(&(items as u64).to_ne_bytes());
-    engine.send_message(target, handler, &head, bytes)
+    am.send_message(target, handler, &head, bytes)
 }

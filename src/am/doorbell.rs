@@ -1,17 +1,18 @@
 //! Waking a rank: whether its threads poll, and a bell for those that sleep.
 //!
-//! A rank is *attended* while one of its threads polls. A rank that is not has a thread
-//! asleep on its bell, or computes without one. Who brings something looks here
-//! afterwards, and rings the bell of a rank that is not attended and has sleepers. Who
-//! goes to sleep, or stops attending, looks at what may have come once more afterwards.
+//! A rank is *attended* while one of its threads polls. A rank that is not attended has a
+//! thread asleep on its bell, or computes without one. A sender writes its record first and
+//! reads the doorbell afterwards; it rings the bell of a rank that is not attended and has
+//! sleepers. A thread that goes to sleep, or stops attending, changes the doorbell first and
+//! checks the rings once more afterwards.
 //!
-//! Invariant: with a barrier between the two steps on each side, nothing is overlooked.
+//! Invariant: with a barrier between the two steps on each side, no record is overlooked.
 
 use crate::futex;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
-/// What others need for waking a rank; in shared memory, and zero to begin with.
+/// What other ranks need for waking a rank; in shared memory, and zero to begin with.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Doorbell {
@@ -45,7 +46,7 @@ impl Doorbell {
         }
     }
 
-    /// Says whether a thread polls.
+    /// Publishes whether a thread polls.
     #[inline]
     pub fn set_attended(&self, attended: bool) {
         self.attended.store(attended.into(), Ordering::Release);
@@ -68,8 +69,8 @@ impl Doorbell {
         self.resting.load(Ordering::Relaxed) > 0
     }
 
-    /// Sleeps until the bell rings, at most as long as `nap` says, which looks whether
-    /// there is something to do.
+    /// Sleeps until the bell rings, at most as long as `nap` returns; `nap` checks whether there
+    /// is something to do, and then returns nothing.
     pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let bell = self.bell.load(Ordering::SeqCst);
@@ -80,7 +81,7 @@ impl Doorbell {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Wakes all who sleep.
+    /// Wakes all sleeping threads.
     pub fn wake(&self) {
         self.bell.fetch_add(1, Ordering::SeqCst);
         futex::wake_all(&self.bell);

@@ -3,45 +3,45 @@
 //! An interface may promise its user that handlers run only while the program is in one of
 //! its calls, so that the program needs no locks against them. Its handlers name a gate
 //! ([`Handler::gate`]). While the gate is *polling*, they run on threads that are inside
-//! ([`Gate::enter`]) and on no other; else on any, as all handlers do. What comes for such a
-//! handler meanwhile is taken out of rings and receives, so that messages for others go on,
-//! and is *held*: short messages with their data, of long ones the head, while their data
-//! stays at the origin. Completion handlers wait in a queue of the gate's own and run, one at
+//! ([`Gate::enter`]) and on no other; else on any, as all handlers do. Messages for such a
+//! handler that arrive meanwhile are taken out of rings and receives, so that messages for
+//! other handlers go on, and are *held*: short messages with their data, of long ones the
+//! head, while their data stays at the origin. Completion handlers wait in a queue of the gate's own and run, one at
 //! a time and free to block, at the end of a poll of a thread inside.
 //!
 //! A handler may also say that it is not ready for a message ([`Handler::is_ready`]); that
 //! message is held too, and the handler is asked again with each poll.
 //!
-//! **Order.** While anything is held, what comes goes behind it. What is held is looked
-//! through from the front for each message that is taken, so that messages of one origin
-//! keep their order, but for those that their handler is not ready for.
+//! **Order.** While a message is held, later ones queue behind it. The queue is searched from
+//! the front for each message that is taken, so that messages of one origin keep their order,
+//! but for those that their handler is not ready for.
 //!
 //! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin tells it to
-//! stop ([`Kind::Stop`]), and to go on when it holds less than half. The origin then waits
+//! stop ([`RecordKind::GateStop`]), and to go on when it holds less than half. The origin then waits
 //! before it sends more through gates to that target, in a call, and so inside. Handlers
 //! never wait, as ever.
 //!
 //! **Fences.** A held message is handled as far as rings and flow control know.
-//! [`Engine::fence_gate`] therefore asks each target ([`Kind::Ask`]), which answers when all
+//! [`Am::fence_gate`] therefore asks each target ([`RecordKind::GateFence`]), which answers when all
 //! that it then holds of the origin is in place.
 //!
-//! **Rest.** [`Engine::quiesce`] counts what is held as handled: it waits for a call of one
-//! interface, which another interface cannot. [`Engine::quiesce_gates`] waits for it as well.
+//! **Rest.** [`Am::quiesce`] counts what is held as handled: it waits for a call of one
+//! interface, which another interface cannot. [`Am::quiesce_gates`] waits for it as well.
 //!
 //! Invariants: the state of a gate changes to polling under the dispatcher's lock, so that no
 //! header handler runs elsewhere then; no lock of a gate is held while a handler runs.
 
 mod calls;
 
+use super::Am;
 use super::Handler;
-use super::deliver::Work;
-use super::land::{Landing, guarded};
-use super::later::{Job, Later};
-use super::state::{Am, Entry};
-use super::wire::{Head, Kind, Source};
+use super::completion_thread::{CompletionThread, Job};
+use super::handler_dispatch::{InboundMessage, guarded};
+use super::state::{AmState, HandlerEntry};
+use super::target_progress::RndvState;
+use super::wire::{RecordHead, RecordKind, Source};
 use crate::error::Result;
-use crate::runtime::Engine;
-use crate::thread::of_thread;
+use crate::thread::fast_tls;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::marker::PhantomData;
@@ -54,7 +54,7 @@ const OVERHEAD: usize = 128;
 /// Held messages that one poll takes.
 const PER_POLL: usize = 64;
 
-of_thread! {
+fast_tls! {
     /// The address of the gate that this thread is inside, 0 none.
     static INSIDE: usize = 0;
 }
@@ -63,68 +63,68 @@ of_thread! {
 #[derive(Debug)]
 pub struct Gate {
     polling: AtomicBool,
-    held: Mutex<Held>,
+    held: Mutex<HeldMessages>,
     /// How many messages are held.
     count: AtomicUsize,
     /// Of these, those that no handler has refused as yet.
     fresh: AtomicUsize,
     /// Completion handlers that wait for a call.
-    jobs: Later,
+    jobs: CompletionThread,
     /// Completion handlers that went to the completion thread and have not ended.
     elsewhere: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    queue: VecDeque<Message>,
+struct HeldMessages {
+    queue: VecDeque<HeldMessage>,
     last: u64,
     /// By origin: messages that were held and are not in place yet.
     unfinished: HashMap<usize, BTreeSet<u64>>,
-    /// By origin: bytes, and whether it was told to stop.
+    /// By origin: held bytes, and whether the origin was sent a stop.
     bytes: HashMap<usize, (usize, bool)>,
     /// Fences: origin, the last message that it waits for, its token.
     asked: Vec<(usize, u64, u64)>,
 }
 
 #[derive(Debug)]
-struct Message {
+struct HeldMessage {
     number: u64,
     origin: usize,
     bytes: usize,
-    what: What,
+    what: HeldKind,
     /// When its handler was first found not to be ready.
     refused: Option<Instant>,
 }
 
 /// What is held.
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum HeldKind {
     /// A message with its data.
-    Whole { head: Head, header: Vec<u8>, data: Vec<u8> },
+    Eager { head: RecordHead, header: Vec<u8>, data: Vec<u8> },
     /// A message whose data waits at an origin of the node.
-    Long { head: Head, header: Vec<u8>, index: usize, source: Source },
+    Rts { head: RecordHead, header: Vec<u8>, index: usize, source: Source },
     /// A message whose data waits in MPI.
-    OverMpi { head: Head, header: Vec<u8>, slot: u32 },
+    RtsOverMpi { head: RecordHead, header: Vec<u8>, tag: u32 },
     /// A message whose header handler has run and whose data is in place.
-    Landed(Landing),
+    Delivered(InboundMessage),
 }
 
-impl What {
+impl HeldKind {
     fn bytes(&self) -> usize {
         OVERHEAD
             + match self {
-                What::Whole { header, data, .. } => header.len() + data.len(),
-                What::Long { header, .. } | What::OverMpi { header, .. } => header.len(),
-                What::Landed(_) => 0,
+                HeldKind::Eager { header, data, .. } => header.len() + data.len(),
+                HeldKind::Rts { header, .. } | HeldKind::RtsOverMpi { header, .. } => header.len(),
+                HeldKind::Delivered(_) => 0,
             }
     }
 
-    fn message(&self) -> Option<(&Head, &[u8])> {
+    fn message(&self) -> Option<(&RecordHead, &[u8])> {
         match self {
-            What::Whole { head, header, .. }
-            | What::Long { head, header, .. }
-            | What::OverMpi { head, header, .. } => Some((head, header)),
-            What::Landed(_) => None,
+            HeldKind::Eager { head, header, .. }
+            | HeldKind::Rts { head, header, .. }
+            | HeldKind::RtsOverMpi { head, header, .. } => Some((head, header)),
+            HeldKind::Delivered(_) => None,
         }
     }
 }
@@ -150,7 +150,7 @@ impl Gate {
             held: Mutex::default(),
             count: AtomicUsize::new(0),
             fresh: AtomicUsize::new(0),
-            jobs: Later::default(),
+            jobs: CompletionThread::default(),
             elsewhere: AtomicUsize::new(0),
         })
     }
@@ -189,7 +189,7 @@ impl Gate {
     }
 
     /// The next message whose handler is ready for it.
-    fn take(&self, am: &Am) -> Result<Option<Message>> {
+    fn take(&self, state: &AmState) -> Result<Option<HeldMessage>> {
         let mut held = self.held.lock();
         for n in 0..held.queue.len() {
             let message = &mut held.queue[n];
@@ -197,7 +197,7 @@ impl Gate {
                 None => true,
                 Some((head, header)) => {
                     let waited = message.refused.map_or(Duration::ZERO, |t| t.elapsed());
-                    am.entry(message.origin, head)?.is_ready(message.origin, header, waited)
+                    state.entry(message.origin, head)?.is_ready(message.origin, header, waited)
                 }
             };
             let fresh = message.refused.is_none();
@@ -214,7 +214,7 @@ impl Gate {
         Ok(None)
     }
 
-    /// Whether nothing that was held of `origin` is to come into place still.
+    /// Whether every message of `origin` that was held is in place.
     fn is_clear_of(&self, origin: usize) -> bool {
         !self.held.lock().unfinished.contains_key(&origin)
     }
@@ -222,15 +222,15 @@ impl Gate {
     /// A message that was held is in place.
     pub(super) fn in_place(
         &self,
+        state: &AmState,
         am: &Am,
-        engine: &Engine,
         origin: usize,
         number: u64,
     ) -> Result<()> {
         let mut answers = Vec::new();
         {
             let mut held = self.held.lock();
-            let Held { unfinished, asked, .. } = &mut *held;
+            let HeldMessages { unfinished, asked, .. } = &mut *held;
             let Some(of_origin) = unfinished.get_mut(&origin) else { return Ok(()) };
             of_origin.remove(&number);
             let first = of_origin.first().copied().unwrap_or(u64::MAX);
@@ -245,11 +245,11 @@ impl Gate {
                 !done
             });
         }
-        answers.into_iter().try_for_each(|token| answer(am, engine, origin, token))
+        answers.into_iter().try_for_each(|token| answer(state, am, origin, token))
     }
 
     /// The fence `token` of `origin` asks when all that is held now is in place.
-    fn ask(&self, am: &Am, engine: &Engine, origin: usize, token: u64) -> Result<()> {
+    fn ask(&self, state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
         {
             let mut held = self.held.lock();
             if let Some(&last) = held.unfinished.get(&origin).and_then(BTreeSet::last) {
@@ -257,16 +257,16 @@ impl Gate {
                 return Ok(());
             }
         }
-        answer(am, engine, origin, token)
+        answer(state, am, origin, token)
     }
 }
 
-fn answer(am: &Am, engine: &Engine, origin: usize, token: u64) -> Result<()> {
-    let head = Head { token, ..Head::new(Kind::Handled) };
-    am.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
+fn answer(state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
+    let head = RecordHead { token, ..RecordHead::new(RecordKind::Ack) };
+    state.send_record(am, origin, &[bytemuck::bytes_of(&head)])
 }
 
-impl Entry {
+impl HandlerEntry {
     /// Whether the handler can run for a message; an error of its ends the job.
     fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> bool {
         guarded(self.name, || self.handler.is_ready(origin, header, waited))
@@ -283,45 +283,39 @@ impl Entry {
     }
 }
 
-impl Landing {
-    /// The gate that holds what follows the landing back.
+impl InboundMessage {
+    /// The gate that holds what follows the inbound message back.
     pub(super) fn held_back_by(&self) -> Option<&Arc<Gate>> {
         self.gate.as_ref().filter(|gate| !gate.is_open_here())
     }
 }
 
-impl Am {
+impl AmState {
     /// Holds a message. Under the dispatcher's lock.
-    pub(crate) fn hold(
-        &self,
-        engine: &Engine,
-        gate: &Gate,
-        origin: usize,
-        what: What,
-    ) -> Result<()> {
+    pub(crate) fn hold(&self, am: &Am, gate: &Gate, origin: usize, what: HeldKind) -> Result<()> {
         let bytes = what.bytes();
         let mut stop = false;
         {
             let mut held = gate.held.lock();
             held.last += 1;
             let number = match &what {
-                What::Landed(landing) if landing.number != 0 => landing.number,
+                HeldKind::Delivered(inbound) if inbound.number != 0 => inbound.number,
                 _ => held.last,
             };
             held.unfinished.entry(origin).or_default().insert(number);
             let of_origin = held.bytes.entry(origin).or_default();
             of_origin.0 += bytes;
-            if of_origin.0 > engine.config.flight_bytes && !of_origin.1 && origin != engine.rank() {
+            if of_origin.0 > am.config.flight_bytes && !of_origin.1 && origin != am.rank() {
                 (of_origin.1, stop) = (true, true);
             }
-            held.queue.push_back(Message { number, origin, bytes, what, refused: None });
+            held.queue.push_back(HeldMessage { number, origin, bytes, what, refused: None });
         }
         gate.count.fetch_add(1, Ordering::Relaxed);
         gate.fresh.fetch_add(1, Ordering::Relaxed);
         self.set_aside.fetch_add(1, Ordering::AcqRel);
         self.behind_gates.fetch_add(1, Ordering::Release);
         if stop {
-            self.tell_stop(engine, origin, true)?;
+            self.tell_stop(am, origin, true)?;
         }
         if !gate.is_open_here() {
             self.wake_waiting();
@@ -338,27 +332,27 @@ impl Am {
         }
     }
 
-    fn tell_stop(&self, engine: &Engine, origin: usize, stop: bool) -> Result<()> {
-        let head = Head { token: stop.into(), ..Head::new(Kind::Stop) };
-        self.send_record(engine, origin, &[bytemuck::bytes_of(&head)])
+    fn tell_stop(&self, am: &Am, origin: usize, stop: bool) -> Result<()> {
+        let head = RecordHead { token: stop.into(), ..RecordHead::new(RecordKind::GateStop) };
+        self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
     }
 
     /// A record that concerns gates.
-    pub(super) fn at_gate(&self, engine: &Engine, origin: usize, head: &Head) -> Result<()> {
-        if head.kind()? == Kind::Stop {
+    pub(super) fn at_gate(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
+        if head.kind()? == RecordKind::GateStop {
             self.towards[origin].stopped.store(head.token != 0, Ordering::Release);
             return Ok(());
         }
         match self.handlers.get(head.handler()).and_then(|entry| entry.gate.as_ref()) {
-            Some(gate) => gate.ask(self, engine, origin, head.token),
-            None => answer(self, engine, origin, head.token),
+            Some(gate) => gate.ask(self, am, origin, head.token),
+            None => answer(self, am, origin, head.token),
         }
     }
 
-    /// Handles what is held and may run here; true if there was anything. Under the
+    /// Handles held messages that may run here; true if there was any. Under the
     /// dispatcher's lock.
     #[cold]
-    pub(super) fn release(&self, engine: &Engine, work: &mut Work) -> Result<bool> {
+    pub(super) fn release(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
         let gates = self.gates.read().clone();
         let mut any = false;
         for gate in gates {
@@ -369,7 +363,7 @@ impl Am {
                 }
                 let Some(message) = gate.take(self)? else { break };
                 any = true;
-                self.run_held(engine, work, &gate, message)?;
+                self.run_held(am, work, &gate, message)?;
             }
         }
         Ok(any)
@@ -377,29 +371,28 @@ impl Am {
 
     fn run_held(
         &self,
-        engine: &Engine,
-        work: &mut Work,
+        am: &Am,
+        work: &mut RndvState,
         gate: &Gate,
-        message: Message,
+        message: HeldMessage,
     ) -> Result<()> {
-        let Message { number, origin, bytes, what, .. } = message;
+        let HeldMessage { number, origin, bytes, what, .. } = message;
         gate.count.fetch_sub(1, Ordering::Relaxed);
         match what {
-            What::Whole { head, header, data } => {
+            HeldKind::Eager { head, header, data } => {
                 let entry = self.entry(origin, &head)?;
-                self.meet(engine, entry, origin, &head, &header, &data)?;
-                gate.in_place(self, engine, origin, number)?;
+                self.meet(am, entry, origin, &head, &header, &data)?;
+                gate.in_place(self, am, origin, number)?;
             }
-            What::Long { head, header, index, source } => {
-                self.begin_long(engine, work, index, (&head, &header), source, number)?;
+            HeldKind::Rts { head, header, index, source } => {
+                self.begin_rndv(am, work, index, (&head, &header), source, number)?;
             }
-            What::OverMpi { head, header, slot } => {
-                let messenger = engine.messenger()?;
-                messenger.am_released(engine, origin, (&head, &header), slot, number)?;
+            HeldKind::RtsOverMpi { head, header, tag } => {
+                am.receive_held(origin, (&head, &header), tag, number)?;
             }
-            What::Landed(landing) => {
-                self.end_landing(engine, landing)?;
-                gate.in_place(self, engine, origin, number)?;
+            HeldKind::Delivered(inbound) => {
+                self.complete_inbound(am, inbound)?;
+                gate.in_place(self, am, origin, number)?;
             }
         }
         self.set_aside.fetch_sub(1, Ordering::AcqRel);
@@ -409,38 +402,38 @@ impl Am {
             let mut held = gate.held.lock();
             if let Some(of_origin) = held.bytes.get_mut(&origin) {
                 of_origin.0 -= bytes;
-                if of_origin.1 && of_origin.0 <= engine.config.flight_bytes / 2 {
+                if of_origin.1 && of_origin.0 <= am.config.flight_bytes / 2 {
                     (of_origin.1, go) = (false, true);
                 }
             }
         }
-        if go { self.tell_stop(engine, origin, false) } else { Ok(()) }
+        if go { self.tell_stop(am, origin, false) } else { Ok(()) }
     }
 
     /// Has a completion handler run where its gate says.
-    pub(super) fn run_behind(&self, engine: &Engine, gate: &Arc<Gate>, job: Job) -> Result<()> {
+    pub(super) fn run_behind(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
         if gate.is_polling() {
             self.set_aside.fetch_add(1, Ordering::AcqRel);
-            let counted = Box::new(move |engine: &Engine| {
-                job(engine);
-                if let Some(am) = engine.started_am() {
-                    am.set_aside.fetch_sub(1, Ordering::AcqRel);
+            let counted = Box::new(move |am: &Am| {
+                job(am);
+                if let Some(state) = am.started() {
+                    state.set_aside.fetch_sub(1, Ordering::AcqRel);
                 }
             });
             return self.queue_job(gate, counted);
         }
-        self.send_elsewhere(engine, gate, job)
+        self.send_elsewhere(am, gate, job)
     }
 
     /// To the completion thread.
-    fn send_elsewhere(&self, engine: &Engine, gate: &Arc<Gate>, job: Job) -> Result<()> {
+    fn send_elsewhere(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
         gate.elsewhere.fetch_add(1, Ordering::AcqRel);
         let gate = gate.clone();
-        let counted = Box::new(move |engine: &Engine| {
-            job(engine);
+        let counted = Box::new(move |am: &Am| {
+            job(am);
             gate.elsewhere.fetch_sub(1, Ordering::AcqRel);
         });
-        self.later.push(counted, Some(engine))
+        self.completion_thread.push(counted, am.owner_for_threads()?)
     }
 
     fn queue_job(&self, gate: &Gate, job: Job) -> Result<()> {
@@ -455,7 +448,7 @@ impl Am {
     /// Runs a completion handler of each gate that this thread is inside, under no lock; true
     /// if one ran. Gates that are not polling any more have theirs run elsewhere.
     #[cold]
-    pub(super) fn run_jobs(&self, engine: &Engine) -> Result<bool> {
+    pub(super) fn run_jobs(&self, am: &Am) -> Result<bool> {
         let gates = self.gates.read().clone();
         let mut any = false;
         for gate in gates {
@@ -463,21 +456,21 @@ impl Am {
                 continue;
             }
             if gate.is_inside() {
-                if gate.jobs.run_here(engine) {
+                if gate.jobs.run_here(am) {
                     self.behind_gates.fetch_sub(1, Ordering::Relaxed);
                     any = true;
                 }
             } else if !gate.is_polling() {
-                self.move_jobs(engine, &gate)?;
+                self.move_jobs(am, &gate)?;
             }
         }
         Ok(any)
     }
 
-    fn move_jobs(&self, engine: &Engine, gate: &Arc<Gate>) -> Result<()> {
+    fn move_jobs(&self, am: &Am, gate: &Arc<Gate>) -> Result<()> {
         for job in gate.jobs.take_all() {
             self.behind_gates.fetch_sub(1, Ordering::Relaxed);
-            self.send_elsewhere(engine, gate, job)?;
+            self.send_elsewhere(am, gate, job)?;
         }
         Ok(())
     }

@@ -13,9 +13,9 @@
 //! Invariant: what a thread gives up for a wait it has again when the wait returns,
 //! as deep as before; a wait within a wait finds nothing to give up.
 
-use super::state::running;
+use super::Am;
+use crate::core::handler;
 use crate::error::{Error, Result, fail};
-use crate::runtime::Engine;
 use crate::wait::GivenUp;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ pub enum Hold {
 
 /// How often this thread has locked the handlers.
 #[derive(Debug, Clone, Copy, Default)]
-struct Held {
+struct LockDepth {
     depth: u32,
     /// How often of these throughout.
     throughout: u32,
@@ -40,7 +40,7 @@ struct Held {
 }
 
 thread_local! {
-    static HELD: Cell<Held> = const { Cell::new(Held { depth: 0, throughout: 0, owns: false }) };
+    static HELD: Cell<LockDepth> = const { Cell::new(LockDepth { depth: 0, throughout: 0, owns: false }) };
 }
 
 /// Whether this thread has locked the handlers.
@@ -54,8 +54,8 @@ fn this_thread() -> u64 {
     unsafe { libc::pthread_self() as u64 }
 }
 
-impl Engine {
-    /// Keeps handlers of this rank from running until [`Engine::unlock_handlers`] on the
+impl Am {
+    /// Keeps handlers of this rank from running until [`Am::unlock_handlers`] on the
     /// same thread, throughout.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Engine {
         self.unlock_handlers_as(Hold::Throughout)
     }
 
-    /// Keeps handlers of this rank from running until [`Engine::unlock_handlers_as`] on the
+    /// Keeps handlers of this rank from running until [`Am::unlock_handlers_as`] on the
     /// same thread.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Engine {
         Ok(())
     }
 
-    /// As [`Engine::lock_handlers_as`], where that need not wait; whether it was done.
+    /// As [`Am::lock_handlers_as`], where that need not wait; whether it was done.
     ///
     /// # Errors
     /// `State` before handlers were registered.
@@ -93,7 +93,7 @@ impl Engine {
     /// Locks once more what this thread has; false where it has nothing.
     fn nest(&self, hold: Hold) -> bool {
         let mut held = HELD.get();
-        if held.depth == 0 && running().is_none() {
+        if held.depth == 0 && handler::running().is_none() {
             return false;
         }
         held.depth += 1;
@@ -104,15 +104,15 @@ impl Engine {
 
     fn try_take(&self, hold: Hold) -> Result<bool> {
         let throughout = u32::from(hold == Hold::Throughout);
-        self.take(Held { depth: 1, throughout, owns: true })
+        self.take(LockDepth { depth: 1, throughout, owns: true })
     }
 
     /// Takes the dispatcher's lock for `held`, if it is free.
-    fn take(&self, held: Held) -> Result<bool> {
-        let am = self.am()?;
-        let Some(guard) = am.dispatch.try_lock() else { return Ok(false) };
+    fn take(&self, held: LockDepth) -> Result<bool> {
+        let state = self.state()?;
+        let Some(guard) = state.dispatch.try_lock() else { return Ok(false) };
         std::mem::forget(guard);
-        am.locker.store(this_thread(), Ordering::Release);
+        state.locker.store(this_thread(), Ordering::Release);
         HELD.set(held);
         Ok(true)
     }
@@ -142,20 +142,20 @@ impl Engine {
 
     /// Gives back all that this thread has locked; whether handlers can run now.
     fn let_go(&self) -> Result<bool> {
-        let am = self.am()?;
-        let owned = HELD.replace(Held::default()).owns;
+        let state = self.state()?;
+        let owned = HELD.replace(LockDepth::default()).owns;
         if owned {
-            am.locker.store(0, Ordering::Release);
+            state.locker.store(0, Ordering::Release);
             // SAFETY: this thread locked it in `take` and forgot the guard.
-            unsafe { am.dispatch.force_unlock() };
+            unsafe { state.dispatch.force_unlock() };
         }
         Ok(owned)
     }
 
-    /// What came meanwhile has found nobody.
+    /// Messages that arrived meanwhile found no thread that could handle them.
     fn poll_after_lock(&self) -> Result<()> {
-        let am = self.am()?;
-        while am.poll(self)? {}
+        let state = self.state()?;
+        while state.poll(self)? {}
         Ok(())
     }
 
@@ -167,10 +167,10 @@ impl Engine {
     /// The thread that has locked the handlers, as `pthread_self` names it; a handler is
     /// told that it is its own.
     pub fn locker_of_handlers(&self) -> Result<Option<u64>> {
-        if running().is_some() {
+        if handler::running().is_some() {
             return Ok(Some(this_thread()));
         }
-        Ok(Some(self.am()?.locker.load(Ordering::Acquire)).filter(|&thread| thread != 0))
+        Ok(Some(self.state()?.locker.load(Ordering::Acquire)).filter(|&thread| thread != 0))
     }
 
     /// Gives the lock up for a wait, where this thread holds it between waits only.
@@ -184,12 +184,12 @@ impl Engine {
 
     /// Takes the lock again after a wait.
     pub(crate) fn take_handlers_again(&self, GivenUp(depth): GivenUp) {
-        let held = Held { depth, throughout: 0, owns: true };
+        let held = LockDepth { depth, throughout: 0, owns: true };
         let what = || "the lock of the handlers, after a wait".to_string();
         if let Err(error) = crate::wait::until(self, &what, || self.take(held)) {
             // The caller would go on without the lock that it counts on.
             let text = format!("the lock of the handlers is lost: {}", error.detail());
-            super::land::fatal(&Error::new(error.kind(), text));
+            super::handler_dispatch::fatal(&Error::new(error.kind(), text));
         }
     }
 
@@ -197,7 +197,7 @@ impl Engine {
     pub(crate) fn without_handlers_lock<R>(&self, body: impl FnOnce() -> R) -> R {
         let Some(held) = self.give_up_handlers() else { return body() };
         if let Err(error) = self.poll_after_lock() {
-            super::land::fatal(&error);
+            super::handler_dispatch::fatal(&error);
         }
         let result = body();
         self.take_handlers_again(held);

@@ -3,21 +3,25 @@
 //! | module | owns |
 //! |---|---|
 //! | [`aggregate`] | many small items in few messages |
-//! | `route` | batches to other nodes by way of one rank on each side |
+//! | `gateway` | batches to other nodes by way of one rank on each side |
 //! | [`wire`] | what travels: the head of a message |
 //! | [`ring`] | a ring of messages from one rank to another of its node, in shared memory |
-//! | [`node`] | the rings of a node: sending, polling, waking a sleeping rank |
-//! | [`claims`] | the pieces of a job that two ranks of a node share |
+//! | [`shm_transport`] | the rings of a node: sending, polling, waking a sleeping rank |
+//! | [`work_split`] | the pieces of a job that two ranks of a node share |
+//! | [`cooperative_copy`] | copies between ranks of a node with the owner's help |
 //! | [`state`] | what a rank keeps: handlers, what it awaits, the dispatcher's lock |
 //! | [`lock`] | keeping handlers from running for a while |
+//! | `layer` | the layer's place among the others; polls and naps of all waits |
+//! | [`over_mpi`] | messages to other nodes |
 //! | `send` | the origin: which way a message goes |
-//! | [`presence`] | whether this rank polls, as others see it |
-//! | [`deliver`] | the target: header handlers, bytes into place, completion handlers, answers |
-//! | [`later`] | the thread on which completion handlers may block |
+//! | [`poll_state`] | whether this rank polls, as others see it |
+//! | [`target_progress`] | the target: header handlers, bytes into place, completion handlers, answers |
+//! | [`completion_thread`] | the thread on which completion handlers may block |
 //! | [`gate`] | handlers that run only in the calls of their face |
+//! | `report` | what is pending on this rank, in words |
 //! | [`quiesce`] | when no message is unsent, in flight or unhandled anywhere |
 //!
-//! **The way of a message.** [`Engine::send_am`] finds the transport to the target:
+//! **The way of a message.** [`Am::send_am`] finds the transport to the target:
 //! a ring where the two share a node, MPI's messages elsewhere (the message path's
 //! own channel, so that both share flow control and fences), neither for oneself. A
 //! message consists of a *header* of at most [`MAX_HEADER`] bytes and *data* of any
@@ -46,28 +50,35 @@
 //! its `Then` included. What the target itself counts is its handler's business.
 
 pub mod aggregate;
-pub mod claims;
-pub mod deliver;
+pub mod completion_thread;
+pub mod cooperative_copy;
 mod doorbell;
 pub mod gate;
-pub mod land;
-pub mod later;
+mod gateway;
+pub mod handler_dispatch;
+mod layer;
 pub mod lock;
-pub mod node;
-pub mod presence;
+pub mod over_mpi;
+pub mod poll_state;
 pub mod quiesce;
+mod report;
 pub mod ring;
-mod route;
 mod send;
+pub mod shm_transport;
 pub mod state;
+pub mod target_progress;
 pub mod wire;
+pub mod work_split;
 
-pub(crate) use route::{ROUTE, Route};
-pub use state::{Am, Hook};
+use gateway::{GATEWAY, Gateway};
+pub use layer::{Am, Owner};
+pub use state::{AmState, Hook};
+
+/// The number of the handler of help, the same on all ranks.
+const HELP: HandlerId = HandlerId(1);
 
 use crate::error::{Result, fail};
-use crate::peer::Tally;
-use crate::runtime::Engine;
+use crate::peer::CompletionCounter;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -108,7 +119,7 @@ pub enum Destination {
 
 /// A completion handler: gets the buffer of [`Destination::Buffer`], else an empty
 /// one.
-pub type Completion = Box<dyn FnOnce(&Engine, Vec<u8>) + Send>;
+pub type Completion = Box<dyn FnOnce(&Am, Vec<u8>) + Send>;
 
 /// What runs when the data is in place.
 pub enum Then {
@@ -141,11 +152,11 @@ impl Accept {
 /// as a panic does: the origin counts on the message.
 pub trait Handler: Send + Sync {
     /// Runs when the header has arrived (and the data, where it is short).
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept>;
+    fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept>;
 
     /// Whether short data, too, may come after its header where that is faster. Longer
     /// data does so anyway.
-    fn takes_pieces(&self) -> bool {
+    fn takes_fragments(&self) -> bool {
         false
     }
 
@@ -164,25 +175,25 @@ pub trait Handler: Send + Sync {
     }
 }
 
-/// How the origin is told of a completion.
+/// How the origin learns of a completion.
 #[derive(Default)]
 pub enum Signal {
     /// Not at all.
     #[default]
     None,
-    /// The tally, on which [`Tally::begin`] was called for it, ends once.
-    Tally(Arc<Tally>),
+    /// The counter, on which [`CompletionCounter::begin`] was called for it, ends once.
+    Counter(Arc<CompletionCounter>),
     /// Adds one to a counter that outlives the message.
     Count(*const AtomicU32),
     /// Runs this on the thread that makes progress; it must not block.
-    Call(Box<dyn FnOnce(&Engine) + Send>),
+    Call(Box<dyn FnOnce(&Am) + Send>),
 }
 
 impl std::fmt::Debug for Signal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Signal::None => "None",
-            Signal::Tally(_) => "Tally",
+            Signal::Counter(_) => "Counter",
             Signal::Count(_) => "Count",
             Signal::Call(_) => "Call",
         })
@@ -199,7 +210,7 @@ impl std::fmt::Debug for Then {
     }
 }
 
-// SAFETY: whoever makes a Count answers for the counter's life; it is atomic.
+// SAFETY: the maker of a Count answers for the counter's life; it is atomic.
 unsafe impl Send for Signal {}
 
 /// The completions of a message that its origin wants to hear of.
@@ -229,17 +240,18 @@ impl Data<'_> {
     pub const NONE: Data<'static> = Data::Bytes(&[]);
 }
 
-impl Engine {
-    /// What this rank keeps for active messages.
-    ///
-    /// # Errors
-    /// `State` before handlers were registered.
-    #[inline]
-    pub(crate) fn am(&self) -> Result<&Am> {
-        match self.started_am() {
-            Some(am) => Ok(am),
-            None => fail!(State, "active messages are not started: register handlers first"),
+impl Am {
+    /// Makes the layer's own handlers known, before all others.
+    fn register_own(&self) -> Result<()> {
+        let handlers = &self.state()?.handlers;
+        let ids = [
+            handlers.add("portolan::route", Arc::new(Gateway))?,
+            handlers.add("portolan::help", Arc::new(cooperative_copy::Help))?,
+        ];
+        if ids != [GATEWAY, HELP] {
+            fail!(Internal, "the handlers of active messages' own are {ids:?}");
         }
+        Ok(())
     }
 
     /// Makes handlers known under names. Collective over all ranks, which give the
@@ -249,13 +261,12 @@ impl Engine {
     /// # Errors
     /// `Argument` on all ranks where the names differ between ranks or one is in
     /// use; `Memory` where `PORTOLAN_AM=node` and there is no shared memory.
-    pub fn register_handlers(
+    pub fn add_handlers(
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,
     ) -> Result<Vec<HandlerId>> {
         let world = self.world();
-        self.start_am()?;
-        let am = self.am()?;
+        let state = self.state()?;
         let mut names = DefaultHasher::new();
         for (name, _) in &handlers {
             name.hash(&mut names);
@@ -263,7 +274,7 @@ impl Engine {
         let digests = world.allgather(self, &names.finish())?;
         let differs = digests.iter().position(|d| *d != digests[0]);
         let taken = handlers.iter().enumerate().find(|(n, (name, _))| {
-            am.handlers.has(name) || handlers[..*n].iter().any(|(other, _)| other == name)
+            state.handlers.has(name) || handlers[..*n].iter().any(|(other, _)| other == name)
         });
         if let Some(rank) = differs {
             let mine: Vec<&str> = handlers.iter().map(|(name, _)| name.as_str()).collect();
@@ -279,8 +290,8 @@ impl Engine {
         let ids = handlers
             .into_iter()
             .map(|(name, handler)| {
-                am.add_gate(&*handler);
-                am.handlers.add(state::intern(&name), handler)
+                state.add_gate(&*handler);
+                state.handlers.add(state::intern(&name), handler)
             })
             .collect();
         // No message comes before all know what to do with it.
@@ -288,44 +299,32 @@ impl Engine {
         ids
     }
 
-    /// Forgets handlers. Collective, after [`Engine::quiesce`].
+    /// Forgets handlers. Collective, after [`Am::quiesce`].
     pub fn unregister_handlers(&self, ids: &[HandlerId]) -> Result<()> {
-        let am = self.am()?;
+        let state = self.state()?;
         self.world().barrier(self)?;
         for id in ids {
-            match am.handlers.get(*id) {
+            match state.handlers.get(*id) {
                 Some(entry) => entry.gone.store(true, Ordering::Relaxed),
                 None => fail!(Argument, "no handler has the number {}", id.0),
             }
         }
-        am.gates.write().retain(|gate| am.handlers.has_gate(gate));
+        state.gates.write().retain(|gate| state.handlers.has_gate(gate));
         Ok(())
     }
 
     /// Adds a function that sends what a face has collected but not sent; it is
-    /// called by [`Engine::quiesce`], and now and then by the progress thread (the
+    /// called by [`Am::quiesce`], and now and then by the progress thread (the
     /// flag is then true: only what is old is to go). It must not wait for anything
     /// but room, and returns whether it sent anything.
     pub fn add_flush_hook(&self, hook: state::Hook) -> Result<()> {
-        self.am()?.hooks.write().push(hook);
+        self.state()?.hooks.write().push(hook);
         Ok(())
     }
 
     /// Takes a hook out again.
     pub fn remove_flush_hook(&self, hook: &state::Hook) -> Result<()> {
-        self.am()?.hooks.write().retain(|h| !Arc::ptr_eq(h, hook));
+        self.state()?.hooks.write().retain(|h| !Arc::ptr_eq(h, hook));
         Ok(())
-    }
-
-    /// Waits until `done` says so, serving others meanwhile.
-    ///
-    /// # Errors
-    /// `State` in a handler; the first error of `done`.
-    pub fn wait_until(
-        &self,
-        what: &dyn Fn() -> String,
-        done: impl FnMut() -> Result<bool>,
-    ) -> Result<()> {
-        crate::wait::until(self, what, done)
     }
 }

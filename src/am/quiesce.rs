@@ -7,18 +7,18 @@
 //! counted on one side only while the counts were collected would have changed one
 //! of the sums between the two rounds.
 //!
-//! What is collected and not sent is in no count. So before it counts, each rank sends all
-//! that was collected before the round, to the last hop: what the hooks send may be gathered
-//! once more, and that goes after them. What handlers collect later in the round shows in
-//! the count of messages handled, and goes in the next round.
+//! Items that are collected and not sent are in no count. So before it counts, each rank sends
+//! all items that were collected before the round, to the last hop: a gateway may gather once
+//! more what the hooks send, and is flushed after them. Items that handlers collect later in
+//! the round show in the count of handled messages, and are sent in the next round.
 
 use super::Am;
+use super::AmState;
 use crate::error::Result;
 use crate::mutation::{self, Fault};
-use crate::runtime::Engine;
 use std::sync::atomic::Ordering;
 
-impl Engine {
+impl Am {
     /// Collective: returns when no message is unsent (flush hooks run), in flight
     /// or unhandled on any rank, messages that handlers send included; but for those that
     /// gates hold ([`super::gate`]).
@@ -26,26 +26,26 @@ impl Engine {
     /// # Errors
     /// `State` in a handler; what a flush hook returns.
     pub fn quiesce(&self) -> Result<()> {
-        self.rest(|am| am.all_handled() + am.set_aside.load(Ordering::Acquire))
+        self.rest(|state| state.all_handled() + state.set_aside.load(Ordering::Acquire))
     }
 
-    /// [`Engine::quiesce`] that waits for what gates hold, too. All ranks must be inside of
+    /// [`Am::quiesce`] that waits for what gates hold, too. All ranks must be inside of
     /// those gates.
     ///
     /// # Errors
     /// As for `quiesce`.
     pub fn quiesce_gates(&self) -> Result<()> {
-        self.rest(Am::all_handled)
+        self.rest(AmState::all_handled)
     }
 
-    fn rest(&self, handled: impl Fn(&Am) -> u64) -> Result<()> {
-        let am = self.am()?;
+    fn rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {
+        let state = self.state()?;
         let mut before = None;
         loop {
             self.flush_hooks(false)?;
-            // What is here is handled before it is counted.
-            while am.poll(self)? {}
-            let mine = [am.all_sent(), handled(am)];
+            // Messages that have arrived are handled before the rank counts.
+            while state.poll(self)? {}
+            let mine = [state.all_sent(), handled(state)];
             let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
             let sums = all.iter().fold([0u64; 2], |s, c| [s[0] + c[0], s[1] + c[1]]);
             if sums[0] == sums[1] && (before == Some(sums) || mutation::is(Fault::CountedOnce)) {
@@ -60,28 +60,28 @@ impl Engine {
 
     /// Runs the flush hooks; true if one sent anything.
     pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
-        let am = self.am()?;
-        // Sending may wait, and waiting looks again.
-        if aged && am.flushing.swap(true, Ordering::Acquire) {
+        let state = self.state()?;
+        // Sending may wait, and a wait flushes again.
+        if aged && state.flushing.swap(true, Ordering::Acquire) {
             return Ok(false);
         }
-        let flushed = self.run_hooks(am, aged);
+        let flushed = self.run_hooks(state, aged);
         if aged {
-            am.flushing.store(false, Ordering::Release);
+            state.flushing.store(false, Ordering::Release);
         }
         flushed
     }
 
-    fn run_hooks(&self, am: &Am, aged: bool) -> Result<bool> {
-        let hooks = am.hooks.read().clone();
+    fn run_hooks(&self, state: &AmState, aged: bool) -> Result<bool> {
+        let hooks = state.hooks.read().clone();
         let early = mutation::is(Fault::GatewayFirst);
-        let mut any = early && am.routes.flush(self, aged)?;
+        let mut any = early && state.gateway.flush(self, aged)?;
         for hook in hooks {
             any |= hook(self, aged)?;
         }
         // Hooks have items gathered, too.
         if !early {
-            any |= am.routes.flush(self, aged)?;
+            any |= state.gateway.flush(self, aged)?;
         }
         Ok(any)
     }

@@ -2,10 +2,10 @@
 //!
 //! The ring consists of *cells* of one cache line and of a *store*. A record of up to
 //! [`INLINE`] bytes lies in its cell, so that a small message is one cache line on
-//! its way; a longer one lies in the store and its cell says where. (Cells of two lines
-//! are slower: the neighbour that comes along is the next to be used.) A cell is full
-//! when its stamp is the number of the present lap, so the reader looks at the cell
-//! alone, and nobody clears anything.
+//! its way; a longer one lies in the store, and its cell has its position. (Cells of two
+//! lines are slower, although processors fetch lines in pairs: the next line is the next cell.)
+//! A cell is full when its stamp is the number of the present lap, so the reader reads the
+//! cell alone, and no side clears anything.
 //!
 //! The writer knows how far the reader is from two counts, which it reads only
 //! when the ring seems full. One thread writes at a time, and one reads: the
@@ -48,14 +48,14 @@ pub const fn bytes(store: usize) -> usize {
 
 /// Where a ring lies.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct RingMemory {
     base: *mut u8,
     store: usize,
 }
 
-impl Place {
+impl RingMemory {
     fn counts(&self) -> &Counts {
-        // SAFETY: who made the place vouches for the memory, which begins with
+        // SAFETY: the maker of the place vouches for the memory, which begins with
         // the counts; they are only used as atomics.
         unsafe { &*self.base.cast() }
     }
@@ -96,7 +96,7 @@ fn stamp(n: u64) -> u32 {
 /// The writer's end.
 #[derive(Debug)]
 pub struct Writer {
-    place: Place,
+    place: RingMemory,
     next: u64,
     put: u64,
     taken: u64,
@@ -116,7 +116,7 @@ impl Writer {
     /// writer.
     pub unsafe fn new(base: *mut u8, store: usize) -> Writer {
         assert!(store.is_multiple_of(LINE) && store > 0);
-        Writer { place: Place { base, store }, next: 0, put: 0, taken: 0, freed: 0 }
+        Writer { place: RingMemory { base, store }, next: 0, put: 0, taken: 0, freed: 0 }
     }
 
     /// Longest record.
@@ -187,7 +187,7 @@ impl Writer {
         }
         let cell = self.place.cell(self.next);
         // SAFETY: the reader is done with this cell and these bytes of the store
-        // (`has_room`), and looks at neither before the stamp is there.
+        // (`has_room`), and reads neither before the stamp is there.
         unsafe {
             let mut to = if size <= INLINE {
                 (&raw mut (*cell).bytes).cast::<u8>()
@@ -212,7 +212,7 @@ impl Writer {
 /// The reader's end.
 #[derive(Debug)]
 pub struct Reader {
-    place: Place,
+    place: RingMemory,
     next: u64,
 }
 
@@ -225,7 +225,7 @@ impl Reader {
     /// # Safety
     /// As for [`Writer::new`], with one reader.
     pub unsafe fn new(base: *mut u8, store: usize) -> Reader {
-        Reader { place: Place { base, store }, next: 0 }
+        Reader { place: RingMemory { base, store }, next: 0 }
     }
 
     /// Whether a record is there.

@@ -1,17 +1,18 @@
 //! The origin's side: which way a message goes, and when its memory is free.
 //!
 //! Data up to the eager limit is copied, and the origin's signal follows at once.
-//! Longer data is announced; it leaves when the target knows its place, and then
-//! the target says so (or MPI does).
+//! Longer data is announced by an RTS; it leaves when the target knows its place, and then the
+//! target sends FIN (or MPI completes the send).
 
-use super::node::PIECE;
-use super::state::{self, Am, Awaited, Local};
-use super::wire::{Head, Kind, Source, Whole};
+use super::Am;
+use super::over_mpi::AM_EAGER_LIMIT;
+use super::shm_transport::FRAGMENT;
+use super::state::{AmState, Awaited, SelfMessage};
+use super::wire::{EagerHead, RecordHead, RecordKind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
+use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::path::message::am::AM_EAGER;
-use crate::peer::Tally;
-use crate::runtime::Engine;
+use crate::peer::CompletionCounter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,8 +26,8 @@ impl Data<'_> {
     }
 }
 
-impl Engine {
-    /// [`Engine::send_am`] without addresses: the data is copied or has left when
+impl Am {
+    /// [`Am::send_am`] without addresses: the data is copied or has left when
     /// the call returns.
     #[inline]
     pub fn send_message(
@@ -43,9 +44,9 @@ impl Engine {
         unsafe { self.send_other(target, handler, header, Data::Bytes(data), Signals::default()) }
     }
 
-    /// Sends a message to another rank of the node, for whose end nobody waits, as for most
-    /// messages: in one record where it is short, in pieces where it is longer and there is
-    /// room. False where it is not such a one.
+    /// Sends a message to another rank of the node, the end of which is not awaited, as of most
+    /// messages: in one record where it is short, in fragments where it is longer and there is
+    /// room. False where this is another case.
     #[inline]
     fn send_to_node(
         &self,
@@ -54,27 +55,33 @@ impl Engine {
         header: &[u8],
         data: &[u8],
     ) -> Result<bool> {
-        if let Some(am) = self.started_am()
-            && let Some(node) = &am.node
+        if let Some(state) = self.started()
+            && let Some(node) = &state.node
             && target != self.rank()
             && let Some(index) = node.index_of(target)
             && header.len() <= MAX_HEADER
             && data.len() <= node.eager_limit()
-            && let Some(entry) = am.handlers.get(handler)
+            && let Some(entry) = state.handlers.get(handler)
             && !entry.gone.load(Ordering::Relaxed)
         {
-            if data.len() <= PIECE {
+            if data.len() <= FRAGMENT {
                 if entry.gate.is_some() {
-                    self.before_gate(am, target)?;
+                    self.before_gate(state, target)?;
                 }
-                let head = Whole::message(handler, header.len(), data.len(), 0);
+                let head = EagerHead::message(handler, header.len(), data.len(), 0);
                 let parts = [head.bytes(), header, data];
-                node.send(self, index, &parts, (true, state::running().is_none()))?;
+                node.send(self, index, &parts, (true, handler::running().is_none()))?;
                 return Ok(true);
             }
-            if entry.gate.is_none() && entry.handler.takes_pieces() {
-                let head = Head::message(Kind::Begin, handler, header.len(), data.len(), 0);
-                return node.send_in_pieces(index, &head, header, data);
+            if entry.gate.is_none() && entry.handler.takes_fragments() {
+                let head = RecordHead::message(
+                    RecordKind::EagerFirst,
+                    handler,
+                    header.len(),
+                    data.len(),
+                    0,
+                );
+                return node.send_in_fragments(index, &head, header, data);
             }
         }
         Ok(false)
@@ -112,7 +119,7 @@ impl Engine {
     /// Sends a message in any other way.
     ///
     /// # Safety
-    /// As for [`Engine::send_am`].
+    /// As for [`Am::send_am`].
     unsafe fn send_other(
         &self,
         target: usize,
@@ -121,7 +128,7 @@ impl Engine {
         data: Data<'_>,
         signals: Signals,
     ) -> Result<()> {
-        let am = self.am()?;
+        let state = self.state()?;
         self.check_rank(target)?;
         if header.len() > MAX_HEADER {
             fail!(
@@ -134,27 +141,27 @@ impl Engine {
         if at.is_null() && len > 0 {
             fail!(Argument, "the data's address is null, but there are {len} bytes to send");
         }
-        match am.handlers.get(handler).filter(|e| !e.gone.load(Ordering::Relaxed)) {
+        match state.handlers.get(handler).filter(|e| !e.gone.load(Ordering::Relaxed)) {
             None => fail!(Argument, "no handler has the number {}", handler.0),
-            Some(entry) if entry.gate.is_some() => self.before_gate(am, target)?,
+            Some(entry) if entry.gate.is_some() => self.before_gate(state, target)?,
             Some(_) => {}
         }
         let Signals { origin, completion } = signals;
         let token = match completion {
             Signal::None => 0,
-            signal => am.tokens.lock().add(Awaited::Completion(signal)),
+            signal => state.tokens.lock().add(Awaited::Completion(signal)),
         };
         // SAFETY: passed on from the caller.
-        let sent = unsafe { self.hand_over(target, handler, header, data, origin, token) };
+        let sent = unsafe { self.send_slow_path(target, handler, header, data, origin, token) };
         if sent.is_err() && token != 0 {
-            am.tokens.lock().take(token);
+            state.tokens.lock().take(token);
         }
         sent
     }
 
     /// # Safety
-    /// As for [`Engine::send_am`].
-    unsafe fn hand_over(
+    /// As for [`Am::send_am`].
+    unsafe fn send_slow_path(
         &self,
         target: usize,
         handler: HandlerId,
@@ -163,75 +170,69 @@ impl Engine {
         origin: Signal,
         token: u64,
     ) -> Result<()> {
-        let am = self.am()?;
+        let state = self.state()?;
         let (at, len) = data.parts();
-        let may_wait = state::running().is_none();
+        let may_wait = handler::running().is_none();
         let bytes = match len {
             0 => &[],
             // SAFETY: the caller vouches for the data; null goes with no bytes.
             _ => unsafe { std::slice::from_raw_parts(at, len) },
         };
         if target == self.rank() {
-            self.counted(am, || self.send_locally(handler, header, bytes, token))?;
+            self.counted(state, || self.send_locally(handler, header, bytes, token))?;
             origin.tell(self);
             return Ok(());
         }
-        let on_node = am.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
-        if len <= on_node.map_or(AM_EAGER, |(node, _)| node.eager_limit()) {
-            let head = Whole::message(handler, header.len(), len, token);
+        let on_node = state.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
+        if len <= on_node.map_or(AM_EAGER_LIMIT, |(node, _)| node.eager_limit()) {
+            let head = EagerHead::message(handler, header.len(), len, token);
             let parts = [head.bytes(), header, bytes];
             match on_node {
                 Some((node, index)) => node.send(self, index, &parts, (true, may_wait))?,
-                None => {
-                    let messenger = self.messenger()?;
-                    self.counted(am, || messenger.am_whole(self, target, &parts))?
-                }
+                None => self.counted(state, || self.send_eager(target, &parts))?,
             }
             origin.tell(self);
             return Ok(());
         }
-        // The data stays where it is for a while: whose it is decides who waits.
+        // The data stays where it is for a while: the caller waits where the data is borrowed.
         let (keep, waits) = match data {
             Data::Owned(bytes) => (Some(bytes), None),
             Data::At(..) => (None, None),
             Data::Bytes(bytes) if !may_wait => (Some(bytes.to_vec()), None),
             Data::Bytes(_) => {
-                let tally = Arc::new(Tally::default());
-                tally.begin();
-                (None, Some(tally))
+                let counter = Arc::new(CompletionCounter::default());
+                counter.begin();
+                (None, Some(counter))
             }
         };
         let at = keep.as_ref().map_or(at, |bytes| bytes.as_ptr());
         let signal = match &waits {
-            Some(tally) => Signal::Tally(tally.clone()),
+            Some(counter) => Signal::Counter(counter.clone()),
             None => Signal::None,
         };
         let (signal, after) = if waits.is_some() { (signal, origin) } else { (origin, signal) };
-        let head = Head::message(Kind::Long, handler, header.len(), len, token);
+        let head = RecordHead::message(RecordKind::Rts, handler, header.len(), len, token);
         match on_node {
             Some((node, index)) => {
                 let address = at as usize;
                 let awaited = Awaited::Source { signal, keep, address, len, target };
-                let name = am.tokens.lock().add(awaited);
+                let name = state.tokens.lock().add(awaited);
                 let source = Source { address: address as u64, token: name };
                 let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];
                 if let Err(error) = node.send(self, index, &parts, (true, may_wait)) {
-                    am.tokens.lock().take(name);
+                    state.tokens.lock().take(name);
                     return Err(error);
                 }
             }
-            // SAFETY: the data stays valid until the signal is told, or with `keep`.
+            // SAFETY: the data stays valid until the signal, or with `keep`.
             None => unsafe {
                 let parts = [bytemuck::bytes_of(&head), header];
-                let messenger = self.messenger()?;
-                self.counted(am, || {
-                    messenger.am_long(self, target, &parts, (at, len), keep, signal)
-                })?;
+                self.counted(state, || self.send_rndv(target, &parts, (at, len), keep, signal))?;
             },
         }
-        if let Some(tally) = waits {
+        if let Some(counter) = waits {
             let what = || format!("{len} bytes of an active message to leave to rank {target}");
-            self.wait_until(&what, || tally.check())?;
+            self.wait_until(&what, || counter.check())?;
         }
         after.tell(self);
         Ok(())
@@ -239,11 +240,11 @@ impl Engine {
 
     /// Counts a message before it leaves; the node's rings do so themselves.
     #[inline]
-    fn counted(&self, am: &Am, send: impl FnOnce() -> Result<()>) -> Result<()> {
-        am.sent.fetch_add(1, Ordering::AcqRel);
+    fn counted(&self, state: &AmState, send: impl FnOnce() -> Result<()>) -> Result<()> {
+        state.sent.fetch_add(1, Ordering::AcqRel);
         let sent = send();
         if sent.is_err() {
-            am.sent.fetch_sub(1, Ordering::AcqRel);
+            state.sent.fetch_sub(1, Ordering::AcqRel);
         }
         sent
     }
@@ -255,23 +256,24 @@ impl Engine {
         data: &[u8],
         token: u64,
     ) -> Result<()> {
-        let am = self.am()?;
-        if state::running().is_some() || super::lock::has_locked() {
-            let local = Local { handler, header: header.to_vec(), data: data.to_vec(), token };
-            am.local.lock().push_back(local);
-            am.sent_locally.fetch_add(1, Ordering::Release);
+        let state = self.state()?;
+        if handler::running().is_some() || super::lock::has_locked() {
+            let local =
+                SelfMessage { handler, header: header.to_vec(), data: data.to_vec(), token };
+            state.local.lock().push_back(local);
+            state.sent_locally.fetch_add(1, Ordering::Release);
             return Ok(());
         }
         // Another thread of this rank may run handlers, or have locked them.
         let mut dispatch = None;
         self.wait_until(&|| "the handlers of this rank, which are locked".into(), || {
-            dispatch = am.dispatch.try_lock();
+            dispatch = state.dispatch.try_lock();
             Ok(dispatch.is_some())
         })?;
-        am.deliver_local(self, handler, header, data, token)?;
+        state.deliver_local(self, handler, header, data, token)?;
         drop(dispatch);
         // What came meanwhile has found the lock taken.
-        am.look_again(self);
+        state.look_again(self);
         Ok(())
     }
 
@@ -280,33 +282,33 @@ impl Engine {
         if target == self.rank() {
             return usize::MAX;
         }
-        let node = self.am().ok().and_then(|am| am.node.as_ref());
+        let node = self.state().ok().and_then(|state| state.node.as_ref());
         match node.and_then(|node| node.index_of(target).map(|_| node.eager_limit())) {
             Some(limit) => limit,
-            None => AM_EAGER,
+            None => AM_EAGER_LIMIT,
         }
     }
 
     /// Returns when the data of all messages sent to `target` is in place there and
     /// inline handlers have run (completion handlers on their thread may not have).
     pub fn fence_messages(&self, target: usize) -> Result<()> {
-        let am = self.am()?;
+        let state = self.state()?;
         self.check_rank(target)?;
         if target == self.rank() {
             return self.wait_until(&|| "messages to this rank itself".into(), || {
-                Ok(am.sent_locally.load(Ordering::Acquire) == 0)
+                Ok(state.sent_locally.load(Ordering::Acquire) == 0)
             });
         }
         if let Some((node, index)) =
-            am.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)))
+            state.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)))
         {
-            let mut sources = am.tokens.lock().sources_to(target);
+            let mut sources = state.tokens.lock().sources_to(target);
             let mut written = node.written(index);
             self.wait_until(&|| format!("messages to rank {target} to be handled"), || {
                 if written.is_none() {
                     written = node.written(index);
                 }
-                let tokens = am.tokens.lock();
+                let tokens = state.tokens.lock();
                 sources.retain(|&token| tokens.get(token).is_some());
                 Ok(sources.is_empty() && written.is_some_and(|w| node.taken(index) >= w))
             })?;
@@ -314,7 +316,7 @@ impl Engine {
         self.fence(target)
     }
 
-    /// [`Engine::fence_messages`] to all targets.
+    /// [`Am::fence_messages`] to all targets.
     pub fn fence_all_messages(&self) -> Result<()> {
         for target in 0..self.size() {
             self.fence_messages(target)?;

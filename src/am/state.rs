@@ -1,27 +1,25 @@
 //! What a rank keeps for active messages: handlers, what it awaits, the lock under
 //! which handlers run.
 
-use super::deliver::Work;
+use super::Am;
+use super::completion_thread::CompletionThread;
+use super::cooperative_copy::JobSlots;
 use super::gate::Gate;
-use super::later::Later;
-use super::node::{Incoming, Node};
-use super::presence::Presence;
-use super::route::Routes;
+use super::gateway::GatewayBatches;
+use super::poll_state::PollState;
+use super::shm_transport::{Incoming, ShmTransport};
+use super::target_progress::RndvState;
 use super::{Handler, HandlerId, Signal};
-use crate::anywhere::{Accesses, Places};
 use crate::error::{Result, fail};
-use crate::memory::buffers::Buffers;
-use crate::runtime::Engine;
-use crate::thread::of_thread;
+use crate::memory::buffer_pool::BufferPool;
 use parking_lot::{Mutex, RwLock};
 use slab::Slab;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A registered handler.
-pub struct Entry {
+pub struct HandlerEntry {
     /// What reports call it.
     pub name: &'static str,
     /// What runs.
@@ -33,7 +31,7 @@ pub struct Entry {
 }
 
 const CHUNK: usize = 1024;
-type Chunk = Box<[OnceLock<Entry>]>;
+type Chunk = Box<[OnceLock<HandlerEntry>]>;
 
 /// The handlers by number: found without a lock, never moved.
 pub struct Handlers {
@@ -50,7 +48,7 @@ impl Default for Handlers {
 impl Handlers {
     /// The handler of a number.
     #[inline]
-    pub fn get(&self, id: HandlerId) -> Option<&Entry> {
+    pub fn get(&self, id: HandlerId) -> Option<&HandlerEntry> {
         let n = usize::from(id.0);
         self.chunks[n / CHUNK].get()?[n % CHUNK].get()
     }
@@ -64,7 +62,7 @@ impl Handlers {
         let chunk = self.chunks[*count / CHUNK]
             .get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
         let gate = handler.gate();
-        let entry = Entry { name, handler, gone: AtomicBool::new(false), gate };
+        let entry = HandlerEntry { name, handler, gone: AtomicBool::new(false), gate };
         if chunk[*count % CHUNK].set(entry).is_err() {
             fail!(Internal, "handler number {count} is taken");
         }
@@ -82,7 +80,7 @@ impl Handlers {
         self.any_live(|entry| entry.gate.as_ref().is_some_and(|own| Arc::ptr_eq(own, gate)))
     }
 
-    fn any_live(&self, is: impl Fn(&Entry) -> bool) -> bool {
+    fn any_live(&self, is: impl Fn(&HandlerEntry) -> bool) -> bool {
         let count = *self.count.lock();
         (0..count).any(|n| {
             self.get(HandlerId(n as u16)).is_some_and(|e| is(e) && !e.gone.load(Ordering::Relaxed))
@@ -109,7 +107,7 @@ pub enum Awaited {
     Completion(Signal),
     /// That data has left.
     Source {
-        /// Who is told.
+        /// What the origin gets.
         signal: Signal,
         /// Data that was given away.
         keep: Option<Vec<u8>>,
@@ -167,12 +165,12 @@ pub struct Dispatch {
     /// Rings to read.
     pub incoming: Option<Incoming>,
     /// Long messages under way.
-    pub work: Work,
+    pub work: RndvState,
 }
 
 /// A message to oneself that a handler sent.
 #[derive(Debug)]
-pub struct Local {
+pub struct SelfMessage {
     /// Its handler.
     pub handler: HandlerId,
     /// Its header.
@@ -195,31 +193,29 @@ pub(super) struct Towards {
 }
 
 /// A face's function that sends what it has collected.
-pub type Hook = Arc<dyn Fn(&Engine, bool) -> Result<bool> + Send + Sync>;
+pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
 
 /// Active messages of this rank.
-pub struct Am {
+pub struct AmState {
     /// The rings, where they carry messages.
-    pub node: Option<Node>,
-    /// Who may read whose memory: 0 unknown, 1 yes, 2 no; by rank of the node.
-    pub(super) cross: Vec<AtomicU8>,
+    pub node: Option<ShmTransport>,
+    /// Whether a rank's memory can be read: 0 unknown, 1 yes, 2 no; by rank of the node.
+    pub(super) cma: Vec<AtomicU8>,
     pub(crate) handlers: Handlers,
-    /// Accesses to any memory that others carry out.
-    pub(crate) accesses: Accesses,
     /// Where transfers are offered for help.
-    pub(crate) places: Places,
+    pub(crate) places: JobSlots,
     pub(super) dispatch: Mutex<Dispatch>,
     pub(super) tokens: Mutex<Tokens>,
-    pub(super) local: Mutex<VecDeque<Local>>,
+    pub(super) local: Mutex<VecDeque<SelfMessage>>,
     /// How many there are.
     pub(super) sent_locally: AtomicUsize,
     /// The thread that has locked the handlers, or 0 (see [`super::lock`]).
     pub(super) locker: AtomicU64,
-    pub(super) later: Later,
-    pub(crate) presence: Presence,
-    pub(super) routes: Routes,
+    pub(super) completion_thread: CompletionThread,
+    pub(crate) poll_state: PollState,
+    pub(super) gateway: GatewayBatches,
     /// Buffers of batches.
-    pub(super) spares: Arc<Buffers>,
+    pub(super) spares: Arc<BufferPool>,
     /// Pieces of long messages wait for room.
     pub(super) held_up: AtomicBool,
     /// A thread sends what has grown old.
@@ -237,37 +233,36 @@ pub struct Am {
     /// Messages that were handled here under the dispatcher's lock.
     pub(super) handled: AtomicU64,
     /// Those that were handled elsewhere.
-    pub(super) handled_later: AtomicU64,
+    pub(super) handled_on_thread: AtomicU64,
 }
 
-impl std::fmt::Debug for Am {
+impl std::fmt::Debug for AmState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Am")
+        f.debug_struct("State")
             .field("sent", &self.all_sent())
             .field("handled", &self.all_handled())
-            .field("later", &self.later)
+            .field("later", &self.completion_thread)
             .finish_non_exhaustive()
     }
 }
 
-impl Am {
-    /// With these rings, where there are any, in a job of so many ranks.
-    pub(crate) fn new(node: Option<Node>, node_ranks: usize, ranks: usize) -> Am {
+impl AmState {
+    /// With these rings, where there are any, in a job of `ranks` ranks.
+    pub(crate) fn new(node: Option<ShmTransport>, node_ranks: usize, ranks: usize) -> AmState {
         let incoming = node.as_ref().map(Incoming::new);
-        Am {
+        AmState {
             node,
-            cross: (0..node_ranks).map(|_| AtomicU8::new(0)).collect(),
+            cma: (0..node_ranks).map(|_| AtomicU8::new(0)).collect(),
             handlers: Handlers::default(),
-            accesses: Accesses::default(),
-            places: Places::default(),
-            dispatch: Mutex::new(Dispatch { incoming, work: Work::default() }),
+            places: JobSlots::default(),
+            dispatch: Mutex::new(Dispatch { incoming, work: RndvState::default() }),
             tokens: Mutex::default(),
             local: Mutex::default(),
             sent_locally: AtomicUsize::new(0),
             locker: AtomicU64::new(0),
-            later: Later::default(),
-            presence: Presence::default(),
-            routes: Routes::default(),
+            completion_thread: CompletionThread::default(),
+            poll_state: PollState::default(),
+            gateway: GatewayBatches::default(),
             spares: super::aggregate::spares(),
             held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
@@ -278,36 +273,8 @@ impl Am {
             towards: (0..ranks).map(|_| Towards::default()).collect(),
             sent: AtomicU64::new(0),
             handled: AtomicU64::new(0),
-            handled_later: AtomicU64::new(0),
+            handled_on_thread: AtomicU64::new(0),
         }
-    }
-}
-
-of_thread! {
-    static RUNNING: Option<&'static str> = None;
-}
-
-/// The handler that this thread runs.
-#[inline]
-pub fn running() -> Option<&'static str> {
-    RUNNING.get()
-}
-
-/// Runs `body` as a handler of that name; a panic is given back.
-#[inline]
-pub(super) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
-    RUNNING.with(|running| {
-        let outer = running.replace(Some(name));
-        let result = catch_unwind(AssertUnwindSafe(body));
-        running.set(outer);
-        result
-    })
-}
-
-impl Engine {
-    /// The name of the handler that this thread runs, if it does.
-    pub fn running_handler() -> Option<String> {
-        running().map(str::to_string)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What travels: the head of a message, the same on rings and in MPI's messages.
 //!
-//! A record is a [`Head`], then the header, then the data where it travels along. A short
-//! message that nobody waits for has a [`Brief`] for its head, so that more of it lies in
+//! A record is a [`RecordHead`], then the header, then the data where it travels along. A short
+//! message whose end is not awaited has a [`ShortHead`], so that more of it lies in
 //! one cell of a ring.
 //! All ranks of a job run the same build, so numbers travel as they lie in memory;
 //! lengths are checked all the same.
@@ -14,34 +14,35 @@ use std::mem::size_of;
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
-    /// A message with its data.
-    Whole = 1,
-    /// A message whose data waits at the origin, at [`Source::address`].
-    Long = 2,
-    /// The message that [`Head::token`] names was handled.
-    Handled = 3,
-    /// The data that [`Source::token`] names has left.
-    Left = 4,
-    /// Send the data that [`Source::token`] names in pieces, for the landing
-    /// [`Head::token`] of the target.
-    Pull = 5,
-    /// A piece for the landing [`Head::token`], at offset [`Head::len`].
-    Piece = 6,
-    /// A message whose data follows in the next records of the ring.
-    Begin = 7,
-    /// The next part of the data of the last [`Kind::Begin`] in the ring.
-    Next = 8,
-    /// Tell when the messages for the gate of the handler are in place that are held now.
-    Ask = 9,
+pub enum RecordKind {
+    /// Eager: a message with its data.
+    Eager = 1,
+    /// Request to send: a message whose data waits at the origin, at [`Source::address`].
+    Rts = 2,
+    /// Acknowledgement: the message that [`RecordHead::token`] names was handled.
+    Ack = 3,
+    /// Finished: the data that [`Source::token`] names has left, and its memory is free.
+    Fin = 4,
+    /// Clear to send: the target wants the data that [`Source::token`] names in fragments, for
+    /// its inbound message [`RecordHead::token`].
+    Cts = 5,
+    /// A fragment of the inbound message [`RecordHead::token`], at offset [`RecordHead::len`].
+    RndvFragment = 6,
+    /// The head of an eager message whose data follows in the next records of the ring.
+    EagerFirst = 7,
+    /// The next fragment of the data of the last [`RecordKind::EagerFirst`] in the ring.
+    EagerFragment = 8,
+    /// A fence of a gate: answer when the messages that the handler's gate holds now are in
+    /// place.
+    GateFence = 9,
     /// Send nothing more through gates, or, with a token of 0, go on.
-    Stop = 10,
+    GateStop = 10,
 }
 
 /// The fixed part of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Head {
+pub struct RecordHead {
     pub(super) kind: u8,
     pub(super) _pad: u8,
     pub(super) handler: u16,
@@ -53,47 +54,49 @@ pub struct Head {
     pub token: u64,
 }
 
-/// Tells a [`Brief`] from a head: no [`Kind`].
-const BRIEF: u8 = 0x42;
+/// Tells a [`ShortHead`] from a head: no [`RecordKind`].
+const SHORT: u8 = 0x42;
 
-/// The head of a [`Kind::Whole`] without a token and with a short header.
+/// The head of a [`RecordKind::Eager`] without a token and with a short header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Brief {
+pub struct ShortHead {
     brief: u8,
     header: u8,
     handler: u16,
     len: u32,
 }
 
-impl Brief {
-    fn message(handler: HandlerId, header: usize, len: usize) -> Option<Brief> {
+impl ShortHead {
+    fn message(handler: HandlerId, header: usize, len: usize) -> Option<ShortHead> {
         let (header, len) = (header.try_into().ok()?, len.try_into().ok()?);
-        Some(Brief { brief: BRIEF, header, handler: handler.0, len })
+        Some(ShortHead { brief: SHORT, header, handler: handler.0, len })
     }
 
-    fn head(self) -> Head {
-        let Brief { header, handler, len, .. } = self;
-        Head::message(Kind::Whole, HandlerId(handler), header.into(), len as usize, 0)
+    fn head(self) -> RecordHead {
+        let ShortHead { header, handler, len, .. } = self;
+        RecordHead::message(RecordKind::Eager, HandlerId(handler), header.into(), len as usize, 0)
     }
 }
 
 /// The head of a message with its data, as short as it can be.
 #[derive(Debug, Clone, Copy)]
-pub enum Whole {
+pub enum EagerHead {
     /// Its lengths are small, and nobody awaits its completion.
-    Brief(Brief),
+    Short(ShortHead),
     /// Any.
-    Head(Head),
+    Full(RecordHead),
 }
 
-impl Whole {
+impl EagerHead {
     /// Of a message.
     #[inline]
-    pub fn message(handler: HandlerId, header: usize, len: usize, token: u64) -> Whole {
-        match Brief::message(handler, header, len) {
-            Some(brief) if token == 0 => Whole::Brief(brief),
-            _ => Whole::Head(Head::message(Kind::Whole, handler, header, len, token)),
+    pub fn message(handler: HandlerId, header: usize, len: usize, token: u64) -> EagerHead {
+        match ShortHead::message(handler, header, len) {
+            Some(brief) if token == 0 => EagerHead::Short(brief),
+            _ => {
+                EagerHead::Full(RecordHead::message(RecordKind::Eager, handler, header, len, token))
+            }
         }
     }
 
@@ -101,13 +104,13 @@ impl Whole {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Whole::Brief(brief) => bytemuck::bytes_of(brief),
-            Whole::Head(head) => bytemuck::bytes_of(head),
+            EagerHead::Short(brief) => bytemuck::bytes_of(brief),
+            EagerHead::Full(head) => bytemuck::bytes_of(head),
         }
     }
 }
 
-/// What follows the head of a [`Kind::Long`], [`Kind::Left`] or [`Kind::Pull`].
+/// What follows the head of a [`RecordKind::Rts`], [`RecordKind::Fin`] or [`RecordKind::Cts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Source {
@@ -117,15 +120,21 @@ pub struct Source {
     pub token: u64,
 }
 
-impl Head {
+impl RecordHead {
     /// A head of a kind, without anything else.
-    pub fn new(kind: Kind) -> Head {
-        Head { kind: kind as u8, ..Zeroable::zeroed() }
+    pub fn new(kind: RecordKind) -> RecordHead {
+        RecordHead { kind: kind as u8, ..Zeroable::zeroed() }
     }
 
     /// The head of a message.
-    pub fn message(kind: Kind, handler: HandlerId, header: usize, len: usize, token: u64) -> Head {
-        Head {
+    pub fn message(
+        kind: RecordKind,
+        handler: HandlerId,
+        header: usize,
+        len: usize,
+        token: u64,
+    ) -> RecordHead {
+        RecordHead {
             kind: kind as u8,
             _pad: 0,
             handler: handler.0,
@@ -137,18 +146,18 @@ impl Head {
 
     /// What the record is.
     #[inline]
-    pub fn kind(&self) -> Result<Kind> {
+    pub fn kind(&self) -> Result<RecordKind> {
         Ok(match self.kind {
-            1 => Kind::Whole,
-            2 => Kind::Long,
-            3 => Kind::Handled,
-            4 => Kind::Left,
-            5 => Kind::Pull,
-            6 => Kind::Piece,
-            7 => Kind::Begin,
-            8 => Kind::Next,
-            9 => Kind::Ask,
-            10 => Kind::Stop,
+            1 => RecordKind::Eager,
+            2 => RecordKind::Rts,
+            3 => RecordKind::Ack,
+            4 => RecordKind::Fin,
+            5 => RecordKind::Cts,
+            6 => RecordKind::RndvFragment,
+            7 => RecordKind::EagerFirst,
+            8 => RecordKind::EagerFragment,
+            9 => RecordKind::GateFence,
+            10 => RecordKind::GateStop,
             kind => fail!(Internal, "an active message of unknown kind {kind}"),
         })
     }
@@ -164,13 +173,13 @@ impl Head {
 /// # Errors
 /// `Internal` for one that is too short.
 #[inline]
-pub fn split(record: &[u8]) -> Result<(Head, &[u8])> {
-    if let Some((brief, rest)) = record.split_at_checked(size_of::<Brief>())
-        && brief[0] == BRIEF
+pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
+    if let Some((brief, rest)) = record.split_at_checked(size_of::<ShortHead>())
+        && brief[0] == SHORT
     {
-        return Ok((bytemuck::pod_read_unaligned::<Brief>(brief).head(), rest));
+        return Ok((bytemuck::pod_read_unaligned::<ShortHead>(brief).head(), rest));
     }
-    match record.split_at_checked(size_of::<Head>()) {
+    match record.split_at_checked(size_of::<RecordHead>()) {
         Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),
         None => fail!(Internal, "an active message of {} bytes", record.len()),
     }
@@ -186,10 +195,21 @@ pub fn source(rest: &[u8]) -> Result<(Source, &[u8])> {
 
 /// Splits the rest of a record after the header of a message.
 #[inline]
-pub fn header<'a>(head: &Head, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
+pub fn header<'a>(head: &RecordHead, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
     match rest.split_at_checked(head.header as usize) {
         Some(parts) => Ok(parts),
         None => fail!(Internal, "an active message that ends inside its header"),
+    }
+}
+
+/// A structure at the front of a message.
+///
+/// # Errors
+/// `Internal` where the message is shorter.
+pub(crate) fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
+    match bytes.get(..size_of::<T>()) {
+        Some(bytes) => Ok(bytemuck::pod_read_unaligned(bytes)),
+        None => fail!(Internal, "a message of {} bytes is too short", bytes.len()),
     }
 }
 
@@ -199,17 +219,28 @@ mod tests {
 
     #[test]
     fn records_come_apart_as_they_were_put_together() {
-        use Kind::*;
-        for kind in [Whole, Long, Handled, Left, Pull, Piece, Begin, Next, Ask, Stop] {
-            assert_eq!(Head::new(kind).kind().unwrap(), kind);
+        use RecordKind::*;
+        for kind in [
+            Eager,
+            Rts,
+            Ack,
+            Fin,
+            Cts,
+            RndvFragment,
+            EagerFirst,
+            EagerFragment,
+            GateFence,
+            GateStop,
+        ] {
+            assert_eq!(RecordHead::new(kind).kind().unwrap(), kind);
         }
-        let head = Head::message(Kind::Long, HandlerId(7), 3, 1 << 40, 99);
+        let head = RecordHead::message(RecordKind::Rts, HandlerId(7), 3, 1 << 40, 99);
         let mut record = bytemuck::bytes_of(&head).to_vec();
         record.extend(bytemuck::bytes_of(&Source { address: 5, token: 6 }));
         record.extend(b"abcdata");
         let (read, rest) = split(&record).unwrap();
         assert_eq!(read, head);
-        assert_eq!((read.kind().unwrap(), read.handler()), (Kind::Long, HandlerId(7)));
+        assert_eq!((read.kind().unwrap(), read.handler()), (RecordKind::Rts, HandlerId(7)));
         let (from, rest) = source(rest).unwrap();
         assert_eq!((from.address, from.token), (5, 6));
         assert_eq!(header(&read, rest).unwrap(), (&b"abc"[..], &b"data"[..]));
@@ -218,7 +249,7 @@ mod tests {
     #[test]
     fn brief_heads_stand_for_whole_ones() {
         let id = HandlerId(0xfedc);
-        let (brief, whole) = (size_of::<Brief>(), size_of::<Head>());
+        let (brief, whole) = (size_of::<ShortHead>(), size_of::<RecordHead>());
         for (header, len, token, size) in [
             (255, 70_000, 0, brief),
             (0, u32::MAX as usize, 0, brief),
@@ -226,23 +257,23 @@ mod tests {
             (0, 1 << 32, 0, whole),
             (8, 8, 77, whole),
         ] {
-            let mut record = Whole::message(id, header, len, token).bytes().to_vec();
+            let mut record = EagerHead::message(id, header, len, token).bytes().to_vec();
             assert_eq!(record.len(), size);
             assert!(split(&record[..7]).is_err());
             record.extend(b"rest");
             let (head, rest) = split(&record).unwrap();
-            assert_eq!(head, Head::message(Kind::Whole, id, header, len, token));
+            assert_eq!(head, RecordHead::message(RecordKind::Eager, id, header, len, token));
             assert_eq!(rest, b"rest");
         }
-        assert!(Head { kind: BRIEF, ..Head::zeroed() }.kind().is_err());
+        assert!(RecordHead { kind: SHORT, ..RecordHead::zeroed() }.kind().is_err());
     }
 
     #[test]
     fn damaged_records_are_refused() {
         assert!(split(&[1; 10]).is_err());
         assert!(source(&[1; 10]).is_err());
-        let head = Head::message(Kind::Whole, HandlerId(0), 30, 0, 0);
+        let head = RecordHead::message(RecordKind::Eager, HandlerId(0), 30, 0, 0);
         assert!(header(&head, &[0; 29]).is_err());
-        assert!(Head::zeroed().kind().is_err());
+        assert!(RecordHead::zeroed().kind().is_err());
     }
 }

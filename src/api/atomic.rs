@@ -4,10 +4,11 @@
 //! whichever ranks issue them. They are not atomic to puts, nor to what the
 //! owner does through [`Local`](super::Local).
 
-use super::{Accumulate, Atomic, InCall, Segment};
+use super::in_call::InCall;
+use super::{Accumulate, Atomic, Segment};
 use crate::error::Result;
 use crate::layout::Shape;
-use crate::transfer::Kind;
+use crate::transfer::TransferKind;
 
 impl<T: Accumulate> Segment<'_, T> {
     /// Adds `scale * source` element by element to those at `offset` of `rank`.
@@ -30,7 +31,7 @@ impl<T: Accumulate> Segment<'_, T> {
         let place = self.place(rank, offset, source.len())?;
         let shape = Shape::contiguous(size_of_val(source));
         let from = source.as_ptr().cast_mut().cast();
-        let kind = Kind::Accumulate(scale.scale());
+        let kind = TransferKind::Accumulate(scale.scale());
         // SAFETY: the source is a live slice; an accumulate only reads it, until
         // the call returns.
         unsafe { self.engine().blocking(kind, place.world, place.address, from, &shape) }

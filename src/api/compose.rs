@@ -1,6 +1,7 @@
 //! Compositions: which elements go where, said once and performed many times.
 
-use super::{Element, InCall, Runtime, Segment};
+use super::in_call::InCall;
+use super::{Element, Runtime, Segment};
 use crate::compose::plan::Plan;
 use crate::compose::{self, Blocks};
 use crate::error::{Result, fail};

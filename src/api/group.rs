@@ -1,6 +1,7 @@
 //! Groups of ranks and their collectives.
 
-use super::{Element, InCall, Operator, Reducible, Runtime};
+use super::in_call::InCall;
+use super::{Element, Operator, Reducible, Runtime};
 use crate::collective;
 use crate::error::{Result, fail};
 use crate::group;

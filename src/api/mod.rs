@@ -55,6 +55,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `runtime`, `panic`, `run` | the guard, panics, a main function |
+//! | `in_call` | errors name the public call |
 //! | `group` | groups and their collectives |
 //! | `element` | which types move, add, and count |
 //! | `segment`, `atomic`, `notify` | operations on segments |
@@ -71,6 +72,7 @@ mod block;
 mod compose;
 mod element;
 mod group;
+mod in_call;
 mod local;
 mod mutex;
 mod notify;
@@ -100,15 +102,3 @@ pub use run::run;
 pub use runtime::{Builder, Runtime};
 pub use scope::{Pending, PendingGet, Scope};
 pub use segment::Segment;
-
-/// Names the public call in an error.
-trait InCall {
-    fn in_call(self, call: &'static str) -> Self;
-}
-
-impl<T> InCall for crate::error::Result<T> {
-    #[inline]
-    fn in_call(self, call: &'static str) -> Self {
-        self.map_err(|e| e.in_call(call))
-    }
-}

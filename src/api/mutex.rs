@@ -1,6 +1,7 @@
 //! Mutexes that live on ranks and are taken by any of them.
 
-use super::{Group, InCall};
+use super::Group;
+use super::in_call::InCall;
 use crate::atomics::mutex;
 use crate::error::Result;
 use std::sync::Arc;

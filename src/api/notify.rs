@@ -1,6 +1,7 @@
 //! Flags: elements, and then a number that says that they are there.
 
-use super::{Block, Element, InCall, Segment};
+use super::in_call::InCall;
+use super::{Block, Element, Segment};
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 

@@ -4,12 +4,13 @@
 //! waits; forgetting one forgets the buffer too, which then stays allocated, so
 //! that whatever still arrives has a place to go to.
 
+use super::in_call::InCall;
 use super::pending::{self, Order};
-use super::{Accumulate, Element, InCall, Segment, scope};
+use super::{Accumulate, Element, Segment, scope};
 use crate::error::Result;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
-use crate::transfer::Kind;
+use crate::transfer::TransferKind;
 use std::sync::Arc;
 
 /// A transfer that may be under way and owns its buffer; made by
@@ -32,7 +33,7 @@ use std::sync::Arc;
 #[must_use = "dropping a transfer waits for it"]
 pub struct PendingVec<'a, T: Element> {
     segment: &'a Segment<'a, T>,
-    tally: Arc<Tally>,
+    counter: Arc<CompletionCounter>,
     buffer: Vec<T>,
 }
 
@@ -43,7 +44,7 @@ impl<T: Element> PendingVec<'_, T> {
     /// # Errors
     /// `Address` or `Mpi` where the transfer failed; the buffer is then lost.
     pub fn wait(mut self) -> Result<Vec<T>> {
-        pending::wait_for(self.engine(), &self.tally).in_call("PendingVec::wait")?;
+        pending::wait_for(self.engine(), &self.counter).in_call("PendingVec::wait")?;
         Ok(std::mem::take(&mut self.buffer))
     }
 
@@ -52,7 +53,7 @@ impl<T: Element> PendingVec<'_, T> {
     /// # Errors
     /// `Mpi`.
     pub fn is_done(&self) -> Result<bool> {
-        pending::is_done(self.engine(), &self.tally).in_call("PendingVec::is_done")
+        pending::is_done(self.engine(), &self.counter).in_call("PendingVec::is_done")
     }
 
     fn engine(&self) -> &Engine {
@@ -62,7 +63,7 @@ impl<T: Element> PendingVec<'_, T> {
 
 impl<T: Element> Drop for PendingVec<'_, T> {
     fn drop(&mut self) {
-        if let Err(error) = pending::wait_for(self.engine(), &self.tally) {
+        if let Err(error) = pending::wait_for(self.engine(), &self.counter) {
             log::error!("a non-blocking transfer failed: {error}");
         }
     }
@@ -91,7 +92,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
         offset: usize,
         buffer: Vec<T>,
     ) -> Result<PendingVec<'_, T>> {
-        self.start(Kind::Get, rank, offset, buffer).in_call("Segment::get_owned")
+        self.start(TransferKind::Get, rank, offset, buffer).in_call("Segment::get_owned")
     }
 
     /// Starts to put `buffer` to `offset` of `rank`.
@@ -104,26 +105,26 @@ impl<'rt, T: Element> Segment<'rt, T> {
         offset: usize,
         buffer: Vec<T>,
     ) -> Result<PendingVec<'_, T>> {
-        self.start(Kind::Put, rank, offset, buffer).in_call("Segment::put_owned")
+        self.start(TransferKind::Put, rank, offset, buffer).in_call("Segment::put_owned")
     }
 
     fn start(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         rank: usize,
         offset: usize,
         buffer: Vec<T>,
     ) -> Result<PendingVec<'_, T>> {
         let order = scope::contiguous(kind, self, rank, offset, buffer.len())?;
         // Made first: where issuing fails half-way, its destructor waits.
-        let mut pending = PendingVec { segment: self, tally: Arc::default(), buffer };
+        let mut pending = PendingVec { segment: self, counter: Arc::default(), buffer };
         let local = pending.buffer.as_mut_ptr().cast();
         let Order { kind, world, address, shape } = &order;
         // SAFETY: the buffer has the order's bytes. It is not touched until the
-        // tally is done, and moving the vector does not move them; if `pending`
+        // counter is done, and moving the vector does not move them; if `pending`
         // is forgotten they stay allocated for ever.
         unsafe {
-            self.engine().issue(*kind, *world, *address, local, shape, Some(&pending.tally))
+            self.engine().issue(*kind, *world, *address, local, shape, Some(&pending.counter))
         }?;
         Ok(pending)
     }
@@ -141,7 +142,7 @@ impl<T: Accumulate> Segment<'_, T> {
         scale: T,
         buffer: Vec<T>,
     ) -> Result<PendingVec<'_, T>> {
-        let kind = Kind::Accumulate(scale.scale());
+        let kind = TransferKind::Accumulate(scale.scale());
         self.start(kind, rank, offset, buffer).in_call("Segment::accumulate_owned")
     }
 }

@@ -1,6 +1,6 @@
 //! Transfers under way, and the promise to wait for them.
 //!
-//! Each transfer that is not done when it is issued has a [`Tally`], which the
+//! Each transfer that is not done when it is issued has a [`CompletionCounter`], which the
 //! engine counts down. [`Flights`] knows all those of a scope and waits for them
 //! when it is dropped, so that no buffer is given back to its owner while the
 //! engine may still touch it, also while a panic unwinds. Where a wait fails with
@@ -8,9 +8,9 @@
 
 use crate::error::{Error, Result};
 use crate::layout::Shape;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
-use crate::transfer::Kind;
+use crate::transfer::TransferKind;
 use crate::wait::{self, Progress};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use std::sync::Arc;
 /// What one transfer does, checked.
 #[derive(Debug)]
 pub(super) struct Order {
-    pub kind: Kind,
+    pub kind: TransferKind,
     pub world: usize,
     pub address: usize,
     pub shape: Shape,
 }
 
-/// Waits for a tally; the memory of its transfers is free afterwards.
-pub(super) fn wait_for(engine: &Engine, tally: &Tally) -> Result<()> {
-    let what = || format!("{} non-blocking transfers", tally.outstanding());
-    let done = wait::until(engine, &what, || tally.check());
+/// Waits for a counter; the memory of its transfers is free afterwards.
+pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<()> {
+    let what = || format!("{} non-blocking transfers", counter.outstanding());
+    let done = wait::until(engine, &what, || counter.check());
     if let Err(error) = &done
-        && tally.outstanding() > 0
+        && counter.outstanding() > 0
     {
         // The engine, or MPI, may still write to memory that the caller is
         // about to get back.
@@ -39,12 +39,12 @@ pub(super) fn wait_for(engine: &Engine, tally: &Tally) -> Result<()> {
     done
 }
 
-/// Whether a tally's transfers are done. Makes progress.
-pub(super) fn is_done(engine: &Engine, tally: &Tally) -> Result<bool> {
-    if tally.outstanding() > 0 {
+/// Whether a counter's transfers are done. Makes progress.
+pub(super) fn is_done(engine: &Engine, counter: &CompletionCounter) -> Result<bool> {
+    if counter.outstanding() > 0 {
         engine.poll()?;
     }
-    Ok(tally.outstanding() == 0)
+    Ok(counter.outstanding() == 0)
 }
 
 /// The transfers of a scope.
@@ -56,9 +56,9 @@ pub(super) struct Flights<'rt> {
 
 #[derive(Debug, Default)]
 struct List {
-    tallies: Vec<Arc<Tally>>,
-    /// A tally that nothing is counted by.
-    spare: Option<Arc<Tally>>,
+    counters: Vec<Arc<CompletionCounter>>,
+    /// A counter that nothing is counted by.
+    spare: Option<Arc<CompletionCounter>>,
     /// The list is swept when it has grown to this.
     sweep_at: usize,
     failure: Option<Error>,
@@ -71,16 +71,16 @@ impl List {
     /// Forgets transfers that are done and that nobody will wait for any more.
     fn sweep(&mut self) {
         let failure = &mut self.failure;
-        self.tallies.retain(|tally| {
-            if tally.outstanding() > 0 || Arc::strong_count(tally) > 1 {
+        self.counters.retain(|counter| {
+            if counter.outstanding() > 0 || Arc::strong_count(counter) > 1 {
                 return true;
             }
-            if let Err(error) = tally.check() {
+            if let Err(error) = counter.check() {
                 failure.get_or_insert(error);
             }
             false
         });
-        self.sweep_at = (2 * self.tallies.len()).max(FIRST_SWEEP);
+        self.sweep_at = (2 * self.counters.len()).max(FIRST_SWEEP);
     }
 }
 
@@ -89,58 +89,62 @@ impl<'rt> Flights<'rt> {
         Flights { engine, list: RefCell::new(List { sweep_at: FIRST_SWEEP, ..List::default() }) }
     }
 
-    /// Issues a transfer; its tally, unless it is done.
+    /// Issues a transfer; its counter, unless it is done.
     ///
     /// # Safety
-    /// `local` must be valid for the shape's local extent until the tally is done
+    /// `local` must be valid for the shape's local extent until the counter is done
     /// or these flights are dropped: for writes and exclusively in a get, else
     /// for reads.
-    pub(super) unsafe fn issue(&self, order: &Order, local: *mut u8) -> Result<Option<Arc<Tally>>> {
-        let tally = {
+    pub(super) unsafe fn issue(
+        &self,
+        order: &Order,
+        local: *mut u8,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let counter = {
             let mut list = self.list.borrow_mut();
-            if list.tallies.len() >= list.sweep_at {
+            if list.counters.len() >= list.sweep_at {
                 list.sweep();
             }
-            let tally = list.spare.take().unwrap_or_default();
+            let counter = list.spare.take().unwrap_or_default();
             // Listed first: whatever happens below, it is waited for.
-            list.tallies.push(tally.clone());
-            tally
+            list.counters.push(counter.clone());
+            counter
         };
         let Order { kind, world, address, shape } = order;
-        // SAFETY: passed on from the caller; the tally is on the list.
+        // SAFETY: passed on from the caller; the counter is on the list.
         let issued =
-            unsafe { self.engine.issue(*kind, *world, *address, local, shape, Some(&tally)) };
-        if tally.outstanding() > 0 {
-            return issued.map(|_| Some(tally));
+            unsafe { self.engine.issue(*kind, *world, *address, local, shape, Some(&counter)) };
+        if counter.outstanding() > 0 {
+            return issued.map(|_| Some(counter));
         }
         let mut list = self.list.borrow_mut();
-        list.tallies.pop();
-        let done = tally.check();
-        list.spare = Some(tally);
+        list.counters.pop();
+        let done = counter.check();
+        list.spare = Some(counter);
         issued.and(done).map(|_| None)
     }
 
-    pub(super) fn wait(&self, tally: Option<&Arc<Tally>>) -> Result<()> {
-        match tally {
-            Some(tally) => wait_for(self.engine, tally),
+    pub(super) fn wait(&self, counter: Option<&Arc<CompletionCounter>>) -> Result<()> {
+        match counter {
+            Some(counter) => wait_for(self.engine, counter),
             None => Ok(()),
         }
     }
 
-    pub(super) fn is_done(&self, tally: Option<&Arc<Tally>>) -> Result<bool> {
-        match tally {
-            Some(tally) => is_done(self.engine, tally),
+    pub(super) fn is_done(&self, counter: Option<&Arc<CompletionCounter>>) -> Result<bool> {
+        match counter {
+            Some(counter) => is_done(self.engine, counter),
             None => Ok(true),
         }
     }
 
     /// Waits for all; the first failure that nobody has been told.
     pub(super) fn wait_all(&self) -> Result<()> {
-        let last = || self.list.borrow().tallies.last().cloned();
-        while let Some(tally) = last() {
-            let waited = wait_for(self.engine, &tally);
+        let last = || self.list.borrow().counters.last().cloned();
+        while let Some(counter) = last() {
+            let waited = wait_for(self.engine, &counter);
             let mut list = self.list.borrow_mut();
-            list.tallies.pop();
+            list.counters.pop();
             if let Err(error) = waited {
                 list.failure.get_or_insert(error);
             }

@@ -1,6 +1,7 @@
 //! Slices of a rank's part, with their bounds known.
 
-use super::{Accumulate, Element, InCall, Segment};
+use super::in_call::InCall;
+use super::{Accumulate, Element, Segment};
 use crate::error::{Result, fail};
 use std::ops::{Bound, RangeBounds};
 

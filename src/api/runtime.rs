@@ -1,6 +1,7 @@
 //! The guard of the running library.
 
-use super::{Group, InCall, panic};
+use super::in_call::InCall;
+use super::{Group, panic};
 use crate::error::Result;
 use crate::mpi::CommHandle;
 use crate::mpi::init::ThreadLevel;

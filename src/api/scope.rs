@@ -1,11 +1,12 @@
 //! Non-blocking transfers on borrowed buffers.
 
+use super::in_call::InCall;
 use super::pending::{Flights, Order};
-use super::{Accumulate, Block, Element, InCall, Runtime, Segment};
+use super::{Accumulate, Block, Element, Runtime, Segment};
 use crate::error::Result;
 use crate::layout::Shape;
-use crate::peer::Tally;
-use crate::transfer::Kind;
+use crate::peer::CompletionCounter;
+use crate::transfer::TransferKind;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 #[derive(Debug)]
 pub struct PendingGet<'scope, 'env, T: Element> {
     flights: &'scope Flights<'scope>,
-    tally: Option<Arc<Tally>>,
+    counter: Option<Arc<CompletionCounter>>,
     // A pointer, since the engine writes through it while this is moved about.
     target: *mut T,
     len: usize,
@@ -35,7 +36,7 @@ pub struct PendingGet<'scope, 'env, T: Element> {
 #[derive(Debug)]
 pub struct Pending<'scope> {
     flights: &'scope Flights<'scope>,
-    tally: Option<Arc<Tally>>,
+    counter: Option<Arc<CompletionCounter>>,
 }
 
 impl<'env, T: Element> PendingGet<'_, 'env, T> {
@@ -45,7 +46,7 @@ impl<'env, T: Element> PendingGet<'_, 'env, T> {
     /// `Address` or `Mpi` where the transfer failed; the buffer's contents are
     /// then unspecified, and it is free at the scope's end.
     pub fn wait(self) -> Result<&'env mut [T]> {
-        self.flights.wait(self.tally.as_ref()).in_call("PendingGet::wait")?;
+        self.flights.wait(self.counter.as_ref()).in_call("PendingGet::wait")?;
         // SAFETY: the pointer and length are those of the slice that was borrowed
         // for 'env when this was made, and that nobody has used since but the
         // engine, which is done with it. It is given back once, as `self` goes.
@@ -57,7 +58,7 @@ impl<'env, T: Element> PendingGet<'_, 'env, T> {
     /// # Errors
     /// `Mpi`.
     pub fn is_done(&self) -> Result<bool> {
-        self.flights.is_done(self.tally.as_ref()).in_call("PendingGet::is_done")
+        self.flights.is_done(self.counter.as_ref()).in_call("PendingGet::is_done")
     }
 }
 
@@ -67,7 +68,7 @@ impl Pending<'_> {
     /// # Errors
     /// `Address` or `Mpi` where the transfer failed.
     pub fn wait(self) -> Result<()> {
-        self.flights.wait(self.tally.as_ref()).in_call("Pending::wait")
+        self.flights.wait(self.counter.as_ref()).in_call("Pending::wait")
     }
 
     /// Whether [`Pending::wait`] would return at once. Makes progress.
@@ -75,7 +76,7 @@ impl Pending<'_> {
     /// # Errors
     /// `Mpi`.
     pub fn is_done(&self) -> Result<bool> {
-        self.flights.is_done(self.tally.as_ref()).in_call("Pending::is_done")
+        self.flights.is_done(self.counter.as_ref()).in_call("Pending::is_done")
     }
 }
 
@@ -182,7 +183,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         target: &'env mut [T],
     ) -> Result<PendingGet<'scope, 'env, T>> {
         const CALL: &str = "Scope::get";
-        let order = contiguous(Kind::Get, segment, rank, offset, target.len()).in_call(CALL)?;
+        let order =
+            contiguous(TransferKind::Get, segment, rank, offset, target.len()).in_call(CALL)?;
         // SAFETY: the order moves as many bytes as the target has.
         unsafe { self.start_get(&order, 0, target) }.in_call(CALL)
     }
@@ -202,8 +204,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<PendingGet<'scope, 'env, T>> {
         const CALL: &str = "Scope::get_block";
         let plan = segment.plan(rank, remote, target.len(), local).in_call(CALL)?;
-        let order =
-            Order { kind: Kind::Get, world: plan.world, address: plan.address, shape: plan.shape };
+        let order = Order {
+            kind: TransferKind::Get,
+            world: plan.world,
+            address: plan.address,
+            shape: plan.shape,
+        };
         // SAFETY: the plan's local extent, from its start, lies in the target.
         unsafe { self.start_get(&order, plan.start, target) }.in_call(CALL)
     }
@@ -220,7 +226,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         source: &'env [T],
     ) -> Result<Pending<'scope>> {
         const CALL: &str = "Scope::put";
-        let order = contiguous(Kind::Put, segment, rank, offset, source.len()).in_call(CALL)?;
+        let order =
+            contiguous(TransferKind::Put, segment, rank, offset, source.len()).in_call(CALL)?;
         // SAFETY: the order moves as many bytes as the source has.
         unsafe { self.start_put(&order, 0, source) }.in_call(CALL)
     }
@@ -240,8 +247,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<Pending<'scope>> {
         const CALL: &str = "Scope::put_block";
         let plan = segment.plan(rank, remote, source.len(), local).in_call(CALL)?;
-        let order =
-            Order { kind: Kind::Put, world: plan.world, address: plan.address, shape: plan.shape };
+        let order = Order {
+            kind: TransferKind::Put,
+            world: plan.world,
+            address: plan.address,
+            shape: plan.shape,
+        };
         // SAFETY: the plan's local extent, from its start, lies in the source.
         unsafe { self.start_put(&order, plan.start, source) }.in_call(CALL)
     }
@@ -259,7 +270,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         source: &'env [T],
     ) -> Result<Pending<'scope>> {
         const CALL: &str = "Scope::accumulate";
-        let kind = Kind::Accumulate(scale.scale());
+        let kind = TransferKind::Accumulate(scale.scale());
         let order = contiguous(kind, segment, rank, offset, source.len()).in_call(CALL)?;
         // SAFETY: the order moves as many bytes as the source has.
         unsafe { self.start_put(&order, 0, source) }.in_call(CALL)
@@ -286,9 +297,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let target = target.as_mut_ptr();
         // SAFETY: the caller vouches for the extent. The slice is borrowed
         // exclusively for 'env, which outlives the flights, and is given back
-        // earlier only by a wait for this tally. Any bytes are values.
-        let tally = unsafe { self.flights.issue(order, target.wrapping_add(start).cast()) }?;
-        Ok(PendingGet { flights: self.flights, tally, target, len, _target: PhantomData })
+        // earlier only by a wait for this counter. Any bytes are values.
+        let counter = unsafe { self.flights.issue(order, target.wrapping_add(start).cast()) }?;
+        Ok(PendingGet { flights: self.flights, counter, target, len, _target: PhantomData })
     }
 
     /// # Safety
@@ -302,14 +313,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let from = source.as_ptr().wrapping_add(start).cast_mut().cast();
         // SAFETY: the caller vouches for the extent. The slice is borrowed for
         // 'env, which outlives the flights; puts and accumulates only read it.
-        let tally = unsafe { self.flights.issue(order, from) }?;
-        Ok(Pending { flights: self.flights, tally })
+        let counter = unsafe { self.flights.issue(order, from) }?;
+        Ok(Pending { flights: self.flights, counter })
     }
 }
 
 /// A transfer of `count` elements that is checked against the part's bounds.
 pub(super) fn contiguous<T: Element>(
-    kind: Kind,
+    kind: TransferKind,
     segment: &Segment<'_, T>,
     rank: usize,
     offset: usize,

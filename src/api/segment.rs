@@ -1,6 +1,7 @@
 //! Segments: allocation, and contiguous puts and gets.
 
-use super::{Element, Group, InCall, Local, Remote};
+use super::in_call::InCall;
+use super::{Element, Group, Local, Remote};
 use crate::error::{Result, fail};
 use crate::memory::{segment, slab};
 use crate::runtime::Engine;

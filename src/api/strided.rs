@@ -1,9 +1,10 @@
 //! Transfers of blocks: strided on either side.
 
-use super::{Accumulate, Block, Element, InCall, Segment, block};
+use super::in_call::InCall;
+use super::{Accumulate, Block, Element, Segment, block};
 use crate::error::Result;
 use crate::layout::Shape;
-use crate::transfer::Kind;
+use crate::transfer::TransferKind;
 
 /// A block transfer that was checked on both sides.
 #[derive(Debug)]
@@ -94,8 +95,10 @@ impl<T: Element> Segment<'_, T> {
         let to = target.as_mut_ptr().wrapping_add(plan.start).cast();
         // SAFETY: the plan's local extent lies in the target, which is borrowed
         // exclusively until the call returns; any bytes are values.
-        unsafe { self.engine().blocking(Kind::Get, plan.world, plan.address, to, &plan.shape) }
-            .in_call(CALL)
+        unsafe {
+            self.engine().blocking(TransferKind::Get, plan.world, plan.address, to, &plan.shape)
+        }
+        .in_call(CALL)
     }
 }
 
@@ -117,7 +120,7 @@ impl<T: Accumulate> Segment<'_, T> {
         const CALL: &str = "Segment::accumulate_block";
         let plan = self.plan(rank, remote, source.len(), local).in_call(CALL)?;
         let from = source.as_ptr().wrapping_add(plan.start).cast_mut().cast();
-        let kind = Kind::Accumulate(scale.scale());
+        let kind = TransferKind::Accumulate(scale.scale());
         // SAFETY: the plan's local extent lies in the source, which is borrowed
         // until the call returns and only read.
         unsafe { self.engine().blocking(kind, plan.world, plan.address, from, &plan.shape) }

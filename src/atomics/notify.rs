@@ -2,16 +2,16 @@
 
 use crate::error::{Result, fail};
 use crate::layout::Shape;
-use crate::runtime::Engine;
+use crate::ops::Ops;
 use crate::wait;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-impl Engine {
+impl Ops {
     /// Puts along a shape and then sets the `int` at `flag` of the same target
-    /// to `value`: who sees the flag sees the data.
+    /// to `value`: a rank that sees the flag sees the data.
     ///
     /// # Safety
-    /// As for [`Engine::put_shape`].
+    /// As for [`Ops::put_shape`].
     pub unsafe fn put_flag(
         &self,
         target: usize,

@@ -1,11 +1,11 @@
 //! Read-modify-write of an `int` or a `long`.
 
 use crate::error::{Result, fail};
+use crate::ops::Ops;
 use crate::path::ops::Rmw;
-use crate::path::{self, Path, direct, rma};
-use crate::runtime::Engine;
+use crate::path::{self, Path, rma, shm_atomics};
 
-impl Engine {
+impl Ops {
     /// Combines the number at `remote` of `target` and returns what was there.
     /// Blocking and complete on return, whatever the path.
     ///
@@ -27,25 +27,25 @@ impl Engine {
         let slice = hit.slice();
         match path::for_atomics(hit.slab(), slice) {
             Path::Direct => {
-                self.settle(target, Path::Direct)?;
+                self.order_before(target, Path::Direct)?;
                 // SAFETY: the registry says that the number lies in the slice,
                 // which stays mapped while `hit` is held.
-                Ok(unsafe { direct::rmw(slice, hit.offset, op) })
+                Ok(unsafe { shm_atomics::rmw(slice, hit.offset, op) })
             }
             Path::Message => {
                 drop(hit);
-                self.settle(target, Path::Message)?;
-                self.messenger()?.rmw(self, target, remote, op)
+                self.order_before(target, Path::Message)?;
+                self.two_sided()?.rmw(self, target, remote, op)
             }
             Path::Rma => {
-                let place = rma::Target {
+                let place = rma::RmaTarget {
                     slab: hit.slab().clone(),
                     world: target,
                     rank: hit.group_rank(),
                     offset: hit.offset,
                 };
                 drop(hit);
-                self.settle(target, Path::Rma)?;
+                self.order_before(target, Path::Rma)?;
                 rma::rmw(self, &place, op)
             }
         }

@@ -1,7 +1,7 @@
 //! The C faces: check arguments, call the engine, map errors. No logic here.
 //!
 //! [`boundary`] holds what every face needs: the panic boundary, the last error
-//! of a thread, the abort; [`sharing`] lets several interfaces of one program use one
+//! of a thread, the abort; [`crate::sharing`] lets several interfaces of one program use one
 //! engine. [`armci`] is the ARMCI interface, [`compose`] compose/perform, [`lapi`] LAPI's
 //! active messages, [`mercury`] function shipping, [`x10`] X10Lib; [`extension`] holds the few calls of our own
 //! (`include/portolan.h`).
@@ -12,5 +12,4 @@ pub mod compose;
 pub mod extension;
 pub mod lapi;
 pub mod mercury;
-pub mod sharing;
 pub mod x10;

@@ -1,12 +1,12 @@
 //! A page of shared memory on which the ranks of a group meet.
 //!
 //! Ranks that share a node need no messages to wait for each other. The board
-//! holds a count of those who have arrived, a generation that the last one
+//! holds a count of the ranks that have arrived, a generation that the last one
 //! advances, and two slots for each rank, used in turn, for small gathers. A
 //! rank that waits long sleeps on the generation. Each rank also notes the
-//! generation at which it arrives, so that a report can name those who are missing.
+//! generation at which it arrives, so that a report can name the ranks that are missing.
 //!
-//! Invariant: nobody writes a slot while another rank may still read it. A slot
+//! Invariant: no rank writes a slot while another one may still read it. A slot
 //! is written again two gathers later, and in between every rank has passed the
 //! barrier of the gather in the middle, which it does only after it has read.
 
@@ -141,7 +141,7 @@ impl Board {
 
     /// Waits until all ranks have called.
     pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
-        // Who may not wait must not count as arrived.
+        // A thread that may not wait must not count as arrived.
         progress.may_wait()?;
         let meeting =
             Meeting { arrived: self.word(0), generation: self.word(1), sleepers: self.word(2) };
@@ -176,7 +176,7 @@ impl Board {
     ) -> Result<Vec<T>> {
         assert!(Self::holds::<T>(), "the value is larger than a slot");
         let turn = self.turn.fetch_xor(1, Ordering::Relaxed) & 1;
-        // SAFETY: the slot is ours, has room for the value, and nobody reads it
+        // SAFETY: the slot is ours, has room for the value, and no rank reads it
         // now (see the module's invariant).
         unsafe { self.slot(turn, self.rank).cast::<T>().write_unaligned(*item) };
         self.barrier(progress)?;

@@ -7,7 +7,7 @@
 //! Addresses at the target are those of its own address space; what has to be
 //! added to reach them here is given when the copy is made.
 
-use super::normal::Normal;
+use super::normalize::Normal;
 use super::part::{Piece, Run};
 use crate::layout::{Dim, Shape};
 use crate::path::kernel;

@@ -4,16 +4,16 @@
 //! memory. Short runs, and the blocks of small shapes, share messages that list them.
 //! All addresses were checked when the composition was mapped.
 
-use super::normal::Normal;
+use super::normalize::Normal;
 use super::part::{Piece, Run};
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::slab::Slab;
 use crate::path::Path;
-use crate::path::message::blocks::Batch;
-use crate::peer::Tally;
+use crate::path::two_sided::blocks::Batch;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
-use crate::transfer::Kind;
+use crate::transfer::TransferKind;
 use std::sync::Arc;
 
 /// Shapes of at most so many blocks travel as runs.
@@ -50,28 +50,33 @@ impl Schedule {
         Schedule { alone, together, pairs, _slab: slab }
     }
 
-    /// Sends all messages; `tally` counts what still reads local memory on return.
+    /// Sends all messages; `counter` counts what still reads local memory on return.
     ///
     /// # Safety
-    /// The local bytes must stay valid and unchanged until the tally is done, and the
+    /// The local bytes must stay valid and unchanged until the counter is done, and the
     /// segments must live.
-    pub unsafe fn start(&self, engine: &Engine, target: usize, tally: &Arc<Tally>) -> Result<()> {
-        engine.settle(target, Path::Message)?;
-        let messenger = engine.messenger()?;
+    pub unsafe fn start(
+        &self,
+        engine: &Engine,
+        target: usize,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        engine.order_before(target, Path::Message)?;
+        let two_sided = engine.two_sided()?;
         for Piece { local, remote, shape } in &self.alone {
             // SAFETY: passed on from the caller; the remote bytes were checked.
-            unsafe { messenger.put(engine, target, *remote, *local as *const u8, shape, tally) }?;
+            unsafe { two_sided.put(engine, target, *remote, *local as *const u8, shape, counter) }?;
         }
-        let mut batch = Batch::new(Kind::Put, target);
+        let mut batch = Batch::new(TransferKind::Put, target);
         for run in &self.together {
             if !batch.has_room(run.bytes, engine.config.chunk_bytes) {
                 // SAFETY: passed on from the caller.
-                unsafe { batch.send(engine, tally) }?;
+                unsafe { batch.send(engine, counter) }?;
             }
             batch.push(run.local, run.remote, run.bytes);
         }
         // SAFETY: passed on from the caller.
-        unsafe { batch.send(engine, tally) }
+        unsafe { batch.send(engine, counter) }
     }
 
     /// All pairs.

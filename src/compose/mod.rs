@@ -10,13 +10,13 @@
 //! |---|---|
 //! | [`part`] | the pairs towards one target, as they are added |
 //! | [`mod@slice`] | slices, cut differently on the two sides |
-//! | [`normal`] | one sorted form without doubles; conflicts |
-//! | [`fold`] | regular runs become shapes again |
+//! | [`normalize`] | one sorted form without doubles; conflicts |
+//! | [`loop_detect`] | regular runs become shapes again |
 //! | [`locate`] | the segment in which an address lies |
 //! | [`plan`] | the mapped form: pairs cut by segment and prepared for their path |
 //! | [`loops`], [`windows`], [`messages`] | prepared copies, puts, messages |
 //! | [`guard`] | whether the segments of a plan still live |
-//! | [`arrivals`] | counting the performances that arrived here |
+//! | [`notify`] | counting the performances that arrived here |
 //! | [`perform`] | sync, perform, wait |
 //! | [`mod@file`], [`store`] | compositions in files |
 //!
@@ -37,14 +37,14 @@
 //! **When buffers are free.** On a node a performance is complete when the call
 //! returns. Elsewhere local bytes must not change until the next wait or sync.
 
-pub mod arrivals;
 pub mod file;
-pub mod fold;
 pub mod guard;
 pub mod locate;
+pub mod loop_detect;
 pub mod loops;
 pub mod messages;
-pub mod normal;
+pub mod normalize;
+pub mod notify;
 pub mod part;
 pub mod perform;
 pub mod plan;

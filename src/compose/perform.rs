@@ -4,12 +4,12 @@
 //! and freeing the composer, are collective. Nothing waits for a target, except where
 //! flow control, or a flush of MPI's windows, does; and such a wait serves others.
 
-use super::arrivals::Arrivals;
 use super::file::Files;
+use super::notify::ArrivalCounters;
 use super::plan::{Plan, Toward};
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::Path;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use crate::wait;
 use parking_lot::Mutex;
@@ -18,9 +18,9 @@ use std::sync::{Arc, OnceLock};
 /// What performing needs beside compositions: who has arrived, what has not left.
 #[derive(Debug, Default)]
 pub struct Composer {
-    arrivals: OnceLock<Arrivals>,
+    arrivals: OnceLock<ArrivalCounters>,
     /// Performances that still read local memory, and counts on their way.
-    leaving: Arc<Tally>,
+    leaving: Arc<CompletionCounter>,
     /// The files of compositions that were read and written.
     pub(super) files: Mutex<Files>,
     /// Where they are, if not where `PORTOLAN_COMPOSE_DIR` says.
@@ -47,7 +47,7 @@ impl Composer {
     pub fn prepare(&self, engine: &Engine) -> Result<()> {
         if self.arrivals.get().is_none() {
             // The ranks come here together, and one thread of each.
-            let _ = self.arrivals.set(Arrivals::new(engine)?);
+            let _ = self.arrivals.set(ArrivalCounters::new(engine)?);
             // For memory outside segments; all else goes without.
             if let Err(error) = engine.start_am() {
                 log::warn!("compositions reach memory in segments only: {error}");
@@ -71,7 +71,7 @@ impl Composer {
         left
     }
 
-    fn arrivals(&self) -> Result<&Arrivals> {
+    fn arrivals(&self) -> Result<&ArrivalCounters> {
         self.arrivals.get().ok_or_else(|| {
             Error::new(
                 ErrorKind::State,
@@ -82,9 +82,9 @@ impl Composer {
 
     /// Waits until local memory is free again.
     fn left(&self, engine: &Engine) -> Result<()> {
-        let tally = &self.leaving;
-        let what = || format!("{} messages of performances to leave", tally.outstanding());
-        wait::until(engine, &what, || tally.check())
+        let counter = &self.leaving;
+        let what = || format!("{} messages of performances to leave", counter.outstanding());
+        wait::until(engine, &what, || counter.check())
     }
 
     /// Performs a mapped composition. On a node its bytes are in place on return;
@@ -111,16 +111,21 @@ impl Composer {
 
     /// # Safety
     /// As for [`Composer::perform`]; the plan's segments live.
-    unsafe fn carry_out(&self, engine: &Engine, plan: &Plan, arrivals: &Arrivals) -> Result<()> {
-        let mut started: Vec<(&Toward, Arc<Tally>, Result<()>)> = Vec::new();
+    unsafe fn carry_out(
+        &self,
+        engine: &Engine,
+        plan: &Plan,
+        arrivals: &ArrivalCounters,
+    ) -> Result<()> {
+        let mut started: Vec<(&Toward, Arc<CompletionCounter>, Result<()>)> = Vec::new();
         for toward in plan.towards.iter().filter(|t| t.far.is_some()) {
-            let tally = Arc::new(Tally::default());
+            let counter = Arc::new(CompletionCounter::default());
             // SAFETY: passed on from the caller.
-            let result = unsafe { self.start(engine, toward, &tally) };
-            started.push((toward, tally, result));
+            let result = unsafe { self.start(engine, toward, &counter) };
+            started.push((toward, counter, result));
         }
         for toward in &plan.towards {
-            engine.settle(toward.target, Path::Direct)?;
+            engine.order_before(toward.target, Path::Direct)?;
             for near in &toward.near {
                 // SAFETY: local bytes are vouched for by the caller; those at the
                 // target were in bounds of a segment that is mapped here and lives,
@@ -130,31 +135,36 @@ impl Composer {
             if toward.far.is_none() {
                 // Where a segment is mapped, the counters nearly always are too.
                 if arrivals.is_near(toward.target) {
-                    arrivals.tell_near(toward.target);
+                    arrivals.notify_near(toward.target);
                 } else {
-                    arrivals.tell_far(engine, toward.target, &self.leaving)?;
+                    arrivals.notify_far(engine, toward.target, &self.leaving)?;
                 }
             }
         }
         let mut whole = Ok(());
-        for (toward, tally, result) in started {
+        for (toward, counter, result) in started {
             let what = || format!("a performance to memory of rank {}", toward.target);
             // Also after a failure: what was started reads local memory.
-            let done = wait::until(engine, &what, || tally.check());
+            let done = wait::until(engine, &what, || counter.check());
             match result.and(done) {
-                Ok(()) => self.tell_behind(engine, arrivals, toward.target)?,
+                Ok(()) => self.notify_behind(engine, arrivals, toward.target)?,
                 Err(error) => whole = whole.and(Err(error)),
             }
         }
         whole
     }
 
-    /// Starts what does not go by load and store; `tally` is done when what goes to
+    /// Starts what does not go by load and store; `counter` is done when what goes to
     /// memory outside segments is there.
     ///
     /// # Safety
     /// As for [`Composer::carry_out`].
-    unsafe fn start(&self, engine: &Engine, toward: &Toward, tally: &Arc<Tally>) -> Result<()> {
+    unsafe fn start(
+        &self,
+        engine: &Engine,
+        toward: &Toward,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
         let Some(far) = &toward.far else {
             return Ok(());
         };
@@ -162,7 +172,7 @@ impl Composer {
         // tallies are done and the target is fenced.
         unsafe {
             if !far.elsewhere.is_empty() {
-                engine.start_put_anywhere(toward.target, &far.elsewhere, tally)?;
+                engine.start_put_anywhere(toward.target, &far.elsewhere, counter)?;
             }
             for puts in &far.windows {
                 puts.start(engine, toward.target)?;
@@ -175,13 +185,18 @@ impl Composer {
     }
 
     /// Counts a performance whose bytes were not all stored directly.
-    fn tell_behind(&self, engine: &Engine, arrivals: &Arrivals, target: usize) -> Result<()> {
+    fn notify_behind(
+        &self,
+        engine: &Engine,
+        arrivals: &ArrivalCounters,
+        target: usize,
+    ) -> Result<()> {
         if arrivals.is_near(target) {
             engine.fence(target)?;
-            arrivals.tell_near(target);
+            arrivals.notify_near(target);
             return Ok(());
         }
-        arrivals.tell_far(engine, target, &self.leaving)
+        arrivals.notify_far(engine, target, &self.leaving)
     }
 
     /// Waits until this rank's own performances have left its memory, and `n`

@@ -1,7 +1,7 @@
 //! A mapped composition: what a performance does, decided once.
 //!
-//! The pairs towards each target are brought into one form ([`super::normal`]), cut
-//! where segments end, folded ([`super::fold`]), and prepared for the way to the
+//! The pairs towards each target are brought into one form ([`super::normalize`]), cut
+//! where segments end, folded ([`super::loop_detect`]), and prepared for the way to the
 //! segment: a copy for what is mapped here ([`super::loops`]), puts on a window
 //! ([`super::windows`]), messages ([`super::messages`]). What lies in no segment of
 //! its rank goes the engine's way to any address. All memory of the calling rank
@@ -10,15 +10,15 @@
 //! Invariant: every byte of a segment that a plan names was in bounds when the plan
 //! was made, and the plan's [`Guard`] knows whether the segment still lives.
 
-use super::fold::fold;
 use super::guard::Guard;
 use super::locate::{Located, Locator};
+use super::loop_detect::detect_loops;
 use super::loops::Loops;
 use super::messages::Schedule;
-use super::normal::{Normal, normal};
+use super::normalize::{Normal, normalize};
 use super::part::{Part, Run};
 use super::windows::Puts;
-use crate::anywhere::Span;
+use crate::any_memory::Span;
 use crate::error::Result;
 use crate::memory::slab::Slab;
 use crate::path::{self, Path};
@@ -186,7 +186,7 @@ fn toward(
     let mut locator = Locator::new(engine);
     let to_self = target == engine.rank();
     let mut whole = |first, end| to_self || locator.whole(target, first, end);
-    let pairs = normal(target, parts, &mut whole)?;
+    let pairs = normalize(target, parts, &mut whole)?;
     let (runs, pieces) = (&pairs.runs, &pairs.pieces);
     guard.pin_own(engine, runs.iter().map(|r| r.local));
     guard.pin_own(engine, pieces.iter().map(|p| p.local_span().0));
@@ -196,7 +196,7 @@ fn toward(
     if to_self {
         guard.pin_own(engine, runs.iter().map(|r| r.remote));
         guard.pin_own(engine, pieces.iter().map(|p| p.remote));
-        let near = vec![Near { shift: 0, loops: Loops::new(fold(pairs)), _slab: None }];
+        let near = vec![Near { shift: 0, loops: Loops::new(detect_loops(pairs)), _slab: None }];
         return Ok(Some(Toward { target, near, far: None }));
     }
     let mut cutter = Cutter {
@@ -213,7 +213,7 @@ fn toward(
     let mut far = Far::default();
     let mut near = Vec::new();
     for Bucket { slab, group_rank, local, pairs } in buckets {
-        let folded = fold(pairs);
+        let folded = detect_loops(pairs);
         match path::for_transfer(&slab, local) {
             Path::Direct => {
                 let shift = (local as usize).wrapping_sub(slab.slices()[group_rank].base) as isize;

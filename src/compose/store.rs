@@ -10,7 +10,7 @@
 
 use super::file;
 use super::locate::Locator;
-use super::normal::Normal;
+use super::normalize::Normal;
 use super::part::{Part, Piece, Run};
 use super::plan::Plan;
 use super::{Composer, Composition, Form, Kind};

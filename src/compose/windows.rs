@@ -4,14 +4,14 @@
 //! one length together. A performance issues them and, when all targets have theirs,
 //! flushes once a target.
 
-use super::normal::Normal;
+use super::normalize::Normal;
 use super::part::{Piece, Run};
 use crate::error::Result;
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
 use crate::mpi::{self, Datatype, DerivedType, Transfer};
 use crate::path::Path;
-use crate::peer::{DIRTY_RMA, RmaKind};
+use crate::peer::{PENDING_RMA, RmaKind};
 use crate::runtime::Engine;
 use std::sync::Arc;
 
@@ -110,14 +110,14 @@ impl Puts {
     /// The local bytes must stay valid and unchanged until the target is fenced, and
     /// the segments must live.
     pub unsafe fn start(&self, engine: &Engine, target: usize) -> Result<()> {
-        engine.settle(target, Path::Rma)?;
+        engine.order_before(target, Path::Rma)?;
         let window = self.slab.window().expect("the path was chosen because there is a window");
         let mut pending = engine.peer(target).rma.lock();
         if pending.conflicts(RmaKind::Put, self.from, self.to) {
             pending.flush()?;
         }
         pending.note(&self.slab, self.rank, RmaKind::Put, self.from, self.to);
-        engine.mark_dirty(target, DIRTY_RMA);
+        engine.mark_pending(target, PENDING_RMA);
         for put in &self.puts {
             let transfer = Transfer {
                 origin: put.local as *mut u8,

@@ -1,17 +1,17 @@
 //! Memory that a process exposes to others for a while, and what uses it now.
 //!
 //! A description of exposed memory names its number, which no other exposure of the process
-//! ever has, and its place in a table in the node's shared memory ([`Table`]). Whoever copies
-//! between that memory and its own without the owner's help looks there first; where the owner
-//! copies for others, it looks into [`enter`].
+//! ever has, and its place in a table in the node's shared memory ([`Table`]). A rank that
+//! copies between that memory and its own without the owner's help checks the table first; an
+//! owner that copies for other ranks checks with [`enter`].
 //!
 //! **Guarantee.** When [`Exposure::withdraw`] has returned, no byte of the memory is read or
-//! written for others any more, although they keep its description: copies that had begun are
-//! complete, and later ones are refused. Two things hold that up:
+//! written for other ranks any more, although they keep its description: copies that had begun
+//! are complete, and later ones are refused. Two things ensure that:
 //!
-//! - A rank of the node says in a word of its own which exposure it copies from or to, then
-//!   looks whether the owner's place still has the number, and goes on only if so. The owner
-//!   takes the number away first and looks at those words afterwards. Both sides order the two
+//! - A rank of the node writes into a word of its own which exposure it copies from or to, then
+//!   checks that the owner's place still has the number, and goes on only if so. The owner
+//!   removes the number first and reads those words afterwards. Both sides order the two
 //!   steps (all four accesses are sequentially consistent), so at least one sees the other: the
 //!   rank finds the number gone, or the owner finds the word and waits until it changes. A
 //!   process that has died in the middle is not waited for, since its copy has ended with it.
@@ -19,8 +19,8 @@
 //!   Their bytes may be under way in messages, so the owner makes progress while it waits.
 //!
 //! What is not covered: a rank that dies while its owner helps it to copy, in the few
-//! microseconds of that piece; and whoever does not keep to this protocol, which other
-//! processes of the same user cannot be made to.
+//! microseconds of that piece; and a process that does not keep to this protocol: other
+//! processes of the same user cannot be forced to.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
@@ -32,20 +32,20 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Exposures of a rank that others of its node can reach by themselves, at a time; the owner
-/// serves the others.
+/// Exposures of a rank that other ranks of its node can reach by themselves, at a time; the
+/// owner serves the rest.
 pub const PLACES: usize = 2000;
 /// Copies of a rank at a time without the owners' help.
 const COPIES: usize = 32;
-/// How often the owner looks whether a process that it waits for still lives.
+/// How often the owner checks whether a process that it waits for still lives.
 const LOOK: Duration = Duration::from_millis(20);
 
 #[repr(C)]
-struct Place {
+struct ExposureEntry {
     /// The exposure's number; 0 for none.
     id: AtomicU64,
-    /// The ranks of the node that have ever looked here, a bit each, by their number modulo
-    /// 64: the others need not be looked at.
+    /// The ranks of the node that have ever read this entry, a bit each, by their number
+    /// modulo 64: the owner need not check the words of the others.
     seen: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ pub struct Area {
     pid: AtomicU32,
     /// What the rank copies from or to now: 0, or [`word`].
     copies: [AtomicU64; COPIES],
-    places: [Place; PLACES],
+    places: [ExposureEntry; PLACES],
 }
 
 /// Names a place of a rank; never 0.
@@ -100,8 +100,8 @@ impl Table {
         unsafe { &*self.file.base().add(self.offset + rank * size_of::<Area>()).cast() }
     }
 
-    /// Begins a copy from or to an exposure of another rank of the node. `None` where so many
-    /// are under way that the owner is to be asked.
+    /// Begins a copy from or to an exposure of another rank of the node. `None` where too many
+    /// are under way: the owner is to be asked then.
     ///
     /// # Errors
     /// `Handle` where the memory was withdrawn.
@@ -129,7 +129,7 @@ impl Table {
         there.id.store(id, SeqCst);
     }
 
-    /// Takes the number away, and waits for copies that have begun.
+    /// Removes the number, and waits for copies that have begun.
     fn close(&self, place: u32) {
         let there = &self.area(self.me).places[place as usize];
         there.id.store(0, SeqCst);
@@ -166,8 +166,8 @@ impl Table {
     }
 }
 
-/// Whether a process has threads that run: one that has ended may be there as long as nobody
-/// has asked how, and its first thread may end before the others.
+/// Whether a process has threads that run: a process that has ended exists until its parent
+/// reaps it, and its first thread may end before the others.
 fn lives(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     // The name, in parentheses, may hold anything.
@@ -200,7 +200,7 @@ pub struct Exposure {
 /// What others can know of an exposure.
 #[derive(Debug, Default)]
 struct Told {
-    /// It has a description; else nobody can name it.
+    /// It has a description; without one no rank can name it.
     described: bool,
     place: Option<(Arc<Table>, u32)>,
 }
@@ -217,7 +217,7 @@ impl Drop for Inside {
     }
 }
 
-/// Begins a copy of this process's own for another one, which names an exposure and ranges
+/// Begins a copy that this process makes for another one, which names an exposure and ranges
 /// within it.
 ///
 /// # Errors
@@ -239,7 +239,8 @@ pub fn enter(
 }
 
 impl Exposure {
-    /// Memory of this process, closed yet. `keeper` goes when nobody uses it any more.
+    /// Memory of this process, closed yet. `keeper` is dropped when the memory is no longer
+    /// used.
     pub fn new(
         id: u64,
         mut runs: Vec<(usize, usize)>,
@@ -263,7 +264,7 @@ impl Exposure {
         let Some(end) = address.checked_add(len) else { return false };
         let within = |&(at, bytes): &(usize, usize)| at <= address && end <= at + bytes;
         let nearest = self.runs.partition_point(|&(at, _)| at <= address).checked_sub(1);
-        // Runs may overlap, and then another one may have it.
+        // Runs may overlap, and then another run may hold the range.
         len == 0 || nearest.is_some_and(|n| within(&self.runs[n])) || self.runs.iter().any(within)
     }
 
@@ -305,7 +306,7 @@ impl Exposure {
         told.place.as_ref().map_or(0, |(_, place)| place + 1)
     }
 
-    /// Begins a use by this process for somebody else.
+    /// Begins a use by this process on behalf of another rank.
     ///
     /// # Errors
     /// `Handle` where it was withdrawn.
@@ -315,7 +316,8 @@ impl Exposure {
         if self.is_open() { Ok(inside) } else { Err(withdrawn()) }
     }
 
-    /// Ends that others use it, and waits until nobody does, making `progress` meanwhile.
+    /// Refuses further uses by other ranks, and waits until none is under way, making
+    /// `progress` meanwhile.
     pub fn withdraw(&self, progress: &dyn Progress) {
         let told = self.told.lock();
         if !self.open.swap(false, SeqCst) {
@@ -338,7 +340,7 @@ impl Exposure {
         let what = || format!("copies for others of memory that is withdrawn ({})", self.id);
         let done = || Ok(self.inside.load(SeqCst) == 0);
         let waited = wait::until(progress, &what, done);
-        // In a handler of active messages, where nobody can wait: memory of the library's own
+        // In a handler of active messages, which must not wait: memory of the library's own
         // is kept by the copy.
         if let Err(error) = waited
             && self.keeper.is_none()

@@ -2,19 +2,19 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`asymmetric`] | barriers that one side pays for both |
-//! | [`biased`] | a lock that is almost free for its owner |
-//! | [`buffers`] | buffers kept for the next one who needs some |
+//! | [`membarrier`] | barriers that one side pays for both |
+//! | [`biased_lock`] | a lock that is almost free for its owner |
+//! | [`buffer_pool`] | a pool of buffers |
 //! | [`exposed`] | memory that others may use for a while, and what uses it now |
-//! | [`cut`] | which parts of one rank's slice of a slab are free |
+//! | [`free_list`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
 //! | `holdings` | the slabs of a group |
-//! | [`index`] | the pieces of segments in one slice, found by offset |
-//! | [`read_mostly`] | a value whose readers take no lock |
+//! | [`piece_index`] | the pieces of segments in one slice, found by offset |
+//! | [`brlock`] | a value whose readers take no lock |
 //! | [`registry`] | (rank, address) to slab, offset and path |
 //! | [`segment`] | collective allocation and freeing |
-//! | [`lent`] | memory in a file of its own, for others of the node to map |
-//! | [`long`] | long buffers, kept for the next one who needs one |
+//! | [`shm_export`] | memory in a file of its own, for others of the node to map |
+//! | [`large_buffer`] | a pool of long buffers |
 //! | [`local`] | memory that only its rank uses |
 //! | [`stack`] | how much of its stack a thread has left |
 //!
@@ -37,19 +37,19 @@
 //! takes a whole number of them; the length that was asked for is kept for the
 //! bounds check.
 
-pub mod asymmetric;
-pub mod biased;
-pub mod buffers;
-pub mod cut;
+pub mod biased_lock;
+pub mod brlock;
+pub mod buffer_pool;
 pub mod exposed;
+pub mod free_list;
 mod holdings;
-pub mod index;
-pub mod lent;
+pub mod large_buffer;
 pub mod local;
-pub mod long;
-pub mod read_mostly;
+pub mod membarrier;
+pub mod piece_index;
+mod reader_slot;
 pub mod registry;
 pub mod segment;
+pub mod shm_export;
 pub mod slab;
-mod slot;
 pub mod stack;

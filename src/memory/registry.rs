@@ -5,8 +5,8 @@
 //! costs the same however many segments live. The whole extent of a transfer
 //! must lie in one piece: the length that was asked for, not the rounded one.
 
-use super::index::{Piece, PieceIndex};
-use super::read_mostly::{ReadMostly, Reading};
+use super::brlock::{BrLock, BrReadGuard};
+use super::piece_index::{Piece, PieceIndex};
 use super::slab::{Slab, Slice};
 use crate::error::{Error, ErrorKind, Result};
 use std::ops::Range;
@@ -42,7 +42,7 @@ struct RankTable {
 /// The tables of all ranks.
 #[derive(Debug)]
 pub struct Registry {
-    tables: ReadMostly<Vec<RankTable>>,
+    tables: BrLock<Vec<RankTable>>,
 }
 
 // SAFETY: the raw pointers are addresses in mappings that the slabs own.
@@ -58,7 +58,7 @@ pub struct Hit<'a> {
     extent: &'a Extent,
     /// Offset in the slice.
     pub offset: usize,
-    _open: Reading<'a, Vec<RankTable>>,
+    _open: BrReadGuard<'a, Vec<RankTable>>,
 }
 
 impl Hit<'_> {
@@ -120,7 +120,7 @@ impl RankTable {
 impl Registry {
     /// Empty tables for `ranks` ranks.
     pub fn new(ranks: usize) -> Registry {
-        Registry { tables: ReadMostly::new((0..ranks).map(|_| RankTable::default()).collect()) }
+        Registry { tables: BrLock::new((0..ranks).map(|_| RankTable::default()).collect()) }
     }
 
     /// Makes a slab's slices known. `members` are the group's world ranks.
@@ -195,8 +195,8 @@ impl Registry {
         }
     }
 
-    /// [`Registry::find`] for who has another way where there is no segment: finding none
-    /// costs no more than finding one.
+    /// [`Registry::find`] for callers that go on without a segment: finding none costs no more
+    /// than finding one.
     #[inline]
     pub fn lookup(&self, rank: usize, address: usize, len: usize) -> Option<Hit<'_>> {
         let open = self.tables.read();

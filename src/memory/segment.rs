@@ -9,8 +9,8 @@
 //! A failure on one rank is a failure on all, with nothing changed on any.
 
 use super::holdings::Holdings;
-use super::index::Piece;
 use super::local::LocalMemory;
+use super::piece_index::Piece;
 use super::registry::{Registry, SegmentId};
 use super::slab::{ALIGN, Policy, Slab, Slice};
 use crate::error::{Error, ErrorKind, Result, fail};
@@ -110,7 +110,7 @@ pub struct Memory {
     freed: AtomicU64,
 }
 
-/// What a rank tells the others about its piece.
+/// What a rank sends to the others about its piece.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Cut {
@@ -431,7 +431,8 @@ impl Memory {
         self.segments.lock().get(&id).cloned()
     }
 
-    /// How many segments were freed so far: who keeps addresses looks whether any was.
+    /// How many segments were freed so far: callers that keep addresses check whether it has
+    /// changed.
     #[inline]
     pub fn freed(&self) -> u64 {
         self.freed.load(Ordering::Acquire)

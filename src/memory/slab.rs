@@ -8,7 +8,7 @@
 //! The first [`HEADER`] bytes of a slice hold the locks that make operations on
 //! the slice atomic (see [`crate::atomics`]); the rest is cut into pieces.
 
-use super::cut::FreeList;
+use super::free_list::FreeList;
 use crate::collective::{agree, allgather, share};
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
@@ -99,13 +99,13 @@ unsafe impl Send for Slab {}
 unsafe impl Sync for Slab {}
 
 /// Where a slice lies in its node's file.
-struct Place {
+struct FileLayout {
     leader: usize,
     offset: usize,
     total: usize,
 }
 
-fn place(group: &Group, topology: &Topology, capacities: &[usize]) -> Place {
+fn place(group: &Group, topology: &Topology, capacities: &[usize]) -> FileLayout {
     let mine = topology.my_node();
     let (mut leader, mut offset, mut total) = (None, 0, 0);
     for (rank, &world) in group.members().iter().enumerate() {
@@ -117,7 +117,7 @@ fn place(group: &Group, topology: &Topology, capacities: &[usize]) -> Place {
             total += capacities[rank];
         }
     }
-    Place { leader: leader.unwrap_or(group.rank()), offset, total }
+    FileLayout { leader: leader.unwrap_or(group.rank()), offset, total }
 }
 
 impl Slab {

@@ -1,8 +1,8 @@
 //! How much of its stack a thread has left.
 //!
 //! The bounds are asked of the C library once for each thread. A thread may run on another
-//! stack than its own, one that a library of light threads has made for it: nothing is known
-//! of such a stack.
+//! stack than its own, made by a library of user-level threads: nothing is known of such a
+//! stack.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;

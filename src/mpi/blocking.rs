@@ -15,12 +15,32 @@
 //! **Invariant.** MPI matches a nonblocking collective only with a nonblocking one, so
 //! all ranks of a communicator have to decide alike. They do: the engine spans all ranks
 //! of the job, starts and stops collectively, and takes part for all of them or for none
-//! ([`crate::runtime::host`]); communicators with another job's ranks are left alone.
+//! (the engine's [`HostWaits`]); communicators with another job's ranks are left alone.
 
 use super::{Flavour, portolan_shim_request_null};
-use crate::runtime::host;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
+use std::sync::OnceLock;
+
+/// A running engine in whose way a thread of the program waits.
+pub(crate) trait HostWaits {
+    /// Waits until `done` says so; false where the engine failed, and MPI has to wait.
+    fn until(&self, what: &str, done: &mut dyn FnMut() -> bool) -> bool;
+}
+
+/// Finds the engine, where it takes part in the program's waits.
+type Finder = fn() -> Option<Box<dyn HostWaits>>;
+
+static FINDER: OnceLock<Finder> = OnceLock::new();
+
+/// Has the program's waits ask for an engine.
+pub(crate) fn set_host_waits(finder: Finder) {
+    let _ = FINDER.set(finder);
+}
+
+fn engine() -> Option<Box<dyn HostWaits>> {
+    FINDER.get().and_then(|find| find())
+}
 
 unsafe extern "C" {
     fn PMPI_Barrier(comm: ffi::MPI_Comm) -> c_int;
@@ -111,7 +131,7 @@ const SUCCESS: c_int = 0;
 /// `status` must be valid or MPI's own constant; what `start` is given must stay valid
 /// until the operation has completed.
 unsafe fn wait(
-    waiter: host::Waiter,
+    waiter: Box<dyn HostWaits>,
     what: &'static str,
     status: *mut ffi::MPI_Status,
     start: impl FnOnce(*mut ffi::MPI_Request) -> c_int,
@@ -123,7 +143,7 @@ unsafe fn wait(
         return started;
     }
     let mut code = SUCCESS;
-    let waited = waiter.until(what, || {
+    let waited = waiter.until(what, &mut || {
         let mut done: c_int = 0;
         // SAFETY: the request is live until MPI says that it is done.
         code = unsafe { PMPI_Test(&mut request, &mut done, status) };
@@ -140,14 +160,14 @@ unsafe fn wait(
 /// Most bytes of a collective with Open MPI.
 const SHORT: i64 = 64 << 10;
 
-/// The engine's waiter for a collective of `comm` with so many elements, unless that has ranks
-/// of two groups, or MPI does better by itself.
+/// The engine's waiter for a collective of `comm` with `count` elements, unless that is an
+/// intercommunicator, or MPI is faster by itself.
 fn for_collective(
     comm: ffi::MPI_Comm,
     count: c_int,
     datatype: Option<ffi::MPI_Datatype>,
-) -> Option<host::Waiter> {
-    let waiter = host::waiter()?;
+) -> Option<Box<dyn HostWaits>> {
+    let waiter = engine()?;
     if let (Flavour::OpenMpi, Some(datatype)) = (Flavour::built(), datatype) {
         let mut size: c_int = 0;
         // SAFETY: the datatype is the caller's; a bad one is an error of MPI's.
@@ -269,9 +289,9 @@ pub unsafe extern "C" fn MPI_Recv(
     comm: ffi::MPI_Comm,
     status: *mut ffi::MPI_Status,
 ) -> c_int {
-    if let Some(waiter) = host::waiter() {
+    if let Some(waiter) = engine() {
         let mut code = SUCCESS;
-        waiter.until("MPI_Recv", || {
+        waiter.until("MPI_Recv", &mut || {
             let mut here: c_int = 0;
             // SAFETY: the flag is valid; the other arguments are the caller's.
             code = unsafe { PMPI_Iprobe(source, tag, comm, &mut here, no_status()) };

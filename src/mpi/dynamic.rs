@@ -1,7 +1,8 @@
 //! Connections between jobs that were launched apart: ports, accept and connect.
 //!
 //! A connection is an intercommunicator with one process at either side. Not every MPI
-//! can make one (MPICH over UCX has no ports); the error says so. Each accept and each
+//! can make one (MPICH over UCX has no ports, and Intel MPI crashes where it has started no
+//! network); the error says so. Each accept and each
 //! connect runs over a communicator of ours ([`alone`]), one at a time on each, so the
 //! program's communicators and their error handlers are not touched meanwhile.
 //!
@@ -9,6 +10,7 @@
 //! waits in them for a name that the other side publishes, so publishing that name with a
 //! value that is no process makes the call fail ([`Port::call_off`]).
 
+use super::init::library_version;
 use super::{Comm, check};
 use crate::error::{Error, ErrorKind, Result};
 use mpi::ffi;
@@ -68,12 +70,32 @@ fn unsupported(error: Error, call: &str) -> Error {
     )
 }
 
+/// Why `MPI_Open_port` must not be called: Intel MPI (2021.19 at least) crashes in it in a job
+/// on one node, where it starts no network unless asked to (`tests/mpi-bugs/open_port.c`).
+fn crashes(version: &str, setting: impl Fn(&str) -> Option<String>) -> Option<Error> {
+    let on = |value: String| matches!(value.as_str(), "1" | "on" | "yes" | "enable");
+    let on_one_node = setting("MPI_LOCALNRANKS") == setting("PMI_SIZE");
+    let has_network = setting("I_MPI_SPAWN").is_some_and(on)
+        || setting("I_MPI_FABRICS").is_some_and(|fabrics| fabrics.contains("ofi"));
+    if !version.contains("Intel") || !on_one_node || has_network {
+        return None;
+    }
+    Some(Error::new(
+        ErrorKind::Mpi,
+        "Intel MPI has no network in a job on one node, and MPI_Open_port would crash: set \
+         I_MPI_SPAWN=1 for the launcher",
+    ))
+}
+
 impl Port {
     /// Opens a port.
     ///
     /// # Errors
     /// `Mpi` where this MPI has none.
     pub fn open() -> Result<Port> {
+        if let Some(error) = crashes(&library_version(), |name| std::env::var(name).ok()) {
+            return Err(error);
+        }
         with_errors_returned(|| {
             let mut name = vec![0u8; PORT_NAME];
             // SAFETY: the buffer is longer than any port's name.
@@ -204,16 +226,7 @@ pub enum Waiting {
 /// Whether [`Port::call_off`] works: by Open MPI 4's names. Later ones read other values.
 fn can_call_off() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
-    *CAN.get_or_init(|| {
-        let mut text = vec![0u8; 1 << 14];
-        let mut len = 0;
-        // SAFETY: the buffer is longer than MPI_MAX_LIBRARY_VERSION_STRING of any MPI.
-        let asked = check(
-            unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &mut len) },
-            "MPI_Get_library_version",
-        );
-        asked.is_ok() && text.starts_with(b"Open MPI v4.")
-    })
+    *CAN.get_or_init(|| library_version().starts_with("Open MPI v4."))
 }
 
 /// A communicator of this process alone, over which connections are made.
@@ -248,4 +261,29 @@ fn adopt(mut raw: ffi::MPI_Comm) -> Result<Comm> {
     // SAFETY: nothing uses it.
     check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")?;
     Ok(comm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::crashes;
+
+    #[test]
+    fn intel_mpi_without_a_network_opens_no_port() {
+        let intel = "Intel(R) MPI Library 2021.19 for Linux* OS";
+        let job = [("MPI_LOCALNRANKS", "2"), ("PMI_SIZE", "2")];
+        let refused = |version: &str, more: &[(&str, &str)]| {
+            let find = |name: &str| {
+                let all = more.iter().chain(&job);
+                all.clone().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
+            };
+            crashes(version, find).is_some()
+        };
+        assert!(refused(intel, &[]));
+        assert!(refused(intel, &[("I_MPI_FABRICS", "shm")]));
+        assert!(refused(intel, &[("I_MPI_SPAWN", "0")]));
+        assert!(!refused(intel, &[("I_MPI_SPAWN", "1")]));
+        assert!(!refused(intel, &[("I_MPI_FABRICS", "shm:ofi")]));
+        assert!(!refused(intel, &[("PMI_SIZE", "4")]), "there are other nodes");
+        assert!(!refused("MPICH Version: 4.0.2", &[]));
+    }
 }

@@ -1,9 +1,10 @@
-//! Who has begun MPI, and who has asked for its end.
+//! Whether the program or the library has initialised MPI, and which of them has asked for its
+//! end.
 //!
-//! Where the program begins MPI, it ends it: what of the library runs then is closed within
+//! Where the program initialises MPI, the program ends it: a running engine is closed within
 //! `MPI_Finalize` ([`super::init::at_finalize`]). Where the library has begun it, because one
-//! of its interfaces was initialised first, a later `MPI_Init` of the program is answered with
-//! success (by [`super::interpose`]) and makes the program a second owner: MPI then ends when
+//! of its interfaces was initialised first, a later `MPI_Init` of the program returns
+//! success (by [`super::pmpi`]) and makes the program a second owner: MPI then ends when
 //! both have asked for it, in either order. `MPI_Initialized` and `MPI_Finalized` are MPI's
 //! own: the first is true once the library has begun it, the second when MPI has ended.
 

@@ -13,25 +13,26 @@
 //! * [`DerivedType`] describes strided and scattered memory.
 //! * `blocking` holds the blocking calls of the program in which it serves other nodes.
 //! * `launcher` finds out whether a launcher of another kind started the ranks.
-//! * `interpose` holds the `MPI_Init` that raises the thread level, and `MPI_Finalize`.
-//! * `life` knows who has begun MPI and who has asked for its end.
-//! * [`leave`] sees to it that a process does not leave the others waiting.
+//! * `pmpi` holds the `MPI_Init` that raises the thread level, and `MPI_Finalize`.
+//! * `life` knows whether the program or the library has initialised MPI, and which of them has
+//!   asked for its end.
+//! * [`exit_guard`] ends the job when a process exits without finalising.
 //!
 //! Handles are integers in one MPI and pointers in the other. The newtypes here
 //! are `Send` and `Sync` because MPI itself is thread-safe at the level at which
 //! the engine shares them: below `MPI_THREAD_MULTIPLE` the engine starts no
 //! thread of its own (see [`crate::progress`]).
 
-mod blocking;
+pub(crate) mod blocking;
 mod comm;
 mod datatype;
 pub mod dynamic;
+pub mod exit_guard;
 pub mod init;
-mod interpose;
 mod launcher;
-pub mod leave;
 mod life;
 pub mod p2p;
+mod pmpi;
 mod request;
 mod window;
 

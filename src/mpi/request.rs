@@ -56,7 +56,7 @@ impl Request {
     /// Takes a receive back that nothing has matched, and waits until it is gone.
     pub fn cancel(&mut self) -> Result<()> {
         // SAFETY: `raw` is a live request; the memory that it names outlives the
-        // wait, by the promise of whoever made it.
+        // wait, by the promise of the caller that started the receive.
         unsafe {
             check(ffi::MPI_Cancel(&mut self.raw), "MPI_Cancel")?;
             check(ffi::MPI_Wait(&mut self.raw, ffi::RSMPI_STATUS_IGNORE), "MPI_Wait")
@@ -64,7 +64,7 @@ impl Request {
     }
 }
 
-/// What a completed request of a [`Requests`] set brought.
+/// A completed request of a [`Requests`] set.
 #[derive(Debug)]
 pub struct Completed<T> {
     /// What the caller attached to the request.

@@ -27,7 +27,7 @@ unsafe impl Sync for Window {}
 /// How the bytes of one side of an operation lie.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape<'a> {
-    /// So many elements of a predefined type in a row.
+    /// This many elements of a predefined type in a row.
     Row(usize, Datatype),
     /// One element of a derived type.
     Derived(&'a DerivedType),

@@ -1,9 +1,9 @@
 //! The three ways to a target's memory, and the choice between them.
 //!
-//! * [`direct`]: load and store through the node's shared mapping. Complete when
+//! * [`shm_atomics`]: load and store through the node's shared mapping. Complete when
 //!   it returns; needs nothing of the target.
 //! * [`rma`]: MPI's one-sided calls on the slab's window.
-//! * [`message`]: a request to the target, whose progress engine carries it out.
+//! * [`two_sided`]: a request to the target, whose progress engine carries it out.
 //!
 //! The choice is made for each operation from what the slab offers: a slice
 //! that is mapped here goes direct (one's own always is), else through the window
@@ -19,13 +19,16 @@
 //! another path to a target than unfinished ones did, those are completed
 //! ([`crate::peer`]).
 
-pub mod cross;
-pub mod direct;
+pub mod cma;
 pub mod kernel;
-pub mod message;
 pub mod ops;
 pub mod rma;
+pub mod shm_atomics;
 pub mod stripe;
+mod transport;
+pub mod two_sided;
+
+pub use transport::Transport;
 
 use crate::memory::slab::{Domain, Slab};
 

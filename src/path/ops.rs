@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 
 /// What a transfer does.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum TransferKind {
     /// Store local bytes at the target.
     Put,
     /// Load bytes of the target.
@@ -14,12 +14,12 @@ pub enum Kind {
     Accumulate(Scale),
 }
 
-impl Kind {
+impl TransferKind {
     /// What lengths must be multiples of.
     pub fn unit(self) -> usize {
         match self {
-            Kind::Put | Kind::Get => 1,
-            Kind::Accumulate(scale) => scale.element(),
+            TransferKind::Put | TransferKind::Get => 1,
+            TransferKind::Accumulate(scale) => scale.element(),
         }
     }
 }

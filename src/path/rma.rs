@@ -5,19 +5,19 @@
 //! kept in a cache; long ones are cut into pieces that MPI's counts can hold.
 //!
 //! **Order.** MPI orders neither puts nor gets; a list of unfinished operations
-//! and the addresses that they touch ([`crate::peer::RmaPending`]) tells when an
+//! and the addresses that they touch ([`crate::peer::RmaPending`]) decides when an
 //! operation must wait for the ones before it. Accumulates of one kind are
 //! ordered by MPI.
 
+use super::Transport;
 use super::kernel::{self, Scale};
-use super::message::{Action, Messenger};
+use super::two_sided::{Action, TwoSided};
 use crate::error::Result;
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
 use crate::mpi::{self, Datatype, DerivedType, Op, Transfer};
 use crate::path::ops::Rmw;
-use crate::peer::{DIRTY_RMA, RmaKind, Tally};
-use crate::runtime::Engine;
+use crate::peer::{CompletionCounter, PENDING_RMA, RmaKind};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const LONGEST: usize = 1 << 30;
 const CACHED: usize = 256;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct TypeKey {
     base: Datatype,
     block: usize,
     dims: Vec<(usize, isize)>,
@@ -37,7 +37,7 @@ struct Key {
 /// Derived datatypes by shape.
 #[derive(Debug, Default)]
 pub struct TypeCache {
-    types: Mutex<HashMap<Key, Arc<DerivedType>>>,
+    types: Mutex<HashMap<TypeKey, Arc<DerivedType>>>,
 }
 
 impl TypeCache {
@@ -52,7 +52,7 @@ impl TypeCache {
             .iter()
             .map(|d| (d.n, if side == Side::Local { d.local } else { d.remote }))
             .collect();
-        let key = Key { base, block: shape.block(), dims };
+        let key = TypeKey { base, block: shape.block(), dims };
         if let Some(found) = self.types.lock().get(&key) {
             return Ok(found.clone());
         }
@@ -70,7 +70,7 @@ impl TypeCache {
 
 /// A piece of memory in a target's slice.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct RmaTarget {
     /// The slab.
     pub slab: Arc<Slab>,
     /// World rank of the owner.
@@ -93,7 +93,7 @@ fn datatype(scale: Scale) -> Datatype {
     }
 }
 
-fn window(target: &Target) -> &mpi::Window {
+fn window(target: &RmaTarget) -> &mpi::Window {
     target.slab.window().expect("the path was chosen because there is a window")
 }
 
@@ -112,13 +112,13 @@ fn sides<'a>(
 }
 
 /// Whether the operation returns only when it is complete on this side, or
-/// leaves that to a tally.
+/// leaves that to a counter.
 #[derive(Debug, Clone, Copy)]
 pub enum Completion<'a> {
     /// A put's source may be reused, a get's bytes are here, on return.
     Local,
-    /// As above when the tally is done.
-    Counted(&'a Arc<Tally>),
+    /// As above when the counter is done.
+    Counted(&'a Arc<CompletionCounter>),
 }
 
 /// Whether the requests of operations along `shape` complete when the operation
@@ -137,8 +137,8 @@ fn requests_tell(shape: &Shape) -> bool {
 /// completed locally; the remote extent must lie in the slice.
 #[expect(clippy::too_many_arguments, reason = "one operation, described whole")]
 unsafe fn issue(
-    engine: &Engine,
-    target: &Target,
+    transport: &Transport,
+    target: &RmaTarget,
     local: *mut u8,
     shape: &Shape,
     kind: RmaKind,
@@ -146,7 +146,7 @@ unsafe fn issue(
     completion: Completion<'_>,
     buffer: &mut Option<Vec<u8>>,
 ) -> Result<()> {
-    let peer = engine.peer(target.world);
+    let peer = transport.peer(target.world);
     let completion = match completion {
         Completion::Counted(_) if !requests_tell(shape) => Completion::Local,
         other => other,
@@ -163,13 +163,13 @@ unsafe fn issue(
             pending.flush()?;
         }
         pending.note(&target.slab, target.rank, kind, from, to);
-        engine.mark_dirty(target.world, DIRTY_RMA);
+        transport.mark_pending(target.world, PENDING_RMA);
         shape.split(LONGEST, base.size(), &mut |l, r, piece| {
             let of = |side| -> Result<Option<Arc<DerivedType>>> {
                 if piece.is_contiguous_on(side) {
                     return Ok(None);
                 }
-                engine.types.get(base, piece, side).map(Some)
+                transport.types.get(base, piece, side).map(Some)
             };
             let (lt, rt) = (of(Side::Local)?, of(Side::Remote)?);
             let (origin_shape, target_shape) = sides(base, piece, &lt, &rt);
@@ -198,15 +198,15 @@ unsafe fn issue(
             peer.rma.lock().flush()
         }
         Completion::Local => window(target).flush_local(target.rank),
-        Completion::Counted(tally) => {
-            let messenger: &Messenger = engine.messenger()?;
+        Completion::Counted(counter) => {
+            let two_sided: &TwoSided = transport.two_sided()?;
             // The buffer of a scaled accumulate stays until its last piece is done,
             // whichever that is.
             let keep = buffer.take().map(Arc::new);
             for request in requests {
-                tally.begin();
-                let action = Action::Rma { tally: tally.clone(), _buffer: keep.clone() };
-                messenger.started(request, action)?;
+                counter.begin();
+                let action = Action::Rma { counter: counter.clone(), _buffer: keep.clone() };
+                two_sided.started(request, action)?;
             }
             Ok(())
         }
@@ -218,8 +218,8 @@ unsafe fn issue(
 /// # Safety
 /// See the module: `local` valid until complete, remote extent in the slice.
 pub unsafe fn put(
-    engine: &Engine,
-    target: &Target,
+    transport: &Transport,
+    target: &RmaTarget,
     local: *const u8,
     shape: &Shape,
     completion: Completion<'_>,
@@ -227,7 +227,7 @@ pub unsafe fn put(
     // SAFETY: passed on; a put only reads its origin.
     unsafe {
         issue(
-            engine,
+            transport,
             target,
             local.cast_mut(),
             shape,
@@ -244,15 +244,15 @@ pub unsafe fn put(
 /// # Safety
 /// See the module: `local` valid until complete, remote extent in the slice.
 pub unsafe fn get(
-    engine: &Engine,
-    target: &Target,
+    transport: &Transport,
+    target: &RmaTarget,
     local: *mut u8,
     shape: &Shape,
     completion: Completion<'_>,
 ) -> Result<()> {
     // SAFETY: passed on.
     unsafe {
-        issue(engine, target, local, shape, RmaKind::Get, Datatype::Byte, completion, &mut None)
+        issue(transport, target, local, shape, RmaKind::Get, Datatype::Byte, completion, &mut None)
     }
 }
 
@@ -261,8 +261,8 @@ pub unsafe fn get(
 /// # Safety
 /// See the module: `local` valid until complete, remote extent in the slice.
 pub unsafe fn accumulate(
-    engine: &Engine,
-    target: &Target,
+    transport: &Transport,
+    target: &RmaTarget,
     local: *const u8,
     shape: &Shape,
     scale: Scale,
@@ -273,7 +273,7 @@ pub unsafe fn accumulate(
         // SAFETY: passed on; an accumulate only reads its origin.
         return unsafe {
             issue(
-                engine,
+                transport,
                 target,
                 local.cast_mut(),
                 shape,
@@ -295,13 +295,13 @@ pub unsafe fn accumulate(
         kernel::scaled(to, to, bytes, scale);
         let from = buffer.as_mut_ptr();
         let mut kept = Some(buffer);
-        issue(engine, target, from, &packed, RmaKind::Accumulate, base, completion, &mut kept)
+        issue(transport, target, from, &packed, RmaKind::Accumulate, base, completion, &mut kept)
     }
 }
 
 /// Combines a number and returns what was there. Complete on return.
-pub fn rmw(engine: &Engine, target: &Target, op: Rmw) -> Result<i64> {
-    let peer = engine.peer(target.world);
+pub fn rmw(transport: &Transport, target: &RmaTarget, op: Rmw) -> Result<i64> {
+    let peer = transport.peer(target.world);
     let mut pending = peer.rma.lock();
     let at = target.slab.slices()[target.rank].base + target.offset;
     if pending.conflicts(RmaKind::Put, at, at + op.size()) {

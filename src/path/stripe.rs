@@ -5,10 +5,10 @@
 //! operation on a longer extent takes the stripes one after the other, so that
 //! each element is combined atomically, as the interfaces ask.
 //!
-//! **Invariant.** Whoever changes a byte holds its stripe, so that also elements that
+//! **Invariant.** A thread that changes a byte holds its stripe, so that also elements that
 //! overlap in part, or are not aligned, are combined one after the other. An element that
 //! lies in two stripes is the one case in which two are held: the one with the lower number
-//! is taken first, and no other is held then, so that nobody waits in a circle.
+//! is taken first, and no other is held then, so that there is no circle of waits.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -36,7 +36,7 @@ pub fn holds(offset: usize, bytes: usize) -> bool {
 
 /// A held stripe; released on drop.
 #[derive(Debug)]
-pub struct Held {
+pub struct StripeGuard {
     lock: *const AtomicU32,
 }
 
@@ -45,7 +45,7 @@ pub struct Held {
 /// # Safety
 /// `slice` must be the mapping of a slice, and stay mapped while the guard lives.
 #[inline]
-pub unsafe fn take(slice: *mut u8, stripe: usize) -> Held {
+pub unsafe fn take(slice: *mut u8, stripe: usize) -> StripeGuard {
     let word = slice.wrapping_add(stripe * LINE).cast::<AtomicU32>();
     // SAFETY: the header of a mapped slice holds STRIPES aligned words that are
     // only used as these atomics; a new file reads as zeros, which is free.
@@ -53,7 +53,7 @@ pub unsafe fn take(slice: *mut u8, stripe: usize) -> Held {
     if lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         contended(lock);
     }
-    Held { lock }
+    StripeGuard { lock }
 }
 
 /// Takes the stripe that `offset` lies in and the next one. The caller holds none.
@@ -61,7 +61,7 @@ pub unsafe fn take(slice: *mut u8, stripe: usize) -> Held {
 /// # Safety
 /// As for [`take`].
 #[cold]
-pub unsafe fn take_two(slice: *mut u8, offset: usize) -> [Held; 2] {
+pub unsafe fn take_two(slice: *mut u8, offset: usize) -> [StripeGuard; 2] {
     let (a, b) = (of(offset), of(offset + SPAN));
     // SAFETY: passed on from the caller.
     unsafe { [take(slice, a.min(b)), take(slice, a.max(b))] }
@@ -87,7 +87,7 @@ fn contended(lock: &AtomicU32) {
     }
 }
 
-impl Drop for Held {
+impl Drop for StripeGuard {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the slice is mapped while the guard lives.

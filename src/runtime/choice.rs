@@ -17,9 +17,9 @@
 //! all others by messages made a sparse matrix product of Global Arrays' shape 1.5 to 2
 //! times slower than messages alone, and no program faster.
 
-/// Windows have to be so many times cheaper in the mean.
+/// Windows have to be this many times cheaper in the mean.
 pub(super) const CLEARLY: f64 = 2.0;
-/// In no class may they be more than so many times dearer.
+/// In no class may they be more than this many times dearer.
 pub(super) const WORST: f64 = 2.0;
 
 /// What two ranks of different nodes have between them.

@@ -1,6 +1,6 @@
 //! Waits of the host program inside MPI's blocking calls, done in the engine's way.
 //!
-//! [`crate::mpi`]'s wrappers of those calls come here. A thread of the program may wait
+//! [`crate::mpi`]'s wrappers of those calls come here ([`HostWaits`]). A thread of the program may wait
 //! so while another one stops the engine: a waiter holds the engine by reference count,
 //! and polls it only as long as it is open ([`Engine::shut_host`]); afterwards it polls
 //! nothing but its own request.
@@ -9,19 +9,20 @@ use super::{Engine, try_running};
 use crate::config::Config;
 use crate::error::Result;
 use crate::mpi::Comm;
+use crate::mpi::blocking::HostWaits;
 use crate::wait::{self, Boot, Progress};
 use crate::watchdog::Standing;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A running engine in whose way a thread of the program waits.
-pub(crate) struct Waiter(Arc<Engine>);
+struct Waiter(Arc<Engine>);
 
 /// The engine's, where it takes part in the program's waits.
-pub(crate) fn waiter() -> Option<Waiter> {
+pub(super) fn waiter() -> Option<Box<dyn HostWaits>> {
     let engine = try_running()?;
-    let takes_part = engine.host_waits && crate::am::state::running().is_none();
-    takes_part.then_some(Waiter(engine))
+    let takes_part = engine.host_waits && crate::core::handler::running().is_none();
+    takes_part.then(|| Box::new(Waiter(engine)) as Box<dyn HostWaits>)
 }
 
 /// Whether the engine takes part: where it serves other nodes by messages, and where ranks
@@ -40,9 +41,8 @@ pub(super) fn takes_part(
     Ok(all.iter().all(|[may, _]| *may != 0) && all.iter().any(|[_, gains]| *gains != 0))
 }
 
-impl Waiter {
-    /// Waits until `done` says so; false where the engine failed, and MPI has to wait.
-    pub(crate) fn until(&self, what: &str, mut done: impl FnMut() -> bool) -> bool {
+impl HostWaits for Waiter {
+    fn until(&self, what: &str, done: &mut dyn FnMut() -> bool) -> bool {
         wait::until(self, &|| format!("{what}, called by the program"), || Ok(done())).is_ok()
     }
 }
@@ -57,7 +57,7 @@ impl Progress for Waiter {
         std::thread::sleep(nap);
     }
     fn spin(&self) -> u32 {
-        self.0.spin
+        self.0.spin_polls()
     }
     fn waiting(&self, begins: bool) {
         Progress::waiting(&*self.0, begins);

@@ -1,29 +1,32 @@
 //! Starting and stopping the engine.
 //!
-//! How the job reaches memory is decided on the way, by [`super::paths`].
+//! How the job reaches memory is decided on the way, by [`super::path_selection`].
 
-use super::{CURRENT, Engine, OWNER, cores, host, log_sink, not_running, paths};
-use crate::am::Am;
-use crate::am::node::Node;
-use crate::atomics::mutex::Mutexes;
+use super::{
+    CURRENT, Engine, OWNER, host, log_sink, not_running, oversubscription, path_selection,
+};
+use crate::am::shm_transport::ShmTransport;
+use crate::am::{self, Am, Owner};
+use crate::any_memory::AnyMemory;
 use crate::collective;
 use crate::config::{AmChoice, Config, ThreadChoice};
+use crate::core::{self, Core};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Memory;
 use crate::mpi::init::{self, ThreadLevel};
-use crate::mpi::{Comm, CommHandle, leave};
-use crate::path::message::Messenger;
-use crate::path::rma::TypeCache;
-use crate::peer::Peer;
+use crate::mpi::{Comm, CommHandle, blocking, exit_guard};
+use crate::ops::Ops;
+use crate::path::Transport;
+use crate::path::two_sided::TwoSided;
 use crate::process;
 use crate::progress::ProgressThread;
 use crate::topology::Topology;
 use crate::wait::Boot;
 use crate::watchdog::{self, Watchdog};
 use parking_lot::{Mutex, RwLock};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 fn start_log(config: &Config) {
     let level = std::env::var("ARMCI_VERBOSE")
@@ -81,7 +84,8 @@ impl Engine {
         let engine = Engine::over(config, started, world)?;
         *engine.watchdog.lock() = watchdog;
         init::at_finalize(host_finalizes)?;
-        leave::watch();
+        blocking::set_host_waits(host::waiter);
+        exit_guard::watch();
         CURRENT.store(Arc::as_ptr(&engine).cast_mut(), Ordering::Release);
         *owner = Some(engine.clone());
         process::set_running(true);
@@ -100,7 +104,7 @@ impl Engine {
         // SAFETY: the caller vouches for `comm`.
         let same = unsafe {
             check_comm(comm)?;
-            self.world.comm()?.has_ranks_of(comm)?
+            self.world().comm()?.has_ranks_of(comm)?
         };
         if !same {
             fail!(
@@ -120,11 +124,8 @@ impl Engine {
     /// # Errors
     /// `Argument` for settings that cannot be; `Mpi`, `Memory` for what cannot be had.
     pub fn over(config: Config, started: init::Started, world: Comm) -> Result<Arc<Engine>> {
-        let mut engine = Engine::build(config, started, world)?;
-        let engine = Arc::new_cyclic(|this| {
-            engine.this = this.clone();
-            engine
-        });
+        let engine = Arc::new(Engine::build(config, started, world)?);
+        engine.connect();
         engine.start_thread()?;
         Ok(engine)
     }
@@ -132,64 +133,60 @@ impl Engine {
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
         let gather = |c: &Comm, x: u64| collective::allgather(c, &Boot, &x);
         let topology = Arc::new(Topology::discover(&world, config.node_size, gather)?);
-        let decision = paths::decide(&config, &topology, &world)?;
-        let messenger = if decision.messages { Some(Messenger::new(&world)?) } else { None };
-        let crowded = cores::are_crowded(&world, &topology)?;
-        let host_waits = host::takes_part(&config, messenger.is_some(), crowded, &world)?;
+        let decision = path_selection::decide(&config, &topology, &world)?;
+        let two_sided = if decision.messages { Some(TwoSided::new(&world)?) } else { None };
+        let crowded = oversubscription::are_crowded(&world, &topology)?;
+        let host_waits = host::takes_part(&config, two_sided.is_some(), crowded, &world)?;
         let ranks = world.size();
         let members = (0..ranks).collect();
         let world = Group::new(world, members, &topology, &Boot)?;
         if decision.policy.direct {
             world.set_up_board(&decision.policy.shm_dir, &Boot)?;
         }
-        Ok(Engine {
-            this: Weak::new(),
+        let core = Core::new(core::Parts {
             memory: Memory::new(decision.policy, topology.clone()),
-            remote_reason: decision.reason,
-            remote_measured: decision.measured,
-            peers: (0..ranks).map(|_| Peer::default()).collect(),
-            dirty_peers: AtomicUsize::new(0),
-            messenger,
-            types: TypeCache::default(),
-            mutexes: Mutexes::default(),
-            groups: Mutex::new(vec![world.clone()]),
             world,
             level: started.level,
-            ours: started.ours,
-            stopped: AtomicBool::new(false),
-            waiters: AtomicU32::new(0),
-            watched: AtomicBool::new(false),
-            polls: AtomicU32::new(0),
-            looks: AtomicU32::new(0),
-            threadless: AtomicBool::new(false),
-            alone: AtomicBool::new(false),
+            messages: two_sided.is_some(),
             crowded,
-            // Polling longer is of use only with a core for every rank.
-            spin: if crowded { config.spin.min(20) } else { config.spin },
-            thread: Mutex::new(None),
-            watchdog: Mutex::new(None),
-            am: OnceLock::new(),
-            host_waits,
-            host_open: RwLock::new(true),
             topology,
             config,
+        });
+        Ok(Engine {
+            layers: AnyMemory::new(Am::new(Ops::new(Transport::new(core, two_sided)))),
+            remote_reason: decision.reason,
+            remote_measured: decision.measured,
+            ours: started.ours,
+            stopped: AtomicBool::new(false),
+            thread: Mutex::new(None),
+            watchdog: Mutex::new(None),
+            host_waits,
+            host_open: RwLock::new(true),
         })
+    }
+
+    /// Makes the layers known to those below them.
+    fn connect(self: &Arc<Engine>) {
+        let owner: Weak<dyn Owner> = Arc::<Engine>::downgrade(self);
+        // SAFETY: all layers are parts of the engine, which is in its place for good; none uses
+        // another one while it is dropped.
+        unsafe { Am::connect(self, owner) };
     }
 
     /// Starts active messages, if they are not started. Collective.
     pub(crate) fn start_am(&self) -> Result<()> {
-        if self.am.get().is_some() {
+        if self.started().is_some() {
             return Ok(());
         }
-        let comm = self.world.comm()?;
+        let comm = self.world().comm()?;
         let node = match self.config.am {
             AmChoice::Mpi => None,
-            _ => Node::create(&comm, &self.topology, &self.config, self)?,
+            _ => ShmTransport::create(&comm, &self.topology, &self.config, self.core())?,
         };
         if node.is_none() && self.config.am == AmChoice::Node {
             fail!(Memory, "PORTOLAN_AM=node, but there is no shared memory for rings");
         }
-        if node.is_none() && self.messenger.is_none() && self.size() > 1 {
+        if node.is_none() && !self.has_messages() && self.size() > 1 {
             fail!(
                 Memory,
                 "there is no shared memory for active messages in {}; set PORTOLAN_AM=mpi",
@@ -197,32 +194,23 @@ impl Engine {
             );
         }
         let ranks = self.topology.ranks_of(self.topology.my_node()).len();
-        if self.am.set(Am::new(node, ranks, self.size())).is_err() {
-            fail!(State, "active messages are started by two threads at a time");
-        }
-        self.register_own()?;
+        self.begin(am::AmState::new(node, ranks, self.size()))?;
+        self.register_accesses()?;
         if self.has_thread() || self.config.progress_thread == ThreadChoice::Off {
             return Ok(());
         }
         if self.size() > 1 && self.may_use_threads() {
-            *self.thread.lock() =
-                Some(ProgressThread::start(&self.this.upgrade().ok_or_else(not_running)?)?);
-            self.watched.store(true, Ordering::Relaxed);
+            self.run_thread()?;
         }
         Ok(())
     }
 
-    fn start_thread(self: &Arc<Engine>) -> Result<()> {
-        let wanted = match self.config.progress_thread {
-            ThreadChoice::Off => false,
-            ThreadChoice::On => true,
-            ThreadChoice::Auto => true,
-        };
-        self.threadless.store(self.messenger.is_some() && self.size() > 1, Ordering::Relaxed);
-        if self.messenger.is_none() || !wanted || self.size() == 1 {
+    fn start_thread(&self) -> Result<()> {
+        let wanted = self.config.progress_thread != ThreadChoice::Off;
+        if !self.has_messages() || !wanted || self.size() == 1 {
             return Ok(());
         }
-        if self.level < ThreadLevel::Multiple {
+        if self.thread_level() < ThreadLevel::Multiple {
             if self.rank() == 0 {
                 log::warn!(
                     "MPI was initialised below MPI_THREAD_MULTIPLE, so there is no progress \
@@ -231,9 +219,12 @@ impl Engine {
             }
             return Ok(());
         }
+        self.run_thread()
+    }
+
+    fn run_thread(&self) -> Result<()> {
         *self.thread.lock() = Some(ProgressThread::start(self)?);
-        self.watched.store(true, Ordering::Relaxed);
-        self.threadless.store(false, Ordering::Relaxed);
+        self.set_watched(true);
         Ok(())
     }
 
@@ -267,20 +258,20 @@ impl Engine {
             return Ok(());
         }
         self.wait_implicit()?;
-        if self.am.get().is_some() {
+        if self.started().is_some() {
             self.quiesce()?;
         }
         // Until every rank has fenced, others may still need us.
-        self.barrier_of(&self.world)?;
-        let groups = std::mem::take(&mut *self.groups.lock());
+        self.barrier_of(self.world())?;
+        let groups = std::mem::take(&mut *self.groups().lock());
         for group in groups.iter().rev() {
             for segment in self.memory.segments_of(group) {
                 self.memory.release(segment)?;
             }
             self.memory.close_group(group)?;
         }
-        // Nobody asks for anything any more, but confirmations may be under way.
-        self.barrier_of(&self.world)?;
+        // No rank sends requests any more, but credit acks may be under way.
+        self.barrier_of(self.world())?;
         self.stop_threads();
         self.shut_host();
         self.drain_messages()?;
@@ -288,7 +279,7 @@ impl Engine {
         for group in groups.iter().rev() {
             group.release_comm()?;
         }
-        let freed = self.free_messenger();
+        let freed = self.free();
         drop(self.watchdog.lock().take());
         freed
     }
@@ -296,39 +287,13 @@ impl Engine {
     /// Ends the engine's own threads, when the completion handlers that wait have run. What
     /// they did falls to those who wait, in the calls that follow.
     fn stop_threads(&self) {
-        self.alone.store(true, Ordering::Relaxed);
-        if let Some(am) = self.am.get() {
-            am.stop();
+        self.end_threads();
+        if let Some(state) = self.started() {
+            state.stop();
         }
         if let Some(thread) = self.thread.lock().take() {
-            self.watched.store(false, Ordering::Relaxed);
+            self.set_watched(false);
             thread.stop(self);
-        }
-    }
-
-    /// Takes in what is under way before the communicators go.
-    fn drain_messages(&self) -> Result<()> {
-        let Some(messenger) = &self.messenger else {
-            return Ok(());
-        };
-        let comm = self.world.comm()?;
-        let mut barrier = comm.ibarrier()?;
-        loop {
-            let busy = messenger.poll(self)?;
-            let passed = barrier.test()?;
-            if passed && !busy && messenger.outstanding() == 0 {
-                return Ok(());
-            }
-            if !busy {
-                std::thread::yield_now();
-            }
-        }
-    }
-
-    fn free_messenger(&self) -> Result<()> {
-        match &self.messenger {
-            Some(messenger) => messenger.free(),
-            None => Ok(()),
         }
     }
 }

@@ -316,7 +316,7 @@ impl<'a> Talk<'a> {
         Talk { world, peer, buffer: vec![0; BYTES], answer: vec![0; BYTES], theirs: 0 }
     }
 
-    /// Sends a request with so many bytes, and waits for the answer with so many.
+    /// Sends a request with data, and waits for the answer with data.
     fn exchange(&mut self, send: usize, receive: usize) -> Result<()> {
         let (world, peer) = (self.world, self.peer);
         // SAFETY: both buffers are borrowed until `finish` has seen the requests complete.
@@ -354,7 +354,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// The target's part: answers until it is told to stop.
+/// The target's part: answers until it gets a stop.
 fn answer(world: &Comm, origin: usize) -> Result<()> {
     let mut memory = vec![0u8; BYTES];
     let mut request = vec![0u8; BYTES];

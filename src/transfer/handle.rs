@@ -8,18 +8,18 @@
 //! joined first, and what goes to one target by message travels together. What
 //! goes direct is cheaper done than collected, and is done at once.
 
-use super::Kind;
+use super::TransferKind;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
-use crate::peer::Tally;
-use crate::runtime::Engine;
+use crate::ops::Ops;
+use crate::peer::CompletionCounter;
 use crate::wait;
 use std::sync::Arc;
 
 /// A handle of non-blocking transfers.
 #[derive(Debug, Default)]
 pub struct Handle {
-    tally: Option<Arc<Tally>>,
+    counter: Option<Arc<CompletionCounter>>,
     aggregate: Option<Aggregate>,
     /// Sources that the handle keeps for the caller.
     values: Vec<Box<[u8]>>,
@@ -61,7 +61,7 @@ impl Handle {
     /// # Errors
     /// `Handle` while transfers of it are unfinished.
     pub fn set_aggregate(&mut self) -> Result<()> {
-        if self.tally.as_ref().is_some_and(|t| t.outstanding() > 0) {
+        if self.counter.as_ref().is_some_and(|t| t.outstanding() > 0) {
             fail!(
                 Handle,
                 "a handle with unfinished transfers cannot become aggregate; wait for it first"
@@ -72,8 +72,8 @@ impl Handle {
     }
 
     /// Issues what was collected and makes the handle an ordinary one.
-    pub fn unset_aggregate(&mut self, engine: &Engine) -> Result<()> {
-        self.flush(engine)?;
+    pub fn unset_aggregate(&mut self, ops: &Ops) -> Result<()> {
+        self.flush(ops)?;
         self.aggregate = None;
         Ok(())
     }
@@ -89,49 +89,51 @@ impl Handle {
     /// waited for; a get's must not be read before, a put's not be changed.
     pub unsafe fn issue(
         &mut self,
-        engine: &Engine,
-        kind: Kind,
+        ops: &Ops,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
-        if self.aggregate.is_some() && shape.is_contiguous() && !matches!(kind, Kind::Accumulate(_))
+        if self.aggregate.is_some()
+            && shape.is_contiguous()
+            && !matches!(kind, TransferKind::Accumulate(_))
         {
             let bytes = shape.block();
             // SAFETY: passed on from the caller.
-            if unsafe { engine.direct(kind, target, remote, local, bytes) }? {
+            if unsafe { ops.try_direct(kind, target, remote, local, bytes) }? {
                 return Ok(());
             }
-            return self.collect(engine, kind, target, remote, local, bytes);
+            return self.collect(ops, kind, target, remote, local, bytes);
         }
         if self.aggregate.is_some() {
             // What cannot be merged is issued in its order.
-            self.flush(engine)?;
+            self.flush(ops)?;
         }
-        let tally = self.tally.get_or_insert_default();
+        let counter = self.counter.get_or_insert_default();
         // SAFETY: passed on from the caller.
-        unsafe { engine.issue(kind, target, remote, local, shape, Some(tally)) }?;
+        unsafe { ops.issue(kind, target, remote, local, shape, Some(counter)) }?;
         Ok(())
     }
 
     fn collect(
         &mut self,
-        engine: &Engine,
-        kind: Kind,
+        ops: &Ops,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         bytes: usize,
     ) -> Result<()> {
-        engine.check_rank(target)?;
+        ops.check_rank(target)?;
         if bytes == 0 {
             return Ok(());
         }
         super::check_local(local)?;
-        drop(engine.memory.registry.find(target, remote, bytes)?);
+        drop(ops.memory.registry.find(target, remote, bytes)?);
         let aggregate = self.aggregate.as_mut().expect("the caller checked");
-        let put = kind == Kind::Put;
+        let put = kind == TransferKind::Put;
         if *aggregate.put.get_or_insert(put) != put {
             fail!(
                 Handle,
@@ -140,7 +142,7 @@ impl Handle {
         }
         // Bytes that go on in the next segment stay a piece of their own.
         let one_segment = |last: &Item| {
-            engine.memory.registry.lookup(target, last.remote, last.bytes + bytes).is_some()
+            ops.memory.registry.lookup(target, last.remote, last.bytes + bytes).is_some()
         };
         match aggregate.items.last_mut() {
             Some(last)
@@ -154,7 +156,7 @@ impl Handle {
             _ => aggregate.items.push(Item { target, remote, local, bytes }),
         }
         if aggregate.items.len() >= Aggregate::MOST {
-            self.flush(engine)?;
+            self.flush(ops)?;
         }
         Ok(())
     }
@@ -162,7 +164,7 @@ impl Handle {
     /// Puts a value that the handle keeps until it was waited for.
     pub fn put_value(
         &mut self,
-        engine: &Engine,
+        ops: &Ops,
         target: usize,
         remote: usize,
         bytes: &[u8],
@@ -171,7 +173,7 @@ impl Handle {
         let (local, shape) = (kept.as_ptr().cast_mut(), Shape::contiguous(kept.len()));
         // SAFETY: the boxed bytes do not move and stay until `wait` or `test` has
         // seen the put done. (A handle that is dropped unfinished: see `drop`.)
-        unsafe { self.issue(engine, Kind::Put, target, remote, local, &shape) }?;
+        unsafe { self.issue(ops, TransferKind::Put, target, remote, local, &shape) }?;
         if self.is_pending() {
             self.values.push(kept);
         }
@@ -184,19 +186,19 @@ impl Handle {
     /// The local blocks must stay valid until the handle was waited for.
     pub unsafe fn issue_vectors(
         &mut self,
-        engine: &Engine,
-        kind: Kind,
+        ops: &Ops,
+        kind: TransferKind,
         target: usize,
         list: &[crate::layout::Vector<'_>],
     ) -> Result<()> {
-        self.flush(engine)?;
-        let tally = self.tally.get_or_insert_default();
+        self.flush(ops)?;
+        let counter = self.counter.get_or_insert_default();
         // SAFETY: passed on from the caller.
-        unsafe { engine.vector_counted(kind, target, list, tally) }
+        unsafe { ops.vector_counted(kind, target, list, counter) }
     }
 
     /// Issues what an aggregate handle has collected.
-    pub fn flush(&mut self, engine: &Engine) -> Result<()> {
+    pub fn flush(&mut self, ops: &Ops) -> Result<()> {
         let Some(aggregate) = &mut self.aggregate else {
             return Ok(());
         };
@@ -204,8 +206,8 @@ impl Handle {
         let Some(put) = aggregate.put.take() else {
             return Ok(());
         };
-        let kind = if put { Kind::Put } else { Kind::Get };
-        let tally = self.tally.get_or_insert_default().clone();
+        let kind = if put { TransferKind::Put } else { TransferKind::Get };
+        let counter = self.counter.get_or_insert_default().clone();
         let mut rest = &items[..];
         while let Some(first) = rest.first() {
             // What goes to one target goes together.
@@ -213,20 +215,20 @@ impl Handle {
             let blocks = rest[..run].iter().map(|i| (i.local as usize, i.remote, i.bytes));
             // SAFETY: `issue` promised for each item that its memory stays valid
             // until the handle is waited for.
-            unsafe { engine.issue_blocks(kind, first.target, blocks, &tally) }?;
+            unsafe { ops.issue_blocks(kind, first.target, blocks, &counter) }?;
             rest = &rest[run..];
         }
         Ok(())
     }
 
     /// Waits for all transfers of the handle.
-    pub fn wait(&mut self, engine: &Engine) -> Result<()> {
-        self.flush(engine)?;
-        let Some(tally) = &self.tally else {
+    pub fn wait(&mut self, ops: &Ops) -> Result<()> {
+        self.flush(ops)?;
+        let Some(counter) = &self.counter else {
             return Ok(());
         };
-        let what = || format!("{} transfers of a handle", tally.outstanding());
-        let done = wait::until(engine, &what, || tally.check());
+        let what = || format!("{} transfers of a handle", counter.outstanding());
+        let done = wait::until(ops, &what, || counter.check());
         self.forget_values();
         done
     }
@@ -239,15 +241,15 @@ impl Handle {
     }
 
     /// Whether all transfers of the handle are done. Makes progress.
-    pub fn test(&mut self, engine: &Engine) -> Result<bool> {
-        self.flush(engine)?;
-        let Some(tally) = &self.tally else {
+    pub fn test(&mut self, ops: &Ops) -> Result<bool> {
+        self.flush(ops)?;
+        let Some(counter) = &self.counter else {
             return Ok(true);
         };
-        let mut done = tally.check()?;
+        let mut done = counter.check()?;
         if !done {
-            engine.probe()?;
-            done = tally.check()?;
+            ops.probe()?;
+            done = counter.check()?;
         }
         self.forget_values();
         Ok(done)
@@ -255,14 +257,14 @@ impl Handle {
 
     /// Whether transfers are unfinished or collected.
     pub fn is_pending(&self) -> bool {
-        self.tally.as_ref().is_some_and(|t| t.outstanding() > 0)
+        self.counter.as_ref().is_some_and(|t| t.outstanding() > 0)
             || self.aggregate.as_ref().is_some_and(|a| !a.items.is_empty())
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // MPI may still read the sources of a handle that nobody waited for:
+        // MPI may still read the sources of a handle that was not waited for:
         // they stay for good.
         if self.is_pending() {
             std::mem::forget(std::mem::take(&mut self.values));

@@ -5,24 +5,24 @@
 //! an error, before any byte moves); choose the path; issue; complete. Blocking
 //! puts and accumulates return when their source may be reused, blocking gets
 //! when the bytes are here. Non-blocking ones complete in a [`Handle`] or, for
-//! none, in the target's implicit tally.
+//! none, in the target's implicit counter.
 //!
 //! A transfer of no bytes is legal whatever its addresses are, and does nothing.
 
 mod handle;
 mod vector;
 
-pub use crate::path::ops::Kind;
+pub use crate::path::ops::TransferKind;
 pub use handle::{Aggregate, Handle};
 
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::slab::{Domain, Slab};
+use crate::ops::Ops;
 use crate::path::kernel::{self, Scale};
 use crate::path::rma::Completion;
-use crate::path::{self, Path, direct, rma};
-use crate::peer::Tally;
-use crate::runtime::Engine;
+use crate::path::{self, Path, rma, shm_atomics};
+use crate::peer::CompletionCounter;
 use crate::wait;
 use std::sync::Arc;
 
@@ -44,10 +44,10 @@ fn check_elements(scale: Scale, block: usize) -> Result<()> {
 
 /// The path of a transfer of contiguous bytes, or of one all of whose rows are aligned alike.
 #[inline]
-fn path_of(kind: Kind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
+fn path_of(kind: TransferKind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
     match kind {
-        Kind::Put | Kind::Get => path::for_transfer(slab, slice),
-        Kind::Accumulate(scale) => {
+        TransferKind::Put | TransferKind::Get => path::for_transfer(slab, slice),
+        TransferKind::Accumulate(scale) => {
             path::for_accumulate(slab, slice, remote.is_multiple_of(scale.alignment()))
         }
     }
@@ -55,14 +55,14 @@ fn path_of(kind: Kind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
 
 /// Whether an accumulate's rows are aligned differently, so that in MPI's domain they take
 /// different paths.
-fn differs_by_row(kind: Kind, shape: &Shape) -> bool {
-    let Kind::Accumulate(scale) = kind else {
+fn differs_by_row(kind: TransferKind, shape: &Shape) -> bool {
+    let TransferKind::Accumulate(scale) = kind else {
         return false;
     };
     shape.dims().iter().any(|d| !d.remote.unsigned_abs().is_multiple_of(scale.alignment()))
 }
 
-impl Engine {
+impl Ops {
     /// Puts `bytes` contiguous bytes. On return the source may be reused.
     ///
     /// # Errors
@@ -84,26 +84,20 @@ impl Engine {
             return Ok(());
         }
         check_local(local)?;
-        let hit = self.memory.registry.find(target, remote, bytes)?;
-        let slice = hit.slice();
-        if !slice.is_null() {
-            self.settle(target, Path::Direct)?;
-            // SAFETY: the registry says that the bytes lie in the slice, which
-            // stays mapped while `hit` is held; the caller vouches for `local`.
-            unsafe { kernel::copy_block(local, slice.add(hit.offset), bytes) };
-            return Ok(());
-        }
-        drop(hit);
-        // SAFETY: passed on from the caller.
+        let local = local.cast_mut();
+        // SAFETY: passed on from the caller; a put only reads.
         unsafe {
-            self.blocking(Kind::Put, target, remote, local.cast_mut(), &Shape::contiguous(bytes))
+            if self.move_direct(TransferKind::Put, target, remote, local, bytes)? {
+                return Ok(());
+            }
+            self.blocking(TransferKind::Put, target, remote, local, &Shape::contiguous(bytes))
         }
     }
 
     /// Gets `bytes` contiguous bytes. On return they are here.
     ///
     /// # Errors
-    /// As for [`Engine::put`].
+    /// As for [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for writes of `bytes` bytes.
@@ -120,23 +114,19 @@ impl Engine {
             return Ok(());
         }
         check_local(local)?;
-        let hit = self.memory.registry.find(target, remote, bytes)?;
-        let slice = hit.slice();
-        if !slice.is_null() {
-            self.settle(target, Path::Direct)?;
-            // SAFETY: as in `put`, the other way round.
-            unsafe { kernel::copy_block(slice.add(hit.offset), local, bytes) };
-            return Ok(());
-        }
-        drop(hit);
         // SAFETY: passed on from the caller.
-        unsafe { self.blocking(Kind::Get, target, remote, local, &Shape::contiguous(bytes)) }
+        unsafe {
+            if self.move_direct(TransferKind::Get, target, remote, local, bytes)? {
+                return Ok(());
+            }
+            self.blocking(TransferKind::Get, target, remote, local, &Shape::contiguous(bytes))
+        }
     }
 
     /// Accumulates contiguous elements. On return the source may be reused.
     ///
     /// # Errors
-    /// As for [`Engine::put`]; `Type` where the bytes are no whole number of
+    /// As for [`Ops::put`]; `Type` where the bytes are no whole number of
     /// elements.
     ///
     /// # Safety
@@ -151,34 +141,30 @@ impl Engine {
         scale: Scale,
     ) -> Result<()> {
         self.check_rank(target)?;
-        let kind = Kind::Accumulate(scale);
-        if bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit()) {
-            let hit = self.memory.registry.find(target, remote, bytes)?;
-            let slice = hit.slice();
-            if path_of(kind, hit.slab(), slice, remote) == Path::Direct {
-                self.settle(target, Path::Direct)?;
-                // SAFETY: the registry vouches for the remote bytes while `hit`
-                // is held, the caller for the local ones.
-                unsafe { direct::accumulate_row(slice, hit.offset, local, bytes, scale) };
+        let kind = TransferKind::Accumulate(scale);
+        let local = local.cast_mut();
+        let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
+        // SAFETY: passed on from the caller; an accumulate only reads.
+        unsafe {
+            if whole && self.move_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
             }
+            self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
         }
-        // SAFETY: passed on from the caller.
-        unsafe { self.blocking(kind, target, remote, local.cast_mut(), &Shape::contiguous(bytes)) }
     }
 
     /// Moves contiguous bytes if their path is direct; false if it is not, and
     /// nothing has moved.
     ///
     /// # Errors
-    /// As for [`Engine::put`].
+    /// As for [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
     #[inline]
-    pub unsafe fn direct(
+    pub unsafe fn try_direct(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
@@ -189,55 +175,80 @@ impl Engine {
             return Ok(true);
         }
         check_local(local)?;
-        if matches!(kind, Kind::Accumulate(_)) {
+        if matches!(kind, TransferKind::Accumulate(_)) {
             return Ok(false);
         }
+        // SAFETY: passed on from the caller.
+        unsafe { self.move_direct(kind, target, remote, local, bytes) }
+    }
+
+    /// Carries out a transfer of contiguous bytes whose path is direct; false where it is
+    /// another one, and nothing has moved. This is where the path of such a transfer is chosen,
+    /// whatever call it comes from.
+    ///
+    /// # Errors
+    /// `Address` where the remote bytes are not all in one segment.
+    ///
+    /// # Safety
+    /// `local` must be valid for `bytes` bytes, which are whole elements: for writes in a get,
+    /// else for reads.
+    #[inline(always)]
+    unsafe fn move_direct(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<bool> {
         let hit = self.memory.registry.find(target, remote, bytes)?;
         let slice = hit.slice();
-        if slice.is_null() {
+        if path_of(kind, hit.slab(), slice, remote) != Path::Direct {
             return Ok(false);
         }
-        self.settle(target, Path::Direct)?;
+        self.order_before(target, Path::Direct)?;
         let at = slice.wrapping_add(hit.offset);
         // SAFETY: the registry says that the bytes lie in the slice, which stays
         // mapped while `hit` is held; the caller vouches for `local`.
         unsafe {
-            if kind == Kind::Put {
-                kernel::copy_block(local, at, bytes);
-            } else {
-                kernel::copy_block(at, local, bytes);
+            match kind {
+                TransferKind::Put => kernel::copy_block(local, at, bytes),
+                TransferKind::Get => kernel::copy_block(at, local, bytes),
+                TransferKind::Accumulate(scale) => {
+                    shm_atomics::accumulate_row(slice, hit.offset, local, bytes, scale);
+                }
             }
         }
         Ok(true)
     }
 
-    /// Issues a transfer without a handle: [`Engine::wait_implicit_to`] waits for
+    /// Issues a transfer without a handle: [`Ops::wait_implicit_to`] waits for
     /// it.
     ///
     /// # Safety
-    /// As for [`Engine::blocking`], until it was waited for.
+    /// As for [`Ops::blocking`], until it was waited for.
     pub unsafe fn implicit(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
         self.check_rank(target)?;
-        let tally = &self.peer(target).implicit;
+        let counter = &self.peer(target).implicit;
         // SAFETY: passed on from the caller.
-        unsafe { self.issue(kind, target, remote, local, shape, Some(tally)) }?;
+        unsafe { self.issue(kind, target, remote, local, shape, Some(counter)) }?;
         Ok(())
     }
 
     /// Vector transfers without a handle.
     ///
     /// # Safety
-    /// As for [`Engine::implicit`].
+    /// As for [`Ops::implicit`].
     pub unsafe fn implicit_vectors(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         list: &[crate::layout::Vector<'_>],
     ) -> Result<()> {
@@ -258,13 +269,13 @@ impl Engine {
         shape: &Shape,
     ) -> Result<()> {
         // SAFETY: passed on; a put only reads.
-        unsafe { self.blocking(Kind::Put, target, remote, local.cast_mut(), shape) }
+        unsafe { self.blocking(TransferKind::Put, target, remote, local.cast_mut(), shape) }
     }
 
     /// Issues a transfer and completes it on this side.
     ///
     /// # Errors
-    /// As for [`Engine::put`]; `Type` for an accumulate whose block is no whole
+    /// As for [`Ops::put`]; `Type` for an accumulate whose block is no whole
     /// number of elements.
     ///
     /// # Safety
@@ -272,18 +283,18 @@ impl Engine {
     /// else for reads.
     pub unsafe fn blocking(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
         // SAFETY: passed on; the wait below lasts until `local` is free.
-        let tally = unsafe { self.issue(kind, target, remote, local, shape, None) }?;
-        if let Some(tally) = tally {
+        let counter = unsafe { self.issue(kind, target, remote, local, shape, None) }?;
+        if let Some(counter) = counter {
             let done =
-                wait::until(self, &|| format!("{kind:?} with rank {target}"), || tally.check());
-            if done.is_err() && tally.outstanding() > 0 {
+                wait::until(self, &|| format!("{kind:?} with rank {target}"), || counter.check());
+            if done.is_err() && counter.outstanding() > 0 {
                 // MPI may still touch the caller's memory: there is no way to
                 // return from this that is safe.
                 log::error!("{kind:?} with rank {target} cannot be completed: {done:?}");
@@ -294,27 +305,27 @@ impl Engine {
         Ok(())
     }
 
-    /// Issues a transfer. What is not complete on return is counted by `tally`,
-    /// or by a fresh tally that is returned where none is given and one is
+    /// Issues a transfer. What is not complete on return is counted by `counter`,
+    /// or by a fresh counter that is returned where none is given and one is
     /// needed.
     ///
     /// # Safety
-    /// As for [`Engine::blocking`], until the tally is done.
+    /// As for [`Ops::blocking`], until the counter is done.
     pub(crate) unsafe fn issue(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
-        tally: Option<&Arc<Tally>>,
-    ) -> Result<Option<Arc<Tally>>> {
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
         self.check_rank(target)?;
         if shape.is_empty() {
             return Ok(None);
         }
         check_local(local)?;
-        if let Kind::Accumulate(scale) = kind {
+        if let TransferKind::Accumulate(scale) = kind {
             check_elements(scale, shape.block())?;
         }
         let (lo, hi) = shape.extent(Side::Remote);
@@ -325,33 +336,43 @@ impl Engine {
         if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
             drop(hit);
             // SAFETY: passed on from the caller.
-            return unsafe { self.issue_rows(kind, target, remote, local, shape, tally) };
+            return unsafe { self.issue_rows(kind, target, remote, local, shape, counter) };
         }
         let path = path_of(kind, hit.slab(), slice, remote);
         if path == Path::Direct {
-            self.settle(target, Path::Direct)?;
+            self.order_before(target, Path::Direct)?;
             // SAFETY: the registry says that the remote extent lies in the
             // slice, which stays mapped while `hit` is held; the caller vouches
             // for the local one.
             unsafe {
                 match kind {
-                    Kind::Put => kernel::copy(local, slice.wrapping_add(offset), shape, true),
-                    Kind::Get => kernel::copy(slice.wrapping_add(offset), local, shape, false),
-                    Kind::Accumulate(s) => direct::accumulate(slice, offset, local, shape, s),
+                    TransferKind::Put => {
+                        kernel::copy(local, slice.wrapping_add(offset), shape, true)
+                    }
+                    TransferKind::Get => {
+                        kernel::copy(slice.wrapping_add(offset), local, shape, false)
+                    }
+                    TransferKind::Accumulate(s) => {
+                        shm_atomics::accumulate(slice, offset, local, shape, s)
+                    }
                 }
             }
             return Ok(None);
         }
-        let place =
-            rma::Target { slab: hit.slab().clone(), world: target, rank: hit.group_rank(), offset };
+        let place = rma::RmaTarget {
+            slab: hit.slab().clone(),
+            world: target,
+            rank: hit.group_rank(),
+            offset,
+        };
         drop(hit);
-        self.settle(target, path)?;
+        self.order_before(target, path)?;
         // SAFETY: passed on from the caller.
         unsafe {
             if path == Path::Rma {
-                self.issue_rma(kind, &place, local, shape, tally)
+                self.issue_rma(kind, &place, local, shape, counter)
             } else {
-                self.issue_message(kind, target, remote, local, shape, tally)
+                self.issue_message(kind, target, remote, local, shape, counter)
             }
         }
     }
@@ -359,7 +380,7 @@ impl Engine {
     /// All arguments were checked, so that a failure here is MPI's, perhaps with
     /// half of the transfer under way and MPI still using the caller's memory:
     /// the job ends.
-    fn whole_or_fatal(&self, kind: Kind, target: usize, issued: Result<()>) {
+    fn whole_or_fatal(&self, kind: TransferKind, target: usize, issued: Result<()>) {
         if let Err(error) = issued {
             log::error!("{kind:?} with rank {target} cannot be completed: {error}");
             crate::process::end_job(error.kind().code());
@@ -369,24 +390,24 @@ impl Engine {
     /// Issues each row of a shape by itself; the remote extent was checked.
     ///
     /// # Safety
-    /// As for [`Engine::issue`].
+    /// As for [`Ops::issue`].
     unsafe fn issue_rows(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
-        tally: Option<&Arc<Tally>>,
-    ) -> Result<Option<Arc<Tally>>> {
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
         let mut rows = Vec::with_capacity(shape.bytes() / shape.block());
         shape.for_each(&mut |l, r| {
             let from = local.wrapping_offset(l) as usize;
             rows.push((from, remote.wrapping_add_signed(r), shape.block()));
         });
-        let fresh = tally.is_none().then(Arc::<Tally>::default);
-        let counted = tally.or(fresh.as_ref()).expect("one of the two is there");
-        self.settle_all(target)?;
+        let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
+        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
+        self.order_before_all(target)?;
         // SAFETY: passed on from the caller.
         unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
         Ok(fresh)
@@ -394,22 +415,22 @@ impl Engine {
 
     unsafe fn issue_rma(
         &self,
-        kind: Kind,
-        place: &rma::Target,
+        kind: TransferKind,
+        place: &rma::RmaTarget,
         local: *mut u8,
         shape: &Shape,
-        tally: Option<&Arc<Tally>>,
-    ) -> Result<Option<Arc<Tally>>> {
-        let completion = match tally {
-            Some(tally) => Completion::Counted(tally),
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let completion = match counter {
+            Some(counter) => Completion::Counted(counter),
             None => Completion::Local,
         };
         // SAFETY: passed on from `issue`.
         let issued = unsafe {
             match kind {
-                Kind::Put => rma::put(self, place, local, shape, completion),
-                Kind::Get => rma::get(self, place, local, shape, completion),
-                Kind::Accumulate(scale) => {
+                TransferKind::Put => rma::put(self, place, local, shape, completion),
+                TransferKind::Get => rma::get(self, place, local, shape, completion),
+                TransferKind::Accumulate(scale) => {
                     rma::accumulate(self, place, local, shape, scale, completion)
                 }
             }
@@ -420,26 +441,26 @@ impl Engine {
 
     unsafe fn issue_message(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
-        tally: Option<&Arc<Tally>>,
-    ) -> Result<Option<Arc<Tally>>> {
-        let messenger = self.messenger()?;
-        let fresh = match tally {
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let two_sided = self.two_sided()?;
+        let fresh = match counter {
             Some(_) => None,
-            None => Some(Arc::new(Tally::default())),
+            None => Some(Arc::new(CompletionCounter::default())),
         };
-        let counted = tally.or(fresh.as_ref()).expect("one of the two is there");
+        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
         // SAFETY: passed on from `issue`.
         let issued = unsafe {
             match kind {
-                Kind::Put => messenger.put(self, target, remote, local, shape, counted),
-                Kind::Get => messenger.get(self, target, remote, local, shape, counted),
-                Kind::Accumulate(scale) => {
-                    messenger.accumulate(self, target, remote, local, shape, scale)
+                TransferKind::Put => two_sided.put(self, target, remote, local, shape, counted),
+                TransferKind::Get => two_sided.get(self, target, remote, local, shape, counted),
+                TransferKind::Accumulate(scale) => {
+                    two_sided.accumulate(self, target, remote, local, shape, scale)
                 }
             }
         };

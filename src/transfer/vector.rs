@@ -4,22 +4,21 @@
 //! each other on both sides are joined. Blocks may lie in different segments of
 //! the target, and so take different paths.
 
-use super::{Kind, check_local};
-use crate::error::{Result, fail};
+use super::{TransferKind, check_local};
+use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
-use crate::path::kernel;
-use crate::path::message::blocks::Batch;
-use crate::path::{Path, direct};
-use crate::peer::Tally;
-use crate::runtime::Engine;
+use crate::ops::Ops;
+use crate::path::Path;
+use crate::path::two_sided::blocks::Batch;
+use crate::peer::CompletionCounter;
 use crate::wait;
 use std::sync::Arc;
 
-impl Engine {
+impl Ops {
     /// Checks a vector transfer: lengths, local and remote addresses.
     pub(crate) fn check_vector(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         vector: &Vector<'_>,
     ) -> Result<()> {
@@ -35,7 +34,7 @@ impl Engine {
         if vector.block == 0 {
             return Ok(());
         }
-        if let Kind::Accumulate(scale) = kind {
+        if let TransferKind::Accumulate(scale) = kind {
             super::check_elements(scale, vector.block)?;
         }
         for &local in vector.local {
@@ -47,18 +46,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Issues a vector transfer that [`Engine::check_vector`] accepted; what is
-    /// not complete on return is counted by `tally`.
+    /// Issues a vector transfer that [`Ops::check_vector`] accepted; what is
+    /// not complete on return is counted by `counter`.
     ///
     /// # Safety
-    /// The local blocks must stay valid until the tally is done: for writes in a
+    /// The local blocks must stay valid until the counter is done: for writes in a
     /// get, else for reads.
     pub(crate) unsafe fn issue_vector(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         vector: Vector<'_>,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         if vector.block == 0 {
             return Ok(());
@@ -71,20 +70,20 @@ impl Engine {
             (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
         });
         // SAFETY: passed on from the caller.
-        unsafe { self.issue_blocks(kind, target, rows, tally) }
+        unsafe { self.issue_blocks(kind, target, rows, counter) }
     }
 
     /// Issues blocks `(local, remote, bytes)` that were checked. Small ones that
     /// go by message share messages.
     ///
     /// # Safety
-    /// As for [`Engine::issue_vector`].
+    /// As for [`Ops::issue_vector`].
     pub(crate) unsafe fn issue_blocks(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         blocks: impl Iterator<Item = (usize, usize, usize)>,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let mut batch = Batch::new(kind, target);
         for (local, remote, bytes) in blocks {
@@ -95,7 +94,7 @@ impl Engine {
             if bytes <= Batch::LONGEST && self.goes_by_message(kind, target, remote, bytes) {
                 if !batch.has_room(bytes, self.config.chunk_bytes) {
                     // SAFETY: passed on from the caller.
-                    unsafe { batch.send(self, tally) }?;
+                    unsafe { self.send_batch(&mut batch, target, counter) }?;
                 }
                 batch.push(local, remote, bytes);
                 continue;
@@ -103,16 +102,38 @@ impl Engine {
             // In the order in which they were given.
             // SAFETY: passed on from the caller.
             unsafe {
-                batch.send(self, tally)?;
+                self.send_batch(&mut batch, target, counter)?;
                 let shape = Shape::contiguous(bytes);
-                self.issue(kind, target, remote, local as *mut u8, &shape, Some(tally))?;
+                self.issue(kind, target, remote, local as *mut u8, &shape, Some(counter))?;
             }
         }
         // SAFETY: passed on from the caller.
-        unsafe { batch.send(self, tally) }
+        unsafe { self.send_batch(&mut batch, target, counter) }
     }
 
-    fn goes_by_message(&self, kind: Kind, target: usize, remote: usize, bytes: usize) -> bool {
+    /// # Safety
+    /// As for [`Ops::issue_vector`].
+    unsafe fn send_batch(
+        &self,
+        batch: &mut Batch,
+        target: usize,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.order_before(target, Path::Message)?;
+        // SAFETY: passed on from the caller.
+        unsafe { batch.send(self, counter) }
+    }
+
+    fn goes_by_message(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        bytes: usize,
+    ) -> bool {
         self.memory.registry.lookup(target, remote, bytes).is_some_and(|hit| {
             super::path_of(kind, hit.slab(), hit.slice(), remote) == Path::Message
         })
@@ -125,39 +146,18 @@ impl Engine {
     #[inline]
     unsafe fn block_direct(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         local: usize,
         remote: usize,
         bytes: usize,
     ) -> Result<bool> {
-        let hit = match self.memory.registry.find(target, remote, bytes) {
-            Ok(hit) => hit,
-            // Joined neighbours may lie in two segments that touch.
-            Err(_) => return Ok(false),
-        };
-        let slice = hit.slice();
-        let local = local as *mut u8;
-        if slice.is_null() {
-            return Ok(false);
+        // Joined neighbours may lie in two segments that touch: `issue` says what is wrong.
+        // SAFETY: passed on from the caller.
+        match unsafe { self.move_direct(kind, target, remote, local as *mut u8, bytes) } {
+            Err(error) if error.kind() == ErrorKind::Address => Ok(false),
+            tried => tried,
         }
-        let at = slice.wrapping_add(hit.offset);
-        match kind {
-            // SAFETY: the registry vouches for the remote bytes while `hit` is
-            // held, the caller for the local ones.
-            Kind::Put => unsafe { kernel::copy_block(local, at, bytes) },
-            // SAFETY: as above.
-            Kind::Get => unsafe { kernel::copy_block(at, local, bytes) },
-            Kind::Accumulate(scale) => {
-                if super::path_of(kind, hit.slab(), slice, remote) != Path::Direct {
-                    return Ok(false);
-                }
-                let shape = Shape::contiguous(bytes);
-                // SAFETY: as above.
-                unsafe { direct::accumulate(slice, hit.offset, local, &shape, scale) };
-            }
-        }
-        Ok(true)
     }
 
     /// Carries a list of vector transfers out and completes them on this side.
@@ -168,39 +168,44 @@ impl Engine {
     ///
     /// # Safety
     /// The local blocks must be valid: for writes in a get, else for reads.
-    pub unsafe fn vector(&self, kind: Kind, target: usize, vectors: &[Vector<'_>]) -> Result<()> {
-        let tally = Arc::new(Tally::default());
-        // SAFETY: passed on; the wait below lasts until the blocks are free.
-        unsafe { self.vector_counted(kind, target, vectors, &tally) }?;
-        wait::until(self, &|| format!("vector {kind:?} with rank {target}"), || tally.check())
-    }
-
-    /// As [`Engine::vector`], completed by a tally.
-    ///
-    /// # Safety
-    /// As for [`Engine::vector`], until the tally is done.
-    pub(crate) unsafe fn vector_counted(
+    pub unsafe fn vector(
         &self,
-        kind: Kind,
+        kind: TransferKind,
         target: usize,
         vectors: &[Vector<'_>],
-        tally: &Arc<Tally>,
+    ) -> Result<()> {
+        let counter = Arc::new(CompletionCounter::default());
+        // SAFETY: passed on; the wait below lasts until the blocks are free.
+        unsafe { self.vector_counted(kind, target, vectors, &counter) }?;
+        wait::until(self, &|| format!("vector {kind:?} with rank {target}"), || counter.check())
+    }
+
+    /// As [`Ops::vector`], completed by a counter.
+    ///
+    /// # Safety
+    /// As for [`Ops::vector`], until the counter is done.
+    pub(crate) unsafe fn vector_counted(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vectors: &[Vector<'_>],
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         for vector in vectors {
             self.check_vector(kind, target, vector)?;
         }
-        self.settle_all(target)?;
+        self.order_before_all(target)?;
         for &vector in vectors {
             // SAFETY: passed on from the caller.
-            unsafe { self.issue_vector(kind, target, vector, tally) }?;
+            unsafe { self.issue_vector(kind, target, vector, counter) }?;
         }
         Ok(())
     }
 
     /// Completes what would have to be settled block by block.
-    pub(super) fn settle_all(&self, target: usize) -> Result<()> {
+    pub(super) fn order_before_all(&self, target: usize) -> Result<()> {
         if self.reaches_directly(target, self.rank()) {
-            self.settle(target, Path::Direct)?;
+            self.order_before(target, Path::Direct)?;
         }
         Ok(())
     }

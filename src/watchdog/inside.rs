@@ -38,9 +38,9 @@ pub(crate) enum Call {
     CommFree,
 }
 
-/// What one thread is in.
+/// The blocking call that one thread is in.
 #[derive(Debug)]
-struct Slot {
+struct ThreadSlot {
     /// Milliseconds of the coarse clock at which the call began; 0 is none.
     since: AtomicU64,
     call: AtomicUsize,
@@ -48,16 +48,16 @@ struct Slot {
     rank: AtomicUsize,
 }
 
-static SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+static SLOTS: Mutex<Vec<&'static ThreadSlot>> = Mutex::new(Vec::new());
 
 thread_local! {
-    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    static SLOT: Cell<Option<&'static ThreadSlot>> = const { Cell::new(None) };
 }
 
 #[cold]
-fn new_slot() -> &'static Slot {
+fn new_slot() -> &'static ThreadSlot {
     // Threads that block in MPI are few, and their slots small: they are kept.
-    let slot: &'static Slot = Box::leak(Box::new(Slot {
+    let slot: &'static ThreadSlot = Box::leak(Box::new(ThreadSlot {
         since: AtomicU64::new(0),
         call: AtomicUsize::new(0),
         rank: AtomicUsize::new(0),
@@ -69,7 +69,7 @@ fn new_slot() -> &'static Slot {
 
 /// Notes a call until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Inside(&'static Slot);
+pub(crate) struct Inside(&'static ThreadSlot);
 
 impl Inside {
     /// The calling thread is about to call; `None` concerns all ranks.

@@ -5,9 +5,9 @@
 //! signal has its default action, or a handler of MPI's that is then called on, and
 //! taken away only while it is ours.
 //!
-//! Invariant: whoever makes a report sets `ANSWERED` to what it saw of `ASKED`
-//! before it does, so that a question is answered once by each wait that sees it,
-//! and by the thread only where no wait has.
+//! Invariant: a thread that makes a report first sets `ANSWERED` to the value of `ASKED` that
+//! it saw, so that a signal is answered once by each wait that sees it, and by the watchdog's
+//! thread only where no wait has.
 
 use crate::futex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -48,8 +48,8 @@ fn ring() {
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    // SAFETY: errno is this thread's own; the system call may change it under whoever
-    // is interrupted, so it is put back. What is called on is a handler that was in
+    // SAFETY: errno is this thread's own; the system call may change it under the
+    // interrupted code, so it is put back. The function called is a handler that was in
     // place before, of the type that goes without SA_SIGINFO.
     unsafe {
         let errno = libc::__errno_location();

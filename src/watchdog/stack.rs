@@ -1,4 +1,4 @@
-//! Which call of the library a thread is in, and who called it: read from its own
+//! Which call of the library a thread is in, and which functions called it: read from its own
 //! stack.
 //!
 //! The names of calls are not kept anywhere while the program runs, because the
@@ -9,12 +9,12 @@ use std::backtrace::Backtrace;
 /// Callers that a report names.
 const CALLERS: usize = 6;
 
-/// What the stack says.
+/// What was read from the stack.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stack {
     /// The call of the library: the name of a C function, or of one of ours.
     pub call: String,
-    /// Who called it, the nearest first.
+    /// The functions that called it, the nearest first.
     pub callers: String,
 }
 

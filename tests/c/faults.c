@@ -435,14 +435,18 @@ static void hang_receive(void)
   armci_msg_rcv(77, &item, sizeof item, NULL, victim);
 }
 
-static void hang_fence(void)        /* the target is stopped, and answers nothing */
+/* The target is stopped, and answers nothing. Where MPI's windows wait for their target, an
+ * accumulate does so at least: MPICH 4.2 puts into shared memory by itself. */
+static void hang_fence(void)
 {
   long one = 1;
+  int scale = 1;
   ready("hang-fence");
   if (me == victim)
     kill(getpid(), SIGSTOP);
   nap(0.3);
   CHECK_OK(ARMCI_PutValueLong(one, base[victim], victim));
+  CHECK_OK(ARMCI_NbAcc(ARMCI_ACC_INT, &scale, &one, base[victim], sizeof scale, victim, NULL));
   ARMCI_Fence(victim);
   for (;;)
     nap(1);

@@ -166,8 +166,15 @@ static int count_line(FILE *stream, const char *format, ...)
 int main(int argc, char **argv)
 {
   check_start_mpi("mercury2_symbols", &argc, &argv);
-  void *library = dlopen("libmercury2.so.0", RTLD_NOW);
-  CHECK(library != NULL, "libmercury2.so.0: %s", dlerror());
+  /* Beside ours by its path: UCX, in some MPIs, makes dlopen look for names as if it asked itself. */
+  Dl_info ours;
+  char path[4096];
+  CHECK(dladdr(*(void **)&table[0].address, &ours) != 0, "no file has %s", table[0].name);
+  const char *end = strrchr(ours.dli_fname, '/');
+  snprintf(path, sizeof path, "%.*slibmercury2.so.0",
+           end == NULL ? 0 : (int)(end + 1 - ours.dli_fname), ours.dli_fname);
+  void *library = dlopen(path, RTLD_NOW);
+  CHECK(library != NULL, "%s: %s", path, dlerror());
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     char label[128];
     snprintf(label, sizeof label, "mercury2_%s", table[i].name);

@@ -157,7 +157,8 @@ int main(int argc, char **argv)
   network = NA_Initialize("mpi+dynamic", argc > 2 ? server : NA_TRUE);
   if (network == NULL) {
     CHECK(argc == 1 && strstr(portolan_last_error(), "MPI_Open_port") != NULL
-            && strstr(portolan_last_error(), "ompi-server") != NULL,
+            && (strstr(portolan_last_error(), "ompi-server") != NULL
+                || strstr(portolan_last_error(), "I_MPI_SPAWN=1") != NULL),
           "the error does not say what is missing: %s", portolan_last_error());
     return check_end_mpi();
   }

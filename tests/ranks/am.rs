@@ -5,10 +5,11 @@ use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use parking_lot::Mutex;
 use portolan::am::aggregate::Aggregator;
-use portolan::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then};
+use portolan::am::{
+    Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
+};
 use portolan::error::Result;
-use portolan::peer::Tally;
-use portolan::runtime::Engine;
+use portolan::peer::CompletionCounter;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -18,9 +19,9 @@ pub struct Runs<F>(pub F);
 
 impl<F> Handler for Runs<F>
 where
-    F: Fn(&Engine, &Arrival<'_>) -> Result<Accept> + Send + Sync,
+    F: Fn(&Am, &Arrival<'_>) -> Result<Accept> + Send + Sync,
 {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         (self.0)(engine, message)
     }
 }
@@ -32,7 +33,7 @@ pub fn register<F>(
     make: impl FnOnce(Arc<OnceLock<HandlerId>>) -> F,
 ) -> HandlerId
 where
-    F: Fn(&Engine, &Arrival<'_>) -> Result<Accept> + Send + Sync + 'static,
+    F: Fn(&Am, &Arrival<'_>) -> Result<Accept> + Send + Sync + 'static,
 {
     let own = Arc::new(OnceLock::new());
     let handler: Arc<dyn Handler> = Arc::new(Runs(make(own.clone())));
@@ -59,14 +60,14 @@ pub fn sizes(ctx: &Ctx) {
     let got = Arc::new(AtomicU64::new(0));
     let count = got.clone();
     let id = register(ctx, "sizes", |_| {
-        move |_: &Engine, m: &Arrival<'_>| {
+        move |_: &Am, m: &Arrival<'_>| {
             let (to, then, seed) = (m.header[0], m.header[1], u64::from(m.header[2]));
             let (len, origin) = (m.len, m.origin);
             assert!(m.data.is_none_or(|d| d == pattern(len, seed)), "data that came along");
             let count = count.clone();
             let place = (to == 0)
                 .then(|| Box::leak(vec![0u8; len].into_boxed_slice()).as_mut_ptr() as usize);
-            let check = move |_: &Engine, buffer: Vec<u8>| {
+            let check = move |_: &Am, buffer: Vec<u8>| {
                 if let Some(place) = place {
                     // SAFETY: leaked above with this length, and taken back once.
                     let place = unsafe {
@@ -113,7 +114,7 @@ pub fn sizes(ctx: &Ctx) {
     } else if !ctx.quick && ctx.n == 2 {
         all.push(16 << 20);
     }
-    let tally = Arc::new(Tally::default());
+    let counter = Arc::new(CompletionCounter::default());
     let told = AtomicU32::new(0);
     let called = Arc::new(AtomicU32::new(0));
     let mut sent = 0;
@@ -125,21 +126,21 @@ pub fn sizes(ctx: &Ctx) {
             let header = [kind as u8 % 3, (turn % 2) as u8, (turn + kind) as u8];
             for target in 0..ctx.n {
                 let counted = called.clone();
-                tally.begin();
+                counter.begin();
                 let signals = match kind {
                     0 | 3 => Signals {
-                        origin: Signal::Tally(tally.clone()),
+                        origin: Signal::Counter(counter.clone()),
                         completion: Signal::Count(&raw const told),
                     },
                     1 | 4 => Signals {
                         origin: Signal::Call(Box::new(move |_| {
                             counted.fetch_add(1, Ordering::Relaxed);
                         })),
-                        completion: Signal::Tally(tally.clone()),
+                        completion: Signal::Counter(counter.clone()),
                     },
                     _ => Signals {
                         origin: Signal::Count(&raw const told),
-                        completion: Signal::Tally(tally.clone()),
+                        completion: Signal::Counter(counter.clone()),
                     },
                 };
                 let data = match kind % 3 {
@@ -151,7 +152,7 @@ pub fn sizes(ctx: &Ctx) {
                 unsafe { engine.send_am(target, id, &header, data, signals) }.expect("send");
                 sent += 1;
             }
-            engine.wait_until(&|| "tallies".into(), || tally.check()).expect("wait");
+            engine.wait_until(&|| "counters".into(), || counter.check()).expect("wait");
         }
     }
     engine.quiesce().expect("quiesce");
@@ -174,7 +175,7 @@ pub fn nested(ctx: &Ctx) {
     let counted = (sum.clone(), seen.clone());
     let n = ctx.n;
     let id = register(ctx, "nested", |own| {
-        move |engine: &Engine, m: &Arrival<'_>| {
+        move |engine: &Am, m: &Arrival<'_>| {
             let word =
                 |i: usize| u64::from_ne_bytes(m.header[i * 8..][..8].try_into().expect("a word"));
             let (depth, value) = (word(0), word(1));
@@ -191,7 +192,7 @@ pub fn nested(ctx: &Ctx) {
                 }
             }
             let to = if m.data.is_none() { Destination::Buffer } else { Destination::Taken };
-            let check = move |_: &Engine, data: Vec<u8>| {
+            let check = move |_: &Am, data: Vec<u8>| {
                 assert!(data.is_empty() || data == pattern(data.len(), value))
             };
             Ok(Accept { to, then: Then::Inline(Box::new(check)) })
@@ -232,7 +233,7 @@ pub fn answers(ctx: &Ctx) {
     let (order, answers) = (last.clone(), got.clone());
     let threads = engine.thread_level() == portolan::mpi::init::ThreadLevel::Multiple;
     let id = register(ctx, "answers", |own| {
-        move |engine: &Engine, m: &Arrival<'_>| {
+        move |engine: &Am, m: &Arrival<'_>| {
             let number = u64::from_ne_bytes(m.header[1..9].try_into().expect("a number"));
             let own = *own.get().expect("set");
             match m.header[0] {
@@ -258,7 +259,7 @@ pub fn answers(ctx: &Ctx) {
                 _ => {
                     // Asks back, waits for the answer, and only then answers.
                     let (origin, answers) = (m.origin, answers.clone());
-                    let ask = move |engine: &Engine, _| {
+                    let ask = move |engine: &Am, _| {
                         let before = answers.load(Ordering::Acquire);
                         let one = [b"a".as_slice(), &1u64.to_ne_bytes()].concat();
                         if threads {
@@ -310,7 +311,7 @@ pub fn fences(ctx: &Ctx) {
     let inside = Arc::new(AtomicU64::new(0));
     let count = inside.clone();
     let id = register(ctx, "fences", |_| {
-        move |_: &Engine, _: &Arrival<'_>| {
+        move |_: &Am, _: &Arrival<'_>| {
             count.fetch_add(1, Ordering::SeqCst);
             Ok(Accept { to: Destination::Buffer, then: Then::Nothing })
         }
@@ -366,7 +367,7 @@ pub fn computing(ctx: &Ctx) {
     let got = Arc::new(AtomicU64::new(0));
     let count = got.clone();
     let id = register(ctx, "computing", |own| {
-        move |engine: &Engine, m: &Arrival<'_>| {
+        move |engine: &Am, m: &Arrival<'_>| {
             if m.header.is_empty() {
                 count.fetch_add(1, Ordering::Release);
             } else {
@@ -408,7 +409,7 @@ pub fn aggregates(ctx: &Ctx) {
     let nested = again.clone();
     let n = ctx.n;
     let id = register(ctx, "aggregates", |_| {
-        move |engine: &Engine, m: &Arrival<'_>| {
+        move |engine: &Am, m: &Arrival<'_>| {
             let data = m.data.expect("batches come whole");
             let count = u64::from_ne_bytes(m.header[2..10].try_into().expect("a count"));
             assert_eq!((&m.header[..2], data.len() as u64), (b"hd".as_slice(), count * 8));
@@ -478,7 +479,7 @@ pub fn senders(ctx: &Ctx) {
     let sum = Arc::new(AtomicU64::new(0));
     let count = sum.clone();
     let id = register(ctx, "senders", |_| {
-        move |_: &Engine, m: &Arrival<'_>| {
+        move |_: &Am, m: &Arrival<'_>| {
             count.fetch_add(m.len as u64 + 1, Ordering::Relaxed);
             Ok(Accept { to: Destination::Buffer, then: Then::Nothing })
         }

@@ -3,7 +3,7 @@
 use crate::am::{Runs, register, unregister};
 use crate::child::{self, Ctx, step};
 use portolan::am::{
-    Accept, Arrival, Data, Destination, Handler, HandlerId, MAX_HEADER, Signals, Then,
+    Accept, Am, Arrival, Data, Destination, Handler, HandlerId, MAX_HEADER, Signals, Then,
 };
 use portolan::error::{ErrorKind, Result};
 use portolan::mpi::init::ThreadLevel;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-fn nothing(_: &Engine, _: &Arrival<'_>) -> Result<Accept> {
+fn nothing(_: &Am, _: &Arrival<'_>) -> Result<Accept> {
     Ok(Accept::DONE)
 }
 
@@ -26,7 +26,7 @@ pub fn errors(ctx: &Ctx) {
     let said = Arc::new(Mutex::new(String::new()));
     let text = said.clone();
     let id = register(ctx, "errors", |_| {
-        move |engine: &Engine, m: &Arrival<'_>| {
+        move |engine: &Am, m: &Arrival<'_>| {
             // A handler that would wait is told so.
             let error = engine.wait_until(&String::new, || Ok(false)).expect_err("a wait");
             *text.lock().expect("lock") = format!("{error} {:?}", Engine::running_handler());
@@ -71,7 +71,7 @@ pub fn errors(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-fn one_handler(name: &str, run: fn(&Engine, &Arrival<'_>) -> Result<Accept>) {
+fn one_handler(name: &str, run: fn(&Am, &Arrival<'_>) -> Result<Accept>) {
     // The engine's own report is looked at, not the harness's.
     drop(std::panic::take_hook());
     let engine = child::start();
@@ -104,7 +104,7 @@ pub fn lives() {
         let engine = child::start();
         let hits = Arc::new(AtomicU32::new(0));
         let count = hits.clone();
-        let handler = move |_: &Engine, _: &Arrival<'_>| {
+        let handler = move |_: &Am, _: &Arrival<'_>| {
             count.fetch_add(1, Ordering::Relaxed);
             Ok(Accept::DONE)
         };
@@ -127,7 +127,7 @@ pub fn lives() {
 }
 
 /// Waits briefly again and again: such waits poll most.
-fn wait_often(engine: &Engine) {
+fn wait_often(engine: &Am) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(1) {
         let now = Instant::now();
@@ -142,8 +142,8 @@ pub fn later_below_multiple() {
     let level = child::host_init(ThreadLevel::Single);
     assert!(level < ThreadLevel::Multiple, "the level is {level:?}");
     let engine = child::start();
-    let handler = |_: &Engine, _: &Arrival<'_>| {
-        let wait = |engine: &Engine, _| wait_often(engine);
+    let handler = |_: &Am, _: &Arrival<'_>| {
+        let wait = |engine: &Am, _| wait_often(engine);
         Ok(Accept { to: Destination::Taken, then: Then::Later(Box::new(wait)) })
     };
     let handler: Arc<dyn Handler> = Arc::new(Runs(handler));

@@ -4,8 +4,7 @@ use crate::am::Runs;
 use crate::child::{Ctx, step};
 use crate::flood::status;
 use portolan::am::aggregate::Aggregator;
-use portolan::am::{Accept, Arrival, Handler};
-use portolan::runtime::Engine;
+use portolan::am::{Accept, Am, Arrival, Handler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +17,7 @@ pub fn many_handlers(ctx: &Ctx) {
         let handlers = (0..if ctx.quick { 300 } else { 2000u64 })
             .map(|n| {
                 let hits = hits.clone();
-                let handler = move |_: &Engine, _: &Arrival<'_>| {
+                let handler = move |_: &Am, _: &Arrival<'_>| {
                     hits.fetch_add(n, Ordering::Relaxed);
                     Ok(Accept::DONE)
                 };
@@ -49,7 +48,7 @@ pub fn many_batches(ctx: &Ctx) {
     let handlers = (0..HANDLERS)
         .map(|n| {
             let bytes = bytes.clone();
-            let handler = move |_: &Engine, m: &Arrival<'_>| {
+            let handler = move |_: &Am, m: &Arrival<'_>| {
                 bytes.fetch_add(m.len as u64, Ordering::Relaxed);
                 Ok(Accept::DONE)
             };

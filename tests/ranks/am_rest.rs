@@ -4,16 +4,15 @@
 use crate::am::Runs;
 use crate::child::Ctx;
 use portolan::am::aggregate::Aggregator;
-use portolan::am::{Accept, Arrival, Handler, HandlerId, Hook};
-use portolan::runtime::Engine;
+use portolan::am::{Accept, Am, Arrival, Handler, HandlerId, Hook};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 const ROUNDS: u64 = 20;
 
 /// A handler that never fails.
-fn handler(body: impl Fn(&Engine, &Arrival<'_>) + Send + Sync + 'static) -> Arc<dyn Handler> {
-    Arc::new(Runs(move |engine: &Engine, m: &Arrival<'_>| {
+fn handler(body: impl Fn(&Am, &Arrival<'_>) + Send + Sync + 'static) -> Arc<dyn Handler> {
+    Arc::new(Runs(move |engine: &Am, m: &Arrival<'_>| {
         body(engine, m);
         Ok(Accept::DONE)
     }))
@@ -57,7 +56,7 @@ pub fn late_items(ctx: &Ctx) {
     // After the aggregator's own: rank 0 is asked for a message, and that is handled here.
     let armed = Arc::new(AtomicBool::new(false));
     let (now, count, ask) = (armed.clone(), spread.clone(), ids[1]);
-    let hook: Hook = Arc::new(move |engine: &Engine, aged| {
+    let hook: Hook = Arc::new(move |engine: &Am, aged| {
         if aged || !now.swap(false, Ordering::Relaxed) {
             return Ok(false);
         }

@@ -2,9 +2,9 @@
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
-use portolan::anywhere::Span;
+use portolan::any_memory::Span;
 use portolan::error::ErrorKind;
-use portolan::peer::Tally;
+use portolan::peer::CompletionCounter;
 use std::sync::Arc;
 
 static mut GLOBAL: [u8; 4096] = [0; 4096];
@@ -69,7 +69,7 @@ pub fn anywhere(ctx: &Ctx) {
             buffers.push(buffer);
         }
         // A later span of one call may overlap an earlier one only in order.
-        let tally = Arc::new(Tally::default());
+        let counter = Arc::new(CompletionCounter::default());
         // SAFETY: the buffers live until the waits below; the target's regions are
         // written by this rank only.
         unsafe {
@@ -79,15 +79,15 @@ pub fn anywhere(ctx: &Ctx) {
                 }
                 (true, true) => {
                     for s in &spans {
-                        engine.start_put_anywhere(target, &[*s], &tally).expect("put");
-                        engine.wait_until(&String::new, || tally.check()).expect("wait");
+                        engine.start_put_anywhere(target, &[*s], &counter).expect("put");
+                        engine.wait_until(&String::new, || counter.check()).expect("wait");
                     }
                 }
                 (false, false) => engine.get_anywhere(target, &spans).expect("get"),
-                (false, true) => engine.start_get_anywhere(target, &spans, &tally).expect("get"),
+                (false, true) => engine.start_get_anywhere(target, &spans, &counter).expect("get"),
             }
         }
-        engine.wait_until(&|| "spans".into(), || tally.check()).expect("wait");
+        engine.wait_until(&|| "spans".into(), || counter.check()).expect("wait");
         for ((region, offset), buffer) in places.into_iter().zip(&buffers) {
             let known = &mut model[region][offset..offset + buffer.len()];
             if put {

@@ -5,7 +5,7 @@ use num_complex::Complex;
 use portolan::atomics::Rmw;
 use portolan::layout::{Shape, Vector};
 use portolan::path::kernel::Scale;
-use portolan::transfer::{Handle, Kind};
+use portolan::transfer::{Handle, TransferKind};
 
 /// Accumulate and fetch-and-add on the same numbers, from all ranks at once:
 /// they are one atomicity domain.
@@ -17,7 +17,7 @@ pub fn totals(ctx: &Ctx) {
     let rounds: i32 = if ctx.quick { 200 } else { 1000 / ctx.n as i32 };
     let shape = Shape::contiguous(4);
     let (mut one, mut big) = (1i32, 1i64);
-    let add = Kind::Accumulate(Scale::Int(3));
+    let add = TransferKind::Accumulate(Scale::Int(3));
     let (mut seen, mut handle) = (vec![i64::MIN; ctx.n], Handle::default());
     for i in 0..rounds {
         step(format!("totals: round {i} of {rounds}"));
@@ -27,7 +27,7 @@ pub fn totals(ctx: &Ctx) {
             // SAFETY: the sources live until the waits below.
             unsafe {
                 engine.blocking(add, target, at, (&raw mut one).cast(), &shape).expect("acc");
-                let long = Kind::Accumulate(Scale::Long(1));
+                let long = TransferKind::Accumulate(Scale::Long(1));
                 let shape = Shape::contiguous(8);
                 handle
                     .issue(engine, long, target, at + 16, (&raw mut big).cast(), &shape)
@@ -64,8 +64,8 @@ pub fn swaps(ctx: &Ctx) {
     let segment = ctx.allocate(16);
     own(&segment)[..8].copy_from_slice(&(1000 + ctx.me as i64).to_ne_bytes());
     own(&segment)[8..12].copy_from_slice(&(2000 + ctx.me as i32).to_ne_bytes());
-    let tallies = ctx.allocate(32 * ctx.n);
-    own(&tallies).fill(0);
+    let counters = ctx.allocate(32 * ctx.n);
+    own(&counters).fill(0);
     ctx.barrier();
     let (mut long, mut int) = (ctx.me as i64, ctx.me as i64);
     for i in 0..if ctx.quick { 200 } else { 500 } {
@@ -85,14 +85,14 @@ pub fn swaps(ctx: &Ctx) {
         2 * ctx.n
             + count(i64::from(ctx.load::<i32>(ctx.me, segment.parts()[ctx.me].address() + 8))),
     );
-    let at = tallies.parts()[0].address();
+    let at = counters.parts()[0].address();
     for token in hold {
         engine.rmw(0, at + 8 * token, Rmw::AddLong(1)).expect("rmw");
     }
     ctx.barrier();
     let found: Vec<i64> = ctx.loads(0, at, 4 * ctx.n);
     assert_eq!(found, vec![1; 4 * ctx.n], "how often each token is somewhere");
-    ctx.free(tallies);
+    ctx.free(counters);
     ctx.free(segment);
 }
 
@@ -116,7 +116,7 @@ pub fn stripes(ctx: &Ctx) {
             step(format!("stripes: round {round}, turn {turn}"));
             let target = (ctx.me + turn) % ctx.n;
             let at = segment.parts()[target].address();
-            let acc = |by: f64| Kind::Accumulate(Scale::Double(by));
+            let acc = |by: f64| TransferKind::Accumulate(Scale::Double(by));
             let remote: Vec<usize> = remote_offsets.iter().map(|o| at + o).collect();
             // SAFETY: the source has all elements and lives until the end.
             unsafe {
@@ -214,7 +214,8 @@ fn source(rows: Rows, scale: Scale) -> Vec<u8> {
 fn all_at_once(ctx: &Ctx, segment: &portolan::memory::segment::Segment, rows: Rows, scale: Scale) {
     let engine = &*ctx.engine;
     step(format!("unaligned: {rows:?}, {scale:?}"));
-    let (kind, shape, mut from) = (Kind::Accumulate(scale), rows.shape(), source(rows, scale));
+    let (kind, shape, mut from) =
+        (TransferKind::Accumulate(scale), rows.shape(), source(rows, scale));
     let p = from.as_mut_ptr();
     own(segment).fill(0);
     ctx.barrier();

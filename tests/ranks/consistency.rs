@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use portolan::atomics::Rmw;
 use portolan::layout::Shape;
 use portolan::path::kernel::Scale;
-use portolan::transfer::{Handle, Kind};
+use portolan::transfer::{Handle, TransferKind};
 
 /// Every rank has a slot of this many bytes at every rank.
 const SLOT: usize = 320 << 10;
@@ -56,7 +56,7 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
         assert!(ctx.get(target, at, bytes) == want, "put; strided put; get of {bytes} bytes");
         let mut packed = vec![0u8; rows * row];
         // SAFETY: the buffer has as many bytes as the shape.
-        unsafe { engine.blocking(Kind::Get, target, at, packed.as_mut_ptr(), &shape) }
+        unsafe { engine.blocking(TransferKind::Get, target, at, packed.as_mut_ptr(), &shape) }
             .expect("strided get");
         assert!(packed == second[..rows * row], "put; strided get of {bytes} bytes");
     }
@@ -67,11 +67,13 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
     // SAFETY: the source lives and stays as it is until the wait or fence.
     unsafe {
         handle
-            .issue(engine, Kind::Put, target, at, second.as_ptr().cast_mut(), &shape)
+            .issue(engine, TransferKind::Put, target, at, second.as_ptr().cast_mut(), &shape)
             .expect("put");
         handle.wait(engine).expect("wait");
         assert!(ctx.get(target, at, bytes) == second, "handle put; wait; get of {bytes} bytes");
-        engine.implicit(Kind::Put, target, at, first.as_ptr().cast_mut(), &shape).expect("put");
+        engine
+            .implicit(TransferKind::Put, target, at, first.as_ptr().cast_mut(), &shape)
+            .expect("put");
         engine.fence(target).expect("fence");
         assert!(ctx.get(target, at, bytes) == first, "implicit put; fence; get of {bytes} bytes");
         engine.wait_implicit().expect("wait");
@@ -83,7 +85,13 @@ fn accumulate<T: bytemuck::Pod>(ctx: &Ctx, target: usize, at: usize, values: &[T
     let shape = Shape::contiguous(source.len());
     // SAFETY: an accumulate reads its source only, which has the shape's bytes.
     unsafe {
-        ctx.engine.blocking(Kind::Accumulate(scale), target, at, source.as_ptr().cast_mut(), &shape)
+        ctx.engine.blocking(
+            TransferKind::Accumulate(scale),
+            target,
+            at,
+            source.as_ptr().cast_mut(),
+            &shape,
+        )
     }
     .expect("accumulate");
 }

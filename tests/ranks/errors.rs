@@ -6,7 +6,7 @@ use portolan::error::{ErrorKind, Result};
 use portolan::layout::{Shape, Vector};
 use portolan::path::Path;
 use portolan::path::kernel::Scale;
-use portolan::transfer::{Handle, Kind};
+use portolan::transfer::{Handle, TransferKind};
 
 const BYTES: usize = 1000;
 
@@ -25,7 +25,8 @@ fn every_call(
     unsafe {
         all.push(("put".to_string(), engine.put(target, at, local, bytes)));
         all.push(("get".to_string(), engine.get(target, at, local, bytes)));
-        for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Scale::Int(1))] {
+        for kind in [TransferKind::Put, TransferKind::Get, TransferKind::Accumulate(Scale::Int(1))]
+        {
             all.push((
                 format!("blocking {kind:?}"),
                 engine.blocking(kind, target, at, local, &shape),
@@ -125,7 +126,7 @@ fn numbers(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
     }
     let scales = [(Scale::Int(1), 2), (Scale::Double(1.0), 12), (Scale::Long(2), 4)];
     for (scale, bytes) in scales {
-        let (kind, shape) = (Kind::Accumulate(scale), Shape::contiguous(bytes));
+        let (kind, shape) = (TransferKind::Accumulate(scale), Shape::contiguous(bytes));
         let rows = Shape::strided(&[bytes, 3], &[32], &[64]).expect("a shape");
         // SAFETY: the calls are refused before any byte is read.
         unsafe {
@@ -146,7 +147,7 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
     let engine = &*ctx.engine;
     step(format!("errors: vectors at rank {target}"));
     let l = [p as usize, p as usize + 8, p as usize + 16];
-    for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Scale::Long(1))] {
+    for kind in [TransferKind::Put, TransferKind::Get, TransferKind::Accumulate(Scale::Long(1))] {
         let good = Vector { block: 8, local: &l, remote: &[at, at + 8, at + 16] };
         let bad = Vector { block: 8, local: &l, remote: &[at + 24, at + BYTES - 7, at + 32] };
         let uneven = Vector { block: 8, local: &l[..2], remote: &[at, at + 8, at + 16] };
@@ -176,8 +177,11 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
     let (shape, mut buffer) = (Shape::contiguous(8), [7u8; 8]);
     // SAFETY: the buffer lives until the wait; the put writes what is there.
     unsafe {
-        handle.issue(engine, Kind::Put, target, at, buffer.as_mut_ptr(), &shape).expect("put");
-        let mixed = handle.issue(engine, Kind::Get, target, at, buffer.as_mut_ptr(), &shape);
+        handle
+            .issue(engine, TransferKind::Put, target, at, buffer.as_mut_ptr(), &shape)
+            .expect("put");
+        let mixed =
+            handle.issue(engine, TransferKind::Get, target, at, buffer.as_mut_ptr(), &shape);
         if engine.path_between(ctx.me, target) != Path::Direct {
             refused(ErrorKind::Handle, "a get on a handle of puts", mixed);
         }
@@ -250,7 +254,8 @@ pub fn shapes(ctx: &Ctx) {
         let deep =
             Shape::strided(&[8, 2, 2, 2, 2, 2, 2, 2], &[8; 7], &[8, 16, 32, 64, 128, 256, 489])
                 .expect("a shape");
-        for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Scale::Long(1))] {
+        for kind in [TransferKind::Put, TransferKind::Get, TransferKind::Accumulate(Scale::Long(1))]
+        {
             let even = Shape::strided(&[8, 10], &[8], &[112]).expect("a shape");
             // SAFETY: as below.
             unsafe {
@@ -290,7 +295,7 @@ pub fn shapes(ctx: &Ctx) {
     assert!(own(&segment).iter().all(|&b| b == 7), "a refused call changed memory");
     assert!(local.iter().all(|&b| b == 3), "a refused call changed local memory");
     // The same shapes, where they just fit.
-    for kind in [Kind::Put, Kind::Get] {
+    for kind in [TransferKind::Put, TransferKind::Get] {
         let over = Shape::strided(&[8, 10], &[8], &[110]).expect("a shape");
         let under = Shape::strided(&[8, 10], &[8], &[-110]).expect("a shape");
         let at = segment.parts()[ctx.me].address();

@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use mpi::ffi;
 use portolan::layout::Shape;
 use portolan::path::kernel::Scale;
-use portolan::transfer::Kind;
+use portolan::transfer::TransferKind;
 use portolan::wait::Progress;
 
 const TAG: i32 = 77;
@@ -68,10 +68,12 @@ pub fn fences(ctx: &Ctx) {
             unsafe {
                 match round % 4 {
                     0 => engine.put(right, at, source, bytes).expect("put"),
-                    1 => engine.implicit(Kind::Put, right, at, source, &whole).expect("put"),
+                    1 => {
+                        engine.implicit(TransferKind::Put, right, at, source, &whole).expect("put")
+                    }
                     2 => engine.put_shape(right, at, source, &rows).expect("put"),
                     _ => {
-                        let add = Kind::Accumulate(Scale::Double(1.0));
+                        let add = TransferKind::Accumulate(Scale::Double(1.0));
                         engine.implicit(add, right, at, source, &whole).expect("acc");
                     }
                 }

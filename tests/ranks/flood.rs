@@ -4,13 +4,13 @@
 use crate::am;
 use crate::child::{self, Ctx, own, step};
 use crate::rng::Rng;
-use portolan::am::{Accept, Arrival, Destination, Then};
+use portolan::am::{Accept, Am, Arrival, Destination, Then};
 use portolan::atomics::Rmw;
 use portolan::layout::Shape;
 use portolan::path::Path;
 use portolan::path::kernel::Scale;
 use portolan::runtime::Engine;
-use portolan::transfer::{Handle, Kind};
+use portolan::transfer::{Handle, TransferKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -60,13 +60,13 @@ pub fn flood(ctx: &Ctx) {
                 match i % 4 {
                     0 => engine.put(0, to, source, 8),
                     1 => engine.blocking(
-                        Kind::Accumulate(Scale::Long(1)),
+                        TransferKind::Accumulate(Scale::Long(1)),
                         0,
                         at + 2048,
                         source,
                         &shape,
                     ),
-                    _ => engine.implicit(Kind::Put, 0, to, source, &shape),
+                    _ => engine.implicit(TransferKind::Put, 0, to, source, &shape),
                 }
             }
             .expect("put");
@@ -109,16 +109,16 @@ pub fn storm(ctx: &Ctx) {
         let handle = &mut handles[i % 8];
         let get = into.as_mut_ptr();
         let put = source.as_ptr().cast_mut();
-        let add = Kind::Accumulate(Scale::Int(1));
+        let add = TransferKind::Accumulate(Scale::Int(1));
         // SAFETY: both buffers live until the waits below; what the gets bring
         // is not looked at.
         unsafe {
             match rng.below(8) {
-                0 => handle.issue(engine, Kind::Put, target, at, put, &rows),
-                1 => handle.issue(engine, Kind::Get, target, at, get, &rows),
+                0 => handle.issue(engine, TransferKind::Put, target, at, put, &rows),
+                1 => handle.issue(engine, TransferKind::Get, target, at, get, &rows),
                 2 => handle.issue(engine, add, target, at, put, &rows),
-                3 => handle.issue(engine, Kind::Put, target, at, put, &gaps),
-                4 => handle.issue(engine, Kind::Get, target, at, get, &gaps),
+                3 => handle.issue(engine, TransferKind::Put, target, at, put, &gaps),
+                4 => handle.issue(engine, TransferKind::Get, target, at, get, &gaps),
                 5 => engine.implicit(add, target, at, put, &gaps),
                 6 => engine.put(target, at, put, bytes),
                 _ => engine.rmw(target, at, Rmw::AddLong(1)).map(|_| ()),
@@ -148,7 +148,7 @@ pub fn flight() {
     let bytes = Arc::new(AtomicU64::new(0));
     let count = bytes.clone();
     let id = am::register(&ctx, "flight", |_| {
-        move |_: &Engine, m: &Arrival<'_>| {
+        move |_: &Am, m: &Arrival<'_>| {
             count.fetch_add(m.len as u64, Ordering::Relaxed);
             Ok(Accept { to: Destination::Buffer, then: Then::Nothing })
         }

@@ -6,7 +6,7 @@ use portolan::error::ErrorKind;
 use portolan::group::Group;
 use portolan::layout::Shape;
 use portolan::path::kernel::Scale;
-use portolan::transfer::Kind;
+use portolan::transfer::TransferKind;
 use std::sync::Arc;
 
 fn create(ctx: &Ctx, ranks: &[usize]) -> Option<Arc<Group>> {
@@ -34,7 +34,7 @@ fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
         let part = &segment.parts()[group.rank_of(member).expect("a member")];
         let (one, shape) = (1i64, Shape::contiguous(8));
         let source = (&raw const one).cast::<u8>().cast_mut();
-        let add = Kind::Accumulate(Scale::Long(2));
+        let add = TransferKind::Accumulate(Scale::Long(2));
         // SAFETY: an accumulate only reads its source, eight bytes.
         unsafe { engine.blocking(add, member, part.address() + 992, source, &shape) }.expect("acc");
     }

@@ -6,7 +6,7 @@ use portolan::layout::Shape;
 use portolan::path::Path;
 use portolan::path::kernel::Scale;
 use portolan::runtime::Engine;
-use portolan::transfer::Kind;
+use portolan::transfer::TransferKind;
 use std::fs;
 
 const LENGTH: usize = (2 << 30) + 4096;
@@ -86,19 +86,23 @@ fn sparse(ctx: &Ctx, at: usize) {
     // of 8 MiB and one block, is inside the segment.
     unsafe {
         engine.put_shape(1, at, source, &shape).expect("strided put");
-        engine.blocking(Kind::Get, 1, at, back.as_mut_ptr().cast(), &shape).expect("strided get");
+        engine
+            .blocking(TransferKind::Get, 1, at, back.as_mut_ptr().cast(), &shape)
+            .expect("strided get");
         assert!(back == data, "strided put and get over 2 GiB");
         // Two rows, more than 2 GiB apart, from the far end back.
         let far = Shape::strided(&[8, 2], &[8], &[-((2isize << 30) + 64)]).expect("a shape");
         let last = at + LENGTH - 8;
         engine.put_shape(1, last, source, &far).expect("strided put");
-        engine.blocking(Kind::Get, 1, last, back.as_mut_ptr().cast(), &far).expect("strided get");
+        engine
+            .blocking(TransferKind::Get, 1, last, back.as_mut_ptr().cast(), &far)
+            .expect("strided get");
         assert!(back[..2] == data[..2], "two rows more than 2 GiB apart");
         step("large: accumulate");
         ctx.store(1, last, 5i64);
         let one = 1i64;
         let source = (&raw const one).cast::<u8>().cast_mut();
-        let add = Kind::Accumulate(Scale::Long(3));
+        let add = TransferKind::Accumulate(Scale::Long(3));
         engine.blocking(add, 1, last, source, &Shape::contiguous(8)).expect("acc");
     }
     let old = engine.rmw(1, at + LENGTH - 8, portolan::atomics::Rmw::AddLong(2)).expect("rmw");

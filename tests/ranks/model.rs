@@ -8,7 +8,7 @@
 use crate::rng::Rng;
 use num_complex::Complex;
 use portolan::path::kernel::Scale;
-use portolan::transfer::Kind;
+use portolan::transfer::TransferKind;
 
 /// Bytes around a local buffer that no transfer may touch.
 const GUARD: usize = 24;
@@ -47,7 +47,7 @@ pub enum Form {
 #[derive(Debug, Clone)]
 pub struct Item {
     /// Put, get, or accumulate with its type and scale.
-    pub kind: Kind,
+    pub kind: TransferKind,
     /// Number of the segment.
     pub segment: usize,
     /// World rank.
@@ -149,13 +149,13 @@ fn vector(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize)> {
 /// where the elements' grid begins.
 pub fn item(
     rng: &mut Rng,
-    kind: Kind,
+    kind: TransferKind,
     (segment, target): (usize, usize),
     (from, to): (usize, usize),
     vectors: bool,
 ) -> Option<Item> {
     let unit = match kind {
-        Kind::Accumulate(scale) => scale.element(),
+        TransferKind::Accumulate(scale) => scale.element(),
         _ => 1,
     };
     let room = (to - from) / unit * unit;
@@ -276,9 +276,9 @@ impl Item {
     pub fn local(&self) -> Vec<u8> {
         let mut rng = Rng::new(self.seed, &[]);
         let elements = match self.kind {
-            Kind::Get => return vec![0xa5; self.local_len],
-            Kind::Put => self.elements,
-            Kind::Accumulate(scale) => Some(scale),
+            TransferKind::Get => return vec![0xa5; self.local_len],
+            TransferKind::Put => self.elements,
+            TransferKind::Accumulate(scale) => Some(scale),
         };
         let mut buffer = rng.bytes(self.local_len);
         if let Some(scale) = elements {
@@ -295,9 +295,11 @@ impl Item {
         let piece = &mut model.pieces[self.segment][self.target];
         for (l, r, n) in self.blocks() {
             match self.kind {
-                Kind::Put => piece[r..r + n].copy_from_slice(&local[l..l + n]),
-                Kind::Get => local[l..l + n].copy_from_slice(&piece[r..r + n]),
-                Kind::Accumulate(scale) => combine(scale, &local[l..l + n], &mut piece[r..r + n]),
+                TransferKind::Put => piece[r..r + n].copy_from_slice(&local[l..l + n]),
+                TransferKind::Get => local[l..l + n].copy_from_slice(&piece[r..r + n]),
+                TransferKind::Accumulate(scale) => {
+                    combine(scale, &local[l..l + n], &mut piece[r..r + n])
+                }
             }
         }
         local

@@ -4,7 +4,7 @@ use crate::child::{Ctx, own, step};
 use portolan::atomics::Rmw;
 use portolan::layout::Shape;
 use portolan::path::kernel::Scale;
-use portolan::transfer::Kind;
+use portolan::transfer::TransferKind;
 use std::time::{Duration, Instant};
 
 /// How long the target computes.
@@ -55,7 +55,13 @@ pub fn progress(ctx: &Ctx) {
             let (source, shape) = ((&raw const one).cast::<u8>().cast_mut(), Shape::contiguous(4));
             // SAFETY: an accumulate only reads its source, four bytes.
             unsafe {
-                engine.blocking(Kind::Accumulate(Scale::Int(1)), 1, at + 400, source, &shape)
+                engine.blocking(
+                    TransferKind::Accumulate(Scale::Int(1)),
+                    1,
+                    at + 400,
+                    source,
+                    &shape,
+                )
             }
             .expect("acc");
             engine.fence(1).expect("fence");
@@ -104,7 +110,8 @@ pub fn bystander(ctx: &Ctx) {
                     let shape = Shape::contiguous(bytes);
                     let local = source.as_ptr().cast_mut();
                     // SAFETY: the source lives until the wait below.
-                    unsafe { engine.implicit(Kind::Put, 0, at, local, &shape) }.expect("put");
+                    unsafe { engine.implicit(TransferKind::Put, 0, at, local, &shape) }
+                        .expect("put");
                     while begun.elapsed() < COMPUTES / 2 {
                         std::hint::spin_loop();
                     }

@@ -14,7 +14,7 @@ use portolan::group::Group;
 use portolan::layout::{Shape, Vector};
 use portolan::memory::segment::Segment;
 use portolan::path::kernel::Scale;
-use portolan::transfer::{Handle, Kind};
+use portolan::transfer::{Handle, TransferKind};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -245,19 +245,19 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
             let Some(bounds) = part(rng, r, &mut cursors[chosen]) else { continue };
             let place = (r.segment, r.target);
             let kind = match r.owner {
-                Owner::Nobody => Kind::Get,
-                Owner::All(which) => Kind::Accumulate(model::scale(rng, which)),
+                Owner::Nobody => TransferKind::Get,
+                Owner::All(which) => TransferKind::Accumulate(model::scale(rng, which)),
                 Owner::Rank(_) => match rng.below(3) {
-                    0 => Kind::Put,
-                    1 => Kind::Get,
+                    0 => TransferKind::Put,
+                    1 => TransferKind::Get,
                     _ => {
                         let which = rng.below(6);
-                        Kind::Accumulate(model::scale(rng, which))
+                        TransferKind::Accumulate(model::scale(rng, which))
                     }
                 },
             };
             if mode == Mode::Aggregate {
-                let kind = if gets { Kind::Get } else { Kind::Put };
+                let kind = if gets { TransferKind::Get } else { TransferKind::Put };
                 let allowed =
                     matches!(r.owner, Owner::Rank(_)) || (gets && r.owner == Owner::Nobody);
                 if allowed {
@@ -265,8 +265,8 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
                 }
                 continue;
             }
-            if let (Kind::Accumulate(scale), Owner::Rank(_)) = (kind, r.owner) {
-                let typed = whole(rng, Kind::Put, place, bounds, Some(scale));
+            if let (TransferKind::Accumulate(scale), Owner::Rank(_)) = (kind, r.owner) {
+                let typed = whole(rng, TransferKind::Put, place, bounds, Some(scale));
                 plan.push(Step { mode: Mode::Blocking, items: vec![typed] });
             }
             let vectors = rng.one_in(4);
@@ -281,7 +281,7 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
 /// where a type is given.
 fn whole(
     rng: &mut Rng,
-    kind: Kind,
+    kind: TransferKind,
     (segment, target): (usize, usize),
     (from, to): (usize, usize),
     elements: Option<Scale>,
@@ -321,10 +321,10 @@ fn issue(
                 let shape = Shape::strided(counts, l, r).expect("a shape");
                 let plain = shape.is_contiguous() && !shape.is_empty();
                 match mode {
-                    Mode::Blocking if plain && kind == Kind::Put => {
+                    Mode::Blocking if plain && kind == TransferKind::Put => {
                         engine.put(target, address, local, shape.bytes())
                     }
-                    Mode::Blocking if plain && kind == Kind::Get => {
+                    Mode::Blocking if plain && kind == TransferKind::Get => {
                         engine.get(target, address, local, shape.bytes())
                     }
                     Mode::Blocking => engine.blocking(kind, target, address, local, &shape),

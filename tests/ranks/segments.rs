@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use portolan::error::ErrorKind;
 use portolan::layout::{Shape, Vector};
 use portolan::memory::segment::Segment;
-use portolan::transfer::{Handle, Kind};
+use portolan::transfer::{Handle, TransferKind};
 use std::sync::Arc;
 
 /// Some MPIs confuse windows of odd sizes: what the owner sees and what others
@@ -58,7 +58,9 @@ pub fn neighbours(ctx: &Ctx) {
             for kind in ["vector", "handle", "implicit", "aggregate"] {
                 let mut data = Rng::new(ctx.seed, &[target as u64, kind.len() as u64]).bytes(128);
                 let mut back = vec![0u8; 128];
-                for (kind_of, buffer) in [(Kind::Put, &mut data), (Kind::Get, &mut back)] {
+                for (kind_of, buffer) in
+                    [(TransferKind::Put, &mut data), (TransferKind::Get, &mut back)]
+                {
                     let local = buffer.as_mut_ptr();
                     let lists = [local as usize, local as usize + 64];
                     let list = [Vector { block: 64, local: &lists, remote: &[a, b] }];

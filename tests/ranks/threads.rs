@@ -7,7 +7,7 @@ use portolan::atomics::Rmw;
 use portolan::layout::Shape;
 use portolan::memory::segment::Segment;
 use portolan::path::kernel::Scale;
-use portolan::transfer::{Handle, Kind};
+use portolan::transfer::{Handle, TransferKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const THREADS: usize = 3;
@@ -64,7 +64,7 @@ fn add_one(ctx: &Ctx, target: usize, at: usize) {
     // SAFETY: an accumulate only reads its source, eight bytes.
     unsafe {
         ctx.engine.blocking(
-            Kind::Accumulate(Scale::Long(1)),
+            TransferKind::Accumulate(Scale::Long(1)),
             target,
             at,
             source,
@@ -85,7 +85,7 @@ fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, 
         let mut handle = Handle::default();
         let shape = Shape::strided(&[4, bytes / 4], &[4], &[4]).expect("a shape");
         // SAFETY: the data lives until the wait.
-        unsafe { handle.issue(engine, Kind::Put, target, at, data.as_mut_ptr(), &shape) }
+        unsafe { handle.issue(engine, TransferKind::Put, target, at, data.as_mut_ptr(), &shape) }
             .expect("put");
         handle.wait(engine).expect("wait");
     }

@@ -11,14 +11,16 @@ use crate::dice::Dice;
 use crate::machine::{self, Behaviour, Outcome};
 use crate::settings;
 use portolan::am::aggregate::Aggregator;
-use portolan::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then};
+use portolan::am::{
+    Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
+};
 use portolan::atomics::mutex::MutexSet;
 use portolan::error::Result;
 use portolan::layout::{Shape, Vector};
 use portolan::memory::segment::Segment;
 use portolan::path::kernel::Scale;
-use portolan::path::ops::{Kind, Rmw};
-use portolan::peer::Tally;
+use portolan::path::ops::{Rmw, TransferKind};
+use portolan::peer::CompletionCounter;
 use portolan::runtime::Engine;
 use portolan::transfer::Handle;
 use std::sync::Arc;
@@ -78,7 +80,7 @@ impl Serves {
 }
 
 impl Handler for Serves {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let (kind, depth) = (message.header[0], message.header[1]);
         let value = u64::from_le_bytes(message.header[2..10].try_into().expect("a word"));
         let totals = &self.shared.0[engine.rank()];
@@ -105,7 +107,7 @@ impl Handler for Serves {
             return Ok(Accept::DONE);
         }
         let (len, origin) = (message.len, message.origin);
-        let check = Box::new(move |_: &Engine, data: Vec<u8>| {
+        let check = Box::new(move |_: &Am, data: Vec<u8>| {
             assert!(data == pattern(len, value), "{len} bytes of rank {origin} in a buffer");
         });
         let then = if value.is_multiple_of(2) { Then::Inline(check) } else { Then::Later(check) };
@@ -117,7 +119,7 @@ impl Handler for Serves {
 struct Takes(Arc<Shared>);
 
 impl Handler for Takes {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let data = message.data.expect("batches come whole");
         let items =
             data.chunks_exact(8).map(|item| u64::from_le_bytes(item.try_into().expect("8")));
@@ -177,7 +179,7 @@ impl Player<'_> {
     }
 
     /// Rows with gaps at the target: put, or got and compared.
-    fn strided(&mut self, target: usize, kind: Kind) {
+    fn strided(&mut self, target: usize, kind: TransferKind) {
         let (row, rows, gap) = (
             1 + self.dice.below(24) as usize,
             1 + self.dice.below(6) as usize,
@@ -195,7 +197,7 @@ impl Player<'_> {
         for (i, part) in local.chunks(row).enumerate() {
             let copy = &mut self.copies[target][from + i * stride..][..row];
             match kind {
-                Kind::Put => copy.copy_from_slice(part),
+                TransferKind::Put => copy.copy_from_slice(part),
                 _ => assert_eq!(copy, part, "row {i} of a strided get of rank {target}"),
             }
         }
@@ -222,7 +224,7 @@ impl Player<'_> {
 
     /// Disjoint blocks of several targets on one handle, waited for at once; with an aggregate
     /// handle, or without any.
-    fn together(&mut self, kind: Kind) {
+    fn together(&mut self, kind: TransferKind) {
         let form = self.dice.below(3);
         let mut handle = Handle::default();
         if form == 1 {
@@ -253,14 +255,14 @@ impl Player<'_> {
         for (target, from, bytes) in &parts {
             let copy = &mut self.copies[*target][*from..*from + bytes.len()];
             match kind {
-                Kind::Put => copy.copy_from_slice(bytes),
+                TransferKind::Put => copy.copy_from_slice(bytes),
                 _ => assert_eq!(copy, bytes, "a get of rank {target} on a handle"),
             }
         }
     }
 
     /// Scattered blocks.
-    fn vectors(&mut self, target: usize, kind: Kind) {
+    fn vectors(&mut self, target: usize, kind: TransferKind) {
         let len = 1 + self.dice.below(20) as usize;
         let count = 1 + self.dice.below(12) as usize;
         let mut local: Vec<u8> = self.bytes(len * count);
@@ -274,7 +276,7 @@ impl Player<'_> {
         for (from, part) in froms.iter().zip(local.chunks(len)) {
             let copy = &mut self.copies[target][*from..*from + len];
             match kind {
-                Kind::Put => copy.copy_from_slice(part),
+                TransferKind::Put => copy.copy_from_slice(part),
                 _ => assert_eq!(copy, part, "a block of a vector get of rank {target}"),
             }
         }
@@ -327,16 +329,16 @@ impl Player<'_> {
         totals.sent.fetch_add(value * (u64::from(depth) + 1), Ordering::Relaxed);
         totals.asked.fetch_add(u64::from(kind == b'q'), Ordering::Relaxed);
         let data = pattern(len, value);
-        let tally = Arc::new(Tally::default());
+        let tally = Arc::new(CompletionCounter::default());
         let form = self.dice.below(4);
         let signals = match form {
             0 | 1 => {
                 tally.begin();
-                Signals { origin: Signal::Tally(tally.clone()), completion: Signal::None }
+                Signals { origin: Signal::Counter(tally.clone()), completion: Signal::None }
             }
             2 => {
                 tally.begin();
-                Signals { origin: Signal::None, completion: Signal::Tally(tally.clone()) }
+                Signals { origin: Signal::None, completion: Signal::Counter(tally.clone()) }
             }
             _ => Signals::default(),
         };
@@ -365,7 +367,7 @@ impl Player<'_> {
 
     fn operation(&mut self) {
         let target = self.dice.below(self.ctx.n as u64) as usize;
-        let kind = if self.dice.one_in(2) { Kind::Put } else { Kind::Get };
+        let kind = if self.dice.one_in(2) { TransferKind::Put } else { TransferKind::Get };
         let which = self.dice.below(16);
         step(format!("operation {which} to rank {target}"));
         match which {

@@ -10,11 +10,10 @@ use crate::machine::{self, Behaviour, Outcome};
 use crate::memory;
 use crate::network::Traffic;
 use portolan::am::aggregate::Aggregator;
-use portolan::am::{Accept, Arrival, Handler};
+use portolan::am::{Accept, Am, Arrival, Handler};
 use portolan::config::{Config, PathChoice, ThreadChoice};
 use portolan::error::Result;
 use portolan::path::ops::Rmw;
-use portolan::runtime::Engine;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -72,7 +71,7 @@ impl Marks<'_> {
 struct Takes(Arc<AtomicU64>);
 
 impl Handler for Takes {
-    fn arrive(&self, _: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let data = message.data.expect("batches come whole");
         self.0.fetch_add(data.len() as u64 / 8, Ordering::Relaxed);
         Ok(Accept::DONE)

@@ -1,32 +1,33 @@
 //! What a face does with its gate: the mode, its own jobs, room at a target, fences.
 
-use super::super::state::{self, Am, Awaited};
-use super::super::wire::{Head, Kind};
-use super::super::{HandlerId, Signal, later};
+use super::super::state::{AmState, Awaited};
+use super::super::wire::{RecordHead, RecordKind};
+use super::super::{HandlerId, Signal};
+use super::Am;
 use super::Gate;
+use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::peer::Tally;
-use crate::runtime::Engine;
+use crate::peer::CompletionCounter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Engine {
+impl Am {
     /// Has the handlers of a gate run in calls only, or anywhere. On return from the first
     /// none of them runs elsewhere (but where the caller is such a handler); on return from
     /// the second what was held has begun to run.
     pub fn set_polling(&self, gate: &Arc<Gate>, polling: bool) -> Result<()> {
-        let am = self.am()?;
-        if state::running().is_some() {
+        let state = self.state()?;
+        if handler::running().is_some() {
             // Under the dispatcher's lock already, or a signal: what is left finds its way.
             gate.polling.store(polling, Ordering::Release);
             return Ok(());
         }
         self.lock_handlers()?;
         gate.polling.store(polling, Ordering::Release);
-        let moved = if polling { Ok(()) } else { am.move_jobs(self, gate) };
+        let moved = if polling { Ok(()) } else { state.move_jobs(self, gate) };
         self.unlock_handlers()?;
         moved?;
-        if polling && !later::on_completion_thread() {
+        if polling && !handler::on_completion_thread() {
             self.wait_until(&|| "completion handlers that run on their thread".into(), || {
                 Ok(gate.elsewhere.load(Ordering::Acquire) == 0)
             })?;
@@ -36,24 +37,20 @@ impl Engine {
 
     /// Runs something of the face behind a gate that is not a message: now where the calling
     /// thread may, else in the next call.
-    pub fn run_at_gate(
-        &self,
-        gate: &Gate,
-        job: impl FnOnce(&Engine) + Send + 'static,
-    ) -> Result<()> {
+    pub fn run_at_gate(&self, gate: &Gate, job: impl FnOnce(&Am) + Send + 'static) -> Result<()> {
         if gate.is_open_here() {
             job(self);
             return Ok(());
         }
-        self.am()?.queue_job(gate, Box::new(job))
+        self.state()?.queue_job(gate, Box::new(job))
     }
 
     /// Before a message through a gate: waits while the target says so, unless in a handler.
     #[inline]
-    pub(in crate::am) fn before_gate(&self, am: &Am, target: usize) -> Result<()> {
-        let towards = &am.towards[target];
+    pub(in crate::am) fn before_gate(&self, state: &AmState, target: usize) -> Result<()> {
+        let towards = &state.towards[target];
         towards.sent.fetch_add(1, Ordering::Relaxed);
-        if !towards.stopped.load(Ordering::Acquire) || state::running().is_some() {
+        if !towards.stopped.load(Ordering::Acquire) || handler::running().is_some() {
             return Ok(());
         }
         self.wait_until(
@@ -62,35 +59,35 @@ impl Engine {
         )
     }
 
-    /// After [`Engine::fence_messages`] to the targets: returns when also those messages for
+    /// After [`Am::fence_messages`] to the targets: returns when also those messages for
     /// the gate of `handler` are in place that the targets hold.
     pub fn fence_gate(&self, handler: HandlerId, targets: &[usize]) -> Result<()> {
-        let am = self.am()?;
-        let Some(gate) = am.handlers.get(handler).and_then(|entry| entry.gate.as_ref()) else {
+        let state = self.state()?;
+        let Some(gate) = state.handlers.get(handler).and_then(|entry| entry.gate.as_ref()) else {
             fail!(Argument, "handler {} has no gate", handler.0);
         };
-        let tally = Arc::new(Tally::default());
+        let counter = Arc::new(CompletionCounter::default());
         let mut asked = Vec::new();
         for &target in targets.iter().filter(|&&target| target != self.rank()) {
-            let towards = &am.towards[target];
+            let towards = &state.towards[target];
             let sent = towards.sent.load(Ordering::Acquire);
             if sent == towards.fenced.load(Ordering::Acquire) {
                 continue;
             }
-            tally.begin();
-            let awaited = Awaited::Completion(Signal::Tally(tally.clone()));
-            let token = am.tokens.lock().add(awaited);
-            let head = Head::message(Kind::Ask, handler, 0, 0, token);
-            am.send_record(self, target, &[bytemuck::bytes_of(&head)])?;
+            counter.begin();
+            let awaited = Awaited::Completion(Signal::Counter(counter.clone()));
+            let token = state.tokens.lock().add(awaited);
+            let head = RecordHead::message(RecordKind::GateFence, handler, 0, 0, token);
+            state.send_record(self, target, &[bytemuck::bytes_of(&head)])?;
             asked.push((target, sent));
         }
         let me = self.rank();
         let own = targets.contains(&me);
         self.wait_until(&|| "messages that targets hold until they make a call".into(), || {
-            Ok((!own || gate.is_clear_of(me)) && tally.check()?)
+            Ok((!own || gate.is_clear_of(me)) && counter.check()?)
         })?;
         for (target, sent) in asked {
-            am.towards[target].fenced.fetch_max(sent, Ordering::AcqRel);
+            state.towards[target].fenced.fetch_max(sent, Ordering::AcqRel);
         }
         Ok(())
     }

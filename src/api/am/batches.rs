@@ -1,10 +1,10 @@
 //! Items of one type.
 
-use super::Item;
+use crate::am::Am;
 use crate::am::aggregate::Aggregator;
-use crate::api::InCall;
+use crate::api::in_call::InCall;
 use crate::error::Result;
-use crate::runtime::Engine;
+use bytemuck::Pod;
 use std::marker::PhantomData;
 
 /// Collects items of one type, a batch for each rank.
@@ -13,13 +13,13 @@ use std::marker::PhantomData;
 /// `PORTOLAN_AGGREGATE_US` says, and in [`Messages::quiesce`](super::Messages::quiesce).
 #[derive(Debug, Clone, Copy)]
 pub struct Batches<'a, I> {
-    engine: &'a Engine,
+    engine: &'a Am,
     aggregator: &'a Aggregator,
     _items: PhantomData<(I, *const ())>,
 }
 
-impl<'a, I: Item> Batches<'a, I> {
-    pub(super) fn new(engine: &'a Engine, aggregator: &'a Aggregator) -> Batches<'a, I> {
+impl<'a, I: Pod + Send + Sync> Batches<'a, I> {
+    pub(super) fn new(engine: &'a Am, aggregator: &'a Aggregator) -> Batches<'a, I> {
         Batches { engine, aggregator, _items: PhantomData }
     }
 

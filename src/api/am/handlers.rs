@@ -4,9 +4,11 @@ use super::messages::Messages;
 use super::serve::{OfItem, OfMessage, OfReply};
 use super::shared::{Numbers, Shared};
 use super::{Item, Message};
+use crate::am::Am;
 use crate::am::aggregate::{Aggregator, DEFAULT_LIMIT};
 use crate::am::{Handler, HandlerId};
-use crate::api::{InCall, Runtime};
+use crate::api::Runtime;
+use crate::api::in_call::InCall;
 use crate::collective;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::runtime::Engine;
@@ -16,7 +18,7 @@ use std::mem::size_of;
 use std::sync::Arc;
 
 type Make = Box<dyn FnOnce(&Arc<Shared>) -> Arc<dyn Handler>>;
-type Note = Box<dyn FnOnce(&Engine, HandlerId, &mut Numbers) -> Result<()>>;
+type Note = Box<dyn FnOnce(&Am, HandlerId, &mut Numbers) -> Result<()>>;
 
 struct Planned {
     name: String,

@@ -3,10 +3,10 @@
 use super::codec::Encoded;
 use super::shared::{OnReply, Shared};
 use super::{Batches, Item, Message, Reply};
+use crate::am::Am;
 use crate::am::{Data, Signals};
-use crate::api::InCall;
+use crate::api::in_call::InCall;
 use crate::error::{Result, fail};
-use crate::runtime::Engine;
 use std::any::Any;
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug)]
 pub struct Messages<'rt> {
-    engine: &'rt Engine,
+    engine: &'rt Am,
     shared: Arc<Shared>,
     _one_thread: PhantomData<*const ()>,
 }
@@ -31,7 +31,7 @@ pub struct Messages<'rt> {
 /// The sending part of [`Messages`], for threads of the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Endpoint<'a> {
-    pub(super) engine: &'a Engine,
+    pub(super) engine: &'a Am,
     pub(super) shared: &'a Shared,
 }
 
@@ -124,7 +124,7 @@ macro_rules! sending {
         /// `Argument` where the type is not registered.
         #[inline]
         pub fn batches<I: Item>(&self) -> Result<Batches<'_, I>> {
-            use crate::api::InCall;
+            use crate::api::in_call::InCall;
             const CALL: &str = concat!($type, "::batches");
             let Endpoint { engine, shared } = self.checked();
             Ok(Batches::new(engine, shared.items::<I>().in_call(CALL)?))
@@ -137,7 +137,7 @@ macro_rules! sending {
         /// `Rank`; `Argument` where the type is not registered.
         #[inline]
         pub fn aggregate<I: Item>(&self, rank: usize, item: I) -> Result<()> {
-            use crate::api::InCall;
+            use crate::api::in_call::InCall;
             const CALL: &str = concat!($type, "::aggregate");
             self.batches::<I>().and_then(|b| b.push(rank, item)).in_call(CALL)
         }
@@ -149,7 +149,7 @@ macro_rules! sending {
         /// # Errors
         /// Those of sending.
         pub fn flush(&self) -> Result<()> {
-            use crate::api::InCall;
+            use crate::api::in_call::InCall;
             let Endpoint { engine, shared } = self.checked();
             for batches in shared.all_items() {
                 batches.flush(engine).in_call(concat!($type, "::flush"))?;
@@ -161,7 +161,7 @@ macro_rules! sending {
 pub(super) use sending;
 
 impl<'rt> Messages<'rt> {
-    pub(super) fn new(engine: &'rt Engine, shared: Arc<Shared>) -> Messages<'rt> {
+    pub(super) fn new(engine: &'rt Am, shared: Arc<Shared>) -> Messages<'rt> {
         Messages { engine, shared, _one_thread: PhantomData }
     }
 

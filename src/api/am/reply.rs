@@ -3,9 +3,9 @@
 use super::context::Context;
 use super::shared::OnReply;
 use super::{Message, codec};
-use crate::api::InCall;
+use crate::am::Am;
+use crate::api::in_call::InCall;
 use crate::error::{Result, fail};
-use crate::runtime::Engine;
 use parking_lot::Mutex;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -21,7 +21,7 @@ use std::task::{Poll, Waker};
 #[derive(Debug)]
 #[must_use = "an answer that nobody waits for: spawn sends without one"]
 pub struct Reply<'a, R> {
-    engine: &'a Engine,
+    engine: &'a Am,
     rank: usize,
     slot: Arc<Slot<R>>,
     /// It stays on its thread, as what it waits by does.
@@ -48,7 +48,7 @@ pub(super) fn on_reply<M: Message>(
 impl<'a, R: Send + 'static> Reply<'a, R> {
     /// An answer to come, and what puts it there.
     pub(super) fn new<M: Message<Reply = R>>(
-        engine: &'a Engine,
+        engine: &'a Am,
         rank: usize,
     ) -> (Reply<'a, R>, OnReply) {
         let slot = Arc::new(Slot { come: AtomicBool::new(false), inner: Mutex::new((None, None)) });

@@ -5,9 +5,9 @@ use super::context::{Context, Payload};
 use super::messages::Endpoint;
 use super::shared::Shared;
 use super::{Item, Message};
+use crate::am::Am;
 use crate::am::{Accept, Arrival, Data, Destination, Handler, Signals, Then};
 use crate::error::{Result, fail};
-use crate::runtime::Engine;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::size_of;
@@ -63,7 +63,7 @@ impl<'a> Bytes<'a> {
 }
 
 fn run<M: Message>(
-    engine: &Engine,
+    engine: &Am,
     shared: &Shared,
     origin: usize,
     header: &[u8],
@@ -85,7 +85,7 @@ fn run<M: Message>(
 }
 
 impl<M: Message> Handler for OfMessage<M> {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let origin = message.origin;
         if let Some(data) = message.data
             && !self.blocking
@@ -95,7 +95,7 @@ impl<M: Message> Handler for OfMessage<M> {
         }
         let (shared, header) = (self.shared.clone(), message.header.to_vec());
         let blocking = self.blocking.then(M::name);
-        let completion = Box::new(move |engine: &Engine, data: Vec<u8>| {
+        let completion = Box::new(move |engine: &Am, data: Vec<u8>| {
             let before = BLOCKING.replace(blocking);
             must(run::<M>(engine, &shared, origin, &header, Bytes::Own(data)));
             BLOCKING.set(before);
@@ -110,13 +110,7 @@ pub(super) struct OfReply {
     pub shared: Arc<Shared>,
 }
 
-fn answer(
-    engine: &Engine,
-    shared: &Shared,
-    origin: usize,
-    header: &[u8],
-    data: &[u8],
-) -> Result<()> {
+fn answer(engine: &Am, shared: &Shared, origin: usize, header: &[u8], data: &[u8]) -> Result<()> {
     let (head, rest) = codec::split(header)?;
     let (encoded, _) = codec::parts(&head, rest, data)?;
     let Some(on_reply) = shared.take(head.token) else {
@@ -127,7 +121,7 @@ fn answer(
 }
 
 impl Handler for OfReply {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let origin = message.origin;
         if let Some(data) = message.data {
             answer(engine, &self.shared, origin, message.header, data)?;
@@ -148,7 +142,7 @@ pub(super) struct OfItem<I> {
 }
 
 fn apply<I: Item>(
-    engine: &Engine,
+    engine: &Am,
     shared: &Shared,
     origin: usize,
     header: &[u8],
@@ -179,7 +173,7 @@ fn apply<I: Item>(
 }
 
 impl<I: Item> Handler for OfItem<I> {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let origin = message.origin;
         if let Some(data) = message.data {
             apply::<I>(engine, &self.shared, origin, message.header, data)?;

@@ -5,8 +5,8 @@ use super::{Item, Message};
 use crate::am::HandlerId;
 use crate::am::aggregate::Aggregator;
 use crate::error::{Result, fail};
+use crate::handles::Handles;
 use parking_lot::Mutex;
-use slab::Slab;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -54,7 +54,8 @@ pub(super) struct Numbers {
 pub(super) struct Shared {
     pub numbers: OnceLock<Numbers>,
     states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
-    awaited: Mutex<Slab<(u32, OnReply)>>,
+    /// By the token that an answer brings back.
+    awaited: Mutex<Handles<OnReply>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -123,24 +124,14 @@ impl Shared {
         self.states.iter().find(|(t, _)| *t == id)?.1.downcast_ref()
     }
 
-    /// A token for an answer. It is never zero and not used again soon.
+    /// A token for an answer; never zero.
     pub fn expect(&self, on_reply: OnReply) -> u64 {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static GENERATION: AtomicU32 = AtomicU32::new(0);
-        let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        let key = self.awaited.lock().insert((generation, on_reply));
-        u64::from(generation) << 32 | (key as u64 + 1)
+        self.awaited.lock().insert(on_reply)
     }
 
     /// What awaits an answer, once.
     pub fn take(&self, token: u64) -> Option<OnReply> {
-        let key = usize::try_from(token & 0xffff_ffff).ok()?.checked_sub(1)?;
-        let mut awaited = self.awaited.lock();
-        let (generation, _) = awaited.get(key)?;
-        if u64::from(*generation) != token >> 32 {
-            return None;
-        }
-        awaited.try_remove(key).map(|(_, on_reply)| on_reply)
+        self.awaited.lock().remove(token)
     }
 }
 

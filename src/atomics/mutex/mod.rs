@@ -6,12 +6,12 @@
 //! one word for each rank), and one word for each rank that says "granted". A
 //! rank on `p`'s node changes the state itself under the slice's lock and
 //! sleeps on its own granted word (futex); any other rank asks `p`'s progress
-//! engine and gets a message when the mutex is its own. Whoever releases hands
+//! engine and gets a message when the mutex is its own. The rank that releases hands
 //! over to the first in the queue, by whichever of the two ways that rank waits.
 //!
 //! **MPI domain**: a queue lock on the window. The state is one word, the rank
 //! that came last; a rank swaps itself in, tells its predecessor by message,
-//! and is told by message when that one releases. Nobody polls the window.
+//! and gets a message when that one releases. No rank polls the window.
 //!
 //! Invariant: exactly one rank holds a mutex or is being told that it does.
 
@@ -19,88 +19,33 @@ use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Segment;
 use crate::mpi::Flavour;
-use crate::path::message::wire::{Header, Kind};
+use crate::ops::Ops;
+use crate::path::two_sided::wire::{RequestHeader, RequestKind};
 use crate::path::{self, Path, rma};
-use crate::runtime::Engine;
 use crate::wait::{self, Progress};
-use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::path::stripe;
-use serve::hand_over;
-use state::{State, state_bytes};
+use serve::{Name, hand_over};
+use state::{MutexState, state_bytes};
 
-mod serve;
+pub(crate) mod serve;
 mod state;
-
-pub(crate) use serve::{serve_lock, serve_try, serve_unlock};
 
 /// A collectively made set of mutexes.
 #[derive(Debug)]
 pub struct MutexSet {
     segment: Arc<Segment>,
     counts: Vec<usize>,
-    places: Vec<Place>,
+    places: Vec<OwnerMutexes>,
     held: Vec<AtomicU64>,
     live: AtomicBool,
 }
 
-/// A mutex, as messages name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Name {
-    group: u64,
-    set: u64,
-    owner: u32,
-    index: u32,
-}
-
-impl Name {
-    fn operand(self) -> [u64; 3] {
-        [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
-    }
-
-    fn of(header: &Header) -> Name {
-        let [group, set, both] = header.operand;
-        Name { group, set, owner: (both >> 32) as u32, index: both as u32 }
-    }
-}
-
-/// What this rank knows of mutexes beyond their state in memory.
-#[derive(Debug, Default)]
-pub struct Mutexes {
-    grants: Mutex<HashMap<Name, u32>>,
-    successors: Mutex<HashMap<Name, usize>>,
-}
-
-impl Mutexes {
-    pub(crate) fn granted(&self, header: &Header) {
-        *self.grants.lock().entry(Name::of(header)).or_default() += 1;
-    }
-
-    pub(crate) fn next_is(&self, header: &Header, source: usize) {
-        self.successors.lock().insert(Name::of(header), source);
-    }
-
-    fn take_grant(&self, name: Name) -> bool {
-        let mut grants = self.grants.lock();
-        match grants.get_mut(&name) {
-            Some(n) => {
-                *n -= 1;
-                if *n == 0 {
-                    grants.remove(&name);
-                }
-                true
-            }
-            None => false,
-        }
-    }
-}
-
 /// Where the mutexes of one rank of a set are.
 #[derive(Debug)]
-struct Place {
+struct OwnerMutexes {
     /// World rank of the owner.
     world: usize,
     /// Address of the first in the owner's space.
@@ -115,20 +60,20 @@ struct Place {
 }
 
 // SAFETY: the pointer names the mapping of a slab that the set's segment keeps.
-unsafe impl Send for Place {}
+unsafe impl Send for OwnerMutexes {}
 // SAFETY: as above.
-unsafe impl Sync for Place {}
+unsafe impl Sync for OwnerMutexes {}
 
 /// A mutex that was found and checked.
-struct Found<'a> {
-    place: &'a Place,
+struct FoundMutex<'a> {
+    place: &'a OwnerMutexes,
     name: Name,
     /// Which thread of this rank holds it: see [`thread_number`]; 0 is none.
     held: &'a AtomicU64,
     at: usize,
 }
 
-impl Found<'_> {
+impl FoundMutex<'_> {
     fn address(&self) -> usize {
         self.place.address + self.at
     }
@@ -138,12 +83,12 @@ impl Found<'_> {
     }
 
     /// The state and the lock over it, on the direct path.
-    fn state(&self) -> (State, stripe::Held) {
+    fn state(&self) -> (MutexState, stripe::StripeGuard) {
         let slice = self.place.slice;
         // SAFETY: the set keeps its segment, and so the slice and the state in
         // it, mapped.
         unsafe {
-            let state = State::at(slice.wrapping_add(self.offset()));
+            let state = MutexState::at(slice.wrapping_add(self.offset()));
             (state, stripe::take(slice, stripe::of(self.offset())))
         }
     }
@@ -170,7 +115,7 @@ impl MutexSet {
     }
 
     #[inline]
-    fn find(&self, index: usize, rank: usize, ranks: usize) -> Result<Found<'_>> {
+    fn find(&self, index: usize, rank: usize, ranks: usize) -> Result<FoundMutex<'_>> {
         if !self.live.load(Ordering::Acquire) {
             fail!(State, "the mutexes were destroyed");
         }
@@ -186,7 +131,7 @@ impl MutexSet {
         }
         let id = self.segment.id();
         let owner = place.world as u32;
-        Ok(Found {
+        Ok(FoundMutex {
             place,
             name: Name { group: id.group, set: id.number, owner, index: index as u32 },
             held: &self.held[place.before + index],
@@ -195,14 +140,14 @@ impl MutexSet {
     }
 }
 
-impl Engine {
+impl Ops {
     /// Makes `count` mutexes on this rank, and as many as the others ask on
     /// theirs. Collective over the group.
     pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
         self.create_mutexes_checked(group, Ok(count))
     }
 
-    /// As [`Engine::create_mutexes`], for a face that has checked its arguments:
+    /// As [`Ops::create_mutexes`], for a face that has checked its arguments:
     /// where they are bad on one rank, all ranks get an error, and none waits.
     pub fn create_mutexes_checked(
         &self,
@@ -216,7 +161,7 @@ impl Engine {
         let segment = self.allocate_checked(group, asked)?;
         let base = segment.my_base();
         if !base.is_null() {
-            // SAFETY: our own fresh piece, which nobody uses before the barrier.
+            // SAFETY: our own fresh piece, which no rank uses before the barrier.
             unsafe { std::ptr::write_bytes(base, 0, bytes) };
         }
         self.barrier_of(group)?;
@@ -224,7 +169,7 @@ impl Engine {
         let mut before = 0;
         let mut places = Vec::new();
         for (rank, part) in segment.parts().iter().enumerate() {
-            let mut place = Place {
+            let mut place = OwnerMutexes {
                 world: group.members()[rank],
                 address: part.address(),
                 slice: std::ptr::null_mut(),
@@ -268,7 +213,7 @@ impl Engine {
 
     /// Notes that this thread is about to hold the mutex; another thread of this
     /// rank is waited for.
-    fn claim(&self, found: &Found<'_>, wait: bool) -> Result<bool> {
+    fn claim(&self, found: &FoundMutex<'_>, wait: bool) -> Result<bool> {
         let me = thread_number();
         let claim = || match found.held.compare_exchange(
             0,
@@ -314,10 +259,10 @@ impl Engine {
     }
 
     /// Where the window path finds the state.
-    fn window_place(&self, found: &Found<'_>) -> Result<rma::Target> {
+    fn window_place(&self, found: &FoundMutex<'_>) -> Result<rma::RmaTarget> {
         let world = found.place.world;
         let hit = self.memory.registry.find(world, found.address(), 8)?;
-        Ok(rma::Target {
+        Ok(rma::RmaTarget {
             slab: hit.slab().clone(),
             world,
             rank: hit.group_rank(),
@@ -325,7 +270,7 @@ impl Engine {
         })
     }
 
-    fn acquire(&self, found: &Found<'_>) -> Result<()> {
+    fn acquire(&self, found: &FoundMutex<'_>) -> Result<()> {
         let name = found.name;
         let what = || format!("mutex {} of rank {}", name.index, name.owner);
         let granted = || wait::until(self, &what, || Ok(self.mutexes.take_grant(name)));
@@ -345,9 +290,9 @@ impl Engine {
                 wait::while_equal(self, &what, word, 0, None)
             }
             Path::Message => {
-                let mut header = Header::new(Kind::Lock, found.address());
+                let mut header = RequestHeader::new(RequestKind::Lock, found.address());
                 header.operand = name.operand();
-                self.messenger()?.command(self, found.place.world, header)?;
+                self.two_sided()?.command(self, found.place.world, header)?;
                 granted()
             }
             Path::Rma => {
@@ -356,9 +301,9 @@ impl Engine {
                 if last == 0 {
                     return Ok(());
                 }
-                let mut header = Header::new(Kind::Next, 0);
+                let mut header = RequestHeader::new(RequestKind::LockSuccessor, 0);
                 header.operand = name.operand();
-                self.messenger()?.notice(last as usize - 1, header)?;
+                self.two_sided()?.notice(last as usize - 1, header)?;
                 granted()
             }
         }
@@ -379,23 +324,23 @@ impl Engine {
         got
     }
 
-    fn try_acquire(&self, found: &Found<'_>) -> Result<bool> {
+    fn try_acquire(&self, found: &FoundMutex<'_>) -> Result<bool> {
         match found.place.path {
             Path::Direct => {
                 let (state, _lock) = found.state();
                 Ok(state.acquire(self.rank(), false))
             }
             Path::Message => {
-                let mut header = Header::new(Kind::TryLock, found.address());
+                let mut header = RequestHeader::new(RequestKind::TryLock, found.address());
                 header.operand = found.name.operand();
-                Ok(self.messenger()?.ask(self, found.place.world, header)? == 1)
+                Ok(self.two_sided()?.ask(self, found.place.world, header)? == 1)
             }
             Path::Rma => Ok(self.swap_if(found, 0, self.rank() as i64 + 1)? == 0),
         }
     }
 
     /// Compare-and-swap of a mutex's word in a window.
-    fn swap_if(&self, found: &Found<'_>, expected: i64, new: i64) -> Result<i64> {
+    fn swap_if(&self, found: &FoundMutex<'_>, expected: i64, new: i64) -> Result<i64> {
         let place = self.window_place(found)?;
         let window = place.slab.window().expect("the path was chosen because there is a window");
         // SAFETY: the state's first word lies in the owner's slice.
@@ -418,7 +363,7 @@ impl Engine {
         released
     }
 
-    fn release_mutex(&self, found: &Found<'_>) -> Result<()> {
+    fn release_mutex(&self, found: &FoundMutex<'_>) -> Result<()> {
         let name = found.name;
         match found.place.path {
             Path::Direct => {
@@ -431,9 +376,9 @@ impl Engine {
                 }
             }
             Path::Message => {
-                let mut header = Header::new(Kind::Unlock, found.address());
+                let mut header = RequestHeader::new(RequestKind::Unlock, found.address());
                 header.operand = name.operand();
-                self.messenger()?.command(self, found.place.world, header)?;
+                self.two_sided()?.command(self, found.place.world, header)?;
                 Ok(())
             }
             Path::Rma => {
@@ -448,9 +393,9 @@ impl Engine {
                     next = self.mutexes.successors.lock().remove(&name);
                     Ok(next.is_some())
                 })?;
-                let mut header = Header::new(Kind::Grant, 0);
+                let mut header = RequestHeader::new(RequestKind::LockGrant, 0);
                 header.operand = name.operand();
-                self.messenger()?.notice(next.expect("just found"), header)
+                self.two_sided()?.notice(next.expect("just found"), header)
             }
         }
     }

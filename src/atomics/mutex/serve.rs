@@ -1,19 +1,81 @@
 //! The owner's side: mutexes taken and released on behalf of other ranks, and
 //! handing over to the next in the queue.
 
-use super::Name;
-use super::state::{State, state_bytes};
+use super::state::{MutexState, state_bytes};
 use crate::error::{Result, fail};
 use crate::futex;
-use crate::path::message::wire::{Header, Kind};
+use crate::path::Transport;
 use crate::path::stripe;
-use crate::runtime::Engine;
+use crate::path::two_sided::service::{Served, Service};
+use crate::path::two_sided::wire::{self, RequestHeader, RequestKind};
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+
+/// A mutex, as messages name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Name {
+    pub group: u64,
+    pub set: u64,
+    pub owner: u32,
+    pub index: u32,
+}
+
+impl Name {
+    pub fn operand(self) -> [u64; 3] {
+        [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
+    }
+
+    pub fn of(header: &RequestHeader) -> Name {
+        let [group, set, both] = header.operand;
+        Name { group, set, owner: (both >> 32) as u32, index: both as u32 }
+    }
+}
+
+/// What this rank knows of mutexes beyond their state in memory.
+#[derive(Debug, Default)]
+pub struct Mutexes {
+    grants: Mutex<HashMap<Name, u32>>,
+    pub(super) successors: Mutex<HashMap<Name, usize>>,
+}
+
+impl Mutexes {
+    /// The kinds of request that they serve.
+    pub(crate) const KINDS: [RequestKind; 5] = [
+        RequestKind::Lock,
+        RequestKind::TryLock,
+        RequestKind::Unlock,
+        RequestKind::LockGrant,
+        RequestKind::LockSuccessor,
+    ];
+
+    fn granted(&self, header: &RequestHeader) {
+        *self.grants.lock().entry(Name::of(header)).or_default() += 1;
+    }
+
+    fn next_is(&self, header: &RequestHeader, source: usize) {
+        self.successors.lock().insert(Name::of(header), source);
+    }
+
+    pub(super) fn take_grant(&self, name: Name) -> bool {
+        let mut grants = self.grants.lock();
+        match grants.get_mut(&name) {
+            Some(n) => {
+                *n -= 1;
+                if *n == 0 {
+                    grants.remove(&name);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+}
 
 /// Tells the next holder.
 pub(super) fn hand_over(
-    engine: &Engine,
-    state: State,
+    transport: &Transport,
+    state: MutexState,
     name: Name,
     next: std::result::Result<Option<usize>, u32>,
     owner: usize,
@@ -29,58 +91,85 @@ pub(super) fn hand_over(
             i64::from(holder) - 1
         ),
     };
-    // Whoever shares the owner's memory sleeps on its word, others wait for a
+    // A rank that shares the owner's memory sleeps on its word, others wait for a
     // message.
-    if engine.reaches_directly(owner, next) {
+    if transport.reaches_directly(owner, next) {
         let word = state.granted(next);
         word.store(1, Ordering::Release);
         futex::wake_all(word);
         return Ok(());
     }
-    let mut header = Header::new(Kind::Grant, 0);
+    let mut header = RequestHeader::new(RequestKind::LockGrant, 0);
     header.operand = name.operand();
-    engine.messenger()?.notice(next, header)
+    transport.two_sided()?.notice(next, header)
+}
+
+impl Service for Mutexes {
+    fn serve(
+        &self,
+        transport: &Transport,
+        source: usize,
+        kind: RequestKind,
+        message: &[u8],
+    ) -> Result<Served> {
+        let (header, ..) = wire::decode(message)?;
+        match kind {
+            RequestKind::Lock => serve_lock(transport, source, &header)?,
+            RequestKind::TryLock => {
+                let got = serve_try(transport, source, &header)?;
+                transport.two_sided()?.answer_number(source, header.tag, i64::from(got))?;
+            }
+            RequestKind::Unlock => serve_unlock(transport, source, &header)?,
+            RequestKind::LockGrant => self.granted(&header),
+            RequestKind::LockSuccessor => self.next_is(&header, source),
+            kind => fail!(Internal, "a request of kind {kind:?} came to the mutexes"),
+        }
+        Ok(Served::Done)
+    }
 }
 
 /// Where a request of another rank finds the state of one of our mutexes.
-fn own_state(engine: &Engine, header: &Header) -> Result<(State, *mut u8, usize)> {
-    let bytes = state_bytes(engine.size());
+fn own_state(
+    transport: &Transport,
+    header: &RequestHeader,
+) -> Result<(MutexState, *mut u8, usize)> {
+    let bytes = state_bytes(transport.size());
     let (slab, offset) =
-        engine.memory.registry.in_slice(engine.rank(), header.address as usize, bytes)?;
+        transport.memory.registry.in_slice(transport.rank(), header.address as usize, bytes)?;
     // SAFETY: the state lies in our slice, which stays mapped: the requester
     // holds the set alive until it has released the mutex.
-    let state = unsafe { State::at(slab.my_base().wrapping_add(offset)) };
+    let state = unsafe { MutexState::at(slab.my_base().wrapping_add(offset)) };
     Ok((state, slab.my_base(), stripe::of(offset)))
 }
 
-pub(crate) fn serve_lock(engine: &Engine, source: usize, header: &Header) -> Result<()> {
-    let (state, slice, stripe) = own_state(engine, header)?;
+fn serve_lock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
+    let (state, slice, stripe) = own_state(transport, header)?;
     let got = {
         // SAFETY: our own slice.
         let _held = unsafe { stripe::take(slice, stripe) };
         state.acquire(source, true)
     };
     if got {
-        let mut grant = Header::new(Kind::Grant, 0);
+        let mut grant = RequestHeader::new(RequestKind::LockGrant, 0);
         grant.operand = header.operand;
-        engine.messenger()?.notice(source, grant)?;
+        transport.two_sided()?.notice(source, grant)?;
     }
     Ok(())
 }
 
-pub(crate) fn serve_try(engine: &Engine, source: usize, header: &Header) -> Result<bool> {
-    let (state, slice, stripe) = own_state(engine, header)?;
+fn serve_try(transport: &Transport, source: usize, header: &RequestHeader) -> Result<bool> {
+    let (state, slice, stripe) = own_state(transport, header)?;
     // SAFETY: our own slice.
     let _held = unsafe { stripe::take(slice, stripe) };
     Ok(state.acquire(source, false))
 }
 
-pub(crate) fn serve_unlock(engine: &Engine, source: usize, header: &Header) -> Result<()> {
-    let (state, slice, stripe) = own_state(engine, header)?;
+fn serve_unlock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
+    let (state, slice, stripe) = own_state(transport, header)?;
     let next = {
         // SAFETY: our own slice.
         let _held = unsafe { stripe::take(slice, stripe) };
         state.release(source)
     };
-    hand_over(engine, state, Name::of(header), next, engine.rank())
+    hand_over(transport, state, Name::of(header), next, transport.rank())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The state of a native mutex: `holder`, `head`, `tail` (world rank + 1, 0 is
 /// none), then two words for each rank of the world: next in the queue, granted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct State {
+pub(super) struct MutexState {
     words: *mut AtomicU32,
 }
 
@@ -16,11 +16,11 @@ pub(super) fn state_bytes(ranks: usize) -> usize {
     ((FIXED + 2 * ranks) * 4).next_multiple_of(64)
 }
 
-impl State {
+impl MutexState {
     /// # Safety
     /// `base` must be the mapped state of a mutex.
-    pub unsafe fn at(base: *mut u8) -> State {
-        State { words: base.cast() }
+    pub unsafe fn at(base: *mut u8) -> MutexState {
+        MutexState { words: base.cast() }
     }
 
     fn word(&self, i: usize) -> &AtomicU32 {
@@ -29,7 +29,7 @@ impl State {
         unsafe { &*self.words.add(i) }
     }
 
-    /// Who holds the mutex.
+    /// The rank that holds the mutex.
     pub fn holder(&self) -> Option<usize> {
         (self.word(0).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
@@ -92,7 +92,7 @@ mod tests {
     fn the_queue_is_first_come_first_served() {
         let mut memory = vec![0u32; state_bytes(4) / 4];
         // SAFETY: the vector is a zeroed state for four ranks.
-        let state = unsafe { State::at(memory.as_mut_ptr().cast()) };
+        let state = unsafe { MutexState::at(memory.as_mut_ptr().cast()) };
         assert!(state.acquire(2, true));
         assert!(!state.acquire(0, true));
         assert!(!state.acquire(3, true));

@@ -4,7 +4,7 @@ use super::types::{self, ArmciHandle};
 use super::{handles, twin};
 use crate::capi::boundary::code;
 use crate::layout::Shape;
-use crate::transfer::Kind;
+use crate::transfer::TransferKind;
 use std::os::raw::{c_int, c_void};
 
 twin! {
@@ -70,7 +70,7 @@ twin! {
         code("ARMCI_NbPut", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
             // SAFETY: the caller vouches for the local bytes and the handle.
-            unsafe { handles::contiguous(engine, hdl, Kind::Put, target, dst as usize, src.cast(), bytes) }
+            unsafe { handles::contiguous(engine, hdl, TransferKind::Put, target, dst as usize, src.cast(), bytes) }
         })
     }
 }
@@ -83,7 +83,7 @@ twin! {
         code("ARMCI_NbGet", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
             // SAFETY: the caller vouches for the local bytes and the handle.
-            unsafe { handles::contiguous(engine, hdl, Kind::Get, target, src as usize, dst.cast(), bytes) }
+            unsafe { handles::contiguous(engine, hdl, TransferKind::Get, target, src as usize, dst.cast(), bytes) }
         })
     }
 }
@@ -98,7 +98,7 @@ twin! {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
             // SAFETY: the caller vouches for the scale, the bytes and the handle.
             unsafe {
-                let kind = Kind::Accumulate(types::scale(datatype, scale)?);
+                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
                 handles::contiguous(engine, hdl, kind, target, dst as usize, src.cast(), bytes)
             }
         })

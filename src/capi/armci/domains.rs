@@ -98,7 +98,7 @@ pub unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_int {
         || {
             let engine = current()?;
             // SAFETY: the caller vouches for the group.
-            unsafe { super::groups::find(engine, group) }?;
+            unsafe { super::group_table::find(engine, group) }?;
             Ok(c_int::from(engine.memory.policy().direct))
         },
     )

@@ -16,7 +16,7 @@ use crate::capi::boundary::{code, guard, or_abort, reported};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Vector};
 use crate::runtime::{Engine, current};
-use crate::transfer::{Handle, Kind};
+use crate::transfer::{Handle, TransferKind};
 use parking_lot::Mutex;
 use std::os::raw::c_int;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ unsafe fn with(hdl: *mut ArmciHandle, body: impl FnOnce(&mut Handle) -> Result<(
 pub(super) unsafe fn issue(
     engine: &Engine,
     hdl: *mut ArmciHandle,
-    kind: Kind,
+    kind: TransferKind,
     target: usize,
     remote: usize,
     local: *mut u8,
@@ -160,7 +160,7 @@ pub(super) unsafe fn issue(
 pub(super) unsafe fn contiguous(
     engine: &Engine,
     hdl: *mut ArmciHandle,
-    kind: Kind,
+    kind: TransferKind,
     target: usize,
     remote: usize,
     local: *mut u8,
@@ -172,7 +172,7 @@ pub(super) unsafe fn contiguous(
     }
     // SAFETY: passed on from the caller.
     unsafe {
-        if engine.direct(kind, target, remote, local, bytes)? {
+        if engine.try_direct(kind, target, remote, local, bytes)? {
             return Ok(());
         }
         issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes))
@@ -181,14 +181,14 @@ pub(super) unsafe fn contiguous(
 
 /// Kinds of transfer must not be mixed on one aggregate handle.
 #[inline]
-fn one_kind(hdl: &mut ArmciHandle, kind: Kind) -> Result<()> {
+fn one_kind(hdl: &mut ArmciHandle, kind: TransferKind) -> Result<()> {
     if !(AGGREGATE..=AGGREGATE_ACC).contains(&hdl.aggregate) {
         return Ok(());
     }
     let mark = match kind {
-        Kind::Put => AGGREGATE_PUT,
-        Kind::Get => AGGREGATE_GET,
-        Kind::Accumulate(_) => AGGREGATE_ACC,
+        TransferKind::Put => AGGREGATE_PUT,
+        TransferKind::Get => AGGREGATE_GET,
+        TransferKind::Accumulate(_) => AGGREGATE_ACC,
     };
     if hdl.aggregate == AGGREGATE {
         hdl.aggregate = mark;
@@ -219,7 +219,7 @@ pub(super) unsafe fn value(
     }
     // SAFETY: passed on from the caller.
     unsafe {
-        one_kind(&mut *hdl, Kind::Put)?;
+        one_kind(&mut *hdl, TransferKind::Put)?;
         with(hdl, |handle| handle.put_value(engine, target, remote, bytes))
     }
 }
@@ -231,7 +231,7 @@ pub(super) unsafe fn value(
 pub(super) unsafe fn vectors(
     engine: &Engine,
     hdl: *mut ArmciHandle,
-    kind: Kind,
+    kind: TransferKind,
     target: usize,
     list: &[Vector<'_>],
 ) -> Result<()> {

@@ -4,12 +4,12 @@
 //! runtime. It can be initialised again afterwards, also over other ranks; while it runs,
 //! a call that names a communicator must name one of the same ranks.
 
-use super::{groups, handles, notify, twin, types};
+use super::{group_table, handles, notify, sync, twin, types};
 use crate::capi::boundary::{self, guard, reported};
-use crate::capi::sharing;
 use crate::error::{Result, fail};
 use crate::mpi::CommHandle;
 use crate::runtime;
+use crate::sharing;
 use parking_lot::Mutex;
 use std::os::raw::{c_char, c_int};
 
@@ -30,7 +30,7 @@ unsafe fn init(call: &'static str, comm: Option<CommHandle>) -> c_int {
             }
             // SAFETY: passed on from the caller.
             unsafe { sharing::attach(comm) }?;
-            groups::start()?;
+            group_table::start()?;
             notify::start()?;
         } else if let Some(comm) = comm {
             // SAFETY: passed on from the caller.
@@ -51,11 +51,12 @@ fn finalize() -> Result<c_int> {
         return Ok(0);
     }
     handles::clear();
+    sync::clear();
     if runtime::is_running() {
-        groups::stop()?;
+        group_table::stop()?;
         sharing::detach()?;
     } else {
-        groups::forget();
+        group_table::forget();
     }
     Ok(0)
 }

@@ -1,7 +1,7 @@
 //! Allocation, freeing, local access, local copy.
 
 use super::types::{ArmciGroup, ArmciSize};
-use super::{groups, twin};
+use super::{group_table, twin};
 use crate::capi::boundary::{code, guard, or_abort, reported};
 use crate::error::{Result, fail};
 use crate::group::Group;
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn ARMCI_Malloc_group(
 ) -> c_int {
     // SAFETY: the caller vouches for the array and the group.
     code("ARMCI_Malloc_group", |engine| unsafe {
-        allocate(engine, &groups::find(engine, group)?, ptr_arr, bytes)
+        allocate(engine, &group_table::find(engine, group)?, ptr_arr, bytes)
     })
 }
 
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn ARMCI_Malloc_group(
 pub unsafe extern "C" fn ARMCI_Free_group(ptr: *mut c_void, group: *mut ArmciGroup) -> c_int {
     code("ARMCI_Free_group", |engine| {
         // SAFETY: the caller vouches for the group.
-        let group = unsafe { groups::find(engine, group) }?;
+        let group = unsafe { group_table::find(engine, group) }?;
         engine.release_at(&group, own(ptr))
     })
 }
@@ -136,7 +136,7 @@ twin! {
         // SAFETY: the caller vouches for the array, the group and the string.
         code("ARMCI_Malloc_group_memdev", |engine| unsafe {
             device(device_name)?;
-            allocate(engine, &groups::find(engine, group)?, ptr_arr, bytes)
+            allocate(engine, &group_table::find(engine, group)?, ptr_arr, bytes)
         })
     }
 }

@@ -3,7 +3,8 @@
 //! Scopes: all ranks of the group, those of the caller's node, or the first of
 //! each node. A rank outside a scope returns at once.
 
-use super::groups::{self, Scope};
+use super::group_table;
+use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
 use crate::capi::boundary::{self, or_abort, or_abort_alone};
 use crate::collective;
@@ -106,10 +107,10 @@ fn tag_of(tag: c_int) -> Result<i32> {
 
 pub(super) fn send(engine: &Engine, tag: i32, data: &[u8], to: usize) -> Result<()> {
     engine.check_rank(to)?;
-    let comm = groups::message_comm()?;
+    let comm = group_table::message_comm()?;
     if to == engine.rank() {
         // Nobody else can receive it while we wait: it is kept for the receive.
-        return groups::send_to_self(&comm, tag, data);
+        return group_table::send_to_self(&comm, tag, data);
     }
     // SAFETY: `data` is borrowed until the request has completed.
     let mut request = unsafe { p2p::isend(&comm, data.as_ptr(), data.len(), to, tag) }?;
@@ -122,7 +123,7 @@ fn receive(
     data: &mut [u8],
     from: Option<usize>,
 ) -> Result<(usize, usize)> {
-    let comm = groups::message_comm()?;
+    let comm = group_table::message_comm()?;
     let mut matched = None;
     let whose = || from.map_or("any rank".to_string(), |from| format!("rank {from}"));
     wait::until(engine, &|| format!("a message of {} with tag {tag}", whose()), || {
@@ -216,7 +217,7 @@ super::twin! {
     armci_msg_group_barrier / parmci_msg_group_barrier(group: *mut ArmciGroup) {
         or_abort("armci_msg_group_barrier", |engine| {
             // SAFETY: the caller vouches for the group.
-            unsafe { groups::find(engine, group) }?.barrier(engine)
+            unsafe { group_table::find(engine, group) }?.barrier(engine)
         })
     }
 }
@@ -255,7 +256,7 @@ fn broadcast(
     data: &mut [u8],
     root: usize,
 ) -> Result<()> {
-    let Some(part) = groups::scoped(engine, group, scope)? else {
+    let Some(part) = group_table::scoped(engine, group, scope)? else {
         return Ok(());
     };
     let Some(root) = part.rank_of(root) else {
@@ -316,7 +317,7 @@ pub unsafe extern "C" fn armci_msg_group_bcast_scope(
 ) {
     or_abort("armci_msg_group_bcast_scope", |engine| {
         // SAFETY: the caller vouches for the buffer and the group.
-        let (data, group) = unsafe { (bytes_mut(buf, len)?, groups::find(engine, group)?) };
+        let (data, group) = unsafe { (bytes_mut(buf, len)?, group_table::find(engine, group)?) };
         broadcast(engine, &group, Scope::from_c(scope)?, data, types::rank(root)?)
     })
 }
@@ -352,7 +353,8 @@ pub unsafe extern "C" fn armci_grp_clus_brdcst(
     const TAG: i32 = 32_101;
     or_abort("armci_grp_clus_brdcst", |engine| {
         // SAFETY: the caller vouches for the buffer and the group.
-        let (data, group) = unsafe { (bytes_mut(buf, len)?, groups::find(engine, mastergroup)?) };
+        let (data, group) =
+            unsafe { (bytes_mut(buf, len)?, group_table::find(engine, mastergroup)?) };
         let (master, n) = (types::rank(grp_master)?, types::length(grp_clus_nproc)?);
         let root = group.world_rank(master)?;
         if engine.rank() == root {

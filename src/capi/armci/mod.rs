@@ -13,7 +13,7 @@
 //! | [`contiguous`], [`strided`], [`vector`], [`values`] | transfers |
 //! | [`handles`] | non-blocking handles, wait, test |
 //! | [`sync`] | fence, barrier, read-modify-write, mutexes |
-//! | [`groups`] | groups |
+//! | [`groups`] | groups; `group_table` knows them by communicator, `scopes` what scopes mean |
 //! | [`notify`] | notifications: `armci_notify`, `armci_notify_wait` |
 //! | [`strides`] | `armci_stride_info_*`: the segments of strided memory, one by one |
 //! | [`messages`], [`reductions`] | `armci_msg_*` |
@@ -26,6 +26,7 @@
 
 pub mod contiguous;
 pub mod domains;
+mod group_table;
 pub mod groups;
 pub mod handles;
 pub mod lifecycle;
@@ -33,6 +34,7 @@ pub mod memory;
 pub mod messages;
 pub mod notify;
 pub mod reductions;
+mod scopes;
 pub mod strided;
 pub mod strides;
 pub mod sync;

@@ -10,7 +10,7 @@
 //! may then give the new communicator the old one's context, and old messages with it: so a
 //! notification names its life, which is later than every earlier one of its two ranks.
 
-use super::{groups, messages, twin, types};
+use super::{group_table, messages, twin, types};
 use crate::capi::boundary::{guard, reported};
 use crate::collective;
 use crate::error::{Result, fail};
@@ -51,7 +51,7 @@ static LIFE: Mutex<Life> = Mutex::new(Life { number: 0, counts: Vec::new() });
 pub(super) fn start() -> Result<()> {
     let engine = current()?;
     let last = LIFE.lock().number;
-    let all = collective::allgather(&*groups::message_comm()?, engine, &last)?;
+    let all = collective::allgather(&*group_table::message_comm()?, engine, &last)?;
     let number = all.into_iter().fold(0, c_int::max) + 1;
     *LIFE.lock() = Life { number, counts: vec![Counts::default(); engine.size()] };
     Ok(())
@@ -82,7 +82,7 @@ fn notify(engine: &Engine, rank: usize) -> Result<c_int> {
 fn wait(engine: &Engine, rank: usize) -> Result<(c_int, c_int)> {
     engine.check_rank(rank)?;
     let (Counts { waited, .. }, life) = count(rank, |c| c.waited = c.waited.wrapping_add(1))?;
-    let comm = groups::message_comm()?;
+    let comm = group_table::message_comm()?;
     // Numbers wrap, so that only their distance tells which is the later one.
     let is_later = |a: c_int, b: c_int| a.wrapping_sub(b) > 0;
     let mut received = 0;

@@ -1,8 +1,9 @@
 //! `armci_msg_*gop`, `_reduce`, `_sel` and the exchange of addresses: combining
 //! values of all ranks, of a scope, or of a group.
 
-use super::groups::{self, Scope};
+use super::group_table;
 use super::messages::bytes_mut;
+use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
 use crate::capi::boundary::or_abort;
 use crate::collective::{self, Element, Operator};
@@ -102,7 +103,7 @@ unsafe fn reduce(
     if bits && matches!(ty, Type::Float | Type::Double) {
         fail!(Type, "a bitwise operation on floating-point numbers");
     }
-    let Some(part) = groups::scoped(engine, group, Scope::from_c(scope)?)? else {
+    let Some(part) = group_table::scoped(engine, group, Scope::from_c(scope)?)? else {
         return Ok(());
     };
     if n == 0 {
@@ -154,7 +155,7 @@ pub unsafe extern "C" fn armci_msg_group_gop_scope(
 ) {
     // SAFETY: the caller vouches for array, string and group.
     or_abort("armci_msg_group_gop_scope", |e| unsafe {
-        reduce(e, &groups::find(e, group)?, scope, x, n, op, ty, true)
+        reduce(e, &group_table::find(e, group)?, scope, x, n, op, ty, true)
     })
 }
 
@@ -213,7 +214,7 @@ macro_rules! reductions {
         ) {
             // SAFETY: the caller vouches for array, string and group.
             or_abort(stringify!($group), |e| unsafe {
-                reduce(e, &groups::find(e, group)?, 0, x.cast(), n, op, $number, true)
+                reduce(e, &group_table::find(e, group)?, 0, x.cast(), n, op, $number, true)
             })
         }
         /// Combines arrays over the caller's node; the result is everywhere on it.
@@ -281,7 +282,7 @@ unsafe fn select(
     if data.len() < size {
         fail!(Argument, "{} bytes are less than one element", data.len());
     }
-    let Some(part) = groups::scoped(engine, engine.world(), Scope::from_c(scope)?)? else {
+    let Some(part) = group_table::scoped(engine, engine.world(), Scope::from_c(scope)?)? else {
         return Ok(());
     };
     let mut mine = Candidate { contributes: u64::from(contribute != 0), first: [0; 8] };
@@ -378,6 +379,6 @@ pub unsafe extern "C" fn armci_exchange_address_grp(
 ) {
     // SAFETY: the caller vouches for the array and the group.
     or_abort("armci_exchange_address_grp", |e| unsafe {
-        exchange(e, &*groups::find(e, group)?, ptr_arr, n)
+        exchange(e, &*group_table::find(e, group)?, ptr_arr, n)
     })
 }

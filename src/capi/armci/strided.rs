@@ -6,7 +6,7 @@ use crate::capi::boundary::{abort, code};
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::path::kernel;
-use crate::transfer::Kind;
+use crate::transfer::TransferKind;
 use std::os::raw::{c_char, c_int, c_void};
 
 twin! {
@@ -36,7 +36,7 @@ twin! {
             unsafe {
                 let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
-                engine.blocking(Kind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
+                engine.blocking(TransferKind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
             }
         })
     }
@@ -53,7 +53,7 @@ twin! {
             // SAFETY: the caller vouches for the arrays, the scale and the bytes.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
-                let kind = Kind::Accumulate(types::scale(datatype, scale)?);
+                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
                 engine.blocking(kind, types::rank(proc)?, dst_ptr as usize, src_ptr.cast(), &shape)
             }
         })
@@ -90,7 +90,7 @@ twin! {
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
-                handles::issue(engine, hdl, Kind::Put, target, dst_ptr as usize, src_ptr.cast(), &shape)
+                handles::issue(engine, hdl, TransferKind::Put, target, dst_ptr as usize, src_ptr.cast(), &shape)
             }
         })
     }
@@ -108,7 +108,7 @@ twin! {
             unsafe {
                 let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
-                handles::issue(engine, hdl, Kind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
+                handles::issue(engine, hdl, TransferKind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
             }
         })
     }
@@ -126,7 +126,7 @@ twin! {
             // the handle.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
-                let kind = Kind::Accumulate(types::scale(datatype, scale)?);
+                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
                 let target = types::rank(proc)?;
                 handles::issue(engine, hdl, kind, target, dst_ptr as usize, src_ptr.cast(), &shape)
             }

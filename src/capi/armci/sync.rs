@@ -1,13 +1,13 @@
 //! Fences, barrier, read-modify-write, mutexes.
 
-use super::groups;
+use super::group_table;
 use super::twin;
 use super::types::{self, ArmciGroup, ArmcixMutexes};
 use crate::atomics::Rmw;
 use crate::atomics::mutex::MutexSet;
 use crate::capi::boundary::{code, guard, or_abort, reported};
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::runtime::{Engine, current};
+use crate::runtime::current;
 use crate::wait::Progress;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ twin! {
 twin! {
     /// As `ARMCI_Fence`, for all ranks.
     ARMCI_AllFence / PARMCI_AllFence() {
-        or_abort("ARMCI_AllFence", Engine::fence_all)
+        or_abort("ARMCI_AllFence", |engine| engine.fence_all())
     }
 }
 
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
     guard("ARMCIX_Create_mutexes_hdl", failed, || {
         let engine = current()?;
         // SAFETY: the caller vouches for the group.
-        let (group, grp) = unsafe { (groups::find(engine, pgroup)?, *pgroup) };
+        let (group, grp) = unsafe { (group_table::find(engine, pgroup)?, *pgroup) };
         let set = engine.create_mutexes_checked(&group, number(count))?;
         let most = set.counts().iter().max().copied().unwrap_or(0);
         let hdl = Box::into_raw(Box::new(ArmcixMutexes {

@@ -5,7 +5,7 @@ use super::{handles, twin};
 use crate::capi::boundary::code;
 use crate::error::Result;
 use crate::layout::Vector;
-use crate::transfer::Kind;
+use crate::transfer::TransferKind;
 use smallvec::SmallVec;
 use std::os::raw::{c_int, c_void};
 
@@ -43,7 +43,7 @@ twin! {
     ARMCI_PutV / PARMCI_PutV(iov: *mut ArmciGiov, iov_len: c_int, proc: c_int) -> c_int {
         code("ARMCI_PutV", |engine| {
             // SAFETY: the caller vouches for the descriptors and the blocks.
-            unsafe { engine.vector(Kind::Put, types::rank(proc)?, &vectors(iov, iov_len, false)?) }
+            unsafe { engine.vector(TransferKind::Put, types::rank(proc)?, &vectors(iov, iov_len, false)?) }
         })
     }
 }
@@ -53,7 +53,7 @@ twin! {
     ARMCI_GetV / PARMCI_GetV(iov: *mut ArmciGiov, iov_len: c_int, proc: c_int) -> c_int {
         code("ARMCI_GetV", |engine| {
             // SAFETY: the caller vouches for the descriptors and the blocks.
-            unsafe { engine.vector(Kind::Get, types::rank(proc)?, &vectors(iov, iov_len, true)?) }
+            unsafe { engine.vector(TransferKind::Get, types::rank(proc)?, &vectors(iov, iov_len, true)?) }
         })
     }
 }
@@ -66,7 +66,7 @@ twin! {
         code("ARMCI_AccV", |engine| {
             // SAFETY: the caller vouches for the scale, descriptors and blocks.
             unsafe {
-                let kind = Kind::Accumulate(types::scale(datatype, scale)?);
+                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
                 engine.vector(kind, types::rank(proc)?, &vectors(iov, iov_len, false)?)
             }
         })
@@ -82,7 +82,7 @@ twin! {
             // SAFETY: the caller vouches for descriptors, blocks and handle.
             unsafe {
                 let list = vectors(iov, iov_len, false)?;
-                handles::vectors(engine, handle, Kind::Put, types::rank(proc)?, &list)
+                handles::vectors(engine, handle, TransferKind::Put, types::rank(proc)?, &list)
             }
         })
     }
@@ -97,7 +97,7 @@ twin! {
             // SAFETY: the caller vouches for descriptors, blocks and handle.
             unsafe {
                 let list = vectors(iov, iov_len, true)?;
-                handles::vectors(engine, handle, Kind::Get, types::rank(proc)?, &list)
+                handles::vectors(engine, handle, TransferKind::Get, types::rank(proc)?, &list)
             }
         })
     }
@@ -112,7 +112,7 @@ twin! {
         code("ARMCI_NbAccV", |engine| {
             // SAFETY: the caller vouches for scale, descriptors, blocks, handle.
             unsafe {
-                let kind = Kind::Accumulate(types::scale(datatype, scale)?);
+                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
                 let list = vectors(iov, iov_len, false)?;
                 handles::vectors(engine, handle, kind, types::rank(proc)?, &list)
             }

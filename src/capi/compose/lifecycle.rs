@@ -1,9 +1,10 @@
 //! Start, end, memory, ranks, the reason of an error.
 
 use super::{call, table};
-use crate::capi::{boundary, sharing};
+use crate::capi::boundary;
 use crate::error::{Result, fail};
 use crate::runtime;
+use crate::sharing;
 use parking_lot::Mutex;
 use std::os::raw::{c_char, c_int, c_void};
 use std::sync::Arc;

@@ -1,38 +1,22 @@
 //! Numbers of compositions.
 //!
-//! A number is a slot and how often the slot was used before, so that a number which
-//! was destroyed names nothing for a long time, also when its slot lives again. The
-//! first composition has the number 1.
+//! Numbers are [`Handles`] of 31 bits, so that one which was destroyed names nothing until
+//! two billion more were made. The first composition has the number 1.
 //!
 //! The table belongs to one run of the runtime. Compositions of a run that has ended
 //! hold addresses that mean nothing any more; the table of a later run is empty.
 
 use crate::compose::{Composer, Composition};
 use crate::error::{Result, fail};
+use crate::handles::Handles;
 use crate::runtime::{self, Engine};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::os::raw::c_int;
 use std::sync::{Arc, Weak};
 
-const SLOT_BITS: u32 = 20;
-const SLOTS: usize = (1 << SLOT_BITS) - 1;
-/// Uses of a slot that numbers tell apart; numbers stay positive.
-const USES: u32 = 1 << (31 - SLOT_BITS);
-
-#[derive(Debug)]
-struct Slot {
-    uses: u32,
-    composition: Option<Composition>,
-}
-
-/// Compositions by number.
+/// Compositions by number. Numbers stay positive.
 #[derive(Debug, Default)]
-pub struct Table {
-    slots: Vec<Slot>,
-    /// Freed slots, the one that was freed first in front.
-    free: VecDeque<usize>,
-}
+pub struct Table(Handles<Composition, 20, 11>);
 
 impl Table {
     /// Gives a composition a number.
@@ -40,19 +24,11 @@ impl Table {
     /// # Errors
     /// `Memory` where a million live.
     pub fn insert(&mut self, composition: Composition) -> Result<c_int> {
-        let slot = match self.free.pop_front() {
-            Some(slot) => slot,
-            None if self.slots.len() == SLOTS => {
-                fail!(Memory, "{SLOTS} compositions live; destroy those that are not needed")
-            }
-            None => {
-                self.slots.push(Slot { uses: 0, composition: None });
-                self.slots.len() - 1
-            }
-        };
-        let entry = &mut self.slots[slot];
-        entry.composition = Some(composition);
-        Ok((entry.uses << SLOT_BITS) as c_int | (slot as c_int + 1))
+        if self.0.is_full() {
+            let most = Handles::<Composition, 20, 11>::MOST;
+            fail!(Memory, "{most} compositions live; destroy those that are not needed");
+        }
+        Ok(self.0.insert(composition) as c_int)
     }
 
     /// The composition with a number.
@@ -60,17 +36,10 @@ impl Table {
     /// # Errors
     /// `Handle` where there is none.
     pub fn get(&mut self, number: c_int) -> Result<&mut Composition> {
-        let found = self.slot(number).and_then(|slot| self.slots[slot].composition.as_mut());
-        match found {
+        match self.0.get_mut(handle(number)) {
             Some(composition) => Ok(composition),
             None => fail!(Handle, "{number} is the number of no live composition"),
         }
-    }
-
-    fn slot(&self, number: c_int) -> Option<usize> {
-        let number = u32::try_from(number).ok()?;
-        let slot = ((number as usize) & SLOTS).checked_sub(1)?;
-        (self.slots.get(slot)?.uses == number >> SLOT_BITS).then_some(slot)
     }
 
     /// Forgets a composition.
@@ -78,15 +47,16 @@ impl Table {
     /// # Errors
     /// `Handle` where there is none with this number.
     pub fn remove(&mut self, number: c_int) -> Result<()> {
-        self.get(number)?;
-        if let Some(slot) = self.slot(number) {
-            let entry = &mut self.slots[slot];
-            entry.composition = None;
-            entry.uses = (entry.uses + 1) % USES;
-            self.free.push_back(slot);
+        match self.0.remove(handle(number)) {
+            Some(_) => Ok(()),
+            None => fail!(Handle, "{number} is the number of no live composition"),
         }
-        Ok(())
     }
+}
+
+/// 0, which is none, for a negative number.
+fn handle(number: c_int) -> u64 {
+    u64::try_from(number).unwrap_or(0)
 }
 
 /// What a run of the runtime has of this interface.

@@ -1,6 +1,7 @@
 //! Addresses: exchanging them, and the table of header handlers.
 
-use super::context::{Context, Outcome, TABLE, call, enter, may_wait, refuse};
+use super::context::{Context, TABLE, call, enter, may_wait};
+use super::outcome::{Outcome, refuse};
 use super::types::Handle;
 use super::{messages, twin};
 use std::os::raw::{c_int, c_ulong, c_void};

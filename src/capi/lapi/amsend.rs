@@ -13,12 +13,15 @@
 //! The completion counter is served by a reply of this interface's own rather than by
 //! the engine's, so that `LAPI_LOCAL_STATE` can forbid it.
 
-use super::context::{self, Context, Hook, Outcome, TABLE, call, enter, refuse};
+use super::context::{self, Context, TABLE, call, enter};
+use super::finish;
+use super::outcome::{Outcome, refuse};
 use super::traffic::add;
+use super::types::Hook;
 use super::types::{Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler, WORD};
 use super::{counters, messages, objects, twin};
+use crate::am::Am;
 use crate::am::{Data, MAX_HEADER, Signal, Signals};
-use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use std::mem::{MaybeUninit, size_of};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
@@ -109,7 +112,7 @@ impl Message {
 }
 
 /// How the address of a header handler travels: object and handler.
-fn route(context: &Context, engine: &Engine, target: usize, hdr_hdl: u64) -> (u64, u64) {
+fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u64) {
     if hdr_hdl <= TABLE as u64 || target == engine.rank() {
         return (0, hdr_hdl);
     }
@@ -132,7 +135,7 @@ impl Checked<'_> {
     pub unsafe fn send(
         &self,
         context: &'static Context,
-        engine: &Engine,
+        engine: &Am,
         data: Data<'_>,
         flags: u32,
         blocks: u32,
@@ -199,7 +202,7 @@ impl Checked<'_> {
         let traffic = context.traffic(target);
         add(&traffic.sent, 1);
         add(&traffic.bytes_sent, len);
-        Ok(context::serve(context, engine)?)
+        Ok(finish::serve(context, engine)?)
     }
 }
 

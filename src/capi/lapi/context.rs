@@ -5,15 +5,18 @@
 //! `LAPI_Term`; calls on other threads must have returned before it ends. A handle is
 //! never used twice, so one that was terminated is known to be invalid.
 
-use super::group::Groups;
+use super::groups::Groups;
 use super::messages;
+use super::outcome::{Failure, Outcome, refuse};
 use super::pending::Pending;
 use super::traffic::{Traffic, Way};
-use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, SendHandler};
+use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, Hook, SendHandler};
 use super::watched::Watched;
+use crate::am::Am;
+use crate::am::HandlerId;
 use crate::am::gate::Gate;
-use crate::am::{HandlerId, state};
 use crate::capi::boundary;
+use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::{self, Engine};
 use parking_lot::{Mutex, RwLock};
@@ -28,32 +31,6 @@ use std::sync::atomic::{
 
 /// `LOC_ADDRTBL_SZ`: indices are less than it.
 pub const TABLE: usize = 128;
-
-/// Why a call fails.
-#[derive(Debug)]
-pub enum Failure {
-    /// With this code, for the reason that the text gives.
-    Code(c_int, String),
-    /// Because of the engine.
-    Engine(Error),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::Engine(error)
-    }
-}
-
-/// What the bodies of calls return.
-pub type Outcome<T = ()> = std::result::Result<T, Failure>;
-
-/// Returns early with a code and a formatted reason.
-macro_rules! refuse {
-    ($code:expr, $($arg:tt)+) => {
-        return Err($crate::capi::lapi::context::Failure::Code($code, format!($($arg)+)))
-    };
-}
-pub(crate) use refuse;
 
 /// The engine's handlers.
 #[derive(Debug, Clone, Copy)]
@@ -256,7 +233,7 @@ impl Context {
     pub fn tell(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
         if let Some(tell) = self.err_hndlr {
             log::error!("{}", Error::new(ErrorKind::State, text.as_str()));
-            let me = runtime::current().map_or(0, Engine::rank);
+            let me = runtime::current().map_or(0, |engine| engine.rank());
             let (mut code, mut of) = (code, of as c_int);
             let (mut me, mut src) = (me as c_int, src as c_int);
             // SAFETY: the user gave the handler to LAPI_Init; the arguments are locals.
@@ -319,28 +296,13 @@ pub fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
     }
 }
 
-/// In polling mode handlers run in calls, also in those that have no need to wait: a round of
-/// what there is to do. Not in handlers.
-///
-/// # Errors
-/// What the engine returns.
-#[inline]
-pub fn serve(context: &Context, engine: &Engine) -> Result<()> {
-    if !context.gate.is_polling() || state::running().is_some() {
-        return Ok(());
-    }
-    engine.probe()?;
-    context.pending.advance(context, engine)?;
-    Ok(())
-}
-
 /// For calls that wait for others: a handler must not make them, not even where it
 /// would not have to wait.
 ///
 /// # Errors
 /// `UNKNOWN`, naming the handler.
 pub fn may_wait() -> Outcome {
-    match state::running() {
+    match handler::running() {
         None => Ok(()),
         Some(name) => refuse!(
             messages::UNKNOWN,
@@ -401,16 +363,6 @@ pub fn fatal(error: &Error) -> ! {
     crate::process::end_job(error.kind().code())
 }
 
-/// Something of C's that is called on another thread.
-#[derive(Debug, Clone, Copy)]
-pub struct Hook<F>(pub F, pub *mut std::ffi::c_void);
-
-// SAFETY: function and argument are the user's, who has them called on whichever
-// thread of the library is due.
-unsafe impl<F> Send for Hook<F> {}
-// SAFETY: a shared one is only copied.
-unsafe impl<F: Sync> Sync for Hook<F> {}
-
 impl Hook<ComplHandler> {
     /// Calls it.
     pub fn call(self, context: &Context) {
@@ -424,7 +376,7 @@ impl Hook<SendHandler> {
     ///
     /// # Errors
     /// What the engine returns.
-    pub fn call(self, context: &'static Context, engine: &Engine, target: usize) -> Result<()> {
+    pub fn call(self, context: &'static Context, engine: &Am, target: usize) -> Result<()> {
         engine.run_at_gate(&context.gate, move |_| self.call_now(context, target))
     }
 

@@ -25,158 +25,21 @@
 //! `LAPI_LOCAL_STATE` it runs at once, under the rules of handlers.
 
 use super::amsend::{AGAIN, Head, OF, VECTOR, WHOLE};
-use super::context::{self, Context, Hook, TABLE, fatal};
-use super::traffic::add;
+use super::context::{self, Context, TABLE, fatal};
+use super::incoming::Incoming;
 use super::types::{
-    BURY_MSG, ComplHandler, DELIVER_MSG, DROP_PKT, HdrHandler, LOCAL_STATE, MAGIC, ReturnInfo,
-    SEND_REPLY,
+    BURY_MSG, DELIVER_MSG, DROP_PKT, HdrHandler, LOCAL_STATE, MAGIC, ReturnInfo, SEND_REPLY,
 };
-use super::{counters, messages, notices, objects, vectors};
+use super::{messages, notices, vectors};
+use crate::am::Am;
 use crate::am::gate::Gate;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use crate::error::Result;
-use crate::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// A message, as far as its header has told.
-#[derive(Debug)]
-pub struct Incoming {
-    /// What traveled before the user header.
-    pub head: Head,
-    /// Who sent it.
-    pub origin: usize,
-    /// The user header; lives until the completion handler has returned.
-    pub uhdr: Vec<u64>,
-    /// The header handler.
-    pub handler: usize,
-}
-
-/// What is to happen when the data is in place.
-#[derive(Debug)]
-pub struct Finish {
-    completion: Option<Hook<ComplHandler>>,
-    uhdr: Vec<u64>,
-    tgt_cntr: u64,
-    cmpl_cntr: u64,
-    origin: usize,
-    bytes: usize,
-}
-
-impl Finish {
-    /// Makes it happen.
-    pub fn run(self, engine: &Engine) {
-        let done = context::current().and_then(|context| {
-            if let Some(hook) = self.completion {
-                hook.call(context);
-            }
-            drop(self.uhdr);
-            let traffic = context.traffic(self.origin);
-            add(&traffic.bytes_received, self.bytes);
-            add(&traffic.received, 1);
-            context.tallies.received.fetch_add(1, Ordering::Release);
-            counters::bump_at(context, self.tgt_cntr, OF, self.origin)?;
-            notices::reply(context, engine, self.origin, self.cmpl_cntr, OF)
-        });
-        if let Err(error) = done {
-            fatal(&error);
-        }
-    }
-
-    /// Whether there is a completion handler.
-    pub fn has_handler(&self) -> bool {
-        self.completion.is_some()
-    }
-
-    /// How the engine is to do it.
-    fn then(self, inline: bool) -> Then {
-        let later = self.completion.is_some() && !inline;
-        let job: Completion = Box::new(move |engine, _| self.run(engine));
-        if later { Then::Later(job) } else { Then::Inline(job) }
-    }
-}
-
-impl Incoming {
-    fn new(context: &Context, message: &Arrival<'_>) -> Result<Incoming> {
-        let (head, rest): (Head, _) = notices::head(message.header, message.origin)?;
-        let bytes = head.uhdr_len as usize;
-        if rest.len() < bytes {
-            let text = format!("task {} sent a user header that is cut off", message.origin);
-            return Err(context.tell(messages::UNKNOWN, OF, message.origin, text));
-        }
-        let mut uhdr = vec![0u64; bytes.div_ceil(8)];
-        bytemuck::cast_slice_mut(&mut uhdr)[..bytes].copy_from_slice(&rest[..bytes]);
-        let again = head.flags & AGAIN != 0;
-        let origin = if again { head.origin as usize } else { message.origin };
-        let handler = find(context, origin, &head)?;
-        Ok(Incoming { head, origin, uhdr, handler })
-    }
-
-    /// The user header, as handlers get it: null where there is none.
-    pub fn uhdr_ptr(&mut self) -> *mut c_void {
-        if self.uhdr.is_empty() { ptr::null_mut() } else { self.uhdr.as_mut_ptr().cast() }
-    }
-
-    /// What is to happen when `bytes` of data are in place.
-    pub fn finish(
-        self,
-        completion: Option<ComplHandler>,
-        user_info: *mut c_void,
-        bytes: usize,
-        reply: bool,
-    ) -> Finish {
-        Finish {
-            completion: completion.map(|function| Hook(function, user_info)),
-            uhdr: self.uhdr,
-            tgt_cntr: self.head.tgt_cntr,
-            cmpl_cntr: if reply { self.head.cmpl_cntr } else { 0 },
-            origin: self.origin,
-            bytes,
-        }
-    }
-}
-
-/// The header handler that a message names.
-fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
-    let Head { handler, object, .. } = *head;
-    if object == 0 && handler <= TABLE as u64 {
-        let entry = context.table.get(handler as usize).map_or(0, |a| a.load(Ordering::Acquire));
-        if entry != 0 && handler != 0 {
-            return Ok(entry);
-        }
-        let text = format!(
-            "task {origin} sent a message for the header handler of index {handler}, but \
-             LAPI_Addr_set can set none there"
-        );
-        return Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text));
-    }
-    if let Some(&known) = context.code.read().get(&(object, handler)) {
-        return Ok(known);
-    }
-    let found = match object {
-        0 => Some(handler as usize).filter(|&address| objects::is_code(address)),
-        _ => objects::resolve(object, handler),
-    };
-    let Some(address) = found else {
-        let what = match object {
-            0 => format!("the header handler at {handler:#x}, where there is no code here"),
-            _ => format!(
-                "a header handler of its own, at offset {handler:#x} of a program or library \
-                 that is not loaded here"
-            ),
-        };
-        let text = format!(
-            "task {origin} sent a message for {what}; use the target's own address, from \
-             LAPI_Address_init, or an index, from LAPI_Addr_set"
-        );
-        return Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text));
-    };
-    context.code.write().insert((object, handler), address);
-    Ok(address)
-}
 
 /// Data that came along, at an address that is a multiple of 8 as C programs expect.
 struct Aligned(Vec<u64>);
@@ -219,7 +82,7 @@ fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
 pub struct Messages(pub Arc<Gate>);
 
 impl Handler for Messages {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let incoming = Incoming::new(context, message)?;
         if incoming.head.flags & VECTOR != 0 {
@@ -261,7 +124,7 @@ impl Handler for Messages {
 
 fn deliver(
     context: &Context,
-    engine: &Engine,
+    engine: &Am,
     message: &Arrival<'_>,
     mut incoming: Incoming,
 ) -> Result<Accept> {
@@ -340,9 +203,4 @@ fn deliver(
     }
     finish.run(engine);
     Ok(Accept::DONE)
-}
-
-/// What a message's completion is to do, where its data is in place already.
-pub fn accept_done(finish: Finish) -> Accept {
-    Accept { to: Destination::Taken, then: finish.then(false) }
 }

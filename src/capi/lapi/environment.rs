@@ -7,7 +7,8 @@
 //! say.
 
 use super::amsend::MAX_UHDR;
-use super::context::{Context, Outcome, TABLE, call, enter, refuse};
+use super::context::{Context, TABLE, call, enter};
+use super::outcome::{Outcome, refuse};
 use super::traffic::Way;
 use super::types::{Handle, Statistics};
 use super::{messages, traffic, twin};

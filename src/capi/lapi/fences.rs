@@ -6,16 +6,17 @@
 //! makes a call, and so do those who wait here.
 
 use super::context::{self, Context, call};
+use super::finish;
 use super::twin;
 use super::types::Handle;
+use crate::am::Am;
 use crate::error::Result;
-use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
 /// Waits for all that this rank has begun, to targets that are not purged.
-pub fn fence(context: &Context, engine: &Engine) -> Result<()> {
-    context::serve(context, engine)?;
+pub fn fence(context: &Context, engine: &Am) -> Result<()> {
+    finish::serve(context, engine)?;
     let left = || context.pending.left() + context.asked.load(Ordering::SeqCst);
     if left() > 0 {
         engine.wait_until(&|| format!("{} transfers at a fence", left()), || {

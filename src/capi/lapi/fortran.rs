@@ -9,8 +9,8 @@
 
 use super::types::{Counter, Handle, Info, MAX_ERR_STRING, MsgInfo, Vector, Xfer};
 use super::{
-    addresses, amsend, counters, environment, fences, group, lifecycle, messages, objects,
-    progress, putget, rmw, twin, util, vectors, watched, xfer,
+    addresses, amsend, counter_calls, environment, fences, group, lifecycle, messages, objects,
+    progress, putget, rmw, twin, util, vectors, xfer,
 };
 use std::os::raw::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 
@@ -339,26 +339,26 @@ fortran! {
 fortran! {
     /// `LAPI_Setcntr`
     lapi_setcntr_ / plapi_setcntr_(hndl: Handle, cntr: Counter, val: c_int)
-    counters::PLAPI_Setcntr(value(hndl), variable(cntr), value(val))
+    counter_calls::PLAPI_Setcntr(value(hndl), variable(cntr), value(val))
 }
 fortran! {
     /// `LAPI_Getcntr`
     lapi_getcntr_ / plapi_getcntr_(hndl: Handle, cntr: Counter, val: c_int)
-    counters::PLAPI_Getcntr(value(hndl), variable(cntr), variable(val))
+    counter_calls::PLAPI_Getcntr(value(hndl), variable(cntr), variable(val))
 }
 fortran! {
     /// `LAPI_Waitcntr`
     lapi_waitcntr_ / plapi_waitcntr_(
         hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
     )
-    counters::PLAPI_Waitcntr(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
+    counter_calls::PLAPI_Waitcntr(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
 }
 fortran! {
     /// `LAPI_Nopoll_wait`
     lapi_nopoll_wait_ / plapi_nopoll_wait_(
         hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
     )
-    counters::PLAPI_Nopoll_wait(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
+    counter_calls::PLAPI_Nopoll_wait(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
 }
 fortran! {
     /// `LAPI_Probe`
@@ -405,7 +405,7 @@ fortran! {
     lapi_setcntr_wstatus_ / plapi_setcntr_wstatus_(
         hndl: Handle, cntr: Counter, val: c_int, dest: c_uint, dest_status: c_int,
     )
-    watched::PLAPI_Setcntr_wstatus(
+    counter_calls::PLAPI_Setcntr_wstatus(
         value(hndl), variable(cntr), value(val), variable(dest), variable(dest_status),
     )
 }

@@ -7,45 +7,15 @@
 //! have left.
 
 use super::amsend::{self, Message};
-use super::context::{Context, Hook, Outcome, call, enter, refuse};
+use super::context::{Context, call, enter};
+use super::outcome::{Outcome, refuse};
+use super::types::Hook;
 use super::types::{Handle, McXfer, SendHandler, SendInfo};
 use super::{context, messages, twin};
 use crate::error::{Error, ErrorKind};
-use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// The groups of a context. Numbers count up from 1 and are never used twice.
-#[derive(Debug, Default)]
-pub struct Groups(Mutex<(c_uint, Members)>);
-
-/// The tasks of each group.
-type Members = HashMap<c_uint, Arc<[c_uint]>>;
-
-impl Groups {
-    fn add(&self, members: &[c_uint]) -> c_uint {
-        let (last, groups) = &mut *self.0.lock();
-        *last += 1;
-        groups.insert(*last, members.into());
-        *last
-    }
-
-    fn get(&self, group: c_uint) -> Outcome<Arc<[c_uint]>> {
-        match self.0.lock().1.get(&group) {
-            Some(members) => Ok(members.clone()),
-            None => refuse!(messages::GRP, "{group} is no group of this task"),
-        }
-    }
-
-    fn remove(&self, group: c_uint) -> Outcome {
-        match self.0.lock().1.remove(&group) {
-            Some(_) => Ok(()),
-            None => refuse!(messages::GRP, "{group} is no group of this task"),
-        }
-    }
-}
 
 /// Checks a list of members.
 fn check(context: &Context, members: &[c_uint]) -> Outcome {

@@ -4,14 +4,15 @@
 //! ([`sharing`]). At the end everything is taken out of it that the start has put
 //! there, after all messages were handled.
 
-use super::context::{self, Context, Handlers, call, refuse};
+use super::context::{self, Context, Handlers, call};
+use super::outcome::refuse;
 use super::types::{Handle, Info};
-use super::{deliver, messages as m, notices, pending, rmw, traffic, twin};
+use super::{deliver, finish, messages as m, notices, rmw, traffic, twin};
 use crate::am::Handler;
 use crate::am::gate::Gate;
-use crate::capi::sharing;
 use crate::error::Result;
 use crate::runtime::{self, Engine};
+use crate::sharing;
 use parking_lot::Mutex;
 use std::os::raw::c_int;
 use std::sync::Arc;
@@ -85,7 +86,7 @@ twin! {
             *next += 1;
             let ways = traffic::ways(engine);
             context::install(Context::new(handle, info.err_hndlr, handlers, gate, ways));
-            pending::hook_up(engine)?;
+            finish::hook_up(engine)?;
             // No message comes before its target has a context.
             engine.barrier_of(engine.world())?;
             // SAFETY: it is not null, and the caller vouches for it.
@@ -118,7 +119,7 @@ twin! {
             engine.quiesce_gates()?;
             let ids = context.handlers.all();
             engine.unregister_handlers(&ids)?;
-            pending::unhook(engine)?;
+            finish::unhook(engine)?;
             context::remove();
             Ok(sharing::detach()?)
         })

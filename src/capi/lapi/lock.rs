@@ -12,9 +12,10 @@
 //! They return 0, or as POSIX's functions `EBUSY`, `EPERM`, `ETIMEDOUT` or `EINVAL`, or a
 //! return code of LAPI's for a handle that is none and for a null pointer.
 
-use super::context::{Outcome, call, enter, may_wait, refuse};
+use super::context::{call, enter, may_wait};
 use super::messages;
-use super::types::Handle;
+use super::outcome::{Outcome, refuse};
+use super::types::{GET_THREAD_FUNC, Handle};
 use crate::am::lock::Hold;
 use crate::futex;
 use crate::runtime::Engine;
@@ -203,7 +204,7 @@ unsafe extern "C" fn cond_destroy(hndl: Handle, cond: *mut Condition) -> c_int {
 
 /// The functions, as `LAPI_Util` gives them out.
 pub const FUNCTIONS: ThreadFunctions = ThreadFunctions {
-    util_type: super::util::GET_THREAD_FUNC,
+    util_type: GET_THREAD_FUNC,
     mutex_lock,
     mutex_unlock,
     mutex_trylock,

@@ -7,17 +7,18 @@
 //! | module | owns |
 //! |---|---|
 //! | [`types`], [`messages`] | layouts and values; return codes and their texts |
+//! | [`outcome`] | how a call fails |
 //! | [`context`] | the context: entering a call, errors, targets that were purged |
 //! | [`lifecycle`] | start, end |
 //! | [`addresses`], [`objects`] | exchange of addresses, the address table; code that lies elsewhere in each process |
 //! | [`amsend`] | the origin's side of active messages |
-//! | [`deliver`] | the target's side: header handlers, completion handlers |
+//! | [`incoming`], [`deliver`] | the target's side: a message's header, header handlers, completion handlers |
 //! | [`vectors`] | shapes of vectors, and the calls that take them |
 //! | [`putget`], [`rmw`], [`xfer`] | put and get, read-modify-write, all of them by `LAPI_Xfer` |
-//! | [`group`] | groups, and the transfer to all of a group |
+//! | [`groups`], [`group`] | groups; the calls about them, and the transfer to all of a group |
 //! | [`util`], [`lock`] | `LAPI_Util`; the lock and the conditions that it gives out |
-//! | [`pending`], [`notices`] | what runs when a transfer is done; counting at another rank |
-//! | [`counters`], [`fences`], [`progress`], [`environment`] | counters, order, polling, settings |
+//! | [`pending`], [`finish`], [`notices`] | transfers that are not done; what runs when one is; counting at another rank |
+//! | [`counters`], [`counter_calls`], [`fences`], [`progress`], [`environment`] | counters, order, polling, settings |
 //! | [`watched`], [`traffic`] | counters with the status of destinations; what has gone which way |
 //! | [`fortran`] | the same for Fortran |
 //!
@@ -41,17 +42,22 @@
 pub mod addresses;
 pub mod amsend;
 pub mod context;
+pub mod counter_calls;
 pub mod counters;
 pub mod deliver;
 pub mod environment;
 pub mod fences;
+pub mod finish;
 pub mod fortran;
 pub mod group;
+pub mod groups;
+pub mod incoming;
 pub mod lifecycle;
 pub mod lock;
 pub mod messages;
 pub mod notices;
 pub mod objects;
+pub mod outcome;
 pub mod pending;
 pub mod progress;
 pub mod putget;

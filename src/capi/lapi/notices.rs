@@ -5,10 +5,10 @@ use super::context::{self, Context};
 use super::counters;
 use super::traffic::add;
 use super::types::ErrorOf;
+use crate::am::Am;
 use crate::am::gate::Gate;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use crate::error::{Result, fail};
-use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use std::mem::size_of;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ fn kind(of: i32) -> ErrorOf {
 /// Counts `counter` of `target`, and then `reply` of this rank.
 pub fn count(
     context: &Context,
-    engine: &Engine,
+    engine: &Am,
     target: usize,
     counter: u64,
     reply: u64,
@@ -65,7 +65,7 @@ pub fn count(
 /// Sends the reply to a message of `origin`: counts its completion counter.
 pub fn reply(
     context: &Context,
-    engine: &Engine,
+    engine: &Am,
     origin: usize,
     counter: u64,
     of: ErrorOf,
@@ -81,7 +81,7 @@ pub fn reply(
     send(context, engine, origin, &notice)
 }
 
-fn send(context: &Context, engine: &Engine, target: usize, notice: &Notice) -> Result<()> {
+fn send(context: &Context, engine: &Am, target: usize, notice: &Notice) -> Result<()> {
     let handler = context.handlers.count;
     engine.send_message(target, handler, bytemuck::bytes_of(notice), &[])
 }
@@ -91,7 +91,7 @@ fn send(context: &Context, engine: &Engine, target: usize, notice: &Notice) -> R
 pub struct Count;
 
 impl Handler for Count {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let (notice, _): (Notice, _) = head(message.header, message.origin)?;
         let of = kind(notice.of);
@@ -105,7 +105,7 @@ impl Handler for Count {
 }
 
 /// Has `job` run on the completion thread of this rank, after what waits there.
-pub fn run_later(context: &Context, engine: &Engine, job: Completion) -> Result<()> {
+pub fn run_later(context: &Context, engine: &Am, job: Completion) -> Result<()> {
     let job = Box::into_raw(Box::new(job)) as u64;
     // SAFETY: no address is given that the engine would read.
     let sent = unsafe {
@@ -129,7 +129,7 @@ pub fn run_later(context: &Context, engine: &Engine, job: Completion) -> Result<
 pub struct Run(pub Arc<Gate>);
 
 impl Handler for Run {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let (job, _): (u64, _) = head(message.header, message.origin)?;
         if message.origin != engine.rank() {
             fail!(Internal, "rank {} sent a job of its own", message.origin);

@@ -1,10 +1,11 @@
 //! Progress on request.
 
-use super::context::{self, Context, call, refuse};
+use super::context::{self, Context, call};
+use super::outcome::refuse;
 use super::types::{Handle, MsgInfo};
 use super::{messages, twin};
+use crate::am::Am;
 use crate::error::Result;
-use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
@@ -13,7 +14,7 @@ const RECV_COMPLETE: c_uint = 2;
 const DISP_CNTR: c_uint = 8;
 
 /// One round of whatever there is to do.
-fn round(context: &Context, engine: &Engine) -> Result<()> {
+fn round(context: &Context, engine: &Am) -> Result<()> {
     engine.probe()?;
     context.pending.advance(context, engine)?;
     Ok(())

@@ -6,13 +6,16 @@
 //! when the data is in place there, or need not be kept there any more. The completion
 //! counter of a put counts when the target's has, or when the data is in place.
 
-use super::context::{self, Context, Hook, Outcome, call, enter, refuse};
+use super::context::{Context, call, enter};
+use super::finish;
+use super::outcome::{Outcome, refuse};
 use super::pending::Done;
 use super::traffic::add;
+use super::types::Hook;
 use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler};
 use super::{messages, twin};
-use crate::anywhere::Span;
-use crate::peer::Tally;
+use crate::any_memory::Span;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;
@@ -44,20 +47,20 @@ pub unsafe fn start(
     spans: &[Span],
     done: Done,
 ) -> Outcome {
-    let tally = Arc::new(Tally::default());
+    let counter = Arc::new(CompletionCounter::default());
     if !spans.is_empty() {
         let bytes: usize = spans.iter().map(|s| s.bytes).sum();
         // SAFETY: passed on from the caller.
         let started = unsafe {
             match done.of {
-                ErrorOf::Get => engine.start_get_anywhere(done.target, spans, &tally),
-                _ => engine.start_put_anywhere(done.target, spans, &tally),
+                ErrorOf::Get => engine.start_get_anywhere(done.target, spans, &counter),
+                _ => engine.start_put_anywhere(done.target, spans, &counter),
             }
         };
         if let Err(error) = started {
             // What was begun may still use the caller's memory.
             let what = || "the rest of a transfer that failed".to_string();
-            engine.wait_until(&what, || Ok(tally.outstanding() == 0))?;
+            engine.wait_until(&what, || Ok(counter.outstanding() == 0))?;
             return Err(error.into());
         }
         let traffic = context.traffic(done.target);
@@ -69,13 +72,13 @@ pub unsafe fn start(
     if done.of == ErrorOf::Put {
         add(&context.traffic(done.target).sent, 1);
     }
-    if tally.outstanding() > 0 {
-        context.pending.add(tally, done);
+    if counter.outstanding() > 0 {
+        context.pending.add(counter, done);
     } else {
-        tally.check()?;
+        counter.check()?;
         done.run(context, engine)?;
     }
-    Ok(context::serve(context, engine)?)
+    Ok(finish::serve(context, engine)?)
 }
 
 /// Moves contiguous bytes: the common part of `LAPI_Put` and `LAPI_Get`.

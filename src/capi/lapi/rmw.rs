@@ -5,15 +5,18 @@
 //! itself. The answer of `COMPARE_AND_SWAP` is whether it swapped (1 or 0), that of the
 //! others what was there. The origin's counter counts when the answer is stored.
 
-use super::context::{self, Hook, Outcome, call, enter, refuse};
+use super::context::{self, call, enter};
+use super::finish;
 use super::messages as m;
 use super::notices::head;
+use super::outcome::{Outcome, refuse};
 use super::traffic::add;
+use super::types::Hook;
 use super::types::{Counter, ErrorOf, Handle, SendHandler};
 use super::{counters, objects, twin};
+use crate::am::Am;
 use crate::am::{Accept, Arrival, Handler};
 use crate::error::Result;
-use crate::runtime::Engine;
 use bytemuck::{Pod, Zeroable};
 use std::os::raw::{c_int, c_longlong, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -114,7 +117,7 @@ pub unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
         return Err(error.into());
     }
     add(&context.traffic(target).sent, 1);
-    Ok(context::serve(context, engine)?)
+    Ok(finish::serve(context, engine)?)
 }
 
 /// # Safety
@@ -150,7 +153,7 @@ unsafe fn apply(request: &Request) -> u64 {
 pub struct Serve;
 
 impl Handler for Serve {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let origin = message.origin;
         let (request, _): (Request, _) = head(message.header, origin)?;
@@ -177,7 +180,7 @@ impl Handler for Serve {
 pub struct Take;
 
 impl Handler for Take {
-    fn arrive(&self, engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let (answer, _): (Answer, _) = head(message.header, message.origin)?;
         // SAFETY: this rank made it in `ask`, and each request has one answer.

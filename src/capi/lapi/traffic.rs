@@ -4,7 +4,7 @@
 //! share memory with this one, `QUERY_LOCAL_SEND_STATISTICS` for this task itself.
 
 use super::types::Statistics;
-use crate::runtime::Engine;
+use crate::am::Am;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What lies between two tasks.
@@ -19,7 +19,7 @@ pub enum Way {
 }
 
 /// The ways to all tasks.
-pub fn ways(engine: &Engine) -> Box<[Way]> {
+pub fn ways(engine: &Am) -> Box<[Way]> {
     let topology = &engine.topology;
     let node = topology.ranks_of(topology.my_node());
     let way = |rank| match rank {

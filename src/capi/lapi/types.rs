@@ -420,3 +420,16 @@ mod layout {
     const_assert_eq!(size_of::<Xfer>(), 96);
     const_assert!(WORD == size_of::<usize>());
 }
+
+/// Something of C's that is called on another thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Hook<F>(pub F, pub *mut std::ffi::c_void);
+
+// SAFETY: function and argument are the user's, who has them called on whichever
+// thread of the library is due.
+unsafe impl<F> Send for Hook<F> {}
+// SAFETY: a shared one is only copied.
+unsafe impl<F: Sync> Sync for Hook<F> {}
+
+/// `LAPI_GET_THREAD_FUNC`
+pub const GET_THREAD_FUNC: c_int = 7;

@@ -4,14 +4,12 @@
 //! machinery that this library does not have; they are refused by name, so that a program
 //! that asks for one learns what is missing.
 
-use super::context::{Outcome, call, enter, refuse};
+use super::context::{call, enter};
 use super::lock::{self, ThreadFunctions};
-use super::types::Handle;
+use super::outcome::{Outcome, refuse};
+use super::types::{GET_THREAD_FUNC, Handle};
 use super::{messages, twin};
 use std::os::raw::c_int;
-
-/// `LAPI_GET_THREAD_FUNC`
-pub const GET_THREAD_FUNC: c_int = 7;
 
 /// What a command that is refused would need.
 fn missing(command: c_int) -> Option<(&'static str, &'static str)> {

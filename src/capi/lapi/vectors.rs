@@ -10,18 +10,19 @@
 //! when all of it has come, and names the blocks to scatter to.
 
 use super::amsend::{self, Message, VECTOR, VECTOR_TYPE};
-use super::context::{Context, Failure, Outcome, call, enter, refuse};
-use super::deliver::{Finish, Incoming, accept_done};
+use super::context::{Context, call, enter};
+use super::incoming::{Finish, Incoming, accept_done};
 use super::messages as m;
+use super::outcome::{Failure, Outcome, refuse};
 use super::pending::Done;
 use super::types::{
     Counter, GENERIC, Handle, IOVECTOR, MAX_MSG_SZ, STRIDED, VecHdrHandler, Vector,
 };
 use super::{notices, putget, twin};
+use crate::am::Am;
 use crate::am::{Accept, Arrival, Completion, Data, Destination, Then};
-use crate::anywhere::Span;
+use crate::any_memory::Span;
 use crate::error::{Result, fail};
-use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 
@@ -327,7 +328,7 @@ twin! {
 /// A message that carries a vector has come.
 pub(super) fn arrive(
     context: &Context,
-    _engine: &Engine,
+    _engine: &Am,
     message: &Arrival<'_>,
     incoming: Incoming,
 ) -> Result<Accept> {

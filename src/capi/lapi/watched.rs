@@ -1,4 +1,4 @@
-//! Counters with the status of each destination: `LAPI_Setcntr_wstatus`.
+//! Counters with the status of each destination: the lists of `LAPI_Setcntr_wstatus`.
 //!
 //! A program that waits for one message from, or the completion of one message to, each of
 //! several tasks gives their list and an array for what became of each. The list is kept
@@ -14,29 +14,27 @@
 //! | `LAPI_MSG_PURGED_RCVD` | both, in either order |
 //! | `LAPI_MSG_INVALID` | it was purged before the call, or is no task of the job |
 
-use super::context::{self, Context, Outcome, call, refuse};
-use super::types::{Counter, Handle};
-use super::{counters, messages, twin};
+use super::types::Counter;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const INITIAL: c_int = 0;
+pub(super) const INITIAL: c_int = 0;
 const RECVD: c_int = 1;
 const PURGED: c_int = 2;
 const PURGED_RCVD: c_int = 3;
-const INVALID: c_int = 4;
+pub(super) const INVALID: c_int = 4;
 
 /// The destinations of a counter.
 #[derive(Debug)]
-struct List {
+pub(super) struct List {
     /// Task and status.
-    entries: Vec<(c_uint, c_int)>,
+    pub entries: Vec<(c_uint, c_int)>,
     /// The user's array.
-    array: *mut c_int,
+    pub array: *mut c_int,
     /// How many purges a wait was told of.
-    purges: u32,
+    pub purges: u32,
 }
 
 // SAFETY: the array is the user's, who keeps it for as long as the list; it is written
@@ -148,46 +146,11 @@ impl Watched {
         }
     }
 
-    fn watch(&self, counter: *const Counter, list: List) {
+    /// Begins the list of a counter.
+    pub(super) fn watch(&self, counter: *const Counter, list: List) {
         list.tell();
         if self.lists.lock().insert(counter.addr(), list).is_none() {
             self.count.fetch_add(1, Ordering::Release);
         }
-    }
-}
-
-/// The status of a task as the list begins.
-fn first_status(context: &Context, task: c_uint) -> c_int {
-    match context.task(task) {
-        Ok(rank) if !context.is_purged(rank) => INITIAL,
-        _ => INVALID,
-    }
-}
-
-twin! {
-    /// Sets a counter to zero and has it keep the status of each of `val` destinations in
-    /// `dest_status`. Without a list or without an array, sets it to `val`.
-    LAPI_Setcntr_wstatus / PLAPI_Setcntr_wstatus(
-        hndl: Handle, cntr: *mut Counter, val: c_int, dest: *mut c_uint, dest_status: *mut c_int,
-    ) -> c_int {
-        call("LAPI_Setcntr_wstatus", || {
-            let (context, _) = context::enter(hndl)?;
-            // SAFETY: the caller vouches for the counter.
-            let counter = unsafe { counters::checked(cntr) }?;
-            if dest.is_null() || dest_status.is_null() {
-                counters::set(context, counter, val);
-                return Ok(());
-            }
-            let Ok(length) = usize::try_from(val) else {
-                refuse!(messages::CNTR_VAL, "a list of {val} destinations");
-            };
-            counters::set(context, counter, 0);
-            // SAFETY: it is not null, and the caller vouches for as many destinations.
-            let tasks = unsafe { std::slice::from_raw_parts(dest, length) };
-            let entries = tasks.iter().map(|&task| (task, first_status(context, task))).collect();
-            let purges = context.purges.load(Ordering::SeqCst);
-            context.watched.watch(cntr, List { entries, array: dest_status, purges });
-            Outcome::Ok(())
-        })
     }
 }

@@ -9,8 +9,10 @@
 //! Flags are hints to a network that is not this one: all are accepted.
 
 use super::amsend::{self, Message};
-use super::context::{Hook, Outcome, call, enter, refuse};
+use super::context::{call, enter};
+use super::outcome::{Outcome, refuse};
 use super::rmw::{self, Rmw};
+use super::types::Hook;
 use super::types::{AmXfer, ComplHandler, Handle, SendHandler, Xfer};
 use super::{group, messages, putget, twin, vectors};
 use crate::am::Data;

@@ -1,13 +1,10 @@
 //! `mercury_bulk.h`: bulk handles and transfers.
 
-use super::face::{bytes, code, maybe, place, timeout, value};
-use super::hg::report;
-use super::na::{ADDRESSES, CLASSES};
-use super::na_transfer::put_bytes;
-use super::table::{Number, Table, Token};
+use super::face::{bytes, code, maybe, place, put_bytes, report, timeout, value};
+use super::table::{ADDRESSES, CLASSES, Number, Table, Token};
 use crate::rpc::bulk::Bulk;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
-use crate::rpc::na::waiting::{Deadline, until};
+use crate::rpc::na::blocking_wait::{Deadline, until};
 use crate::rpc::na::{self, Access, Callback, Direction, OpId, Part, Run};
 use parking_lot::RwLock;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};

@@ -2,8 +2,10 @@
 
 use crate::capi::boundary;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
+use parking_lot::Mutex;
 use std::cell::Cell;
-use std::os::raw::{c_char, c_int, c_uint};
+use std::ffi::CStr;
+use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::time::Duration;
 
 /// `HG_MAX_IDLE_TIME` and `NA_MAX_IDLE_TIME`: an hour, in milliseconds.
@@ -60,7 +62,7 @@ pub(super) unsafe fn text(text: *const c_char, what: &str) -> Result<String> {
         refuse!(INVALID_ARG, "the {what} is null");
     }
     // SAFETY: the caller vouches for the string.
-    let text = unsafe { std::ffi::CStr::from_ptr(text) };
+    let text = unsafe { CStr::from_ptr(text) };
     match text.to_str() {
         Ok(text) => Ok(text.to_string()),
         Err(_) => refuse!(INVALID_ARG, "the {what} is not UTF-8"),
@@ -128,4 +130,59 @@ pub(super) unsafe fn put_text(buf: *mut c_char, size: usize, text: &str) -> Resu
         *buf.add(text.len()) = 0;
     }
     Ok(())
+}
+
+/// Copies bytes into a buffer of C.
+///
+/// # Safety
+/// `buf` must be null or valid for writes of `size` bytes.
+pub(super) unsafe fn put_bytes(buf: *mut c_void, size: u64, from: &[u8]) -> Result<()> {
+    if buf.is_null() {
+        refuse!(INVALID_ARG, "there is no place for the bytes: the buffer is null");
+    }
+    if from.len() as u64 > size {
+        refuse!(OVERFLOW, "{} bytes are needed, the buffer has {size}", from.len());
+    }
+    // SAFETY: the buffer has room.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), buf.cast(), from.len()) };
+    Ok(())
+}
+
+/// Says how a wait ended.
+pub(super) fn report(
+    waited: Result<bool>,
+    status: Option<&mut u8>,
+    milliseconds: c_uint,
+) -> Result<()> {
+    let ended = !matches!(waited, Ok(false));
+    match status {
+        Some(status) => *status = u8::from(ended),
+        None if !ended => {
+            refuse!(TIMEOUT, "the operation has not ended in {milliseconds} ms");
+        }
+        None => {}
+    }
+    waited.map(|_| ())
+}
+
+/// The name of a code and its meaning, as C has it, under the prefix of its interface.
+pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
+    static TEXTS: Mutex<Vec<(Status, bool, &'static CStr)>> = Mutex::new(Vec::new());
+    let na = prefix == "NA_";
+    let mut texts = TEXTS.lock();
+    if let Some((.., text)) = texts.iter().find(|(s, n, _)| *s == status && *n == na) {
+        return text;
+    }
+    if texts.len() > 1000 {
+        return c"another status";
+    }
+    let text = match status.name() {
+        "OTHER" => format!("{}: {}", status.0, status.meaning()),
+        name => format!("{prefix}{name}: {}", status.meaning()),
+    };
+    let text = std::ffi::CString::new(text).unwrap_or_default();
+    // As many texts as there are statuses; C keeps no count of who holds one.
+    let text: &'static CStr = Box::leak(text.into_boxed_c_str());
+    texts.push((status, na, text));
+    text
 }

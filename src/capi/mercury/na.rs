@@ -1,15 +1,11 @@
 //! `na.h`: classes, contexts, addresses, progress, cancelling.
 
-use super::face::{code, maybe, place, put_text, text, timeout, value};
-use super::table::{Table, Token};
+use super::face::{code, error_text, maybe, place, put_text, text, timeout, value};
+use super::table::{ADDRESSES, CLASSES, CONTEXTS, Token};
 use crate::rpc::failure::{Result, Status, refuse};
-use crate::rpc::na::{Address, Callback, Class, Context, Event, MAX_TAG, OpId, What};
+use crate::rpc::na::{Callback, Class, Context, Event, MAX_TAG, OpId, What};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr;
-
-pub(super) static CLASSES: Table<Class> = Table::new("NA class", 0x11);
-pub(super) static CONTEXTS: Table<Context> = Table::new("NA context", 0x12);
-pub(super) static ADDRESSES: Table<Address> = Table::new("address", 0x13);
 
 /// `NA_CB_LOOKUP` and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -405,5 +401,5 @@ pub extern "C" fn NA_Cancel(na_class: Token, context: Token, op_id: Token) -> c_
 /// What a code means.
 #[unsafe(no_mangle)]
 pub extern "C" fn NA_Error_to_string(errnum: c_int) -> *const c_char {
-    super::hg::error_text(Status(errnum), "NA_").as_ptr()
+    error_text(Status(errnum), "NA_").as_ptr()
 }

@@ -1,8 +1,8 @@
 //! `na.h`: messages, memory handles, put and get.
 
-use super::face::{bytes, code, place, value};
-use super::na::{ADDRESSES, CLASSES, NOWHERE, NaCallback, Place, both, calling, give_op};
-use super::table::{Table, Token};
+use super::face::{bytes, code, place, put_bytes, value};
+use super::na::{NOWHERE, NaCallback, Place, both, calling, give_op};
+use super::table::{ADDRESSES, CLASSES, Table, Token};
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::{Access, Direction, Mem, Part, Run};
 use std::os::raw::{c_int, c_ulong, c_void};
@@ -248,22 +248,6 @@ pub unsafe extern "C" fn NA_Mem_handle_serialize(
         // SAFETY: passed on from the caller.
         unsafe { put_bytes(buf, buf_size, &MEMORY.get(mem_handle)?.to_bytes(KIND)) }
     })
-}
-
-/// Copies bytes into a buffer of C.
-///
-/// # Safety
-/// `buf` must be null or valid for writes of `size` bytes.
-pub(super) unsafe fn put_bytes(buf: *mut c_void, size: u64, from: &[u8]) -> Result<()> {
-    if buf.is_null() {
-        refuse!(INVALID_ARG, "there is no place for the bytes: the buffer is null");
-    }
-    if from.len() as u64 > size {
-        refuse!(OVERFLOW, "{} bytes are needed, the buffer has {size}", from.len());
-    }
-    // SAFETY: the buffer has room.
-    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), buf.cast(), from.len()) };
-    Ok(())
 }
 
 /// The handle that bytes describe.

@@ -3,8 +3,8 @@
 use crate::config::Config;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, Status, refuse};
-use crate::rpc::hg::body::Encode;
-use crate::rpc::hg::registry::Function;
+use crate::rpc::hg::payload::Encode;
+use crate::rpc::hg::target::Function;
 use crate::rpc::na::memory;
 use crate::rpc::proc::{Encoded, Proc};
 use std::os::raw::{c_int, c_void};

@@ -6,7 +6,7 @@
 
 use super::types::{self, HG_FAIL, HG_INVALID, HG_SUCCESS, HgReturn};
 use crate::capi::boundary::{self, guard};
-use crate::memory::long;
+use crate::memory::large_buffer;
 use crate::rpc::checksum::Method;
 use crate::rpc::proc::{Fault, Proc};
 use std::cell::Cell;
@@ -88,7 +88,7 @@ fn check_buffer(buf: *mut c_void, size: usize) -> Result<(), Fault> {
 /// A buffer on a page of its own, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
-    isize::try_from(size).map_or(ptr::null_mut(), |size| long::alloc(size as usize).cast())
+    isize::try_from(size).map_or(ptr::null_mut(), |size| large_buffer::alloc(size as usize).cast())
 }
 
 /// Frees a buffer of `hg_proc_buf_alloc`.
@@ -98,7 +98,7 @@ pub extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_proc_buf_free(mem_ptr: *mut c_void) {
     // SAFETY: the caller's promise.
-    unsafe { long::free(mem_ptr.cast()) };
+    unsafe { large_buffer::free(mem_ptr.cast()) };
 }
 
 /// Makes a proc whose bytes end with a trailer.
@@ -242,7 +242,7 @@ getters! {
     hg_proc_get_extra_buf -> *mut c_void, ptr::null_mut(),
         |p| p.extra().map_or(ptr::null_mut(), <*mut u8>::cast);
     /// Its size, or 0.
-    hg_proc_get_extra_size -> u64, 0, |p| if p.spilled() { p.size() as u64 } else { 0 };
+    hg_proc_get_extra_size -> u64, 0, |p| if p.overflow() { p.size() as u64 } else { 0 };
     /// Where it stands in its buffer.
     hg_proc_get_buf_ptr -> *mut c_void, ptr::null_mut(), |p| p.position().cast();
 }

@@ -1,11 +1,13 @@
 //! What C programs hold: numbers that look like addresses, never addresses.
 //!
-//! A handle names a slot, its generation and the kind of thing, so that one that was
-//! freed, belongs to something else, or is rubbish, is found out and not followed.
+//! A handle is one of [`Handles`] with the kind of thing in its upper byte, so that one that
+//! was freed, belongs to something else, or is rubbish, is found out and not followed.
 
-use crate::memory::biased::Biased;
+use crate::handles::Handles;
+use crate::memory::biased_lock::BiasedLock;
 use crate::rpc::failure::{Failure, Result, Status};
-use slab::Slab;
+use crate::rpc::hg;
+use crate::rpc::na::{Address, Class, Context};
 use std::os::raw::c_void;
 use std::sync::LazyLock;
 
@@ -32,59 +34,56 @@ impl Number {
 #[derive(Debug)]
 pub struct Table<T> {
     what: &'static str,
-    kind: u8,
-    slots: LazyLock<Biased<Slots<T>>>,
+    /// In its upper byte: what handles of this table have there.
+    kind: u64,
+    things: LazyLock<BiasedLock<Things<T>>>,
 }
 
-#[derive(Debug)]
-struct Slots<T> {
-    /// With the upper half of their handles.
-    slab: Slab<(u32, T)>,
-    generation: u32,
-}
+/// Below the byte of the kind.
+type Things<T> = Handles<T, 32, 24>;
 
-const GENERATIONS: u32 = (1 << 24) - 1;
-
-/// The handle of what lies in a slot.
-fn token(upper: u32, key: usize) -> Token {
-    (u64::from(upper) << 32 | (key as u64 + 1)) as usize as Token
-}
-
-impl<T> Slots<T> {
-    #[inline]
-    fn add(&mut self, kind: u8, thing: T) -> Token {
-        self.generation = (self.generation % GENERATIONS) + 1;
-        let upper = u32::from(kind) << 24 | self.generation;
-        token(upper, self.slab.insert((upper, thing)))
-    }
-
-    /// The slot of a handle, if that is the handle of what lies there.
-    #[inline]
-    fn find(&self, token: Token) -> Option<usize> {
-        let number = token as usize as u64;
-        let key = (number as u32).wrapping_sub(1) as usize;
-        match self.slab.get(key) {
-            Some((upper, _)) if *upper == (number >> 32) as u32 => Some(key),
-            _ => None,
-        }
-    }
-
-    #[inline]
-    fn take(&mut self, token: Token) -> Option<T> {
-        self.find(token).map(|key| self.slab.remove(key).1)
-    }
-}
+/// Classes of `na.h`.
+pub(super) static CLASSES: Table<Class> = Table::new("NA class", 0x11);
+/// Contexts of `na.h`.
+pub(super) static CONTEXTS: Table<Context> = Table::new("NA context", 0x12);
+/// Addresses, of all calls.
+pub(super) static ADDRESSES: Table<Address> = Table::new("address", 0x13);
+/// Classes of `HG_Init_opt`.
+pub(super) static HG_CLASSES: Table<hg::Class> = Table::new("class", 0x31);
+/// Contexts of `HG_Context_create`, with their classes.
+pub(super) static HG_CONTEXTS: Table<(Number, hg::Context)> = Table::new("context", 0x32);
 
 impl<T> Table<T> {
     /// None yet. `kind` is a number below 128 that no other table has.
     pub const fn new(what: &'static str, kind: u8) -> Table<T> {
-        let none = || Biased::new(Slots { slab: Slab::new(), generation: 0 });
-        Table { what, kind, slots: LazyLock::new(none) }
+        let none = || BiasedLock::new(Handles::new());
+        Table { what, kind: (kind as u64) << 56, things: LazyLock::new(none) }
+    }
+
+    /// The handle of C for one of the table, and back: one of another kind is none then.
+    #[inline]
+    fn of_kind(&self, handle: u64) -> u64 {
+        handle ^ self.kind
+    }
+
+    #[inline]
+    fn token(&self, handle: u64) -> Token {
+        self.of_kind(handle) as usize as Token
+    }
+
+    #[inline]
+    fn handle(&self, token: Token) -> u64 {
+        self.of_kind(token as usize as u64)
+    }
+
+    /// Whether it may have been a handle of the table.
+    fn is_of_kind(&self, token: Token) -> bool {
+        self.handle(token) >> 56 == 0
     }
 
     /// A handle for a thing.
     pub fn insert(&self, thing: T) -> Token {
-        self.slots.lock().add(self.kind, thing)
+        self.token(self.things.lock().insert(thing))
     }
 
     /// Why a handle is refused.
@@ -93,7 +92,7 @@ impl<T> Table<T> {
         let (number, what) = (token as usize as u64, self.what);
         let text = match number {
             0 => format!("the {what} is null"),
-            _ if number >> 56 == u64::from(self.kind) => {
+            _ if self.is_of_kind(token) => {
                 format!("the {what} {number:#x} was freed")
             }
             _ => format!("{number:#x} is no {what}"),
@@ -106,7 +105,8 @@ impl<T> Table<T> {
     /// # Errors
     /// `INVALID_ARG` for what is no handle, or none any more.
     pub fn remove(&self, token: Token) -> Result<T> {
-        self.slots.with(|slots| slots.take(token)).ok_or_else(|| self.refusal(token))
+        let handle = self.handle(token);
+        self.things.with(|things| things.remove(handle)).ok_or_else(|| self.refusal(token))
     }
 
     /// Takes a thing out where `gone` says so; `gone` must not use the table.
@@ -118,38 +118,34 @@ impl<T> Table<T> {
         token: Token,
         gone: impl FnOnce(&T) -> Result<bool>,
     ) -> Result<Option<T>> {
-        let mut slots = self.slots.lock();
-        let key = slots.find(token).ok_or_else(|| self.refusal(token))?;
-        Ok(gone(&slots.slab[key].1)?.then(|| slots.slab.remove(key).1))
+        let handle = self.handle(token);
+        let mut things = self.things.lock();
+        let thing = things.get(handle).ok_or_else(|| self.refusal(token))?;
+        Ok(if gone(thing)? { things.remove(handle) } else { None })
     }
 
     /// # Errors
     /// `INVALID_ARG` for what can never have been a handle of the table.
     pub fn was_one(&self, token: Token) -> Result<()> {
-        let number = token as usize as u64;
-        if number >> 56 != u64::from(self.kind) {
-            return Err(self.refusal(token));
-        }
-        Ok(())
+        if self.is_of_kind(token) { Ok(()) } else { Err(self.refusal(token)) }
     }
 
     /// Takes everything out.
     pub fn drain(&self) -> Vec<T> {
-        let slab = std::mem::take(&mut self.slots.lock().slab);
-        slab.into_iter().map(|(_, (_, thing))| thing).collect()
+        self.things.lock().drain()
     }
 
     /// Shows all things with their handles; `show` must not use the table.
     pub fn each(&self, mut show: impl FnMut(Token, &T)) {
-        let slots = self.slots.lock();
-        slots.slab.iter().for_each(|(key, (upper, thing))| show(token(*upper, key), thing));
+        let things = self.things.lock();
+        things.iter().for_each(|(handle, thing)| show(self.token(handle), thing));
     }
 
     /// The handle of the first thing of which `is` says so.
     pub fn find(&self, is: impl Fn(&T) -> bool) -> Option<Token> {
-        let slots = self.slots.lock();
-        let (key, (upper, _)) = slots.slab.iter().find(|(_, (_, thing))| is(thing))?;
-        Some(token(*upper, key))
+        let things = self.things.lock();
+        let (handle, _) = things.iter().find(|(_, thing)| is(thing))?;
+        Some(self.token(handle))
     }
 }
 
@@ -160,8 +156,9 @@ impl<T: Clone> Table<T> {
     /// `INVALID_ARG` for what is no handle, or none any more.
     #[inline]
     pub fn get(&self, token: Token) -> Result<T> {
-        let find = |slots: &mut Slots<T>| slots.find(token).map(|key| slots.slab[key].1.clone());
-        self.slots.with(find).ok_or_else(|| self.refusal(token))
+        let handle = self.handle(token);
+        let find = |things: &mut Things<T>| things.get(handle).cloned();
+        self.things.with(find).ok_or_else(|| self.refusal(token))
     }
 }
 

@@ -7,7 +7,9 @@
 //! without a lock. Entries live until the end of X10Lib, when no call runs.
 
 use super::function::{self, Name};
+use super::handler_ids::BATCHES;
 use super::{code, environment, refs, spawn};
+use crate::am::Am;
 use crate::am::aggregate::Aggregator;
 use crate::am::{Accept, Arrival, Destination, Handler, Then};
 use crate::error::{Result, fail};
@@ -78,7 +80,7 @@ fn find(engine: &Engine, key: Key) -> Result<&'static Entry> {
             let item = key.n * 8;
             let limit = environment::aggregate_limit() * item.max(8);
             let header = bytemuck::bytes_of(&name);
-            let aggregator = Aggregator::new(engine, spawn::batches()?, header, item, limit)?;
+            let aggregator = Aggregator::new(engine, BATCHES.id()?, header, item, limit)?;
             entries.push(Box::new(Entry { key, aggregator }));
             entries.len() - 1
         }
@@ -119,7 +121,7 @@ fn run(name: &Name, count: u64, items: &[u8]) -> Result<()> {
 }
 
 impl Handler for Batches {
-    fn arrive(&self, _engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, _engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let (name, count) = spawn::read_name(message.header)?;
         let Ok(count) = count.try_into().map(u64::from_ne_bytes) else {
             fail!(Internal, "the header of a batch has {} bytes", message.header.len());
@@ -128,7 +130,7 @@ impl Handler for Batches {
             Some(items) => run(&name, count, items)?,
             None if message.len == 0 => run(&name, count, &[])?,
             None => {
-                let then = move |_: &Engine, items: Vec<u8>| {
+                let then = move |_: &Am, items: Vec<u8>| {
                     if let Err(error) = run(&name, count, &items) {
                         crate::capi::boundary::abort(&error.to_string(), error.kind().code());
                     }

@@ -3,23 +3,14 @@
 //! Invariant: whatever a call has begun is complete, or counted on its switch,
 //! when the call returns, also with an error.
 
-use super::refs::{self, GasRef};
+use super::refs::{self, GasRef, Way};
 use super::{code, environment, switches};
-use crate::anywhere::Span;
+use crate::any_memory::Span;
 use crate::error::Result;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
-
-/// Which way the bytes go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// From the caller to the place.
-    Put,
-    /// From the place to the caller.
-    Get,
-}
 
 /// Moves bytes; returns when they have arrived.
 ///
@@ -35,39 +26,39 @@ pub unsafe fn now(engine: &Engine, way: Way, target: usize, spans: &[Span]) -> R
     }
 }
 
-/// Begins to move bytes, counted on `tally`.
+/// Begins to move bytes, counted on `counter`.
 ///
 /// # Safety
-/// As for [`now`], until the tally is done.
+/// As for [`now`], until the counter is done.
 pub unsafe fn start(
     engine: &Engine,
     way: Way,
     target: usize,
     spans: &[Span],
-    tally: &Arc<Tally>,
+    counter: &Arc<CompletionCounter>,
 ) -> Result<()> {
     // SAFETY: passed on from the caller.
     unsafe {
         match way {
-            Way::Put => engine.start_put_anywhere(target, spans, tally),
-            Way::Get => engine.start_get_anywhere(target, spans, tally),
+            Way::Put => engine.start_put_anywhere(target, spans, counter),
+            Way::Get => engine.start_get_anywhere(target, spans, counter),
         }
     }
 }
 
-/// Runs `begin` with a tally of its own and waits until that is done, whether
+/// Runs `begin` with a counter of its own and waits until that is done, whether
 /// `begin` failed or not.
 pub fn blocking(
     engine: &Engine,
     way: Way,
-    begin: impl FnOnce(&Arc<Tally>) -> Result<()>,
+    begin: impl FnOnce(&Arc<CompletionCounter>) -> Result<()>,
 ) -> Result<()> {
-    let tally = Arc::new(Tally::default());
-    let begun = begin(&tally);
-    let what = || format!("{} transfers ({way:?})", tally.outstanding());
-    engine.wait_until(&what, || Ok(tally.outstanding() == 0))?;
+    let counter = Arc::new(CompletionCounter::default());
+    let begun = begin(&counter);
+    let what = || format!("{} transfers ({way:?})", counter.outstanding());
+    engine.wait_until(&what, || Ok(counter.outstanding() == 0))?;
     begun?;
-    tally.check().map(|_| ())
+    counter.check().map(|_| ())
 }
 
 /// # Safety
@@ -91,7 +82,7 @@ unsafe fn contiguous(
     unsafe {
         match switch {
             None => now(engine, way, target, &[span])?,
-            Some(switch) => start(engine, way, target, &[span], switch.tally())?,
+            Some(switch) => start(engine, way, target, &[span], switch.counter())?,
         }
     }
     environment::count_transfer(way, bytes);

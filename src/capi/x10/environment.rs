@@ -4,8 +4,8 @@
 //! What is *kept* is answered as it was set, and changes nothing else: the header
 //! says of each what it means here.
 
-use super::copy::Way;
-use super::register::TABLE_SIZE;
+use super::function_table::TABLE_SIZE;
+use super::refs::Way;
 use super::{code, refs};
 use crate::am::MAX_HEADER;
 use crate::error::{Result, fail};

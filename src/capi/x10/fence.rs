@@ -5,11 +5,13 @@
 //! way, first those of the own node, then those of the others, to send on what they
 //! have and to fence that.
 
-use super::{aggregate, code, lock, spawn, switches};
+use super::handler_ids::SETTLE;
+use super::{aggregate, code, lock, switches};
+use crate::am::Am;
 use crate::am::{Accept, Arrival, Data, Destination, Handler, Signal, Signals, Then};
 use crate::capi::boundary;
 use crate::error::Result;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use std::os::raw::c_int;
 use std::sync::Arc;
@@ -34,16 +36,16 @@ fn fence_the_way(engine: &Engine) -> Result<()> {
     let here = engine.topology.my_node();
     for near in [true, false] {
         let ranks = (0..engine.size()).filter(|&r| (engine.topology.node_of(r) == here) == near);
-        let tally = Arc::new(Tally::default());
+        let counter = Arc::new(CompletionCounter::default());
         for rank in ranks {
-            tally.begin();
-            let completion = Signal::Tally(tally.clone());
+            counter.begin();
+            let completion = Signal::Counter(counter.clone());
             let signals = Signals { origin: Signal::None, completion };
             // SAFETY: no address is given.
-            unsafe { engine.send_am(rank, spawn::settle()?, &[], Data::NONE, signals)? };
+            unsafe { engine.send_am(rank, SETTLE.id()?, &[], Data::NONE, signals)? };
         }
-        let what = || format!("{} ranks to send on what they gather", tally.outstanding());
-        engine.wait_until(&what, || tally.check())?;
+        let what = || format!("{} ranks to send on what they gather", counter.outstanding());
+        engine.wait_until(&what, || counter.check())?;
     }
     Ok(())
 }
@@ -52,8 +54,8 @@ fn fence_the_way(engine: &Engine) -> Result<()> {
 pub(super) struct Settle;
 
 impl Handler for Settle {
-    fn arrive(&self, _engine: &Engine, _message: &Arrival<'_>) -> Result<Accept> {
-        let then = |engine: &Engine, _: Vec<u8>| {
+    fn arrive(&self, _engine: &Am, _message: &Arrival<'_>) -> Result<Accept> {
+        let then = |engine: &Am, _: Vec<u8>| {
             let sent = engine.flush_hooks(false).and_then(|_| engine.fence_all_messages());
             if let Err(error) = sent {
                 boundary::abort(&error.to_string(), error.kind().code());

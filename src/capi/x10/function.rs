@@ -10,7 +10,7 @@
 //! use is unloaded; both directions are cached, and the caches are dropped when a
 //! function is registered and at both ends of a life.
 
-use super::register::{self, TABLE_SIZE};
+use super::function_table::{self, TABLE_SIZE};
 use crate::error::{Result, fail};
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ fn find_name(address: usize) -> Result<Name> {
     if address <= TABLE_SIZE {
         return Ok(Name { object: 0, offset: 0, index: address as u32, n: 0 });
     }
-    let index = register::index_of(address);
+    let index = function_table::index_of(address);
     let found = objects().into_iter().find(|o| o.has_code(address));
     match found {
         Some(object) => {
@@ -86,7 +86,7 @@ fn find_name(address: usize) -> Result<Name> {
 /// # Errors
 /// `Argument` where this process has none.
 pub fn resolve(name: &Name) -> Result<Function> {
-    let address = match register::at(name.index) {
+    let address = match function_table::at(name.index) {
         0 => by_object(name)?,
         registered => registered,
     };

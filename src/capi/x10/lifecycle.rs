@@ -4,34 +4,23 @@
 //! the face keeps lives in the modules' own statics and is cleared at both ends, so
 //! that a second life knows nothing of the first.
 
-use super::{OK, aggregate, environment, failed, fence, register, spawn, switches};
+use super::aggregate::Batches;
+use super::fence::Settle;
+use super::handler_ids::{BATCHES, SETTLE, SPAWN};
+use super::spawn::Spawn;
+use super::{OK, RUNNING, aggregate, environment, failed, fence, not_running, register, switches};
+use crate::am::Handler;
 use crate::capi::boundary::{self, guard};
-use crate::capi::sharing;
 use crate::error::{Result, fail};
 use crate::runtime::{self, Engine};
+use crate::sharing;
 use parking_lot::Mutex;
 use std::os::raw::{c_char, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Between `x10_init` and `x10_finalize`.
-static RUNNING: AtomicBool = AtomicBool::new(false);
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Held while X10Lib starts and ends.
 static TURN: Mutex<()> = Mutex::new(());
-
-/// The engine, for calls between init and finalize.
-#[inline]
-pub(super) fn engine() -> Result<&'static Engine> {
-    if !RUNNING.load(Ordering::Acquire) {
-        return not_running();
-    }
-    runtime::current()
-}
-
-#[cold]
-fn not_running() -> Result<&'static Engine> {
-    fail!(State, "X10Lib is not initialised, or was finalised already; call x10_init first")
-}
 
 /// Forgets what a life has left in this process.
 fn forget() {
@@ -39,7 +28,26 @@ fn forget() {
     aggregate::clear();
     switches::clear();
     register::clear();
-    spawn::clear();
+    [&SPAWN, &BATCHES, &SETTLE].into_iter().for_each(|known| known.set(None));
+}
+
+/// Registers the engine's handlers. Collective.
+fn register_handlers(engine: &Engine) -> Result<()> {
+    let handlers: Vec<(String, Arc<dyn Handler>)> = vec![
+        ("x10_asyncSpawnInline".into(), Arc::new(Spawn)),
+        ("x10_asyncSpawnInlineAgg".into(), Arc::new(Batches)),
+        ("x10_fence".into(), Arc::new(Settle)),
+    ];
+    let ids = engine.register_handlers(handlers)?;
+    for (&id, known) in ids.iter().zip([&SPAWN, &BATCHES, &SETTLE]) {
+        known.set(Some(id));
+    }
+    Ok(())
+}
+
+/// Takes them back. Collective, when nothing is under way.
+fn unregister_handlers(engine: &Engine) -> Result<()> {
+    engine.unregister_handlers(&[SPAWN.id()?, BATCHES.id()?, SETTLE.id()?])
 }
 
 /// Registers the functions; fails at all places where it does at one, so that none waits for
@@ -67,7 +75,7 @@ fn begin(handlers: &[usize]) -> Result<()> {
     // The first async may arrive before this call returns.
     let begun = fill_everywhere(engine, handlers).and_then(|()| {
         environment::reset(engine);
-        spawn::begin(engine)
+        register_handlers(engine)
     });
     if let Err(error) = begun {
         forget();
@@ -90,7 +98,7 @@ fn end() -> Result<()> {
     }
     let engine = runtime::current()?;
     fence::everywhere(engine)?;
-    spawn::end(engine)?;
+    unregister_handlers(engine)?;
     forget();
     sharing::detach()
 }

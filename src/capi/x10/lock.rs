@@ -1,7 +1,7 @@
 //! Keeping asyncs from running for a while.
 
 use super::code;
-use crate::am::state;
+use crate::core::handler;
 use crate::error::{Result, fail};
 use std::cell::Cell;
 use std::os::raw::c_int;
@@ -21,7 +21,7 @@ pub(super) fn is_held() -> bool {
 /// # Errors
 /// `State` in an async.
 pub(super) fn may_meet() -> Result<()> {
-    if let Some(handler) = state::running() {
+    if let Some(handler) = handler::running() {
         fail!(State, "called in a handler ({handler}), which must not wait");
     }
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! The C names are exported here; the C++ names of the header call them. X10Lib
 //! has no memory of its own: a reference names any address of any place, which
-//! [`crate::anywhere`] reaches. Asyncs are active messages ([`crate::am`]).
+//! [`crate::any_memory`] reaches. Asyncs are active messages ([`crate::am`]).
 //!
 //! | module | calls |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | [`switches`] | counters of transfers under way |
 //! | [`copy`], [`vector`], [`strided`], [`values`] | transfers |
 //! | [`fence`], [`lock`] | order, exclusion of asyncs |
-//! | [`register`] | the table of functions, exchange of addresses |
+//! | [`function_table`], [`register`] | the table of functions by index; registering, exchange of addresses |
 //! | [`function`] | how a function's address travels |
 //! | [`spawn`], [`aggregate`] | asyncs, one by one and in batches |
 //! | [`environment`] | settings, queries, statistics |
@@ -24,6 +24,8 @@ pub mod copy;
 pub mod environment;
 pub mod fence;
 pub mod function;
+pub mod function_table;
+mod handler_ids;
 pub mod lifecycle;
 pub mod lock;
 pub mod refs;
@@ -35,20 +37,38 @@ pub mod values;
 pub mod vector;
 
 use super::boundary::{guard, reported};
-use crate::error::{Error, Result};
-use crate::runtime::Engine;
+use crate::error::{Error, Result, fail};
+use crate::runtime::{self, Engine};
 use std::os::raw::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Success.
 pub const OK: c_int = 0;
 /// Any error.
 pub const ERR_LAPI: c_int = 1;
 
+/// Between `x10_init` and `x10_finalize`.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// The engine, for calls between init and finalize.
+#[inline]
+fn engine() -> Result<&'static Engine> {
+    if !RUNNING.load(Ordering::Acquire) {
+        return not_running();
+    }
+    runtime::current()
+}
+
+#[cold]
+fn not_running() -> Result<&'static Engine> {
+    fail!(State, "X10Lib is not initialised, or was finalised already; call x10_init first")
+}
+
 /// A call that returns a code.
 #[inline]
 fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
     guard(call, failed, || {
-        body(lifecycle::engine()?)?;
+        body(engine()?)?;
         Ok(OK)
     })
 }

@@ -4,6 +4,15 @@ use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 
+/// Which way the bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the caller to the place.
+    Put,
+    /// From the place to the caller.
+    Get,
+}
+
 /// `x10_gas_ref_t`: an address at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]

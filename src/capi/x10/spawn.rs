@@ -3,70 +3,21 @@
 //! A message's header is the function's [`Name`] and the arguments. Functions run
 //! under the rules of handlers ([`crate::am`]): one at a time at each place.
 
-use super::aggregate::Batches;
-use super::fence::Settle;
 use super::function::{self, Function, Name};
+use super::handler_ids::SPAWN;
 use super::refs;
 use super::{code, environment, lock};
-use crate::am::{Accept, Arrival, Handler, HandlerId, state};
+use crate::am::Am;
+use crate::am::{Accept, Arrival, Handler};
+use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use std::os::raw::c_int;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Most arguments of one async.
 pub const MAX_ARGS: usize = 32;
 
 const NAME_BYTES: usize = size_of::<Name>();
-
-/// The handlers' numbers, plus one.
-static SPAWN: AtomicU32 = AtomicU32::new(0);
-static BATCHES: AtomicU32 = AtomicU32::new(0);
-static SETTLE: AtomicU32 = AtomicU32::new(0);
-
-fn handler(number: &AtomicU32) -> Result<HandlerId> {
-    match u16::try_from(number.load(Ordering::Acquire).wrapping_sub(1)) {
-        Ok(id) => Ok(HandlerId(id)),
-        Err(_) => fail!(State, "X10Lib is not initialised, or was finalised already"),
-    }
-}
-
-/// The handler of batches.
-pub(super) fn batches() -> Result<HandlerId> {
-    handler(&BATCHES)
-}
-
-/// The handler of fences.
-pub(super) fn settle() -> Result<HandlerId> {
-    handler(&SETTLE)
-}
-
-/// Makes the handlers known. Collective.
-pub(super) fn begin(engine: &Engine) -> Result<()> {
-    let handlers: Vec<(String, Arc<dyn Handler>)> = vec![
-        ("x10_asyncSpawnInline".into(), Arc::new(Spawn)),
-        ("x10_asyncSpawnInlineAgg".into(), Arc::new(Batches)),
-        ("x10_fence".into(), Arc::new(Settle)),
-    ];
-    let ids = engine.register_handlers(handlers)?;
-    for (id, number) in ids.iter().zip([&SPAWN, &BATCHES, &SETTLE]) {
-        number.store(u32::from(id.0) + 1, Ordering::Release);
-    }
-    Ok(())
-}
-
-/// Takes the handlers back. Collective, when nothing is under way.
-pub(super) fn end(engine: &Engine) -> Result<()> {
-    engine.unregister_handlers(&[handler(&SPAWN)?, batches()?, settle()?])
-}
-
-/// Forgets the handlers.
-pub(super) fn clear() {
-    SPAWN.store(0, Ordering::Release);
-    BATCHES.store(0, Ordering::Release);
-    SETTLE.store(0, Ordering::Release);
-}
 
 /// The arguments of a call that gives `n` and a number of its own.
 ///
@@ -124,10 +75,10 @@ pub(super) fn read_name(header: &[u8]) -> Result<(Name, &[u8])> {
 }
 
 /// Runs the function of a message.
-struct Spawn;
+pub(super) struct Spawn;
 
 impl Handler for Spawn {
-    fn arrive(&self, _engine: &Engine, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, _engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let (name, args) = read_name(message.header)?;
         if args.len() != name.n as usize * 8 {
             fail!(Internal, "{} bytes of arguments for {}", args.len(), name.n);
@@ -143,7 +94,7 @@ fn spawn(engine: &Engine, dest: i32, f: usize, args: &[i64]) -> Result<()> {
     let bytes: &[u8] = bytemuck::cast_slice(args);
     if target == engine.rank() {
         let f = function::resolve(&name)?; // an error here is the caller's own
-        if state::running().is_some() || lock::is_held() {
+        if handler::running().is_some() || lock::is_held() {
             // As a message it would wait for the end of the handler, or of the lock.
             run(f, args.len(), 1, bytes);
             return Ok(());
@@ -153,7 +104,7 @@ fn spawn(engine: &Engine, dest: i32, f: usize, args: &[i64]) -> Result<()> {
     let len = NAME_BYTES + bytes.len();
     header[..NAME_BYTES].copy_from_slice(bytemuck::bytes_of(&name));
     header[NAME_BYTES..len].copy_from_slice(bytes);
-    engine.send_message(target, handler(&SPAWN)?, &header[..len], &[])?;
+    engine.send_message(target, SPAWN.id()?, &header[..len], &[])?;
     environment::count_spawn();
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! Strided transfers: a shape ([`Shape`]) walked in batches of spans.
 
-use super::copy::{self, Way};
-use super::refs::{self, GasRef};
+use super::copy;
+use super::refs::{self, GasRef, Way};
 use super::{code, environment, switches};
-use crate::anywhere::Span;
+use crate::any_memory::Span;
 use crate::error::{Result, fail};
 use crate::layout::{MAX_LEVELS, Shape};
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
@@ -94,14 +94,14 @@ impl Call {
         if shape.is_empty() {
             return Ok(());
         }
-        let begin = |tally: &Arc<Tally>| {
+        let begin = |counter: &Arc<CompletionCounter>| {
             self.batches(&shape, |spans| {
                 // SAFETY: passed on from the caller.
-                unsafe { copy::start(engine, self.way, target, spans, tally) }
+                unsafe { copy::start(engine, self.way, target, spans, counter) }
             })
         };
         match switch {
-            Some(switch) => begin(switch.tally())?,
+            Some(switch) => begin(switch.counter())?,
             None if bytes / shape.block() <= BATCH => self.batches(&shape, |spans| {
                 // SAFETY: passed on from the caller.
                 unsafe { copy::now(engine, self.way, target, spans) }

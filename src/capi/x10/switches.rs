@@ -1,13 +1,14 @@
 //! Switches: counters of transfers under way.
 //!
 //! A switch's value is what the program has counted on it, less the operations of
-//! its [`Tally`] that have not ended. `x10_switch_t` is a token: a slot of a table
-//! with a generation, so that a switch that was freed is known as such.
+//! its [`CompletionCounter`] that have not ended. `x10_switch_t` is a token of [`Handles`], so that a
+//! switch that was freed is known as such.
 
-use super::{code, failed, lifecycle};
+use super::{code, engine, failed};
 use crate::capi::boundary::guard;
 use crate::error::{Result, fail};
-use crate::peer::Tally;
+use crate::handles::Handles;
+use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use parking_lot::Mutex;
 use std::os::raw::c_int;
@@ -26,7 +27,7 @@ struct Kept {
 /// What a token stands for.
 #[derive(Debug, Default)]
 pub struct Switch {
-    tally: Arc<Tally>,
+    counter: Arc<CompletionCounter>,
     counted: AtomicI64,
     /// Values of puts that may be under way.
     kept: Mutex<Kept>,
@@ -34,8 +35,8 @@ pub struct Switch {
 
 impl Switch {
     /// Counts the transfers issued on the switch.
-    pub fn tally(&self) -> &Arc<Tally> {
-        &self.tally
+    pub fn counter(&self) -> &Arc<CompletionCounter> {
+        &self.counter
     }
 
     /// Calls `issue` with the address of a copy of `value`, of up to eight bytes,
@@ -47,7 +48,7 @@ impl Switch {
         let address = (&raw const *value) as usize;
         {
             let mut kept = self.kept.lock();
-            if kept.issuing == 0 && self.tally.outstanding() == 0 {
+            if kept.issuing == 0 && self.counter.outstanding() == 0 {
                 kept.values.clear();
             }
             kept.values.push(value);
@@ -59,88 +60,48 @@ impl Switch {
     }
 
     fn value(&self) -> i64 {
-        self.counted.load(Ordering::Acquire) - self.tally.outstanding() as i64
+        self.counted.load(Ordering::Acquire) - self.counter.outstanding() as i64
     }
 }
 
-#[derive(Debug)]
-struct Slot {
-    generation: u32,
-    switch: Option<Arc<Switch>>,
-}
+/// By token.
+type Table = Handles<Arc<Switch>>;
 
-#[derive(Debug)]
-struct Table {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-}
+static TABLE: Mutex<Table> = Mutex::new(Handles::new());
 
-static TABLE: Mutex<Table> = Mutex::new(Table { slots: Vec::new(), free: Vec::new() });
-
-impl Table {
-    fn insert(&mut self, switch: Arc<Switch>) -> usize {
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None => {
-                self.slots.push(Slot { generation: 0, switch: None });
-                self.slots.len() as u32 - 1
-            }
-        };
-        let slot = &mut self.slots[index as usize];
-        slot.switch = Some(switch);
-        (index as usize + 1) | (slot.generation as usize) << 32
-    }
-
-    fn slot(&mut self, token: usize) -> Result<(u32, &mut Slot)> {
-        let (index, generation) = (token as u32, (token >> 32) as u32);
-        if index == 0 {
-            fail!(Handle, "the switch is null; x10_alloc_switch makes one");
+/// The switch that a token of a table names.
+fn look_up(table: &Table, token: usize) -> Result<&Arc<Switch>> {
+    match table.get(token as u64) {
+        Some(switch) => Ok(switch),
+        None if token as u32 == 0 => {
+            fail!(Handle, "the switch is null; x10_alloc_switch makes one")
         }
-        match self.slots.get_mut(index as usize - 1) {
-            Some(slot) if slot.generation == generation && slot.switch.is_some() => {
-                Ok((index - 1, slot))
-            }
-            Some(_) => fail!(Handle, "the switch {token:#x} was freed already"),
-            None => fail!(Handle, "{token:#x} is no switch"),
+        None if table.has_slot(token as u64) => {
+            fail!(Handle, "the switch {token:#x} was freed already")
         }
-    }
-
-    fn remove(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        slot.switch = None;
-        slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(index);
+        None => fail!(Handle, "{token:#x} is no switch"),
     }
 }
 
 /// The switch that a token names.
 pub(super) fn find(token: usize) -> Result<Arc<Switch>> {
-    let mut table = TABLE.lock();
-    let (_, slot) = table.slot(token)?;
-    match &slot.switch {
-        Some(switch) => Ok(switch.clone()),
-        None => fail!(Handle, "the switch {token:#x} was freed already"),
-    }
+    look_up(&TABLE.lock(), token).cloned()
 }
 
 /// Waits until nothing is under way on any switch. Failures stay with theirs.
 pub(super) fn settle(engine: &Engine) -> Result<()> {
-    let all: Vec<_> = TABLE.lock().slots.iter().filter_map(|s| s.switch.clone()).collect();
+    let all: Vec<_> = TABLE.lock().iter().map(|(_, switch)| switch.clone()).collect();
     for switch in all {
-        let what = || format!("{} transfers on a switch", switch.tally.outstanding());
-        engine.wait_until(&what, || Ok(switch.tally.outstanding() == 0))?;
+        let what = || format!("{} transfers on a switch", switch.counter.outstanding());
+        engine.wait_until(&what, || Ok(switch.counter.outstanding() == 0))?;
     }
     Ok(())
 }
 
 /// Forgets all switches.
 pub(super) fn clear() {
-    let mut table = TABLE.lock();
-    for index in 0..table.slots.len() {
-        if table.slots[index].switch.is_some() {
-            table.remove(index as u32);
-        }
-    }
+    let gone = TABLE.lock().drain();
+    drop(gone); // without the lock
 }
 
 /// Whether the switch is open.
@@ -151,7 +112,7 @@ fn done(switch: &Switch) -> Result<bool> {
     if switch.value() < 0 {
         return Ok(false);
     }
-    switch.tally.check()?;
+    switch.counter.check()?;
     Ok(true)
 }
 
@@ -169,8 +130,8 @@ pub extern "C" fn x10_alloc_switch() -> usize {
         0
     };
     guard("x10_alloc_switch", error, || {
-        lifecycle::engine()?;
-        Ok(TABLE.lock().insert(Arc::new(Switch::default())))
+        engine()?;
+        Ok(TABLE.lock().insert(Arc::new(Switch::default())) as usize)
     })
 }
 
@@ -179,12 +140,13 @@ pub extern "C" fn x10_alloc_switch() -> usize {
 pub extern "C" fn x10_free_switch(hndl: usize) -> c_int {
     code("x10_free_switch", |_| {
         let mut table = TABLE.lock();
-        let (index, slot) = table.slot(hndl)?;
-        let under_way = slot.switch.as_ref().map_or(0, |s| s.tally.outstanding());
+        let under_way = look_up(&table, hndl)?.counter.outstanding();
         if under_way > 0 {
             fail!(Handle, "{under_way} transfers are under way on the switch; wait for it first");
         }
-        table.remove(index);
+        let gone = table.remove(hndl as u64);
+        drop(table);
+        drop(gone); // without the lock
         Ok(())
     })
 }
@@ -273,28 +235,28 @@ mod tests {
 
     #[test]
     fn freed_and_unknown_tokens_are_errors() {
-        let mut table = Table { slots: Vec::new(), free: Vec::new() };
-        let kind = |r: Result<(u32, &mut Slot)>| r.err().map(|e| e.kind());
-        assert_eq!(kind(table.slot(0)), Some(ErrorKind::Handle));
-        assert_eq!(kind(table.slot(7)), Some(ErrorKind::Handle));
+        let mut table = Table::new();
+        let kind = |table: &Table, token| look_up(table, token).err().map(|e| e.kind());
+        assert_eq!(kind(&table, 0), Some(ErrorKind::Handle));
+        assert_eq!(kind(&table, 7), Some(ErrorKind::Handle));
         let token = table.insert(Arc::default());
-        assert!(table.slot(token).is_ok());
-        table.remove(0);
-        assert_eq!(kind(table.slot(token)), Some(ErrorKind::Handle));
+        assert_eq!(kind(&table, token as usize), None);
+        table.remove(token);
+        assert_eq!(kind(&table, token as usize), Some(ErrorKind::Handle));
         let again = table.insert(Arc::default());
         assert_ne!(again, token);
-        assert!(table.slot(token).is_err());
-        assert!(table.slot(again).is_ok());
+        assert!(look_up(&table, token as usize).is_err());
+        assert!(look_up(&table, again as usize).is_ok());
     }
 
     #[test]
     fn the_value_counts_both() {
         let switch = Switch::default();
-        switch.tally.begin();
-        switch.tally.begin();
+        switch.counter.begin();
+        switch.counter.begin();
         assert_eq!(switch.value(), -2);
         switch.counted.fetch_add(1, Ordering::Relaxed);
-        switch.tally.end();
+        switch.counter.end();
         assert_eq!(switch.value(), 0);
         let mut seen = Vec::new();
         for value in [1u32, 2] {
@@ -306,7 +268,7 @@ mod tests {
         }
         assert_ne!(seen[0], seen[1]);
         assert_eq!(switch.kept.lock().values.len(), 2);
-        switch.tally.end();
+        switch.counter.end();
         assert_eq!(switch.value(), 1);
     }
 }

@@ -3,10 +3,10 @@
 //! A non-blocking put takes its value along: where the put is not complete at
 //! once, a copy lives until it is.
 
-use super::copy::{self, Way};
-use super::refs::{self, GasRef};
-use super::{ERR_LAPI, OK, code, environment, failed, lifecycle, switches};
-use crate::anywhere::Span;
+use super::copy;
+use super::refs::{self, GasRef, Way};
+use super::{ERR_LAPI, OK, code, engine, environment, failed, switches};
+use crate::any_memory::Span;
 use crate::capi::boundary::guard;
 use crate::error::Result;
 use crate::runtime::Engine;
@@ -20,7 +20,7 @@ thread_local! {
 
 fn get<T: bytemuck::Pod>(call: &'static str, src: GasRef) -> T {
     let body = || {
-        let engine = lifecycle::engine()?;
+        let engine = engine()?;
         let mut value = T::zeroed();
         let bytes = size_of::<T>();
         let target = refs::rank(engine, src.place)?;
@@ -60,7 +60,7 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
     switch.with_kept(bytemuck::bytes_of(&value), |local| {
         let span = Span { local, remote: dest.address(), bytes };
         // SAFETY: the copy stays until nothing is under way on the switch.
-        unsafe { copy::start(engine, Way::Put, target, &[span], switch.tally()) }
+        unsafe { copy::start(engine, Way::Put, target, &[span], switch.counter()) }
     })?;
     environment::count_transfer(Way::Put, bytes);
     Ok(())

@@ -3,10 +3,10 @@
 //! All elements are checked before anything moves. The blocks of each place go
 //! together, in their order, those that continue each other on both sides as one.
 
-use super::copy::{self, Way};
-use super::refs::{self, GasRef};
+use super::copy;
+use super::refs::{self, GasRef, Way};
 use super::{code, environment, switches};
-use crate::anywhere::Span;
+use crate::any_memory::Span;
 use crate::error::Result;
 use crate::runtime::Engine;
 use std::collections::BTreeMap;
@@ -84,16 +84,16 @@ unsafe fn vector(
     // SAFETY: passed on from the caller.
     let (by_place, total) = unsafe { spans(engine, list, len)? };
     let switch = hndl.map(switches::find).transpose()?;
-    let begin = |tally: &_| {
+    let begin = |counter: &_| {
         for (&target, spans) in &by_place {
             // SAFETY: passed on from the caller.
-            unsafe { copy::start(engine, way, target, spans, tally)? };
+            unsafe { copy::start(engine, way, target, spans, counter)? };
         }
         Ok(())
     };
     match (switch, by_place.len()) {
         (_, 0) => return Ok(()),
-        (Some(switch), _) => begin(switch.tally())?,
+        (Some(switch), _) => begin(switch.counter())?,
         (None, 1) => {
             for (&target, spans) in &by_place {
                 // SAFETY: passed on from the caller.

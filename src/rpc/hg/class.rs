@@ -9,24 +9,23 @@
 mod pulls;
 
 use self::pulls::{Pull, Purpose};
-use super::body::{Body, Kept, PARAMETERS};
 use super::context::{ContextShared, Work};
 use super::origin::Origin;
-use super::registry::{Function, Registry};
-use super::target::Target;
+use super::payload::{Kept, PARAMETERS, Payload};
+use super::target::{Function, Registry, Target};
 use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
 use crate::am::Data;
-use crate::memory::biased::Biased;
+use crate::handles::Handles;
+use crate::memory::biased_lock::BiasedLock;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na;
 use crate::rpc::na::address::Peer;
+use crate::rpc::na::blocking_wait::{Deadline, until};
 use crate::rpc::na::class::{Bytes, Message, Upper, kept};
-use crate::rpc::na::waiting::{Deadline, until};
 use crate::rpc::na::wire::Kind;
 use crate::rpc::na::{Address, Mem};
 use parking_lot::Mutex;
-use slab::Slab;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,37 +57,6 @@ struct Promised {
     then: Option<(Arc<ContextShared>, OnAnswered)>,
 }
 
-/// Things by token.
-struct Tokens<T> {
-    slab: Slab<(u32, T)>,
-    generation: u32,
-}
-
-impl<T> Default for Tokens<T> {
-    fn default() -> Self {
-        Tokens { slab: Slab::new(), generation: 0 }
-    }
-}
-
-impl<T> Tokens<T> {
-    fn add(&mut self, thing: T) -> u64 {
-        self.generation = self.generation.wrapping_add(1);
-        let key = self.slab.insert((self.generation, thing));
-        u64::from(self.generation) << 32 | (key as u64 + 1)
-    }
-
-    fn get(&mut self, token: u64) -> Option<&mut T> {
-        let key = usize::try_from(token & 0xffff_ffff).ok()?.checked_sub(1)?;
-        let (generation, thing) = self.slab.get_mut(key)?;
-        (u64::from(*generation) == token >> 32).then_some(thing)
-    }
-
-    fn take(&mut self, token: u64) -> Option<T> {
-        self.get(token)?;
-        self.slab.try_remove((token & 0xffff_ffff) as usize - 1).map(|(_, thing)| thing)
-    }
-}
-
 /// See [`ClassShared::hand_over`].
 struct HandingOver<'a>(&'a ClassShared);
 
@@ -106,8 +74,10 @@ pub struct ClassShared {
     pub functions: Registry,
     /// How parameters are checked.
     pub method: Method,
-    calls: Biased<Tokens<Entry>>,
-    promised: Mutex<Tokens<Promised>>,
+    /// By the token that an answer brings back.
+    calls: BiasedLock<Handles<Entry>>,
+    /// By the token that releases an output.
+    promised: Mutex<Handles<Promised>>,
     pulls: Mutex<VecDeque<Pull>>,
     pulling: AtomicUsize,
     inputs: AtomicUsize,
@@ -134,7 +104,7 @@ impl ClassShared {
             na: na.clone(),
             functions: Registry::default(),
             method,
-            calls: Biased::default(),
+            calls: BiasedLock::default(),
             promised: Mutex::default(),
             pulls: Mutex::default(),
             pulling: AtomicUsize::new(0),
@@ -160,17 +130,17 @@ impl ClassShared {
         }
         let begun = Instant::now();
         until(&self.na.shared, &mut Deadline::after(PATIENCE), || {
-            Ok(self.promised.lock().slab.is_empty() || begun.elapsed() > PATIENCE)
+            Ok(self.promised.lock().is_empty() || begun.elapsed() > PATIENCE)
         })?;
-        let calls = std::mem::take(&mut *self.calls.lock());
-        for (_, (_, entry)) in calls.slab {
+        let calls = self.calls.lock().drain();
+        for entry in calls {
             if let Entry::Call(origin, _) = entry {
-                origin.complete(Status::CANCELED, Body::Empty);
+                origin.complete(Status::CANCELED, Payload::Empty);
             }
         }
         let pulls = std::mem::take(&mut *self.pulls.lock());
         for pull in pulls {
-            self.na.shared.news.transfer_ends();
+            self.na.shared.wake_source.transfer_ends();
             match &pull.purpose {
                 Purpose::Input { request, source, .. } if request.is_answered() => {
                     self.answer_status(source.peer, request.token, Status::CANCELED);
@@ -238,11 +208,11 @@ impl ClassShared {
     // ------------------------------------------------------------- at origins
 
     pub(super) fn expect(&self, origin: &Arc<Origin>, peer: Peer) -> u64 {
-        self.calls.lock().add(Entry::Call(origin.clone(), peer))
+        self.calls.lock().insert(Entry::Call(origin.clone(), peer))
     }
 
     pub(super) fn forget(&self, token: u64) {
-        let gone = self.calls.lock().take(token);
+        let gone = self.calls.lock().remove(token);
         drop(gone); // without the lock: it may be the last holder of much
     }
 
@@ -251,13 +221,13 @@ impl ClassShared {
         let gone = match kept {
             Some(kept) => {
                 let mut calls = self.calls.lock();
-                calls.get(token).map(|entry| {
+                calls.get_mut(token).map(|entry| {
                     let (Entry::Call(_, peer) | Entry::Cancelled(_, peer)) = entry;
                     let cancelled = Entry::Cancelled(kept, *peer);
                     std::mem::replace(entry, cancelled)
                 })
             }
-            None => self.calls.lock().take(token),
+            None => self.calls.lock().remove(token),
         };
         drop(gone); // without the lock
     }
@@ -268,7 +238,7 @@ impl ClassShared {
         let mine = |origin: &Arc<Origin>| Arc::ptr_eq(origin.context(), context);
         let mut origins: Vec<Arc<Origin>> = {
             let calls = self.calls.lock();
-            let entries = calls.slab.iter().filter_map(|(_, (_, entry))| match entry {
+            let entries = calls.iter().filter_map(|(_, entry)| match entry {
                 Entry::Call(origin, _) if mine(origin) => Some(origin.clone()),
                 _ => None,
             });
@@ -281,7 +251,7 @@ impl ClassShared {
         origins.iter().for_each(Origin::cancel);
         let answered: Vec<OnAnswered> = {
             let mut promised = self.promised.lock();
-            let of = promised.slab.iter_mut().filter_map(|(_, (_, promised))| {
+            let of = promised.values_mut().filter_map(|promised| {
                 let waits = promised.then.as_ref().is_some_and(|(c, _)| Arc::ptr_eq(c, context));
                 waits.then(|| promised.then.take()).flatten().map(|(_, then)| then)
             });
@@ -314,7 +284,7 @@ impl ClassShared {
                 Some(Entry::Call(_, peer) | Entry::Cancelled(_, peer)) => *peer == from,
                 None => false,
             };
-            if wanted { calls.take(token) } else { None }
+            if wanted { calls.remove(token) } else { None }
         };
         let Some(Entry::Call(origin, _)) = entry else {
             if answer.long {
@@ -324,7 +294,7 @@ impl ClassShared {
         };
         let status = Status(answer.status);
         if !answer.long {
-            return origin.complete(status, Body::Bytes { bytes, start: ANSWER });
+            return origin.complete(status, Payload::Bytes { bytes, start: ANSWER });
         }
         match Mem::from_bytes(&bytes[ANSWER..], PARAMETERS) {
             Ok(remote) => {
@@ -336,15 +306,15 @@ impl ClassShared {
             Err(failure) => {
                 log::warn!("an answer from {from:?} cannot be pulled: {failure}");
                 self.release(from, answer.release);
-                origin.complete(failure.status, Body::Empty);
+                origin.complete(failure.status, Payload::Empty);
             }
         }
     }
 
     /// An answer of this process to itself.
-    pub(super) fn answer_own(&self, token: u64, status: Status, body: Body) {
+    pub(super) fn answer_own(&self, token: u64, status: Status, body: Payload) {
         let _handing = self.hand_over();
-        let entry = self.calls.lock().take(token);
+        let entry = self.calls.lock().remove(token);
         if let Some(Entry::Call(origin, _)) = entry {
             origin.complete(status, body);
         }
@@ -368,18 +338,18 @@ impl ClassShared {
         then: Option<OnAnswered>,
     ) -> u64 {
         let then = then.map(|then| (context.clone(), then));
-        self.promised.lock().add(Promised { peer, _kept: kept, then })
+        self.promised.lock().insert(Promised { peer, _kept: kept, then })
     }
 
     pub(super) fn break_promise(&self, token: u64) {
-        self.promised.lock().take(token);
+        self.promised.lock().remove(token);
     }
 
     fn released(&self, from: Peer, token: u64) {
         let _handing = self.hand_over();
         let mut promised = self.promised.lock();
         if promised.get(token).is_some_and(|p| p.peer == from) {
-            let gone = promised.take(token);
+            let gone = promised.remove(token);
             drop(promised);
             if let Some((context, then)) = gone.and_then(|gone| gone.then) {
                 context.push(Work::Run(then));
@@ -390,7 +360,7 @@ impl ClassShared {
     /// Answers with a status and nothing else.
     pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
         if to == Peer::Own {
-            return self.answer_own(token, status, Body::Empty);
+            return self.answer_own(token, status, Payload::Empty);
         }
         if !self.na.is_open() {
             return;
@@ -427,7 +397,7 @@ impl ClassShared {
             return;
         };
         if !request.long {
-            let body = Body::Bytes { bytes: body, start: REQUEST };
+            let body = Payload::Bytes { bytes: body, start: REQUEST };
             return self.run_in(context, function, from, &request, body);
         }
         match Mem::from_bytes(&body[REQUEST..], PARAMETERS) {
@@ -472,7 +442,7 @@ impl ClassShared {
         function: Arc<Function>,
         from: Address,
         request: &Request,
-        body: Body,
+        body: Payload,
     ) {
         let Some(context) = self.context_for(here, request.context) else {
             log::warn!("{from:?} asks for context {}, which is not there", request.context);

@@ -13,12 +13,12 @@
 use super::class::ClassShared;
 use super::origin::{Origin, Then};
 use super::target::Target;
-use crate::memory::biased::Biased;
+use crate::memory::biased_lock::BiasedLock;
 use crate::memory::stack;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na;
-use crate::rpc::na::waiting::{Deadline, until};
-use crate::thread::of_thread;
+use crate::rpc::na::blocking_wait::{Deadline, until};
+use crate::thread::fast_tls;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -85,7 +85,7 @@ pub struct ContextShared {
     pub id: u8,
     /// Whether it takes calls of others.
     accepts: AtomicBool,
-    work: Biased<Queue>,
+    work: BiasedLock<Queue>,
     len: AtomicUsize,
     /// Work that is no call of others.
     ends: AtomicUsize,
@@ -100,7 +100,7 @@ impl std::fmt::Debug for ContextShared {
     }
 }
 
-of_thread! {
+fast_tls! {
     static DEPTH: u32 = 0;
 }
 
@@ -161,7 +161,7 @@ impl ContextShared {
             na,
             id,
             accepts: AtomicBool::new(true),
-            work: Biased::default(),
+            work: BiasedLock::default(),
             len: AtomicUsize::new(0),
             ends: AtomicUsize::new(0),
             stage: AtomicU8::new(stage::OPEN),
@@ -219,7 +219,7 @@ impl ContextShared {
         waiting.push(work);
         self.count(&waiting);
         drop(waiting);
-        self.class.na.shared.tell();
+        self.class.na.shared.notify();
     }
 
     /// Turns what has come into work.
@@ -295,7 +295,7 @@ impl ContextShared {
         match work {
             Work::Call(target) => enter(target),
             Work::Ended(origin, then) => {
-                origin.told();
+                origin.callback_ran();
                 then(&origin);
             }
             Work::Run(body) => body(),

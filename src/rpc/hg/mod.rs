@@ -2,13 +2,14 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `program` | [`Class`], [`Context`] |
 //! | [`typed`] | functions with types: [`Rpc`], [`Handle`], [`Call`] |
 //! | [`origin`], [`target`] | a call at its two ends |
 //! | [`context`] | what waits for trigger |
 //! | [`class`] | calls under way, what comes for them, pulling what is long |
 //! | [`registry`] | functions by name |
 //! | [`wire`] | the heads of requests and answers |
-//! | [`body`] | encoded parameters |
+//! | [`payload`] | encoded parameters |
 //!
 //! **The way of a call.** The origin encodes the input behind a head into a message
 //! ([`origin::Origin::forward`]), notes where the answer goes, and sends it as an
@@ -47,221 +48,15 @@
 //! # }
 //! ```
 
-pub mod body;
 pub mod class;
 pub mod context;
 pub mod origin;
+pub mod payload;
+mod program;
 pub mod registry;
 pub mod target;
 pub mod typed;
 pub mod wire;
 
+pub use program::{BulkOp, Class, Context};
 pub use typed::{Call, Handle, Rpc};
-
-use crate::rpc::bulk::Bulk;
-use crate::rpc::checksum::Method;
-use crate::rpc::failure::{Result, Status, refuse};
-use crate::rpc::na::{self, Address, Direction, OpId, Part};
-use class::ClassShared;
-use context::{ContextShared, Work};
-use std::sync::Arc;
-use std::time::Duration;
-
-/// A class of functions over a network. Clones are the same class.
-#[derive(Debug, Clone)]
-pub struct Class {
-    pub(crate) shared: Arc<ClassShared>,
-    own_network: bool,
-}
-
-impl Class {
-    /// A class over a network of its own. Collective over the job where that is.
-    ///
-    /// # Errors
-    /// As for [`na::Class::new`].
-    pub fn init(info: &str, listen: bool) -> Result<Class> {
-        Class::init_with(info, listen, Method::default())
-    }
-
-    /// [`Class::init`] with a checksum.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn init_with(info: &str, listen: bool, method: Method) -> Result<Class> {
-        let na = na::Class::new(info, listen)?;
-        match ClassShared::over(&na, method) {
-            Ok(shared) => Ok(Class { shared, own_network: true }),
-            Err(failure) => {
-                na.finalize()?;
-                Err(failure)
-            }
-        }
-    }
-
-    /// A class over a network, which stays when the class is finalised.
-    ///
-    /// # Errors
-    /// `BUSY` where the network carries another class.
-    pub fn over(na: &na::Class, method: Method) -> Result<Class> {
-        Ok(Class { shared: ClassShared::over(na, method)?, own_network: false })
-    }
-
-    /// Ends the class. Calls under way are cancelled; what others were promised they
-    /// can still pull for some seconds. Collective over the job where it ends the last
-    /// network.
-    ///
-    /// # Errors
-    /// `INVALID_ARG` the second time; `BUSY` while contexts, handles or calls of it
-    /// live, and then the network stays.
-    pub fn finalize(&self) -> Result<()> {
-        if self.own_network {
-            self.shared.na.check_idle()?;
-        }
-        self.shared.close()?;
-        if self.own_network { self.shared.na.finalize() } else { Ok(()) }
-    }
-
-    /// Whether calls to oneself run where they are forwarded, instead of in trigger.
-    pub fn set_inline(&self, inline: bool) {
-        self.shared.inline.store(inline, std::sync::atomic::Ordering::Relaxed);
-    }
-
-    /// The network.
-    pub fn network(&self) -> &na::Class {
-        &self.shared.na
-    }
-
-    /// A new context.
-    pub fn context(&self) -> Result<Context> {
-        self.context_numbered(0)
-    }
-
-    /// A new context with a number, by which callers may ask for it.
-    pub fn context_numbered(&self, id: u8) -> Result<Context> {
-        Ok(Context { shared: ContextShared::new(self.shared.clone(), id)? })
-    }
-
-    /// The address of a name.
-    ///
-    /// # Errors
-    /// As for [`na::Class::lookup`].
-    pub fn lookup(&self, name: &str) -> Result<Address> {
-        self.shared.na.lookup(name)
-    }
-
-    /// The calling process's address.
-    pub fn own_address(&self) -> Address {
-        self.shared.na.own_address()
-    }
-
-    /// Forgets a function.
-    ///
-    /// # Errors
-    /// `NO_MATCH` where there is none of the name.
-    pub fn deregister(&self, name: &str) -> Result<()> {
-        match self.shared.functions.named(name) {
-            Some(function) => self.shared.functions.remove(function.id),
-            None => refuse!(NO_MATCH, "no function is registered as '{name}'"),
-        }
-    }
-}
-
-/// Where calls run and end. Clones are the same context.
-#[derive(Debug, Clone)]
-pub struct Context {
-    pub(crate) shared: Arc<ContextShared>,
-}
-
-impl Context {
-    /// Makes progress until there is something for trigger or the time is over; true
-    /// where there is.
-    pub fn progress(&self, timeout: Duration) -> Result<bool> {
-        self.shared.progress(timeout)
-    }
-
-    /// Runs at most `most` calls and callbacks; how many.
-    pub fn trigger(&self, most: usize) -> usize {
-        self.shared.trigger(most)
-    }
-
-    /// Serves for a while: progress and trigger until the time is over; how many calls
-    /// and callbacks have run.
-    pub fn serve_for(&self, time: Duration) -> Result<usize> {
-        let end = std::time::Instant::now() + time;
-        let mut ran = 0;
-        loop {
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            self.shared.progress(left)?;
-            ran += self.shared.trigger(64);
-            if left.is_zero() {
-                return Ok(ran);
-            }
-        }
-    }
-
-    /// Runs something in trigger, on the thread that serves: how other threads hand
-    /// their results to it. It wakes up for that.
-    pub fn defer(&self, body: impl FnOnce() + Send + 'static) {
-        self.shared.push(Work::Run(Box::new(body)));
-    }
-
-    /// Moves bytes between the memory of a peer's bulk handle and that of one here.
-    /// `callback` runs in trigger.
-    ///
-    /// # Errors
-    /// As for [`na::transfer::Transfer::new`].
-    pub fn transfer(
-        &self,
-        op: BulkOp,
-        origin: &Address,
-        (remote, remote_offset): (&Bulk, usize),
-        (local, local_offset): (&Bulk, usize),
-        size: usize,
-        callback: impl FnOnce(Status) + Send + 'static,
-    ) -> Result<OpId> {
-        let direction = match op {
-            BulkOp::Push => Direction::Put,
-            BulkOp::Pull => Direction::Get,
-        };
-        let shared = self.shared.clone();
-        let done: na::Callback = Box::new(move |event| {
-            shared.push(Work::Run(Box::new(move || callback(event.status))));
-        });
-        self.shared.na.transfer(
-            direction,
-            origin,
-            Part { mem: local.mem(), offset: local_offset },
-            Part { mem: remote.mem(), offset: remote_offset },
-            size,
-            done,
-        )
-    }
-
-    /// Cancels a transfer; its callback hears so. One that has ended stays as it is.
-    ///
-    /// # Errors
-    /// `INVALID_ARG` for what was never an operation.
-    pub fn cancel(&self, op: OpId) -> Result<()> {
-        self.shared.na.cancel(op)
-    }
-
-    /// Ends what is under way, so that the class can be finalised: its calls and transfers
-    /// are cancelled, and their callbacks run before this returns; calls of others that wait
-    /// are answered with a failure. Nothing can be begun in the context then.
-    ///
-    /// # Errors
-    /// `BUSY` in a call or callback of the context, and nothing has changed; `INVALID_ARG`
-    /// the second time.
-    pub fn destroy(&self) -> Result<()> {
-        self.shared.destroy()
-    }
-}
-
-/// Which way a bulk transfer goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BulkOp {
-    /// From here to the origin.
-    Push,
-    /// From the origin to here.
-    Pull,
-}

@@ -1,16 +1,16 @@
 //! The origin's side of a call: made once, forwarded as often as one likes.
 
-use super::body::{Body, Encode, Kept, with_scratch};
 use super::class::{ClassShared, failure};
 use super::context::{self, ContextShared, Work};
-use super::registry::Function;
+use super::payload::{Encode, Kept, Payload, with_scratch};
+use super::target::Function;
 use super::target::Target;
 use super::wire::{REQUEST, Request};
-use crate::memory::biased::Biased;
+use crate::memory::biased_lock::BiasedLock;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
-use crate::rpc::na::waiting::Deadline;
+use crate::rpc::na::blocking_wait::Deadline;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
 use parking_lot::Mutex;
@@ -39,10 +39,10 @@ struct State {
     token: u64,
     kept: Option<Kept>,
     then: Option<Then>,
-    /// The callback of the last call waits for trigger.
-    untold: bool,
+    /// The callback of the last call has not run yet: it waits for trigger.
+    callback_pending: bool,
     status: Status,
-    body: Option<Arc<Body>>,
+    body: Option<Arc<Payload>>,
 }
 
 impl State {
@@ -50,7 +50,7 @@ impl State {
         if matches!(self.phase, Phase::Flying | Phase::Pulling) {
             refuse!(BUSY, "the call is under way; wait for it, or cancel it");
         }
-        if self.untold {
+        if self.callback_pending {
             refuse!(BUSY, "the call has ended, but its callback has not run; trigger it first");
         }
         Ok(())
@@ -76,7 +76,7 @@ mod stage {
 
 /// The encoded output of a call.
 #[derive(Debug)]
-pub struct Output(Option<Arc<Body>>);
+pub struct Output(Option<Arc<Payload>>);
 
 impl Deref for Output {
     type Target = [u8];
@@ -104,7 +104,7 @@ pub struct Origin {
 /// Calls that nobody has any more, for the next ones of a face that makes one for each
 /// request. They hold their context.
 #[derive(Debug, Default)]
-pub struct Spares(Biased<Vec<Arc<Origin>>>);
+pub struct Spares(BiasedLock<Vec<Arc<Origin>>>);
 
 impl Spares {
     /// So many are kept.
@@ -162,7 +162,7 @@ impl Origin {
         Origin::of(context, Some(target), function)
     }
 
-    /// One whose function, and whom it calls, may be told by [`Origin::reset`] alone.
+    /// A call whose function and target may be set by [`Origin::reset`] later.
     pub fn blank(
         context: &Arc<ContextShared>,
         target: Option<Address>,
@@ -186,7 +186,7 @@ impl Origin {
                 token: 0,
                 kept: None,
                 then: None,
-                untold: false,
+                callback_pending: false,
                 status: Status::SUCCESS,
                 body: None,
             }),
@@ -203,12 +203,12 @@ impl Origin {
         &self.context
     }
 
-    /// Whom it calls, if that was told.
+    /// The target, if it was set.
     pub fn address(&self) -> Option<Address> {
         self.state.lock().target
     }
 
-    /// What it calls; [`Function::none`] where that was not told.
+    /// The function; [`Function::none`] where it was not set.
     pub fn function(&self) -> Arc<Function> {
         self.state.lock().function.clone()
     }
@@ -240,7 +240,7 @@ impl Origin {
     /// Gives up what the last call has left, for someone who has it alone.
     fn clear(&mut self) {
         let state = self.state.get_mut();
-        (state.token, state.untold) = (0, false);
+        (state.token, state.callback_pending) = (0, false);
         (state.kept, state.then, state.body) = (None, None, None);
     }
 
@@ -249,7 +249,7 @@ impl Origin {
     ///
     /// # Errors
     /// `BUSY` while the call is under way; `INVALID_ARG` where the context was destroyed,
-    /// or it was not told what to call; what encoding and sending say. Nothing was sent
+    /// or function or target were not set; what encoding and sending say. Nothing was sent
     /// then.
     pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
         let class = self.class();
@@ -268,7 +268,7 @@ impl Origin {
                 return Err(failure);
             }
             state.phase = Phase::Flying;
-            (state.untold, state.then) = (then.is_some(), then);
+            (state.callback_pending, state.then) = (then.is_some(), then);
             self.stage.store(stage::UNDER_WAY, Ordering::Release);
             let Function { id, check, .. } = *state.function;
             let (token, method) = (state.token, class.method);
@@ -284,7 +284,7 @@ impl Origin {
                 class.forget(token);
                 let mut state = self.state.lock();
                 (state.phase, state.kept, state.then) = (Phase::Idle, None, None);
-                state.untold = false;
+                state.callback_pending = false;
                 self.stage.store(stage::IDLE, Ordering::Release);
                 return Err(failure);
             }
@@ -297,7 +297,7 @@ impl Origin {
             }
         }
         if !answered {
-            self.complete(Status::SUCCESS, Body::Empty);
+            self.complete(Status::SUCCESS, Payload::Empty);
         }
         Ok(())
     }
@@ -315,7 +315,7 @@ impl Origin {
         let encoded = encode(&mut buffer[REQUEST..], class.method)?;
         let Request { token, quiet, .. } = request;
         if target.peer == Peer::Own {
-            let body = Body::own(encoded, &buffer[REQUEST..]);
+            let body = Payload::own(encoded, &buffer[REQUEST..]);
             let Some(context) = class.context_for(&self.context, request.context) else {
                 refuse!(NO_MATCH, "this process has no context {}", request.context);
             };
@@ -329,7 +329,7 @@ impl Origin {
         }
         let (len, kept) = match encoded {
             Encoded::Fits(len) => (len, None),
-            Encoded::Spilled(bytes) => {
+            Encoded::Overflow(bytes) => {
                 let kept = Kept::new(bytes)?;
                 let handle = kept.handle();
                 buffer[REQUEST..REQUEST + handle.len()].copy_from_slice(&handle);
@@ -370,7 +370,7 @@ impl Origin {
     }
 
     /// The call has ended. A second end, after it was cancelled, changes nothing.
-    pub(super) fn complete(self: &Arc<Origin>, status: Status, body: Body) {
+    pub(super) fn complete(self: &Arc<Origin>, status: Status, body: Payload) {
         let then = {
             let mut state = self.state.lock();
             if !matches!(state.phase, Phase::Flying | Phase::Pulling) {
@@ -384,13 +384,13 @@ impl Origin {
         };
         match then {
             Some(then) => self.context.push(Work::Ended(self.clone(), then)),
-            None => self.class().na.shared.tell(),
+            None => self.class().na.shared.notify(),
         }
     }
 
     /// Its callback begins to run, and may forward it again.
-    pub(super) fn told(&self) {
-        self.state.lock().untold = false;
+    pub(super) fn callback_ran(&self) {
+        self.state.lock().callback_pending = false;
     }
 
     /// Whether it has ended.
@@ -418,7 +418,7 @@ impl Origin {
             (state.token, state.kept.take())
         };
         self.class().abandon(token, kept);
-        self.complete(Status::CANCELED, Body::Empty);
+        self.complete(Status::CANCELED, Payload::Empty);
     }
 
     /// Makes progress until it has ended or the time is over, running calls of others

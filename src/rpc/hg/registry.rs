@@ -1,4 +1,4 @@
-//! Functions by name.
+//! Functions by name. `R` is what runs a call at its server.
 //!
 //! The number of a function is a hash of its name, so that both sides know it without
 //! a message. Two names of one process with the same number are an error when the
@@ -9,21 +9,16 @@
 //! travels as the number, its upper half as the second hash. With a name, the two hashes
 //! are the halves of such a number, so that everything has one ([`Function::number`]).
 
-use super::target::Target;
-use crate::memory::read_mostly::ReadMostly;
-use crate::rpc::failure::{Result, Status, refuse};
+use crate::memory::brlock::BrLock;
+use crate::rpc::failure::{Result, refuse};
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
-
-/// Runs a call at its server. It answers through the target, now or later; where it
-/// returns something else than success, that is the answer.
-pub type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
 
 /// A registered function.
-pub struct Function {
+pub struct Function<R> {
     /// Its number.
     pub id: u32,
     /// The second hash.
@@ -31,30 +26,26 @@ pub struct Function {
     /// Its name.
     pub name: String,
     /// What runs; none on a client.
-    pub rpc: Option<Rpc>,
+    pub rpc: Option<R>,
     /// What a face attaches.
     pub extra: Option<Arc<dyn Any + Send + Sync>>,
     quiet: AtomicBool,
 }
 
-impl std::fmt::Debug for Function {
+impl<R> std::fmt::Debug for Function<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({:#x})", self.name, self.id)
     }
 }
 
-impl Function {
-    /// What a call has for a function before it is told of one: its number is 0.
-    pub fn none() -> Arc<Function> {
-        static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| {
-            let quiet = AtomicBool::new(false);
-            let name = "no function".into();
-            Arc::new(Function { id: 0, check: 0, name, rpc: None, extra: None, quiet })
-        });
-        NONE.clone()
+impl<R> Function<R> {
+    /// One without a name, whose number is 0.
+    pub fn unnamed() -> Function<R> {
+        let (name, quiet) = ("no function".into(), AtomicBool::new(false));
+        Function { id: 0, check: 0, name, rpc: None, extra: None, quiet }
     }
 
-    /// Whether it is [`Function::none`].
+    /// Whether it is [`Function::unnamed`].
     pub fn is_none(&self) -> bool {
         self.number() == 0
     }
@@ -92,9 +83,9 @@ pub fn check_of(name: &str) -> u32 {
 
 /// Numbers are hashes already.
 #[derive(Debug, Default)]
-pub struct ById(u64);
+pub struct IdHasher(u64);
 
-impl Hasher for ById {
+impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
         self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -109,15 +100,23 @@ impl Hasher for ById {
     }
 }
 
+type ById<K, R> = BrLock<HashMap<K, Arc<Function<R>>, BuildHasherDefault<IdHasher>>>;
+
 /// The functions of a class.
-#[derive(Debug, Default)]
-pub struct Registry {
-    by_id: ReadMostly<HashMap<u32, Arc<Function>, BuildHasherDefault<ById>>>,
+#[derive(Debug)]
+pub struct Registry<R> {
+    by_id: ById<u32, R>,
     /// Those without a name.
-    chosen: ReadMostly<HashMap<u64, Arc<Function>, BuildHasherDefault<ById>>>,
+    chosen: ById<u64, R>,
 }
 
-impl Registry {
+impl<R> Default for Registry<R> {
+    fn default() -> Self {
+        Registry { by_id: BrLock::default(), chosen: BrLock::default() }
+    }
+}
+
+impl<R> Registry<R> {
     /// Registers a function; again under the same name replaces it.
     ///
     /// # Errors
@@ -125,9 +124,9 @@ impl Registry {
     pub fn add(
         &self,
         name: &str,
-        rpc: Option<Rpc>,
+        rpc: Option<R>,
         extra: Option<Arc<dyn Any + Send + Sync>>,
-    ) -> Result<Arc<Function>> {
+    ) -> Result<Arc<Function<R>>> {
         if name.is_empty() {
             refuse!(INVALID_ARG, "a function must have a name");
         }
@@ -151,7 +150,7 @@ impl Registry {
     }
 
     /// The function of a number.
-    pub fn get(&self, id: u32) -> Option<Arc<Function>> {
+    pub fn get(&self, id: u32) -> Option<Arc<Function<R>>> {
         self.by_id.read().get(&id).cloned()
     }
 
@@ -162,9 +161,9 @@ impl Registry {
     pub fn add_chosen(
         &self,
         number: u64,
-        rpc: Option<Rpc>,
+        rpc: Option<R>,
         extra: Option<Arc<dyn Any + Send + Sync>>,
-    ) -> Result<Arc<Function>> {
+    ) -> Result<Arc<Function<R>>> {
         let (id, check) = (number as u32, (number >> 32) as u32);
         if let Some(named) = self.get(id).filter(|named| named.check == check) {
             refuse!(EXIST, "the number {number:#x} is that of the function '{}'", named.name);
@@ -181,12 +180,12 @@ impl Registry {
     }
 
     /// The function of a number of 64 bits.
-    pub fn numbered(&self, number: u64) -> Option<Arc<Function>> {
+    pub fn numbered(&self, number: u64) -> Option<Arc<Function<R>>> {
         self.find(number as u32, (number >> 32) as u32)
     }
 
     /// The function that a request asks for.
-    pub fn find(&self, id: u32, check: u32) -> Option<Arc<Function>> {
+    pub fn find(&self, id: u32, check: u32) -> Option<Arc<Function<R>>> {
         let named = self.get(id).filter(|function| function.check == check);
         let number = u64::from(check) << 32 | u64::from(id);
         named.or_else(|| self.chosen.read().get(&number).cloned())
@@ -207,7 +206,7 @@ impl Registry {
     }
 
     /// The function of a name.
-    pub fn named(&self, name: &str) -> Option<Arc<Function>> {
+    pub fn named(&self, name: &str) -> Option<Arc<Function<R>>> {
         self.get(id_of(name)).filter(|function| function.name == name)
     }
 
@@ -226,6 +225,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::failure::Status;
 
     #[test]
     fn collisions_are_errors() {
@@ -233,7 +233,7 @@ mod tests {
         let (a, b) = ("costarring", "liquid");
         assert_eq!(id_of(a), id_of(b));
         assert_ne!(check_of(a), check_of(b));
-        let registry = Registry::default();
+        let registry = Registry::<()>::default();
         let first = registry.add(a, None, None).unwrap();
         assert_eq!(registry.add(b, None, None).unwrap_err().status, Status::EXIST);
         assert_eq!(registry.add(a, None, None).unwrap().id, first.id);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn chosen_numbers_live_beside_names() {
-        let registry = Registry::default();
+        let registry = Registry::<()>::default();
         let named = registry.add("sum", None, None).unwrap();
         assert_eq!(registry.numbered(named.number()).unwrap().name, "sum");
         let refused = registry.add_chosen(named.number(), None, None).unwrap_err();

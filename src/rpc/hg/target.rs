@@ -3,10 +3,10 @@
 //! A call is answered once. One that is dropped without an answer is answered with a
 //! failure: the reason why its input could not be decoded, if that was why.
 
-use super::body::{Body, Encode, Kept, with_scratch};
 use super::class::{ClassShared, OnAnswered};
 use super::context::{ContextShared, Work};
-use super::registry::Function;
+use super::payload::{Encode, Kept, Payload, with_scratch};
+use super::registry;
 use super::wire::{ANSWER, Answer, Request};
 use crate::am::Data;
 use crate::rpc::checksum::Method;
@@ -15,8 +15,25 @@ use crate::rpc::na::Address;
 use crate::rpc::na::address::Peer;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock};
+
+/// Runs a call at its server. It answers through the target, now or later; where it
+/// returns something else than success, that is the answer.
+pub type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
+
+/// A function, and what runs it.
+pub type Function = registry::Function<Rpc>;
+/// The functions of a class.
+pub type Registry = registry::Registry<Rpc>;
+
+impl Function {
+    /// What a call has for a function before one was set.
+    pub fn none() -> Arc<Function> {
+        static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| Arc::new(Function::unnamed()));
+        NONE.clone()
+    }
+}
 
 /// A call at its target.
 #[derive(Debug)]
@@ -27,7 +44,7 @@ pub struct Target {
     token: u64,
     quiet: bool,
     method: Method,
-    body: Body,
+    body: Payload,
     answered: AtomicBool,
     reason: AtomicI32,
 }
@@ -38,7 +55,7 @@ impl Target {
         function: Arc<Function>,
         source: Address,
         request: &Request,
-        body: Body,
+        body: Payload,
     ) -> Arc<Target> {
         Arc::new(Target {
             context: context.clone(),
@@ -82,8 +99,8 @@ impl Target {
         &self.body
     }
 
-    /// Keeps the reason for which there may be no answer.
-    pub fn blame(&self, status: Status) {
+    /// The status with which a call that is dropped without an answer fails.
+    pub fn set_failure(&self, status: Status) {
         self.reason.store(status.0, Ordering::Relaxed);
     }
 
@@ -119,7 +136,7 @@ impl Target {
         let sent = with_scratch(room, |buffer| self.send(buffer, encode, then));
         if let Err(failure) = &sent {
             self.answered.store(false, Ordering::Release);
-            self.blame(failure.status);
+            self.set_failure(failure.status);
         }
         sent
     }
@@ -135,7 +152,7 @@ impl Target {
             return Ok(());
         }
         if to == Peer::Own {
-            let body = Body::own(encoded, &buffer[ANSWER..]);
+            let body = Payload::own(encoded, &buffer[ANSWER..]);
             class.answer_own(self.token, Status::SUCCESS, body);
             run_later(then);
             return Ok(());
@@ -149,7 +166,7 @@ impl Target {
                 run_later(then);
                 return Ok(());
             }
-            Encoded::Spilled(bytes) => bytes,
+            Encoded::Overflow(bytes) => bytes,
         };
         if bytes.len() + ANSWER <= class.na.shared.max_expected() {
             let mut whole = vec![0; ANSWER];

@@ -2,7 +2,7 @@
 
 use super::class::failure;
 use super::origin::Origin;
-use super::registry::Function;
+use super::target::Function;
 use super::target::Target;
 use super::{Class, Context};
 use crate::rpc::checksum::Method;
@@ -52,7 +52,7 @@ impl<I, O> Rpc<I, O> {
     }
 }
 
-fn encode<T: Serialize>(value: &T) -> impl super::body::Encode + '_ {
+fn encode<T: Serialize>(value: &T) -> impl super::payload::Encode + '_ {
     move |buffer: &mut [u8], method: Method| Ok(proc::to_slice_or(value, buffer, method, to_send)?)
 }
 
@@ -152,7 +152,7 @@ impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
     pub fn input(&self) -> Result<I> {
         proc::from_slice(self.target.input(), self.target.method()).map_err(|fault| {
             let failure = Failure::from(fault);
-            self.target.blame(failure.status);
+            self.target.set_failure(failure.status);
             failure
         })
     }

@@ -1,21 +1,20 @@
 //! A class: what it runs over, addresses, what is pending and can be cancelled.
 //!
-//! Messages are in `messages`. The numbers of operations only grow, so one that was
+//! Messages are in `messages`, beginning and end in `lifecycle`. The numbers of operations only grow, so one that was
 //! given out and is not pending has ended.
 
+mod lifecycle;
 mod messages;
 
 use super::address::{Address, Name, Peer, Scheme};
+use super::blocking_wait::WakeSource;
 use super::context::{Callback, ContextShared, Event, What};
 use super::dynamic::Dynamic;
-use super::flow::{self, Flow};
-use super::net;
-use super::waiting::News;
+use super::flow::Flow;
 use super::wire::Kind;
 use crate::am::HandlerId;
-use crate::memory::biased::Biased;
-use crate::memory::long;
-use crate::memory::read_mostly::ReadMostly;
+use crate::memory::biased_lock::BiasedLock;
+use crate::memory::brlock::BrLock;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::runtime::Engine;
 use crate::wait::Progress;
@@ -93,16 +92,16 @@ pub struct Shared {
     listen: bool,
     engine: Option<(Arc<Engine>, HandlerId)>,
     pub(super) dynamic: Option<Dynamic>,
-    matching: Biased<Matching>,
+    matching: BiasedLock<Matching>,
     waiting: AtomicUsize,
     flows: Vec<Flow>,
     remote_flows: RwLock<Vec<Arc<Flow>>>,
     pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
     next_op: AtomicU64,
-    upper: ReadMostly<Option<Weak<dyn Upper>>>,
+    upper: BrLock<Option<Weak<dyn Upper>>>,
     closed: AtomicBool,
     max_unexpected: usize,
-    pub(crate) news: News,
+    pub(crate) wake_source: WakeSource,
 }
 
 impl std::fmt::Debug for Shared {
@@ -115,78 +114,6 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Makes a class of an information string.
-    pub(super) fn open(info: &str, listen: bool) -> Result<Arc<Shared>> {
-        let scheme = Scheme::parse(info)?;
-        let engine = if scheme == Scheme::Own { None } else { Some(net::attach()?) };
-        let made = Shared::over(scheme, listen, engine.clone());
-        if made.is_err()
-            && let Some((engine, _)) = engine
-        {
-            net::detach(engine)?;
-        }
-        made
-    }
-
-    fn over(
-        scheme: Scheme,
-        listen: bool,
-        engine: Option<(Arc<Engine>, HandlerId)>,
-    ) -> Result<Arc<Shared>> {
-        let dynamic = match (scheme, &engine) {
-            (Scheme::Dynamic, Some((engine, _))) => Some(Dynamic::open(engine, listen)?),
-            _ => None,
-        };
-        let ranks = engine.as_ref().map_or(1, |(engine, _)| engine.size());
-        let window = flow::window(ranks - 1);
-        let eager = engine.as_ref().map_or(MAX_UNEXPECTED, |(engine, _)| {
-            (0..ranks).map(|rank| engine.eager_limit(rank)).min().unwrap_or(MAX_UNEXPECTED)
-        });
-        net::enlist(|number| {
-            Arc::new(Shared {
-                number,
-                scheme,
-                listen,
-                engine,
-                dynamic,
-                matching: Biased::default(),
-                waiting: AtomicUsize::new(0),
-                flows: (0..ranks).map(|_| Flow::new(window)).collect(),
-                remote_flows: RwLock::default(),
-                pending: Mutex::default(),
-                next_op: AtomicU64::new(1),
-                upper: ReadMostly::new(None),
-                closed: AtomicBool::new(false),
-                max_unexpected: eager.min(MAX_UNEXPECTED),
-                news: News::default(),
-            })
-        })
-    }
-
-    /// Ends the class: cancels what is pending.
-    pub(super) fn close(&self) -> Result<()> {
-        if self.closed.swap(true, Ordering::AcqRel) {
-            refuse!(INVALID_ARG, "the class is finalised already");
-        }
-        net::retire(self.number);
-        let ops: Vec<u64> = self.pending.lock().keys().copied().collect();
-        for op in ops {
-            self.cancel(op)?;
-        }
-        for flow in self.flows.iter() {
-            flow.abandon();
-        }
-        self.matching.lock().unexpected.clear();
-        long::clear();
-        if let Some(dynamic) = &self.dynamic {
-            dynamic.close(self);
-        }
-        match &self.engine {
-            Some((engine, _)) => net::detach(engine.clone()),
-            None => Ok(()),
-        }
-    }
-
     /// # Errors
     /// `INVALID_ARG` after the class was finalised.
     pub(super) fn check_open(&self) -> Result<()> {

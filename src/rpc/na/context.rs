@@ -4,9 +4,9 @@
 //! callback runs once, on the thread that triggers, without any lock.
 
 use super::address::Address;
+use super::blocking_wait::{Deadline, until};
 use super::class::{Pending, Shared};
 use super::transfer::Transfer;
-use super::waiting::{Deadline, until};
 use crate::rpc::failure::{Result, Status};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -77,7 +77,7 @@ pub struct ContextShared {
 
 impl Drop for ContextShared {
     fn drop(&mut self) {
-        self.active.get_mut().drain(..).for_each(|_| self.class.news.transfer_ends());
+        self.active.get_mut().drain(..).for_each(|_| self.class.wake_source.transfer_ends());
     }
 }
 
@@ -104,7 +104,7 @@ impl ContextShared {
         queue.push_back(Completion { callback, event });
         self.queued.store(queue.len(), Ordering::Release);
         drop(queue);
-        self.class.tell();
+        self.class.notify();
     }
 
     pub(crate) fn queued(&self) -> usize {
@@ -148,7 +148,7 @@ impl ContextShared {
             return Ok(op);
         }
         self.class.pending.lock().insert(op, (Pending::Transfer, Arc::downgrade(self)));
-        self.class.news.transfer_begins();
+        self.class.wake_source.transfer_begins();
         self.active.lock().push(Active { op, transfer, callback });
         self.transfers.fetch_add(1, Ordering::Release);
         Ok(op)
@@ -177,7 +177,7 @@ impl ContextShared {
             self.class.pending.lock().remove(&op);
             self.complete(callback, Event { status, what: transfer.what() });
             self.transfers.fetch_sub(1, Ordering::Release);
-            self.class.news.transfer_ends();
+            self.class.wake_source.transfer_ends();
             busy = true;
         }
         busy

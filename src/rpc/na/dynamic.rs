@@ -15,6 +15,7 @@
 //! | `refusals` | how many were refused |
 //! | `meeting` | MPI's part |
 //! | `connection` | messages of a connection, and its end |
+//! | `moving` | chunks of transfers that a peer is to answer |
 //! | `service` | memory that a peer reads or writes |
 //!
 //! Messages are a head and a body. Memory is moved by messages too: the owner's progress
@@ -29,6 +30,7 @@ pub mod greeting;
 mod interface;
 mod listener;
 mod meeting;
+mod moving;
 mod refusals;
 pub mod secret;
 pub mod service;
@@ -36,27 +38,25 @@ pub mod service;
 use super::address::Peer;
 use super::class::Shared;
 use super::memory::Run;
-use super::net;
 use super::wire::{HEAD, Head, Kind};
 use crate::am::Data;
 use crate::error::{Error, ErrorKind};
 use crate::mpi::Comm;
 use crate::mpi::dynamic;
 use crate::mpi::init::ThreadLevel;
-use crate::peer::Tally;
+use crate::peer::CompletionCounter;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime::Engine;
 use connection::{Asked, Connection};
 use greeting::Lifeline;
 use listener::{Door, LIMITS};
 use meeting::{Client, Server};
+use moving::InMotion;
 use parking_lot::{Mutex, RwLock};
 use secret::{Key, Token};
 use service::{NAMES, Named};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Messages of one connection that are handled in one poll.
@@ -69,14 +69,8 @@ const AFTER_BYE: Duration = Duration::from_secs(1);
 const LEAVING: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(10);
 
-/// A transfer's chunk that the peer is to answer.
-struct Moving {
-    peer: u32,
-    answer: Kind,
-    tally: Arc<Tally>,
-    /// Where bytes that were asked for go.
-    runs: Vec<Run>,
-}
+/// Hands a message to the class that its head names.
+pub(in crate::rpc) type Deliver = fn(Peer, Head, Cow<'_, [u8]>);
 
 type Accepted = Arc<Mutex<Vec<(Comm, Lifeline)>>>;
 
@@ -109,20 +103,20 @@ impl<'a> Published<'a> {
 pub(in crate::rpc) struct Dynamic {
     /// By number; none where one has ended.
     connections: RwLock<Vec<Option<Arc<Connection>>>>,
+    deliver: Deliver,
     accepted: Accepted,
     door: Mutex<Option<Door<Server>>>,
     own: Option<String>,
     client: Client,
     secret: Option<Vec<u8>>,
-    moving: Mutex<HashMap<u64, Moving>>,
-    next: AtomicU64,
+    moving: InMotion,
     /// One thread polls at a time; when it has last looked whether peers live.
     polling: Mutex<Option<Instant>>,
 }
 
 impl Dynamic {
     /// Begins to listen, if so asked.
-    pub fn open(engine: &Arc<Engine>, listen: bool) -> Result<Dynamic> {
+    pub fn open(engine: &Arc<Engine>, listen: bool, deliver: Deliver) -> Result<Dynamic> {
         let secret = secret::site_secret(&engine.config.rpc_secret_file)?;
         let accepted = Accepted::default();
         let (door, own) = match listen {
@@ -135,13 +129,13 @@ impl Dynamic {
         dynamic::outlive_broken_pipes();
         Ok(Dynamic {
             connections: RwLock::default(),
+            deliver,
             accepted,
             own,
             door: Mutex::new(door),
             client: Client::new(engine.thread_level() == ThreadLevel::Multiple)?,
             secret,
-            moving: Mutex::default(),
-            next: AtomicU64::new(1),
+            moving: InMotion::default(),
             polling: Mutex::default(),
         })
     }
@@ -259,7 +253,7 @@ impl Dynamic {
             };
             // Classes of different jobs are numbered apart.
             let head = Head { class: class.number, ..head };
-            net::arrived(Peer::Remote(n), head, Cow::Borrowed(body));
+            (self.deliver)(Peer::Remote(n), head, Cow::Borrowed(body));
             if connection.is_lost() {
                 return Ok(true);
             }
@@ -296,7 +290,7 @@ impl Dynamic {
         let Ok(connection) = self.connection(n) else { return };
         if connection.lose() {
             log::warn!("connection {n} to another job is given up: {why}");
-            self.fail_moving(n, "the connection to the peer is lost");
+            self.moving.fail_of(n, "the connection to the peer is lost");
             class.lost(Peer::Remote(n));
         }
     }
@@ -306,17 +300,9 @@ impl Dynamic {
         let over = self.connections.write().get_mut(n as usize).and_then(Option::take);
         let Some(connection) = over else { return };
         connection.lose();
-        self.fail_moving(n, "the peer has ended the connection");
+        self.moving.fail_of(n, "the peer has ended the connection");
         class.lost(Peer::Remote(n));
         end(connection);
-    }
-
-    fn fail_moving(&self, n: u32, why: &str) {
-        let gone: Vec<Moving> =
-            self.moving.lock().extract_if(|_, moving| moving.peer == n).map(|(_, m)| m).collect();
-        for moving in gone {
-            moving.tally.fail(Error::new(ErrorKind::Mpi, why.to_string()));
-        }
     }
 
     /// Waits until what was sent has left and the peers end their side, and ends everything;
@@ -358,7 +344,7 @@ impl Dynamic {
                 log::warn!("connection {n} to another job: its other side has not ended it");
             }
             connection.lose();
-            self.fail_moving(n as u32, "the class is finalised");
+            self.moving.fail_of(n as u32, "the class is finalised");
             end(connection);
         }
     }
@@ -373,7 +359,7 @@ impl Dynamic {
         id: u64,
         offset: usize,
         runs: &[Run],
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let len: usize = runs.iter().map(|r| r.len).sum();
         let names = Named { id, offset, len }.bytes();
@@ -382,7 +368,7 @@ impl Dynamic {
             // SAFETY: the transfer keeps the local handle, and so its memory.
             parts.push(unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) });
         }
-        let token = self.await_moving(n, Kind::PutDone, tally, Vec::new());
+        let token = self.moving.begin(n, Kind::PutDone, counter, Vec::new());
         let posted = self.post(n, &Head { kind: Kind::Put, class, tag: 0, word: token }, &parts);
         self.posted(token, posted)
     }
@@ -395,28 +381,18 @@ impl Dynamic {
         id: u64,
         offset: usize,
         runs: Vec<Run>,
-        tally: &Arc<Tally>,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let len = runs.iter().map(|r| r.len).sum();
         let names = Named { id, offset, len }.bytes();
-        let token = self.await_moving(n, Kind::GetData, tally, runs);
+        let token = self.moving.begin(n, Kind::GetData, counter, runs);
         let posted = self.post(n, &Head { kind: Kind::Get, class, tag: 0, word: token }, &[&names]);
         self.posted(token, posted)
     }
 
-    fn await_moving(&self, peer: u32, answer: Kind, tally: &Arc<Tally>, runs: Vec<Run>) -> u64 {
-        let token = self.next.fetch_add(1, Ordering::Relaxed);
-        tally.begin();
-        let moving = Moving { peer, answer, tally: tally.clone(), runs };
-        self.moving.lock().insert(token, moving);
-        token
-    }
-
     fn posted(&self, token: u64, posted: Result<()>) -> Result<()> {
-        if posted.is_err()
-            && let Some(moving) = self.moving.lock().remove(&token)
-        {
-            moving.tally.end();
+        if posted.is_err() {
+            self.moving.withdraw(token);
         }
         posted
     }
@@ -438,13 +414,10 @@ impl Dynamic {
                 let status = service::write(body).map_or_else(|f| f.status, |()| Status::SUCCESS);
                 self.answer(class, n, head, Kind::PutDone, status, &[]);
             }
-            _ => {
-                let answered = take_answered(&mut self.moving.lock(), n, head);
-                match answered {
-                    Some(moving) => moving.answered(Status(head.tag as i32), body),
-                    None => self.lose(class, n, "it answers what it was not asked"),
-                }
-            }
+            _ => match self.moving.answered(n, head) {
+                Some(moving) => moving.answered(Status(head.tag as i32), body),
+                None => self.lose(class, n, "it answers what it was not asked"),
+            },
         }
     }
 }
@@ -455,38 +428,6 @@ fn end(connection: Arc<Connection>) {
         && let Err(error) = connection.free()
     {
         log::warn!("{error}");
-    }
-}
-
-/// What a message answers, if it was asked of that peer.
-fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Option<Moving> {
-    let moving = asked.get(&head.word)?;
-    if moving.peer != from || moving.answer != head.kind {
-        return None;
-    }
-    asked.remove(&head.word)
-}
-
-impl Moving {
-    fn answered(self, status: Status, body: &[u8]) {
-        let wanted: usize = self.runs.iter().map(|r| r.len).sum();
-        if status != Status::SUCCESS || body.len() != wanted {
-            let text = format!("the peer refuses: {}", status.meaning());
-            self.tally.fail(Error::new(ErrorKind::Address, text));
-            return;
-        }
-        let mut rest = body;
-        for run in &self.runs {
-            let (part, after) = rest.split_at(run.len);
-            // SAFETY: the transfer keeps its local handle until the tally is done, which
-            // is below.
-            unsafe {
-                let to = run.address as *mut u8;
-                std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
-            }
-            rest = after;
-        }
-        self.tally.end();
     }
 }
 

@@ -10,7 +10,7 @@
 //! held behind them.
 
 use super::wire::Head;
-use crate::memory::biased::Biased;
+use crate::memory::biased_lock::BiasedLock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -57,7 +57,7 @@ struct Window {
 
 /// The windows to and from a peer.
 pub struct Flow {
-    out: Biased<[Window; 2]>,
+    out: BiasedLock<[Window; 2]>,
     taken: [AtomicU64; 2],
     /// What has come of a peer in another job and was not taken in.
     kept: [AtomicU64; 2],
@@ -74,7 +74,7 @@ impl Flow {
     /// Nothing under way.
     pub fn new(window: u64) -> Flow {
         let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
-        let out = Biased::new([fresh(), fresh()]);
+        let out = BiasedLock::new([fresh(), fresh()]);
         Flow { out, taken: Default::default(), kept: Default::default(), window }
     }
 

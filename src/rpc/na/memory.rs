@@ -8,87 +8,35 @@
 //! Others use memory from when it is registered until it is deregistered or the handle is
 //! freed, and not a moment longer, whoever keeps its bytes ([`crate::memory::exposed`]).
 
+mod access;
+mod runs;
 mod wire;
 
-pub use super::pages::Buffer;
+pub use super::zeroed_buffer::ZeroedBuffer;
+pub use access::Access;
+pub use runs::Run;
 
-use super::pages::{LAZY, LINE};
 use super::wire::number as wire_number;
-use crate::anywhere::{Span, Within};
+use super::zeroed_buffer::{LAZY, LINE};
+use crate::any_memory::{Span, Within};
 use crate::memory::exposed::{Exposure, Inside};
-use crate::memory::lent::{self, Loan};
-use crate::memory::long::Long;
+use crate::memory::large_buffer::LargeBuffer;
+use crate::memory::shm_export::{self, ShmKey};
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime;
 use crate::shm::SharedFile;
 use crate::wait::Boot;
 use parking_lot::Mutex;
+use runs::measure;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
-/// What others may do with memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Read it.
-    ReadOnly,
-    /// Write it.
-    WriteOnly,
-    /// Both.
-    ReadWrite,
-}
-
-impl Access {
-    /// Of the flags of C.
-    ///
-    /// # Errors
-    /// `INVALID_ARG` for others.
-    pub fn from_flags(flags: u64) -> Result<Access> {
-        match flags {
-            1 => Ok(Access::ReadOnly),
-            2 => Ok(Access::WriteOnly),
-            3 => Ok(Access::ReadWrite),
-            _ => refuse!(
-                INVALID_ARG,
-                "{flags:#x} is no permission; expected read-only, write-only or read-write"
-            ),
-        }
-    }
-
-    /// As C has it.
-    pub fn flags(self) -> u8 {
-        match self {
-            Access::ReadOnly => 1,
-            Access::WriteOnly => 2,
-            Access::ReadWrite => 3,
-        }
-    }
-
-    /// Whether it may be read.
-    pub fn readable(self) -> bool {
-        self != Access::WriteOnly
-    }
-
-    /// Whether it may be written.
-    pub fn writable(self) -> bool {
-        self != Access::ReadOnly
-    }
-}
-
-/// A run of bytes in its owner's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
-    /// Where it begins.
-    pub address: usize,
-    /// Bytes.
-    pub len: usize,
-}
-
 /// Memory of a handle's own.
 #[derive(Debug)]
 enum Own {
-    Private(Buffer),
-    Long(Long),
+    Private(ZeroedBuffer),
+    Long(LargeBuffer),
 }
 
 /// A memory handle.
@@ -107,7 +55,7 @@ pub struct Mem {
     /// Another process's place in the node's table, plus one.
     place: u32,
     /// How the memory is found in its node, where it is lent; mapped when first used.
-    loan: Option<Loan>,
+    shm_key: Option<ShmKey>,
     borrowed: OnceLock<Option<Arc<SharedFile>>>,
     /// What a handle that came back stands for.
     original: Option<Arc<Mem>>,
@@ -154,10 +102,10 @@ fn lending() -> Option<&'static str> {
 }
 
 /// A long buffer for what another process is to pull.
-pub fn to_send(size: usize) -> Option<Long> {
+pub fn to_send(size: usize) -> Option<LargeBuffer> {
     match lending() {
-        Some(dir) => Long::lent(size, dir),
-        None => Long::heap(size),
+        Some(dir) => LargeBuffer::lent(size, dir),
+        None => LargeBuffer::heap(size),
     }
 }
 
@@ -184,7 +132,7 @@ impl Mem {
     /// # Errors
     /// `NOMEM`; `INVALID_ARG` for no segment.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
-        Mem::parcel(sizes, access, |bytes| Buffer::zeroed(bytes).map(Own::Private))
+        Mem::parcel(sizes, access, |bytes| ZeroedBuffer::new(bytes).map(Own::Private))
     }
 
     /// The same, for others of the node to use: they reach it with one copy.
@@ -193,9 +141,9 @@ impl Mem {
     /// As of [`Mem::allocate`].
     pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| {
-            match lending().and_then(|dir| Long::lent_zeroed(bytes, dir)) {
+            match lending().and_then(|dir| LargeBuffer::lent_zeroed(bytes, dir)) {
                 Some(long) => Ok(Own::Long(long)),
-                None => Buffer::zeroed(bytes).map(Own::Private),
+                None => ZeroedBuffer::new(bytes).map(Own::Private),
             }
         })
     }
@@ -210,7 +158,7 @@ impl Mem {
         if size >= LAZY {
             return Mem::allocate(&[size], access);
         }
-        match Long::heap(size) {
+        match LargeBuffer::heap(size) {
             Some(long) => Mem::over(long, size, access),
             None => refuse!(NOMEM, "no memory for {size} bytes"),
         }
@@ -220,7 +168,7 @@ impl Mem {
     ///
     /// # Errors
     /// `INVALID_ARG` where it has fewer.
-    pub fn over(long: Long, len: usize, access: Access) -> Result<Arc<Mem>> {
+    pub fn over(long: LargeBuffer, len: usize, access: Access) -> Result<Arc<Mem>> {
         if len > long.len() {
             refuse!(INVALID_ARG, "{len} bytes of a buffer of {}", long.len());
         }
@@ -262,8 +210,8 @@ impl Mem {
         }
         let (starts, total) = measure(&runs)?;
         let id = number()?;
-        let loan = match &buffer {
-            Some(Own::Long(long)) => long.loan(),
+        let shm_key = match &buffer {
+            Some(Own::Long(long)) => long.shm_key(),
             Some(Own::Private(_)) | None => None,
         };
         let buffer = buffer.map(|own| Arc::new(own) as Arc<dyn Any + Send + Sync>);
@@ -280,7 +228,7 @@ impl Mem {
             access,
             exposure: Some(exposure),
             place: 0,
-            loan,
+            shm_key,
             borrowed: OnceLock::new(),
             original: None,
         });
@@ -402,9 +350,9 @@ impl Mem {
     /// Where the memory of a process of the node is mapped here, if that lends it. A loan
     /// that names another process is none.
     pub fn borrowed(&self, pid: u32) -> Option<Borrowed<'_>> {
-        let loan = self.loan.as_ref().filter(|loan| loan.pid == pid)?;
-        let file = self.borrowed.get_or_init(|| lent::borrow(loan)).as_ref()?;
-        Some(Borrowed { loan, file })
+        let shm_key = self.shm_key.as_ref().filter(|shm_key| shm_key.pid == pid)?;
+        let file = self.borrowed.get_or_init(|| shm_export::borrow(shm_key)).as_ref()?;
+        Some(Borrowed { shm_key, file })
     }
 }
 
@@ -450,35 +398,17 @@ pub(super) fn not_registered() -> Failure {
 /// Lent memory that is mapped here.
 #[derive(Debug)]
 pub struct Borrowed<'a> {
-    loan: &'a Loan,
+    shm_key: &'a ShmKey,
     file: &'a SharedFile,
 }
 
 impl Borrowed<'_> {
     /// Where a run of the owner's lies here; `None` where it is not within the loan.
     pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
-        let offset = (address as u64).checked_sub(self.loan.base)?;
+        let offset = (address as u64).checked_sub(self.shm_key.base)?;
         let end = offset.checked_add(len as u64)?;
-        (end <= self.loan.len).then(|| self.file.base().wrapping_add(offset as usize))
+        (end <= self.shm_key.len).then(|| self.file.base().wrapping_add(offset as usize))
     }
-}
-
-/// Where each run begins within the whole, and the bytes of the whole.
-fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
-    let (mut starts, mut total) = (Vec::with_capacity(runs.len()), 0usize);
-    for (n, run) in runs.iter().enumerate() {
-        starts.push(total);
-        if run.address == 0 && run.len > 0 {
-            refuse!(INVALID_ARG, "segment {n} has {} bytes at the null address", run.len);
-        }
-        let sum = total.checked_add(run.len);
-        let end = run.address.checked_add(run.len);
-        let (Some(sum), Some(_)) = (sum.filter(|&s| s <= isize::MAX as usize), end) else {
-            refuse!(INVALID_ARG, "segment {n} of {} bytes is too long for any memory", run.len);
-        };
-        total = sum;
-    }
-    Ok((starts, total))
 }
 
 /// Pairs the parts of two ranges of the same size.
@@ -489,24 +419,7 @@ pub fn spans(
     remote_offset: usize,
     size: usize,
 ) -> Vec<Span> {
-    let mut here = local.pieces(local_offset, size).filter(|r| r.len > 0);
-    let mut there = remote.pieces(remote_offset, size).filter(|r| r.len > 0);
-    let (mut a, mut b) = (here.next(), there.next());
-    let mut spans = Vec::new();
-    while let (Some(x), Some(y)) = (&mut a, &mut b) {
-        let bytes = x.len.min(y.len);
-        spans.push(Span { local: x.address, remote: y.address, bytes });
-        *x = Run { address: x.address + bytes, len: x.len - bytes };
-        *y = Run { address: y.address + bytes, len: y.len - bytes };
-        let (x_done, y_done) = (x.len == 0, y.len == 0);
-        if x_done {
-            a = here.next();
-        }
-        if y_done {
-            b = there.next();
-        }
-    }
-    spans
+    runs::pair(local.pieces(local_offset, size), remote.pieces(remote_offset, size))
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@
 //! | [`transfer`] | put and get, in chunks |
 //! | [`flow`] | windows: how much may be under way to one who takes nothing in |
 //! | [`wire`] | the head of a message |
-//! | `net` | the classes of the process, and the handler that messages come to |
+//! | `class_table` | the classes of the process, and the handler that messages come to |
 //! | `dynamic` | peers in other jobs |
-//! | `waiting` | waits that cost nothing when nothing comes |
+//! | `blocking_wait` | waits that cost nothing when nothing comes |
 //!
 //! A class is made by [`Class::new`] of an information string: `mpi` reaches the ranks
 //! of the job, `mpi+dynamic` other jobs as well, `self` only the process itself. The
@@ -26,25 +26,25 @@
 //! comes too early is kept, within the sender's window, until its receive is posted.
 
 pub mod address;
-mod changes;
+pub(crate) mod blocking_wait;
 pub mod class;
+mod class_table;
 pub mod context;
 #[doc(hidden)]
 pub mod dynamic;
+mod eventcount;
 pub mod flow;
 pub mod memory;
-mod net;
-mod pages;
 pub mod transfer;
-pub(crate) mod waiting;
 pub mod wire;
+mod zeroed_buffer;
 
 pub use address::{Address, MAX_ADDRESS, Scheme};
 pub use class::MAX_TAG;
+#[doc(hidden)]
+pub use class_table::inject;
 pub use context::{Callback, Event, What};
 pub use memory::{Access, Mem, Run};
-#[doc(hidden)]
-pub use net::inject;
 pub use transfer::{Direction, Part};
 
 use crate::rpc::failure::{Result, refuse};

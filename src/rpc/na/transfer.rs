@@ -5,16 +5,15 @@ use super::address::Peer;
 use super::class::Shared;
 use super::context::What;
 use super::memory::{self, Mem, not_registered};
-use crate::anywhere::{Span, copy_own};
+use super::wire::CHUNK;
+use crate::any_memory::{Span, copy_own};
 use crate::error::{Error, ErrorKind};
-use crate::path::cross;
-use crate::peer::Tally;
+use crate::path::cma;
+use crate::peer::CompletionCounter;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Bytes of a chunk.
-pub(super) const CHUNK: usize = 1 << 20;
 /// Chunks under way.
 const FLYING: usize = 4;
 /// Bytes that move in one step where they move at once.
@@ -31,10 +30,10 @@ pub enum Direction {
 
 impl Direction {
     /// As copies between processes say it.
-    fn across(self) -> cross::Direction {
+    fn across(self) -> cma::Direction {
         match self {
-            Direction::Put => cross::Direction::Write,
-            Direction::Get => cross::Direction::Read,
+            Direction::Put => cma::Direction::Write,
+            Direction::Get => cma::Direction::Read,
         }
     }
 }
@@ -68,7 +67,7 @@ pub struct Transfer {
     remote_offset: usize,
     size: usize,
     started: usize,
-    flying: SmallVec<[Arc<Tally>; FLYING]>,
+    flying: SmallVec<[Arc<CompletionCounter>; FLYING]>,
     ended: Option<Failure>,
     moved: bool,
 }
@@ -188,7 +187,7 @@ impl Transfer {
         {
             let bytes = CHUNK.min(self.size - self.started);
             match self.start(bytes) {
-                Ok(Some(tally)) => self.flying.push(tally),
+                Ok(Some(counter)) => self.flying.push(counter),
                 Ok(None) => at_once += bytes,
                 Err(failure) => self.fail(failure),
             }
@@ -205,9 +204,9 @@ impl Transfer {
     }
 
     /// Starts a chunk; `None` where it is complete already.
-    fn start(&self, bytes: usize) -> Result<Option<Arc<Tally>>> {
+    fn start(&self, bytes: usize) -> Result<Option<Arc<CompletionCounter>>> {
         let (here, there) = (self.local_offset + self.started, self.remote_offset + self.started);
-        let tally = Arc::new(Tally::default());
+        let counter = Arc::new(CompletionCounter::default());
         if let Peer::Remote(connection) = self.peer {
             let Some(dynamic) = &self.class.dynamic else {
                 refuse!(NODEV, "the class has no connections");
@@ -216,10 +215,10 @@ impl Transfer {
             let id = self.remote.id();
             let number = self.class.number;
             match self.direction {
-                Direction::Put => dynamic.put(connection, number, id, there, &runs, &tally)?,
-                Direction::Get => dynamic.get(connection, number, id, there, runs, &tally)?,
+                Direction::Put => dynamic.put(connection, number, id, there, &runs, &counter)?,
+                Direction::Get => dynamic.get(connection, number, id, there, runs, &counter)?,
             }
-            return Ok(Some(tally));
+            return Ok(Some(counter));
         }
         let spans = memory::spans(&self.local, here, &self.remote, there, bytes);
         match self.peer {
@@ -232,18 +231,18 @@ impl Transfer {
                     let pid = engine.process_within_reach(rank_number);
                     pid.is_some_and(|pid| self.copy_borrowed(pid, &spans))
                 };
-                let (direction, how) = (self.direction.across(), (self.remote.within(), &tally));
+                let (direction, how) = (self.direction.across(), (self.remote.within(), &counter));
                 // SAFETY: the local handle keeps its memory valid, and the transfer
-                // keeps the handle until the tally is done; its permission was checked.
+                // keeps the handle until the counter is done; its permission was checked.
                 let started =
                     unsafe { engine.start_exposed(rank_number, &spans, direction, how, borrowed) };
                 if let Err(error) = started {
                     // Parts may be under way: they end before the memory goes.
-                    if tally.outstanding() > 0 {
+                    if counter.outstanding() > 0 {
                         log::error!("a transfer to rank {rank} fails: {error}");
-                        tally.begin();
-                        tally.fail(error);
-                        return Ok(Some(tally));
+                        counter.begin();
+                        counter.fail(error);
+                        return Ok(Some(counter));
                     }
                     return Err(reason(error));
                 }
@@ -254,10 +253,10 @@ impl Transfer {
                 unsafe { copy_own(&spans, self.direction.across()) };
             }
         }
-        if tally.outstanding() > 0 {
-            return Ok(Some(tally));
+        if counter.outstanding() > 0 {
+            return Ok(Some(counter));
         }
-        tally.check().map_err(reason)?;
+        counter.check().map_err(reason)?;
         Ok(None)
     }
 

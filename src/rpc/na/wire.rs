@@ -4,6 +4,9 @@
 //! between jobs; the body is its data. Heads that make no sense are dropped with a
 //! line in the log: whoever has sent them is no class of ours.
 
+/// Bytes of a chunk.
+pub(in crate::rpc::na) const CHUNK: usize = 1 << 20;
+
 /// Bytes of a head.
 pub const HEAD: usize = 16;
 const VERSION: u8 = 1;

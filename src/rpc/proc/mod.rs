@@ -9,8 +9,8 @@
 //! | module | owns |
 //! |---|---|
 //! | [`state`] | [`Proc`]: the buffer, its growth, the checksum |
-//! | [`seal`] | the end of a pass: checksum and trailer |
-//! | `spilled` | [`Spilled`]: parameters in a buffer of their own |
+//! | [`trailer`] | the end of a pass: checksum and trailer |
+//! | `overflow` | [`Overflow`]: parameters in a buffer of their own |
 //! | [`ser`], [`de`] | serde types over a proc |
 //! | [`text`] | [`HgString`]: a string as C has it |
 //! | [`fault`] | what can be wrong |
@@ -87,27 +87,24 @@
 
 pub mod de;
 pub mod fault;
-pub mod seal;
+mod overflow;
 pub mod ser;
-mod spilled;
 pub mod state;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub mod trailer;
 
 pub use de::Decoder;
 pub use fault::Fault;
+pub use overflow::{Overflow, Source};
 pub use ser::Encoder;
-pub use spilled::{Source, Spilled};
-pub use state::{Op, Proc};
+pub use state::{MAX_DEPTH, Op, Proc};
 pub use text::HgString;
 
-use crate::memory::long::Long;
+use crate::memory::large_buffer::LargeBuffer;
 use crate::rpc::checksum::Method;
 use serde::{Deserialize, Serialize};
-
-/// Deepest nesting of values.
-pub const MAX_DEPTH: u32 = 128;
 
 /// Encodes a value, with a trailer unless `method` is none.
 ///
@@ -131,7 +128,7 @@ pub fn to_slice<T: Serialize + ?Sized>(
     buf: &mut [u8],
     method: Method,
 ) -> Result<Encoded, Fault> {
-    to_slice_or(value, buf, method, Long::heap)
+    to_slice_or(value, buf, method, LargeBuffer::heap)
 }
 
 /// [`to_slice`], with that memory from somewhere.
@@ -153,7 +150,7 @@ pub enum Encoded {
     /// In the buffer: that many bytes.
     Fits(usize),
     /// The buffer is too short: here they are.
-    Spilled(Spilled),
+    Overflow(Overflow),
 }
 
 impl Encoded {
@@ -163,11 +160,11 @@ impl Encoded {
     /// Those of [`Proc::finish`]; `Memory`.
     pub fn of(proc: &mut Proc<'_>) -> Result<Encoded, Fault> {
         let len = proc.finish()?;
-        if !proc.spilled() {
+        if !proc.overflow() {
             return Ok(Encoded::Fits(len));
         }
-        match proc.take_encoded().or_else(|| Spilled::copy(proc.encoded(), proc.source)) {
-            Some(spilled) => Ok(Encoded::Spilled(spilled)),
+        match proc.take_encoded().or_else(|| Overflow::copy(proc.encoded(), proc.source)) {
+            Some(overflow) => Ok(Encoded::Overflow(overflow)),
             None => Err(proc.fail(Fault::Memory(len))),
         }
     }

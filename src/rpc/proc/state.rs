@@ -2,7 +2,7 @@
 //!
 //! Encoding begins in the buffer that it was given (the eager part of a message).
 //! When that is full, everything moves to an *extra* buffer of the proc's own
-//! ([`crate::memory::long`]), which grows; from then on the extra buffer holds the whole
+//! ([`crate::memory::large_buffer`]), which grows; from then on the extra buffer holds the whole
 //! message.
 //!
 //! Invariants: `at <= size`, the first `size` bytes at `ptr` are the current
@@ -11,13 +11,16 @@
 //! that are still in the cache, so that small parameters cost no checksum each,
 //! and bytes that a caller writes by itself ([`Proc::reserve`]) count as written.
 
-use super::spilled::{Source, Spilled};
-use super::{Fault, MAX_DEPTH};
-use crate::memory::long::Long;
+use super::Fault;
+use super::overflow::{Overflow, Source};
+use crate::memory::large_buffer::LargeBuffer;
 use crate::rpc::checksum::{Checksum, Method};
 use std::marker::PhantomData;
 use std::os::raw::c_void;
 use std::ptr;
+
+/// Deepest nesting of values.
+pub const MAX_DEPTH: u32 = 128;
 
 /// What a proc does with parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +37,8 @@ pub enum Op {
 #[derive(Debug)]
 enum Extra {
     None,
-    Mine(Long),
-    /// Somebody frees it, by [`crate::memory::long::free`].
+    Mine(LargeBuffer),
+    /// Somebody frees it, by [`crate::memory::large_buffer::free`].
     Theirs,
 }
 
@@ -106,7 +109,7 @@ impl<'a> Proc<'a> {
             undoing: 0,
             depth: 0,
             extra: Extra::None,
-            source: Long::heap,
+            source: LargeBuffer::heap,
             trailer: trailer && method != Method::None,
             closed: false,
             summed: 0,
@@ -156,7 +159,7 @@ impl<'a> Proc<'a> {
     }
 
     /// Whether encoding has left the buffer that it was given.
-    pub fn spilled(&self) -> bool {
+    pub fn overflow(&self) -> bool {
         !matches!(self.extra, Extra::None)
     }
 
@@ -164,16 +167,16 @@ impl<'a> Proc<'a> {
     /// elsewhere moves.
     pub fn extra(&mut self) -> Option<*mut u8> {
         if let Extra::Mine(long) = &self.extra
-            && long.loan().is_some()
+            && long.shm_key().is_some()
         {
-            self.source = Long::heap;
+            self.source = LargeBuffer::heap;
             self.grow_to(self.size).ok()?;
         }
-        self.spilled().then_some(self.ptr)
+        self.overflow().then_some(self.ptr)
     }
 
     /// Whether the extra buffer is freed with the proc, as it is at first. If not,
-    /// somebody calls [`crate::memory::long::free`] with it.
+    /// somebody calls [`crate::memory::large_buffer::free`] with it.
     pub fn set_extra_is_mine(&mut self, mine: bool) -> Result<(), Fault> {
         let Some(at) = self.extra() else {
             return Err(Fault::argument("there is no extra buffer"));
@@ -182,7 +185,7 @@ impl<'a> Proc<'a> {
             (true, Extra::Mine(long)) => self.extra = Extra::Mine(long),
             // SAFETY: it was given away below, and nobody has freed it, or the caller
             // would not give it back.
-            (true, _) => self.extra = Extra::Mine(unsafe { Long::from_heap(at, self.size) }),
+            (true, _) => self.extra = Extra::Mine(unsafe { LargeBuffer::from_heap(at, self.size) }),
             (false, Extra::Mine(long)) => {
                 long.into_heap();
             }
@@ -193,12 +196,12 @@ impl<'a> Proc<'a> {
 
     /// What is encoded, with the extra buffer in which it lies; none where it lies in the
     /// buffer that was given, or the extra buffer is somebody else's.
-    pub fn take_encoded(&mut self) -> Option<Spilled> {
+    pub fn take_encoded(&mut self) -> Option<Overflow> {
         match std::mem::replace(&mut self.extra, Extra::None) {
             Extra::Mine(long) => {
                 let len = std::mem::take(&mut self.at);
                 (self.ptr, self.size, self.summed) = (ptr::null_mut(), 0, 0);
-                Some(Spilled::new(long, len))
+                Some(Overflow::new(long, len))
             }
             other => {
                 self.extra = other;
@@ -308,34 +311,6 @@ impl<'a> Proc<'a> {
         match usize::try_from(size) {
             Ok(bytes) if bytes <= self.left() => Ok(bytes),
             _ => Err(self.short(size)),
-        }
-    }
-
-    /// Appends a string as C has it, without its terminating zero; none is null.
-    pub fn put_text(&mut self, text: Option<&[u8]>) -> Result<(), Fault> {
-        let Some(text) = text else { return self.put_size(0) };
-        if text.contains(&0) {
-            return Err(self.fail(Fault::protocol("a string with a zero inside has no form in C")));
-        }
-        self.put_size(text.len() + 1)?;
-        self.put(text)?;
-        self.put(&[0])
-    }
-
-    /// Consumes a string as C has it; without its terminating zero.
-    pub fn take_text(&mut self) -> Result<Option<&'a [u8]>, Fault> {
-        let size = self.take_size()?;
-        if size == 0 {
-            return Ok(None);
-        }
-        let bytes = self.take(size)?;
-        match bytes.iter().position(|&b| b == 0) {
-            Some(end) if end + 1 == size => Ok(Some(&bytes[..end])),
-            Some(end) => {
-                Err(self
-                    .fail(Fault::Protocol(format!("a string of {size} bytes ends after {end}"))))
-            }
-            None => Err(self.fail(Fault::protocol("a string is not terminated"))),
         }
     }
 

@@ -1,7 +1,9 @@
 //! The vectors that C shares, round trips of random values, and bytes that lie.
 
+mod random;
+
 use super::*;
-use crate::memory::long::Long;
+use crate::memory::large_buffer::LargeBuffer;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -113,7 +115,7 @@ fn vectors_hold_both_ways() {
             v.fields.iter().for_each(|(kind, value)| field(&mut proc, kind, value));
             assert_eq!(proc.finish(), Ok(v.bytes.len()), "line {}", v.line);
             assert_eq!(proc.encoded(), v.bytes, "line {}", v.line);
-            assert_eq!(proc.spilled(), room < v.bytes.len());
+            assert_eq!(proc.overflow(), room < v.bytes.len());
         }
         let mut proc = Proc::decoder(&v.bytes, v.method);
         v.fields.iter().for_each(|(kind, value)| field(&mut proc, kind, value));
@@ -277,7 +279,7 @@ fn forms_of_the_table() {
     // Of unknown length, and short for its buffer.
     assert_eq!(to_slice(&[9u16; 2], &mut [0; 4], none), Ok(Encoded::Fits(4)));
     match to_slice(&[9u8; 2], &mut [0; 1], none) {
-        Ok(Encoded::Spilled(bytes)) => assert_eq!(*bytes, [9, 9]),
+        Ok(Encoded::Overflow(bytes)) => assert_eq!(*bytes, [9, 9]),
         other => panic!("{other:?}"),
     }
 }
@@ -341,113 +343,6 @@ fn the_first_fault_stays() {
     assert!(matches!(proc.put(&[1]), Err(Fault::Argument(_))));
 }
 
-/// A fixed pseudo-random series.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn text(&mut self) -> String {
-        (0..self.below(20)).filter_map(|_| char::from_u32(1 + self.below(0x900) as u32)).collect()
-    }
-
-    fn shape(&mut self, depth: u32) -> Shape {
-        match self.below(if depth < 5 { 5 } else { 4 }) {
-            0 => Shape::Nothing,
-            1 => Shape::Line(self.next() as i64 as f64 / 3.0),
-            2 => Shape::Box(self.next() as i32, self.next() as i32),
-            3 => Shape::Named {
-                name: self.text(),
-                tags: (0..self.below(4)).map(|_| self.text()).collect(),
-            },
-            _ => Shape::Group((0..self.below(4)).map(|_| self.shape(depth + 1)).collect()),
-        }
-    }
-
-    fn everything(&mut self) -> Everything {
-        let text =
-            CString::new((0..self.below(9)).map(|_| 1 + self.below(255) as u8).collect::<Vec<_>>());
-        Everything {
-            shapes: (0..self.below(6)).map(|_| self.shape(0)).collect(),
-            maybe: (self.below(2) == 0).then(|| Box::new(self.shape(0))),
-            map: (0..self.below(5))
-                .map(|_| (self.next() as u16, vec![7; self.below(99) as usize]))
-                .collect(),
-            pair: ('x', [self.next() as u32; 3]),
-            text: HgString((self.below(3) > 0).then(|| text.unwrap())),
-            wide: (i128::from(self.next() as i64) << 40, u128::from(self.next()) << 60),
-            unit: (),
-        }
-    }
-}
-
-#[test]
-fn random_values_go_round() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    for i in 0..2000 {
-        let value = random.everything();
-        let method = Method::ALL[i % Method::ALL.len()];
-        let bytes = to_vec(&value, method).unwrap();
-        assert_eq!(from_slice::<Everything>(&bytes, method).as_ref(), Ok(&value), "{i}");
-        let mut buf = vec![0; random.below(2 * bytes.len() as u64 + 1) as usize];
-        match to_slice(&value, &mut buf, method).unwrap() {
-            Encoded::Fits(len) => assert_eq!(&buf[..len], bytes),
-            Encoded::Spilled(all) => assert_eq!(*all, *bytes),
-        }
-        // Cut short anywhere it is refused.
-        let cut = random.below(bytes.len() as u64) as usize;
-        assert!(from_slice::<Everything>(&bytes[..cut], method).is_err(), "{i} cut at {cut}");
-    }
-}
-
-#[test]
-fn random_bytes_never_panic() {
-    let mut random = Random(0xdead_beef_cafe_f00d);
-    let mut accepted = 0;
-    for i in 0..30_000 {
-        let bytes: Vec<u8> = if i % 2 == 0 {
-            // Good bytes with some damage.
-            let mut bytes = to_vec(&random.everything(), Method::None).unwrap();
-            for _ in 0..1 + random.below(4) {
-                let at = random.below(bytes.len() as u64) as usize;
-                bytes[at] = if random.below(2) == 0 { random.next() as u8 } else { 0xff };
-            }
-            bytes
-        } else {
-            // Small numbers, so that counts are often believable.
-            (0..random.below(200)).map(|_| (random.next() as u8) >> random.below(8)).collect()
-        };
-        if let Ok(value) = from_slice::<Everything>(&bytes, Method::None) {
-            // What is accepted is what these bytes mean, and nothing else.
-            if value.map.len() as u64 == count_of_map(&bytes, &value) {
-                let again = to_vec(&value, Method::None).unwrap();
-                assert_eq!(again.len(), bytes.len());
-                accepted += 1;
-            }
-        }
-        let _ = from_slice::<Vec<Vec<String>>>(&bytes, Method::None);
-        let _ = from_slice::<Nested>(&bytes, Method::Crc16);
-        let _ = from_slice::<Vec<Option<Shape>>>(&bytes, Method::Crc64);
-    }
-    assert!(accepted > 1000, "damage hardly ever hits numbers: {accepted}");
-}
-
-/// The number of entries that the bytes of a map announce; fewer are in the map where
-/// a key came twice.
-fn count_of_map(bytes: &[u8], value: &Everything) -> u64 {
-    let head = to_vec(&(&value.shapes, &value.maybe), Method::None).unwrap().len();
-    u64::from_le_bytes(bytes[head..head + 8].try_into().unwrap())
-}
-
 #[test]
 fn growth_keeps_bytes_and_checksum() {
     let big: Vec<u32> = (0..100_000).collect();
@@ -458,7 +353,7 @@ fn growth_keeps_bytes_and_checksum() {
     proc.put(&[1; 10]).unwrap();
     let _ = proc.checksum().value(); // goes over what is there
     let place = proc.reserve(20).unwrap();
-    assert!(proc.spilled() && proc.size() >= 4096);
+    assert!(proc.overflow() && proc.size() >= 4096);
     // SAFETY: 20 bytes are reserved there.
     unsafe { place.write_bytes(2, 20) };
     proc.check_in_place(place, 20).unwrap();
@@ -487,8 +382,8 @@ fn undoing_frees_and_ends() {
 }
 
 /// Extra buffers that others may read, as on a node.
-fn lent(size: usize) -> Option<Long> {
-    Long::lent(size, "/dev/shm")
+fn lent(size: usize) -> Option<LargeBuffer> {
+    LargeBuffer::lent(size, "/dev/shm")
 }
 
 #[test]
@@ -504,18 +399,18 @@ fn a_lent_buffer_is_not_given_to_who_would_free_it() {
     proc.finish().unwrap();
     // SAFETY: the buffer is the test's, and what is encoded was copied out of it.
     let all = unsafe { std::slice::from_raw_parts(at, 100_016) };
-    assert_eq!(*Spilled::copy(proc.encoded(), lent).unwrap(), *all);
+    assert_eq!(*Overflow::copy(proc.encoded(), lent).unwrap(), *all);
     assert!(proc.take_encoded().is_none(), "it is somebody else's");
     drop(proc);
     // SAFETY: nobody uses it any more.
-    unsafe { crate::memory::long::free(at) };
+    unsafe { crate::memory::large_buffer::free(at) };
 
     let mut room = [0; 8];
     let mut proc = Proc::encoder(&mut room, Method::None);
     proc.set_source(lent);
     proc.put(&[4; 70_000]).unwrap();
-    let spilled = proc.take_encoded().unwrap();
-    assert_eq!(*spilled, [4; 70_000]);
-    assert!(spilled.into_parts().0.loan().is_some());
-    assert!(!proc.spilled() && proc.encoded().is_empty());
+    let overflow = proc.take_encoded().unwrap();
+    assert_eq!(*overflow, [4; 70_000]);
+    assert!(overflow.into_parts().0.shm_key().is_some());
+    assert!(!proc.overflow() && proc.encoded().is_empty());
 }

@@ -1,5 +1,7 @@
 //! A string as C has it: no zero inside, perhaps not UTF-8, perhaps null.
 
+use super::fault::Fault;
+use super::state::Proc;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::ffi::{CStr, CString};
@@ -63,5 +65,35 @@ impl<'de> Visitor<'de> for TextVisitor {
 impl<'de> Deserialize<'de> for HgString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HgString, D::Error> {
         deserializer.deserialize_newtype_struct(NAME, TextVisitor)
+    }
+}
+
+impl<'a> Proc<'a> {
+    /// Appends a string as C has it, without its terminating zero; none is null.
+    pub fn put_text(&mut self, text: Option<&[u8]>) -> Result<(), Fault> {
+        let Some(text) = text else { return self.put_size(0) };
+        if text.contains(&0) {
+            return Err(self.fail(Fault::protocol("a string with a zero inside has no form in C")));
+        }
+        self.put_size(text.len() + 1)?;
+        self.put(text)?;
+        self.put(&[0])
+    }
+
+    /// Consumes a string as C has it; without its terminating zero.
+    pub fn take_text(&mut self) -> Result<Option<&'a [u8]>, Fault> {
+        let size = self.take_size()?;
+        if size == 0 {
+            return Ok(None);
+        }
+        let bytes = self.take(size)?;
+        match bytes.iter().position(|&b| b == 0) {
+            Some(end) if end + 1 == size => Ok(Some(&bytes[..end])),
+            Some(end) => {
+                Err(self
+                    .fail(Fault::Protocol(format!("a string of {size} bytes ends after {end}"))))
+            }
+            None => Err(self.fail(Fault::protocol("a string is not terminated"))),
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Versions, error texts, networks, the log.
 
-use super::class::{CLASSES, name_of};
+use super::class::name_of;
 use super::codes::{calls, name};
+use super::objects::CLASSES;
 use super::types::ProtocolInfo;
 use crate::capi::mercury::face::{maybe, place, text};
 use crate::rpc::failure::{Result, refuse};

@@ -3,12 +3,11 @@
 //! An address knows its class. The address of a handle's other side is held by the
 //! handle; a program that keeps it longer duplicates it.
 
-use super::class::{CLASSES, Held as Class};
 use super::codes::calls;
-use super::context::CONTEXTS;
+use super::objects::{CLASSES, CONTEXTS, HeldClass as Class};
 use super::types::{CB_LOOKUP, Callback, Caller, CoreCallback, HgCallback, InfoOf};
+use crate::capi::mercury::face::put_bytes;
 use crate::capi::mercury::face::{bytes, place, text};
-use crate::capi::mercury::na_transfer::put_bytes;
 use crate::capi::mercury::table::{Number, Table, Token};
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::context::Work;

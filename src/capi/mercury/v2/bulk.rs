@@ -5,9 +5,8 @@
 
 use super::address;
 use super::bulk_handle::BULKS;
-use super::class::count;
 use super::codes::calls;
-use super::context::CONTEXTS;
+use super::objects::{CONTEXTS, count};
 use super::types::{BulkInfo, CB_BULK, Callback, Caller, HgCallback, InfoOf};
 use crate::capi::mercury::face::maybe;
 use crate::capi::mercury::table::{Table, Token};

@@ -6,12 +6,11 @@
 //! where to transfer from.
 
 use super::address;
-use super::class::{CLASSES, Held as Class};
 use super::codes::calls;
-use super::context::CONTEXTS;
+use super::objects::{CLASSES, CONTEXTS, HeldClass as Class};
 use super::types::BulkAttr;
+use crate::capi::mercury::face::put_bytes;
 use crate::capi::mercury::face::{bytes, maybe, place};
-use crate::capi::mercury::na_transfer::put_bytes;
 use crate::capi::mercury::table::{Number, Table, Token};
 use crate::rpc::bulk::Bulk;
 use crate::rpc::failure::{Failure, Result, Status, refuse};

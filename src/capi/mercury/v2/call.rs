@@ -2,9 +2,9 @@
 //!
 //! A call holds its handle until its callback has run; so does an answer with a callback.
 
-use super::class::count;
 use super::codes::calls;
 use super::handle::{End, HANDLES, release};
+use super::objects::count;
 use super::params::{Payload, Which, encoder};
 use super::types::{CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf};
 use crate::capi::mercury::table::{Number, Token};

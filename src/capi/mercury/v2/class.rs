@@ -1,100 +1,21 @@
 //! Classes: made, ended, what is attached to them.
 
 use super::codes::calls;
-use super::context::CONTEXTS;
+use super::objects::{CLASSES, CONTEXTS, Counts, HeldClass};
 use super::types::{Attached, Counters, CreateCallback, FreeCallback, HgInitInfo, OnCreate};
 use crate::capi::mercury::face::{place, text};
-use crate::capi::mercury::na::CLASSES as NA_CLASSES;
 use crate::capi::mercury::params;
-use crate::capi::mercury::table::{Number, Table, Token};
+use crate::capi::mercury::table::CLASSES as NA_CLASSES;
+use crate::capi::mercury::table::{Number, Token};
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::hg::Class;
-use crate::rpc::hg::wire::{ANSWER, REQUEST};
 use crate::rpc::na::address::Scheme;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::os::raw::{c_char, c_uint, c_void};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-/// A class, as its handle stands for it.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub class: Class,
-    /// Bytes before the parameters that are the program's.
-    pub in_offset: AtomicUsize,
-    pub out_offset: AtomicUsize,
-    /// Parameters that do not fit a message are an error.
-    pub no_overflow: bool,
-    pub counts: Counts,
-    pub on_create: Mutex<OnCreate>,
-    /// What is attached to functions.
-    pub rpc_data: Mutex<HashMap<u64, Attached>>,
-    data: Mutex<Attached>,
-}
-
-/// What happened in a class so far.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub req_sent: AtomicU64,
-    pub req_recv: AtomicU64,
-    pub resp_sent: AtomicU64,
-    pub resp_recv: AtomicU64,
-    pub req_extra: AtomicU64,
-    pub resp_extra: AtomicU64,
-    pub active: AtomicU64,
-    pub bulk: AtomicU64,
-}
-
-/// One more.
-pub(super) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-impl Counts {
-    pub fn read(&self) -> Counters {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counters {
-            rpc_req_sent: of(&self.req_sent),
-            rpc_req_recv: of(&self.req_recv),
-            rpc_resp_sent: of(&self.resp_sent),
-            rpc_resp_recv: of(&self.resp_recv),
-            rpc_req_extra: of(&self.req_extra),
-            rpc_resp_extra: of(&self.resp_extra),
-            rpc_req_recv_active: of(&self.active),
-            rpc_multi_recv_copy: 0,
-            bulk: of(&self.bulk),
-        }
-    }
-}
-
-pub(super) static CLASSES: Table<Arc<Held>> = Table::new("class", 0x41);
-
-impl Held {
-    /// Longest input that goes along with its request.
-    pub fn input_room(&self) -> usize {
-        self.room(self.class.network().max_unexpected(), REQUEST)
-    }
-
-    /// Longest output that goes along with its answer.
-    pub fn output_room(&self) -> usize {
-        self.room(self.class.network().max_expected(), ANSWER)
-    }
-
-    fn room(&self, message: usize, head: usize) -> usize {
-        message.saturating_sub(head + trailer(self.class.shared.method))
-    }
-}
-
-/// Bytes behind parameters.
-pub(super) fn trailer(method: Method) -> usize {
-    match method.size() {
-        0 => 0,
-        bytes => 8 + bytes,
-    }
-}
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const V2_4: c_uint = 2 << 16 | 4;
 /// `HG_CHECKSUM_RPC_PAYLOAD`.
@@ -126,7 +47,7 @@ unsafe fn init(
     } else {
         Class::over(&NA_CLASSES.get(network)?, method)?
     };
-    Ok(CLASSES.insert(Arc::new(Held {
+    Ok(CLASSES.insert(Arc::new(HeldClass {
         class,
         in_offset: AtomicUsize::new(0),
         out_offset: AtomicUsize::new(0),

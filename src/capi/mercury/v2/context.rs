@@ -1,31 +1,16 @@
 //! Contexts: progress, trigger, events.
 
-use super::class::{CLASSES, Held as Class};
 use super::codes::calls;
 use super::handle::HANDLES;
+use super::objects::{CLASSES, CONTEXTS, HeldContext};
 use super::types::{Attached, CreateCallback, FreeCallback, OnCreate};
 use crate::capi::mercury::face::{maybe, timeout};
-use crate::capi::mercury::table::{Number, Table, Token};
+use crate::capi::mercury::table::{Number, Token};
 use crate::rpc::failure::{Result, refuse};
-use crate::rpc::hg::Context;
-use crate::rpc::hg::context::ContextShared;
 use parking_lot::Mutex;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::Arc;
-
-/// A context, as its handle stands for it.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub class: Arc<Class>,
-    pub class_token: Number,
-    pub context: Context,
-    /// What the core's program wants to hear of handles.
-    pub on_create: Mutex<OnCreate>,
-    data: Mutex<Attached>,
-}
-
-pub(super) static CONTEXTS: Table<Arc<Held>> = Table::new("context", 0x42);
 
 /// Makes a context; one of the core takes calls when it is posted.
 fn create(class: Token, id: u8, posted: bool) -> Result<Token> {
@@ -33,12 +18,13 @@ fn create(class: Token, id: u8, posted: bool) -> Result<Token> {
     let context = held.class.context_numbered(id)?;
     context.shared.set_accepts(posted && held.class.network().listens());
     let (class_token, on_create, data) = (Number::of(class), Mutex::default(), Mutex::default());
-    Ok(CONTEXTS.insert(Arc::new(Held { class: held, class_token, context, on_create, data })))
-}
-
-/// The handle of the context that a call came into.
-pub(super) fn token_of(shared: &Arc<ContextShared>) -> Option<Token> {
-    CONTEXTS.find(|held| Arc::ptr_eq(&held.context.shared, shared))
+    Ok(CONTEXTS.insert(Arc::new(HeldContext {
+        class: held,
+        class_token,
+        context,
+        on_create,
+        data,
+    })))
 }
 
 /// Ends a context, whose handles must have gone.

@@ -1,7 +1,7 @@
 //! What of HG Core the other modules do not have.
 
-use super::class::CLASSES;
 use super::codes::calls;
+use super::objects::CLASSES;
 use crate::capi::mercury::table::Token;
 use crate::rpc::failure::refuse;
 use std::os::raw::c_int;

@@ -7,10 +7,8 @@
 //! `HG_Reset`.
 
 use super::address;
-use super::class::{CLASSES, Held as Class, count};
 use super::codes::calls;
-use super::context::{CONTEXTS, token_of};
-use super::registry::{data_of, function};
+use super::objects::{CLASSES, CONTEXTS, HeldClass as Class, count, token_of};
 use super::types::{Attached, FreeCallback, HgInfo};
 use crate::capi::mercury::face::place;
 use crate::capi::mercury::table::{Number, Table, Token};
@@ -18,7 +16,7 @@ use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::context::ContextShared;
 use crate::rpc::hg::origin::{Origin, Output};
 use crate::rpc::hg::target::Target;
-use crate::rpc::na::memory::Buffer;
+use crate::rpc::na::memory::ZeroedBuffer;
 use parking_lot::Mutex;
 use std::os::raw::c_void;
 use std::ptr;
@@ -45,8 +43,8 @@ pub(super) struct Held {
     info: Mutex<Box<HgInfo>>,
     data: Mutex<Attached>,
     /// Buffers in which the program encodes by itself, or puts heads of its own.
-    pub input: OnceLock<Buffer>,
-    pub output: OnceLock<Buffer>,
+    pub input: OnceLock<ZeroedBuffer>,
+    pub output: OnceLock<ZeroedBuffer>,
     /// What has come back, while the program may look at it.
     pub answer: Mutex<Option<Output>>,
     /// Bytes that were encoded.
@@ -100,7 +98,7 @@ impl Held {
                     refuse!(INVALID_ARG, "the handle has no address; give it one by HG_Reset");
                 }
                 let target = address::get(addr)?.address;
-                let origin = Origin::new(&self.shared, target, function(&self.class, id)?);
+                let origin = Origin::new(&self.shared, target, self.class.function(id)?);
                 *end = End::Origin(origin.clone());
                 Ok(origin)
             }
@@ -134,7 +132,7 @@ impl Held {
             refuse!(BUSY, "the call is under way; wait for its callback, or cancel it");
         }
         if id != 0 {
-            function(&self.class, id)?;
+            self.class.function(id)?;
         }
         let mut before = ptr::null_mut();
         if !addr.is_null() {
@@ -227,7 +225,7 @@ unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Re
     // SAFETY: passed on from the caller.
     let to = unsafe { place(handle, "handle") }?;
     if id != 0 {
-        function(&held.class, id)?;
+        held.class.function(id)?;
     }
     if !addr.is_null() {
         address::share(addr)?;
@@ -348,7 +346,7 @@ calls! {
     HG_Core_get_rpc_data(handle: Token) -> *const c_void, ptr::null(), {
         let held = HANDLES.get(handle)?;
         let id = held.info.lock().id;
-        Ok(data_of(&held.class, id).cast_const())
+        Ok(held.class.data_of(id).cast_const())
     }
 
     /// Which context of the target is to run the calls.

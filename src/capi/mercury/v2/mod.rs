@@ -6,6 +6,7 @@
 //! | [`types`] | structs of the headers |
 //! | [`class`] | `HG_Init`, classes, what is attached to them |
 //! | [`about`] | versions, error texts, networks, the log |
+//! | `objects` | what handles of classes and contexts stand for |
 //! | [`context`] | contexts, progress, trigger, events |
 //! | [`registry`] | functions by name or number |
 //! | [`address`] | addresses |
@@ -45,6 +46,7 @@ pub mod codes;
 pub mod context;
 pub mod core;
 pub mod handle;
+pub(crate) mod objects;
 pub mod params;
 pub mod proc;
 pub mod registry;

@@ -5,20 +5,20 @@
 //! from the handle's buffer. Without a proc, or a struct, these are all. What a program
 //! encodes by itself in that buffer goes by `HG_Core_forward`, with its length.
 
-use super::class::trailer;
 use super::codes::{calls, to_status};
 use super::handle::{End, HANDLES, Held, release};
+use super::objects::trailer;
 use super::registry::procs;
 use super::types::ProcCallback;
 use crate::capi::mercury::face::{maybe, place};
 use crate::capi::mercury::table::Token;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
-use crate::rpc::hg::body::Encode;
-use crate::rpc::hg::registry::Function;
-use crate::rpc::na::memory::{self, Buffer};
+use crate::rpc::hg::payload::Encode;
+use crate::rpc::hg::target::Function;
+use crate::rpc::na::memory::{self, ZeroedBuffer};
 use crate::rpc::proc::state::Attached;
-use crate::rpc::proc::{Encoded, Op, Proc, Spilled};
+use crate::rpc::proc::{Encoded, Op, Overflow, Proc};
 use std::os::raw::c_void;
 use std::ptr;
 use std::sync::OnceLock;
@@ -49,7 +49,7 @@ impl Which {
         .load(Ordering::Acquire)
     }
 
-    fn buffer(self, held: &Held) -> &OnceLock<Buffer> {
+    fn buffer(self, held: &Held) -> &OnceLock<ZeroedBuffer> {
         match self {
             Which::Input => &held.input,
             Which::Output => &held.output,
@@ -144,21 +144,21 @@ pub(super) unsafe fn encoder<'a>(
         unsafe { run(over, &mut proc, data) }?;
         let encoded = match Encoded::of(&mut proc)? {
             Encoded::Fits(len) => Encoded::Fits(offset + len),
-            Encoded::Spilled(_) if held.class.no_overflow => {
+            Encoded::Overflow(_) if held.class.no_overflow => {
                 refuse!(OVERFLOW, "the parameters do not fit a message, and no_overflow is set");
             }
-            Encoded::Spilled(bytes) if offset == 0 => Encoded::Spilled(bytes),
-            Encoded::Spilled(bytes) => {
+            Encoded::Overflow(bytes) if offset == 0 => Encoded::Overflow(bytes),
+            Encoded::Overflow(bytes) => {
                 let whole = [&*front, &*bytes].concat();
-                match Spilled::copy(&whole, memory::to_send) {
-                    Some(spilled) => Encoded::Spilled(spilled),
+                match Overflow::copy(&whole, memory::to_send) {
+                    Some(overflow) => Encoded::Overflow(overflow),
                     None => refuse!(NOMEM, "no memory for parameters of {} bytes", whole.len()),
                 }
             }
         };
         let len = match &encoded {
             Encoded::Fits(len) => *len,
-            Encoded::Spilled(bytes) => bytes.len(),
+            Encoded::Overflow(bytes) => bytes.len(),
         };
         which.size(held).store(len - trailer(method), Ordering::Release);
         Ok(encoded)
@@ -178,7 +178,7 @@ fn with_body<R>(
         (Which::Input, End::Target(target)) => {
             let done = body(target.function(), target.input(), target.method());
             if let Err(failure) = &done {
-                target.blame(failure.status);
+                target.set_failure(failure.status);
             }
             done
         }
@@ -304,9 +304,9 @@ pub(super) unsafe fn buffer(
     } else {
         let room = which.room(&held);
         if which.buffer(&held).get().is_none() {
-            let _ = which.buffer(&held).set(Buffer::zeroed(room)?);
+            let _ = which.buffer(&held).set(ZeroedBuffer::new(room)?);
         }
-        let own = which.buffer(&held).get().map_or(ptr::null_mut(), Buffer::address);
+        let own = which.buffer(&held).get().map_or(ptr::null_mut(), ZeroedBuffer::address);
         (own, room)
     };
     *at = address.cast();

@@ -3,15 +3,15 @@
 //! The number of a name consists of its two hashes, so it is the same wherever the name
 //! is registered, by whichever interface.
 
-use super::class::{CLASSES, Held};
 use super::codes::{calls, to_status};
 use super::handle;
+use super::objects::CLASSES;
 use super::types::{Attached, FreeCallback, ProcCallback, RpcCallback};
 use crate::capi::mercury::face::{maybe, place, text};
 use crate::capi::mercury::table::{Number, Token};
-use crate::rpc::failure::{Failure, Result, Status};
-use crate::rpc::hg::registry::{Function, Rpc};
+use crate::rpc::failure::{Result, Status};
 use crate::rpc::hg::target::Target;
+use crate::rpc::hg::target::{Function, Rpc};
 use std::any::Any;
 use std::os::raw::{c_char, c_void};
 use std::ptr;
@@ -43,7 +43,7 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
         // SAFETY: the program's function, with a handle of ours.
         let status = to_status(unsafe { callback(handle) });
         if status != Status::SUCCESS {
-            target.blame(status);
+            target.set_failure(status);
         }
         Status::SUCCESS
     }))
@@ -51,16 +51,6 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
 
 fn extra(input: ProcCallback, output: ProcCallback) -> Option<Arc<dyn Any + Send + Sync>> {
     Some(Arc::new(Procs { input, output }))
-}
-
-#[cold]
-pub(super) fn unknown(id: u64) -> Failure {
-    Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))
-}
-
-/// The function of a number.
-pub(super) fn function(held: &Held, id: u64) -> Result<Arc<Function>> {
-    held.class.shared.functions.numbered(id).ok_or_else(|| unknown(id))
 }
 
 fn register(
@@ -99,26 +89,21 @@ unsafe fn registered(class: Token, id: u64, flag: *mut u8) -> Result<Option<Arc<
 
 fn register_data(class: Token, id: u64, data: *mut c_void, free: FreeCallback) -> Result<()> {
     let held = CLASSES.get(class)?;
-    function(&held, id)?;
+    held.function(id)?;
     let before = held.rpc_data.lock().insert(id, Attached::new(data, free));
     drop(before);
     Ok(())
 }
 
-/// What is attached to a function.
-pub(super) fn data_of(held: &Held, id: u64) -> *mut c_void {
-    held.rpc_data.lock().get(&id).map_or(ptr::null_mut(), Attached::data)
-}
-
 fn disable_response(class: Token, id: u64, disable: u8) -> Result<()> {
-    function(&*CLASSES.get(class)?, id)?.set_quiet(disable != 0);
+    CLASSES.get(class)?.function(id)?.set_quiet(disable != 0);
     Ok(())
 }
 
 /// # Safety
 /// `disabled` must be null or valid.
 unsafe fn disabled_response(class: Token, id: u64, disabled: *mut u8) -> Result<()> {
-    let function = function(&*CLASSES.get(class)?, id)?;
+    let function = CLASSES.get(class)?.function(id)?;
     // SAFETY: passed on from the caller.
     *unsafe { place(disabled, "flag") }? = u8::from(function.is_quiet());
     Ok(())
@@ -223,12 +208,12 @@ calls! {
 
     /// What was attached; null for nothing.
     HG_Registered_data(class: Token, id: u64) -> *mut c_void, ptr::null_mut(), {
-        Ok(data_of(&*CLASSES.get(class)?, id))
+        Ok(CLASSES.get(class)?.data_of(id))
     }
 
     /// What was attached; null for nothing.
     HG_Core_registered_data(class: Token, id: u64) -> *mut c_void, ptr::null_mut(), {
-        Ok(data_of(&*CLASSES.get(class)?, id))
+        Ok(CLASSES.get(class)?.data_of(id))
     }
 
     /// Calls of a function have no answer.

@@ -1,8 +1,8 @@
 //! Structs of the headers, as Rust sees them.
 
 use super::codes::{to_code, to_status};
+pub use crate::capi::mercury::callbacks::BulkInfo;
 use crate::capi::mercury::table::Token;
-pub use crate::capi::mercury::today::BulkInfo;
 use crate::rpc::failure::Status;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 

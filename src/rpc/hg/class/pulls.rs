@@ -3,10 +3,10 @@
 
 use super::ClassShared;
 use crate::rpc::failure::{Result, Status};
-use crate::rpc::hg::body::Body;
 use crate::rpc::hg::context::ContextShared;
 use crate::rpc::hg::origin::Origin;
-use crate::rpc::hg::registry::Function;
+use crate::rpc::hg::payload::Payload;
+use crate::rpc::hg::target::Function;
 use crate::rpc::hg::wire::Request;
 use crate::rpc::na::address::Peer;
 use crate::rpc::na::transfer::Transfer;
@@ -58,10 +58,10 @@ impl ClassShared {
     }
 
     pub(super) fn enqueue(&self, pull: Pull) {
-        self.na.shared.news.transfer_begins();
+        self.na.shared.wake_source.transfer_begins();
         self.pulls.lock().push_back(pull);
         self.pulling.fetch_add(1, Ordering::Release);
-        self.na.shared.tell();
+        self.na.shared.notify();
     }
 
     pub(super) fn pull(&self, context: &Arc<ContextShared>) -> bool {
@@ -90,7 +90,7 @@ impl ClassShared {
 
     fn end_pull(&self, context: &Arc<ContextShared>, pull: Pull, status: Status) {
         self.pulling.fetch_sub(1, Ordering::Release);
-        self.na.shared.news.transfer_ends();
+        self.na.shared.wake_source.transfer_ends();
         self.pulled(context, pull, status);
     }
 
@@ -119,7 +119,7 @@ impl ClassShared {
     fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
         let Pull { local, purpose, transfer, .. } = pull;
         drop(transfer);
-        let body = local.map_or(Body::Empty, Body::Pulled);
+        let body = local.map_or(Payload::Empty, Payload::Pulled);
         match purpose {
             Purpose::Input { request, function, source } => {
                 self.inputs.fetch_sub(1, Ordering::AcqRel);
@@ -136,7 +136,7 @@ impl ClassShared {
                 self.release(peer, release);
                 match ended {
                     Status::SUCCESS => origin.complete(status, body),
-                    failed => origin.complete(failed, Body::Empty),
+                    failed => origin.complete(failed, Payload::Empty),
                 }
             }
         }

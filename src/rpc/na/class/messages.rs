@@ -59,7 +59,7 @@ impl Shared {
     pub(in crate::rpc::na) fn lost(&self, peer: Peer) {
         let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
         held.into_iter().filter_map(|held| held.sent).for_each(|sent| sent(false));
-        self.tell();
+        self.notify();
     }
 
     /// Hands a message to the transport.
@@ -288,7 +288,7 @@ impl Shared {
             matching.unexpected.push_back(Message { from: source, tag, word, body: kept(body) });
             self.waiting.store(matching.unexpected.len(), Ordering::Release);
             drop(matching);
-            return self.tell();
+            return self.notify();
         };
         drop(matching);
         self.took(from, 0, body.len());

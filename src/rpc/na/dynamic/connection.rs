@@ -11,7 +11,7 @@ use super::secret::{PROOF, Proof};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, Request, p2p};
 use crate::rpc::failure::{self, refuse};
-use crate::rpc::na::transfer::CHUNK;
+use crate::rpc::na::wire::CHUNK;
 use crate::rpc::na::wire::{HEAD, Head};
 use parking_lot::Mutex;
 use std::collections::VecDeque;

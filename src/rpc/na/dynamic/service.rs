@@ -7,7 +7,7 @@
 
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::memory::{Mem, Run};
-use crate::rpc::na::transfer::CHUNK;
+use crate::rpc::na::wire::CHUNK;
 use crate::rpc::na::wire::number;
 
 /// Bytes that name a part of a memory handle.

@@ -6,9 +6,10 @@ use super::secret::{Key, Part, Proof, Token};
 use super::*;
 use crate::rpc::failure::refuse;
 use parking_lot::Condvar;
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// One side of a connection.
@@ -466,23 +467,6 @@ fn the_door_closes_whatever_its_guests_do() {
     assert!(house.net.ports.lock().is_empty(), "nobody is left in accept");
     assert!(TcpStream::connect(&house.place).is_err(), "nobody listens any more");
     drop(kept);
-}
-
-#[test]
-fn only_what_was_asked_is_answered() {
-    let tally = Arc::new(Tally::default());
-    let mut asked = HashMap::new();
-    for (word, answer) in [(1, Kind::GetData), (2, Kind::PutDone)] {
-        tally.begin();
-        asked.insert(word, Moving { peer: 0, answer, tally: tally.clone(), runs: Vec::new() });
-    }
-    let head = |kind, word| Head { kind, class: 0, tag: 0, word };
-    assert!(take_answered(&mut asked, 1, &head(Kind::GetData, 1)).is_none(), "another peer");
-    assert!(take_answered(&mut asked, 0, &head(Kind::PutDone, 1)).is_none(), "another kind");
-    assert!(take_answered(&mut asked, 0, &head(Kind::GetData, 3)).is_none(), "never asked");
-    assert!(take_answered(&mut asked, 0, &head(Kind::GetData, 1)).is_some());
-    assert!(take_answered(&mut asked, 0, &head(Kind::GetData, 1)).is_none(), "answered before");
-    assert!(take_answered(&mut asked, 0, &head(Kind::PutDone, 2)).is_some());
 }
 
 #[test]

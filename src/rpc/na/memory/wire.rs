@@ -7,7 +7,7 @@
 
 use super::{Access, LIVE, Mem, PROCESS, Run, measure};
 use crate::memory::exposed::PLACES;
-use crate::memory::lent::Loan;
+use crate::memory::shm_export::ShmKey;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::wire::number;
@@ -25,14 +25,14 @@ const _: () = assert!(PLACES < 1 << (32 - PLACE));
 impl Mem {
     /// Bytes of the handle's serialised form.
     pub fn encoded_len(&self) -> usize {
-        FIXED + self.loan.map_or(0, |_| LOAN) + 16 * self.runs.len() + 8
+        FIXED + self.shm_key.map_or(0, |_| LOAN) + 16 * self.runs.len() + 8
     }
 
     /// The serialised form; `kind` tells layers apart.
     pub fn to_bytes(&self, kind: u8) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         bytes.extend((MAGIC + u32::from(kind)).to_le_bytes());
-        let lent = if self.loan.is_some() { IS_LENT } else { 0 };
+        let lent = if self.shm_key.is_some() { IS_LENT } else { 0 };
         let place = self.original.as_deref().unwrap_or(self).place_told();
         let flags = u32::from(self.access.flags()) | lent | place << PLACE;
         bytes.extend(flags.to_le_bytes());
@@ -41,12 +41,12 @@ impl Mem {
         bytes.extend(self.process.to_le_bytes());
         bytes.extend(self.id.to_le_bytes());
         bytes.extend((self.total as u64).to_le_bytes());
-        if let Some(loan) = &self.loan {
-            for part in [loan.device, loan.inode, loan.base, loan.len] {
+        if let Some(shm_key) = &self.shm_key {
+            for part in [shm_key.device, shm_key.inode, shm_key.base, shm_key.len] {
                 bytes.extend(part.to_le_bytes());
             }
-            bytes.extend(loan.pid.to_le_bytes());
-            bytes.extend(loan.fd.to_le_bytes());
+            bytes.extend(shm_key.pid.to_le_bytes());
+            bytes.extend(shm_key.fd.to_le_bytes());
         }
         for run in &self.runs {
             bytes.extend((run.address as u64).to_le_bytes());
@@ -105,7 +105,7 @@ impl Mem {
         if total as u64 != long(32) {
             refuse!(PROTOCOL_ERROR, "the memory handle's size is not that of its segments");
         }
-        let loan = lent.then(|| Loan {
+        let shm_key = lent.then(|| ShmKey {
             device: long(FIXED),
             inode: long(FIXED + 8),
             base: long(FIXED + 16),
@@ -133,7 +133,7 @@ impl Mem {
             access,
             exposure: None,
             place: word(4) >> PLACE,
-            loan,
+            shm_key,
             borrowed: OnceLock::new(),
             original,
         }))

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Usage: scripts/release-check.sh [--mpi M] [--since REF] [--install]
+#
+# What is looked at before a release, beside the tests:
+#
+#   changelog   CHANGELOG.md has a section for the version of Cargo.toml, or `Unreleased`
+#   publish     cargo publish --dry-run, without a warning; what it packs builds
+#   contents    the package holds what users build and run, and none of the data of tests
+#   interface   the public interface in Rust, by cargo-public-api or cargo-semver-checks: what
+#               is new, changed and gone since the last release
+#   symbols     the calls in C that were in the shared library of the last release are in this one
+#
+# The last release is the newest tag v*, or REF. Without one there is nothing to compare with:
+# `interface` then writes down what there is. A tool that is missing is skipped by name. The
+# output is in target/release-check, to be read and to go into the review. The last line is
+# `N passed, N failed`.
+#
+#   --mpi M      the MPI to build with, Debian's MPICH by default
+#   --since REF  the commit to compare with
+#   --install    get cargo-public-api from crates.io into target/tools (it wants a nightly
+#                toolchain of Rust beside the stable one)
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+mpi=$(default_mpi) since='' install=''
+while (($#)); do
+  case $1 in
+    --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --since) needs_value "$@" && since=$2 && shift 2 ;;
+    --install) install=1 && shift ;;
+    -h | --help) usage && exit ;;
+    *) die "unknown argument '$1', see --help" ;;
+  esac
+done
+complete_mpi "$mpi"
+cd "$ROOT"
+export CARGO_TERM_COLOR=never PATH=$ROOT/target/tools/bin:$PATH
+out=$ROOT/target/release-check
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'git worktree remove --force "$work/old" 2>/dev/null || true; rm -rf "$work"' EXIT
+if [[ -z $since ]]; then since=$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || true); fi
+version=$(cargo pkgid) && version=${version##*[#@]}
+
+passed=0 failed=0
+ok() { passed=$((passed + 1)) && echo "ok   $1"; }
+bad() { # check, why, file to show
+  failed=$((failed + 1))
+  echo "FAIL $1: $2"
+  if [[ -n ${3:-} ]]; then tail -n 20 "$3" | cut -c1-200 | sed 's/^/     | /'; fi
+}
+
+changelog() {
+  if grep -qE "^## (\[?$version\b|Unreleased)" CHANGELOG.md; then
+    ok changelog
+  else
+    bad changelog "no section for $version and none called Unreleased"
+  fi
+}
+
+# Nothing leaves this machine: --dry-run packs, builds what it packed, and stops.
+publish() {
+  local log=$out/publish.log
+  if ! cargo publish --dry-run --allow-dirty >"$log" 2>&1; then
+    bad publish "cargo publish --dry-run fails" "$log"
+  elif grep -E '^warning' "$log" | grep -v 'aborting upload due to dry run' >"$work/warnings"; then
+    bad publish "it warns" "$work/warnings"
+  else
+    ok "publish ($(sed -n 's/^ *Packaged //p' "$log"))"
+  fi
+}
+
+contents() {
+  local strange
+  cargo package --list --allow-dirty >"$out/contents.txt" 2>/dev/null
+  strange=$(grep -E '^(models|fuzz|scripts|target|\.ci)/|^tests/(c|ga|fortran|mpi-bugs)/' "$out/contents.txt" || true)
+  if [[ -n $strange ]]; then
+    bad contents "it holds ${strange//$'\n'/, }"
+  elif ! grep -qx 'src/lib.rs' "$out/contents.txt" || ! grep -qx 'include/armci.h' "$out/contents.txt"; then
+    bad contents "the sources or the headers are not in it" "$out/contents.txt"
+  else
+    ok "contents ($(wc -l <"$out/contents.txt") files)"
+  fi
+}
+
+old_tree() { # the last release's sources, once
+  [[ -d $work/old ]] || git worktree add --quiet --detach "$work/old" "$since"
+}
+
+# These say what changed; whether it may is for the reader to judge, and for semver-checks.
+interface() {
+  local log=$out/interface.txt
+  if cargo public-api --version >/dev/null 2>&1; then
+    if [[ -z $since ]]; then
+      if cargo public-api --simplified >"$log" 2>"$log.err"; then
+        ok "interface: no release to compare with; its $(wc -l <"$log") items are in ${log#"$ROOT"/}"
+      else
+        bad interface "cargo public-api fails" "$log.err"
+      fi
+      return
+    fi
+    old_tree
+    if cargo public-api --simplified >"$work/new.txt" 2>"$log.err" &&
+      (cd "$work/old" && cargo public-api --simplified) >"$work/old.txt" 2>>"$log.err"; then
+      diff -U0 "$work/old.txt" "$work/new.txt" | sed '/^@@/d; 1,2d' >"$log" || true
+      ok "interface: $(grep -c '^+' "$log" || true) items new, $(grep -c '^-' "$log" || true) gone since $since, in ${log#"$ROOT"/}"
+    else
+      bad interface "cargo public-api fails" "$log.err"
+    fi
+  elif [[ -n $since ]] && cargo semver-checks --version >/dev/null 2>&1; then
+    if cargo semver-checks --baseline-rev "$since" >"$log" 2>&1; then ok "interface: as its version allows since $since"; else
+      bad interface "it breaks what its version promises" "$log"
+    fi
+  else
+    echo "skip interface: no cargo-public-api (--install gets it), and no cargo-semver-checks with a release to compare with"
+  fi
+}
+
+names() { # shared library
+  nm -D --defined-only -P "$1" | awk '$2 ~ /[TWDBV]/ { print $1 }' | sort -u
+}
+symbols() {
+  local gone log=$out/symbols.txt
+  cargo build --release --lib >"$out/build.log" 2>&1 || { bad symbols "it does not build" "$out/build.log" && return; }
+  names "$CARGO_TARGET_DIR/release/libportolan.so" >"$log"
+  if [[ -z $since ]]; then
+    ok "symbols: no release to compare with; the $(wc -l <"$log") names are in ${log#"$ROOT"/}"
+    return
+  fi
+  old_tree
+  (cd "$work/old" && CARGO_TARGET_DIR=$work/build cargo build --release --lib) >"$out/build.log" 2>&1 ||
+    { bad symbols "$since does not build" "$out/build.log" && return; }
+  gone=$(comm -23 <(names "$work/build/release/libportolan.so") "$log")
+  if [[ -n $gone ]]; then bad symbols "gone since $since: ${gone//$'\n'/, }"; else ok "symbols: none is gone since $since"; fi
+}
+
+if [[ -n $install ]] && ! cargo public-api --version >/dev/null 2>&1; then
+  cargo install --locked --root target/tools --target-dir target/tools/build cargo-public-api
+fi
+changelog
+contents
+publish
+symbols
+interface
+echo "$passed passed, $failed failed"
+((failed == 0))

@@ -1,0 +1,137 @@
+//! The thread on which completion handlers may block.
+//!
+//! Completion handlers that are not to run inline wait in a queue and run in the
+//! order of arrival on one thread, started with the first of them. They may wait
+//! and communicate: the thread is to the engine like any thread of the program, but
+//! for MPI, which it calls only at MPI_THREAD_MULTIPLE ([`handler::on_completion_thread`]).
+//! Where a wait needs MPI and its thread level forbids that, they run on whichever
+//! thread makes progress outside of handlers.
+
+use super::{Am, Owner};
+use crate::core::handler;
+use crate::error::{Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+/// Something to run.
+pub type Job = Box<dyn FnOnce(&Am) + Send>;
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// One is being run.
+    running: bool,
+    ended: bool,
+}
+
+/// The queue and its thread.
+#[derive(Default)]
+pub struct CompletionThread {
+    queue: Arc<(Mutex<Queue>, Condvar)>,
+    /// How many jobs wait, for callers that check often. Not counted where there is the
+    /// thread.
+    waiting: AtomicUsize,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for CompletionThread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Later").field("waiting", &self.queue.0.lock().jobs.len()).finish()
+    }
+}
+
+impl CompletionThread {
+    /// Appends a job; starts the thread if there may be one and it is not there.
+    pub fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
+        let (queue, changed) = &*self.queue;
+        queue.lock().jobs.push_back(job);
+        changed.notify_one();
+        let Some(owner) = owner else {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        };
+        let mut thread = self.thread.lock();
+        if thread.is_none() {
+            let shared = self.queue.clone();
+            let started = std::thread::Builder::new()
+                .name("portolan-later".into())
+                .spawn(move || run(&shared, &owner));
+            *thread = Some(started.map_err(|e| {
+                Error::new(ErrorKind::Memory, format!("cannot start the completion thread: {e}"))
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) == 0
+    }
+
+    /// Runs one job on the calling thread, where no thread does; true if one ran.
+    pub fn run_here(&self, am: &Am) -> bool {
+        if self.is_idle() {
+            return false;
+        }
+        let (queue, _) = &*self.queue;
+        let job = {
+            let mut queue = queue.lock();
+            if queue.running {
+                return false;
+            }
+            let job = queue.jobs.pop_front();
+            queue.running = job.is_some();
+            job
+        };
+        let Some(job) = job else { return false };
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        job(am);
+        queue.lock().running = false;
+        true
+    }
+
+    /// Takes all jobs out that wait, where there is no thread.
+    pub fn take_all(&self) -> VecDeque<Job> {
+        let jobs = std::mem::take(&mut self.queue.0.lock().jobs);
+        self.waiting.fetch_sub(jobs.len(), Ordering::Relaxed);
+        jobs
+    }
+
+    /// Ends the thread when the queue is empty.
+    pub fn stop(&self) {
+        let (queue, changed) = &*self.queue;
+        queue.lock().ended = true;
+        changed.notify_all();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            log::error!("the completion thread ended by a panic");
+        }
+    }
+}
+
+fn run(shared: &(Mutex<Queue>, Condvar), owner: &Weak<dyn Owner>) {
+    crate::process::quiet_signals();
+    handler::become_completion_thread();
+    let (queue, changed) = shared;
+    loop {
+        let job = {
+            let mut queue = queue.lock();
+            loop {
+                if let Some(job) = queue.jobs.pop_front() {
+                    break job;
+                }
+                if queue.ended {
+                    return;
+                }
+                changed.wait(&mut queue);
+            }
+        };
+        let Some(owner) = owner.upgrade() else { return };
+        job(owner.am());
+    }
+}

@@ -1,0 +1,50 @@
+//! What is pending on this rank, for reports.
+//!
+//! Every lock is only tried: a report may be made while another thread holds it, and
+//! must not wait.
+
+use super::Am;
+use crate::peer::{PENDING_RMA, Peer};
+
+/// Ranks of which a report speaks.
+const MOST: usize = 8;
+
+fn towards(rank: usize, peer: &Peer) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(sent) = peer.sent.try_lock() {
+        let count = sent.count.saturating_sub(peer.confirmed());
+        if count > 0 {
+            parts.push(format!("{count} requests ({} bytes) unconfirmed", peer.in_flight(&sent)));
+        }
+    }
+    if peer.pending() & PENDING_RMA != 0 {
+        parts.push("window operations unfinished".into());
+    }
+    if peer.implicit.outstanding() > 0 {
+        parts.push(format!("{} operations without handle", peer.implicit.outstanding()));
+    }
+    (!parts.is_empty()).then(|| format!("towards rank {rank}: {}", parts.join(", ")))
+}
+
+impl Am {
+    /// What is pending, in one line.
+    pub fn pending(&self) -> String {
+        let mut all: Vec<String> = self
+            .peers()
+            .iter()
+            .enumerate()
+            .filter_map(|(rank, peer)| towards(rank, peer))
+            .collect();
+        if all.len() > MOST {
+            let more = all.len() - MOST;
+            all.truncate(MOST);
+            all.push(format!("and towards {more} more ranks"));
+        }
+        match self.outstanding() {
+            0 => {}
+            n => all.push(format!("{n} MPI requests outstanding")),
+        }
+        all.extend(self.pending_messages());
+        if all.is_empty() { "nothing".into() } else { all.join("; ") }
+    }
+}

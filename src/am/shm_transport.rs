@@ -1,0 +1,498 @@
+//! The rings of a node: sending, taking in, and waking a rank that sleeps.
+//!
+//! One file of shared memory holds, for each rank of the node, a *mailbox* page, a ring from
+//! each rank of the node, and its table of exposures ([`exposed`]). Memory for a ring is
+//! reserved when it is first used, so ranks that do not talk cost address space only.
+//!
+//! **Waking.** A thread that has written to a ring alerts the rank (the module `doorbell`); a
+//! thread that goes to sleep, or stops attending, checks the rings once more.
+//!
+//! **No room.** A sender that may wait polls until there is room. Records that a handler
+//! sends are kept in order and go out with later polls.
+
+use super::Am;
+use super::MAX_HEADER;
+use super::doorbell::Doorbell;
+use super::ring::{self, Reader, Writer};
+use super::wire::{RecordHead, RecordKind};
+use super::work_split::SplitJob;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::exposed;
+use crate::mpi::Comm;
+use crate::shm::SharedFile;
+use crate::topology::Topology;
+use crate::wait::{self, Progress};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+const PAGE: usize = 4096;
+/// Bytes of a fragment: the target takes one in while the origin writes the next.
+pub const FRAGMENT: usize = 8 << 10;
+/// Ranks of a node that fit into the words of a mailbox.
+const MOST_RANKS: usize = 1024;
+/// Bytes of all rings of a rank together, at most, unless they would be too small.
+const ALL_STORES: usize = 16 << 20;
+/// The number of a rank of another node.
+const ELSEWHERE: u32 = u32::MAX;
+const SMALLEST_STORE: usize = 32 << 10;
+
+/// What other ranks of the node know of a rank.
+#[repr(C, align(64))]
+struct Mailbox {
+    door: Doorbell,
+    /// The process, and the address of a number in it that peers try to read.
+    pid: AtomicU32,
+    mark: AtomicU64,
+    _line: [u64; 6],
+    /// Jobs that this rank offers to others.
+    jobs: [SplitJob; ShmTransport::JOBS],
+    /// Which ranks of the node have opened their ring, a bit each.
+    opened: [AtomicU64; MOST_RANKS / 64],
+}
+
+const _: () = assert!(size_of::<Mailbox>() <= PAGE);
+
+/// Sending to one rank of the node.
+#[derive(Debug, Default)]
+struct Outgoing {
+    writer: Option<Writer>,
+    /// Messages among the records.
+    messages: u64,
+    /// Records that found no room.
+    kept: VecDeque<Vec<u8>>,
+}
+
+/// The node's rings, as one rank sees them.
+#[derive(Debug)]
+pub struct ShmTransport {
+    file: Arc<SharedFile>,
+    exposures: Arc<exposed::Table>,
+    ranks: Vec<usize>,
+    /// By world rank: the number on the node, or [`ELSEWHERE`].
+    index: Vec<u32>,
+    me: usize,
+    store: usize,
+    out: Vec<Mutex<Outgoing>>,
+    /// Some records are kept.
+    keeping: AtomicBool,
+}
+
+/// The reading side: one for the rank, under the dispatcher's lock.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    /// By rank of the node.
+    readers: Vec<Option<Reader>>,
+    /// The ranks that have readers.
+    open: Vec<usize>,
+    known: Vec<u64>,
+}
+
+/// The number that peers try to read.
+static MARK: u64 = 0x506f_7274_6f6c_616e;
+
+impl ShmTransport {
+    /// Sets the rings up. Collective; `None` on all ranks where a node has no shared
+    /// memory for it.
+    pub fn create<P: Progress + ?Sized>(
+        comm: &Comm,
+        topology: &Topology,
+        config: &Config,
+        progress: &P,
+    ) -> Result<Option<ShmTransport>> {
+        let ranks = topology.ranks_of(topology.my_node()).to_vec();
+        let me = ranks.iter().position(|&r| r == topology.me()).unwrap_or(0);
+        let n = ranks.len();
+        let store = config.am_ring_bytes.min((ALL_STORES / n).max(SMALLEST_STORE));
+        let store = store.next_multiple_of(PAGE);
+        let ring = ring::bytes(store).next_multiple_of(PAGE);
+        let areas = n * PAGE + n * n * ring;
+        let area = size_of::<exposed::Area>();
+        let len = areas + (n * area).next_multiple_of(PAGE);
+        let fits = topology.largest_node() <= MOST_RANKS;
+        if !fits {
+            return Ok(None);
+        }
+        let Ok(file) = crate::collective::share(comm, progress, &config.shm_dir, ranks[0], len)
+        else {
+            return Ok(None);
+        };
+        let file = Arc::new(file);
+        let reserved = file.reserve(areas + me * area, area);
+        let reserved = reserved.and_then(|()| file.reserve(me * PAGE, PAGE)).map_err(|e| {
+            let text = format!("{} bytes of shared memory: {e}", PAGE + area);
+            Error::new(ErrorKind::Memory, text)
+        });
+        if crate::collective::agree(comm, progress, reserved).is_err() {
+            return Ok(None);
+        }
+        let node = ShmTransport {
+            exposures: Arc::new(exposed::Table::new(file.clone(), areas, n, me)),
+            file,
+            me,
+            store,
+            out: (0..n).map(|_| Mutex::default()).collect(),
+            keeping: AtomicBool::new(false),
+            index: (0..topology.size())
+                .map(|rank| ranks.binary_search(&rank).map_or(ELSEWHERE, |index| index as u32))
+                .collect(),
+            ranks,
+        };
+        let mine = node.mailbox(me);
+        mine.mark.store(&raw const MARK as u64, Ordering::Relaxed);
+        mine.pid.store(std::process::id(), Ordering::Release);
+        crate::collective::barrier(comm, progress)?;
+        Ok(Some(node))
+    }
+
+    fn mailbox(&self, index: usize) -> &Mailbox {
+        // SAFETY: the file is mapped while the node lives and begins with a page
+        // for each rank; a mailbox consists of atomics, and begins as zeros.
+        unsafe { &*self.file.base().add(index * PAGE).cast() }
+    }
+
+    fn ring_offset(&self, from: usize, to: usize) -> usize {
+        let n = self.ranks.len();
+        let ring = ring::bytes(self.store).next_multiple_of(PAGE);
+        n * PAGE + (to * n + from) * ring
+    }
+
+    /// The number on the node of a world rank, if it is on it.
+    #[inline]
+    pub fn index_of(&self, world: usize) -> Option<usize> {
+        self.index.get(world).filter(|&&index| index != ELSEWHERE).map(|&index| index as usize)
+    }
+
+    /// The world rank of a number on the node.
+    pub fn rank_of(&self, index: usize) -> usize {
+        self.ranks[index]
+    }
+
+    /// Longest record.
+    pub fn longest(&self) -> usize {
+        self.store / 4
+    }
+
+    /// Longest data that comes with its header.
+    #[inline]
+    pub fn eager_limit(&self) -> usize {
+        self.longest() - size_of::<RecordHead>() - MAX_HEADER
+    }
+
+    fn open(&self, index: usize) -> Result<Writer> {
+        let offset = self.ring_offset(self.me, index);
+        self.file.reserve(offset, ring::bytes(self.store)).map_err(|e| {
+            let rank = self.ranks[index];
+            Error::new(
+                ErrorKind::Memory,
+                format!(
+                    "{} bytes of shared memory for messages to rank {rank}: {e} \
+                     (PORTOLAN_AM_RING_BYTES makes rings smaller)",
+                    ring::bytes(self.store)
+                ),
+            )
+        })?;
+        // SAFETY: the file stays mapped while the node lives, the ring is a part of
+        // it that only this rank writes, on a page of its own.
+        let writer = unsafe { Writer::new(self.file.base().add(offset), self.store) };
+        let opened = &self.mailbox(index).opened[self.me / 64];
+        opened.fetch_or(1 << (self.me % 64), Ordering::Release);
+        Ok(writer)
+    }
+
+    /// Wakes the rank if it sleeps. After something was written for it.
+    #[inline]
+    fn alert(&self, index: usize) {
+        self.mailbox(index).door.alert();
+    }
+
+    /// Sends a record that consists of `parts`, and counts it if it is a message. Where
+    /// there is no room, waits if it may, else keeps the record.
+    #[inline]
+    pub fn send(
+        &self,
+        am: &Am,
+        index: usize,
+        parts: &[&[u8]],
+        (message, may_wait): (bool, bool),
+    ) -> Result<()> {
+        loop {
+            {
+                let mut out = self.out[index].lock();
+                if out.kept.is_empty() {
+                    // Counted before it leaves.
+                    out.messages += u64::from(message);
+                    if self.write(index, &mut out, parts)? {
+                        drop(out);
+                        self.alert(index);
+                        return Ok(());
+                    }
+                    out.messages -= u64::from(message);
+                }
+                if !may_wait {
+                    out.messages += u64::from(message);
+                    out.kept.push_back(parts.concat());
+                    self.keeping.store(true, Ordering::Release);
+                    return Ok(());
+                }
+            }
+            self.wait_for_room(am, index, parts)?;
+        }
+    }
+
+    /// Sends a message whose data follows its header in records of their own, so that the
+    /// target takes the first in while this rank writes the next. They lie side by side in
+    /// the ring. False, and nothing is sent, where there is no room for all of them.
+    pub fn send_in_fragments(
+        &self,
+        index: usize,
+        head: &RecordHead,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<bool> {
+        let mut out = self.out[index].lock();
+        let next = RecordHead::new(RecordKind::EagerFragment);
+        let next = bytemuck::bytes_of(&next);
+        let records = 1 + data.len().div_ceil(FRAGMENT);
+        let bytes =
+            size_of::<RecordHead>() + header.len() + (records - 1) * next.len() + data.len();
+        let out = &mut *out;
+        let room = match &mut out.writer {
+            Some(writer) => writer.has_room_for(records, bytes, FRAGMENT + next.len()),
+            // The first message opens the ring.
+            None => false,
+        };
+        if !room || !out.kept.is_empty() {
+            return Ok(false);
+        }
+        out.messages += 1;
+        let mut written = self.write(index, out, &[bytemuck::bytes_of(head), header])?;
+        self.alert(index);
+        for piece in data.chunks(FRAGMENT) {
+            written &= self.write(index, out, &[next, piece])?;
+        }
+        self.alert(index);
+        assert!(written, "there was room for {records} records of {bytes} bytes");
+        Ok(true)
+    }
+
+    #[inline]
+    fn write(&self, index: usize, out: &mut Outgoing, parts: &[&[u8]]) -> Result<bool> {
+        match &mut out.writer {
+            Some(writer) => Ok(writer.write(parts)),
+            none => Ok(none.insert(self.open(index)?).write(parts)),
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&self, am: &Am, index: usize, parts: &[&[u8]]) -> Result<()> {
+        let size = parts.iter().map(|p| p.len()).sum();
+        let rank = self.ranks[index];
+        wait::until(
+            am,
+            &|| format!("room for a message to rank {rank}, which is behind in taking them"),
+            || {
+                let mut out = self.out[index].lock();
+                self.send_kept(index, &mut out);
+                Ok(out.kept.is_empty() && out.writer.as_mut().is_none_or(|w| w.has_room(size)))
+            },
+        )
+    }
+
+    /// Messages that this rank has sent to others of the node.
+    pub fn messages(&self) -> u64 {
+        self.out.iter().map(|out| out.lock().messages).sum()
+    }
+
+    /// Writes a record if there is room now and nothing is kept before it, and counts it if it
+    /// is a message.
+    pub fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
+        let mut out = self.out[index].lock();
+        let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
+        out.messages += u64::from(written && message);
+        drop(out);
+        if written {
+            self.alert(index);
+        }
+        Ok(written)
+    }
+
+    /// Sends kept records, as far as there is room; true if any was sent.
+    fn send_kept(&self, index: usize, out: &mut Outgoing) -> bool {
+        let Outgoing { writer: Some(writer), kept, .. } = out else { return false };
+        let mut any = false;
+        while let Some(record) = kept.front() {
+            if !writer.write(&[record]) {
+                break;
+            }
+            any = true;
+            kept.pop_front();
+        }
+        if any {
+            self.alert(index);
+        }
+        any
+    }
+
+    /// Sends kept records of all ranks; true if any was sent.
+    #[inline]
+    pub fn send_all_kept(&self) -> bool {
+        self.keeping.load(Ordering::Acquire) && self.send_all_kept_now()
+    }
+
+    #[cold]
+    fn send_all_kept_now(&self) -> bool {
+        let (mut any, mut left) = (false, false);
+        self.keeping.store(false, Ordering::SeqCst);
+        for (index, out) in self.out.iter().enumerate() {
+            let mut out = out.lock();
+            any |= self.send_kept(index, &mut out);
+            left |= !out.kept.is_empty();
+        }
+        if left {
+            self.keeping.store(true, Ordering::SeqCst);
+        }
+        any
+    }
+
+    /// Whether records are kept for want of room.
+    pub fn keeps(&self) -> bool {
+        self.keeping.load(Ordering::Relaxed)
+    }
+
+    /// What a fence waits for: how many records are written to a rank. `None` where
+    /// some are still kept.
+    pub fn written(&self, index: usize) -> Option<u64> {
+        let mut out = self.out[index].lock();
+        self.send_kept(index, &mut out);
+        let written = out.writer.as_ref().map_or(0, Writer::written);
+        out.kept.is_empty().then_some(written)
+    }
+
+    /// How many of them the rank has taken in.
+    pub fn taken(&self, index: usize) -> u64 {
+        self.out[index].lock().writer.as_ref().map_or(u64::MAX, Writer::done)
+    }
+
+    /// The process of a rank of the node, and where its mark lies.
+    pub fn process(&self, index: usize) -> (u32, u64, u64) {
+        let mailbox = self.mailbox(index);
+        (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
+    }
+
+    /// Whether a thread of this rank polls ([`super::poll_state`]).
+    #[inline]
+    pub fn set_attended(&self, attended: bool) {
+        self.mailbox(self.me).door.set_attended(attended);
+    }
+
+    /// Sleeps until the bell rings, at most as long as `nap` says, which looks whether
+    /// there is something to do.
+    pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
+        self.mailbox(self.me).door.sleep(nap);
+    }
+
+    /// Whether a thread of the rank polls.
+    pub fn is_attended(&self, index: usize) -> bool {
+        self.mailbox(index).door.is_attended()
+    }
+
+    /// Runs something that sleeps, of a thread of this rank that waits in a call.
+    pub fn rest(&self, sleep: impl FnOnce()) {
+        self.mailbox(self.me).door.rest(sleep);
+    }
+
+    /// Whether a thread of the rank sleeps that waits in a call.
+    pub fn rests(&self, index: usize) -> bool {
+        self.mailbox(index).door.rests()
+    }
+
+    /// This rank's number on the node.
+    pub fn me(&self) -> usize {
+        self.me
+    }
+
+    /// What the ranks of the node expose.
+    pub fn exposures(&self) -> &Arc<exposed::Table> {
+        &self.exposures
+    }
+
+    /// Jobs that a rank may offer at a time.
+    pub const JOBS: usize = 8;
+
+    /// A place for a job that the rank offers, below [`ShmTransport::JOBS`].
+    pub fn split_job(&self, index: usize, place: usize) -> &SplitJob {
+        &self.mailbox(index).jobs[place]
+    }
+
+    /// Wakes the sleeping threads of this rank.
+    pub fn wake_own(&self) {
+        self.mailbox(self.me).door.wake();
+    }
+}
+
+impl Incoming {
+    /// Nothing open yet.
+    pub fn new(node: &ShmTransport) -> Incoming {
+        let n = node.ranks.len();
+        Incoming {
+            readers: (0..n).map(|_| None).collect(),
+            open: Vec::new(),
+            known: vec![0; n.div_ceil(64)],
+        }
+    }
+
+    /// Opens the rings that other ranks have opened since the last call.
+    #[inline]
+    pub fn look_for_new(&mut self, node: &ShmTransport) {
+        let opened = &node.mailbox(node.me).opened;
+        for (word, opened) in opened.iter().enumerate().take(self.known.len()) {
+            let now = opened.load(Ordering::Acquire);
+            if now != self.known[word] {
+                self.open_new(node, word, now);
+            }
+        }
+    }
+
+    #[cold]
+    fn open_new(&mut self, node: &ShmTransport, word: usize, now: u64) {
+        for bit in 0..64 {
+            let index = word * 64 + bit;
+            if now & !self.known[word] & 1 << bit != 0 && index < self.readers.len() {
+                let offset = node.ring_offset(index, node.me);
+                // SAFETY: the file stays mapped while the node lives; the ring's
+                // memory was reserved before its bit was set; this is its reader.
+                let reader = unsafe { Reader::new(node.file.base().add(offset), node.store) };
+                self.readers[index] = Some(reader);
+                self.open.push(index);
+            }
+        }
+        self.known[word] = now;
+    }
+
+    /// How many rings are open.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The `n`th open ring: the origin's number on the node, and its reader.
+    #[inline]
+    pub fn ring(&mut self, n: usize) -> (usize, &mut Reader) {
+        let index = self.open[n];
+        match &mut self.readers[index] {
+            Some(reader) => (index, reader),
+            None => unreachable!("an open ring has its reader"),
+        }
+    }
+
+    /// Whether a record is there, or a ring was opened.
+    pub fn ready(&self, node: &ShmTransport) -> bool {
+        let opened = &node.mailbox(node.me).opened;
+        let new = |(word, known): (usize, &u64)| opened[word].load(Ordering::Acquire) != *known;
+        self.open.iter().any(|&i| self.readers[i].as_ref().is_some_and(Reader::ready))
+            || self.known.iter().enumerate().any(new)
+    }
+}

@@ -1,0 +1,124 @@
+//! A job that two ranks split: each of its pieces is done by one of them.
+//!
+//! The owner of the job takes pieces from the front, a helper takes them from the back, until
+//! the two meet; then the helper reports that it is done. A job has a number, so that a helper
+//! that comes too late, when the job is over or another one is in its place, takes nothing.
+//!
+//! Invariants: no piece is taken twice, and none of another job than the named one. A helper
+//! that has taken a piece reports that it is done, unless its process dies.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// A place for one job at a time, with one helper; in shared memory, and zero to begin with.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct SplitJob {
+    /// The job's number in the upper half; below, the first piece that is not taken, and the
+    /// first of those that the helper has taken.
+    word: AtomicU64,
+    /// The number of the last job that a helper has done its part of, and how.
+    done: AtomicU64,
+}
+
+const FAILED: u64 = 1;
+
+fn number(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+fn first(word: u64) -> u16 {
+    (word >> 16) as u16
+}
+
+fn end(word: u64) -> u16 {
+    word as u16
+}
+
+fn word(job: u32, first: u16, end: u16) -> u64 {
+    u64::from(job) << 32 | u64::from(first) << 16 | u64::from(end)
+}
+
+impl SplitJob {
+    /// Opens a job of this many pieces, and returns its number. The job before is over.
+    pub fn open(&self, pieces: u16) -> u32 {
+        let job = number(self.word.load(Ordering::Relaxed)).wrapping_add(1);
+        self.word.store(word(job, 0, pieces), Ordering::Release);
+        job
+    }
+
+    /// Compare-and-swap of (first, end); returns the old pair, `None` if the job is over or `new`
+    /// declines.
+    fn change(&self, job: u32, new: impl Fn(u16, u16) -> Option<(u16, u16)>) -> Option<(u16, u16)> {
+        let mut old = self.word.load(Ordering::Acquire);
+        loop {
+            let ends = (first(old), end(old));
+            let (first, end) = new(ends.0, ends.1).filter(|_| number(old) == job)?;
+            let new = word(job, first, end);
+            match self.word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(ends),
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// The next piece for the owner.
+    pub fn pop_front(&self, job: u32) -> Option<u16> {
+        let taken = self.change(job, |first, end| (first < end).then(|| (first + 1, end)))?;
+        Some(taken.0)
+    }
+
+    /// The next piece for the helper.
+    pub fn pop_back(&self, job: u32) -> Option<u16> {
+        let taken = self.change(job, |first, end| (first < end).then(|| (first, end - 1)))?;
+        Some(taken.1 - 1)
+    }
+
+    /// Ends the job: no piece can be taken any more. Returns the first piece that the helper has
+    /// taken.
+    pub fn close(&self, job: u32) -> Option<u16> {
+        Some(self.change(job, |_, end| Some((end, end)))?.1)
+    }
+
+    /// The helper leaves: it has done the pieces that it has taken, or could not do all of them.
+    pub fn leave(&self, job: u32, well: bool) {
+        self.done.store(word(job, 0, 0) | if well { 0 } else { FAILED }, Ordering::Release);
+    }
+
+    /// Whether the helper that has taken pieces of the job has left it, and if so, whether
+    /// it has done them.
+    pub fn left(&self, job: u32) -> Option<bool> {
+        let done = self.done.load(Ordering::Acquire);
+        (number(done) == job).then_some(done & FAILED == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_taken_from_both_ends_until_they_meet() {
+        let claims = SplitJob::default();
+        let job = claims.open(5);
+        assert_eq!((claims.pop_front(job), claims.pop_back(job)), (Some(0), Some(4)));
+        assert_eq!((claims.pop_back(job), claims.pop_back(job)), (Some(3), Some(2)));
+        assert_eq!((claims.pop_front(job), claims.pop_front(job)), (Some(1), None));
+        assert_eq!((claims.pop_back(job), claims.close(job)), (None, Some(2)));
+        assert_eq!(claims.left(job), None);
+        claims.leave(job, true);
+        assert_eq!(claims.left(job), Some(true));
+    }
+
+    #[test]
+    fn what_is_over_gives_nothing() {
+        let claims = SplitJob::default();
+        let before = claims.open(3);
+        assert_eq!((claims.pop_front(before), claims.close(before)), (Some(0), Some(3)));
+        assert_eq!(claims.pop_back(before), None);
+        let job = claims.open(u16::MAX);
+        assert_eq!((claims.pop_back(before), claims.pop_front(before)), (None, None));
+        assert_eq!((claims.close(before), claims.pop_back(job)), (None, Some(u16::MAX - 1)));
+        claims.leave(job, false);
+        assert_eq!((claims.left(before), claims.left(job)), (None, Some(false)));
+    }
+}

@@ -1,0 +1,216 @@
+//! The groups of this rank, by communicator.
+//!
+//! An `ARMCI_Group` is a structure of the caller's that is copied freely; its
+//! communicator names the group in a table here.
+
+use super::scopes::Scope;
+use super::types::ArmciGroup;
+use crate::error::{Result, fail};
+use crate::group::Group;
+use crate::mpi::{Comm, CommHandle, Request, p2p};
+use crate::runtime::{Engine, current_arc};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::os::raw::c_int;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct Groups {
+    pub by_comm: HashMap<usize, Arc<Group>>,
+    pub world: ArmciGroup,
+    pub default: ArmciGroup,
+    pub scoped: HashMap<(u64, Scope), Option<Arc<Group>>>,
+    messages: Arc<Comm>,
+    /// Messages of this rank to itself that were not received yet.
+    to_self: Vec<(Request, Box<[u8]>)>,
+}
+
+// SAFETY: the raw pointers in an ArmciGroup are arrays that this module
+// allocated and frees; they are only handed on to C.
+unsafe impl Send for Groups {}
+
+pub(super) static GROUPS: Mutex<Option<Groups>> = Mutex::new(None);
+
+/// A communicator handle as a number, whatever its type is.
+pub(super) fn key(comm: CommHandle) -> usize {
+    let mut bytes = [0u8; 8];
+    let raw = std::ptr::from_ref(&comm).cast::<u8>();
+    let n = std::mem::size_of::<CommHandle>();
+    // SAFETY: a handle is an int or a pointer, of at most eight bytes.
+    unsafe { std::ptr::copy_nonoverlapping(raw, bytes.as_mut_ptr(), n) };
+    usize::from_ne_bytes(bytes)
+}
+
+/// An array that C may keep: freed by [`free_arrays`].
+fn c_array(values: impl ExactSizeIterator<Item = c_int>) -> *mut c_int {
+    let values: Box<[c_int]> = values.collect();
+    // SAFETY: malloc of a size above zero; every element is written.
+    unsafe {
+        let array = libc::malloc((values.len().max(1)) * 4).cast::<c_int>();
+        if !array.is_null() {
+            std::ptr::copy_nonoverlapping(values.as_ptr(), array, values.len());
+        }
+        array
+    }
+}
+
+fn describe(engine: &Engine, group: &Group) -> Result<ArmciGroup> {
+    let all = 0..engine.size();
+    Ok(ArmciGroup {
+        comm: group.comm_handle()?,
+        noncoll_pgroup_comm: Comm::null_handle(),
+        grp_to_abs: c_array(group.members().iter().map(|&w| w as c_int)),
+        abs_to_grp: c_array(all.map(|w| group.rank_of(w).map_or(-1, |r| r as c_int))),
+        rank: group.rank() as c_int,
+        size: group.size() as c_int,
+    })
+}
+
+fn nobody() -> ArmciGroup {
+    ArmciGroup {
+        comm: Comm::null_handle(),
+        noncoll_pgroup_comm: Comm::null_handle(),
+        grp_to_abs: std::ptr::null_mut(),
+        abs_to_grp: std::ptr::null_mut(),
+        rank: -1,
+        size: 0,
+    }
+}
+
+pub(super) fn free_arrays(group: &mut ArmciGroup) {
+    // SAFETY: the arrays come from `c_array`, or are null.
+    unsafe {
+        libc::free(group.grp_to_abs.cast());
+        libc::free(group.abs_to_grp.cast());
+    }
+    *group = nobody();
+}
+
+/// Makes the world's group known. Collective, after the engine has started.
+pub(super) fn start() -> Result<()> {
+    let engine = current_arc()?;
+    let world = engine.world().clone();
+    let described = describe(&engine, &world)?;
+    let messages = Arc::new(world.comm()?.dup()?);
+    let by_comm = HashMap::from([(key(described.comm), world)]);
+    *GROUPS.lock() = Some(Groups {
+        by_comm,
+        world: described,
+        default: described,
+        scoped: HashMap::new(),
+        messages,
+        to_self: Vec::new(),
+    });
+    Ok(())
+}
+
+/// Frees what [`start`] made. Collective, before the engine stops.
+pub(super) fn stop() -> Result<()> {
+    let Some(mut groups) = GROUPS.lock().take() else {
+        return Ok(());
+    };
+    free_arrays(&mut groups.world);
+    // What nobody has received goes, so that MPI needs none of our copies any more.
+    while let Some(message) = p2p::improbe(&groups.messages, None, None)? {
+        let mut rest = vec![0; message.bytes];
+        message.receive(&mut rest)?;
+    }
+    groups.messages.free()
+}
+
+/// As [`stop`], where MPI is gone already.
+pub(super) fn forget() {
+    if let Some(mut groups) = GROUPS.lock().take() {
+        free_arrays(&mut groups.world);
+    }
+}
+
+pub(super) fn not_started<T>() -> Result<T> {
+    fail!(State, "ARMCI is not initialised")
+}
+
+/// The communicator of `armci_msg_snd` and its kin.
+pub(super) fn message_comm() -> Result<Arc<Comm>> {
+    match &*GROUPS.lock() {
+        Some(groups) => Ok(groups.messages.clone()),
+        None => not_started(),
+    }
+}
+
+/// Sends a copy of `data` to this rank itself; done when it is received.
+pub(super) fn send_to_self(comm: &Comm, tag: i32, data: &[u8]) -> Result<()> {
+    let Some(groups) = &mut *GROUPS.lock() else {
+        return not_started();
+    };
+    groups.to_self.retain_mut(|(request, _)| !request.test().unwrap_or(true));
+    let copy: Box<[u8]> = data.into();
+    // SAFETY: the copy is kept, at its place, until the request has completed.
+    let request = unsafe { p2p::isend(comm, copy.as_ptr(), copy.len(), comm.rank(), tag) }?;
+    groups.to_self.push((request, copy));
+    Ok(())
+}
+
+/// The group behind a caller's structure.
+///
+/// # Safety
+/// `group` must be valid for reads, or null.
+pub(super) unsafe fn find(_: &Engine, group: *const ArmciGroup) -> Result<Arc<Group>> {
+    if group.is_null() {
+        fail!(Argument, "the group is null");
+    }
+    // SAFETY: the caller vouches for the structure.
+    let comm = unsafe { (*group).comm };
+    let groups = GROUPS.lock();
+    let Some(groups) = &*groups else {
+        return not_started();
+    };
+    match groups.by_comm.get(&key(comm)) {
+        Some(group) => Ok(group.clone()),
+        None => fail!(State, "the group was freed, or the caller is not a member of it"),
+    }
+}
+
+pub(super) fn register(engine: &Engine, group: Option<Arc<Group>>) -> Result<ArmciGroup> {
+    let Some(group) = group else {
+        return Ok(nobody());
+    };
+    let described = describe(engine, &group)?;
+    if let Some(groups) = &mut *GROUPS.lock() {
+        groups.by_comm.insert(key(described.comm), group);
+    }
+    Ok(described)
+}
+
+pub(super) fn default_group() -> Result<ArmciGroup> {
+    match &*GROUPS.lock() {
+        Some(groups) => Ok(groups.default),
+        None => not_started(),
+    }
+}
+
+/// The group of the ranks of `group` that a scope means; `None` where the caller
+/// is not among them. Collective over those ranks the first time.
+pub(super) fn scoped(
+    engine: &Engine,
+    group: &Arc<Group>,
+    scope: Scope,
+) -> Result<Option<Arc<Group>>> {
+    if scope == Scope::All {
+        return Ok(Some(group.clone()));
+    }
+    let name = (group.key(), scope);
+    match &*GROUPS.lock() {
+        Some(groups) => {
+            if let Some(found) = groups.scoped.get(&name) {
+                return Ok(found.clone());
+            }
+        }
+        None => return not_started(),
+    }
+    let ranks = scope.ranks(engine, group);
+    let made = engine.create_group(group, &ranks)?;
+    if let Some(groups) = &mut *GROUPS.lock() {
+        groups.scoped.insert(name, made.clone());
+    }
+    Ok(made)
+}

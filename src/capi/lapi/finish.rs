@@ -1,0 +1,126 @@
+//! Finishing the transfers that are done.
+//!
+//! The calls that wait or poll finish them, and so does the progress thread, now and then,
+//! so that counters count while the program computes.
+
+use super::context::{self, Context};
+use super::pending::{Done, Pending};
+use super::traffic::add;
+use super::types::ErrorOf;
+use super::{counters, messages, notices};
+use crate::am::Am;
+use crate::core::handler;
+use crate::error::Result;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Done {
+    /// Makes it happen.
+    pub fn run(self, context: &'static Context, engine: &Am) -> Result<()> {
+        let tallies = &context.tallies;
+        match self.of {
+            ErrorOf::Get => {
+                add(&context.traffic(self.target).received, 1);
+                tallies.received.fetch_add(1, Ordering::Release)
+            }
+            _ => tallies.left.fetch_add(1, Ordering::Release),
+        };
+        // SAFETY: the user keeps the counter until it has counted.
+        unsafe { counters::bump(context, self.org_cntr, self.target) };
+        if let Some(hook) = self.sent {
+            hook.call(context, engine, self.target)?;
+        }
+        if let Some(hook) = self.got {
+            let job = move |_: &Am, _| {
+                let hook = hook;
+                hook.call(context);
+            };
+            notices::run_later(context, engine, Box::new(job))?;
+        }
+        if self.tgt_cntr != 0 {
+            let reply = self.cmpl_cntr as u64;
+            return notices::count(context, engine, self.target, self.tgt_cntr, reply, self.of);
+        }
+        // SAFETY: as above.
+        unsafe { counters::bump(context, self.cmpl_cntr, self.target) };
+        Ok(())
+    }
+}
+
+impl Pending {
+    /// Finishes those that are done; true if there were any.
+    ///
+    /// # Errors
+    /// A failed transfer, told to the error handler.
+    #[inline]
+    pub fn advance(&self, context: &Context, engine: &Am) -> Result<bool> {
+        if self.left() == 0 { Ok(false) } else { self.finish(context, engine) }
+    }
+
+    #[cold]
+    fn finish(&self, context: &Context, engine: &Am) -> Result<bool> {
+        // Taken out first: what is to happen may begin transfers.
+        let mut ready = Vec::new();
+        if let Some(mut list) = self.list.try_lock() {
+            let mut i = 0;
+            while i < list.len() {
+                if list[i].0.outstanding() == 0 {
+                    ready.push(list.remove(i));
+                } else {
+                    i += 1;
+                }
+            }
+        }
+        let any = !ready.is_empty();
+        let live = context::current()?;
+        for (counter, done) in ready {
+            if let Err(error) = counter.check() {
+                let text = error.detail().to_string();
+                let told = context.tell(messages::TGT_ADDR_NULL, done.of, done.target, text);
+                // Whichever call has come upon it: the transfer's own has returned.
+                context::fatal(&told);
+            }
+            done.run(live, engine)?;
+            self.left.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(any)
+    }
+}
+
+/// In polling mode handlers run in calls, also in those that have no need to wait: a round of
+/// what there is to do. Not in handlers.
+///
+/// # Errors
+/// What the engine returns.
+#[inline]
+pub fn serve(context: &Context, engine: &Am) -> Result<()> {
+    if !context.gate.is_polling() || handler::running().is_some() {
+        return Ok(());
+    }
+    engine.probe()?;
+    context.pending.advance(context, engine)?;
+    Ok(())
+}
+
+/// What the progress thread calls.
+static HOOK: Mutex<Option<crate::am::Hook>> = Mutex::new(None);
+
+/// Has the progress thread finish transfers of whichever context there is.
+pub fn hook_up(engine: &Am) -> Result<()> {
+    let hook: crate::am::Hook = Arc::new(|engine: &Am, _aged| match context::current() {
+        Ok(context) => context.pending.advance(context, engine),
+        Err(_) => Ok(false),
+    });
+    engine.add_flush_hook(hook.clone())?;
+    *HOOK.lock() = Some(hook);
+    Ok(())
+}
+
+/// Ends that.
+pub fn unhook(engine: &Am) -> Result<()> {
+    match HOOK.lock().take() {
+        Some(hook) => engine.remove_flush_hook(&hook),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,210 @@
+//! Handles: a call at one of its ends, as C holds it.
+
+use super::callbacks::{Attached, HgInfo, tokens_of};
+use super::params;
+use super::table::{ADDRESSES, Number, Table, Token};
+use crate::rpc::failure::{Failure, Result, Status, refuse};
+use crate::rpc::hg::Context;
+use crate::rpc::hg::origin::Origin;
+use crate::rpc::hg::target::Target;
+use crate::rpc::na::Address;
+use crate::rpc::na::memory::ZeroedBuffer;
+use parking_lot::Mutex;
+use std::os::raw::c_void;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Bytes of the buffer in which a program may encode an output by itself.
+pub(super) const OUTPUT: usize = 4096;
+
+/// A call at one of its ends.
+#[derive(Debug, Clone)]
+pub(super) enum End {
+    Target(Arc<Target>),
+    Origin(Arc<Origin>),
+}
+
+/// What a handle stands for.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub end: End,
+    pub references: AtomicI32,
+    /// Callbacks that are to get the handle: it stays until they have run.
+    flights: AtomicI32,
+    /// The address that the handle has given away, freed with it.
+    address: Mutex<usize>,
+    output: OnceLock<ZeroedBuffer>,
+    pub info: Mutex<Option<Box<HgInfo>>>,
+    pub data: Mutex<Attached>,
+}
+
+pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x22);
+
+pub(super) fn hold_end(end: End) -> Token {
+    HANDLES.insert(Arc::new(Held {
+        end,
+        references: AtomicI32::new(1),
+        flights: AtomicI32::new(0),
+        address: Mutex::new(0),
+        output: OnceLock::new(),
+        info: Mutex::new(None),
+        data: Mutex::default(),
+    }))
+}
+
+/// A handle for a call at its target.
+pub(super) fn hold(target: Arc<Target>) -> Token {
+    hold_end(End::Target(target))
+}
+
+/// Takes a handle back, if it is still there.
+pub(super) fn let_go(handle: Token) {
+    if let Ok(held) = HANDLES.remove(handle) {
+        held.free_address();
+    }
+}
+
+/// Drops the handles of a context.
+pub(super) fn drop_those_of(context: &Context) {
+    let of = |held: &Arc<Held>| match &held.end {
+        End::Target(target) => Arc::ptr_eq(target.context(), &context.shared),
+        End::Origin(origin) => Arc::ptr_eq(origin.context(), &context.shared),
+    };
+    while let Some(token) = HANDLES.find(of) {
+        let_go(token);
+    }
+}
+
+impl Held {
+    /// The call at its target.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` for one of this process.
+    pub fn target(&self) -> Result<&Arc<Target>> {
+        match &self.end {
+            End::Target(target) => Ok(target),
+            End::Origin(_) => Err(not_served()),
+        }
+    }
+
+    /// The handles of its class and its context; null for those of `HG_Init`.
+    pub fn class_and_context(&self) -> (Token, Token) {
+        tokens_of(match &self.end {
+            End::Target(target) => target.context(),
+            End::Origin(origin) => origin.context(),
+        })
+    }
+
+    /// One reference less; whether nothing else keeps the handle. Under the table's lock.
+    pub fn let_go(&self) -> Result<bool> {
+        if self.references.load(Ordering::Acquire) <= 0 {
+            refuse!(INVALID_ARG, "the handle was freed; only its callback is still to run");
+        }
+        let last = self.references.fetch_sub(1, Ordering::AcqRel) <= 1;
+        Ok(last && self.flights.load(Ordering::Acquire) == 0)
+    }
+
+    /// The address of the other side, the same handle each time; null where that is not
+    /// told yet.
+    pub fn address(&self) -> Token {
+        let mut address = self.address.lock();
+        if *address == 0 {
+            *address = self.peer().map_or(0, |peer| ADDRESSES.insert(peer) as usize);
+        }
+        *address as Token
+    }
+
+    /// The buffer for an output.
+    pub fn output(&self) -> Result<*mut u8> {
+        if let Some(buffer) = self.output.get() {
+            return Ok(buffer.address());
+        }
+        let fresh = ZeroedBuffer::new(OUTPUT)?;
+        Ok(self.output.get_or_init(|| fresh).address())
+    }
+
+    fn peer(&self) -> Option<Address> {
+        match &self.end {
+            End::Target(target) => Some(target.source()),
+            End::Origin(origin) => origin.address(),
+        }
+    }
+
+    /// Frees the address that was given away.
+    pub fn free_address(&self) {
+        let address = std::mem::take(&mut *self.address.lock());
+        *self.info.lock() = None;
+        if address != 0 {
+            // The program may have freed it, though it need not.
+            let _ = ADDRESSES.remove(address as Token);
+        }
+    }
+}
+
+#[cold]
+fn not_served() -> Failure {
+    let text = "the handle is for a call of this process, not one that it serves";
+    Failure::new(Status::INVALID_ARG, text)
+}
+
+/// # Safety
+/// `in_struct` must be what the function's proc goes over.
+pub(super) unsafe fn get_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    let target = held.target()?;
+    let procs = params::procs(target.function());
+    // SAFETY: passed on from the caller.
+    let decoded =
+        unsafe { params::decode(procs.input, target.input(), target.method(), in_struct) };
+    if let Err(failure) = &decoded {
+        target.set_failure(failure.status);
+    }
+    decoded
+}
+
+/// Frees what decoding a call's input has allocated.
+///
+/// # Safety
+/// `in_struct` must be null or what was decoded.
+pub(super) unsafe fn free_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
+    let procs = params::procs(HANDLES.get(handle)?.target()?.function());
+    if in_struct.is_null() && procs.input.is_some() {
+        refuse!(INVALID_ARG, "the struct of the input is null");
+    }
+    // SAFETY: passed on from the caller.
+    unsafe { params::free(procs.input, in_struct) };
+    Ok(())
+}
+
+/// One reference less; at none the handle goes, as soon as no callback is to get it.
+pub(super) fn destroy(handle: Token) -> Result<()> {
+    if handle.is_null() {
+        return Ok(());
+    }
+    HANDLES.remove_if(handle, |held| held.let_go())?.inspect(|held| held.free_address());
+    Ok(())
+}
+
+/// Keeps a handle for a callback that is to get it.
+pub(super) struct Flight(Number);
+
+impl Flight {
+    /// Of a handle whose call begins.
+    pub fn of(handle: Token, held: &Held) -> Flight {
+        held.flights.fetch_add(1, Ordering::AcqRel);
+        Flight(Number::of(handle))
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let landed = |held: &Arc<Held>| {
+            let last = held.flights.fetch_sub(1, Ordering::AcqRel) <= 1;
+            Ok(last && held.references.load(Ordering::Acquire) <= 0)
+        };
+        // The handle may have gone with its context.
+        if let Ok(Some(held)) = HANDLES.remove_if(self.0.token(), landed) {
+            held.free_address();
+        }
+    }
+}

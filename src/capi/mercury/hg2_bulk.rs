@@ -1,0 +1,198 @@
+//! Today's calls about bulk data: those of 2013 by other names, reference counts, and
+//! transfers with a callback, which can be cancelled.
+//!
+//! The name of a transfer under way goes when its callback is queued, so a name that is
+//! not known any more is one of a transfer that has ended.
+
+use super::bulk::{self, BULKS};
+use super::callbacks::{BulkInfo, CB_BULK, Caller, HgCallback, HgInfoOf};
+use super::face::{code, maybe, value};
+use super::table::{ADDRESSES, HG_CLASSES, HG_CONTEXTS, Table, Token};
+use crate::rpc::hg::context::{ContextShared, Work};
+use crate::rpc::na::{Callback, OpId, Part};
+use std::os::raw::{c_int, c_ulong, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A bulk handle over segments.
+///
+/// # Safety
+/// As for `HG_Bulk_handle_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Bulk_create(
+    hg_class: Token,
+    count: u32,
+    buf_ptrs: *mut *mut c_void,
+    buf_sizes: *const u64,
+    flags: u8,
+    handle: *mut Token,
+) -> c_int {
+    code("HG_Bulk_create", || {
+        HG_CLASSES.get(hg_class)?;
+        // SAFETY: passed on from the caller; sizes are of 8 bytes on either side.
+        unsafe {
+            bulk::create(count as usize, buf_ptrs, buf_sizes.cast(), u64::from(flags), handle)
+        }
+    })
+}
+
+/// One holder less; the last one frees the handle. Null is nothing to free.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Bulk_free(handle: Token) -> c_int {
+    code("HG_Bulk_free", || bulk::release(handle))
+}
+
+/// One holder more.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Bulk_ref_incr(handle: Token) -> c_int {
+    code("HG_Bulk_ref_incr", || {
+        BULKS.get(handle)?.references.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    })
+}
+
+/// The segments of a handle of this process.
+///
+/// # Safety
+/// As for `HG_Bulk_handle_access`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Bulk_access(
+    handle: Token,
+    offset: u64,
+    size: u64,
+    _flags: u8,
+    max_count: u32,
+    buf_ptrs: *mut *mut c_void,
+    buf_sizes: *mut u64,
+    actual_count: *mut u32,
+) -> c_int {
+    let range = (offset as usize, size as usize);
+    // SAFETY: passed on from the caller; sizes are of 8 bytes on either side.
+    unsafe {
+        bulk::access(
+            "HG_Bulk_access",
+            handle,
+            range,
+            max_count,
+            (buf_ptrs, buf_sizes.cast()),
+            actual_count,
+        )
+    }
+}
+
+/// Bytes of all segments.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Bulk_get_size(handle: Token) -> u64 {
+    value("HG_Bulk_get_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.len() as u64))
+}
+
+/// The number of segments.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Bulk_get_segment_count(handle: Token) -> u32 {
+    value("HG_Bulk_get_segment_count", |_| 0, || Ok(BULKS.get(handle)?.bulk.segments() as u32))
+}
+
+/// Bytes of the serialised form.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64 {
+    value("HG_Bulk_get_serialize_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.encoded_len() as u64))
+}
+
+/// Serialises a handle.
+///
+/// # Safety
+/// `buf` must be null or valid for writes of `buf_size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Bulk_serialize(
+    buf: *mut c_void,
+    buf_size: u64,
+    _flags: c_ulong,
+    handle: Token,
+) -> c_int {
+    // SAFETY: passed on from the caller.
+    code("HG_Bulk_serialize", || unsafe { bulk::serialize(buf, buf_size, handle) })
+}
+
+/// The handle that bytes describe.
+///
+/// # Safety
+/// `buf` must be valid for reads of `buf_size` bytes, `handle` null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Bulk_deserialize(
+    hg_class: Token,
+    handle: *mut Token,
+    buf: *const c_void,
+    buf_size: u64,
+) -> c_int {
+    code("HG_Bulk_deserialize", || {
+        HG_CLASSES.get(hg_class)?;
+        // SAFETY: passed on from the caller.
+        unsafe { bulk::deserialize(handle, buf, buf_size as usize) }
+    })
+}
+
+/// Begins a transfer; the callback runs in trigger.
+///
+/// # Safety
+/// `op_id` must be null, ignored or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HG_Bulk_transfer_cb(
+    context: Token,
+    callback: HgCallback,
+    arg: *mut c_void,
+    op: c_int,
+    origin_addr: Token,
+    origin_handle: Token,
+    origin_offset: u64,
+    local_handle: Token,
+    local_offset: u64,
+    size: u64,
+    op_id: *mut Token,
+) -> c_int {
+    code("HG_Bulk_transfer_cb", || {
+        let (_, context) = HG_CONTEXTS.get(context)?;
+        let address = ADDRESSES.get(origin_addr)?;
+        let (origin, local) = (BULKS.get(origin_handle)?, BULKS.get(local_handle)?);
+        let info = HgInfoOf { bulk: BulkInfo { origin_handle, local_handle, op, size } };
+        let caller = Caller { callback, arg, kind: CB_BULK, info };
+        let shared = context.shared.clone();
+        let name = Arc::new(AtomicUsize::new(0));
+        let named = name.clone();
+        let done: Callback = Box::new(move |event| {
+            // The operation's name goes with it.
+            let _ = OPERATIONS.remove(named.load(Ordering::Acquire) as Token);
+            shared.push(Work::Run(Box::new(move || caller.tell(event.status))));
+        });
+        let OpId(number) = context.shared.na.transfer(
+            bulk::direction(op)?,
+            &address,
+            Part { mem: local.bulk.mem(), offset: local_offset as usize },
+            Part { mem: origin.bulk.mem(), offset: origin_offset as usize },
+            size as usize,
+            done,
+        )?;
+        // SAFETY: passed on from the caller.
+        if let Some(to) = unsafe { maybe(op_id) } {
+            *to = OPERATIONS.insert((Arc::downgrade(&context.shared), number));
+            name.store(*to as usize, Ordering::Release);
+        }
+        Ok(())
+    })
+}
+
+type Operation = (std::sync::Weak<ContextShared>, u64);
+static OPERATIONS: Table<Operation> = Table::new("bulk operation", 0x33);
+
+/// Cancels a transfer: its callback gets `HG_CANCELED`, unless it has ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn HG_Bulk_cancel(op_id: Token) -> c_int {
+    code("HG_Bulk_cancel", || {
+        let Ok((context, number)) = OPERATIONS.get(op_id) else {
+            return OPERATIONS.was_one(op_id); // it has ended
+        };
+        match context.upgrade() {
+            Some(context) => context.na.cancel(OpId(number)),
+            None => Ok(()),
+        }
+    })
+}

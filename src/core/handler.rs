@@ -1,0 +1,41 @@
+//! Which code of others a thread runs for the engine: a handler, which must not wait, or a
+//! completion handler, which may.
+
+use crate::thread::fast_tls;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fast_tls! {
+    static RUNNING: Option<&'static str> = None;
+}
+
+thread_local! {
+    static ON_COMPLETION_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The handler that this thread runs.
+#[inline]
+pub fn running() -> Option<&'static str> {
+    RUNNING.get()
+}
+
+/// Runs `body` as a handler of that name; a panic is given back.
+#[inline]
+pub fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
+    RUNNING.with(|running| {
+        let outer = running.replace(Some(name));
+        let result = catch_unwind(AssertUnwindSafe(body));
+        running.set(outer);
+        result
+    })
+}
+
+/// Whether the calling thread is one of completion handlers.
+pub fn on_completion_thread() -> bool {
+    ON_COMPLETION_THREAD.get()
+}
+
+/// From now on it is.
+pub fn become_completion_thread() {
+    ON_COMPLETION_THREAD.set(true);
+}

@@ -1,0 +1,361 @@
+//! What all layers of an engine share: who the ranks are, their memory, what is outstanding
+//! towards each, and how a thread waits.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`above`] | pointers to the layers that stand on one |
+//! | [`handler`] | whether a thread runs a handler |
+//! | `poll_backoff` | calls that look without waiting |
+//!
+//! The layers stand on each other by value, each reached from the next one by `Deref`:
+//! [`crate::runtime::Engine`] on [`crate::any_memory::AnyMemory`], on [`crate::am::Am`], on
+//! [`crate::ops::Ops`], on [`crate::path::Transport`], on [`Core`].
+//!
+//! **Waiting.** A wait of any layer makes progress for all: [`Core`] hands polls and naps to
+//! the layer that was registered with [`Core::set_progress`].
+
+pub mod above;
+pub mod handler;
+mod poll_backoff;
+
+use crate::config::Config;
+use crate::error::{Result, fail};
+use crate::group::Group;
+use crate::memory::segment::Memory;
+use crate::mpi::init::ThreadLevel;
+use crate::peer::Peer;
+use crate::topology::Topology;
+use crate::wait::{GivenUp, Progress};
+use crate::watchdog::Standing;
+use above::Above;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The lowest layer of an engine.
+#[derive(Debug)]
+pub struct Core {
+    /// The environment, as it was read at start.
+    pub config: Config,
+    /// Which ranks share memory.
+    pub topology: Arc<Topology>,
+    /// Segments and their addresses.
+    pub memory: Memory,
+    world: Arc<Group>,
+    peers: Vec<Peer>,
+    /// At least as many as have a bit of their summary set.
+    dirty_peers: AtomicUsize,
+    groups: Mutex<Vec<Arc<Group>>>,
+    level: ThreadLevel,
+    /// There are ranks that are served by messages.
+    messages: bool,
+    /// There are messages, but no thread that serves them.
+    threadless: AtomicBool,
+    /// The progress thread runs.
+    watched: AtomicBool,
+    /// The engine ends, and its threads have ended or are about to.
+    alone: AtomicBool,
+    /// Threads that wait.
+    waiters: AtomicU32,
+    /// Polls of callers, roughly.
+    polls: AtomicU32,
+    spin: u32,
+    /// The node has more ranks than cores.
+    crowded: bool,
+    progress: Above<dyn Progress + Send + Sync>,
+}
+
+/// What a [`Core`] is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The environment.
+    pub config: Config,
+    /// Which ranks share memory.
+    pub topology: Arc<Topology>,
+    /// No segments yet.
+    pub memory: Memory,
+    /// The group of all ranks.
+    pub world: Arc<Group>,
+    /// MPI's thread level.
+    pub level: ThreadLevel,
+    /// There are ranks that are served by messages.
+    pub messages: bool,
+    /// The node has more ranks than cores.
+    pub crowded: bool,
+}
+
+impl Core {
+    /// Of these parts, with nothing outstanding.
+    pub fn new(parts: Parts) -> Core {
+        let Parts { config, topology, memory, world, level, messages, crowded } = parts;
+        let ranks = topology.size();
+        Core {
+            memory,
+            peers: (0..ranks).map(|_| Peer::default()).collect(),
+            dirty_peers: AtomicUsize::new(0),
+            groups: Mutex::new(vec![world.clone()]),
+            world,
+            level,
+            messages,
+            threadless: AtomicBool::new(messages && ranks > 1),
+            watched: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
+            waiters: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
+            // Polling longer is of use only with a core for every rank.
+            spin: if crowded { config.spin.min(20) } else { config.spin },
+            crowded,
+            progress: Above::default(),
+            topology,
+            config,
+        }
+    }
+
+    /// Has waits poll and nap by way of a layer above.
+    ///
+    /// # Safety
+    /// As for [`Above::set`].
+    pub unsafe fn set_progress(&self, progress: &(dyn Progress + Send + Sync + 'static)) {
+        // SAFETY: passed on from the caller.
+        unsafe { self.progress.set(progress) };
+    }
+
+    /// The calling rank.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.topology.me()
+    }
+
+    /// The number of ranks.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// The group of all ranks.
+    pub fn world(&self) -> &Arc<Group> {
+        &self.world
+    }
+
+    /// The live groups, in the order in which they were made.
+    pub(crate) fn groups(&self) -> &Mutex<Vec<Arc<Group>>> {
+        &self.groups
+    }
+
+    /// MPI's thread level.
+    pub fn thread_level(&self) -> ThreadLevel {
+        self.level
+    }
+
+    /// Whether some ranks are served by messages.
+    pub fn has_messages(&self) -> bool {
+        self.messages
+    }
+
+    /// Whether ranks outnumber the cores that this one runs on.
+    pub fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
+    #[inline]
+    pub(crate) fn peer(&self, rank: usize) -> &Peer {
+        &self.peers[rank]
+    }
+
+    /// What is outstanding, by rank.
+    #[inline]
+    pub(crate) fn peers(&self) -> &[Peer] {
+        &self.peers
+    }
+
+    /// # Errors
+    /// `Rank` for a rank outside the world.
+    #[inline]
+    pub fn check_rank(&self, rank: usize) -> Result<()> {
+        if rank >= self.peers.len() {
+            fail!(Rank, "rank {rank} is outside the {} ranks of the job", self.peers.len());
+        }
+        Ok(())
+    }
+
+    /// Notes something unfinished towards `rank`. Under the lock of what the bit
+    /// stands for, as is [`Core::mark_complete`].
+    pub(crate) fn mark_pending(&self, rank: usize, bit: u8) {
+        let peer = &self.peers[rank];
+        if peer.pending() & bit != 0 {
+            return;
+        }
+        // Counted first, so that the count is never too low: other threads' fences
+        // skip everything when it is zero.
+        self.dirty_peers.fetch_add(1, Ordering::Relaxed);
+        if !peer.mark(bit) {
+            self.dirty_peers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that all that the bit stands for is finished.
+    pub(crate) fn mark_complete(&self, rank: usize, bit: u8) {
+        if self.peers[rank].clear(bit) {
+            self.dirty_peers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether anything is unfinished towards any rank.
+    #[inline]
+    pub(crate) fn any_dirty(&self) -> bool {
+        self.dirty_peers.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a segment of `owner` is mapped by `rank`.
+    pub fn reaches_directly(&self, owner: usize, rank: usize) -> bool {
+        owner == rank || self.memory.policy().direct && self.topology.same_node(owner, rank)
+    }
+
+    /// Whether threads of the engine may call MPI, or need not.
+    pub(crate) fn may_use_threads(&self) -> bool {
+        let allowed = self.level == ThreadLevel::Multiple || !self.messages;
+        allowed && !self.alone.load(Ordering::Relaxed)
+    }
+
+    /// The engine's threads end, or have ended.
+    pub(crate) fn end_threads(&self) {
+        self.alone.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the calling thread may call MPI: one of the program may, by its calls of
+    /// ours, but no other thread unless MPI allows any.
+    pub(crate) fn may_call_mpi(&self) -> bool {
+        self.level == ThreadLevel::Multiple || !handler::on_completion_thread()
+    }
+
+    /// Whether a progress thread runs.
+    pub fn has_thread(&self) -> bool {
+        self.is_watched()
+    }
+
+    /// Whether a progress thread looks after this rank.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
+    }
+
+    /// A progress thread has started, or ends. Where it serves messages, calls that need no
+    /// other rank need not.
+    pub(crate) fn set_watched(&self, watched: bool) {
+        self.watched.store(watched, Ordering::Relaxed);
+        if watched {
+            self.threadless.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Without a progress thread, calls that need no other rank serve others now and
+    /// then: a program may wait for another rank by calling them in a loop.
+    #[inline]
+    pub(crate) fn serve_sometimes(&self) -> Result<()> {
+        if self.threadless.load(Ordering::Relaxed) { self.serve_now_and_then() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn serve_now_and_then(&self) -> Result<()> {
+        const EVERY: u32 = 16;
+        if count(&self.polls).is_multiple_of(EVERY) {
+            self.poll()?;
+        }
+        Ok(())
+    }
+
+    /// Threads that wait.
+    pub(crate) fn waiters(&self) -> &AtomicU32 {
+        &self.waiters
+    }
+
+    /// A count of the polls of callers, roughly.
+    #[inline]
+    pub(crate) fn polls(&self) -> &AtomicU32 {
+        &self.polls
+    }
+
+    /// Longest nap of a thread that looks after MPI.
+    pub(crate) fn idle_poll(&self) -> Duration {
+        self.config.idle_poll
+    }
+
+    /// How many polls a wait makes before it yields.
+    pub(crate) fn spin_polls(&self) -> u32 {
+        self.spin
+    }
+
+    /// Waits until `done` says so, serving others meanwhile.
+    ///
+    /// # Errors
+    /// `State` in a handler; the first error of `done`.
+    pub fn wait_until(
+        &self,
+        what: &dyn Fn() -> String,
+        done: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        crate::wait::until(self, what, done)
+    }
+}
+
+/// Counts, roughly where several threads do, without a locked instruction.
+#[inline]
+pub(crate) fn count(counter: &AtomicU32) -> u32 {
+    let n = counter.load(Ordering::Relaxed);
+    counter.store(n.wrapping_add(1), Ordering::Relaxed);
+    n
+}
+
+/// By the layer that was registered; while there is none, there is nothing to serve.
+impl Progress for Core {
+    #[inline]
+    fn poll(&self) -> Result<bool> {
+        self.progress.get().map_or(Ok(false), Progress::poll)
+    }
+    fn nap(&self, nap: Duration) {
+        match self.progress.get() {
+            Some(above) => above.nap(nap),
+            None => std::thread::sleep(nap),
+        }
+    }
+    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
+        match self.progress.get() {
+            Some(above) => above.nap_on(word, value, nap),
+            None => crate::futex::wait(word, value, nap),
+        }
+    }
+    fn spin(&self) -> u32 {
+        self.spin
+    }
+    #[inline]
+    fn may_wait(&self) -> Result<()> {
+        if let Some(name) = handler::running() {
+            fail!(
+                State,
+                "the handler {name} called a function that would wait; handlers must not block"
+            );
+        }
+        Ok(())
+    }
+    fn waiting(&self, begins: bool) {
+        if let Some(above) = self.progress.get() {
+            above.waiting(begins);
+        }
+    }
+    #[inline]
+    fn give_up(&self) -> Option<GivenUp> {
+        self.progress.get().and_then(Progress::give_up)
+    }
+    fn take_again(&self, given_up: GivenUp) {
+        if let Some(above) = self.progress.get() {
+            above.take_again(given_up);
+        }
+    }
+    fn report(&self, standing: &Standing<'_>) {
+        match self.progress.get() {
+            Some(above) => above.report(standing),
+            None => standing.report("nothing, the runtime is starting"),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A value that is read all the time and changed now and then.
+//!
+//! A big-reader lock. A reader announces itself in a slot of its own thread and then checks
+//! whether a writer is there: two plain memory accesses, no locked instruction, and nothing
+//! that readers on other cores share. The writer pays for both sides
+//! ([`super::membarrier`]): it announces the change and then waits until no thread reads.
+//!
+//! Reading may nest: an inner reader goes ahead, since the writer waits for the outer one
+//! anyway. A thread must not write while it reads, nor wait for anything that waits for a
+//! writer.
+
+use super::membarrier::{heavy, light};
+use super::reader_slot::{self, ReaderSlot};
+use crate::sync::atomic::{AtomicBool, Ordering, fence};
+use crate::sync::{Mutex, spin_loop, yield_now};
+use std::cell::UnsafeCell;
+use std::ops::Deref;
+
+/// A value for many readers and rare changes.
+#[derive(Debug, Default)]
+pub struct BrLock<T> {
+    value: UnsafeCell<T>,
+    changing: AtomicBool,
+    changer: Mutex<()>,
+}
+
+// SAFETY: references to the value are given out as RwLock does: shared ones while
+// no thread writes, an exclusive one while no thread reads.
+unsafe impl<T: Send + Sync> Sync for BrLock<T> {}
+
+/// An open reading.
+#[derive(Debug)]
+pub struct BrReadGuard<'a, T> {
+    value: &'a T,
+    slot: &'static ReaderSlot,
+    /// The slot is this thread's.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+impl<'a, T> BrReadGuard<'a, T> {
+    /// The value, not bound to this borrow of the reading.
+    ///
+    /// # Safety
+    /// The caller must not use it when the reading is closed.
+    #[inline]
+    pub(super) unsafe fn value(&self) -> &'a T {
+        self.value
+    }
+}
+
+impl<T> Deref for BrReadGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> Drop for BrReadGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let depth = self.slot.depth.load(Ordering::Relaxed);
+        self.slot.depth.store(depth - 1, Ordering::Release);
+    }
+}
+
+impl<T> BrLock<T> {
+    /// Holds `value`.
+    pub fn new(value: T) -> BrLock<T> {
+        BrLock {
+            value: UnsafeCell::new(value),
+            changing: AtomicBool::new(false),
+            changer: Mutex::new(()),
+        }
+    }
+
+    /// Begins to read; waits while a thread changes the value.
+    #[inline]
+    pub fn read(&self) -> BrReadGuard<'_, T> {
+        let slot = reader_slot::mine();
+        let depth = slot.depth.load(Ordering::Relaxed);
+        slot.depth.store(depth + 1, Ordering::Relaxed);
+        // The announcement above must be visible before the check below.
+        light();
+        if self.changing.load(Ordering::Acquire) && depth == 0 {
+            self.after_change(slot);
+        }
+        // SAFETY: either the writer announced itself after this thread did, and
+        // waits for the slot, or this thread has waited for the writer.
+        let value = unsafe { &*self.value.get() };
+        BrReadGuard { value, slot, _here: std::marker::PhantomData }
+    }
+
+    #[cold]
+    fn after_change(&self, slot: &ReaderSlot) {
+        while self.changing.load(Ordering::Acquire) {
+            slot.depth.store(0, Ordering::Release);
+            drop(self.changer.lock());
+            slot.depth.store(1, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Changes the value while no thread reads it.
+    pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        struct Announced<'a>(&'a AtomicBool);
+        impl Drop for Announced<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::Release);
+            }
+        }
+        assert_eq!(
+            reader_slot::mine().depth.load(Ordering::Relaxed),
+            0,
+            "a thread that reads would change"
+        );
+        let _one = self.changer.lock();
+        self.changing.store(true, Ordering::Relaxed);
+        let _announced = Announced(&self.changing);
+        heavy();
+        // Threads that begin to read after this list was taken see the announcement: their
+        // slot was made under its lock.
+        for slot in reader_slot::all().iter() {
+            let mut tries = 0u32;
+            while slot.depth.load(Ordering::Acquire) != 0 {
+                tries += 1;
+                if tries.is_multiple_of(64) {
+                    yield_now();
+                } else {
+                    spin_loop();
+                }
+            }
+        }
+        // SAFETY: no thread has an open reading, and none opens one before the
+        // announcement is taken back; other writers wait for the lock.
+        change(unsafe { &mut *self.value.get() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUNDS: u64 = if cfg!(miri) { 12 } else { 2000 };
+
+    #[test]
+    fn readers_see_whole_changes() {
+        let pair = BrLock::new(vec![0u64; 64]);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut last = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let seen = pair.read();
+                        let inner = pair.read();
+                        assert!(inner.iter().all(|v| *v == seen[0]));
+                        assert!(seen[0] >= last);
+                        last = seen[0];
+                    }
+                });
+            }
+            for round in 1..ROUNDS {
+                pair.change(|values| {
+                    // Now and then the vector is reallocated.
+                    if round % 7 == 0 {
+                        *values = vec![0; 64];
+                    }
+                    values.fill(round);
+                });
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(pair.read()[63], ROUNDS - 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "a thread that reads would change")]
+    fn changing_while_reading_is_refused() {
+        let value = BrLock::new(1);
+        let _reading = value.read();
+        value.change(|v| *v = 2);
+    }
+}

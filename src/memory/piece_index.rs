@@ -1,0 +1,253 @@
+//! The pieces of segments in one slice, found by offset.
+//!
+//! Pieces are kept sorted. Beside them there is a table of *pages* of the slice. A
+//! page in which at most one piece lies has the bounds of that piece; one in
+//! which there are more has a leaf with the same for each 64th part of the page.
+//! So a look-up touches one or two entries, with one piece and with ten
+//! thousand. Only where a part of a page holds several pieces, in the large pages
+//! of a large slice, there is a search.
+//!
+//! Invariants: a page's entry has the bounds of its only piece, or a leaf, or
+//! none; an entry of a leaf has the bounds of the first piece of its page that
+//! ends after the start of its part, or none.
+
+/// A piece of a segment in a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Offset of the first byte in the slice.
+    pub start: usize,
+    /// Length that was asked for, in bytes.
+    pub len: usize,
+    /// Number of the segment in its group.
+    pub segment: u64,
+}
+
+/// Where a piece lies in its slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Offset of the first byte in the slice.
+    pub start: usize,
+    /// Length that was asked for, in bytes.
+    pub len: usize,
+}
+
+/// Most pages of a slice, unless they would be smaller than [`PAGE`].
+const PAGES: usize = 4096;
+/// Smallest page.
+const PAGE: usize = 4096;
+/// Parts of a page in a leaf.
+const PARTS: usize = 64;
+const PARTS_SHIFT: u32 = PARTS.ilog2();
+
+/// The entry of a page, or of a part of one. Bounds that are empty hold no offset; their
+/// start is then the number of a leaf plus one, or 0.
+type Entry = Bounds;
+const NONE: Entry = Bounds { start: 0, len: 0 };
+
+impl Bounds {
+    #[inline]
+    fn holds(self, offset: usize) -> bool {
+        // Wraps, and is large, where the piece starts behind the offset.
+        offset.wrapping_sub(self.start) < self.len
+    }
+    fn leaf(self) -> Option<usize> {
+        if self.len == 0 { self.start.checked_sub(1) } else { None }
+    }
+}
+
+impl Piece {
+    fn end(&self) -> usize {
+        self.start + self.len
+    }
+    fn bounds(&self) -> Bounds {
+        Bounds { start: self.start, len: self.len }
+    }
+}
+
+/// The pieces of a slice.
+#[derive(Debug)]
+pub struct PieceIndex {
+    pieces: Vec<Piece>,
+    /// As many as reach to the end of the farthest piece so far: each rank has an index of each
+    /// slice of every rank, most of which hold little.
+    pages: Vec<Entry>,
+    leaves: Vec<[Entry; PARTS]>,
+    /// Leaves that no page uses.
+    spare: Vec<usize>,
+    /// Of the size of a page.
+    shift: u32,
+}
+
+impl PieceIndex {
+    /// An empty index over a slice of `slice` bytes.
+    pub fn new(slice: usize) -> PieceIndex {
+        let shift = (slice / PAGES).max(PAGE).next_power_of_two().ilog2();
+        PieceIndex {
+            pieces: Vec::new(),
+            pages: Vec::new(),
+            leaves: Vec::new(),
+            spare: Vec::new(),
+            shift,
+        }
+    }
+
+    /// Enters what lies in a page anew.
+    fn enter_page(&mut self, page: usize) {
+        let (from, to) = (page << self.shift, (page + 1) << self.shift);
+        let first = self.pieces.partition_point(|p| p.end() <= from);
+        let after = self.pieces.partition_point(|p| p.start < to);
+        let old = self.pages[page].leaf();
+        if after - first < 2 {
+            self.spare.extend(old);
+            self.pages[page] = self.pieces[first..after].first().map_or(NONE, Piece::bounds);
+            return;
+        }
+        let leaf = old.or_else(|| self.spare.pop()).unwrap_or_else(|| {
+            self.leaves.push([NONE; PARTS]);
+            self.leaves.len() - 1
+        });
+        let part = 1usize << (self.shift - PARTS_SHIFT);
+        let mut here = self.pieces[first..after].iter().peekable();
+        for (n, entry) in self.leaves[leaf].iter_mut().enumerate() {
+            while here.next_if(|p| p.end() <= from + n * part).is_some() {}
+            *entry = here.peek().map_or(NONE, |p| p.bounds());
+        }
+        self.pages[page] = Bounds { start: leaf + 1, len: 0 };
+    }
+
+    /// Enters the pages of a piece that came or went.
+    fn enter(&mut self, piece: Piece, whole: Entry) {
+        let (first, last) = (piece.start >> self.shift, (piece.end() - 1) >> self.shift);
+        self.enter_page(first);
+        if first < last {
+            self.pages[first + 1..last].fill(whole);
+            self.enter_page(last);
+        }
+    }
+
+    /// Adds a piece that is not empty and overlaps no other.
+    pub fn insert(&mut self, piece: Piece) {
+        debug_assert!(piece.len > 0);
+        let at = self.pieces.partition_point(|p| p.start < piece.start);
+        self.pieces.insert(at, piece);
+        let pages = ((piece.end() - 1) >> self.shift) + 1;
+        if pages > self.pages.len() {
+            self.pages.resize(pages, NONE);
+        }
+        self.enter(piece, piece.bounds());
+    }
+
+    /// Removes the piece that starts at `start`.
+    pub fn remove(&mut self, start: usize) -> Option<Piece> {
+        let at = self.pieces.binary_search_by_key(&start, |p| p.start).ok()?;
+        let piece = self.pieces.remove(at);
+        self.enter(piece, NONE);
+        Some(piece)
+    }
+
+    /// Where the piece lies that holds the byte at `offset`, or that ends just
+    /// there (where an empty transfer may point).
+    #[inline]
+    pub fn find(&self, offset: usize) -> Option<Bounds> {
+        let Some(&page) = self.pages.get(offset >> self.shift) else {
+            return self.search(offset);
+        };
+        if page.holds(offset) {
+            return Some(page);
+        }
+        if let Some(leaf) = page.leaf() {
+            let part = self.leaves[leaf][(offset >> (self.shift - PARTS_SHIFT)) % PARTS];
+            if part.holds(offset) {
+                return Some(part);
+            }
+        }
+        self.search(offset)
+    }
+
+    #[cold]
+    fn search(&self, offset: usize) -> Option<Bounds> {
+        let after = self.pieces.partition_point(|p| p.start <= offset);
+        let piece = self.pieces.get(after.checked_sub(1)?)?;
+        (offset <= piece.end()).then(|| piece.bounds())
+    }
+
+    /// The segment whose piece starts at `start`.
+    pub fn segment_from(&self, start: usize) -> Option<u64> {
+        let at = self.pieces.binary_search_by_key(&start, |p| p.start).ok()?;
+        Some(self.pieces[at].segment)
+    }
+
+    /// Whether no piece is left.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(pieces: &[Piece], offset: usize) -> Option<Bounds> {
+        pieces
+            .iter()
+            .find(|p| p.start <= offset && offset < p.end())
+            .or_else(|| pieces.iter().find(|p| p.end() == offset))
+            .map(Piece::bounds)
+    }
+
+    #[test]
+    fn agrees_with_a_linear_search() {
+        agrees(1 << 20);
+        agrees(1 << 30); // pages of 256 KiB, and searches in them
+    }
+
+    fn agrees(slice: usize) {
+        let mut index = PieceIndex::new(slice);
+        let mut all: Vec<Piece> = Vec::new();
+        let mut state = 12345u64;
+        let mut random = move |n: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % n
+        };
+        for round in 0..if cfg!(miri) { 60 } else { 3000u64 } {
+            if !all.is_empty() && random(3) == 0 {
+                let gone = all.swap_remove(random(all.len()));
+                assert_eq!(index.remove(gone.start), Some(gone));
+            } else {
+                let near = 1 + 63 * random(2);
+                let start = random(slice / 64 / near) * 64;
+                let most = if random(10) == 0 { 3 << (slice.ilog2() - 7) } else { 200 };
+                let piece = Piece { start, len: 1 + random(most), segment: round };
+                let end = (piece.end() + 63) & !63;
+                let free = all.iter().all(|p| p.end() <= start || p.start >= end);
+                if free && end <= slice {
+                    all.push(piece);
+                    index.insert(piece);
+                }
+            }
+            for _ in 0..5 {
+                let offset = random(slice);
+                assert_eq!(index.find(offset), reference(&all, offset));
+            }
+            if let Some(p) = all.last() {
+                assert_eq!(index.find(p.start), Some(p.bounds()));
+                assert_eq!(index.segment_from(p.start), Some(p.segment));
+                assert_eq!(index.find(p.end() - 1), Some(p.bounds()));
+                assert_eq!(index.find(p.end()), reference(&all, p.end()));
+            }
+        }
+    }
+
+    #[test]
+    fn ten_thousand_small_pieces() {
+        let mut index = PieceIndex::new(4 << 20);
+        let n = if cfg!(miri) { 200 } else { 10_000 };
+        for i in 0..n {
+            index.insert(Piece { start: 4096 + i * 64, len: 8, segment: i as u64 });
+        }
+        for i in 0..n {
+            assert_eq!(index.find(4096 + i * 64 + 7).map(|p| p.start), Some(4096 + i * 64));
+            assert_eq!(index.find(4096 + i * 64 + 9), None);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Order and completion (invariants 1 and 3): the change of path, fences, waits without handles.
+//!
+//! What is done directly is done when it returns. What is outstanding towards a target by way
+//! of windows or messages its [`crate::peer::Peer`] knows, in a summary that is read with one
+//! load; an operation that takes another way completes it first ([`Ops::settle`]), and so does
+//! a fence.
+
+use super::Ops;
+use crate::error::Result;
+use crate::mutation::{self, Fault};
+use crate::path::Path;
+use crate::peer::{PENDING_MESSAGE, PENDING_RMA};
+use std::sync::atomic::Ordering;
+
+impl Ops {
+    /// Before an operation takes `path` to `target`: completes what went there
+    /// by another one.
+    #[inline]
+    pub(crate) fn order_before(&self, target: usize, path: Path) -> Result<()> {
+        self.serve_sometimes()?;
+        let dirty = self.peer(target).pending();
+        let own = match path {
+            Path::Direct => 0,
+            Path::Rma => PENDING_RMA,
+            Path::Message => PENDING_MESSAGE,
+        };
+        if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
+    }
+
+    #[cold]
+    fn settle_others(&self, target: usize, bits: u8) -> Result<()> {
+        if bits & PENDING_RMA != 0 {
+            self.flush_windows(target)?;
+        }
+        if bits & PENDING_MESSAGE != 0 {
+            self.flush_messages(target)?;
+        }
+        Ok(())
+    }
+
+    fn flush_windows(&self, target: usize) -> Result<()> {
+        let peer = self.peer(target);
+        let mut pending = peer.rma.lock();
+        pending.flush()?;
+        self.mark_complete(target, PENDING_RMA);
+        Ok(())
+    }
+
+    fn flush_messages(&self, target: usize) -> Result<()> {
+        let two_sided = self.two_sided()?;
+        let count = two_sided.ask_confirmation(self, target)?;
+        two_sided.confirmed(self, target, count)?;
+        let peer = self.peer(target);
+        let sent = peer.sent.lock();
+        if sent.count == count || mutation::is(Fault::FenceOfOthers) {
+            self.mark_complete(target, PENDING_MESSAGE);
+        }
+        Ok(())
+    }
+
+    /// Returns when everything issued to `target` is done and visible there.
+    #[inline]
+    pub fn fence(&self, target: usize) -> Result<()> {
+        self.check_rank(target)?;
+        // Drains the stores of direct operations.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        let dirty = self.peer(target).pending();
+        if dirty == 0 { Ok(()) } else { self.settle_others(target, dirty) }
+    }
+
+    /// [`Ops::fence`] for all targets.
+    #[inline]
+    pub fn fence_all(&self) -> Result<()> {
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.any_dirty() { self.fence_dirty() } else { Ok(()) }
+    }
+
+    fn fence_dirty(&self) -> Result<()> {
+        // All are asked before any is waited for.
+        let mut asked = Vec::new();
+        for (rank, peer) in self.peers().iter().enumerate() {
+            if peer.pending() & PENDING_RMA != 0 {
+                self.flush_windows(rank)?;
+            }
+            if peer.pending() & PENDING_MESSAGE != 0 {
+                asked.push((rank, self.two_sided()?.ask_confirmation(self, rank)?));
+            }
+        }
+        for (rank, count) in asked {
+            self.two_sided()?.confirmed(self, rank, count)?;
+            let sent = self.peer(rank).sent.lock();
+            if sent.count == count {
+                self.mark_complete(rank, PENDING_MESSAGE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for all operations without a handle to any target.
+    pub fn wait_implicit(&self) -> Result<()> {
+        for rank in 0..self.size() {
+            self.wait_implicit_to(rank)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for all operations without a handle to `target`.
+    pub fn wait_implicit_to(&self, target: usize) -> Result<()> {
+        self.check_rank(target)?;
+        let counter = &self.peer(target).implicit;
+        crate::wait::until(
+            self,
+            &|| format!("{} operations without handle to rank {target}", counter.outstanding()),
+            || counter.check(),
+        )
+    }
+}

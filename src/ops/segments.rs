@@ -1,0 +1,94 @@
+//! Segments and groups, made and unmade by their ranks together.
+//!
+//! Invariant: before memory goes, everything issued to it is complete: freeing fences and
+//! meets the other ranks first.
+
+use super::Ops;
+use crate::error::{Result, fail};
+use crate::group::Group;
+use crate::memory::segment::Segment;
+use std::sync::Arc;
+
+impl Ops {
+    /// Fences everything and waits for all ranks of a group.
+    pub fn barrier_of(&self, group: &Group) -> Result<()> {
+        self.fence_all()?;
+        group.barrier(self.core())
+    }
+
+    /// Allocates a segment. Collective over the group.
+    pub fn allocate(&self, group: &Arc<Group>, bytes: usize) -> Result<Arc<Segment>> {
+        self.memory.allocate(group, Ok(bytes), self.core())
+    }
+
+    /// As [`Ops::allocate`], for a face that has checked its arguments: where
+    /// they are bad on one rank, all ranks get an error, and none waits.
+    pub fn allocate_checked(
+        &self,
+        group: &Arc<Group>,
+        bytes: Result<usize>,
+    ) -> Result<Arc<Segment>> {
+        self.memory.allocate(group, bytes, self.core())
+    }
+
+    /// Frees a segment of which all ranks of its group hold the reference.
+    /// Collective.
+    pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
+        let group = segment.group().clone();
+        self.barrier_of(&group)?;
+        self.memory.release(segment)?;
+        self.group_may_go(&group)
+    }
+
+    /// Frees the segment that begins at `mine` on this rank (`None` where this
+    /// rank has no bytes of it). Collective over the group.
+    pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
+        self.wait_implicit()?;
+        self.fence_all()?;
+        match self.memory.agree_on(group, mine, self.core())? {
+            Some(segment) => {
+                self.memory.release(segment)?;
+                self.group_may_go(group)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a group of world-ranked or parent-ranked members.
+    pub fn create_group(&self, parent: &Group, ranks: &[usize]) -> Result<Option<Arc<Group>>> {
+        let group = parent.subgroup(ranks, &self.topology, self.core())?;
+        if let Some(group) = &group {
+            let policy = self.memory.policy();
+            if policy.direct {
+                group.set_up_board(&policy.shm_dir, self.core())?;
+            }
+            self.groups().lock().push(group.clone());
+        }
+        Ok(group)
+    }
+
+    /// Frees a group. Collective over it. Its memory stays until it is freed.
+    pub fn free_group(&self, group: &Arc<Group>) -> Result<()> {
+        if Arc::ptr_eq(group, self.world()) {
+            fail!(Argument, "the group of all ranks cannot be freed");
+        }
+        if group.is_freed() {
+            fail!(State, "the group was freed already");
+        }
+        group.mark_freed();
+        self.group_may_go(group)
+    }
+
+    fn group_may_go(&self, group: &Arc<Group>) -> Result<()> {
+        if !group.is_freed() || self.memory.any_live_of(group) {
+            return Ok(());
+        }
+        // MPI's own wait for the other ranks would serve none of them: this one does.
+        if self.memory.has_windows(group) {
+            group.barrier(self.core())?;
+        }
+        self.memory.close_group(group)?;
+        self.groups().lock().retain(|g| !Arc::ptr_eq(g, group));
+        group.release_comm()
+    }
+}

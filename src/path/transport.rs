@@ -1,0 +1,103 @@
+//! The paths of one engine, and what stands below them.
+
+use super::Path;
+use super::rma::TypeCache;
+use super::two_sided::TwoSided;
+use crate::core::Core;
+use crate::error::{Result, fail};
+use std::ops::Deref;
+
+/// The layer of the paths.
+#[derive(Debug)]
+pub struct Transport {
+    core: Core,
+    two_sided: Option<TwoSided>,
+    pub(crate) types: TypeCache,
+}
+
+impl Deref for Transport {
+    type Target = Core;
+
+    #[inline]
+    fn deref(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl Transport {
+    /// Over these ranks; `messenger` where some are served by messages.
+    pub fn new(core: Core, two_sided: Option<TwoSided>) -> Transport {
+        Transport { core, two_sided, types: TypeCache::default() }
+    }
+
+    /// The layer below.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// The message path.
+    ///
+    /// # Errors
+    /// `Internal` in a job without messages.
+    #[inline]
+    pub(crate) fn two_sided(&self) -> Result<&TwoSided> {
+        match &self.two_sided {
+            Some(two_sided) => Ok(two_sided),
+            None => fail!(Internal, "a message was needed in a job that decided to use none"),
+        }
+    }
+
+    /// Completes own requests and serves others; true when anything happened.
+    #[inline]
+    pub(crate) fn poll_messages(&self) -> Result<bool> {
+        match &self.two_sided {
+            Some(two_sided) => two_sided.poll(self),
+            None => Ok(false),
+        }
+    }
+
+    /// Requests to MPI that are outstanding, for reports.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.two_sided.as_ref().map_or(0, TwoSided::outstanding)
+    }
+
+    /// Takes in what is under way before the communicators go. Collective.
+    pub(crate) fn drain_messages(&self) -> Result<()> {
+        let Some(two_sided) = &self.two_sided else {
+            return Ok(());
+        };
+        let comm = self.world().comm()?;
+        let mut barrier = comm.ibarrier()?;
+        loop {
+            let busy = two_sided.poll(self)?;
+            let passed = barrier.test()?;
+            if passed && !busy && two_sided.outstanding() == 0 {
+                return Ok(());
+            }
+            if !busy {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Frees what the paths have made of MPI. Collective; nothing may be outstanding.
+    pub(crate) fn free(&self) -> Result<()> {
+        match &self.two_sided {
+            Some(two_sided) => two_sided.free(),
+            None => Ok(()),
+        }
+    }
+
+    /// The path of puts and gets from `origin` to ordinary segments of `target`.
+    pub fn path_between(&self, origin: usize, target: usize) -> Path {
+        if self.reaches_directly(target, origin) {
+            Path::Direct
+        } else if self.memory.policy().windows {
+            Path::Rma
+        } else {
+            Path::Message
+        }
+    }
+}
+
+crate::wait::progress_by_deref!(Transport);

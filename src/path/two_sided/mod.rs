@@ -1,0 +1,463 @@
+//! Two-sided messages, served by the target's progress engine.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`wire`] | the form of a request |
+//! | [`inbox`] | receives that wait for requests |
+//! | [`send`] | the origin: requests, flow control, answers |
+//! | [`blocks`] | the origin: many small blocks in one request |
+//! | [`data`] | long bytes that follow a request on the data channel |
+//! | [`service`] | what handles the requests of a kind |
+//! | [`serve`] | the target of transfers |
+//!
+//! Requests travel on one communicator with one tag, into receives that are posted
+//! in advance ([`inbox`]), so the requests of one origin are handled in the order in which they
+//! were sent. Answers and bytes that go straight into place travel on a second
+//! communicator, each with a tag that the origin chose.
+//!
+//! **Bounds.** An origin has at most `PORTOLAN_FLIGHT_BYTES` and
+//! [`MOST_IN_FLIGHT`] requests unconfirmed at a target; beyond that it waits,
+//! and serves others while it does. The target confirms every [`CREDIT_EVERY`]
+//! requests or quarter of the bytes, and when asked. So a flood of puts holds a
+//! bounded amount of memory at the target.
+//!
+//! **No deadlock.** Serving never waits: answers are started and polled, and a
+//! request whose bytes are still on their way holds back only the later
+//! requests of the same origin.
+
+pub mod blocks;
+pub mod data;
+pub mod inbox;
+pub mod send;
+pub mod serve;
+pub mod service;
+pub mod wire;
+
+use self::inbox::Inbox;
+use self::service::{Served, Services};
+use crate::error::Result;
+use crate::layout::Shape;
+use crate::memory::buffer_pool::BufferPool;
+use crate::memory::slab::Slab;
+use crate::mpi::{Comm, Request, Requests, p2p};
+use crate::mutation::{self, Fault};
+use crate::path::Transport;
+use crate::peer::CompletionCounter;
+use crate::watchdog::{self, Event};
+use parking_lot::Mutex;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+
+/// Most unconfirmed requests from one origin to one target.
+pub const MOST_IN_FLIGHT: u64 = 512;
+/// The target returns credits at least once in this many requests.
+pub const CREDIT_EVERY: u64 = 32;
+/// Messages taken in one poll.
+const PER_POLL: usize = 32;
+
+/// An address that an outstanding request names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Address(pub *mut u8);
+
+// SAFETY: an address is a number; code that dereferences it answers for that.
+unsafe impl Send for Address {}
+
+/// A number that an answer will bring.
+#[derive(Debug, Default)]
+pub(crate) struct Number {
+    pub counter: CompletionCounter,
+    pub value: AtomicI64,
+}
+
+/// What to do when a request completes.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// A message of ours has left: its buffer is free.
+    Sent(Vec<u8>),
+    /// A message from memory that others own has left.
+    Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Slab>> },
+    /// An answer has arrived in its place.
+    Answer { counter: Arc<CompletionCounter>, bytes: usize },
+    /// An answer has arrived and is to be spread along a shape.
+    Spread { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Address, shape: Shape },
+    /// An answer has arrived and is to be spread over blocks.
+    Scatter { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Vec<(Address, usize)> },
+    /// A number has arrived.
+    Value { number: Arc<Number>, buffer: Vec<u8> },
+    /// A long request has arrived.
+    Inbound { source: usize, ticket: u64, buffer: Vec<u8>, bytes: usize },
+    /// Bytes that belong to a service have left.
+    DataLeft(Arc<Mutex<data::Leaving>>),
+    /// Bytes of a request's own have arrived in place.
+    Data(Box<data::Receiving>),
+    /// A window operation is done.
+    Rma { counter: Arc<CompletionCounter>, _buffer: Option<Arc<Vec<u8>>> },
+}
+
+/// A request of an origin that cannot be handled yet.
+#[derive(Debug)]
+struct WaitingRequest {
+    ticket: u64,
+    /// The request, once it is here; `None` while its own bytes or those that
+    /// it announced are on their way.
+    ready: Option<(Vec<u8>, usize)>,
+}
+
+/// What an origin has asked of this rank.
+#[derive(Debug, Default)]
+struct Origin {
+    waiting: VecDeque<WaitingRequest>,
+    handled: u64,
+    handled_bytes: u64,
+    confirmed: u64,
+    confirmed_bytes: u64,
+}
+
+/// The target's side, and what is outstanding on either.
+#[derive(Debug, Default)]
+struct Serving {
+    requests: Requests<Action>,
+    /// By rank.
+    origins: Vec<Origin>,
+    next_ticket: u64,
+    inbox: Inbox,
+    /// Origins whose first request is here, but waits for the dispatcher.
+    stalled: Vec<usize>,
+    /// Bytes that are here, but whose service is held up by another thread.
+    arrived: Vec<data::Receiving>,
+}
+
+/// The message path of this rank.
+#[derive(Debug)]
+pub struct TwoSided {
+    requests: Comm,
+    data: Comm,
+    serving: Mutex<Serving>,
+    services: Services,
+    /// Requests that were started since the last poll.
+    fresh: Mutex<Vec<(Request, Action)>>,
+    /// Whether there are any.
+    any_fresh: AtomicBool,
+    buffers: BufferPool,
+    next_tag: AtomicU32,
+}
+
+/// Buffers kept for reuse, and their bytes together.
+const KEEP_BUFFERS: usize = 64;
+const KEEP_BYTES: usize = 4 << 20;
+/// Those that a thread keeps for itself, so that small messages need no lock for them.
+const KEEP_AT_HAND: usize = 4;
+/// Longest of these.
+const SMALL_BUFFER: usize = 4 << 10;
+
+thread_local! {
+    static AT_HAND: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl TwoSided {
+    /// Makes the two communicators. Collective.
+    pub fn new(world: &Comm) -> Result<TwoSided> {
+        let requests = world.dup()?;
+        let inbox = Inbox::open(&requests)?;
+        Ok(TwoSided {
+            requests,
+            data: world.dup()?,
+            serving: Mutex::new(Serving {
+                origins: (0..world.size()).map(|_| Origin::default()).collect(),
+                inbox,
+                ..Serving::default()
+            }),
+            services: serve::services(),
+            fresh: Mutex::new(Vec::new()),
+            any_fresh: AtomicBool::new(false),
+            buffers: BufferPool::new(KEEP_BUFFERS, KEEP_BYTES),
+            next_tag: AtomicU32::new(0),
+        })
+    }
+
+    /// What serves requests, by kind.
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Frees the communicators. Collective; nothing may be outstanding.
+    pub fn free(&self) -> Result<()> {
+        self.serving.lock().inbox.close()?;
+        self.requests.free()?;
+        self.data.free()
+    }
+
+    /// An empty buffer with room for `bytes`.
+    pub(crate) fn buffer(&self, bytes: usize) -> Vec<u8> {
+        match AT_HAND.with_borrow_mut(Vec::pop) {
+            Some(mut buffer) => {
+                buffer.clear();
+                buffer.reserve(bytes);
+                buffer
+            }
+            None => self.buffers.take(bytes),
+        }
+    }
+
+    fn recycle(&self, buffer: Vec<u8>) {
+        let kept = buffer.capacity() <= SMALL_BUFFER
+            && AT_HAND.with_borrow(|at_hand| at_hand.len() < KEEP_AT_HAND);
+        if kept {
+            AT_HAND.with_borrow_mut(|at_hand| at_hand.push(buffer));
+        } else {
+            self.buffers.give(buffer);
+        }
+    }
+
+    /// A tag for an answer (`even`) and for bytes that follow (`even + 1`).
+    /// Should a tag come round while its last use is outstanding, MPI's order of
+    /// matching still pairs them rightly.
+    fn tag(&self) -> u32 {
+        self.next_tag.fetch_add(1, Ordering::Relaxed) % 16_000 * 2
+    }
+
+    /// Hands a started request over to the next poll, unless it is done already.
+    pub(crate) fn started(&self, mut request: Request, action: Action) -> Result<()> {
+        if let Action::Sent(buffer) = action {
+            if request.test()? {
+                self.recycle(buffer);
+            } else {
+                self.keep(request, Action::Sent(buffer));
+            }
+            return Ok(());
+        }
+        self.keep(request, action);
+        Ok(())
+    }
+
+    fn keep(&self, request: Request, action: Action) {
+        let mut fresh = self.fresh.lock();
+        fresh.push((request, action));
+        self.any_fresh.store(true, Ordering::Relaxed);
+    }
+
+    /// How many requests are outstanding, for reports.
+    pub fn outstanding(&self) -> usize {
+        self.fresh.lock().len() + self.serving.try_lock().map_or(0, |s| s.requests.len())
+    }
+
+    /// Completes own requests and serves others; true when anything happened.
+    /// Where another thread is at it, returns at once.
+    pub fn poll(&self, transport: &Transport) -> Result<bool> {
+        let Some(mut serving) = self.serving.try_lock() else {
+            return Ok(false);
+        };
+        let serving = &mut *serving;
+        let mut busy = false;
+        if self.any_fresh.load(Ordering::Relaxed) {
+            let mut fresh = self.fresh.lock();
+            self.any_fresh.store(false, Ordering::Relaxed);
+            for (request, action) in fresh.drain(..) {
+                serving.requests.push(request, action);
+            }
+        }
+        if !serving.requests.is_empty() {
+            let mut done = Vec::new();
+            serving.requests.poll(&mut done)?;
+            busy |= !done.is_empty();
+            for completed in done {
+                let answer = !matches!(completed.tag, Action::Sent(_) | Action::Left { .. });
+                watchdog::note(if answer { Event::Answer } else { Event::Left }, usize::MAX);
+                self.complete(transport, serving, completed.tag, completed.bytes)?;
+            }
+        }
+        for receiving in std::mem::take(&mut serving.arrived) {
+            self.offer(transport, serving, receiving)?;
+        }
+        for source in std::mem::take(&mut serving.stalled) {
+            self.drain(transport, serving, source)?;
+        }
+        for _ in 0..PER_POLL {
+            let Some(arrived) = serving.inbox.take()? else { break };
+            busy = true;
+            watchdog::note(Event::Request, arrived.source);
+            let message = &arrived.buffer[..arrived.bytes];
+            let accepted = self.accept(transport, serving, arrived.source, message);
+            serving.inbox.give_back(&self.requests, arrived.buffer)?;
+            accepted?;
+            // Another look costs a call of MPI, and this may be what the caller waits for.
+            if serving.requests.is_empty() {
+                break;
+            }
+        }
+        if !busy {
+            serving.inbox.post_all(&self.requests)?;
+        }
+        Ok(busy)
+    }
+
+    fn complete(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        action: Action,
+        got: usize,
+    ) -> Result<()> {
+        match action {
+            Action::Sent(buffer) => self.recycle(buffer),
+            Action::Left { counter, .. } => {
+                if let Some(counter) = counter {
+                    counter.end();
+                }
+            }
+            Action::Answer { counter, bytes } => send::answered(&counter, got, bytes),
+            Action::Spread { counter, buffer, to, shape } => {
+                let bytes = shape.bytes();
+                if got == bytes {
+                    // SAFETY: the get that posted this keeps its destination
+                    // valid until the counter says that it is done.
+                    unsafe { send::spread(&buffer, to, &shape) };
+                }
+                self.recycle(buffer);
+                send::answered(&counter, got, bytes);
+            }
+            Action::Scatter { counter, buffer, to } => {
+                let bytes = to.iter().map(|(_, n)| n).sum();
+                if got == bytes {
+                    // SAFETY: as for Spread.
+                    unsafe { blocks::scatter(&buffer, &to) };
+                }
+                self.recycle(buffer);
+                send::answered(&counter, got, bytes);
+            }
+            Action::Value { number, buffer } => {
+                send::number_arrived(&number, &buffer, got);
+                self.recycle(buffer);
+            }
+            Action::Inbound { source, ticket, buffer, bytes } => {
+                let origin = &mut serving.origins[source];
+                if let Some(w) = origin.waiting.iter_mut().find(|w| w.ticket == ticket) {
+                    w.ready = Some((buffer, bytes));
+                }
+                self.drain(transport, serving, source)?;
+            }
+            Action::DataLeft(leaving) => self.data_left(leaving)?,
+            Action::Data(receiving) => self.data_came(transport, serving, receiving)?,
+            Action::Rma { counter, .. } => counter.end(),
+        }
+        Ok(())
+    }
+
+    /// Handles a request, or queues it behind what the same origin sent before.
+    fn accept(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        source: usize,
+        message: &[u8],
+    ) -> Result<()> {
+        if message.first() == Some(&(wire::RequestKind::Announce as u8)) {
+            return self.await_request(serving, source, message);
+        }
+        if serving.origins[source].waiting.is_empty() || mutation::is(Fault::OutOfOrder) {
+            if let Some(served) = self.try_serve(transport, serving, source, message) {
+                return served;
+            }
+            serving.stalled.push(source);
+        }
+        let ticket = serving.next_ticket;
+        serving.next_ticket += 1;
+        let ready = Some((message.to_vec(), message.len()));
+        serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready });
+        Ok(())
+    }
+
+    /// A long request follows: receives it.
+    fn await_request(&self, serving: &mut Serving, source: usize, message: &[u8]) -> Result<()> {
+        let (header, _, _) = wire::decode(message)?;
+        let bytes = header.operand[0] as usize;
+        let ticket = serving.next_ticket;
+        serving.next_ticket += 1;
+        let mut buffer = self.buffer(bytes);
+        buffer.resize(bytes, 0);
+        let (to, tag) = (buffer.as_mut_ptr(), header.tag as i32);
+        // SAFETY: the buffer travels with the action and is not touched until
+        // the receive has completed; moving a Vec does not move its bytes.
+        let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
+        serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready: None });
+        serving.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
+        Ok(())
+    }
+
+    /// Handles a request; `None` where its service is held up by another thread.
+    fn try_serve(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        source: usize,
+        message: &[u8],
+    ) -> Option<Result<()>> {
+        match self.serve(transport, serving, source, message) {
+            Ok(true) => Some(Ok(())),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The same; false where it is held up.
+    fn serve(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        source: usize,
+        message: &[u8],
+    ) -> Result<bool> {
+        let kind = wire::RequestKind::of(message)?;
+        let cost = message.len() as u64;
+        match self.services.of(kind)?.serve(transport, source, kind, message)? {
+            Served::Busy => return Ok(false),
+            Served::Done if kind.is_counted() => {
+                self.handled(
+                    transport,
+                    serving,
+                    source,
+                    cost,
+                    kind == wire::RequestKind::FlushReq,
+                )?;
+            }
+            Served::Done => {}
+            Served::Data(incoming) => {
+                let ticket = serving.next_ticket;
+                serving.next_ticket += 1;
+                let waiting = WaitingRequest { ticket, ready: None };
+                serving.origins[source].waiting.push_front(waiting);
+                let receiving = data::Receiving::new(kind, source, incoming, Some((ticket, cost)));
+                let (request, action) = self.receive_next(receiving)?;
+                serving.requests.push(request, action);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Handles queued requests of an origin as far as they are here.
+    fn drain(&self, transport: &Transport, serving: &mut Serving, source: usize) -> Result<()> {
+        loop {
+            let origin = &mut serving.origins[source];
+            let Some(first) = origin.waiting.front_mut() else {
+                return Ok(());
+            };
+            let Some((buffer, bytes)) = first.ready.take() else {
+                return Ok(());
+            };
+            let Some(waiting) = origin.waiting.pop_front() else { return Ok(()) };
+            match self.try_serve(transport, serving, source, &buffer[..bytes]) {
+                Some(served) => served?,
+                None => {
+                    let ready = Some((buffer, bytes));
+                    let origin = &mut serving.origins[source];
+                    origin.waiting.push_front(WaitingRequest { ready, ..waiting });
+                    serving.stalled.push(source);
+                    return Ok(());
+                }
+            }
+            self.recycle(buffer);
+        }
+    }
+}

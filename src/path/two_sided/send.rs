@@ -1,0 +1,370 @@
+//! The origin's side: requests, flow control and answers.
+
+use super::inbox;
+use super::wire::{self, RequestHeader, RequestKind};
+use super::{Action, Address, CREDIT_EVERY, MOST_IN_FLIGHT, Number, TwoSided};
+use crate::core::handler;
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Shape, Side};
+use crate::mpi::p2p;
+use crate::mutation::{self, Fault};
+use crate::path::Transport;
+use crate::path::kernel::{self, Scale};
+use crate::path::ops::Rmw;
+use crate::peer::{CompletionCounter, PENDING_MESSAGE, Sent};
+use crate::wait;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Contiguous bytes from this length on travel straight from memory to memory.
+const IN_PLACE: usize = 32 << 10;
+/// Longest single MPI message.
+pub(super) const LONGEST: usize = 1 << 30;
+/// Pieces of one get that may be outstanding.
+const GET_PIECES: usize = 16;
+
+/// An answer has arrived: it must be as long as was asked for.
+pub(super) fn answered(counter: &CompletionCounter, got: usize, expected: usize) {
+    if got == expected {
+        counter.end();
+    } else {
+        counter.fail(Error::new(
+            ErrorKind::Address,
+            "the owner refused the request: the memory it names is not of a live segment",
+        ));
+    }
+}
+
+pub(super) fn number_arrived(number: &Number, buffer: &[u8], got: usize) {
+    if let Some(bytes) = buffer.first_chunk::<8>() {
+        number.value.store(i64::from_ne_bytes(*bytes), Ordering::Relaxed);
+    }
+    answered(&number.counter, got, 8);
+}
+
+/// Spreads packed bytes along the local side of a shape.
+///
+/// # Safety
+/// `to` must be valid for writes of the shape's local extent.
+pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
+    let packed = shape.packed_remote();
+    // SAFETY: the buffer has the shape's bytes; the caller vouches for `to`.
+    unsafe { kernel::copy(buffer.as_ptr(), to.0, &packed, false) };
+}
+
+/// Whether flow control lets a request go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// It does.
+    Now,
+    /// So little is unconfirmed that the target does not say so by itself; yet the request
+    /// is so long that it must go alone.
+    WhenAsked,
+    /// When the target has confirmed more.
+    Later,
+}
+
+impl TwoSided {
+    /// Sends a counted request when flow control allows; in a handler, which must not
+    /// wait, at once.
+    pub(crate) fn request(
+        &self,
+        transport: &Transport,
+        target: usize,
+        buffer: Vec<u8>,
+    ) -> Result<u64> {
+        let peer = transport.peer(target);
+        let cost = buffer.len() as u64;
+        let flight = transport.config.flight_bytes as u64;
+        let at_once = handler::running().is_some();
+        // Confirmed when what was asked for last has come.
+        let mut asked = 0;
+        let room = |sent: &Sent, asked: u64| {
+            let in_flight = peer.in_flight(sent);
+            let count = sent.count.saturating_sub(peer.confirmed());
+            if in_flight == 0 || (in_flight + cost <= flight && count < MOST_IN_FLIGHT) {
+                Room::Now
+            } else if in_flight < flight / 4
+                && count < CREDIT_EVERY
+                && peer.confirmed() >= asked
+                && !mutation::is(Fault::NeverAsked)
+            {
+                Room::WhenAsked
+            } else {
+                Room::Later
+            }
+        };
+        loop {
+            {
+                let mut sent = peer.sent.lock();
+                let room = room(&sent, asked);
+                if at_once || room == Room::Now {
+                    sent.count += 1;
+                    sent.bytes += cost;
+                    transport.mark_pending(target, PENDING_MESSAGE);
+                    self.send(target, buffer)?;
+                    return Ok(sent.count);
+                }
+                if room == Room::WhenAsked {
+                    drop(sent);
+                    asked = self.ask_confirmation(transport, target)?;
+                }
+            }
+            wait::until(
+                transport,
+                &|| {
+                    format!("room for a request to rank {target}, which is behind in handling them")
+                },
+                || {
+                    let sent = *peer.sent.lock();
+                    Ok(room(&sent, asked) != Room::Later)
+                },
+            )?;
+        }
+    }
+
+    /// Sends without counting: for answers and notices, which are bounded by the
+    /// requests that cause them. Never waits.
+    pub(crate) fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
+        let mut channel = (&self.requests, 0);
+        if buffer.len() > inbox::SMALL {
+            let mut header = RequestHeader::new(RequestKind::Announce, 0);
+            header.tag = self.tag() + 1;
+            header.operand[0] = buffer.len() as u64;
+            channel = (&self.data, header.tag as i32);
+            let mut announcement = self.buffer(wire::MAX_HEAD);
+            wire::encode(header, &Shape::contiguous(0), &mut announcement);
+            self.send(target, announcement)?;
+        }
+        let (comm, tag) = channel;
+        // SAFETY: the buffer travels with the action until the send is done.
+        let request = unsafe { p2p::isend(comm, buffer.as_ptr(), buffer.len(), target, tag) }?;
+        self.started(request, Action::Sent(buffer))
+    }
+
+    /// Sends a notice, which takes no credit.
+    pub(crate) fn notice(&self, target: usize, header: RequestHeader) -> Result<()> {
+        let mut buffer = self.buffer(wire::MAX_HEAD);
+        wire::encode(header, &Shape::contiguous(0), &mut buffer);
+        self.send(target, buffer)
+    }
+
+    /// Sends a counted request that is all header.
+    pub(crate) fn command(
+        &self,
+        transport: &Transport,
+        target: usize,
+        header: RequestHeader,
+    ) -> Result<u64> {
+        let mut buffer = self.buffer(wire::MAX_HEAD);
+        wire::encode(header, &Shape::contiguous(0), &mut buffer);
+        self.request(transport, target, buffer)
+    }
+
+    /// Puts along a shape. The source may be used again when `counter` is done.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of the shape's local extent until then,
+    /// and the remote extent must lie in a segment of the target.
+    pub unsafe fn put(
+        &self,
+        transport: &Transport,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        shape: &Shape,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
+        let max = if in_place { LONGEST } else { transport.config.chunk_bytes };
+        shape.split(max, 1, &mut |l, r, piece| {
+            let from = local.wrapping_offset(l);
+            let to = remote.wrapping_add_signed(r);
+            if in_place {
+                // SAFETY: passed on from the caller.
+                unsafe { self.put_in_place(transport, target, to, from, piece.bytes(), counter) }
+            } else {
+                // SAFETY: passed on from the caller.
+                unsafe {
+                    self.send_packed(
+                        transport,
+                        target,
+                        RequestHeader::new(RequestKind::Put, to),
+                        from,
+                        piece,
+                    )
+                }
+            }
+        })
+    }
+
+    /// # Safety
+    /// As for [`TwoSided::put`].
+    unsafe fn put_in_place(
+        &self,
+        transport: &Transport,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let mut header = RequestHeader::new(RequestKind::PutRndv, remote);
+        header.tag = self.tag() + 1;
+        header.operand[0] = bytes as u64;
+        self.command(transport, target, header)?;
+        counter.begin();
+        // SAFETY: the caller keeps the source valid until the counter is done.
+        let request = unsafe { p2p::isend(&self.data, local, bytes, target, header.tag as i32) }?;
+        self.started(request, Action::Left { counter: Some(counter.clone()), _keep: None })
+    }
+
+    /// Accumulates along a shape; the source may be used again on return.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of the shape's local extent.
+    pub unsafe fn accumulate(
+        &self,
+        transport: &Transport,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        shape: &Shape,
+        scale: Scale,
+    ) -> Result<()> {
+        shape.split(transport.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
+            let header = RequestHeader::new(RequestKind::Accumulate, remote.wrapping_add_signed(r));
+            let from = local.wrapping_offset(l);
+            // SAFETY: passed on from the caller.
+            unsafe { self.send_packed(transport, target, header.with_scale(scale), from, piece) }
+        })
+    }
+
+    /// # Safety
+    /// `local` must be valid for reads of the shape's local extent.
+    unsafe fn send_packed(
+        &self,
+        transport: &Transport,
+        target: usize,
+        header: RequestHeader,
+        local: *const u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        let bytes = shape.bytes();
+        let mut buffer = self.buffer(wire::head_len(shape) + bytes);
+        wire::encode(header, shape, &mut buffer);
+        let head = buffer.len();
+        // SAFETY: the buffer has room for `bytes` behind the header, all of which
+        // the copy writes; the caller vouches for the source.
+        unsafe {
+            kernel::copy(local, buffer.as_mut_ptr().add(head), &shape.packed_remote(), true);
+            buffer.set_len(head + bytes);
+        }
+        self.request(transport, target, buffer)?;
+        Ok(())
+    }
+
+    /// Gets along a shape: the bytes are there when `counter` is done.
+    ///
+    /// # Safety
+    /// `local` must be valid for writes of the shape's local extent, and not be
+    /// read, until then.
+    pub unsafe fn get(
+        &self,
+        transport: &Transport,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let max = if shape.is_contiguous() { LONGEST } else { transport.config.chunk_bytes };
+        shape.split(max, 1, &mut |l, r, piece| {
+            if counter.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
+                wait::until(transport, &|| format!("pieces of a get from rank {target}"), || {
+                    Ok(counter.outstanding() < GET_PIECES)
+                })?;
+            }
+            let bytes = piece.bytes();
+            let to = local.wrapping_offset(l);
+            let mut header = RequestHeader::new(RequestKind::Get, remote.wrapping_add_signed(r));
+            header.tag = self.tag();
+            let tag = header.tag as i32;
+            counter.begin();
+            // SAFETY: the destination, or the buffer that travels with the
+            // action, stays valid until the counter is done.
+            unsafe {
+                if piece.is_contiguous_on(Side::Local) {
+                    let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;
+                    self.started(request, Action::Answer { counter: counter.clone(), bytes })?;
+                } else {
+                    let mut buffer = self.buffer(bytes);
+                    buffer.resize(bytes, 0);
+                    let request =
+                        p2p::irecv(&self.data, buffer.as_mut_ptr(), bytes, Some(target), tag)?;
+                    let action = Action::Spread {
+                        counter: counter.clone(),
+                        buffer,
+                        to: Address(to),
+                        shape: piece.clone(),
+                    };
+                    self.started(request, action)?;
+                }
+            }
+            let mut buffer = self.buffer(wire::MAX_HEAD);
+            wire::encode(header, piece, &mut buffer);
+            self.request(transport, target, buffer)?;
+            Ok(())
+        })
+    }
+
+    /// Asks for a number and waits for it.
+    pub(crate) fn ask(
+        &self,
+        transport: &Transport,
+        target: usize,
+        mut header: RequestHeader,
+    ) -> Result<i64> {
+        let number = Arc::new(Number::default());
+        header.tag = self.tag();
+        let mut buffer = self.buffer(8);
+        buffer.resize(8, 0);
+        number.counter.begin();
+        // SAFETY: the buffer travels with the action until the answer is here.
+        let request = unsafe {
+            p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.tag as i32)
+        }?;
+        self.started(request, Action::Value { number: number.clone(), buffer })?;
+        self.command(transport, target, header)?;
+        wait::until(transport, &|| format!("an answer of rank {target}"), || {
+            number.counter.check()
+        })?;
+        Ok(number.value.load(Ordering::Relaxed))
+    }
+
+    /// Combines a number at the target and returns what was there.
+    pub fn rmw(&self, transport: &Transport, target: usize, remote: usize, op: Rmw) -> Result<i64> {
+        self.ask(transport, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
+    }
+
+    /// Asks `target` to confirm everything sent so far; returns the count to
+    /// wait for with [`TwoSided::confirmed`].
+    pub fn ask_confirmation(&self, transport: &Transport, target: usize) -> Result<u64> {
+        let peer = transport.peer(target);
+        let sent = peer.sent.lock().count;
+        if peer.confirmed() >= sent {
+            return Ok(sent);
+        }
+        self.command(transport, target, RequestHeader::new(RequestKind::FlushReq, 0))
+    }
+
+    /// Waits until `target` has confirmed `count` requests.
+    pub fn confirmed(&self, transport: &Transport, target: usize, count: u64) -> Result<()> {
+        let peer = transport.peer(target);
+        wait::until(
+            transport,
+            &|| format!("rank {target} to confirm {count} requests ({} so far)", peer.confirmed()),
+            || Ok(peer.confirmed() >= count),
+        )
+    }
+}

@@ -1,0 +1,295 @@
+//! The target's side: transfers that other ranks ask for, and the count of what is handled.
+
+use super::service::{Incoming, Served, Service, Services};
+use super::wire::{self, RequestHeader, RequestKind};
+use super::{Action, Address, CREDIT_EVERY, Serving, TwoSided};
+use crate::error::{Result, fail};
+use crate::layout::{Shape, Side};
+use crate::memory::slab::Slab;
+use crate::mpi::p2p;
+use crate::path::Transport;
+use crate::path::{kernel, shm_atomics};
+use std::sync::Arc;
+
+/// Answers from this length on are sent straight from the segment.
+const FROM_PLACE: usize = 16 << 10;
+
+/// The kinds of this module's requests.
+const KINDS: [RequestKind; 9] = [
+    RequestKind::Put,
+    RequestKind::PutRndv,
+    RequestKind::Accumulate,
+    RequestKind::Get,
+    RequestKind::Rmw,
+    RequestKind::PutBlocks,
+    RequestKind::AccumulateBlocks,
+    RequestKind::GetBlocks,
+    RequestKind::FlushReq,
+];
+
+/// The services that the path itself offers.
+pub(super) fn services() -> Services {
+    static TRANSFERS: Transfers = Transfers;
+    static CONFIRMATIONS: Confirmations = Confirmations;
+    let services = Services::default();
+    // SAFETY: both live for ever.
+    unsafe {
+        services.register(&KINDS, &TRANSFERS);
+        services.register(&[RequestKind::CreditAck], &CONFIRMATIONS);
+    }
+    services
+}
+
+/// Takes in what a target has handled of this rank's requests.
+struct Confirmations;
+
+impl Service for Confirmations {
+    fn serve(
+        &self,
+        transport: &Transport,
+        source: usize,
+        _: RequestKind,
+        message: &[u8],
+    ) -> Result<Served> {
+        let (header, ..) = wire::decode(message)?;
+        transport.peer(source).confirm(header.operand[0], header.operand[1]);
+        Ok(Served::Done)
+    }
+}
+
+/// Puts, gets, accumulates and read-modify-writes on this rank's segments.
+struct Transfers;
+
+impl Service for Transfers {
+    fn serve(
+        &self,
+        transport: &Transport,
+        source: usize,
+        kind: RequestKind,
+        message: &[u8],
+    ) -> Result<Served> {
+        let (header, shape, payload) = wire::decode(message)?;
+        let two_sided = transport.two_sided()?;
+        match kind {
+            RequestKind::Put | RequestKind::Accumulate => {
+                if payload.len() != shape.bytes() {
+                    fail!(
+                        Internal,
+                        "rank {source} sent {} bytes for {}",
+                        payload.len(),
+                        shape.bytes()
+                    );
+                }
+                let (slab, start) = own(transport, &header, &shape)?;
+                // SAFETY: `own` checked the remote extent, the payload has the
+                // shape's bytes.
+                unsafe {
+                    if kind == RequestKind::Put {
+                        let to = slab.my_base().wrapping_add(start);
+                        kernel::copy(payload.as_ptr(), to, &shape, true);
+                    } else {
+                        let scale = header.scale()?;
+                        shm_atomics::accumulate(
+                            slab.my_base(),
+                            start,
+                            payload.as_ptr(),
+                            &shape,
+                            scale,
+                        );
+                    }
+                }
+            }
+            RequestKind::PutBlocks | RequestKind::AccumulateBlocks => {
+                store_blocks(transport, kind, &header, payload)?
+            }
+            RequestKind::GetBlocks => {
+                two_sided.answer_blocks(transport, source, &header, payload)?
+            }
+            RequestKind::PutRndv => return land(transport, &header).map(Served::Data),
+            RequestKind::Get => two_sided.answer_get(transport, source, &header, &shape)?,
+            RequestKind::Rmw => {
+                let op = header.rmw()?;
+                let address = header.address as usize;
+                match transport.memory.registry.in_slice(transport.rank(), address, op.size()) {
+                    Ok((slab, offset)) => {
+                        // SAFETY: the number lies in our slice.
+                        let old = unsafe { shm_atomics::rmw(slab.my_base(), offset, op) };
+                        two_sided.answer_number(source, header.tag, old)?;
+                    }
+                    Err(_) => two_sided.refuse(source, header.tag)?,
+                }
+            }
+            // That it is handled, in its turn, is all that is asked.
+            RequestKind::FlushReq => {}
+            kind => fail!(Internal, "a request of kind {kind:?} came to the wrong place"),
+        }
+        Ok(Served::Done)
+    }
+}
+
+/// Stores or accumulates a payload at a list of blocks.
+fn store_blocks(
+    transport: &Transport,
+    kind: RequestKind,
+    header: &RequestHeader,
+    body: &[u8],
+) -> Result<()> {
+    let (list, mut payload) = wire::blocks(body, header.operand[2])?;
+    let accumulate = kind == RequestKind::AccumulateBlocks;
+    for block in list {
+        let Some((bytes, rest)) = payload.split_at_checked(block.bytes as usize) else {
+            fail!(Internal, "a message ends inside the payload of its blocks");
+        };
+        payload = rest;
+        let (slab, offset) = transport.memory.registry.in_slice(
+            transport.rank(),
+            block.address as usize,
+            bytes.len(),
+        )?;
+        // SAFETY: the block lies in our slice, the payload has its bytes.
+        unsafe {
+            if accumulate {
+                let scale = header.scale()?;
+                shm_atomics::accumulate_row(
+                    slab.my_base(),
+                    offset,
+                    bytes.as_ptr(),
+                    bytes.len(),
+                    scale,
+                );
+            } else {
+                let to = slab.my_base().wrapping_add(offset);
+                kernel::copy_block(bytes.as_ptr(), to, bytes.len());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The slab in which the request's remote extent lies, and the offset of the
+/// shape's start in it.
+fn own(transport: &Transport, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
+    let (lo, hi) = shape.extent(Side::Remote);
+    let first = (header.address as usize).wrapping_add_signed(lo);
+    let len = hi.wrapping_sub(lo) as usize;
+    let (slab, offset) = transport.memory.registry.in_slice(transport.rank(), first, len)?;
+    Ok((slab, offset.wrapping_sub(lo as usize)))
+}
+
+/// Bytes follow in a message of their own: they are received into place, and the origin's
+/// later requests wait.
+fn land(transport: &Transport, header: &RequestHeader) -> Result<Incoming> {
+    let len = header.operand[0] as usize;
+    let address = header.address as usize;
+    let (slab, offset) = transport.memory.registry.in_slice(transport.rank(), address, len)?;
+    let to = Address(slab.my_base().wrapping_add(offset));
+    // The parcel keeps the slice mapped.
+    Ok(Incoming { to, len, tag: header.tag, parcel: Box::new(slab) })
+}
+
+impl TwoSided {
+    /// Sends the bytes of a list of blocks back, packed.
+    fn answer_blocks(
+        &self,
+        transport: &Transport,
+        source: usize,
+        header: &RequestHeader,
+        body: &[u8],
+    ) -> Result<()> {
+        let (list, _) = wire::blocks(body, header.operand[2])?;
+        let total = list.iter().fold(0, |n, b| n + b.bytes as usize);
+        let mut buffer = self.buffer(total);
+        for block in list {
+            let bytes = block.bytes as usize;
+            let address = block.address as usize;
+            let Ok((slab, offset)) =
+                transport.memory.registry.in_slice(transport.rank(), address, bytes)
+            else {
+                return self.refuse(source, header.tag);
+            };
+            let from = slab.my_base().wrapping_add(offset);
+            // SAFETY: the block lies in our slice; the buffer has room for the
+            // sum of all blocks.
+            unsafe {
+                let filled = buffer.len();
+                kernel::copy_block(from, buffer.as_mut_ptr().add(filled), bytes);
+                buffer.set_len(filled + bytes);
+            }
+        }
+        let tag = header.tag as i32;
+        // SAFETY: the buffer travels with the action until the send is done.
+        let request =
+            unsafe { p2p::isend(&self.data, buffer.as_ptr(), buffer.len(), source, tag) }?;
+        self.started(request, Action::Sent(buffer))
+    }
+
+    fn answer_get(
+        &self,
+        transport: &Transport,
+        source: usize,
+        header: &RequestHeader,
+        shape: &Shape,
+    ) -> Result<()> {
+        let Ok((slab, start)) = own(transport, header, shape) else {
+            return self.refuse(source, header.tag);
+        };
+        let from = slab.my_base().wrapping_add(start);
+        let bytes = shape.bytes();
+        let tag = header.tag as i32;
+        // SAFETY: `own` checked the extent; the action keeps the slab mapped, or
+        // the buffer, until the send is done.
+        unsafe {
+            if shape.is_contiguous() && bytes >= FROM_PLACE {
+                let request = p2p::isend(&self.data, from, bytes, source, tag)?;
+                return self.started(request, Action::Left { counter: None, _keep: Some(slab) });
+            }
+            let mut buffer = self.buffer(bytes);
+            kernel::copy(from, buffer.as_mut_ptr(), shape, false);
+            buffer.set_len(bytes);
+            let request = p2p::isend(&self.data, buffer.as_ptr(), bytes, source, tag)?;
+            self.started(request, Action::Sent(buffer))
+        }
+    }
+
+    pub(crate) fn answer_number(&self, source: usize, tag: u32, value: i64) -> Result<()> {
+        let mut buffer = self.buffer(8);
+        buffer.extend_from_slice(&value.to_ne_bytes());
+        // SAFETY: the buffer travels with the action until the send is done.
+        let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 8, source, tag as i32) }?;
+        self.started(request, Action::Sent(buffer))
+    }
+
+    /// An answer without bytes: the origin makes an error of it.
+    fn refuse(&self, source: usize, tag: u32) -> Result<()> {
+        let buffer = self.buffer(0);
+        // SAFETY: as above; no bytes are read.
+        let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 0, source, tag as i32) }?;
+        self.started(request, Action::Sent(buffer))
+    }
+
+    /// Counts a handled request and confirms when it is time.
+    pub(super) fn handled(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        source: usize,
+        cost: u64,
+        now: bool,
+    ) -> Result<()> {
+        let origin = &mut serving.origins[source];
+        origin.handled += 1;
+        origin.handled_bytes += cost;
+        let bytes = origin.handled_bytes - origin.confirmed_bytes;
+        if now
+            || origin.handled - origin.confirmed >= CREDIT_EVERY
+            || bytes >= transport.config.flight_bytes as u64 / 4
+        {
+            origin.confirmed = origin.handled;
+            origin.confirmed_bytes = origin.handled_bytes;
+            let mut header = RequestHeader::new(RequestKind::CreditAck, 0);
+            header.operand = [origin.handled, origin.handled_bytes, 0];
+            self.notice(source, header)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,357 @@
+//! Waiting in function shipping: a server that has nothing to do must cost nothing, and
+//! wake at once.
+//!
+//! A waiting thread polls for a while, then yields, then takes short naps, as all waits of
+//! the engine do. A class that has received nothing for [`SHORT_FOR`] sleeps longer, in
+//! this wait and in those that follow: until a doorbell of the node's rings, until another
+//! thread notifies the class's [`WakeSource`], or for the idle interval of the progress
+//! thread, after which MPI is polled (twice that where this library has no messages there).
+//!
+//! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
+//! afterwards ([`super::eventcount`]).
+
+use super::class::Shared;
+use super::eventcount::EventCount;
+use crate::futex;
+use crate::rpc::failure::Result;
+use crate::runtime::Engine;
+use crate::wait::Progress;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a wait yields its core before it naps. A nap ends when the doorbell rings and
+/// costs one wake-up; a yielding thread competes for the core with the rank it waits for.
+const YIELD_FOR: Duration = Duration::from_micros(200);
+/// How long it takes short naps before it sleeps longer.
+const SHORT_FOR: Duration = Duration::from_millis(2);
+const FIRST_NAP: Duration = Duration::from_micros(20);
+const LONGEST_NAP: Duration = Duration::from_micros(100);
+/// How long after the last message of other ranks MPI is still polled more often.
+const LATELY: Duration = Duration::from_millis(100);
+/// A thread that sends or runs callbacks polls once in this many steps.
+const POLL_EVERY: u32 = 16;
+/// How long a thread sleeps where every event comes with a wake-up.
+const ALONE: Duration = Duration::from_millis(250);
+
+/// Wakes the waiting threads of a class.
+#[derive(Debug, Default)]
+pub struct WakeSource {
+    events: EventCount,
+    /// Transfers whose end comes without a notification: a waiting thread must poll.
+    moving: AtomicUsize,
+    /// Steps of threads that send or run callbacks; need not be exact.
+    turns: AtomicU32,
+    idle: Idle,
+}
+
+/// Start of the idle period and the event count at that moment, in one word, so that it
+/// needs no lock; its length picks the back-off of every waiting thread.
+#[derive(Debug)]
+struct Idle {
+    /// Zero, or the event count in the upper half and the start in ticks in the lower one.
+    since: AtomicU64,
+    beginning: Instant,
+}
+
+/// A tick is 16.4 us; the ticks wrap after 19 hours, and then one wait begins with short
+/// naps again.
+const TICK: u32 = 14;
+
+impl Default for Idle {
+    fn default() -> Idle {
+        Idle { since: AtomicU64::new(0), beginning: Instant::now() }
+    }
+}
+
+impl Idle {
+    /// How long the idle period lasts, if it began at this event count.
+    fn lasts(&self, count: u32) -> Option<Duration> {
+        let since = self.since.load(Ordering::Relaxed);
+        if since == 0 || (since >> 32) as u32 != count {
+            return None;
+        }
+        let ticks = self.ticks().wrapping_sub(since as u32);
+        Some(Duration::from_nanos(u64::from(ticks) << TICK))
+    }
+
+    fn begin(&self, count: u32) {
+        let since = u64::from(count) << 32 | u64::from(self.ticks());
+        self.since.store(since, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.since.store(0, Ordering::Relaxed);
+    }
+
+    /// Never zero, which stands for no idle period.
+    fn ticks(&self) -> u32 {
+        ((self.beginning.elapsed().as_nanos() >> TICK) as u32).max(1)
+    }
+}
+
+impl WakeSource {
+    /// The condition of a wait may have become true.
+    #[inline]
+    pub fn notify(&self, engine: Option<&Engine>) {
+        self.events.notify(|word| wake(word, engine));
+    }
+
+    /// A transfer begins whose end must be polled for.
+    pub fn transfer_begins(&self) {
+        self.moving.fetch_add(1, Ordering::Release);
+    }
+
+    /// It has ended.
+    pub fn transfer_ends(&self) {
+        self.moving.fetch_sub(1, Ordering::Release);
+    }
+
+    /// How long nothing has happened, as far as waiting threads have seen.
+    fn idle_for(&self, count: u32) -> Duration {
+        self.idle.lasts(count).unwrap_or(Duration::ZERO)
+    }
+
+    /// An idle period begins, unless one lasts already; its length.
+    fn idle_begins(&self, count: u32) -> Duration {
+        self.idle.lasts(count).unwrap_or_else(|| {
+            self.idle.begin(count);
+            Duration::ZERO
+        })
+    }
+
+    fn idle_ends(&self) {
+        self.idle.end();
+    }
+}
+
+#[cold]
+fn wake(word: &AtomicU32, engine: Option<&Engine>) {
+    futex::wake_all(word);
+    if let Some(engine) = engine {
+        engine.wake_sleepers();
+    }
+}
+
+/// Registers a waiting thread with the engine while it lives.
+struct WaitGuard<'a>(Option<&'a Engine>);
+
+impl<'a> WaitGuard<'a> {
+    fn begin(engine: Option<&'a Engine>) -> Result<WaitGuard<'a>> {
+        if let Some(engine) = engine {
+            engine.may_wait()?;
+            engine.waiting(true);
+        }
+        Ok(WaitGuard(engine))
+    }
+}
+
+impl Drop for WaitGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(engine) = self.0 {
+            engine.waiting(false);
+        }
+    }
+}
+
+/// When a wait is to end. Most end at once, so the clock is read late, and the time begins
+/// with the first reading.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    timeout: Duration,
+    /// None in it: never.
+    end: Option<Option<Instant>>,
+}
+
+impl Deadline {
+    /// After so long.
+    pub fn after(timeout: Duration) -> Deadline {
+        Deadline { timeout, end: None }
+    }
+
+    /// A deadline that is no later than this one.
+    pub fn within(&mut self, time: Duration) -> Deadline {
+        let left = self.left();
+        Deadline::after(left.min(time))
+    }
+
+    /// Whether a single poll is all.
+    pub fn is_now(&self) -> bool {
+        self.timeout.is_zero()
+    }
+
+    /// The time left; without a time-out, the longest that a thread may sleep.
+    fn left(&mut self) -> Duration {
+        let now = Instant::now();
+        let end = *self.end.get_or_insert_with(|| now.checked_add(self.timeout));
+        end.map_or(ALONE, |end| end.saturating_duration_since(now))
+    }
+
+    /// Whether the time is over.
+    pub fn is_over(&mut self) -> bool {
+        self.is_now() || self.left().is_zero()
+    }
+}
+
+/// Waits until `done` is true or the time is over, making progress; polls at least once.
+/// Returns whether `done` was true. An idle server waits for long, so the watchdog does not
+/// observe this wait.
+///
+/// # Errors
+/// Those of `done` and of progress; `FAIL` in a handler of active messages.
+pub(crate) fn until(
+    class: &Arc<Shared>,
+    deadline: &mut Deadline,
+    mut done: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    if done()? {
+        return Ok(true);
+    }
+    if deadline.is_now() {
+        poll_once(class)?;
+        return done();
+    }
+    let engine = class.engine();
+    let wake_source = &class.wake_source;
+    let _waiting = WaitGuard::begin(engine)?;
+    let mut spin = engine.map_or(50, Progress::spin);
+    if wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR {
+        spin = 0;
+    }
+    let (mut polls, mut nap, mut was_idle) = (0, FIRST_NAP, false);
+    loop {
+        let count = wake_source.events.now();
+        let busy = class.poll()?;
+        if done()? {
+            return Ok(true);
+        }
+        polls += 1;
+        if busy {
+            (polls, nap) = (polls & 15, FIRST_NAP);
+            if std::mem::take(&mut was_idle) {
+                wake_source.idle_ends();
+            }
+        }
+        // The clock is not read while answers come at once.
+        if polls & 15 != 0 && polls <= spin {
+            continue;
+        }
+        let left = deadline.left();
+        if left.is_zero() {
+            return Ok(false);
+        }
+        if busy || polls <= spin {
+            continue;
+        }
+        let idle = wake_source.idle_begins(count);
+        was_idle = true;
+        if idle < YIELD_FOR {
+            std::thread::yield_now();
+        } else if idle < SHORT_FOR || class.must_poll() {
+            match engine {
+                Some(engine) => engine.nap(nap.min(left)),
+                None => std::thread::sleep(nap.min(left)),
+            }
+            nap = (nap * 2).min(LONGEST_NAP);
+        } else {
+            let check = || Ok(class.poll()? | done()?);
+            if sleep(class, idle, left, check)? && done()? {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// A single poll for callers with a time-out of zero, whose loop is in effect a wait.
+fn poll_once(class: &Arc<Shared>) -> Result<()> {
+    let engine = class.engine();
+    engine.inspect(|engine| engine.attend());
+    // MPI may need more than one call to bring a message up.
+    let busy = class.poll()? || class.poll()?;
+    engine.inspect(|engine| engine.looked(busy));
+    Ok(())
+}
+
+/// Sleeps until another thread or rank wakes the class, at most so long that MPI is polled
+/// often enough; not at all where the last check finds something. Returns what it has found.
+fn sleep(
+    class: &Shared,
+    idle: Duration,
+    left: Duration,
+    check: impl FnOnce() -> Result<bool>,
+) -> Result<bool> {
+    let longest = match class.engine() {
+        None => ALONE,
+        Some(engine) if idle < LATELY => engine.idle_poll() / 8,
+        Some(engine) if engine.has_messages() => engine.idle_poll(),
+        // Only the program itself can have operations pending in MPI.
+        Some(engine) => engine.idle_poll() * 2,
+    };
+    let nap = longest.max(LONGEST_NAP).min(left);
+    class.wake_source.events.sleep(check, |word, value| match class.engine() {
+        Some(engine) => {
+            engine.sleep_long(word, value, nap, || word.load(Ordering::SeqCst) != value);
+        }
+        None => futex::wait(word, value, nap),
+    })
+}
+
+impl Shared {
+    /// Wakes the waiting threads of the class.
+    #[inline]
+    pub(crate) fn notify(&self) {
+        self.wake_source.notify(self.engine());
+    }
+
+    /// The thread sends or runs callbacks, and makes progress in between: other ranks need
+    /// not wake the progress thread. Not in a handler of active messages.
+    #[inline]
+    pub(crate) fn attend(self: &Arc<Shared>) -> Result<()> {
+        if let Some(engine) = self.engine() {
+            let turn = self.wake_source.turns.load(Ordering::Relaxed).wrapping_add(1);
+            self.wake_source.turns.store(turn, Ordering::Relaxed);
+            engine.attend();
+            if turn.is_multiple_of(POLL_EVERY) {
+                self.poll()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an operation is pending whose end comes without a notification.
+    fn must_poll(&self) -> bool {
+        self.wake_source.moving.load(Ordering::Acquire) > 0
+            || self.engine().is_some_and(|engine| engine.is_held_up())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::na::Class;
+
+    #[test]
+    fn sleepers_wake_and_waits_end_in_time() {
+        let class = Class::new("self", false).unwrap();
+        let shared = &class.shared;
+        let begun = Instant::now();
+        let mut short = Deadline::after(Duration::from_millis(30));
+        assert!(!until(shared, &mut short, || Ok(false)).unwrap());
+        assert!(short.is_over());
+        assert!(begun.elapsed() >= Duration::from_millis(30));
+        let ready = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(60));
+                ready.store(1, Ordering::SeqCst);
+                shared.wake_source.notify(None);
+            });
+            // Much longer than any nap: only the notification ends it.
+            let mut long = Deadline::after(Duration::from_secs(30));
+            let done = || Ok(ready.load(Ordering::SeqCst) == 1);
+            assert!(until(shared, &mut long, done).unwrap());
+        });
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        class.finalize().unwrap();
+    }
+}

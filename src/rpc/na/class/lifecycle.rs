@@ -1,0 +1,93 @@
+//! How a class begins and ends: it takes a number in the table of classes, and the engine.
+
+use super::{MAX_UNEXPECTED, Shared};
+use crate::am::HandlerId;
+use crate::memory::biased_lock::BiasedLock;
+use crate::memory::brlock::BrLock;
+use crate::memory::large_buffer;
+use crate::rpc::failure::{Result, refuse};
+use crate::rpc::na::address::Scheme;
+use crate::rpc::na::blocking_wait::WakeSource;
+use crate::rpc::na::class_table;
+use crate::rpc::na::dynamic::Dynamic;
+use crate::rpc::na::flow::{self, Flow};
+use crate::runtime::Engine;
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+impl Shared {
+    /// Makes a class of an information string.
+    pub(in crate::rpc::na) fn open(info: &str, listen: bool) -> Result<Arc<Shared>> {
+        let scheme = Scheme::parse(info)?;
+        let engine = if scheme == Scheme::Own { None } else { Some(class_table::attach()?) };
+        let made = Shared::over(scheme, listen, engine.clone());
+        if made.is_err()
+            && let Some((engine, _)) = engine
+        {
+            class_table::detach(engine)?;
+        }
+        made
+    }
+
+    fn over(
+        scheme: Scheme,
+        listen: bool,
+        engine: Option<(Arc<Engine>, HandlerId)>,
+    ) -> Result<Arc<Shared>> {
+        let dynamic = match (scheme, &engine) {
+            (Scheme::Dynamic, Some((engine, _))) => {
+                Some(Dynamic::open(engine, listen, class_table::arrived)?)
+            }
+            _ => None,
+        };
+        let ranks = engine.as_ref().map_or(1, |(engine, _)| engine.size());
+        let window = flow::window(ranks - 1);
+        let eager = engine.as_ref().map_or(MAX_UNEXPECTED, |(engine, _)| {
+            (0..ranks).map(|rank| engine.eager_limit(rank)).min().unwrap_or(MAX_UNEXPECTED)
+        });
+        class_table::enlist(|number| {
+            Arc::new(Shared {
+                number,
+                scheme,
+                listen,
+                engine,
+                dynamic,
+                matching: BiasedLock::default(),
+                waiting: AtomicUsize::new(0),
+                flows: (0..ranks).map(|_| Flow::new(window)).collect(),
+                remote_flows: RwLock::default(),
+                pending: Mutex::default(),
+                next_op: AtomicU64::new(1),
+                upper: BrLock::new(None),
+                closed: AtomicBool::new(false),
+                max_unexpected: eager.min(MAX_UNEXPECTED),
+                wake_source: WakeSource::default(),
+            })
+        })
+    }
+
+    /// Ends the class: cancels what is pending.
+    pub(in crate::rpc::na) fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            refuse!(INVALID_ARG, "the class is finalised already");
+        }
+        class_table::retire(self.number);
+        let ops: Vec<u64> = self.pending.lock().keys().copied().collect();
+        for op in ops {
+            self.cancel(op)?;
+        }
+        for flow in self.flows.iter() {
+            flow.abandon();
+        }
+        self.matching.lock().unexpected.clear();
+        large_buffer::clear();
+        if let Some(dynamic) = &self.dynamic {
+            dynamic.close(self);
+        }
+        match &self.engine {
+            Some((engine, _)) => class_table::detach(engine.clone()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The process's classes, and the one handler through which messages reach them.
+//!
+//! All classes of a process share one handler of active messages, which is registered
+//! when the first class over MPI is made: that is collective over the job, and so is
+//! finalising the last one. Classes are numbered by the lowest free number; class `n`
+//! of a process talks to class `n` of the others. Messages for a class that is not there
+//! yet are kept for it; the senders' windows bound them.
+
+use super::address::Peer;
+use super::class::Shared;
+use super::wire::Head;
+use crate::am::Am;
+use crate::am::{Accept, Arrival, Destination, Handler, HandlerId, Then};
+use crate::error::Result as EngineResult;
+use crate::memory::brlock::BrLock;
+use crate::rpc::failure::{Result, refuse};
+use crate::runtime::{self, Engine};
+use crate::sharing;
+use parking_lot::Mutex;
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock, Weak};
+
+/// A message for a class that is not there yet.
+struct Early {
+    from: Peer,
+    head: Head,
+    body: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Slot {
+    class: Option<Arc<Shared>>,
+    early: Vec<Early>,
+}
+
+static SLOTS: LazyLock<BrLock<Vec<Slot>>> = LazyLock::new(|| BrLock::new(Vec::new()));
+
+/// The engine, while classes use it.
+struct Attached {
+    engine: Weak<Engine>,
+    handler: HandlerId,
+    classes: usize,
+}
+
+static ATTACHED: Mutex<Option<Attached>> = Mutex::new(None);
+
+/// Most classes of a process.
+const MOST_CLASSES: usize = 256;
+/// Bytes kept for a class that is not there.
+const MOST_EARLY: usize = 64 << 20;
+
+struct Port;
+
+impl Handler for Port {
+    fn takes_fragments(&self) -> bool {
+        true
+    }
+
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> EngineResult<Accept> {
+        let Some(head) = Head::parse(message.header) else {
+            log::warn!(
+                "a message from rank {} with a head of {} bytes that makes no sense is dropped",
+                message.origin,
+                message.header.len()
+            );
+            return Ok(Accept::DONE);
+        };
+        let from = Peer::Rank(message.origin as u32);
+        match message.data {
+            Some(data) => {
+                arrived(from, head, Cow::Borrowed(data));
+                Ok(Accept::DONE)
+            }
+            None => Ok(Accept {
+                to: Destination::Buffer,
+                then: Then::Inline(Box::new(move |_, data| arrived(from, head, Cow::Owned(data)))),
+            }),
+        }
+    }
+}
+
+/// Hands a message to its class.
+pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
+    let number = usize::from(head.class);
+    {
+        // Open meanwhile: the class stays, and nothing that it does now enlists or retires.
+        let slots = SLOTS.read();
+        if let Some(class) = slots.get(number).and_then(|slot| slot.class.as_ref()) {
+            return class.arrived(from, &head, body);
+        }
+    }
+    if number >= MOST_CLASSES {
+        log::warn!("a message from {from:?} for class {number} is dropped: there is none");
+        return;
+    }
+    let there = SLOTS.change(|slots| {
+        while slots.len() <= number {
+            slots.push(Slot::default());
+        }
+        if let Some(class) = slots[number].class.clone() {
+            return Some((class, body));
+        }
+        let early = &mut slots[number].early;
+        if early.iter().map(|e| e.body.len()).sum::<usize>() < MOST_EARLY {
+            early.push(Early { from, head, body: body.into_owned() });
+        }
+        None
+    });
+    if let Some((class, body)) = there {
+        class.arrived(from, &head, body);
+    }
+}
+
+/// Gives a class a number, and the messages that were received for it already.
+pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared>> {
+    let (class, early) = SLOTS.change(|slots| {
+        let number = match slots.iter().position(|slot| slot.class.is_none()) {
+            Some(number) => number,
+            None if slots.len() < MOST_CLASSES => {
+                slots.push(Slot::default());
+                slots.len() - 1
+            }
+            None => refuse!(BUSY, "there are {MOST_CLASSES} classes; finalise some"),
+        };
+        let class = make(number as u16);
+        slots[number].class = Some(class.clone());
+        Ok((class, std::mem::take(&mut slots[number].early)))
+    })?;
+    for Early { from, head, body } in early {
+        class.arrived(from, &head, Cow::Owned(body));
+    }
+    Ok(class)
+}
+
+/// Takes a class out of the table.
+pub(super) fn retire(number: u16) {
+    let class = SLOTS.change(|slots| slots.get_mut(usize::from(number))?.class.take());
+    drop(class); // while others may read
+}
+
+/// Called for a new class over MPI: starts the engine and registers the handler for the
+/// first one, which is collective over the job.
+pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
+    let mut attached = ATTACHED.lock();
+    if let Some(now) = &mut *attached
+        && let Some(engine) = now.engine.upgrade()
+        && runtime::current_arc().is_ok_and(|current| Arc::ptr_eq(&current, &engine))
+    {
+        now.classes += 1;
+        return Ok((engine, now.handler));
+    }
+    // SAFETY: no communicator is given.
+    unsafe { sharing::attach(None) }?;
+    let engine = runtime::current_arc()?;
+    let handlers = vec![("portolan.na".to_string(), Arc::new(Port) as Arc<dyn Handler>)];
+    match engine.register_handlers(handlers) {
+        Ok(ids) => {
+            let handler = ids[0];
+            *attached = Some(Attached { engine: Arc::downgrade(&engine), handler, classes: 1 });
+            Ok((engine, handler))
+        }
+        Err(error) => {
+            drop(engine);
+            sharing::detach()?;
+            Err(error.into())
+        }
+    }
+}
+
+/// Called for a class over MPI that ends. Collective over the job for the last one.
+pub(super) fn detach(engine: Arc<Engine>) -> Result<()> {
+    let mut attached = ATTACHED.lock();
+    let Some(now) = &mut *attached else { return Ok(()) };
+    now.classes -= 1;
+    if now.classes > 0 {
+        return Ok(());
+    }
+    let Some(now) = attached.take() else { return Ok(()) };
+    if runtime::current_arc().is_ok_and(|current| Arc::ptr_eq(&current, &engine)) {
+        // No rank may send any more, and then the handler can go.
+        engine.quiesce()?;
+        engine.unregister_handlers(&[now.handler])?;
+        SLOTS.change(|slots| slots.iter_mut().for_each(|slot| slot.early.clear()));
+    }
+    drop(engine);
+    sharing::detach()?;
+    Ok(())
+}
+
+/// Sends bytes as they are to the handler of another rank: for tests with damaged or
+/// foreign messages.
+#[doc(hidden)]
+pub fn inject(target: usize, head: &[u8], body: &[u8]) -> Result<()> {
+    let attached = ATTACHED.lock();
+    let Some(handler) = attached.as_ref().map(|now| now.handler) else {
+        refuse!(FAIL, "no class is initialised");
+    };
+    drop(attached);
+    Ok(runtime::current()?.send_message(target, handler, head, body)?)
+}

@@ -1,0 +1,107 @@
+//! Whether ranks outnumber the cores that they run on.
+//!
+//! A launcher may bind each rank to cores of its own, or several to the same, or none at
+//! all; so what counts is which other ranks of the machine may run on this rank's cores,
+//! and on how many cores they all may run. Containers of one machine may look like hosts,
+//! but share its kernel, by whose name of its present run they are told from others. A
+//! limit of the container to fewer cores than its processes may run on counts for all
+//! ranks of the machine together.
+
+use crate::collective;
+use crate::error::Result;
+use crate::mpi::Comm;
+use crate::topology::Topology;
+use crate::wait::Boot;
+
+/// The cores that a process may run on, a bit each.
+type Cores = [u64; 16];
+
+fn own_cores() -> Cores {
+    let mut cores: Cores = [0; 16];
+    // SAFETY: the set has that many bytes, and any bits are a set. Where the call fails,
+    // on a machine with more cores, there are none in it.
+    unsafe { libc::sched_getaffinity(0, size_of_val(&cores), cores.as_mut_ptr().cast()) };
+    cores
+}
+
+fn count(cores: &Cores) -> usize {
+    cores.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+fn overlap(a: &Cores, b: &Cores) -> bool {
+    a.iter().zip(b).any(|(a, b)| a & b != 0)
+}
+
+/// What the kernel calls its present run; zero where it does not say.
+fn boot() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let number = u128::from_str_radix(&digits, 16).unwrap_or(0);
+    [number as u64, (number >> 64) as u64]
+}
+
+/// Whether the first of the ranks of a machine, which may run on these cores, has to share
+/// them; `available` is how many it may use at once.
+fn shares(ranks: &[Cores], available: usize) -> bool {
+    let Some(mine) = ranks.first() else { return false };
+    if count(mine) == 0 {
+        return ranks.len() > available;
+    }
+    let near: Vec<&Cores> = ranks.iter().filter(|cores| overlap(cores, mine)).collect();
+    let mut all: Cores = [0; 16];
+    near.iter().for_each(|cores| all.iter_mut().zip(*cores).for_each(|(all, word)| *all |= word));
+    near.len() > count(&all) || available < count(mine) && ranks.len() > available
+}
+
+/// Whether ranks outnumber the cores that this one runs on. Collective.
+pub fn are_crowded(world: &Comm, topology: &Topology) -> Result<bool> {
+    let (own_boot, own_cores) = (boot(), own_cores());
+    let boots = collective::allgather(world, &Boot, &own_boot)?;
+    let all = collective::allgather(world, &Boot, &own_cores)?;
+    let me = topology.me();
+    let here = |rank: &usize| match own_boot {
+        [0, 0] => topology.same_node(*rank, me),
+        _ => boots[*rank] == own_boot,
+    };
+    let others = (0..topology.size()).filter(|&rank| rank != me).filter(here);
+    let ranks: Vec<Cores> = std::iter::once(me).chain(others).map(|rank| all[rank]).collect();
+    Ok(shares(&ranks, std::thread::available_parallelism().map_or(1, usize::from)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(cores: &[usize]) -> Cores {
+        let mut set = [0; 16];
+        cores.iter().for_each(|&core| set[core / 64] |= 1 << (core % 64));
+        set
+    }
+
+    #[test]
+    fn bound_ranks_have_their_cores_and_others_share() {
+        let two = set(&[0, 1]);
+        assert!(!shares(&[two], 2));
+        assert!(!shares(&[two, two], 2));
+        assert!(shares(&[two, two, two], 2));
+        // Each on a core of its own, also far away; two on one.
+        assert!(!shares(&[set(&[0]), set(&[1]), set(&[70])], 1));
+        assert!(shares(&[set(&[70]), set(&[1]), set(&[70])], 1));
+        // A pair of cores for two, the third elsewhere; then it may run here as well.
+        assert!(!shares(&[two, two, set(&[2])], 2));
+        assert!(shares(&[two, two, set(&[1])], 2));
+        // Half a machine for a container.
+        let four = set(&[0, 1, 2, 3]);
+        assert!(!shares(&[four, four], 2));
+        assert!(shares(&[four, four, four], 2));
+        // Nothing is known.
+        assert!(shares(&[set(&[]), set(&[])], 1) && !shares(&[set(&[]), set(&[])], 2));
+    }
+
+    #[test]
+    fn a_process_runs_somewhere() {
+        assert!(count(&own_cores()) > 0);
+        assert_ne!(boot(), [0, 0]);
+        assert_eq!(boot(), boot());
+    }
+}

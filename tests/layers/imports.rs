@@ -1,0 +1,232 @@
+//! Which file takes which name from which other file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use syn::visit::Visit;
+use syn::{Attribute, Item, UseTree};
+
+/// Re-exports of re-exports that are followed.
+const MOST_HOPS: usize = 8;
+
+/// A name that one file takes from another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Import {
+    pub from: String,
+    pub to: String,
+    pub name: String,
+}
+
+/// A module's path below the crate: `["am", "ring"]`.
+type Module = Vec<String>;
+
+struct File {
+    path: String,
+    parsed: syn::File,
+    /// What the module makes public under its own name: the name, and where it comes from.
+    exports: BTreeMap<String, Vec<String>>,
+}
+
+/// The sources of the crate, by module.
+pub struct Crate {
+    files: BTreeMap<Module, File>,
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).expect("the sources are there");
+    for entry in entries.map(|entry| entry.expect("a folder's entry").path()) {
+        if entry.is_dir() {
+            sources(&entry, found);
+        } else if entry.extension().is_some_and(|e| e == "rs") {
+            found.push(entry);
+        }
+    }
+}
+
+fn module(path: &Path) -> Module {
+    let mut parts: Module =
+        path.with_extension("").iter().map(|p| p.to_string_lossy().into_owned()).collect();
+    if parts.last().is_some_and(|last| last == "mod" || last == "lib") {
+        parts.pop();
+    }
+    parts
+}
+
+/// Whether an item is there for tests only.
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|ident| ident == "test")
+    })
+}
+
+fn leaves(tree: &UseTree, mut path: Vec<String>, found: &mut Vec<(Vec<String>, String)>) {
+    match tree {
+        UseTree::Path(part) => {
+            path.push(part.ident.to_string());
+            leaves(&part.tree, path, found);
+        }
+        UseTree::Name(name) => {
+            let name = name.ident.to_string();
+            if name != "self" {
+                path.push(name.clone());
+                found.push((path, name));
+            } else if let Some(last) = path.last().cloned() {
+                found.push((path, last));
+            }
+        }
+        UseTree::Rename(rename) => {
+            path.push(rename.ident.to_string());
+            found.push((path, rename.rename.to_string()));
+        }
+        UseTree::Glob(_) => {
+            path.push("*".into());
+            found.push((path, "*".into()));
+        }
+        UseTree::Group(group) => {
+            for tree in &group.items {
+                leaves(tree, path.clone(), found);
+            }
+        }
+    }
+}
+
+impl Crate {
+    /// Reads all of `src`.
+    pub fn read(root: &Path) -> Crate {
+        let src = root.join("src");
+        let mut paths = Vec::new();
+        sources(&src, &mut paths);
+        let mut files = BTreeMap::new();
+        for path in paths {
+            let text = std::fs::read_to_string(&path).expect("a source can be read");
+            let parsed = syn::parse_file(&text).expect("a source is Rust");
+            let mut exports = BTreeMap::new();
+            for item in &parsed.items {
+                if let Item::Use(import) = item
+                    && !matches!(import.vis, syn::Visibility::Inherited)
+                {
+                    let mut found = Vec::new();
+                    leaves(&import.tree, Vec::new(), &mut found);
+                    exports.extend(found.into_iter().map(|(path, name)| (name, path)));
+                }
+            }
+            let below = path.strip_prefix(&src).expect("below src").to_path_buf();
+            let file = File { path: format!("src/{}", below.display()), parsed, exports };
+            files.insert(module(&below), file);
+        }
+        Crate { files }
+    }
+
+    /// All imports between two different files, without those of tests.
+    pub fn imports(&self) -> Vec<Import> {
+        let mut all = BTreeSet::new();
+        for (module, file) in &self.files {
+            let mut walk = Walk { paths: Vec::new() };
+            for item in &file.parsed.items {
+                walk.visit_item(item);
+            }
+            for path in walk.paths {
+                if let Some((to, name)) = self.find(module, &path, 0)
+                    && to != file.path
+                {
+                    all.insert(Import { from: file.path.clone(), to, name });
+                }
+            }
+        }
+        all.into_iter().collect()
+    }
+
+    /// The file that defines what `path` names in `module`.
+    fn find(&self, module: &Module, path: &[String], depth: usize) -> Option<(String, String)> {
+        let mut at: Module = module.clone();
+        let mut rest = path;
+        match rest.first()?.as_str() {
+            "crate" => {
+                at.clear();
+                rest = &rest[1..];
+            }
+            "self" => rest = &rest[1..],
+            "super" => {
+                while rest.first().is_some_and(|part| part == "super") {
+                    at.pop();
+                    rest = &rest[1..];
+                }
+            }
+            // A child module that is named without `self`.
+            child => {
+                let mut below = at.clone();
+                below.push(child.to_string());
+                self.files.get(&below)?;
+            }
+        }
+        while let Some(part) = rest.first() {
+            let mut below = at.clone();
+            below.push(part.clone());
+            if !self.files.contains_key(&below) {
+                break;
+            }
+            at = below;
+            rest = &rest[1..];
+        }
+        let file = self.files.get(&at)?;
+        if let Some(elsewhere) = rest.first().and_then(|name| file.exports.get(name))
+            && depth < MOST_HOPS
+        {
+            let mut path = elsewhere.clone();
+            path.extend(rest[1..].iter().cloned());
+            if let Some(found) = self.find(&at, &path, depth + 1) {
+                return Some(found);
+            }
+        }
+        let name = rest.first().or(path.last())?.clone();
+        Some((file.path.clone(), name))
+    }
+}
+
+/// Collects the paths of a file.
+struct Walk {
+    paths: Vec<Vec<String>>,
+}
+
+impl<'ast> Visit<'ast> for Walk {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let attributes = match item {
+            Item::Mod(item) => &item.attrs,
+            Item::Fn(item) => &item.attrs,
+            Item::Impl(item) => &item.attrs,
+            Item::Use(item) => &item.attrs,
+            _ => return syn::visit::visit_item(self, item),
+        };
+        if !is_for_tests(attributes) {
+            syn::visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, import: &'ast syn::ItemUse) {
+        let mut found = Vec::new();
+        leaves(&import.tree, Vec::new(), &mut found);
+        self.paths.extend(found.into_iter().map(|(path, _)| path));
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let parts: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+        if parts.len() > 1 && ["crate", "super", "self"].contains(&parts[0].as_str()) {
+            self.paths.push(parts);
+        }
+        syn::visit::visit_path(self, path);
+    }
+
+    /// Macros of the crate are called with expressions, mostly.
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        self.visit_path(&call.path);
+        let parser = syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
+        if let Ok(arguments) = call.parse_body_with(parser) {
+            for argument in &arguments {
+                // The tree is owned here, so that only its paths are kept.
+                let mut inner = Walk { paths: Vec::new() };
+                inner.visit_expr(argument);
+                self.paths.extend(inner.paths);
+            }
+        }
+    }
+}

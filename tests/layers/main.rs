@@ -1,0 +1,121 @@
+//! The layers of the crate: each imports only those below it.
+//!
+//! The test reads the sources and follows every path that begins with `crate`, `super` or
+//! `self` to the file that defines what it names. It fails on an import that goes up in the
+//! table below, and on a circle of imports that leaves a folder or has more than
+//! [`MOST_IN_A_CIRCLE`] files. `docs/layers.svg` is the picture of what it found; where the
+//! two differ the test says how the picture is made anew:
+//!
+//!     PORTOLAN_BLESS=1 cargo test --test layers
+
+mod circles;
+mod imports;
+mod picture;
+
+use imports::{Crate, Import};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The layers from the ground up, and the modules of each.
+pub const LAYERS: [(&str, &[&str]); 8] = [
+    (
+        "floor",
+        &[
+            "process", "sync", "thread", "futex", "error", "shm", "config", "layout", "handles",
+            "watchdog", "mpi", "mutation", "wait",
+        ],
+    ),
+    ("core", &["topology", "collective", "group", "memory", "peer", "core"]),
+    ("transport", &["path"]),
+    ("ops", &["ops", "transfer", "atomics"]),
+    ("active messages", &["am"]),
+    ("any memory", &["anywhere"]),
+    ("engine", &["runtime", "progress"]),
+    ("faces", &["api", "capi", "compose", "rpc", "sharing", "internals"]),
+];
+
+const MOST_IN_A_CIRCLE: usize = 5;
+
+/// Circles that are larger still, by the folder and the number of files: they may shrink, and
+/// then so does this list, but not grow.
+const STILL_LARGER: [(&str, usize); 5] =
+    [("api", 12), ("am", 14), ("mpi", 8), ("rpc", 10), ("rpc", 14)];
+
+/// The layer of a module of the crate.
+fn layer_of(module: &str) -> usize {
+    LAYERS
+        .iter()
+        .position(|(_, modules)| modules.contains(&module))
+        .unwrap_or_else(|| panic!("the module {module} stands in no layer of tests/layers"))
+}
+
+/// The first module on the way to a file: `am` for `src/am/ring.rs`.
+fn module_of(file: &str) -> &str {
+    let rest = file.strip_prefix("src/").unwrap_or(file);
+    rest.split('/').next().map_or(rest, |first| first.strip_suffix(".rs").unwrap_or(first))
+}
+
+fn of_the_house(file: &str) -> bool {
+    module_of(file) != "lib" && module_of(file) != "bin"
+}
+
+fn house() -> Vec<Import> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut imports = Crate::read(root).imports();
+    imports.retain(|i| of_the_house(&i.from) && of_the_house(&i.to));
+    imports
+}
+
+#[test]
+fn imports_go_down() {
+    let mut upward = BTreeSet::new();
+    for Import { from, to, name } in house() {
+        if layer_of(module_of(&from)) < layer_of(module_of(&to)) {
+            upward.insert(format!("{from} -> {to} ({name})"));
+        }
+    }
+    let list: Vec<_> = upward.into_iter().collect();
+    assert!(list.is_empty(), "imports that go up:\n  {}", list.join("\n  "));
+}
+
+#[test]
+fn circles_stay_small_and_in_one_folder() {
+    let mut bad = Vec::new();
+    let mut known = STILL_LARGER.to_vec();
+    for circle in circles::of(&house()) {
+        let folders: BTreeSet<&str> = circle.iter().map(|file| module_of(file)).collect();
+        let small = circle.len() <= MOST_IN_A_CIRCLE && folders.len() == 1;
+        let place = known.iter().position(|&(folder, files)| {
+            folders.len() == 1 && folders.contains(folder) && files == circle.len()
+        });
+        match place {
+            Some(place) => drop(known.remove(place)),
+            None if small => {}
+            None => bad.push(format!("{} files: {}", circle.len(), circle.join(", "))),
+        }
+    }
+    assert!(bad.is_empty(), "circles of imports:\n  {}", bad.join("\n  "));
+    assert!(known.is_empty(), "no such circle any more, take it out of the list: {known:?}");
+}
+
+#[test]
+fn the_picture_is_of_today() {
+    let mut arrows: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for Import { from, to, .. } in house() {
+        let (from, to) = (module_of(&from).to_string(), module_of(&to).to_string());
+        if from != to {
+            *arrows.entry((from, to)).or_default() += 1;
+        }
+    }
+    let drawn = picture::draw(&LAYERS, &arrows);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/layers.svg");
+    if std::env::var_os("PORTOLAN_BLESS").is_some() {
+        std::fs::write(&path, &drawn).expect("docs/layers.svg can be written");
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == drawn,
+        "docs/layers.svg is not the picture of these sources; \
+         `PORTOLAN_BLESS=1 cargo test --test layers` draws it anew"
+    );
+}
