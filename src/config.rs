@@ -55,8 +55,6 @@ pub enum AtomicsChoice {
 pub enum ThreadChoice {
     /// When some pair of ranks needs it and MPI's thread level allows.
     Auto,
-    /// Always, when MPI's thread level allows.
-    On,
     /// Never: progress happens inside calls only.
     Off,
 }
@@ -214,11 +212,11 @@ pub static VARIABLES: &[Variable] = &[
         name: "PORTOLAN_PROGRESS_THREAD",
         alias: Some("ARMCI_PROGRESS_THREAD"),
         default: "auto",
-        meaning: "a thread that serves other ranks while this one computes: auto (when some ranks are not reached directly), 1 or 0; needs MPI_THREAD_MULTIPLE",
+        meaning: "a thread that serves other ranks while this one computes: auto or 1, which is the same (where some ranks are not reached directly), or 0; needs MPI_THREAD_MULTIPLE",
         set: |c, v| {
             c.progress_thread = match v {
                 "auto" => ThreadChoice::Auto,
-                _ if parse_bool(v)? => ThreadChoice::On,
+                _ if parse_bool(v)? => ThreadChoice::Auto,
                 _ => ThreadChoice::Off,
             };
             Ok(())

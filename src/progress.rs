@@ -17,6 +17,7 @@ use crate::am::poll_state::LINGER;
 use crate::am::target_progress::RingState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
+use crate::wait::Naps;
 use crate::watchdog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -180,7 +181,7 @@ fn sleep(am: &Am, nap: Duration) {
 
 fn run(am: &Am, stop: &AtomicBool) {
     let longest = am.config.idle_poll;
-    let mut nap = FIRST_NAP;
+    let mut naps = Naps::new(FIRST_NAP, longest);
     let mut last_busy = Instant::now();
     let mut looked = last_busy;
     let mut polled = am.polls().load(Ordering::Relaxed);
@@ -197,14 +198,13 @@ fn run(am: &Am, stop: &AtomicBool) {
             flush_aged(am, &mut looked);
         } else if look(am) {
             last_busy = Instant::now();
-            nap = FIRST_NAP;
+            naps.reset();
         } else if last_busy.elapsed() < awake {
             std::hint::spin_loop();
         } else {
             flush_aged(am, &mut looked);
-            sleep(am, nap);
             let most = if last_busy.elapsed() < LATELY { longest / 2 } else { longest };
-            nap = (nap * 2).min(most);
+            sleep(am, naps.take_up_to(most));
         }
     }
 }

@@ -109,6 +109,38 @@ macro_rules! progress_by_deref {
 }
 pub(crate) use progress_by_deref;
 
+/// The naps of a thread that finds nothing to do: each twice as long as the one before.
+#[derive(Debug, Clone)]
+pub struct Naps {
+    first: Duration,
+    longest: Duration,
+    next: Duration,
+}
+
+impl Naps {
+    /// From `first` up to `longest`.
+    pub const fn new(first: Duration, longest: Duration) -> Naps {
+        Naps { first, longest, next: first }
+    }
+
+    /// How long to nap now.
+    pub fn take(&mut self) -> Duration {
+        self.take_up_to(self.longest)
+    }
+
+    /// The same with a limit of now; the naps that follow start from what it gives.
+    pub fn take_up_to(&mut self, longest: Duration) -> Duration {
+        let nap = self.next.min(longest);
+        self.next = nap * 2;
+        nap
+    }
+
+    /// Something happened: the next nap is the first again.
+    pub fn reset(&mut self) {
+        self.next = self.first;
+    }
+}
+
 /// Progress before the engine stands: there is nothing to serve.
 #[derive(Debug)]
 pub struct Boot;
@@ -165,7 +197,7 @@ fn not_yet<P: Progress + ?Sized>(
     let spin = progress.spin();
     let mut polls = 0u32;
     let mut idle_since: Option<Instant> = None;
-    let mut nap = FIRST_NAP;
+    let mut naps = Naps::new(FIRST_NAP, LONGEST_NAP);
     let mut watch = Watch::new();
     loop {
         let busy = progress.poll()?;
@@ -180,7 +212,7 @@ fn not_yet<P: Progress + ?Sized>(
             watch.progressed();
             polls = 0;
             idle_since = None;
-            nap = FIRST_NAP;
+            naps.reset();
             continue;
         }
         polls += 1;
@@ -193,8 +225,7 @@ fn not_yet<P: Progress + ?Sized>(
         if now - since < YIELD_FOR {
             std::thread::yield_now();
         } else {
-            progress.nap(nap);
-            nap = (nap * 2).min(LONGEST_NAP);
+            progress.nap(naps.take());
         }
         if let Some((cause, waited)) = watch.look(since, now) {
             progress.report(&Standing { cause, what: &what(), waited, idle: now - since });

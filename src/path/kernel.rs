@@ -2,7 +2,9 @@
 //!
 //! All other modules move bytes through these. Addresses may be unaligned.
 //! Blocks of the usual element sizes have loops of their own, because a call of
-//! memcpy costs more than the copy of a number.
+//! memcpy costs more than the copy of a number. Long accumulates are compiled twice and
+//! chosen by what the processor has, as the C library does with memcpy; both give the same
+//! bits, because multiplication and addition are rounded apart in either.
 
 use crate::layout::{Dim, Shape};
 use num_complex::Complex;
@@ -139,6 +141,10 @@ impl Scale {
     }
 }
 
+/// Below so many bytes the choice of a loop would cost more than it gains.
+#[cfg(target_arch = "x86_64")]
+const LONG: usize = 128;
+
 /// `dst[i] += scale * src[i]` over `bytes` bytes, a multiple of the element.
 /// Not atomic: callers hold the lock (see [`crate::atomics`]).
 ///
@@ -146,6 +152,31 @@ impl Scale {
 /// `src` must be valid for reads and `dst` for writes of `bytes` bytes, and they
 /// must not overlap except by being equal.
 pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
+    #[cfg(target_arch = "x86_64")]
+    if bytes >= LONG && std::is_x86_feature_detected!("avx2") {
+        // SAFETY: passed on from the caller; the processor has AVX2.
+        unsafe { accumulate_avx2(src, dst, bytes, scale) };
+        return;
+    }
+    // SAFETY: passed on from the caller.
+    unsafe { accumulate_each(src, dst, bytes, scale) };
+}
+
+/// # Safety
+/// As for [`accumulate`], and the processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
+    // SAFETY: passed on from the caller.
+    unsafe { accumulate_each(src, dst, bytes, scale) };
+}
+
+/// The loops, compiled for whatever processor the caller is compiled for.
+///
+/// # Safety
+/// As for [`accumulate`].
+#[inline(always)]
+unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
     // SAFETY: passed on from the caller.
     unsafe {
         match scale {
@@ -195,7 +226,7 @@ pub unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
     }
 }
 
-#[inline]
+#[inline(always)]
 unsafe fn axpy<T: Copy>(src: *const u8, dst: *mut u8, bytes: usize, f: impl Fn(T, T) -> T) {
     let n = bytes / std::mem::size_of::<T>();
     let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
@@ -254,5 +285,40 @@ mod tests {
         // SAFETY: one element each.
         unsafe { accumulate([1i32].as_ptr().cast(), z.as_mut_ptr().cast(), 4, Scale::Int(1)) };
         assert_eq!(z[0], i32::MIN);
+    }
+
+    /// Long accumulates, whose loop the processor chooses, give the bits that one element
+    /// after the other gives, from any address.
+    #[test]
+    fn long_accumulates_round_as_short_ones() {
+        let scales = [
+            Scale::Int(-3),
+            Scale::Long(1 << 40),
+            Scale::Float(1.1),
+            Scale::Double(-0.3),
+            Scale::FloatComplex(Complex::new(0.7, -1.3)),
+            Scale::DoubleComplex(Complex::new(1.0 / 3.0, 1e-7)),
+        ];
+        for scale in scales {
+            let element = scale.element();
+            for (bytes, shift) in [(96, 0), (128, 1), (1040, 0), (4096, 3), (4112, 8)] {
+                // Exponents stay small, so that there are no NaNs, whose bits mean nothing.
+                let byte = |i: usize, salt: usize| {
+                    if i % 4 == 3 { 0x3f } else { (i * salt % 251) as u8 }
+                };
+                let src: Vec<u8> = (0..bytes + shift).map(|i| byte(i, 37)).collect();
+                let mut long: Vec<u8> = (0..bytes + shift).map(|i| byte(i, 59)).collect();
+                let mut short = long.clone();
+                // SAFETY: both have `shift` and `bytes` bytes.
+                unsafe {
+                    let (x, y) = (src.as_ptr().add(shift), long.as_mut_ptr().add(shift));
+                    accumulate(x, y, bytes, scale);
+                    for at in (0..bytes).step_by(element) {
+                        accumulate(x.add(at), short.as_mut_ptr().add(shift + at), element, scale);
+                    }
+                }
+                assert_eq!(long, short, "{scale:?}, {bytes} bytes");
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::rma::TypeCache;
 use super::two_sided::TwoSided;
 use crate::core::Core;
 use crate::error::{Result, fail};
+use crate::wait;
 use std::ops::Deref;
 
 /// The layer of the paths.
@@ -68,16 +69,14 @@ impl Transport {
         };
         let comm = self.world().comm()?;
         let mut barrier = comm.ibarrier()?;
-        loop {
-            let busy = two_sided.poll(self)?;
-            let passed = barrier.test()?;
-            if passed && !busy && two_sided.outstanding() == 0 {
-                return Ok(());
-            }
-            if !busy {
-                std::thread::yield_now();
-            }
-        }
+        let mut passed = false;
+        wait::until(self, &|| "the last messages of other ranks".into(), || {
+            // What was sent before the barrier may still be found after it.
+            let idle = !two_sided.poll(self)?;
+            let before = passed;
+            passed = passed || barrier.test()?;
+            Ok(before && idle && two_sided.outstanding() == 0)
+        })
     }
 
     /// Frees what the paths have made of MPI. Collective; nothing may be outstanding.

@@ -21,15 +21,15 @@ pub const LAYERS: [(&str, &[&str]); 8] = [
     (
         "floor",
         &[
-            "process", "sync", "thread", "futex", "error", "shm", "config", "layout", "handles",
-            "watchdog", "mpi", "mutation", "wait",
+            "process", "mutation", "sync", "thread", "futex", "error", "shm", "config", "layout",
+            "handles", "watchdog", "mpi", "wait",
         ],
     ),
     ("core", &["topology", "collective", "group", "memory", "peer", "core"]),
     ("transport", &["path"]),
     ("ops", &["ops", "transfer", "atomics"]),
     ("active messages", &["am"]),
-    ("any memory", &["anywhere"]),
+    ("any memory", &["any_memory"]),
     ("engine", &["runtime", "progress"]),
     ("faces", &["api", "capi", "compose", "rpc", "sharing", "internals"]),
 ];

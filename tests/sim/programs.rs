@@ -10,10 +10,9 @@ use crate::child::{Ctx, own, step};
 use crate::dice::Dice;
 use crate::machine::{self, Behaviour, Outcome};
 use crate::settings;
+use portolan::am::Am;
 use portolan::am::aggregate::Aggregator;
-use portolan::am::{
-    Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
-};
+use portolan::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then};
 use portolan::atomics::mutex::MutexSet;
 use portolan::error::Result;
 use portolan::layout::{Shape, Vector};

@@ -80,10 +80,7 @@ impl TwoSided {
             self.started(request, Action::DataLeft(leaving.clone()))?;
         }
         // Another thread may have seen all pieces leave by now.
-        if mutation::is(Fault::LostSent) {
-            return Ok(());
-        }
-        self.data_left(leaving)
+        if mutation::is(Fault::LostSent) { Ok(()) } else { self.data_left(leaving) }
     }
 
     /// A piece has left, or all have been sent: the last of these tells the service.

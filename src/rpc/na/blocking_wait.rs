@@ -15,7 +15,7 @@ use super::eventcount::EventCount;
 use crate::futex;
 use crate::rpc::failure::Result;
 use crate::runtime::Engine;
-use crate::wait::Progress;
+use crate::wait::{Naps, Progress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -218,7 +218,8 @@ pub(crate) fn until(
     if wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR {
         spin = 0;
     }
-    let (mut polls, mut nap, mut was_idle) = (0, FIRST_NAP, false);
+    let mut naps = Naps::new(FIRST_NAP, LONGEST_NAP);
+    let (mut polls, mut was_idle) = (0, false);
     loop {
         let count = wake_source.events.now();
         let busy = class.poll()?;
@@ -227,7 +228,8 @@ pub(crate) fn until(
         }
         polls += 1;
         if busy {
-            (polls, nap) = (polls & 15, FIRST_NAP);
+            polls &= 15;
+            naps.reset();
             if std::mem::take(&mut was_idle) {
                 wake_source.idle_ends();
             }
@@ -248,11 +250,11 @@ pub(crate) fn until(
         if idle < YIELD_FOR {
             std::thread::yield_now();
         } else if idle < SHORT_FOR || class.must_poll() {
+            let nap = naps.take().min(left);
             match engine {
-                Some(engine) => engine.nap(nap.min(left)),
-                None => std::thread::sleep(nap.min(left)),
+                Some(engine) => engine.nap(nap),
+                None => std::thread::sleep(nap),
             }
-            nap = (nap * 2).min(LONGEST_NAP);
         } else {
             let check = || Ok(class.poll()? | done()?);
             if sleep(class, idle, left, check)? && done()? {

@@ -47,6 +47,7 @@ use crate::mpi::init::ThreadLevel;
 use crate::peer::CompletionCounter;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::runtime::Engine;
+use crate::wait::Naps;
 use connection::{Asked, Connection};
 use greeting::Lifeline;
 use listener::{Door, LIMITS};
@@ -317,7 +318,7 @@ impl Dynamic {
         }
         let all = std::mem::take(&mut *self.connections.write());
         let begun = Instant::now();
-        let mut nap = Duration::from_micros(20);
+        let mut naps = Naps::new(Duration::from_micros(20), Duration::from_millis(1));
         while begun.elapsed() < ENDING {
             let mut open = 0;
             for connection in all.iter().flatten().filter(|c| !c.is_lost()) {
@@ -335,8 +336,7 @@ impl Dynamic {
             if open == 0 {
                 break;
             }
-            std::thread::sleep(nap);
-            nap = (nap * 2).min(Duration::from_millis(1));
+            std::thread::sleep(naps.take());
         }
         for (n, connection) in all.into_iter().enumerate() {
             let Some(connection) = connection else { continue };

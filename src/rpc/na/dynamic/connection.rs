@@ -13,6 +13,7 @@ use crate::mpi::{Comm, Request, p2p};
 use crate::rpc::failure::{self, refuse};
 use crate::rpc::na::wire::CHUNK;
 use crate::rpc::na::wire::{HEAD, Head};
+use crate::wait::Naps;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
@@ -62,7 +63,7 @@ fn start_send(comm: &Comm, bytes: Vec<u8>) -> Result<InFlight> {
 /// `PROTOCOL_ERROR` for another message; `TIMEOUT`; what MPI says.
 pub fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Result<Vec<u8>> {
     let mut mine = Some(start_send(line, mine.to_vec())?);
-    let (mut theirs, mut nap) = (None, FIRST_NAP);
+    let (mut theirs, mut naps) = (None, Naps::new(FIRST_NAP, LONGEST_NAP));
     loop {
         if mine.as_mut().is_some_and(InFlight::is_done) {
             drop(mine.take().map(InFlight::into_bytes));
@@ -86,8 +87,7 @@ pub fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Result<Vec<
             }
             None => {}
         }
-        std::thread::sleep(nap);
-        nap = (nap * 2).min(LONGEST_NAP);
+        std::thread::sleep(naps.take());
     }
 }
 
