@@ -271,7 +271,8 @@ pub fn main() -> ExitCode {
         .enumerate()
         .filter(|(at, a)| {
             !a.starts_with('-')
-                && (*at == 0 || !matches!(arguments[at - 1].as_str(), "--seeds" | "--ranks"))
+                && (*at == 0
+                    || !matches!(arguments[at - 1].as_str(), "--seeds" | "--ranks" | "--most"))
         })
         .map(|(_, a)| a)
         .collect();

@@ -327,7 +327,7 @@ impl Machine {
     /// Notes an event.
     pub fn trace(&mut self, kind: &'static str, a: u64, b: u64) {
         self.events += 1;
-        for word in [kind.as_ptr_hash(), self.now, a, b] {
+        for word in [digest(kind), self.now, a, b] {
             self.hash = (self.hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
         }
         if self.print {
@@ -488,22 +488,11 @@ impl Machine {
     pub fn unmap(&mut self, base: u64) {
         self.mappings.remove(&base);
     }
-
-    /// Mappings of files that are there.
-    pub fn mapped(&self) -> usize {
-        self.mappings.len()
-    }
 }
 
 /// Of a name, alike in each run: not its address.
-trait Stable {
-    fn as_ptr_hash(&self) -> u64;
-}
-
-impl Stable for str {
-    fn as_ptr_hash(&self) -> u64 {
-        self.bytes().fold(0, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)))
-    }
+fn digest(name: &str) -> u64 {
+    name.bytes().fold(0, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)))
 }
 
 /// Passes the baton on, unless it comes back at once.

@@ -40,24 +40,31 @@ mod settings;
 mod system;
 
 #[path = "../ranks/am.rs"]
-#[allow(dead_code, reason = "some checks are for real ranks alone")]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod am;
 #[path = "../ranks/atomics.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod atomics;
 #[path = "../ranks/collectives.rs"]
-#[allow(dead_code, reason = "as for am")]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod collectives;
 #[path = "../ranks/consistency.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod consistency;
 #[path = "../ranks/groups.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod groups;
 #[path = "../ranks/model.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod model;
 #[path = "../ranks/mutexes.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod mutexes;
 #[path = "../ranks/random.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod random;
 #[path = "../ranks/rng.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod rng;
 
 fn main() -> std::process::ExitCode {

@@ -125,6 +125,7 @@ macro_rules! functions {
         /// # Safety
         /// As MPI's.
         #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "they are MPI's")]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
             // SAFETY: the caller's promises are those that MPI asks for.
             #[allow(unused_unsafe)]
