@@ -188,7 +188,8 @@ fn every_listing_is_there() {
 /// What a page shows of Rust, beside a few lines for Cargo, is a part of a file that is compiled.
 #[test]
 fn every_listing_in_rust_is_compiled() {
-    for (path, page) in pages() {
+    // A page for contributors may show what they are to write.
+    for (path, page) in pages().into_iter().filter(|(path, _)| !path.starts_with("tests")) {
         for part in page.text.split("```rust").skip(1) {
             let (_, listing) = part.split_once('\n').expect("a listing has lines");
             assert!(

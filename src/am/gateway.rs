@@ -17,7 +17,7 @@ use crate::core::handler;
 use crate::error::{Result, fail};
 use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -58,10 +58,11 @@ struct Gathered {
     since: Instant,
 }
 
-/// What this rank has gathered as a gateway.
+/// What this rank has gathered as a gateway. In an order that does not change from run to run,
+/// so that a simulation can be repeated.
 #[derive(Debug, Default)]
 pub struct GatewayBatches {
-    gathered: Mutex<HashMap<BatchKey, Gathered>>,
+    gathered: Mutex<BTreeMap<BatchKey, Gathered>>,
     /// Flushes that have taken items and not sent them yet.
     flushing: AtomicUsize,
 }
@@ -201,7 +202,7 @@ fn hand_out(am: &Am, way: &BatchFormat<'_>, origin: usize, bytes: &[u8]) -> Resu
     if !bytes.len().is_multiple_of(stride) {
         fail!(Internal, "rank {origin} sent {} bytes of items of {stride}", bytes.len());
     }
-    let mut batches: HashMap<u32, (Vec<u8>, usize)> = HashMap::new();
+    let mut batches: BTreeMap<u32, (Vec<u8>, usize)> = BTreeMap::new();
     for item in bytes.chunks_exact(stride) {
         let (rank, item) = item.split_at(4);
         let rank = u32::from_ne_bytes(rank.try_into().unwrap_or_default());

@@ -35,8 +35,8 @@ macro_rules! real {
                 Err(_) => panic!(),
             }
         };
-        // SAFETY: the C library's function of this name has this type.
         let function: unsafe extern "C" fn($($type),*) -> $result =
+            // SAFETY: the C library's function of this name has this type.
             unsafe { std::mem::transmute(real(&FOUND, name)) };
         // SAFETY: the arguments are those that the caller of ours answers for.
         unsafe { function($($value),*) }
