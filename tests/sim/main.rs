@@ -16,7 +16,6 @@
 //! | [`floor`] | checks of the simulation itself, with plain MPI |
 //! | [`settings`] | the engine's settings of a seed |
 //! | [`programs`] | random programs against a reference model |
-//! | [`gone`] | a rank that is gone |
 //! | [`scale`], [`memory`] | how cost grows with the number of ranks |
 //! | [`checks`] | the checks of the real ranks, on simulated ones |
 //! | [`child`] | what those need |
@@ -29,7 +28,6 @@ mod child;
 mod dice;
 mod driver;
 mod floor;
-mod gone;
 mod machine;
 mod memory;
 mod mpi_calls;
