@@ -1,7 +1,7 @@
 //! Faults of the past, for the simulation that must find them.
 //!
-//! With the feature `mutations`, [`put_back`] brings one back in this process. Without it, as
-//! the library is built for users, [`is`] is false at compile time and nothing is there.
+//! With the feature `mutations`, `put_back` brings one back in this process. Without it, as
+//! the library is built for users, `is` is false at compile time and nothing is there.
 
 /// A fault that was mended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

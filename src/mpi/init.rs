@@ -137,7 +137,7 @@ pub fn finalize() -> Result<()> {
 /// for an answer of the launcher that never comes.
 const ABORT_TAKES: Duration = Duration::from_secs(5);
 
-/// Ends all ranks ([`crate::process::end_job`]). What was printed gets a moment to reach the
+/// Ends all ranks (`process::end_job`). What was printed gets a moment to reach the
 /// launcher, which drops what it has not read when the job aborts. This rank ends
 /// in any case.
 pub fn abort(code: i32) -> ! {

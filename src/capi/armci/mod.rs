@@ -1,6 +1,6 @@
 //! The ARMCI interface: `armci.h`, `message.h` and `armcix.h`.
 //!
-//! The binary contract is that of Debian's libarmci-mpi-dev 0.3.1. Every call
+//! The binary contract is that of Debian's libarmci-mpi-dev 0.3.1 and 0.4. Every call
 //! `ARMCI_X` that has a profiling twin `PARMCI_X` is exported under both names;
 //! a program's own `ARMCI_X` wins over ours, because nothing here calls the
 //! `ARMCI_` names.

@@ -63,7 +63,7 @@ pub trait Service: Send + Sync {
         Ok(None)
     }
 
-    /// Bytes that this rank sent for the service ([`super::TwoSided::send_data`]) have left.
+    /// Bytes that this rank sent for the service (`TwoSided::send_data`) have left.
     fn left(&self, _parcel: Parcel) {}
 }
 
