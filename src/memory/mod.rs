@@ -9,6 +9,7 @@
 //! | [`free_list`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
 //! | `holdings` | the slabs of a group |
+//! | `part` | a segment and its parts |
 //! | [`piece_index`] | the pieces of segments in one slice, found by offset |
 //! | [`brlock`] | a value whose readers take no lock |
 //! | [`registry`] | (rank, address) to slab, offset and path |
@@ -46,6 +47,7 @@ mod holdings;
 pub mod large_buffer;
 pub mod local;
 pub mod membarrier;
+mod part;
 pub mod piece_index;
 mod reader_slot;
 pub mod registry;

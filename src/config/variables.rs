@@ -1,0 +1,339 @@
+//! The table of the variables: name, default, meaning, and what reading one sets.
+
+use super::{AmChoice, AtomicsChoice, PathChoice, ThreadChoice, Variable};
+use std::time::Duration;
+
+fn parse<T: std::str::FromStr>(text: &str, what: &str) -> std::result::Result<T, String> {
+    text.trim().parse().map_err(|_| format!("expected {what}"))
+}
+
+pub(super) fn parse_bytes(text: &str) -> std::result::Result<usize, String> {
+    let text = text.trim();
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let value: usize = parse(digits, "a number of bytes, with K, M or G behind it if wanted")?;
+    value.checked_mul(1 << shift).ok_or_else(|| "the number of bytes is too large".to_string())
+}
+
+fn parse_seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds: f64 = parse(text, "a number of seconds")?;
+    if !(0.0..1e9).contains(&seconds) {
+        return Err("expected a number of seconds".into());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn parse_bool(text: &str) -> std::result::Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "on" | "yes" | "true" | "y" | "t" => Ok(true),
+        "0" | "off" | "no" | "false" | "n" | "f" => Ok(false),
+        _ => Err("expected 1 or 0".to_string()),
+    }
+}
+
+/// Names of checksums, as [`crate::rpc::checksum`] knows them.
+pub(crate) const CHECKSUMS: [&str; 6] = ["crc64", "crc32c", "crc32", "crc16", "adler32", "none"];
+
+/// The table.
+pub static VARIABLES: &[Variable] = &[
+    Variable {
+        name: "PORTOLAN_PATH",
+        alias: None,
+        default: "auto",
+        meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows were found at start to complete without help of the target and to cost at most half of what messages cost, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
+        set: |c, v| {
+            c.path = match v {
+                "auto" => PathChoice::Auto,
+                "direct" => PathChoice::Direct,
+                "direct+rma" => PathChoice::DirectRma,
+                "rma" => PathChoice::Rma,
+                "message" => PathChoice::Message,
+                _ => return Err("expected auto, direct, direct+rma, rma or message".into()),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_ATOMICS",
+        alias: None,
+        default: "auto",
+        meaning: "what makes accumulate and read-modify-write atomic: native (locks on the owner's node; other nodes ask the owner by message), mpi (MPI's accumulate operations for every rank), auto (mpi when PORTOLAN_PATH=rma, else native)",
+        set: |c, v| {
+            c.atomics = match v {
+                "auto" => AtomicsChoice::Auto,
+                "native" => AtomicsChoice::Native,
+                "mpi" => AtomicsChoice::Mpi,
+                _ => return Err("expected auto, native or mpi".into()),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_NODE_SIZE",
+        alias: None,
+        default: "0",
+        meaning: "cut every real node into virtual nodes of this many ranks, which share no memory with each other; 0 cuts nothing",
+        set: |c, v| {
+            c.node_size = parse(v, "a number of ranks")?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_PROGRESS_THREAD",
+        alias: Some("ARMCI_PROGRESS_THREAD"),
+        default: "auto",
+        meaning: "a thread that serves other ranks while this one computes: auto or 1, which is the same (where some ranks are not reached directly), or 0; needs MPI_THREAD_MULTIPLE",
+        set: |c, v| {
+            c.progress_thread = match v {
+                "auto" => ThreadChoice::Auto,
+                _ if parse_bool(v)? => ThreadChoice::Auto,
+                _ => ThreadChoice::Off,
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_IDLE_POLL_US",
+        alias: None,
+        default: "4000",
+        meaning: "longest nap of an idle progress thread in microseconds, and so the longest delay of a request to a computing rank",
+        set: |c, v| {
+            let us: u64 = parse(v, "a number of microseconds")?;
+            c.idle_poll = Duration::from_micros(us.max(10));
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_SPIN",
+        alias: None,
+        default: "200",
+        meaning: "polls of a waiting rank before it begins to yield its core",
+        set: |c, v| {
+            c.spin = parse(v, "a number of polls")?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_SLAB_BYTES",
+        alias: None,
+        default: "4M",
+        meaning: "smallest slab, in bytes a rank, from which segments are cut; larger segments and later slabs get more",
+        set: |c, v| {
+            c.slab_bytes = parse_bytes(v)?.clamp(64 << 10, 1 << 40);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_SHM_DIR",
+        alias: None,
+        default: "/dev/shm",
+        meaning: "directory, on a memory file system, that holds the shared memory of a node",
+        set: |c, v| {
+            c.shm_dir = v.to_string();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_CHUNK_BYTES",
+        alias: None,
+        default: "256K",
+        meaning: "length of the pieces into which the message path cuts long transfers",
+        set: |c, v| {
+            c.chunk_bytes = parse_bytes(v)?.clamp(4 << 10, 64 << 20);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_FLIGHT_BYTES",
+        alias: None,
+        default: "2M",
+        meaning: "bytes that one rank may have sent to another on the message path before the other has handled them",
+        set: |c, v| {
+            c.flight_bytes = parse_bytes(v)?.clamp(64 << 10, 1 << 34);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_AM",
+        alias: None,
+        default: "auto",
+        meaning: "what carries active messages between ranks of a node: node (rings in shared memory), mpi, or auto, which is node where there is shared memory",
+        set: |c, v| {
+            c.am = match v {
+                "auto" => AmChoice::Auto,
+                "node" => AmChoice::Node,
+                "mpi" => AmChoice::Mpi,
+                _ => return Err("expected auto, node or mpi".into()),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_AM_RING_BYTES",
+        alias: None,
+        default: "512K",
+        meaning: "bytes of the ring of active messages from one rank of a node to another; less where a node has many ranks",
+        set: |c, v| {
+            c.am_ring_bytes = parse_bytes(v)?.clamp(16 << 10, 1 << 30);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_CROSS_MEMORY",
+        alias: None,
+        default: "on",
+        meaning: "whether memory outside of segments is read and written across processes of a node (process_vm_readv), where the system allows it: on or off",
+        set: |c, v| {
+            c.cross_memory = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_CROSS_HELP",
+        alias: None,
+        default: "on",
+        meaning: "whether a rank that waits takes a part in copying its memory outside of segments for another rank of the node: on or off",
+        set: |c, v| {
+            c.cross_help = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_AGGREGATE_US",
+        alias: None,
+        default: "1000",
+        meaning: "age in microseconds at which collected active messages are sent though their buffer is not full",
+        set: |c, v| {
+            c.aggregate_age = Duration::from_micros(parse(v, "a number of microseconds")?);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_ROUTE_RANKS",
+        alias: None,
+        default: "64",
+        meaning: "number of ranks from which on collected active messages to another node travel together, by way of one rank on each side",
+        set: |c, v| {
+            c.route_ranks = parse(v, "a number of ranks")?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_COMPOSE_DIR",
+        alias: None,
+        default: ".",
+        meaning: "directory in which compositions are stored, a file for each file number and rank",
+        set: |c, v| {
+            c.compose_dir = v.to_string();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_RAISE_THREAD_LEVEL",
+        alias: None,
+        default: "1",
+        meaning: "MPI_Init and MPI_Init_thread of a program linked with the C library ask for MPI_THREAD_MULTIPLE, which the progress thread needs; 0 leaves the level alone",
+        set: |c, v| {
+            c.raise_thread_level = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_LAUNCHER_CHECK",
+        alias: None,
+        default: "1",
+        meaning: "an error at start where a launcher (srun, or the other MPI's mpiexec) started several processes that MPI takes for jobs of one rank each; 0 lets them run, for jobs that are meant so",
+        set: |c, v| {
+            c.launcher_check = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_MPI_WAITS",
+        alias: None,
+        default: "1",
+        meaning: "where other nodes are served by messages, or ranks share cores, MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv of the program serve other ranks while they wait, and give up the core when they wait long; 0 leaves these calls to MPI",
+        set: |c, v| {
+            c.mpi_waits = parse_bool(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_WATCHDOG",
+        alias: None,
+        default: "600",
+        meaning: "seconds without progress after which a waiting call reports its name, what it waits for and of whom, and what is pending; again after twice that time, and so on; SIGUSR1 asks a rank for the same at any time; 0 turns both off",
+        set: |c, v| {
+            c.watchdog = parse_seconds(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_WATCHDOG_ABORT",
+        alias: None,
+        default: "0",
+        meaning: "seconds without progress after which a waiting call ends the job, with a message that names the call and what it waits for; 0 is never",
+        set: |c, v| {
+            c.watchdog_abort = parse_seconds(v)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_RPC_CHECKSUM",
+        alias: None,
+        default: "crc64",
+        meaning: "checksum over the parameters of Mercury calls: crc64, crc32c, crc16, adler32 or none",
+        set: |c, v| {
+            if !CHECKSUMS.iter().any(|name| name.eq_ignore_ascii_case(v.trim())) {
+                return Err("expected crc64, crc32c, crc16, adler32 or none".into());
+            }
+            c.rpc_checksum = v.trim().to_string();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_RPC_LISTEN",
+        alias: None,
+        default: "auto",
+        meaning: "where a class of Mercury that listens for other jobs (mpi+dynamic) does so: an address of this host, the name of an interface, all, or auto, which is the address that the host's name stands for (where that is loopback: loopback in a job on one host, else the address by which the host reaches others)",
+        set: |c, v| {
+            c.rpc_listen = v.trim().to_string();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_RPC_SECRET_FILE",
+        alias: None,
+        default: "none",
+        meaning: "file with a secret of 16 bytes or more that jobs must share, beside the token in the address, to connect to each other (mpi+dynamic); readable by its owner alone",
+        set: |c, v| {
+            c.rpc_secret_file = if v == "none" { String::new() } else { v.to_string() };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_X10_AGGREGATE",
+        alias: Some("X10_MAX_AGG_SIZE"),
+        default: "1024",
+        meaning: "X10Lib: aggregated asyncs that wait for one place before they are sent",
+        set: |c, v| {
+            let items: usize = parse(v, "a number of asyncs")?;
+            c.x10_aggregate = items.clamp(1, 8192);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_LOG",
+        alias: None,
+        default: "warn",
+        meaning: "what is written to standard error: error, warn, info, debug or trace, or a filter by module as env_logger reads it",
+        set: |c, v| {
+            c.log = v.to_string();
+            Ok(())
+        },
+    },
+];
