@@ -6,7 +6,8 @@
 //! a fence.
 
 use super::Ops;
-use crate::error::Result;
+use crate::error::{Result, fail};
+use crate::memory::registry::Hit;
 use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::peer::{PENDING_MESSAGE, PENDING_RMA};
@@ -25,6 +26,45 @@ impl Ops {
             Path::Message => PENDING_MESSAGE,
         };
         if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
+    }
+
+    /// Before a direct operation on what `find` gives: the same, with nothing of the registry
+    /// held open while other ranks are waited for or served. A thread that changes the registry
+    /// waits for all that read it, and other ranks may be waiting for that thread.
+    ///
+    /// # Errors
+    /// Of the order; and of `find`, which is asked again after a wait.
+    #[inline]
+    pub(crate) fn direct_in_order<'a>(
+        &'a self,
+        target: usize,
+        hit: Hit<'a>,
+        find: impl FnOnce() -> Result<Hit<'a>>,
+    ) -> Result<Hit<'a>> {
+        if self.peer(target).pending() == 0 && !self.is_threadless() {
+            return Ok(hit);
+        }
+        self.find_in_order(target, hit, find)
+    }
+
+    #[cold]
+    fn find_in_order<'a>(
+        &'a self,
+        target: usize,
+        hit: Hit<'a>,
+        find: impl FnOnce() -> Result<Hit<'a>>,
+    ) -> Result<Hit<'a>> {
+        if mutation::is(Fault::ReadsOn) {
+            return self.order_before(target, Path::Direct).map(|()| hit);
+        }
+        let slice = hit.slice();
+        drop(hit);
+        self.order_before(target, Path::Direct)?;
+        let again = find()?;
+        if again.slice() != slice {
+            fail!(State, "a segment of rank {target} was freed while a call used it");
+        }
+        Ok(again)
     }
 
     #[cold]

@@ -201,12 +201,13 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<bool> {
-        let hit = self.memory.registry.find(target, remote, bytes)?;
+        let find = || self.memory.registry.find(target, remote, bytes);
+        let hit = find()?;
         let slice = hit.slice();
         if path_of(kind, hit.slab(), slice, remote) != Path::Direct {
             return Ok(false);
         }
-        self.order_before(target, Path::Direct)?;
+        let hit = self.direct_in_order(target, hit, find)?;
         let at = slice.wrapping_add(hit.offset);
         // SAFETY: the registry says that the bytes lie in the slice, which stays
         // mapped while `hit` is held; the caller vouches for `local`.
@@ -330,7 +331,8 @@ impl Ops {
         }
         let (lo, hi) = shape.extent(Side::Remote);
         let first = remote.wrapping_add_signed(lo);
-        let hit = self.memory.registry.find(target, first, hi.wrapping_sub(lo) as usize)?;
+        let find = || self.memory.registry.find(target, first, hi.wrapping_sub(lo) as usize);
+        let hit = find()?;
         let slice = hit.slice();
         let offset = hit.offset.wrapping_sub(lo as usize);
         if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
@@ -340,9 +342,9 @@ impl Ops {
         }
         let path = path_of(kind, hit.slab(), slice, remote);
         if path == Path::Direct {
-            self.order_before(target, Path::Direct)?;
+            let _hit = self.direct_in_order(target, hit, find)?;
             // SAFETY: the registry says that the remote extent lies in the
-            // slice, which stays mapped while `hit` is held; the caller vouches
+            // slice, which stays mapped while `_hit` is held; the caller vouches
             // for the local one.
             unsafe {
                 match kind {
