@@ -49,7 +49,7 @@ struct Offer {
 
 /// The places for jobs that this rank offers.
 #[derive(Debug, Default)]
-pub struct JobSlots {
+pub(crate) struct JobSlots {
     /// Which have a job, a bit each.
     taken: Mutex<u32>,
     /// Pieces that others have done.

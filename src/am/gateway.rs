@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The number of the handler below: the engine's own, the same on all ranks.
-pub const GATEWAY: HandlerId = HandlerId(0);
+pub(super) const GATEWAY: HandlerId = HandlerId(0);
 /// Bytes that routing adds to a header.
-pub const HEAD: usize = size_of::<GatewayHead>();
+pub(super) const HEAD: usize = size_of::<GatewayHead>();
 /// Gathered bytes that go together.
 const FULL: usize = 48 << 10;
 
@@ -40,7 +40,7 @@ struct GatewayHead {
 
 /// What is the same for all items of an aggregator.
 #[derive(Debug)]
-pub struct BatchFormat<'a> {
+pub(super) struct BatchFormat<'a> {
     /// The handler that gets them.
     pub handler: HandlerId,
     /// The header of their batches.
@@ -61,7 +61,7 @@ struct Gathered {
 /// What this rank has gathered as a gateway. In an order that does not change from run to run,
 /// so that a simulation can be repeated.
 #[derive(Debug, Default)]
-pub struct GatewayBatches {
+pub(super) struct GatewayBatches {
     gathered: Mutex<BTreeMap<BatchKey, Gathered>>,
     /// Flushes that have taken items and not sent them yet.
     flushing: AtomicUsize,

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 /// A message whose data is on its way.
 #[derive(Debug)]
-pub struct InboundMessage {
+pub(crate) struct InboundMessage {
     /// Where it comes from.
     pub origin: usize,
     /// Where the data goes.
@@ -50,7 +50,7 @@ unsafe impl Send for InboundMessage {}
 
 /// A message whose data comes in parts, in order.
 #[derive(Debug)]
-pub struct Reassembly {
+pub(crate) struct Reassembly {
     inbound: InboundMessage,
     total: usize,
     received: usize,
@@ -58,17 +58,17 @@ pub struct Reassembly {
 
 impl Reassembly {
     /// None of `total` bytes has arrived.
-    pub fn new(inbound: InboundMessage, total: usize) -> Reassembly {
+    pub(crate) fn new(inbound: InboundMessage, total: usize) -> Reassembly {
         Reassembly { inbound, total, received: 0 }
     }
 
     /// How many bytes have arrived.
-    pub fn received(&self) -> usize {
+    pub(crate) fn received(&self) -> usize {
         self.received
     }
 
     /// Puts the next bytes in their place. True where they were the last.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         let Reassembly { inbound, total, received } = self;
         if *total - *received < bytes.len() {
             fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
@@ -89,7 +89,7 @@ impl Reassembly {
     }
 
     /// The inbound message, when all of the data is there.
-    pub fn whole(mut self) -> InboundMessage {
+    pub(crate) fn whole(mut self) -> InboundMessage {
         assert_eq!(self.received, self.total, "a message that has not come whole");
         if self.inbound.buffer.capacity() > 0 {
             // SAFETY: the buffer was reserved for this many bytes, and all of them were

@@ -25,7 +25,7 @@ const BUSY_POKE: u32 = 16;
 const POKE_EVERY: u32 = 256;
 
 /// What an engine's owner is to the threads that it starts: they hold it weakly.
-pub trait Owner: Send + Sync {
+pub(crate) trait Owner: Send + Sync {
     /// The layer.
     fn am(&self) -> &Am;
 }

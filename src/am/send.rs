@@ -215,7 +215,7 @@ impl Am {
         match on_node {
             Some((node, index)) => {
                 let address = at as usize;
-                let awaited = Awaited::Source { signal, keep, address, len, target };
+                let awaited = Awaited::Source { signal, _keep: keep, target };
                 let name = state.tokens.lock().insert(awaited);
                 let source = Source { address: address as u64, token: name };
                 let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];

@@ -51,7 +51,7 @@ struct RndvSend {
 
 /// Long messages under way, on either side.
 #[derive(Debug, Default)]
-pub struct RndvState {
+pub(crate) struct RndvState {
     reads: Vec<RndvRead>,
     streams: Vec<RndvSend>,
     /// Data that was asked for in pieces, by its inbound message, and the origin's name for it.

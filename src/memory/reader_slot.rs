@@ -10,7 +10,7 @@ use std::ops::Deref;
 /// What one thread announces to writers.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct ReaderSlot {
+pub(super) struct ReaderSlot {
     /// How many readings of the thread are open.
     pub depth: AtomicU32,
     taken: AtomicBool,
@@ -39,7 +39,7 @@ fast_tls! {
 
 /// The calling thread's.
 #[inline]
-pub fn mine() -> &'static ReaderSlot {
+pub(super) fn mine() -> &'static ReaderSlot {
     SLOT.get().unwrap_or_else(new)
 }
 
@@ -65,7 +65,7 @@ fn new() -> &'static ReaderSlot {
 }
 
 /// All slots. No new one is made while they are held.
-pub fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {
+pub(super) fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {
     SLOTS.lock()
 }
 

@@ -192,7 +192,7 @@ fn no_status() -> *mut ffi::MPI_Status {
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Barrier(comm: ffi::MPI_Comm) -> c_int {
+pub(crate) unsafe extern "C" fn MPI_Barrier(comm: ffi::MPI_Comm) -> c_int {
     // SAFETY: the arguments are passed on as they came.
     unsafe {
         match for_collective(comm, 0, None) {
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn MPI_Barrier(comm: ffi::MPI_Comm) -> c_int {
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Bcast(
+pub(crate) unsafe extern "C" fn MPI_Bcast(
     data: *mut c_void,
     count: c_int,
     datatype: ffi::MPI_Datatype,
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn MPI_Bcast(
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Reduce(
+pub(crate) unsafe extern "C" fn MPI_Reduce(
     send: *const c_void,
     receive: *mut c_void,
     count: c_int,
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn MPI_Reduce(
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Allreduce(
+pub(crate) unsafe extern "C" fn MPI_Allreduce(
     send: *const c_void,
     receive: *mut c_void,
     count: c_int,
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn MPI_Allreduce(
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Recv(
+pub(crate) unsafe extern "C" fn MPI_Recv(
     data: *mut c_void,
     count: c_int,
     datatype: ffi::MPI_Datatype,

@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
 
 /// The MPI handle of a communicator, in the layout of C's `MPI_Comm`.
-pub type CommHandle = ffi::MPI_Comm;
+pub(crate) type CommHandle = ffi::MPI_Comm;
 
 /// A communicator that this crate made and frees by [`Comm::free`]. Dropping
 /// it frees nothing, because freeing is collective.

@@ -26,20 +26,22 @@
 pub(crate) mod blocking;
 mod comm;
 mod datatype;
-pub mod dynamic;
-pub mod exit_guard;
-pub mod init;
+pub(crate) mod dynamic;
+pub(crate) mod exit_guard;
+pub(crate) mod init;
 mod launcher;
 mod life;
-pub mod p2p;
+pub(crate) mod p2p;
 mod pmpi;
 mod request;
 mod window;
 
-pub use comm::{Comm, CommHandle};
-pub use datatype::{Datatype, DerivedType, Op, RawDatatype, ReduceFn, ReduceOp};
-pub use request::{Request, Requests};
-pub use window::{Shape, Transfer, Window};
+pub use comm::Comm;
+pub(crate) use comm::CommHandle;
+pub(crate) use datatype::{Datatype, DerivedType, Op, RawDatatype, ReduceFn, ReduceOp};
+pub(crate) use request::Request;
+pub use request::Requests;
+pub(crate) use window::{Shape, Transfer, Window};
 
 use crate::error::{Error, ErrorKind, Result};
 use mpi::ffi;
@@ -116,7 +118,7 @@ fn failure(code: c_int, call: &str) -> Error {
 }
 
 /// Seconds since some moment in the past, as MPI counts them.
-pub fn wtime() -> f64 {
+pub(crate) fn wtime() -> f64 {
     // SAFETY: MPI_Wtime has no preconditions once MPI is initialised, and the
     // callers run between initialisation and finalisation.
     unsafe { ffi::MPI_Wtime() }

@@ -55,7 +55,7 @@ pub unsafe fn isend(
 /// # Safety
 /// `data` must stay valid for writes of `len` bytes, and not be read, until the
 /// request has completed.
-pub unsafe fn irecv(
+pub(crate) unsafe fn irecv(
     comm: &Comm,
     data: *mut u8,
     len: usize,
@@ -84,7 +84,7 @@ pub unsafe fn irecv(
 
 /// Gives MPI an occasion to make progress, on a communicator that carries no
 /// messages of ours.
-pub fn poke(comm: &Comm) -> Result<()> {
+pub(crate) fn poke(comm: &Comm) -> Result<()> {
     let mut flag: c_int = 0;
     check(
         // SAFETY: the flag is valid, and the status is ignored.
@@ -107,8 +107,6 @@ pub struct Matched {
     message: ffi::MPI_Message,
     /// The sender.
     pub source: usize,
-    /// The tag that it was sent with.
-    pub tag: i32,
     /// Its length.
     pub bytes: usize,
 }
@@ -140,7 +138,6 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
         Ok(Some(Matched {
             message: message.assume_init(),
             source: status.MPI_SOURCE as usize,
-            tag: status.MPI_TAG,
             bytes: received_bytes(&status),
         }))
     }

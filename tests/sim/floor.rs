@@ -2,9 +2,9 @@
 
 use crate::dice::Dice;
 use crate::machine::{self, Behaviour, Outcome};
-use portolan::collective::{self, Operator};
-use portolan::mpi::{Comm, Requests, p2p};
-use portolan::wait::Boot;
+use portolan::internals::collective::{self, Operator};
+use portolan::internals::mpi::{Comm, Requests, p2p};
+use portolan::internals::wait::Boot;
 
 const STACK: usize = 256 << 10;
 
