@@ -17,7 +17,8 @@
 //! of the job, starts and stops collectively, and takes part for all of them or for none
 //! (the engine's [`HostWaits`]); communicators with another job's ranks are left alone.
 
-use super::{Flavour, portolan_shim_request_null};
+use super::Flavour;
+use super::call::portolan_shim_request_null;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 use std::sync::OnceLock;

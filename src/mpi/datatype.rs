@@ -1,6 +1,6 @@
 //! Predefined and derived datatypes, and operations.
 
-use super::{check, count, portolan_shim_op, portolan_shim_type};
+use super::call::{check, count, portolan_shim_op, portolan_shim_type};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;

@@ -10,8 +10,9 @@
 //! waits in them for a name that the other side publishes, so publishing that name with a
 //! value that is no process makes the call fail ([`Port::call_off`]).
 
+use super::Comm;
+use super::call::check;
 use super::init::library_version;
-use super::{Comm, check};
 use crate::error::{Error, ErrorKind, Result};
 use mpi::ffi;
 use parking_lot::Mutex;

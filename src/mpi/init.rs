@@ -6,7 +6,8 @@
 //! `MPI_Finalize` before it finalises us, a delete callback on `MPI_COMM_SELF`
 //! runs first and closes the engine while MPI still works.
 
-use super::{Flavour, check, launcher, life};
+use super::call::{check, portolan_shim_at_finalize, portolan_shim_forget_finalize};
+use super::{Flavour, launcher, life};
 use crate::error::{Result, fail};
 use mpi::ffi;
 use std::io::Write;
@@ -239,7 +240,7 @@ pub(crate) fn at_finalize(hook: fn()) -> Result<()> {
     check(
         // SAFETY: MPI is running; `run_hook` has the type that MPI asks for and
         // never unwinds.
-        unsafe { super::portolan_shim_at_finalize(Some(run_hook), &mut key) },
+        unsafe { portolan_shim_at_finalize(Some(run_hook), &mut key) },
         "MPI_Comm_set_attr",
     )?;
     *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((hook, key));
@@ -252,7 +253,7 @@ pub(crate) fn forget_at_finalize() -> Result<()> {
     match taken {
         Some((_, mut key)) => {
             // SAFETY: MPI is running, and `key` is the one that at_finalize made.
-            check(unsafe { super::portolan_shim_forget_finalize(&mut key) }, "MPI_Comm_delete_attr")
+            check(unsafe { portolan_shim_forget_finalize(&mut key) }, "MPI_Comm_delete_attr")
         }
         None => Ok(()),
     }

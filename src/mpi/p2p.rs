@@ -1,23 +1,12 @@
 //! Two-sided messages of bytes.
 
-use super::{Comm, Request, check, count, portolan_shim_type};
+use super::call::{check, count};
+use super::request::received_bytes;
+use super::{Comm, Datatype, Request};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
-
-fn byte() -> ffi::MPI_Datatype {
-    // SAFETY: the shim returns a constant.
-    unsafe { portolan_shim_type(0) }
-}
-
-pub(super) fn received_bytes(status: &ffi::MPI_Status) -> usize {
-    let mut n: c_int = 0;
-    // SAFETY: `status` was filled by MPI for a request of bytes; for a send the
-    // count is meaningless and is not looked at.
-    unsafe { ffi::MPI_Get_count(status, byte(), &mut n) };
-    usize::try_from(n).unwrap_or(0)
-}
 
 /// Starts a send.
 ///
@@ -38,7 +27,7 @@ pub unsafe fn isend(
             ffi::MPI_Isend(
                 data.cast::<c_void>(),
                 count(len)?,
-                byte(),
+                Datatype::Byte.raw(),
                 to as c_int,
                 tag,
                 comm.raw,
@@ -70,7 +59,7 @@ pub(crate) unsafe fn irecv(
             ffi::MPI_Irecv(
                 data.cast::<c_void>(),
                 count(len)?,
-                byte(),
+                Datatype::Byte.raw(),
                 source,
                 tag,
                 comm.raw,
@@ -152,7 +141,7 @@ impl Matched {
             ffi::MPI_Mrecv(
                 std::ptr::null_mut(),
                 0,
-                byte(),
+                Datatype::Byte.raw(),
                 &mut self.message,
                 ffi::RSMPI_STATUS_IGNORE,
             )
@@ -170,7 +159,7 @@ impl Matched {
                 ffi::MPI_Mrecv(
                     data.as_mut_ptr().cast(),
                     count(self.bytes)?,
-                    byte(),
+                    Datatype::Byte.raw(),
                     &mut self.message,
                     ffi::RSMPI_STATUS_IGNORE,
                 )
@@ -192,7 +181,7 @@ impl Matched {
                 ffi::MPI_Imrecv(
                     data.cast(),
                     count(self.bytes)?,
-                    byte(),
+                    Datatype::Byte.raw(),
                     &mut self.message,
                     &mut request.raw,
                 )
