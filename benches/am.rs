@@ -11,10 +11,12 @@
 mod support;
 
 use mpi::ffi;
-use portolan::am::aggregate::Aggregator;
-use portolan::am::{Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signals, Then};
 use portolan::error::Result;
-use portolan::runtime::Engine;
+use portolan::internals::am::aggregate::Aggregator;
+use portolan::internals::am::{
+    Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signals, Then,
+};
+use portolan::internals::runtime::Engine;
 use std::ffi::c_void;
 use std::process::ExitCode;
 use std::sync::Arc;

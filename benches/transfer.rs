@@ -12,11 +12,11 @@
 //! ratios to the plain copies are printed.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use portolan::atomics::Rmw;
-use portolan::layout::Shape;
-use portolan::path::kernel::Scale;
-use portolan::runtime::Engine;
-use portolan::transfer::TransferKind;
+use portolan::internals::atomics::Rmw;
+use portolan::internals::layout::Shape;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::runtime::Engine;
+use portolan::internals::transfer::TransferKind;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

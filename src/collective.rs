@@ -16,9 +16,9 @@ use bytemuck::Pod;
 mod board;
 mod reduce;
 mod share;
-pub use board::Board;
+pub(crate) use board::Board;
 pub use reduce::{Element, Operator};
-pub use share::share;
+pub(crate) use share::share;
 
 /// The longest piece of one MPI call, in bytes.
 const PIECE: usize = 1 << 30;

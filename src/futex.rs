@@ -16,12 +16,12 @@ fn call(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>)
 
 /// Sleeps until the word is woken, or the time is over; returns at once where the word is not
 /// `value`. May return early: check the word again.
-pub fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
+pub(crate) fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
     call(word, libc::FUTEX_WAIT, value, Some(timeout));
 }
 
 /// Wakes all threads that sleep on the word.
-pub fn wake_all(word: &AtomicU32) {
+pub(crate) fn wake_all(word: &AtomicU32) {
     call(word, libc::FUTEX_WAKE, i32::MAX as u32, None);
 }
 

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 /// A table of values by handle. Handles have `SLOT_BITS` + `GENERATION_BITS` bits.
 #[derive(Debug)]
-pub struct Handles<T, const SLOT_BITS: u32 = 32, const GENERATION_BITS: u32 = 32> {
+pub(crate) struct Handles<T, const SLOT_BITS: u32 = 32, const GENERATION_BITS: u32 = 32> {
     slots: Vec<Slot<T>>,
     /// Slots without a value, the one that was emptied last at the end.
     free: Vec<u32>,
@@ -40,10 +40,10 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
     const LAST_GENERATION: u32 = u32::MAX >> (32 - GENERATION_BITS);
 
     /// The most values that a table holds at a time.
-    pub const MOST: usize = Self::SLOT_MASK as usize;
+    pub(crate) const MOST: usize = Self::SLOT_MASK as usize;
 
     /// An empty table.
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         const { assert!(1 <= SLOT_BITS && SLOT_BITS <= 32) };
         const { assert!(1 <= GENERATION_BITS && GENERATION_BITS <= 32) };
         Handles { slots: Vec::new(), free: Vec::new(), worn: VecDeque::new() }
@@ -60,7 +60,7 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
     }
 
     /// Whether the table holds as many values as it can.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.slots.len() == Self::MOST && self.free.is_empty() && self.worn.is_empty()
     }
 
@@ -69,7 +69,7 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
     /// # Panics
     /// Where the table is full: see [`Handles::is_full`].
     #[inline]
-    pub fn insert(&mut self, value: T) -> u64 {
+    pub(crate) fn insert(&mut self, value: T) -> u64 {
         let index = match self.free.pop() {
             Some(index) => index as usize,
             None => self.fresh_slot(),
@@ -97,21 +97,21 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
 
     /// The value of a handle.
     #[inline]
-    pub fn get(&self, handle: u64) -> Option<&T> {
+    pub(crate) fn get(&self, handle: u64) -> Option<&T> {
         let slot = self.slots.get(Self::index(handle))?;
         if u64::from(slot.generation) == handle >> SLOT_BITS { slot.value.as_ref() } else { None }
     }
 
     /// The value of a handle, to change.
     #[inline]
-    pub fn get_mut(&mut self, handle: u64) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, handle: u64) -> Option<&mut T> {
         let slot = self.slots.get_mut(Self::index(handle))?;
         if u64::from(slot.generation) == handle >> SLOT_BITS { slot.value.as_mut() } else { None }
     }
 
     /// Takes the value of a handle out, which names nothing from now on.
     #[inline]
-    pub fn remove(&mut self, handle: u64) -> Option<T> {
+    pub(crate) fn remove(&mut self, handle: u64) -> Option<T> {
         let index = Self::index(handle);
         let slot = self.slots.get_mut(index)?;
         if u64::from(slot.generation) != handle >> SLOT_BITS {
@@ -136,12 +136,12 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
 
     /// Whether the table has the slot that a handle names, whatever lies there now: a handle
     /// that is refused was freed then, unless it is rubbish by chance.
-    pub fn has_slot(&self, handle: u64) -> bool {
+    pub(crate) fn has_slot(&self, handle: u64) -> bool {
         Self::index(handle) < self.slots.len()
     }
 
     /// All values with their handles, in the order of slots.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let value = slot.value.as_ref()?;
             Some((Self::handle(index, slot.generation), value))
@@ -149,17 +149,17 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
     }
 
     /// All values, to change.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
     }
 
     /// Whether there is no value.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.free.len() + self.worn.len() == self.slots.len()
     }
 
     /// Takes all values out; their handles name nothing from now on.
-    pub fn drain(&mut self) -> Vec<T> {
+    pub(crate) fn drain(&mut self) -> Vec<T> {
         let mut all = Vec::new();
         for index in 0..self.slots.len() {
             if let Some(value) = self.slots[index].value.take() {

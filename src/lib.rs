@@ -5,46 +5,48 @@
 //! shared memory; between nodes MPI's one-sided calls or messages that the
 //! owner's progress engine serves. The same engine carries a drop-in `libarmci`
 //! for C and Fortran programs and the typed interface that this crate exports.
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
-pub mod am;
-pub mod any_memory;
-pub mod api;
-pub mod atomics;
-pub mod capi;
-pub mod collective;
-pub mod compose;
-pub mod config;
-pub mod core;
+mod am;
+mod any_memory;
+mod api;
+mod atomics;
+mod capi;
+mod collective;
+mod compose;
+mod config;
+mod core;
 pub mod error;
-pub mod futex;
-pub mod group;
-pub mod handles;
-pub mod layout;
-pub mod memory;
-pub mod mpi;
+mod futex;
+mod group;
+mod handles;
 #[doc(hidden)]
-pub mod mutation;
-pub mod ops;
-pub mod path;
-pub mod peer;
+pub mod internals;
+mod layout;
+mod memory;
+mod mpi;
+mod mutation;
+mod ops;
+mod path;
+mod peer;
 mod process;
-pub mod progress;
+mod progress;
 pub mod rpc;
-pub mod runtime;
-pub mod sharing;
-pub mod shm;
-pub(crate) mod sync;
-pub mod thread;
-pub mod topology;
-pub mod transfer;
-pub mod wait;
-pub mod watchdog;
+mod runtime;
+mod sharing;
+mod shm;
+mod sync;
+mod thread;
+mod topology;
+mod transfer;
+mod wait;
+mod watchdog;
 
 pub use api::am::{Batches, Context, Endpoint, Handlers, Item, Message, Messages, Reply};
 pub use api::{
     Accumulate, Atomic, Block, Builder, Complex, Composer, Composition, CompositionKind, Element,
     Group, Loaded, Local, Mapped, MutexGuard, MutexSet, Operator, Path, Pending, PendingGet,
-    PendingVec, Pod, Reducible, Remote, Runtime, Scope, Segment, Slice, run,
+    PendingVec, Pod, Reducible, Remote, Runtime, Scope, Segment, Slice, ThreadLevel, run,
 };
+pub use config::{VARIABLES, Variable};
 pub use error::{Error, ErrorKind, Result};

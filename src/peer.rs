@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// Window operations are unfinished.
-pub const PENDING_RMA: u8 = 1;
+pub(crate) const PENDING_RMA: u8 = 1;
 /// Messages are unconfirmed.
-pub const PENDING_MESSAGE: u8 = 2;
+pub(crate) const PENDING_MESSAGE: u8 = 2;
 
 /// Counts operations that have not completed locally.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ impl CompletionCounter {
 
 /// The kinds of window operation, as far as their order matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RmaKind {
+pub(crate) enum RmaKind {
     /// Put.
     Put,
     /// Get that has not been waited for.
@@ -85,7 +85,7 @@ struct Touch {
 
 /// Window operations to one target.
 #[derive(Debug, Default)]
-pub struct RmaPending {
+pub(crate) struct RmaPending {
     windows: SmallVec<[(Arc<Slab>, usize); 2]>,
     touched: SmallVec<[Touch; 8]>,
 }
@@ -95,7 +95,7 @@ const MOST_TOUCHED: usize = 16;
 
 impl RmaPending {
     /// Whether an operation on `from..to` must wait for unfinished ones.
-    pub fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
+    pub(crate) fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
         self.touched.len() >= MOST_TOUCHED
             || self.touched.iter().any(|t| {
                 t.from < to
@@ -106,7 +106,7 @@ impl RmaPending {
     }
 
     /// Notes an operation.
-    pub fn note(
+    pub(crate) fn note(
         &mut self,
         slab: &Arc<Slab>,
         group_rank: usize,
@@ -121,7 +121,7 @@ impl RmaPending {
     }
 
     /// Completes everything at the target.
-    pub fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         for (slab, rank) in &self.windows {
             if let Some(window) = slab.window() {
                 window.flush(*rank)?;
@@ -135,7 +135,7 @@ impl RmaPending {
 
 /// What was sent to a target by message.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// Requests.
     pub count: u64,
     /// Their bytes.
@@ -144,7 +144,7 @@ pub struct Sent {
 
 /// Everything outstanding towards one target.
 #[derive(Debug, Default)]
-pub struct Peer {
+pub(crate) struct Peer {
     dirty: AtomicU8,
     /// Held while a request is counted and sent, so that the two agree.
     pub(crate) sent: Mutex<Sent>,
@@ -159,33 +159,33 @@ pub struct Peer {
 impl Peer {
     /// The summary: [`PENDING_RMA`] and [`PENDING_MESSAGE`].
     #[inline]
-    pub fn pending(&self) -> u8 {
+    pub(crate) fn pending(&self) -> u8 {
         self.dirty.load(Ordering::Relaxed)
     }
 
     /// Sets a bit of the summary; true when none was set before.
-    pub fn mark(&self, bit: u8) -> bool {
+    pub(crate) fn mark(&self, bit: u8) -> bool {
         self.dirty.fetch_or(bit, Ordering::Relaxed) == 0
     }
 
     /// Clears a bit; true when it was the last one that was set.
-    pub fn clear(&self, bit: u8) -> bool {
+    pub(crate) fn clear(&self, bit: u8) -> bool {
         self.dirty.fetch_and(!bit, Ordering::Relaxed) == bit
     }
 
     /// Notes that the target has handled `count` requests and `bytes` bytes in all.
-    pub fn confirm(&self, count: u64, bytes: u64) {
+    pub(crate) fn confirm(&self, count: u64, bytes: u64) {
         self.confirmed_bytes.fetch_max(bytes, Ordering::Relaxed);
         self.confirmed_count.fetch_max(count, Ordering::Release);
     }
 
     /// Requests that the target has confirmed.
-    pub fn confirmed(&self) -> u64 {
+    pub(crate) fn confirmed(&self) -> u64 {
         self.confirmed_count.load(Ordering::Acquire)
     }
 
     /// Bytes that are sent and not confirmed.
-    pub fn in_flight(&self, sent: &Sent) -> u64 {
+    pub(crate) fn in_flight(&self, sent: &Sent) -> u64 {
         sent.bytes.saturating_sub(self.confirmed_bytes.load(Ordering::Relaxed))
     }
 }

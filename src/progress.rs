@@ -45,7 +45,7 @@ const HELD_UP: Duration = Duration::from_micros(100);
 
 /// The running thread.
 #[derive(Debug)]
-pub struct ProgressThread {
+pub(crate) struct ProgressThread {
     handle: JoinHandle<()>,
     stop: Arc<AtomicBool>,
 }
@@ -53,7 +53,7 @@ pub struct ProgressThread {
 impl ProgressThread {
     /// Starts it. The thread holds the am weakly, so that the engine's last
     /// owner decides when it goes.
-    pub fn start(am: &Am) -> Result<ProgressThread> {
+    pub(crate) fn start(am: &Am) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, owner) = (stop.clone(), am.owner()?);
         let handle = std::thread::Builder::new()
@@ -72,7 +72,7 @@ impl ProgressThread {
     }
 
     /// Ends it and waits until it has ended.
-    pub fn stop(self, am: &Am) {
+    pub(crate) fn stop(self, am: &Am) {
         self.stop.store(true, Ordering::Release);
         self.handle.thread().unpark();
         if let Some(node) = am.started().and_then(|state| state.node.as_ref()) {

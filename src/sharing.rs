@@ -26,7 +26,7 @@ static USERS: Mutex<Users> = Mutex::new(Users { count: 0, ours: false });
 ///
 /// # Safety
 /// `comm`, where given, must be a live communicator.
-pub unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine> {
+pub(crate) unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine> {
     let mut users = USERS.lock();
     if !runtime::is_running() {
         // SAFETY: passed on from the caller.
@@ -49,7 +49,7 @@ pub unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine> {
 ///
 /// # Errors
 /// As for [`Engine::stop`].
-pub fn detach() -> Result<()> {
+pub(crate) fn detach() -> Result<()> {
     let mut users = USERS.lock();
     users.count = users.count.saturating_sub(1);
     if !runtime::is_running() {

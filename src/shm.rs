@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The size of a page.
-pub fn page() -> usize {
+pub(crate) fn page() -> usize {
     // SAFETY: sysconf has no preconditions.
     let n = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(n).unwrap_or(4096)
@@ -28,7 +28,7 @@ pub fn page() -> usize {
 
 /// A mapped shared file.
 #[derive(Debug)]
-pub struct SharedFile {
+pub(crate) struct SharedFile {
     file: File,
     base: *mut u8,
     len: usize,
@@ -46,7 +46,7 @@ const PATH_BYTES: usize = 112;
 /// Where another rank finds a [`SharedFile`]; sent through MPI as bytes.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub struct Descriptor {
+pub(crate) struct Descriptor {
     device: u64,
     inode: u64,
     path: [u8; PATH_BYTES],
@@ -54,12 +54,12 @@ pub struct Descriptor {
 
 impl Descriptor {
     /// The descriptor of a rank that offers no file.
-    pub fn none() -> Descriptor {
+    pub(crate) fn none() -> Descriptor {
         bytemuck::Zeroable::zeroed()
     }
 
     /// That of a file without a name that a process has open.
-    pub fn unnamed(device: u64, inode: u64, pid: u32, fd: u32) -> Descriptor {
+    pub(crate) fn unnamed(device: u64, inode: u64, pid: u32, fd: u32) -> Descriptor {
         let path = format!("/proc/{pid}/fd/{fd}");
         let mut bytes = [0u8; PATH_BYTES];
         bytes[..path.len()].copy_from_slice(path.as_bytes());
@@ -81,7 +81,7 @@ fn os_error(what: &str, error: io::Error) -> Error {
 impl SharedFile {
     /// Makes and maps a file of `len` bytes of address space in `dir`; no memory
     /// is taken yet. With `named`, the file has a name until [`SharedFile::unlink`].
-    pub fn create(dir: &str, len: usize, named: bool) -> Result<SharedFile> {
+    pub(crate) fn create(dir: &str, len: usize, named: bool) -> Result<SharedFile> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let (file, name) = if named {
             let n = COUNTER.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl SharedFile {
     }
 
     /// Maps the file that a descriptor names.
-    pub fn open(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
+    pub(crate) fn open(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
         let Some(path) = descriptor.path() else {
             fail!(Internal, "no file in the descriptor of a shared slab");
         };
@@ -127,7 +127,7 @@ impl SharedFile {
     }
 
     /// [`SharedFile::open`] for a file that must have this length at least.
-    pub fn open_whole(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
+    pub(crate) fn open_whole(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
         let shared = SharedFile::open(descriptor, len)?;
         let meta = shared.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
         if meta.len() < len as u64 {
@@ -137,13 +137,13 @@ impl SharedFile {
     }
 
     /// Device and inode, and the process and descriptor by which it is open.
-    pub fn place(&self) -> Result<(u64, u64, u32, u32)> {
+    pub(crate) fn place(&self) -> Result<(u64, u64, u32, u32)> {
         let meta = self.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
         Ok((meta.dev(), meta.ino(), std::process::id(), self.file.as_raw_fd() as u32))
     }
 
     /// What other ranks need to open it.
-    pub fn descriptor(&self) -> Result<Descriptor> {
+    pub(crate) fn descriptor(&self) -> Result<Descriptor> {
         let (device, inode, pid, fd) = self.place()?;
         let Some(path) = &self.named else {
             return Ok(Descriptor::unnamed(device, inode, pid, fd));
@@ -158,20 +158,20 @@ impl SharedFile {
     }
 
     /// Takes the name away, where the file has one.
-    pub fn unlink(&mut self) {
+    pub(crate) fn unlink(&mut self) {
         if let Some(path) = self.named.take() {
             let _ = std::fs::remove_file(path);
         }
     }
 
     /// The mapping.
-    pub fn base(&self) -> *mut u8 {
+    pub(crate) fn base(&self) -> *mut u8 {
         self.base
     }
 
     /// Reserves memory for a part of the file. Where there is none, says so and
     /// leaves the rest as it was.
-    pub fn reserve(&self, offset: usize, len: usize) -> io::Result<()> {
+    pub(crate) fn reserve(&self, offset: usize, len: usize) -> io::Result<()> {
         if len == 0 {
             return Ok(());
         }
@@ -196,7 +196,7 @@ impl SharedFile {
     }
 
     /// Gives the memory of a part of the file back; its contents are lost.
-    pub fn release(&self, offset: usize, len: usize) {
+    pub(crate) fn release(&self, offset: usize, len: usize) {
         if len > 0 {
             // SAFETY: as in `reserve`. Failure only means that memory stays.
             unsafe {
@@ -211,7 +211,7 @@ impl SharedFile {
     }
 
     /// Bytes that are free on the file system.
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         // SAFETY: statvfs fills the structure that is zeroed here.
         unsafe {
             let mut s: libc::statvfs = std::mem::zeroed();

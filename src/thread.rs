@@ -16,7 +16,7 @@ static FIRST: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether this is the first thread.
 #[inline]
-pub fn is_first() -> bool {
+pub(crate) fn is_first() -> bool {
     let first = FIRST.load(Ordering::Relaxed);
     first == this_thread() || first == 0 && claim()
 }
@@ -27,7 +27,7 @@ fn claim() -> bool {
 }
 
 /// Something that each thread has for itself.
-pub struct FastTls<T: 'static> {
+pub(crate) struct FastTls<T: 'static> {
     first: Cell<T>,
     others: &'static LocalKey<Cell<T>>,
 }
@@ -58,19 +58,19 @@ pub(crate) use fast_tls;
 
 impl<T> FastTls<T> {
     /// `first` for the first thread, the variable for others.
-    pub const fn new(first: T, others: &'static LocalKey<Cell<T>>) -> FastTls<T> {
+    pub(crate) const fn new(first: T, others: &'static LocalKey<Cell<T>>) -> FastTls<T> {
         FastTls { first: Cell::new(first), others }
     }
 
     /// Runs `body` with this thread's.
     #[inline]
-    pub fn with<R>(&self, body: impl FnOnce(&Cell<T>) -> R) -> R {
+    pub(crate) fn with<R>(&self, body: impl FnOnce(&Cell<T>) -> R) -> R {
         if is_first() { body(&self.first) } else { self.others.with(body) }
     }
 
     /// This thread's.
     #[inline]
-    pub fn get(&self) -> T
+    pub(crate) fn get(&self) -> T
     where
         T: Copy,
     {
@@ -79,13 +79,13 @@ impl<T> FastTls<T> {
 
     /// Replaces this thread's.
     #[inline]
-    pub fn set(&self, value: T) {
+    pub(crate) fn set(&self, value: T) {
         self.with(|cell| cell.set(value));
     }
 
     /// Takes this thread's out.
     #[inline]
-    pub fn take(&self) -> T
+    pub(crate) fn take(&self) -> T
     where
         T: Default,
     {
@@ -96,7 +96,7 @@ impl<T> FastTls<T> {
 /// Something different for every thread that lives, and never zero: the thread pointer.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux", not(miri)))]
 #[inline]
-pub fn this_thread() -> usize {
+pub(crate) fn this_thread() -> usize {
     let this: usize;
     // SAFETY: on Linux, FS points at the thread's control block, whose first word is its own
     // address (System V ABI, thread-local storage), and it is only read.

@@ -111,7 +111,7 @@ pub(crate) use progress_by_deref;
 
 /// The naps of a thread that finds nothing to do: each twice as long as the one before.
 #[derive(Debug, Clone)]
-pub struct Naps {
+pub(crate) struct Naps {
     first: Duration,
     longest: Duration,
     next: Duration,
@@ -119,24 +119,24 @@ pub struct Naps {
 
 impl Naps {
     /// From `first` up to `longest`.
-    pub const fn new(first: Duration, longest: Duration) -> Naps {
+    pub(crate) const fn new(first: Duration, longest: Duration) -> Naps {
         Naps { first, longest, next: first }
     }
 
     /// How long to nap now.
-    pub fn take(&mut self) -> Duration {
+    pub(crate) fn take(&mut self) -> Duration {
         self.take_up_to(self.longest)
     }
 
     /// The same with a limit of now; the naps that follow start from what it gives.
-    pub fn take_up_to(&mut self, longest: Duration) -> Duration {
+    pub(crate) fn take_up_to(&mut self, longest: Duration) -> Duration {
         let nap = self.next.min(longest);
         self.next = nap * 2;
         nap
     }
 
     /// Something happened: the next nap is the first again.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.next = self.first;
     }
 }
@@ -173,7 +173,7 @@ impl<P: Progress + ?Sized> Drop for WaitGuard<'_, P> {
 ///
 /// # Errors
 /// The first error of `done` or of the progress engine.
-pub fn until<P: Progress + ?Sized>(
+pub(crate) fn until<P: Progress + ?Sized>(
     progress: &P,
     what: &dyn Fn() -> String,
     mut done: impl FnMut() -> Result<bool>,
@@ -278,7 +278,7 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
 /// Waits while a word of shared memory is `value`; sleeps on the word where a
 /// plain wait would nap. A thread that changes the word wakes it, unless `sleepers`
 /// is zero.
-pub fn while_equal<P: Progress + ?Sized>(
+pub(crate) fn while_equal<P: Progress + ?Sized>(
     progress: &P,
     what: &dyn Fn() -> String,
     word: &AtomicU32,
@@ -291,7 +291,7 @@ pub fn while_equal<P: Progress + ?Sized>(
 
 /// As [`until`], asleep on a word where a plain wait would nap: ends as soon when a thread
 /// changes the word from `value` and wakes it.
-pub fn until_on<P: Progress + ?Sized>(
+pub(crate) fn until_on<P: Progress + ?Sized>(
     progress: &P,
     what: &dyn Fn() -> String,
     (word, value): (&AtomicU32, u32),

@@ -202,7 +202,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// At the beginning of a wait.
     #[inline]
-    pub fn new() -> Watch {
+    pub(crate) fn new() -> Watch {
         Watch {
             begun: None,
             answered: signal::answered(),
@@ -215,14 +215,14 @@ impl Watch {
 
     /// Something happened.
     #[inline]
-    pub fn progressed(&mut self) {
+    pub(crate) fn progressed(&mut self) {
         self.reports = 0;
     }
 
     /// Called between polls; what there is to report, with the time since the wait
     /// began. `since` is when something happened last.
     #[inline]
-    pub fn look(&mut self, since: Instant, now: Instant) -> Option<(Cause, Duration)> {
+    pub(crate) fn look(&mut self, since: Instant, now: Instant) -> Option<(Cause, Duration)> {
         settle();
         let begun = *self.begun.get_or_insert(since);
         let waited = now - begun;
@@ -259,7 +259,7 @@ impl Watch {
 }
 
 /// Takes the settings over; they also hold for waits while the engine starts.
-pub fn configure(config: &Config) {
+pub(crate) fn configure(config: &Config) {
     let ms = |time: Duration| match time.as_millis() as u64 {
         0 => NEVER,
         ms => ms.min(NEVER),
@@ -286,7 +286,7 @@ pub(crate) struct Watchdog {
 impl Watchdog {
     /// Starts the thread, and puts the handler of the signal in place where the program
     /// has none; `None` where the watchdog is off.
-    pub fn start(config: &Config) -> Option<Watchdog> {
+    pub(crate) fn start(config: &Config) -> Option<Watchdog> {
         let (patience, fatal) = (config.watchdog, config.watchdog_abort);
         if patience.is_zero() && fatal.is_zero() {
             return None;

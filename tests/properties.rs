@@ -4,12 +4,12 @@
 //! Each compares with a model that is plain and slow, or says of any bytes at all that they
 //! are accepted or refused, without a panic and without reading outside.
 
-use portolan::am::wire as am;
-use portolan::compose::file::{self, Place};
-use portolan::layout::{Dim, Shape, Side, Vector};
-use portolan::memory::free_list::FreeList;
-use portolan::memory::piece_index::{Piece, PieceIndex};
-use portolan::path::two_sided::wire;
+use portolan::internals::am::wire as am;
+use portolan::internals::compose::file::{self, Place};
+use portolan::internals::layout::{Dim, Shape, Side, Vector};
+use portolan::internals::memory::free_list::FreeList;
+use portolan::internals::memory::piece_index::{Piece, PieceIndex};
+use portolan::internals::path::two_sided::wire;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -353,7 +353,7 @@ proptest! {
         noise in vec(any::<u8>(), 0..200),
     ) {
         let here = Place { rank: 1, ranks: 3 };
-        let good = file::encode(here, portolan::compose::Kind::Mapped, &body);
+        let good = file::encode(here, portolan::internals::compose::Kind::Mapped, &body);
         let read = |bytes: &[u8]| file::read(&mut &bytes[..], bytes.len() as u64, here, "the file");
         prop_assert_eq!(read(&good).unwrap().0.body, body);
         let mut bad = good.clone();

@@ -1,7 +1,7 @@
 //! What the benchmarks that start themselves under the launcher share: the launch, and
 //! the lines of their tables, each with what it is compared with and what is required.
 
-use portolan::mpi::Flavour;
+use portolan::internals::mpi::Flavour;
 use std::process::Command;
 
 /// Whether this process is one of the launched ranks.

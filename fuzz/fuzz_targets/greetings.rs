@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::rpc::na::dynamic::greeting::{await_welcome, examine, introduce};
-use portolan::rpc::na::dynamic::secret::{Key, Token};
+use portolan::internals::rpc::na::dynamic::greeting::{await_welcome, examine, introduce};
+use portolan::internals::rpc::na::dynamic::secret::{Key, Token};
 use std::io::{Read, Result, Write};
 
 /// A socket whose other side says these bytes.

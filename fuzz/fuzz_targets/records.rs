@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::am::wire as am;
-use portolan::layout::Side;
-use portolan::path::two_sided::wire;
+use portolan::internals::am::wire as am;
+use portolan::internals::layout::Side;
+use portolan::internals::path::two_sided::wire;
 
 fuzz_target!(|input: (u64, &[u8])| {
     let (count, bytes) = input;

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::layout::{Shape, Side, Vector};
+use portolan::internals::layout::{Shape, Side, Vector};
 
 /// So many pieces or blocks are looked at.
 const MOST: usize = 1000;

@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// Where a batch is full unless the face says otherwise.
-pub const DEFAULT_LIMIT: usize = 64 << 10;
+pub(crate) const DEFAULT_LIMIT: usize = 64 << 10;
 
 /// Collects items of one size for one handler.
 pub struct Aggregator {
@@ -125,16 +125,6 @@ impl Aggregator {
         am.add_flush_hook(hook.clone())?;
         let _ = aggregator.hook.set(hook);
         Ok(aggregator)
-    }
-
-    /// Bytes of an item.
-    pub fn item(&self) -> usize {
-        self.item
-    }
-
-    /// Items of a full batch.
-    pub fn limit(&self) -> usize {
-        self.limit
     }
 
     /// Adds an item for `target`. The thread that pushes most often pays least.

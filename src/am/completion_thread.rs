@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 /// Something to run.
-pub type Job = Box<dyn FnOnce(&Am) + Send>;
+pub(crate) type Job = Box<dyn FnOnce(&Am) + Send>;
 
 #[derive(Default)]
 struct Queue {
@@ -29,7 +29,7 @@ struct Queue {
 
 /// The queue and its thread.
 #[derive(Default)]
-pub struct CompletionThread {
+pub(crate) struct CompletionThread {
     queue: Arc<(Mutex<Queue>, Condvar)>,
     /// How many jobs wait, for callers that check often. Not counted where there is the
     /// thread.
@@ -45,7 +45,7 @@ impl std::fmt::Debug for CompletionThread {
 
 impl CompletionThread {
     /// Appends a job; starts the thread if there may be one and it is not there.
-    pub fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
+    pub(crate) fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
         let (queue, changed) = &*self.queue;
         queue.lock().jobs.push_back(job);
         changed.notify_one();
@@ -68,12 +68,12 @@ impl CompletionThread {
 
     /// Whether nothing waits.
     #[inline]
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) == 0
     }
 
     /// Runs one job on the calling thread, where no thread does; true if one ran.
-    pub fn run_here(&self, am: &Am) -> bool {
+    pub(crate) fn run_here(&self, am: &Am) -> bool {
         if self.is_idle() {
             return false;
         }
@@ -95,14 +95,14 @@ impl CompletionThread {
     }
 
     /// Takes all jobs out that wait, where there is no thread.
-    pub fn take_all(&self) -> VecDeque<Job> {
+    pub(crate) fn take_all(&self) -> VecDeque<Job> {
         let jobs = std::mem::take(&mut self.queue.0.lock().jobs);
         self.waiting.fetch_sub(jobs.len(), Ordering::Relaxed);
         jobs
     }
 
     /// Ends the thread when the queue is empty.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let (queue, changed) = &*self.queue;
         queue.lock().ended = true;
         changed.notify_all();

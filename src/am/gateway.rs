@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 use std::mem::size_of;
 
 /// The number of the handler below: the engine's own, the same on all ranks.
-pub const GATEWAY: HandlerId = HandlerId(0);
+pub(super) const GATEWAY: HandlerId = HandlerId(0);
 /// Bytes that routing adds to a header.
-pub const HEAD: usize = size_of::<GatewayHead>();
+pub(super) const HEAD: usize = size_of::<GatewayHead>();
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]

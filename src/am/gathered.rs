@@ -12,7 +12,7 @@ const FULL: usize = 48 << 10;
 
 /// What is the same for all items of an aggregator.
 #[derive(Debug)]
-pub struct BatchFormat<'a> {
+pub(super) struct BatchFormat<'a> {
     /// The handler that gets them.
     pub handler: HandlerId,
     /// The header of their batches.
@@ -33,7 +33,7 @@ struct Gathered {
 /// What this rank has gathered as a gateway. In an order that does not change from run to run,
 /// so that a simulation can be repeated.
 #[derive(Debug, Default)]
-pub struct GatewayBatches {
+pub(super) struct GatewayBatches {
     gathered: Mutex<BTreeMap<BatchKey, Gathered>>,
     /// Flushes that have taken items and not sent them yet.
     flushing: AtomicUsize,

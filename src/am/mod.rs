@@ -52,31 +52,35 @@
 //! changed again. [`Signals::completion`]: the message was handled at the target,
 //! its `Then` included. What the target itself counts is its handler's business.
 
-pub mod aggregate;
-pub mod completion_thread;
-pub mod cooperative_copy;
+pub(crate) mod aggregate;
+pub(crate) mod completion_thread;
+pub(crate) mod cooperative_copy;
+#[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod doorbell;
-pub mod gate;
+pub(crate) mod gate;
 mod gateway;
 mod gathered;
-pub mod handler_dispatch;
+pub(crate) mod handler_dispatch;
 mod layer;
-pub mod lock;
-pub mod over_mpi;
-pub mod poll_state;
-pub mod quiesce;
+pub(crate) mod lock;
+pub(crate) mod over_mpi;
+#[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
+pub(crate) mod poll_state;
+pub(crate) mod quiesce;
 mod registry;
-pub mod rendezvous;
+pub(crate) mod rendezvous;
 mod report;
-pub mod ring;
+pub(crate) mod ring;
 mod send;
-pub mod shm_transport;
-pub mod state;
-pub mod target_progress;
-pub mod wire;
-pub mod work_split;
+pub(crate) mod shm_transport;
+pub(crate) mod state;
+pub(crate) mod target_progress;
+pub(crate) mod wire;
+#[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
+pub(crate) mod work_split;
 
-pub use state::{AmState, Hook};
+pub(crate) use state::AmState;
+pub use state::Hook;
 pub use wire::{HandlerId, MAX_HEADER};
 
 use crate::error::{Result, fail};
@@ -115,7 +119,7 @@ pub enum Destination {
 
 /// A completion handler: gets the buffer of [`Destination::Buffer`], else an empty
 /// one.
-pub type Completion = Box<dyn FnOnce(&Am, Vec<u8>) + Send>;
+pub(crate) type Completion = Box<dyn FnOnce(&Am, Vec<u8>) + Send>;
 
 /// What runs when the data is in place.
 pub enum Then {
@@ -237,7 +241,7 @@ impl Data<'_> {
 }
 
 /// What an engine's owner is to the threads that it starts: they hold it weakly.
-pub trait Owner: Send + Sync {
+pub(crate) trait Owner: Send + Sync {
     /// The layer.
     fn am(&self) -> &Am;
 }

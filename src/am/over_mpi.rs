@@ -20,7 +20,7 @@ use crate::path::two_sided::service::{Incoming, Parcel, Served, Service};
 use crate::path::two_sided::wire::{AmHeader, RequestKind};
 
 /// Longest data that travels along.
-pub const AM_EAGER_LIMIT: usize = 64 << 10;
+pub(crate) const AM_EAGER_LIMIT: usize = 64 << 10;
 
 /// The kinds of request that this module serves.
 pub(super) const KINDS: [RequestKind; 3] =

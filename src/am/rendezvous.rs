@@ -35,7 +35,7 @@ const READ_AT_A_TIME: usize = 1 << 20;
 
 /// The transport that an RTS has come by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
+pub(crate) enum Via {
     /// The ring of this rank of the node.
     Ring(usize),
     /// MPI; the data comes under this tag.
@@ -44,7 +44,7 @@ pub enum Via {
 
 /// A message whose data is on its way.
 #[derive(Debug)]
-pub struct InboundMessage {
+pub(crate) struct InboundMessage {
     /// Where it comes from.
     pub origin: usize,
     /// Where the data goes.
@@ -67,7 +67,7 @@ unsafe impl Send for InboundMessage {}
 
 /// A message whose data comes in parts, in order.
 #[derive(Debug)]
-pub struct Reassembly {
+pub(crate) struct Reassembly {
     inbound: InboundMessage,
     total: usize,
     received: usize,
@@ -75,17 +75,17 @@ pub struct Reassembly {
 
 impl Reassembly {
     /// None of `total` bytes has arrived.
-    pub fn new(inbound: InboundMessage, total: usize) -> Reassembly {
+    pub(crate) fn new(inbound: InboundMessage, total: usize) -> Reassembly {
         Reassembly { inbound, total, received: 0 }
     }
 
     /// How many bytes have arrived.
-    pub fn received(&self) -> usize {
+    pub(crate) fn received(&self) -> usize {
         self.received
     }
 
     /// Puts the next bytes in their place. True where they were the last.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         let Reassembly { inbound, total, received } = self;
         if *total - *received < bytes.len() {
             fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
@@ -106,7 +106,7 @@ impl Reassembly {
     }
 
     /// The inbound message, when all of the data is there.
-    pub fn whole(mut self) -> InboundMessage {
+    pub(crate) fn whole(mut self) -> InboundMessage {
         assert_eq!(self.received, self.total, "a message that has not come whole");
         if self.inbound.buffer.capacity() > 0 {
             // SAFETY: the buffer was reserved for this many bytes, and all of them were
@@ -138,7 +138,7 @@ struct RndvSend {
 
 /// Long messages under way, on either side.
 #[derive(Debug, Default)]
-pub struct RndvState {
+pub(crate) struct RndvState {
     reads: Vec<RndvRead>,
     streams: Vec<RndvSend>,
     /// Data that was asked for in pieces, by its inbound message, and the origin's name for it.

@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
 /// Cells of a ring.
-pub const CELLS: u64 = 256;
+pub(crate) const CELLS: u64 = 256;
 /// Bytes of a record that lie in its cell.
-pub const INLINE: usize = LINE - 8;
+pub(crate) const INLINE: usize = LINE - 8;
 /// The reader's counts.
 const HEAD: usize = LINE;
 
@@ -42,7 +42,7 @@ struct Counts {
 }
 
 /// Bytes of a ring whose store has `store` bytes.
-pub const fn bytes(store: usize) -> usize {
+pub(crate) const fn bytes(store: usize) -> usize {
     HEAD + CELLS as usize * LINE + store
 }
 
@@ -95,7 +95,7 @@ fn stamp(n: u64) -> u32 {
 
 /// The writer's end.
 #[derive(Debug)]
-pub struct Writer {
+pub(crate) struct Writer {
     place: RingMemory,
     next: u64,
     put: u64,
@@ -114,23 +114,23 @@ impl Writer {
     /// `base` must be [`bytes`] bytes of shared memory, aligned to a cache line,
     /// zero before the first use, mapped while the end lives; there must be one
     /// writer.
-    pub unsafe fn new(base: *mut u8, store: usize) -> Writer {
+    pub(crate) unsafe fn new(base: *mut u8, store: usize) -> Writer {
         assert!(store.is_multiple_of(LINE) && store > 0);
         Writer { place: RingMemory { base, store }, next: 0, put: 0, taken: 0, freed: 0 }
     }
 
     /// Longest record.
-    pub fn longest(&self) -> usize {
+    pub(crate) fn longest(&self) -> usize {
         self.place.store / 2
     }
 
     /// How many records were written.
-    pub fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.next
     }
 
     /// How many records the reader has done.
-    pub fn done(&self) -> u64 {
+    pub(crate) fn done(&self) -> u64 {
         self.place.counts().taken.load(Ordering::Acquire)
     }
 
@@ -149,7 +149,7 @@ impl Writer {
 
     /// Whether a record of `size` bytes has room now.
     #[inline]
-    pub fn has_room(&mut self, size: usize) -> bool {
+    pub(crate) fn has_room(&mut self, size: usize) -> bool {
         if self.next - self.taken == CELLS {
             self.taken = self.done();
             if self.next - self.taken == CELLS {
@@ -168,7 +168,7 @@ impl Writer {
 
     /// Whether `records` records have room now that hold `bytes` bytes together, none of
     /// them more than `longest`.
-    pub fn has_room_for(&mut self, records: usize, bytes: usize, longest: usize) -> bool {
+    pub(crate) fn has_room_for(&mut self, records: usize, bytes: usize, longest: usize) -> bool {
         // Each begins on a line of its own, and one may skip what is left at the end.
         let most = (bytes + records * LINE + longest) as u64;
         self.taken = self.done();
@@ -179,7 +179,7 @@ impl Writer {
 
     /// Writes a record that consists of `parts`; false where there is no room.
     #[inline]
-    pub fn write(&mut self, parts: &[&[u8]]) -> bool {
+    pub(crate) fn write(&mut self, parts: &[&[u8]]) -> bool {
         let size = parts.iter().map(|p| p.len()).sum::<usize>();
         assert!(size <= self.longest().max(INLINE), "a record longer than the ring takes");
         if !self.has_room(size) {
@@ -211,7 +211,7 @@ impl Writer {
 
 /// The reader's end.
 #[derive(Debug)]
-pub struct Reader {
+pub(crate) struct Reader {
     place: RingMemory,
     next: u64,
 }
@@ -224,13 +224,13 @@ impl Reader {
     ///
     /// # Safety
     /// As for [`Writer::new`], with one reader.
-    pub unsafe fn new(base: *mut u8, store: usize) -> Reader {
+    pub(crate) unsafe fn new(base: *mut u8, store: usize) -> Reader {
         Reader { place: RingMemory { base, store }, next: 0 }
     }
 
     /// Whether a record is there.
     #[inline]
-    pub fn ready(&self) -> bool {
+    pub(crate) fn ready(&self) -> bool {
         let cell = self.place.cell(self.next);
         // SAFETY: the ring is mapped; the stamp is an atomic.
         unsafe { (*cell).stamp.load(Ordering::Acquire) == stamp(self.next) }
@@ -239,7 +239,7 @@ impl Reader {
     /// The next record, if it is there. It stays where it is until
     /// [`Reader::advance`].
     #[inline]
-    pub fn peek(&self) -> Option<&[u8]> {
+    pub(crate) fn peek(&self) -> Option<&[u8]> {
         if !self.ready() {
             return None;
         }
@@ -260,7 +260,7 @@ impl Reader {
 
     /// Counts the record that [`Reader::peek`] gave as done.
     #[inline]
-    pub fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         let cell = self.place.cell(self.next);
         // SAFETY: as in `peek`.
         let (size, position) = unsafe {

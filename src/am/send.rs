@@ -212,7 +212,7 @@ impl Am {
         };
         let (signal, after) = if waits.is_some() { (signal, origin) } else { (origin, signal) };
         let address = at as usize;
-        let awaited = Awaited::Source { signal, keep, address, len, target };
+        let awaited = Awaited::Source { signal, _keep: keep, target };
         let name = state.tokens.lock().insert(awaited);
         let head = RecordHead::message(RecordKind::Rts, handler, header.len(), len, token);
         let source = Source { address: address as u64, token: name };

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 const PAGE: usize = 4096;
 /// Bytes of a fragment: the target takes one in while the origin writes the next.
-pub const FRAGMENT: usize = 8 << 10;
+pub(crate) const FRAGMENT: usize = 8 << 10;
 /// Ranks of a node that fit into the words of a mailbox.
 const MOST_RANKS: usize = 1024;
 /// Bytes of all rings of a rank together, at most, unless they would be too small.
@@ -66,7 +66,7 @@ struct Outgoing {
 
 /// The node's rings, as one rank sees them.
 #[derive(Debug)]
-pub struct ShmTransport {
+pub(crate) struct ShmTransport {
     file: Arc<SharedFile>,
     exposures: Arc<exposed::Table>,
     ranks: Vec<usize>,
@@ -81,7 +81,7 @@ pub struct ShmTransport {
 
 /// The reading side: one for the rank, under the dispatcher's lock.
 #[derive(Debug, Default)]
-pub struct Incoming {
+pub(crate) struct Incoming {
     /// By rank of the node.
     readers: Vec<Option<Reader>>,
     /// The ranks that have readers.
@@ -95,7 +95,7 @@ static MARK: u64 = 0x506f_7274_6f6c_616e;
 impl ShmTransport {
     /// Sets the rings up. Collective; `None` on all ranks where a node has no shared
     /// memory for it.
-    pub fn create<P: Progress + ?Sized>(
+    pub(crate) fn create<P: Progress + ?Sized>(
         comm: &Comm,
         topology: &Topology,
         config: &Config,
@@ -160,23 +160,23 @@ impl ShmTransport {
 
     /// The number on the node of a world rank, if it is on it.
     #[inline]
-    pub fn index_of(&self, world: usize) -> Option<usize> {
+    pub(crate) fn index_of(&self, world: usize) -> Option<usize> {
         self.index.get(world).filter(|&&index| index != ELSEWHERE).map(|&index| index as usize)
     }
 
     /// The world rank of a number on the node.
-    pub fn rank_of(&self, index: usize) -> usize {
+    pub(crate) fn rank_of(&self, index: usize) -> usize {
         self.ranks[index]
     }
 
     /// Longest record.
-    pub fn longest(&self) -> usize {
+    pub(crate) fn longest(&self) -> usize {
         self.store / 4
     }
 
     /// Longest data that comes with its header.
     #[inline]
-    pub fn eager_limit(&self) -> usize {
+    pub(crate) fn eager_limit(&self) -> usize {
         self.longest() - size_of::<RecordHead>() - MAX_HEADER
     }
 
@@ -210,7 +210,7 @@ impl ShmTransport {
     /// Sends a record that consists of `parts`, and counts it if it is a message. Where
     /// there is no room, waits if it may, else keeps the record.
     #[inline]
-    pub fn send(
+    pub(crate) fn send(
         &self,
         progress: &impl Progress,
         index: usize,
@@ -244,7 +244,7 @@ impl ShmTransport {
     /// Sends a message whose data follows its header in records of their own, so that the
     /// target takes the first in while this rank writes the next. They lie side by side in
     /// the ring. False, and nothing is sent, where there is no room for all of them.
-    pub fn send_in_fragments(
+    pub(crate) fn send_in_fragments(
         &self,
         index: usize,
         head: &RecordHead,
@@ -301,13 +301,13 @@ impl ShmTransport {
     }
 
     /// Messages that this rank has sent to others of the node.
-    pub fn messages(&self) -> u64 {
+    pub(crate) fn messages(&self) -> u64 {
         self.out.iter().map(|out| out.lock().messages).sum()
     }
 
     /// Writes a record if there is room now and nothing is kept before it, and counts it if it
     /// is a message.
-    pub fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
+    pub(crate) fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
         let mut out = self.out[index].lock();
         let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
         out.messages += u64::from(written && message);
@@ -337,7 +337,7 @@ impl ShmTransport {
 
     /// Sends kept records of all ranks; true if any was sent.
     #[inline]
-    pub fn send_all_kept(&self) -> bool {
+    pub(crate) fn send_all_kept(&self) -> bool {
         self.keeping.load(Ordering::Acquire) && self.send_all_kept_now()
     }
 
@@ -357,13 +357,13 @@ impl ShmTransport {
     }
 
     /// Whether records are kept for want of room.
-    pub fn keeps(&self) -> bool {
+    pub(crate) fn keeps(&self) -> bool {
         self.keeping.load(Ordering::Relaxed)
     }
 
     /// What a fence waits for: how many records are written to a rank. `None` where
     /// some are still kept.
-    pub fn written(&self, index: usize) -> Option<u64> {
+    pub(crate) fn written(&self, index: usize) -> Option<u64> {
         let mut out = self.out[index].lock();
         self.send_kept(index, &mut out);
         let written = out.writer.as_ref().map_or(0, Writer::written);
@@ -371,67 +371,67 @@ impl ShmTransport {
     }
 
     /// How many of them the rank has taken in.
-    pub fn taken(&self, index: usize) -> u64 {
+    pub(crate) fn taken(&self, index: usize) -> u64 {
         self.out[index].lock().writer.as_ref().map_or(u64::MAX, Writer::done)
     }
 
     /// The process of a rank of the node, and where its mark lies.
-    pub fn process(&self, index: usize) -> (u32, u64, u64) {
+    pub(crate) fn process(&self, index: usize) -> (u32, u64, u64) {
         let mailbox = self.mailbox(index);
         (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
     }
 
     /// Whether a thread of this rank polls ([`super::poll_state`]).
     #[inline]
-    pub fn set_attended(&self, attended: bool) {
+    pub(crate) fn set_attended(&self, attended: bool) {
         self.mailbox(self.me).door.set_attended(attended);
     }
 
     /// Sleeps until the bell rings, at most as long as `nap` says, which looks whether
     /// there is something to do.
-    pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
+    pub(crate) fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.mailbox(self.me).door.sleep(nap);
     }
 
     /// Whether a thread of the rank polls.
-    pub fn is_attended(&self, index: usize) -> bool {
+    pub(crate) fn is_attended(&self, index: usize) -> bool {
         self.mailbox(index).door.is_attended()
     }
 
     /// Runs something that sleeps, of a thread of this rank that waits in a call.
-    pub fn rest(&self, sleep: impl FnOnce()) {
+    pub(crate) fn rest(&self, sleep: impl FnOnce()) {
         self.mailbox(self.me).door.rest(sleep);
     }
 
     /// Whether a thread of the rank sleeps that waits in a call.
-    pub fn rests(&self, index: usize) -> bool {
+    pub(crate) fn rests(&self, index: usize) -> bool {
         self.mailbox(index).door.rests()
     }
 
     /// This rank's number on the node.
-    pub fn me(&self) -> usize {
+    pub(crate) fn me(&self) -> usize {
         self.me
     }
 
     /// What the ranks of the node expose.
-    pub fn exposures(&self) -> &Arc<exposed::Table> {
+    pub(crate) fn exposures(&self) -> &Arc<exposed::Table> {
         &self.exposures
     }
 
     /// A place for a job that the rank offers, below [`JOBS`].
-    pub fn split_job(&self, index: usize, place: usize) -> &SplitJob {
+    pub(crate) fn split_job(&self, index: usize, place: usize) -> &SplitJob {
         &self.mailbox(index).jobs[place]
     }
 
     /// Wakes the sleeping threads of this rank.
-    pub fn wake_own(&self) {
+    pub(crate) fn wake_own(&self) {
         self.mailbox(self.me).door.wake();
     }
 }
 
 impl Incoming {
     /// Nothing open yet.
-    pub fn new(node: &ShmTransport) -> Incoming {
+    pub(crate) fn new(node: &ShmTransport) -> Incoming {
         let n = node.ranks.len();
         Incoming {
             readers: (0..n).map(|_| None).collect(),
@@ -442,7 +442,7 @@ impl Incoming {
 
     /// Opens the rings that other ranks have opened since the last call.
     #[inline]
-    pub fn look_for_new(&mut self, node: &ShmTransport) {
+    pub(crate) fn look_for_new(&mut self, node: &ShmTransport) {
         let opened = &node.mailbox(node.me).opened;
         for (word, opened) in opened.iter().enumerate().take(self.known.len()) {
             let now = opened.load(Ordering::Acquire);
@@ -469,13 +469,13 @@ impl Incoming {
     }
 
     /// How many rings are open.
-    pub fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.open.len()
     }
 
     /// The `n`th open ring: the origin's number on the node, and its reader.
     #[inline]
-    pub fn ring(&mut self, n: usize) -> (usize, &mut Reader) {
+    pub(crate) fn ring(&mut self, n: usize) -> (usize, &mut Reader) {
         let index = self.open[n];
         match &mut self.readers[index] {
             Some(reader) => (index, reader),
@@ -484,7 +484,7 @@ impl Incoming {
     }
 
     /// Whether a record is there, or a ring was opened.
-    pub fn ready(&self, node: &ShmTransport) -> bool {
+    pub(crate) fn ready(&self, node: &ShmTransport) -> bool {
         let opened = &node.mailbox(node.me).opened;
         let new = |(word, known): (usize, &u64)| opened[word].load(Ordering::Acquire) != *known;
         self.open.iter().any(|&i| self.readers[i].as_ref().is_some_and(Reader::ready))

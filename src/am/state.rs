@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A registered handler.
-pub struct HandlerEntry {
+pub(crate) struct HandlerEntry {
     /// What reports call it.
     pub name: &'static str,
     /// What runs.
@@ -37,7 +37,7 @@ const CHUNK: usize = 1024;
 type Chunk = Box<[OnceLock<HandlerEntry>]>;
 
 /// The handlers by number: found without a lock, never moved.
-pub struct Handlers {
+pub(crate) struct Handlers {
     chunks: [OnceLock<Chunk>; 64],
     count: Mutex<usize>,
 }
@@ -51,13 +51,13 @@ impl Default for Handlers {
 impl Handlers {
     /// The handler of a number.
     #[inline]
-    pub fn get(&self, id: HandlerId) -> Option<&HandlerEntry> {
+    pub(crate) fn get(&self, id: HandlerId) -> Option<&HandlerEntry> {
         let n = usize::from(id.0);
         self.chunks[n / CHUNK].get()?[n % CHUNK].get()
     }
 
     /// Adds a handler under the next number.
-    pub fn add(&self, name: &'static str, handler: Arc<dyn Handler>) -> Result<HandlerId> {
+    pub(crate) fn add(&self, name: &'static str, handler: Arc<dyn Handler>) -> Result<HandlerId> {
         let mut count = self.count.lock();
         if *count >= CHUNK * self.chunks.len() {
             fail!(Argument, "there are {count} handlers, and no more numbers for them");
@@ -74,12 +74,12 @@ impl Handlers {
     }
 
     /// Whether a live handler has the name.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.any_live(|entry| entry.name == name)
     }
 
     /// Whether a live handler has the gate.
-    pub fn has_gate(&self, gate: &Arc<Gate>) -> bool {
+    pub(crate) fn has_gate(&self, gate: &Arc<Gate>) -> bool {
         self.any_live(|entry| entry.gate.as_ref().is_some_and(|own| Arc::ptr_eq(own, gate)))
     }
 
@@ -92,7 +92,7 @@ impl Handlers {
 }
 
 /// Names live as long as the process; the same name is kept once.
-pub fn intern(name: &str) -> &'static str {
+pub(crate) fn intern(name: &str) -> &'static str {
     static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut names = NAMES.lock();
     if let Some(known) = names.iter().find(|n| **n == name) {
@@ -105,7 +105,7 @@ pub fn intern(name: &str) -> &'static str {
 
 /// What the origin awaits.
 #[derive(Debug)]
-pub enum Awaited {
+pub(crate) enum Awaited {
     /// That a message was handled.
     Completion(Signal),
     /// That data has left.
@@ -113,28 +113,24 @@ pub enum Awaited {
         /// What the origin gets.
         signal: Signal,
         /// Data that was given away.
-        keep: Option<Vec<u8>>,
-        /// Where the data lies.
-        address: usize,
-        /// How many bytes.
-        len: usize,
+        _keep: Option<Vec<u8>>,
         /// The target's rank.
         target: usize,
     },
 }
 
 /// What the origin awaits, by token.
-pub type Tokens = Handles<Awaited>;
+pub(crate) type Tokens = Handles<Awaited>;
 
 /// The tokens of data that is still to leave to `target`.
-pub fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
+pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
     let is = |a: &Awaited| matches!(a, Awaited::Source { target: t, .. } if *t == target);
     tokens.iter().filter(|(_, awaited)| is(awaited)).map(|(token, _)| token).collect()
 }
 
 /// What handlers run under.
 #[derive(Debug)]
-pub struct Dispatch {
+pub(crate) struct Dispatch {
     /// Rings to read.
     pub incoming: Option<Incoming>,
     /// Long messages under way.
@@ -154,7 +150,7 @@ pub(crate) enum RingState {
 
 /// A message to oneself that a handler sent.
 #[derive(Debug)]
-pub struct SelfMessage {
+pub(crate) struct SelfMessage {
     /// Its handler.
     pub handler: HandlerId,
     /// Its header.
@@ -180,7 +176,7 @@ pub(super) struct Towards {
 pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
 
 /// Active messages of this rank.
-pub struct AmState {
+pub(crate) struct AmState {
     /// The rings, where they carry messages.
     pub node: Option<ShmTransport>,
     /// Whether a rank's memory can be read: 0 unknown, 1 yes, 2 no; by rank of the node.
@@ -270,13 +266,7 @@ mod tests {
     fn tokens_stand_for_one_thing() {
         let mut tokens = Tokens::default();
         let a = tokens.insert(Awaited::Completion(Signal::None));
-        let b = tokens.insert(Awaited::Source {
-            signal: Signal::None,
-            keep: None,
-            address: 8,
-            len: 1,
-            target: 3,
-        });
+        let b = tokens.insert(Awaited::Source { signal: Signal::None, _keep: None, target: 3 });
         assert_eq!(sources_to(&tokens, 3), [b]);
         assert!(tokens.remove(a).is_some());
         assert!(tokens.remove(a).is_none());

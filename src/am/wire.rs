@@ -66,7 +66,7 @@ const SHORT: u8 = 0x42;
 /// The head of a [`RecordKind::Eager`] without a token and with a short header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct ShortHead {
+pub(crate) struct ShortHead {
     brief: u8,
     header: u8,
     handler: u16,
@@ -87,7 +87,7 @@ impl ShortHead {
 
 /// The head of a message with its data, as short as it can be.
 #[derive(Debug, Clone, Copy)]
-pub enum EagerHead {
+pub(crate) enum EagerHead {
     /// Its lengths are small, and nobody awaits its completion.
     Short(ShortHead),
     /// Any.
@@ -97,7 +97,7 @@ pub enum EagerHead {
 impl EagerHead {
     /// Of a message.
     #[inline]
-    pub fn message(handler: HandlerId, header: usize, len: usize, token: u64) -> EagerHead {
+    pub(crate) fn message(handler: HandlerId, header: usize, len: usize, token: u64) -> EagerHead {
         match ShortHead::message(handler, header, len) {
             Some(brief) if token == 0 => EagerHead::Short(brief),
             _ => {
@@ -108,7 +108,7 @@ impl EagerHead {
 
     /// As it travels.
     #[inline]
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             EagerHead::Short(brief) => bytemuck::bytes_of(brief),
             EagerHead::Full(head) => bytemuck::bytes_of(head),

@@ -14,7 +14,7 @@
 
 mod owner_served;
 
-pub use owner_served::Accesses;
+pub(crate) use owner_served::Accesses;
 
 use crate::am::Am;
 use crate::am::shm_transport::ShmTransport;
@@ -55,7 +55,7 @@ impl AnyMemory {
 
 /// The exposure of the target's within which spans lie, if they are to lie within one.
 #[derive(Debug, Clone, Copy)]
-pub struct Within {
+pub(crate) struct Within {
     /// Its number; 0 for any memory.
     pub id: u64,
     /// Its place in the node's table plus one; 0 for none.
@@ -328,7 +328,7 @@ impl AnyMemory {
 ///
 /// # Safety
 /// Both sides must be valid.
-pub unsafe fn copy_own(spans: &[Span], direction: Direction) {
+pub(crate) unsafe fn copy_own(spans: &[Span], direction: Direction) {
     for span in spans {
         let (here, there) = (span.local as *mut u8, span.remote as *mut u8);
         // SAFETY: passed on from the caller.

@@ -30,7 +30,7 @@ const LONGEST: usize = 1 << 30;
 
 /// What this rank has asked others for.
 #[derive(Debug, Default)]
-pub struct Accesses {
+pub(crate) struct Accesses {
     asked: Mutex<Slab<Asked>>,
 }
 

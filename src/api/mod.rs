@@ -66,7 +66,7 @@
 //! | [`am`] | active messages |
 //! | `compose` | compositions: described once, performed many times |
 
-pub mod am;
+pub(crate) mod am;
 mod atomic;
 mod block;
 mod compose;
@@ -87,6 +87,7 @@ mod segment;
 mod strided;
 
 pub use crate::collective::{Element as Reducible, Operator};
+pub use crate::mpi::init::ThreadLevel;
 pub use crate::path::Path;
 pub use block::Block;
 pub use bytemuck::Pod;

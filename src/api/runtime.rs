@@ -157,7 +157,7 @@ impl Runtime {
 
     /// The engine beneath.
     #[inline]
-    pub fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
 

@@ -17,8 +17,8 @@
 //! A rank holds one stripe at a time, or two neighbours for an element that lies in both,
 //! and never waits for anything else while it does.
 
-pub mod mutex;
-pub mod notify;
-pub mod rmw;
+pub(crate) mod mutex;
+pub(crate) mod notify;
+pub(crate) mod rmw;
 
 pub use crate::path::ops::Rmw;

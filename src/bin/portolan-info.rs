@@ -1,9 +1,11 @@
 //! Prints what the library is, what it decided on this job, and its settings.
 
-use portolan::config::{self, VARIABLES};
-use portolan::mpi::{Flavour, init};
-use portolan::topology::host_name;
-use portolan::{Path, Result, Runtime};
+use portolan::internals::api::engine;
+use portolan::internals::mpi::Flavour;
+use portolan::internals::mpi::init::library_version;
+use portolan::internals::topology::host_name;
+use portolan::{Path, Result, Runtime, ThreadLevel};
+use portolan::{VARIABLES, Variable};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -60,7 +62,7 @@ fn report(rt: &Runtime) -> Result<String> {
     line("thread level", thread_level(rt).into());
     let thread = if rt.has_progress_thread() {
         "yes".to_string()
-    } else if rt.size() == 1 || !rt.engine().has_messages() {
+    } else if rt.size() == 1 || !engine(rt).has_messages() {
         "no, none is needed: every rank is reached directly".into()
     } else {
         "no: a rank serves others only inside calls".into()
@@ -76,23 +78,23 @@ fn report(rt: &Runtime) -> Result<String> {
 }
 
 fn library() -> String {
-    let version = init::library_version();
+    let version = library_version();
     let first = version.lines().next().unwrap_or_default();
     first.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn thread_level(rt: &Runtime) -> &'static str {
     match rt.thread_level() {
-        init::ThreadLevel::Single => "MPI_THREAD_SINGLE",
-        init::ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
-        init::ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
-        init::ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
+        ThreadLevel::Single => "MPI_THREAD_SINGLE",
+        ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
+        ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
+        ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
     }
 }
 
 fn nodes(rt: &Runtime, line: &mut dyn FnMut(&str, String)) -> Result<()> {
     let hosts = rt.world().all_gather(host_name::<64>())?;
-    let topology = &rt.engine().topology;
+    let topology = &engine(rt).topology;
     let real = topology.real_nodes();
     line(
         "nodes",
@@ -127,7 +129,7 @@ fn spans(ranks: &[usize]) -> String {
 }
 
 fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
-    let engine = rt.engine();
+    let engine = engine(rt);
     let path = |from, to| engine.path_between(from, to);
     // A rank reaches itself directly whatever the settings are.
     let pair = |same: bool| {
@@ -161,9 +163,9 @@ fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
 }
 
 fn atomics(rt: &Runtime) -> &'static str {
-    if rt.engine().memory.policy().mpi_atomics {
+    if engine(rt).memory.policy().mpi_atomics {
         "mpi (MPI's accumulate operations, for every rank)"
-    } else if rt.engine().has_messages() {
+    } else if engine(rt).has_messages() {
         "native (locks; ranks that do not reach the owner directly ask it by message)"
     } else {
         "native (locks in shared memory)"
@@ -171,7 +173,7 @@ fn atomics(rt: &Runtime) -> &'static str {
 }
 
 fn variables(text: &mut String) {
-    let values = VARIABLES.iter().map(config::Variable::current);
+    let values = VARIABLES.iter().map(Variable::current);
     for (variable, value) in VARIABLES.iter().zip(values) {
         let name = match variable.alias {
             Some(alias) => format!("{} (or {alias})", variable.name),

@@ -18,7 +18,7 @@ thread_local! {
 /// Runs a face's body: an error or a panic goes to `failed`, which decides what
 /// the C caller sees.
 #[inline]
-pub fn guard<R>(
+pub(crate) fn guard<R>(
     call: &'static str,
     failed: impl FnOnce(&Error) -> R,
     body: impl FnOnce() -> Result<R>,
@@ -57,19 +57,22 @@ fn panicked(panic: &(dyn Any + Send)) -> Error {
 
 /// A call that returns an error code: zero is success.
 #[inline]
-pub fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
+pub(crate) fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
     value(call, |engine| body(engine).map(|()| 0))
 }
 
 /// A call that returns a number on success and an error code otherwise.
 #[inline]
-pub fn value(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<c_int>) -> c_int {
+pub(crate) fn value(
+    call: &'static str,
+    body: impl FnOnce(&'static Engine) -> Result<c_int>,
+) -> c_int {
     guard(call, reported, || body(runtime::current()?))
 }
 
 /// The code of an error, after it was written to standard error.
 #[cold]
-pub fn reported(error: &Error) -> c_int {
+pub(crate) fn reported(error: &Error) -> c_int {
     if log::log_enabled!(log::Level::Error) {
         log::error!("{error}");
     } else if !runtime::is_running() {
@@ -81,19 +84,22 @@ pub fn reported(error: &Error) -> c_int {
 
 /// A call that returns nothing: an error ends the job.
 #[inline]
-pub fn or_abort<R>(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<R>) -> R {
+pub(crate) fn or_abort<R>(
+    call: &'static str,
+    body: impl FnOnce(&'static Engine) -> Result<R>,
+) -> R {
     or_abort_alone(call, || body(runtime::current()?))
 }
 
 /// As [`or_abort`], for a call that needs no engine.
 #[inline]
-pub fn or_abort_alone<R>(call: &'static str, body: impl FnOnce() -> Result<R>) -> R {
+pub(crate) fn or_abort_alone<R>(call: &'static str, body: impl FnOnce() -> Result<R>) -> R {
     guard(call, |error| abort(&error.to_string(), error.kind().code()), body)
 }
 
 /// Writes a message and ends the job with a code that is not zero.
 #[cold]
-pub fn abort(message: &str, code: c_int) -> ! {
+pub(crate) fn abort(message: &str, code: c_int) -> ! {
     use std::io::Write;
     // To both, as ARMCI does: launchers show one or the other.
     println!("{message} (error code {code})");
@@ -104,7 +110,7 @@ pub fn abort(message: &str, code: c_int) -> ! {
 }
 
 /// The text of this thread's last error; empty where there was none.
-pub fn last_error() -> *const c_char {
+pub(crate) fn last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ref().map_or(c"".as_ptr(), |text| text.as_ptr()))
 }
 
@@ -112,7 +118,7 @@ pub fn last_error() -> *const c_char {
 ///
 /// # Safety
 /// `text` must be null or a terminated string.
-pub unsafe fn text(text: *const c_char) -> String {
+pub(crate) unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }

@@ -6,10 +6,10 @@
 //! active messages, [`mercury`] function shipping, [`x10`] X10Lib; [`extension`] holds the few calls of our own
 //! (`include/portolan.h`).
 
-pub mod armci;
-pub mod boundary;
-pub mod compose;
-pub mod extension;
-pub mod lapi;
-pub mod mercury;
-pub mod x10;
+pub(crate) mod armci;
+pub(crate) mod boundary;
+pub(crate) mod compose;
+pub(crate) mod extension;
+pub(crate) mod lapi;
+pub(crate) mod mercury;
+pub(crate) mod x10;

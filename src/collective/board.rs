@@ -28,7 +28,7 @@ const HEAD: usize = 3 * LINE;
 
 /// The board of a group on one node.
 #[derive(Debug)]
-pub struct Board {
+pub(crate) struct Board {
     file: SharedFile,
     rank: usize,
     size: usize,
@@ -89,7 +89,7 @@ fn some(ranks: &[usize]) -> String {
 impl Board {
     /// Makes the board of a communicator whose ranks share a node. Collective;
     /// `None` where there is no shared memory for it.
-    pub fn create<P: Progress + ?Sized>(
+    pub(crate) fn create<P: Progress + ?Sized>(
         comm: &Comm,
         members: &[usize],
         dir: &str,
@@ -140,7 +140,7 @@ impl Board {
     }
 
     /// Waits until all ranks have called.
-    pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+    pub(crate) fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
         // A thread that may not wait must not count as arrived.
         progress.may_wait()?;
         let meeting =
@@ -164,12 +164,12 @@ impl Board {
     }
 
     /// Whether values of a type fit into a slot.
-    pub const fn holds<T>() -> bool {
+    pub(crate) const fn holds<T>() -> bool {
         size_of::<T>() <= SLOT
     }
 
     /// Every rank's `item`, in the order of ranks.
-    pub fn allgather<T: Pod, P: Progress + ?Sized>(
+    pub(crate) fn allgather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
         item: &T,

@@ -12,7 +12,7 @@ use crate::wait::Progress;
 ///
 /// # Errors
 /// `Memory` on all ranks where it cannot be had on one.
-pub fn share<P: Progress + ?Sized>(
+pub(crate) fn share<P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
     dir: &str,

@@ -30,7 +30,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The version that is written, and the only one that is read.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"PORTOCMP";
 const HEAD: usize = 48;
 
@@ -168,7 +168,7 @@ struct Known {
 
 /// The files that this run has used.
 #[derive(Debug, Default)]
-pub struct Files {
+pub(crate) struct Files {
     known: HashMap<i32, Known>,
 }
 
@@ -189,7 +189,13 @@ impl Files {
     ///
     /// # Errors
     /// `Argument` for a bad number, or a file that cannot be written.
-    pub fn store(&mut self, dir: &str, number: i32, place: Place, record: &[u8]) -> Result<()> {
+    pub(crate) fn store(
+        &mut self,
+        dir: &str,
+        number: i32,
+        place: Place,
+        record: &[u8],
+    ) -> Result<()> {
         let path = path_of(dir, number, place)?;
         let known = self.known.entry(number).or_default();
         let mut options = File::options();
@@ -216,7 +222,7 @@ impl Files {
     ///
     /// # Errors
     /// `Argument` where there is none, or as for [`read`].
-    pub fn load(&mut self, dir: &str, number: i32, place: Place) -> Result<Record> {
+    pub(crate) fn load(&mut self, dir: &str, number: i32, place: Place) -> Result<Record> {
         let path = path_of(dir, number, place)?;
         let name = path.display().to_string();
         let known = self.known.entry(number).or_default();
@@ -245,7 +251,7 @@ impl Files {
     ///
     /// # Errors
     /// `Argument` for a negative number.
-    pub fn rewind(&mut self, number: i32) -> Result<()> {
+    pub(crate) fn rewind(&mut self, number: i32) -> Result<()> {
         if number < 0 {
             fail!(Argument, "file number {number} is negative");
         }

@@ -19,19 +19,19 @@ pub struct Located {
 
 /// Finds pieces, and remembers the last one of each rank.
 #[derive(Debug)]
-pub struct Locator<'e> {
+pub(crate) struct Locator<'e> {
     engine: &'e Engine,
     last: HashMap<usize, Located>,
 }
 
 impl<'e> Locator<'e> {
     /// Knows nothing yet.
-    pub fn new(engine: &'e Engine) -> Locator<'e> {
+    pub(crate) fn new(engine: &'e Engine) -> Locator<'e> {
         Locator { engine, last: HashMap::new() }
     }
 
     /// The piece of `rank` in which the byte at `address` lies.
-    pub fn find(&mut self, rank: usize, address: usize) -> Option<&Located> {
+    pub(crate) fn find(&mut self, rank: usize, address: usize) -> Option<&Located> {
         let known = self.last.get(&rank).is_some_and(|l| l.span.contains(&address));
         if !known {
             let (segment, span) = self.engine.memory.registry.locate(rank, address)?;
@@ -44,7 +44,7 @@ impl<'e> Locator<'e> {
     }
 
     /// Whether all bytes from `first` to `end` lie in one piece of `rank`.
-    pub fn whole(&mut self, rank: usize, first: usize, end: usize) -> bool {
+    pub(crate) fn whole(&mut self, rank: usize, first: usize, end: usize) -> bool {
         self.find(rank, first).is_some_and(|l| end <= l.span.end)
     }
 }

@@ -108,7 +108,7 @@ fn by_shape(a: &Piece, b: &Piece) -> std::cmp::Ordering {
 }
 
 /// Turns regular runs, and regular sequences of shapes, into shapes.
-pub fn detect_loops(normal: Normal) -> Normal {
+pub(crate) fn detect_loops(normal: Normal) -> Normal {
     let Normal { mut runs, pieces: given } = normal;
     // Runs of one length may lie between others: rows of a face between edges.
     if runs.iter().any(|r| r.bytes != runs[0].bytes) {

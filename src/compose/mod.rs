@@ -37,20 +37,20 @@
 //! **When buffers are free.** On a node a performance is complete when the call
 //! returns. Elsewhere local bytes must not change until the next wait or sync.
 
-pub mod file;
-pub mod guard;
-pub mod locate;
-pub mod loop_detect;
-pub mod loops;
-pub mod messages;
-pub mod normalize;
-pub mod notify;
-pub mod part;
-pub mod perform;
-pub mod plan;
-pub mod slice;
-pub mod store;
-pub mod windows;
+pub(crate) mod file;
+pub(crate) mod guard;
+pub(crate) mod locate;
+pub(crate) mod loop_detect;
+pub(crate) mod loops;
+pub(crate) mod messages;
+pub(crate) mod normalize;
+pub(crate) mod notify;
+pub(crate) mod part;
+pub(crate) mod perform;
+pub(crate) mod plan;
+pub(crate) mod slice;
+pub(crate) mod store;
+pub(crate) mod windows;
 
 pub use perform::Composer;
 pub use slice::Blocks;

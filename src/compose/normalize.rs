@@ -62,7 +62,7 @@ fn upright(piece: &Piece) -> Option<Piece> {
 /// # Errors
 /// `Argument` where two local bytes go to one byte of the target; it names the
 /// three addresses.
-pub fn normalize(
+pub(crate) fn normalize(
     target: usize,
     parts: &[&Part],
     whole: &mut dyn FnMut(usize, usize) -> bool,

@@ -38,7 +38,7 @@ const LINES: usize = 5;
 
 /// The counters of this rank, and where those of others are.
 #[derive(Debug)]
-pub struct ArrivalCounters {
+pub(crate) struct ArrivalCounters {
     segment: Arc<Segment>,
     me: usize,
     /// By rank: its words here, null where they are not mapped.
@@ -58,7 +58,7 @@ unsafe impl Sync for ArrivalCounters {}
 
 impl ArrivalCounters {
     /// Makes the counters. Collective over all ranks.
-    pub fn new(engine: &Engine) -> Result<ArrivalCounters> {
+    pub(crate) fn new(engine: &Engine) -> Result<ArrivalCounters> {
         let segment = engine.allocate(engine.world(), LINES * LINE)?;
         let mine = segment.my_base();
         // SAFETY: the piece has this many bytes, and no rank knows of it before the
@@ -77,7 +77,7 @@ impl ArrivalCounters {
     }
 
     /// Gives the counters back. Collective over all ranks.
-    pub fn free(&self, engine: &Engine) -> Result<()> {
+    pub(crate) fn free(&self, engine: &Engine) -> Result<()> {
         engine.release(self.segment.clone())
     }
 
@@ -97,13 +97,13 @@ impl ArrivalCounters {
 
     /// Whether [`ArrivalCounters::notify_near`] reaches a rank.
     #[inline]
-    pub fn is_near(&self, rank: usize) -> bool {
+    pub(crate) fn is_near(&self, rank: usize) -> bool {
         !self.mapped[rank].is_null()
     }
 
     /// Counts a performance at a rank of this node: its stores are done.
     #[inline]
-    pub fn notify_near(&self, target: usize) {
+    pub(crate) fn notify_near(&self, target: usize) {
         let word = self.word(target, NEAR + self.parity());
         // Releases the stores of the performance. Either a sleeper is seen here, or
         // it sees the new count.
@@ -115,7 +115,7 @@ impl ArrivalCounters {
 
     /// Counts a performance at a rank of another node, behind everything that was
     /// issued to it. What is not complete on return is counted by `counter`.
-    pub fn notify_far(
+    pub(crate) fn notify_far(
         &self,
         engine: &Engine,
         target: usize,
@@ -150,13 +150,13 @@ impl ArrivalCounters {
     }
 
     /// How many performances have arrived here in this phase.
-    pub fn arrived(&self) -> u32 {
+    pub(crate) fn arrived(&self) -> u32 {
         let parity = self.parity();
         self.count(parity).wrapping_sub(self.base[parity].load(Ordering::Relaxed))
     }
 
     /// Waits until so many performances have arrived here in this phase.
-    pub fn wait(&self, engine: &Engine, n: u32) -> Result<()> {
+    pub(crate) fn wait(&self, engine: &Engine, n: u32) -> Result<()> {
         let what = || format!("performance {n} of this phase, {} have arrived", self.arrived());
         if !self.all_near {
             return wait::until(engine, &what, || Ok(self.arrived() >= n));
@@ -174,7 +174,7 @@ impl ArrivalCounters {
 
     /// Ends the phase, for all ranks together: the caller has completed what it has
     /// performed. Collective.
-    pub fn next_phase(&self, engine: &Engine) -> Result<()> {
+    pub(crate) fn next_phase(&self, engine: &Engine) -> Result<()> {
         let next = 1 - self.parity();
         self.base[next].store(self.count(next), Ordering::Relaxed);
         engine.world().barrier(engine)?;

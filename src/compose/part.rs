@@ -171,7 +171,8 @@ impl Part {
     }
 
     /// Whether it has no pair.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.pieces.is_empty()
     }
 }

@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 /// A place for a pointer to a part of the same allocation that stands higher.
-pub struct Above<T: ?Sized>(OnceLock<NonNull<T>>);
+pub(crate) struct Above<T: ?Sized>(OnceLock<NonNull<T>>);
 
 // SAFETY: the place gives out shared references only, as a plain reference would.
 unsafe impl<T: ?Sized + Sync> Send for Above<T> {}
@@ -31,7 +31,7 @@ impl<T: ?Sized> Default for Above<T> {
 impl<T: ?Sized> Above<T> {
     /// What was set.
     #[inline]
-    pub fn get(&self) -> Option<&T> {
+    pub(crate) fn get(&self) -> Option<&T> {
         // SAFETY: `set`'s caller has vouched that the part lives as long as this place.
         self.0.get().map(|part| unsafe { part.as_ref() })
     }
@@ -41,7 +41,7 @@ impl<T: ?Sized> Above<T> {
     /// # Safety
     /// `part` must stay where it is, alive, for as long as `self` may be used: both are parts
     /// of one allocation that does not move, and `self` is not used while that is dropped.
-    pub unsafe fn set(&self, part: &T) {
+    pub(crate) unsafe fn set(&self, part: &T) {
         let _ = self.0.set(NonNull::from(part));
     }
 }

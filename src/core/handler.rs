@@ -15,13 +15,13 @@ thread_local! {
 
 /// The handler that this thread runs.
 #[inline]
-pub fn running() -> Option<&'static str> {
+pub(crate) fn running() -> Option<&'static str> {
     RUNNING.get()
 }
 
 /// Runs `body` as a handler of that name; a panic is given back.
 #[inline]
-pub fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
+pub(crate) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
     RUNNING.with(|running| {
         let outer = running.replace(Some(name));
         let result = catch_unwind(AssertUnwindSafe(body));
@@ -31,11 +31,11 @@ pub fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::R
 }
 
 /// Whether the calling thread is one of completion handlers.
-pub fn on_completion_thread() -> bool {
+pub(crate) fn on_completion_thread() -> bool {
     ON_COMPLETION_THREAD.get()
 }
 
 /// From now on it is.
-pub fn become_completion_thread() {
+pub(crate) fn become_completion_thread() {
     ON_COMPLETION_THREAD.set(true);
 }

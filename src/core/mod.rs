@@ -14,8 +14,8 @@
 //! **Waiting.** A wait of any layer makes progress for all: [`Core`] hands polls and naps to
 //! the layer that was registered with [`Core::set_progress`].
 
-pub mod above;
-pub mod handler;
+pub(crate) mod above;
+pub(crate) mod handler;
 mod poll_backoff;
 
 use crate::config::Config;

@@ -18,7 +18,7 @@ mod vector;
 pub use vector::Vector;
 
 /// The most strides that a transfer may have.
-pub const MAX_LEVELS: usize = 8;
+pub(crate) const MAX_LEVELS: usize = 8;
 
 /// One dimension of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// A pool of buffers.
 #[derive(Debug)]
-pub struct BufferPool {
+pub(crate) struct BufferPool {
     kept: Mutex<Kept>,
     most: usize,
     most_bytes: usize,
@@ -22,19 +22,19 @@ struct Kept {
 
 impl BufferPool {
     /// A pool of at most `most` buffers, which hold at most `most_bytes` together.
-    pub fn new(most: usize, most_bytes: usize) -> BufferPool {
+    pub(crate) fn new(most: usize, most_bytes: usize) -> BufferPool {
         BufferPool { kept: Mutex::default(), most, most_bytes }
     }
 
     /// An empty buffer with room for `bytes`.
-    pub fn take(&self, bytes: usize) -> Vec<u8> {
+    pub(crate) fn take(&self, bytes: usize) -> Vec<u8> {
         let mut buffer = self.kept.lock().take().unwrap_or_default();
         buffer.reserve(bytes);
         buffer
     }
 
     /// Keeps a buffer, or frees it.
-    pub fn give(&self, mut buffer: Vec<u8>) {
+    pub(crate) fn give(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + buffer.capacity();

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 /// Exposures of a rank that other ranks of its node can reach by themselves, at a time; the
 /// owner serves the rest.
-pub const PLACES: usize = 2000;
+pub(crate) const PLACES: usize = 2000;
 /// Copies of a rank at a time without the owners' help.
 const COPIES: usize = 32;
 /// How often the owner checks whether a process that it waits for still lives.
@@ -51,7 +51,7 @@ struct ExposureEntry {
 
 /// What a rank has in the node's shared memory; zeros to begin with.
 #[repr(C, align(64))]
-pub struct Area {
+pub(crate) struct Area {
     pid: AtomicU32,
     /// What the rank copies from or to now: 0, or [`word`].
     copies: [AtomicU64; COPIES],
@@ -65,7 +65,7 @@ fn word(rank: usize, place: u32) -> u64 {
 
 /// The areas of a node's ranks.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     file: Arc<SharedFile>,
     offset: usize,
     ranks: usize,
@@ -75,7 +75,7 @@ pub struct Table {
 
 /// A copy that its owner waits for.
 #[derive(Debug)]
-pub struct Copying<'a>(&'a AtomicU64);
+pub(crate) struct Copying<'a>(&'a AtomicU64);
 
 impl Drop for Copying<'_> {
     fn drop(&mut self) {
@@ -86,7 +86,7 @@ impl Drop for Copying<'_> {
 impl Table {
     /// Over a file that has an area for each rank from `offset` on, which is a multiple of a
     /// page; the caller's is reserved.
-    pub fn new(file: Arc<SharedFile>, offset: usize, ranks: usize, me: usize) -> Table {
+    pub(crate) fn new(file: Arc<SharedFile>, offset: usize, ranks: usize, me: usize) -> Table {
         let free = Mutex::new((0..PLACES as u32).rev().collect());
         let table = Table { file, offset, ranks, me, free };
         table.area(me).pid.store(std::process::id(), SeqCst);
@@ -105,7 +105,7 @@ impl Table {
     ///
     /// # Errors
     /// `Handle` where the memory was withdrawn.
-    pub fn begin(&self, owner: usize, place: u32, id: u64) -> Result<Option<Copying<'_>>> {
+    pub(crate) fn begin(&self, owner: usize, place: u32, id: u64) -> Result<Option<Copying<'_>>> {
         let Some(there) = self.area(owner).places.get(place as usize) else {
             return Err(withdrawn());
         };
@@ -183,7 +183,7 @@ fn withdrawn() -> Error {
 
 /// Memory of this process that others may use.
 #[derive(Debug)]
-pub struct Exposure {
+pub(crate) struct Exposure {
     id: u64,
     /// Address and length of each run, by address.
     runs: Vec<(usize, usize)>,
@@ -209,7 +209,7 @@ static LIVE: LazyLock<Mutex<HashMap<u64, Arc<Exposure>>>> = LazyLock::new(Mutex:
 
 /// A copy that the owner makes for another process; the memory stays while it lasts.
 #[derive(Debug)]
-pub struct Inside(Arc<Exposure>);
+pub(crate) struct Inside(Arc<Exposure>);
 
 impl Drop for Inside {
     fn drop(&mut self) {
@@ -223,7 +223,7 @@ impl Drop for Inside {
 /// # Errors
 /// `Handle` for an exposure that was withdrawn, or never was; `Address` for bytes that are
 /// not exposed, or not for this.
-pub fn enter(
+pub(crate) fn enter(
     id: u64,
     write: bool,
     mut ranges: impl Iterator<Item = (usize, usize)>,
@@ -241,7 +241,7 @@ pub fn enter(
 impl Exposure {
     /// Memory of this process, closed yet. `keeper` is dropped when the memory is no longer
     /// used.
-    pub fn new(
+    pub(crate) fn new(
         id: u64,
         mut runs: Vec<(usize, usize)>,
         (readable, writable): (bool, bool),
@@ -269,12 +269,12 @@ impl Exposure {
     }
 
     /// Whether others may use it.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.open.load(SeqCst)
     }
 
     /// Lets others use it.
-    pub fn open(self: &Arc<Exposure>) {
+    pub(crate) fn open(self: &Arc<Exposure>) {
         let told = self.told.lock();
         self.open.store(true, SeqCst);
         if told.described {
@@ -291,7 +291,10 @@ impl Exposure {
 
     /// A rank gets a description: its place in the node's table (`table` gives that, where there
     /// is one) plus one; 0 where it has none.
-    pub fn describe(self: &Arc<Exposure>, table: impl FnOnce() -> Option<Arc<Table>>) -> u32 {
+    pub(crate) fn describe(
+        self: &Arc<Exposure>,
+        table: impl FnOnce() -> Option<Arc<Table>>,
+    ) -> u32 {
         let mut told = self.told.lock();
         if !told.described {
             told.described = true;
@@ -310,7 +313,7 @@ impl Exposure {
     ///
     /// # Errors
     /// `Handle` where it was withdrawn.
-    pub fn enter(self: &Arc<Exposure>) -> Result<Inside> {
+    pub(crate) fn enter(self: &Arc<Exposure>) -> Result<Inside> {
         self.inside.fetch_add(1, SeqCst);
         let inside = Inside(self.clone());
         if self.is_open() { Ok(inside) } else { Err(withdrawn()) }
@@ -318,7 +321,7 @@ impl Exposure {
 
     /// Refuses further uses by other ranks, and waits until none is under way, making
     /// `progress` meanwhile.
-    pub fn withdraw(&self, progress: &dyn Progress) {
+    pub(crate) fn withdraw(&self, progress: &dyn Progress) {
         let told = self.told.lock();
         if !self.open.swap(false, SeqCst) {
             return;

@@ -21,23 +21,23 @@ pub(super) struct Holdings {
 
 impl Holdings {
     /// The number of the next slab.
-    pub fn next_slab(&self) -> u32 {
+    pub(super) fn next_slab(&self) -> u32 {
         self.next_slab.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A segment begins to live; its number.
-    pub fn begin_segment(&self) -> u64 {
+    pub(super) fn begin_segment(&self) -> u64 {
         self.live_segments.fetch_add(1, Ordering::Relaxed);
         self.next_segment.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A segment is freed.
-    pub fn end_segment(&self) {
+    pub(super) fn end_segment(&self) {
         self.live_segments.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// How many segments live.
-    pub fn live_segments(&self) -> usize {
+    pub(super) fn live_segments(&self) -> usize {
         self.live_segments.load(Ordering::Relaxed)
     }
 
@@ -45,7 +45,7 @@ impl Holdings {
     ///
     /// # Errors
     /// `Internal` where this rank has none of that number, which others name.
-    pub fn numbered(&self, number: u64) -> Result<Arc<Slab>> {
+    pub(super) fn numbered(&self, number: u64) -> Result<Arc<Slab>> {
         match self.slabs.lock().iter().find(|s| u64::from(s.number()) == number) {
             Some(slab) => Ok(slab.clone()),
             None => fail!(
@@ -58,7 +58,7 @@ impl Holdings {
 
     /// Takes out slabs in which no segment lives, as far as they are not kept for the next
     /// one. Every rank decides the same: it depends on capacities and counts that all know.
-    pub fn take_empty(&self, keep: bool) -> Vec<Arc<Slab>> {
+    pub(super) fn take_empty(&self, keep: bool) -> Vec<Arc<Slab>> {
         let mut kept = 0;
         let mut gone = Vec::new();
         self.slabs.lock().retain(|slab| {

@@ -35,7 +35,7 @@ static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
 
 /// A long buffer.
 #[derive(Debug)]
-pub struct LargeBuffer {
+pub(crate) struct LargeBuffer {
     at: *mut u8,
     size: usize,
     /// The file, where it is lent; else it is on the heap.
@@ -51,13 +51,13 @@ unsafe impl Sync for LargeBuffer {}
 
 impl LargeBuffer {
     /// At least `size` bytes on the heap; `None` where there is no memory.
-    pub fn heap(size: usize) -> Option<LargeBuffer> {
+    pub(crate) fn heap(size: usize) -> Option<LargeBuffer> {
         LargeBuffer::take(size, false).or_else(|| LargeBuffer::fresh(size))
     }
 
     /// At least `size` bytes, in a file of `dir` where that is possible and few are lent
     /// already, else on the heap.
-    pub fn lent(size: usize, dir: &str) -> Option<LargeBuffer> {
+    pub(crate) fn lent(size: usize, dir: &str) -> Option<LargeBuffer> {
         let kept = LargeBuffer::take(size, true);
         let lent = kept.or_else(|| {
             (ShmExport::count() < MANY_LENT).then(|| LargeBuffer::fresh_lent(size, dir)).flatten()
@@ -66,7 +66,7 @@ impl LargeBuffer {
     }
 
     /// At least `size` bytes in a file, all zero; `None` where that is not possible.
-    pub fn lent_zeroed(size: usize, dir: &str) -> Option<LargeBuffer> {
+    pub(crate) fn lent_zeroed(size: usize, dir: &str) -> Option<LargeBuffer> {
         match LargeBuffer::take(size, true) {
             Some(mut kept) => {
                 kept[..size].fill(0);
@@ -110,22 +110,22 @@ impl LargeBuffer {
     ///
     /// # Safety
     /// It must be that, of that size, and not be used by anything else any more.
-    pub unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
+    pub(crate) unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
         LargeBuffer { at, size, lent: None, used: true }
     }
 
     /// Address of the first byte.
-    pub fn address(&self) -> *mut u8 {
+    pub(crate) fn address(&self) -> *mut u8 {
         self.at
     }
 
     /// What other ranks of the node need to find it, where it is lent.
-    pub fn shm_key(&self) -> Option<ShmKey> {
+    pub(crate) fn shm_key(&self) -> Option<ShmKey> {
         self.lent.as_ref().map(ShmExport::shm_key)
     }
 
     /// Gives the memory away, for [`free`]; only where it is on the heap.
-    pub fn into_heap(mut self) -> Option<*mut u8> {
+    pub(crate) fn into_heap(mut self) -> Option<*mut u8> {
         if self.lent.is_some() {
             return None;
         }
@@ -181,13 +181,13 @@ fn keep(long: LargeBuffer) {
 }
 
 /// Frees all kept buffers.
-pub fn clear() {
+pub(crate) fn clear() {
     let kept = std::mem::take(&mut *KEPT.lock());
     drop(kept); // without the lock
 }
 
 /// A buffer on a page of its own, or null. [`free`] frees it, as `free` of the C library does.
-pub fn alloc(size: usize) -> *mut u8 {
+pub(crate) fn alloc(size: usize) -> *mut u8 {
     let mut buf = ptr::null_mut();
     // SAFETY: `buf` is written only; the alignment is a power of two.
     let failed = unsafe { libc::posix_memalign(&mut buf, PAGE, size.max(1)) } != 0;
@@ -198,7 +198,7 @@ pub fn alloc(size: usize) -> *mut u8 {
 ///
 /// # Safety
 /// `buf` must be one, or null, and not be used any more.
-pub unsafe fn free(buf: *mut u8) {
+pub(crate) unsafe fn free(buf: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe { libc::free(buf.cast()) };
 }

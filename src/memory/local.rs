@@ -41,7 +41,6 @@ impl LocalMemory {
     /// # Errors
     /// `Address` for a pointer that [`LocalMemory::allocate`] did not give or
     /// that was freed.
-    #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "only live blocks of ours are touched")]
     pub fn free(&self, block: *mut u8) -> Result<()> {
         if block.is_null() {
             return Ok(());

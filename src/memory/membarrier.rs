@@ -43,7 +43,7 @@ fn membarrier(command: libc::c_int) -> bool {
 /// The frequent side's barrier: what it stored before is seen by a thread that calls
 /// [`heavy`], or what it loads afterwards is seen as that thread left it.
 #[inline]
-pub fn light() {
+pub(crate) fn light() {
     if asymmetric() {
         compiler_fence(Ordering::SeqCst);
     } else {
@@ -52,7 +52,7 @@ pub fn light() {
 }
 
 /// The rare side's: a barrier in every thread of the process.
-pub fn heavy() {
+pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
     if !asymmetric() {
         return;

@@ -38,20 +38,22 @@
 //! takes a whole number of them; the length that was asked for is kept for the
 //! bounds check.
 
-pub mod biased_lock;
-pub mod brlock;
-pub mod buffer_pool;
-pub mod exposed;
-pub mod free_list;
+#[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
+pub(crate) mod biased_lock;
+#[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
+pub(crate) mod brlock;
+pub(crate) mod buffer_pool;
+pub(crate) mod exposed;
+pub(crate) mod free_list;
 mod holdings;
-pub mod large_buffer;
-pub mod local;
-pub mod membarrier;
+pub(crate) mod large_buffer;
+pub(crate) mod local;
+pub(crate) mod membarrier;
 mod part;
-pub mod piece_index;
+pub(crate) mod piece_index;
 mod reader_slot;
-pub mod registry;
-pub mod segment;
-pub mod shm_export;
-pub mod slab;
-pub mod stack;
+pub(crate) mod registry;
+pub(crate) mod segment;
+pub(crate) mod shm_export;
+pub(crate) mod slab;
+pub(crate) mod stack;

@@ -10,7 +10,7 @@ use std::ops::Deref;
 /// What one thread announces to writers.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct ReaderSlot {
+pub(super) struct ReaderSlot {
     /// How many readings of the thread are open.
     pub depth: AtomicU32,
     taken: AtomicBool,
@@ -39,12 +39,12 @@ fast_tls! {
 
 /// The calling thread's.
 #[inline]
-pub fn mine() -> &'static ReaderSlot {
+pub(super) fn mine() -> &'static ReaderSlot {
     SLOT.get().unwrap_or_else(new)
 }
 
 /// Whether the calling thread reads.
-pub fn is_reading() -> bool {
+pub(super) fn is_reading() -> bool {
     SLOT.get().is_some_and(|slot| slot.depth.load(Ordering::Relaxed) > 0)
 }
 
@@ -70,7 +70,7 @@ fn new() -> &'static ReaderSlot {
 }
 
 /// All slots. No new one is made while they are held.
-pub fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {
+pub(super) fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {
     SLOTS.lock()
 }
 

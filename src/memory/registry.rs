@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One rank's slice of one slab, as the look-up sees it.
 #[derive(Debug)]
-pub struct Extent {
+pub(crate) struct Extent {
     base: usize,
     end: usize,
     local: *mut u8,

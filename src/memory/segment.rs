@@ -10,7 +10,8 @@
 
 use super::holdings::Holdings;
 use super::local::LocalMemory;
-pub use super::part::{Part, Segment};
+pub(crate) use super::part::Part;
+pub use super::part::Segment;
 use super::piece_index::Piece;
 use super::registry::{Registry, SegmentId};
 use super::slab::{ALIGN, Policy, Slab, Slice};

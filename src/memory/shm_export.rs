@@ -31,14 +31,14 @@ static LENT: AtomicUsize = AtomicUsize::new(0);
 
 /// Memory that is lent while it lives; zeroed.
 #[derive(Debug)]
-pub struct ShmExport {
+pub(crate) struct ShmExport {
     file: SharedFile,
     shm_key: ShmKey,
 }
 
 /// How another process of the node finds lent memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShmKey {
+pub(crate) struct ShmKey {
     /// The file.
     pub device: u64,
     /// Its number there.
@@ -56,7 +56,7 @@ pub struct ShmKey {
 impl ShmExport {
     /// `len` bytes in a file in `dir`; `None` where they are too few to be worth it, or more
     /// than a quarter of what is free there.
-    pub fn new(dir: &str, len: usize) -> Option<ShmExport> {
+    pub(crate) fn new(dir: &str, len: usize) -> Option<ShmExport> {
         if len < SHORTEST {
             return None;
         }
@@ -80,17 +80,17 @@ impl ShmExport {
     }
 
     /// How many such files this process has.
-    pub fn count() -> usize {
+    pub(crate) fn count() -> usize {
         LENT.load(Ordering::Relaxed)
     }
 
     /// Address of the first byte.
-    pub fn address(&self) -> *mut u8 {
+    pub(crate) fn address(&self) -> *mut u8 {
         self.file.base()
     }
 
     /// What other processes need to find it.
-    pub fn shm_key(&self) -> ShmKey {
+    pub(crate) fn shm_key(&self) -> ShmKey {
         self.shm_key
     }
 }
@@ -111,7 +111,7 @@ struct Mapped {
 static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
 /// The lent memory, mapped into this process; `None` where it cannot be had.
-pub fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
+pub(crate) fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
     let mut mapped = MAPPED.lock();
     let now = Instant::now();
     if let Some(at) = mapped.iter().position(|m| m.shm_key == *shm_key) {

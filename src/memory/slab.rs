@@ -23,9 +23,9 @@ use std::sync::atomic::AtomicUsize;
 /// Every piece starts at a multiple of this and takes a whole number of it.
 /// (MPICH 4.0 confuses windows whose size is not a multiple of 16 bytes; a cache
 /// line also keeps neighbours' atomics apart.)
-pub const ALIGN: usize = 64;
+pub(crate) const ALIGN: usize = 64;
 /// Bytes of locks at the start of a slice.
-pub const HEADER: usize = 4096;
+pub(crate) const HEADER: usize = 4096;
 /// A group keeps empty slabs up to this many bytes of committed memory a rank.
 pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
 /// A free tail of a slice longer than this gives its memory back at once.

@@ -20,7 +20,7 @@ thread_local! {
 
 /// Whether less than a quarter of the thread's stack is left; `None` where that is not
 /// known.
-pub fn is_short() -> Option<bool> {
+pub(crate) fn is_short() -> Option<bool> {
     let here = 0u8;
     let at = &raw const here as usize;
     let Bounds { lowest, size } = bounds();

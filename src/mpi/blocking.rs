@@ -17,7 +17,8 @@
 //! of the job, starts and stops collectively, and takes part for all of them or for none
 //! (the engine's [`HostWaits`]); communicators with another job's ranks are left alone.
 
-use super::{Flavour, portolan_shim_request_null};
+use super::Flavour;
+use super::call::portolan_shim_request_null;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 use std::sync::OnceLock;
@@ -192,7 +193,7 @@ fn no_status() -> *mut ffi::MPI_Status {
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Barrier(comm: ffi::MPI_Comm) -> c_int {
+pub(crate) unsafe extern "C" fn MPI_Barrier(comm: ffi::MPI_Comm) -> c_int {
     // SAFETY: the arguments are passed on as they came.
     unsafe {
         match for_collective(comm, 0, None) {
@@ -207,7 +208,7 @@ pub unsafe extern "C" fn MPI_Barrier(comm: ffi::MPI_Comm) -> c_int {
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Bcast(
+pub(crate) unsafe extern "C" fn MPI_Bcast(
     data: *mut c_void,
     count: c_int,
     datatype: ffi::MPI_Datatype,
@@ -230,7 +231,7 @@ pub unsafe extern "C" fn MPI_Bcast(
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Reduce(
+pub(crate) unsafe extern "C" fn MPI_Reduce(
     send: *const c_void,
     receive: *mut c_void,
     count: c_int,
@@ -255,7 +256,7 @@ pub unsafe extern "C" fn MPI_Reduce(
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Allreduce(
+pub(crate) unsafe extern "C" fn MPI_Allreduce(
     send: *const c_void,
     receive: *mut c_void,
     count: c_int,
@@ -280,7 +281,7 @@ pub unsafe extern "C" fn MPI_Allreduce(
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Recv(
+pub(crate) unsafe extern "C" fn MPI_Recv(
     data: *mut c_void,
     count: c_int,
     datatype: ffi::MPI_Datatype,

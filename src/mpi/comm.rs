@@ -4,9 +4,8 @@
 //! engine waits for them in its own loop, which makes progress for other ranks
 //! and gives up the core when nothing happens, as MPI's blocking calls do not.
 
-use super::{
-    Datatype, ReduceOp, Request, check, count, portolan_shim_in_place, portolan_shim_type,
-};
+use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
+use super::{Datatype, ReduceOp, Request};
 use crate::error::Result;
 use crate::watchdog::{Call, Inside};
 use mpi::ffi;
@@ -14,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
 
 /// The MPI handle of a communicator, in the layout of C's `MPI_Comm`.
-pub type CommHandle = ffi::MPI_Comm;
+pub(crate) type CommHandle = ffi::MPI_Comm;
 
 /// A communicator that this crate made and frees by [`Comm::free`]. Dropping
 /// it frees nothing, because freeing is collective.
@@ -29,11 +28,6 @@ pub struct Comm {
 unsafe impl Send for Comm {}
 // SAFETY: as above.
 unsafe impl Sync for Comm {}
-
-fn byte() -> ffi::MPI_Datatype {
-    // SAFETY: the shim returns a constant.
-    unsafe { portolan_shim_type(0) }
-}
 
 impl Comm {
     /// Takes a handle that this crate made, and has its errors returned.
@@ -107,7 +101,7 @@ impl Comm {
     /// `MPI_COMM_NULL`.
     pub fn null_handle() -> CommHandle {
         // SAFETY: the shim returns a constant.
-        unsafe { super::portolan_shim_comm_null() }
+        unsafe { portolan_shim_comm_null() }
     }
 
     /// A duplicate of a communicator of the host program. Collective.
@@ -252,7 +246,7 @@ impl Comm {
                 ffi::MPI_Ibcast(
                     data.cast(),
                     count(len)?,
-                    byte(),
+                    Datatype::Byte.raw(),
                     root as c_int,
                     self.raw,
                     &mut request.raw,
@@ -277,10 +271,10 @@ impl Comm {
                 ffi::MPI_Iallgather(
                     send.cast(),
                     n,
-                    byte(),
+                    Datatype::Byte.raw(),
                     recv.cast(),
                     n,
-                    byte(),
+                    Datatype::Byte.raw(),
                     self.raw,
                     &mut request.raw,
                 )

@@ -1,6 +1,6 @@
 //! Predefined and derived datatypes, and operations.
 
-use super::{check, count, portolan_shim_op, portolan_shim_type};
+use super::call::{check, count, portolan_shim_op, portolan_shim_type};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;
@@ -53,8 +53,6 @@ pub enum Op {
     Sum = 0,
     /// `MPI_REPLACE`
     Replace = 1,
-    /// `MPI_NO_OP`
-    NoOp = 2,
 }
 
 impl Op {
@@ -65,10 +63,10 @@ impl Op {
 }
 
 /// MPI's handle of a datatype, as reduction functions see it.
-pub type RawDatatype = ffi::MPI_Datatype;
+pub(crate) type RawDatatype = ffi::MPI_Datatype;
 
 /// The type of a user-defined reduction, as MPI calls it.
-pub type ReduceFn =
+pub(crate) type ReduceFn =
     unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut ffi::MPI_Datatype);
 
 /// A reduction operation made from a function; freed on drop.

@@ -10,8 +10,9 @@
 //! waits in them for a name that the other side publishes, so publishing that name with a
 //! value that is no process makes the call fail ([`Port::call_off`]).
 
+use super::Comm;
+use super::call::check;
 use super::init::library_version;
-use super::{Comm, check};
 use crate::error::{Error, ErrorKind, Result};
 use mpi::ffi;
 use parking_lot::Mutex;
@@ -24,7 +25,7 @@ const PORT_NAME: usize = 4096;
 
 /// A port on which connections are accepted; closed by [`Port::close`].
 #[derive(Debug, Clone)]
-pub struct Port {
+pub(crate) struct Port {
     name: CString,
 }
 
@@ -92,7 +93,7 @@ impl Port {
     ///
     /// # Errors
     /// `Mpi` where this MPI has none.
-    pub fn open() -> Result<Port> {
+    pub(crate) fn open() -> Result<Port> {
         if let Some(error) = crashes(&library_version(), |name| std::env::var(name).ok()) {
             return Err(error);
         }
@@ -113,7 +114,7 @@ impl Port {
     ///
     /// # Errors
     /// `Argument` for what cannot be a name.
-    pub fn named(name: &str) -> Result<Port> {
+    pub(crate) fn named(name: &str) -> Result<Port> {
         match CString::new(name) {
             Ok(text) if !name.is_empty() && name.len() < PORT_NAME => Ok(Port { name: text }),
             _ => Err(Error::new(ErrorKind::Argument, "this cannot be the name of a port")),
@@ -121,7 +122,7 @@ impl Port {
     }
 
     /// What the other side connects to.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.name.to_string_lossy().into_owned()
     }
 
@@ -129,7 +130,7 @@ impl Port {
     ///
     /// # Errors
     /// What MPI says, also when the call was called off.
-    pub fn accept(&self, over: &Comm) -> Result<Comm> {
+    pub(crate) fn accept(&self, over: &Comm) -> Result<Comm> {
         let mut raw = MaybeUninit::uninit();
         check(
             // SAFETY: the port is open, the communicator lives.
@@ -153,7 +154,7 @@ impl Port {
     ///
     /// # Errors
     /// What MPI says, also when the call was called off.
-    pub fn connect(&self, over: &Comm) -> Result<Comm> {
+    pub(crate) fn connect(&self, over: &Comm) -> Result<Comm> {
         let mut raw = MaybeUninit::uninit();
         let connected = check(
             // SAFETY: the name is terminated, the communicator lives.
@@ -178,7 +179,7 @@ impl Port {
     ///
     /// # Errors
     /// What MPI says.
-    pub fn call_off(&self, waiting: Waiting) -> Result<bool> {
+    pub(crate) fn call_off(&self, waiting: Waiting) -> Result<bool> {
         if !can_call_off() {
             return Ok(false);
         }
@@ -208,7 +209,7 @@ impl Port {
     ///
     /// # Errors
     /// What MPI says.
-    pub fn close(self) -> Result<()> {
+    pub(crate) fn close(self) -> Result<()> {
         // SAFETY: the port is open and used no more.
         check(unsafe { ffi::MPI_Close_port(self.name.as_ptr()) }, "MPI_Close_port")
     }
@@ -216,7 +217,7 @@ impl Port {
 
 /// The call that waits at a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub(crate) enum Waiting {
     /// [`Port::accept`]
     Accept,
     /// [`Port::connect`]
@@ -233,14 +234,14 @@ fn can_call_off() -> bool {
 ///
 /// # Errors
 /// What MPI says.
-pub fn alone() -> Result<Comm> {
+pub(crate) fn alone() -> Result<Comm> {
     // SAFETY: the communicator lives while MPI runs.
     unsafe { Comm::dup_of(ffi::RSMPI_COMM_SELF) }
 }
 
 /// Open MPI writes to the sockets of a peer that has died, which would end this process by
 /// SIGPIPE. From now on it is ignored, unless the program handles it.
-pub fn outlive_broken_pipes() {
+pub(crate) fn outlive_broken_pipes() {
     // SAFETY: the structures are filled by the calls before they are read; a handler of the
     // program's own is left alone.
     unsafe {

@@ -60,7 +60,7 @@ extern "C" fn leaving() {
 static LEAVING: extern "C" fn() = leaving;
 
 /// From now on the process is watched; called when the engine starts.
-pub fn watch() {
+pub(crate) fn watch() {
     static ONCE: Once = Once::new();
     PROCESS.store(std::process::id(), Ordering::Relaxed);
     ONCE.call_once(|| {

@@ -6,7 +6,8 @@
 //! `MPI_Finalize` before it finalises us, a delete callback on `MPI_COMM_SELF`
 //! runs first and closes the engine while MPI still works.
 
-use super::{Flavour, check, launcher, life};
+use super::call::{check, portolan_shim_at_finalize, portolan_shim_forget_finalize};
+use super::{Flavour, launcher, life};
 use crate::error::{Result, fail};
 use mpi::ffi;
 use std::io::Write;
@@ -58,10 +59,10 @@ impl ThreadLevel {
     }
 }
 
-/// What [`start`] found.
+/// What `start` found.
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
-    /// Whether the library has initialised MPI, and so [`finalize`] is ours to call.
+    /// Whether the library has initialised MPI, and so `finalize` is ours to call.
     pub ours: bool,
     /// The thread level in force.
     pub level: ThreadLevel,
@@ -84,7 +85,7 @@ pub fn is_running() -> bool {
 /// # Errors
 /// `State` where MPI was finalised or is not the MPI this crate was built for, or where
 /// the launcher is another's.
-pub fn start(check_launcher: bool) -> Result<Started> {
+pub(crate) fn start(check_launcher: bool) -> Result<Started> {
     guard_library()?;
     crate::process::set_end(abort);
     let (mut init, mut fini) = (0, 0);
@@ -125,7 +126,7 @@ pub fn start(check_launcher: bool) -> Result<Started> {
 }
 
 /// Finalises MPI, unless the host has done so, or is to do so.
-pub fn finalize() -> Result<()> {
+pub(crate) fn finalize() -> Result<()> {
     if !life::library_ends() || !is_running() {
         return Ok(());
     }
@@ -233,13 +234,13 @@ unsafe extern "C" fn run_hook(
 }
 
 /// Has `hook` run when the host calls `MPI_Finalize`, while MPI still works.
-pub fn at_finalize(hook: fn()) -> Result<()> {
+pub(crate) fn at_finalize(hook: fn()) -> Result<()> {
     let mut key = 0;
     *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((hook, 0));
     check(
         // SAFETY: MPI is running; `run_hook` has the type that MPI asks for and
         // never unwinds.
-        unsafe { super::portolan_shim_at_finalize(Some(run_hook), &mut key) },
+        unsafe { portolan_shim_at_finalize(Some(run_hook), &mut key) },
         "MPI_Comm_set_attr",
     )?;
     *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((hook, key));
@@ -247,12 +248,12 @@ pub fn at_finalize(hook: fn()) -> Result<()> {
 }
 
 /// Takes the hook of [`at_finalize`] back; it will not run.
-pub fn forget_at_finalize() -> Result<()> {
+pub(crate) fn forget_at_finalize() -> Result<()> {
     let taken = HOOK.lock().unwrap_or_else(|e| e.into_inner()).take();
     match taken {
         Some((_, mut key)) => {
             // SAFETY: MPI is running, and `key` is the one that at_finalize made.
-            check(unsafe { super::portolan_shim_forget_finalize(&mut key) }, "MPI_Comm_delete_attr")
+            check(unsafe { portolan_shim_forget_finalize(&mut key) }, "MPI_Comm_delete_attr")
         }
         None => Ok(()),
     }

@@ -1,23 +1,12 @@
 //! Two-sided messages of bytes.
 
-use super::{Comm, Request, check, count, portolan_shim_type};
+use super::call::{check, count};
+use super::request::received_bytes;
+use super::{Comm, Datatype, Request};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
-
-fn byte() -> ffi::MPI_Datatype {
-    // SAFETY: the shim returns a constant.
-    unsafe { portolan_shim_type(0) }
-}
-
-pub(super) fn received_bytes(status: &ffi::MPI_Status) -> usize {
-    let mut n: c_int = 0;
-    // SAFETY: `status` was filled by MPI for a request of bytes; for a send the
-    // count is meaningless and is not looked at.
-    unsafe { ffi::MPI_Get_count(status, byte(), &mut n) };
-    usize::try_from(n).unwrap_or(0)
-}
 
 /// Starts a send.
 ///
@@ -38,7 +27,7 @@ pub unsafe fn isend(
             ffi::MPI_Isend(
                 data.cast::<c_void>(),
                 count(len)?,
-                byte(),
+                Datatype::Byte.raw(),
                 to as c_int,
                 tag,
                 comm.raw,
@@ -55,7 +44,7 @@ pub unsafe fn isend(
 /// # Safety
 /// `data` must stay valid for writes of `len` bytes, and not be read, until the
 /// request has completed.
-pub unsafe fn irecv(
+pub(crate) unsafe fn irecv(
     comm: &Comm,
     data: *mut u8,
     len: usize,
@@ -70,7 +59,7 @@ pub unsafe fn irecv(
             ffi::MPI_Irecv(
                 data.cast::<c_void>(),
                 count(len)?,
-                byte(),
+                Datatype::Byte.raw(),
                 source,
                 tag,
                 comm.raw,
@@ -84,7 +73,7 @@ pub unsafe fn irecv(
 
 /// Gives MPI an occasion to make progress, on a communicator that carries no
 /// messages of ours.
-pub fn poke(comm: &Comm) -> Result<()> {
+pub(crate) fn poke(comm: &Comm) -> Result<()> {
     let mut flag: c_int = 0;
     check(
         // SAFETY: the flag is valid, and the status is ignored.
@@ -107,8 +96,6 @@ pub struct Matched {
     message: ffi::MPI_Message,
     /// The sender.
     pub source: usize,
-    /// The tag that it was sent with.
-    pub tag: i32,
     /// Its length.
     pub bytes: usize,
 }
@@ -140,7 +127,6 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
         Ok(Some(Matched {
             message: message.assume_init(),
             source: status.MPI_SOURCE as usize,
-            tag: status.MPI_TAG,
             bytes: received_bytes(&status),
         }))
     }
@@ -155,7 +141,7 @@ impl Matched {
             ffi::MPI_Mrecv(
                 std::ptr::null_mut(),
                 0,
-                byte(),
+                Datatype::Byte.raw(),
                 &mut self.message,
                 ffi::RSMPI_STATUS_IGNORE,
             )
@@ -173,7 +159,7 @@ impl Matched {
                 ffi::MPI_Mrecv(
                     data.as_mut_ptr().cast(),
                     count(self.bytes)?,
-                    byte(),
+                    Datatype::Byte.raw(),
                     &mut self.message,
                     ffi::RSMPI_STATUS_IGNORE,
                 )
@@ -195,7 +181,7 @@ impl Matched {
                 ffi::MPI_Imrecv(
                     data.cast(),
                     count(self.bytes)?,
-                    byte(),
+                    Datatype::Byte.raw(),
                     &mut self.message,
                     &mut request.raw,
                 )

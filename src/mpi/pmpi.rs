@@ -49,7 +49,7 @@ fn wanted(asked: c_int) -> c_int {
 /// # Safety
 /// As MPI's own: the pointers are null or those of `main`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
+pub(super) unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
     if life::program_begins() {
         return ffi::MPI_SUCCESS as c_int;
     }
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char)
 /// # Safety
 /// As MPI's own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init_thread(
+pub(super) unsafe extern "C" fn MPI_Init_thread(
     argc: *mut c_int,
     argv: *mut *mut *mut c_char,
     required: c_int,
@@ -100,7 +100,7 @@ fn finalize(end: impl FnOnce() -> c_int) -> c_int {
 
 /// `MPI_Finalize`, which ends MPI when the library needs it no more.
 #[unsafe(no_mangle)]
-pub extern "C" fn MPI_Finalize() -> c_int {
+pub(super) extern "C" fn MPI_Finalize() -> c_int {
     // SAFETY: MPI refuses by itself what is not legal.
     finalize(|| unsafe { PMPI_Finalize() })
 }
@@ -153,7 +153,7 @@ unsafe fn init_fortran(
 /// # Safety
 /// `ierror` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mpi_init_(ierror: *mut ffi::RSMPI_Fint) {
+pub(super) unsafe extern "C" fn mpi_init_(ierror: *mut ffi::RSMPI_Fint) {
     // SAFETY: passed on; RSMPI_THREAD_SINGLE is a constant.
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn mpi_init_(ierror: *mut ffi::RSMPI_Fint) {
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mpi_init_thread_(
+pub(super) unsafe extern "C" fn mpi_init_thread_(
     required: *mut ffi::RSMPI_Fint,
     provided: *mut ffi::RSMPI_Fint,
     ierror: *mut ffi::RSMPI_Fint,
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn mpi_init_thread_(
 /// # Safety
 /// `ierror` must be valid, or null where the program leaves it out.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mpi_init_f08_(ierror: *mut ffi::RSMPI_Fint) {
+pub(super) unsafe extern "C" fn mpi_init_f08_(ierror: *mut ffi::RSMPI_Fint) {
     // SAFETY: passed on; RSMPI_THREAD_SINGLE is a constant.
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn mpi_init_f08_(ierror: *mut ffi::RSMPI_Fint) {
 /// # Safety
 /// The pointers must be valid; `ierror` may be null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mpi_init_thread_f08_(
+pub(super) unsafe extern "C" fn mpi_init_thread_f08_(
     required: *mut ffi::RSMPI_Fint,
     provided: *mut ffi::RSMPI_Fint,
     ierror: *mut ffi::RSMPI_Fint,
@@ -223,7 +223,7 @@ unsafe fn finalize_fortran(ierror: *mut ffi::RSMPI_Fint) {
 /// # Safety
 /// `ierror` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mpi_finalize_(ierror: *mut ffi::RSMPI_Fint) {
+pub(super) unsafe extern "C" fn mpi_finalize_(ierror: *mut ffi::RSMPI_Fint) {
     // SAFETY: passed on from the caller.
     unsafe { finalize_fortran(ierror) }
 }
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn mpi_finalize_(ierror: *mut ffi::RSMPI_Fint) {
 /// # Safety
 /// `ierror` must be valid, or null where the program leaves it out.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mpi_finalize_f08_(ierror: *mut ffi::RSMPI_Fint) {
+pub(super) unsafe extern "C" fn mpi_finalize_f08_(ierror: *mut ffi::RSMPI_Fint) {
     // SAFETY: passed on from the caller.
     unsafe { finalize_fortran(ierror) }
 }

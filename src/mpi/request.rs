@@ -1,10 +1,19 @@
 //! Outstanding MPI requests: one, or a set polled together.
 
-use super::{check, portolan_shim_request_null};
+use super::Datatype;
+use super::call::{check, count, portolan_shim_request_null};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::c_int;
+
+pub(super) fn received_bytes(status: &ffi::MPI_Status) -> usize {
+    let mut n: c_int = 0;
+    // SAFETY: `status` was filled by MPI for a request of bytes; for a send the
+    // count is meaningless and is not looked at.
+    unsafe { ffi::MPI_Get_count(status, Datatype::Byte.raw(), &mut n) };
+    usize::try_from(n).unwrap_or(0)
+}
 
 /// One outstanding request. The memory it names must outlive it: see the
 /// constructors, which are `unsafe` or tie the memory to the caller's wait.
@@ -50,7 +59,7 @@ impl Request {
         }
         // SAFETY: MPI has filled the status of a completed receive.
         let status = unsafe { status.assume_init() };
-        Ok(Some((status.MPI_SOURCE as usize, super::p2p::received_bytes(&status))))
+        Ok(Some((status.MPI_SOURCE as usize, received_bytes(&status))))
     }
 
     /// Takes a receive back that nothing has matched, and waits until it is gone.
@@ -129,7 +138,7 @@ impl<T> Requests<T> {
             // SAFETY: the arrays have `n` elements each.
             unsafe {
                 ffi::MPI_Testsome(
-                    super::count(n)?,
+                    count(n)?,
                     self.raw.as_mut_ptr(),
                     &mut outcount,
                     self.indices.as_mut_ptr(),
@@ -144,7 +153,7 @@ impl<T> Requests<T> {
         let outcount = outcount as usize;
         let mut finished: Vec<(usize, usize)> = Vec::with_capacity(outcount);
         for (index, status) in self.indices[..outcount].iter().zip(&self.statuses) {
-            finished.push((*index as usize, super::p2p::received_bytes(status)));
+            finished.push((*index as usize, received_bytes(status)));
         }
         // From the highest index down, so that swap_remove moves only live ones.
         finished.sort_unstable_by_key(|&(index, _)| std::cmp::Reverse(index));

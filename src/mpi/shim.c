@@ -37,7 +37,6 @@ MPI_Op portolan_shim_op(int which)
     switch (which) {
     case 0: return MPI_SUM;
     case 1: return MPI_REPLACE;
-    case 2: return MPI_NO_OP;
     default: return MPI_OP_NULL;
     }
 }

@@ -4,10 +4,8 @@
 //! targets at once and unlocked only when it is freed, so that operations need
 //! no epoch of their own.
 
-use super::{
-    Comm, Datatype, DerivedType, Op, Request, check, count, portolan_shim_mode_nocheck,
-    portolan_shim_win_null,
-};
+use super::call::{check, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
+use super::{Comm, Datatype, DerivedType, Op, Request};
 use crate::error::Result;
 use crate::watchdog::{Call, Inside};
 use mpi::ffi;

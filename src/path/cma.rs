@@ -26,7 +26,7 @@ const COVER: usize = 128 << 10;
 
 /// Which way the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// From the other process.
     Read,
     /// To it.
@@ -77,7 +77,7 @@ unsafe fn call(
 ///
 /// # Safety
 /// The local bytes must be valid, for writes where they are read into.
-pub unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
+pub(crate) unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
     let (mut done, mut at) = (0, 0);
     while direction == Direction::Read && at < spans.len() {
         let (n, gaps) = group(&spans[at..]);
@@ -106,7 +106,11 @@ pub unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result
 ///
 /// # Safety
 /// As for [`transfer`], where the local bytes are mapped.
-pub unsafe fn transfer_checked(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
+pub(crate) unsafe fn transfer_checked(
+    pid: u32,
+    spans: &[Span],
+    direction: Direction,
+) -> Result<()> {
     // SAFETY: passed on from the caller; the kernel checks what is mapped.
     unsafe { each(pid, spans, direction) }
 }

@@ -16,7 +16,7 @@ use num_complex::Complex;
 /// Every byte of the shape must be valid for reads at `src` and for writes at
 /// `dst`.
 #[inline]
-pub unsafe fn copy(src: *const u8, dst: *mut u8, shape: &Shape, put: bool) {
+pub(crate) unsafe fn copy(src: *const u8, dst: *mut u8, shape: &Shape, put: bool) {
     let (block, dims) = (shape.block(), shape.dims());
     // SAFETY: passed on from the caller.
     unsafe {
@@ -32,7 +32,7 @@ pub unsafe fn copy(src: *const u8, dst: *mut u8, shape: &Shape, put: bool) {
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of `bytes` bytes.
 #[inline]
-pub unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
+pub(crate) unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
     // SAFETY: passed on from the caller.
     unsafe {
         match bytes {
@@ -146,7 +146,7 @@ impl Scale {
 const LONG: usize = 128;
 
 /// `dst[i] += scale * src[i]` over `bytes` bytes, a multiple of the element.
-/// Not atomic: callers hold the lock (see [`crate::atomics`]).
+/// Not atomic: callers hold the lock (see `crate::atomics`).
 ///
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of `bytes` bytes, and they
@@ -203,7 +203,7 @@ unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: Sca
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of 8 bytes.
 #[inline]
-pub unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) {
+pub(crate) unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) {
     // SAFETY: passed on from the caller.
     unsafe { dst.write_unaligned(dst.read_unaligned() + scale * src.read_unaligned()) };
 }
@@ -212,7 +212,7 @@ pub unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) {
 ///
 /// # Safety
 /// As for [`accumulate`].
-pub unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
+pub(crate) unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
     // SAFETY: passed on from the caller.
     unsafe {
         match scale {

@@ -19,16 +19,16 @@
 //! another path to a target than unfinished ones did, those are completed
 //! ([`crate::peer`]).
 
-pub mod cma;
-pub mod kernel;
-pub mod ops;
-pub mod rma;
-pub mod shm_atomics;
-pub mod stripe;
+pub(crate) mod cma;
+pub(crate) mod kernel;
+pub(crate) mod ops;
+pub(crate) mod rma;
+pub(crate) mod shm_atomics;
+pub(crate) mod stripe;
 mod transport;
-pub mod two_sided;
+pub(crate) mod two_sided;
 
-pub use transport::Transport;
+pub(crate) use transport::Transport;
 
 use crate::memory::slab::{Domain, Slab};
 
@@ -56,7 +56,7 @@ impl Path {
 
 /// The path of puts and gets to a slice that is mapped at `slice` here.
 #[inline]
-pub fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
+pub(crate) fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
     if !slice.is_null() {
         Path::Direct
     } else if slab.window().is_some() {
@@ -68,7 +68,7 @@ pub fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
 
 /// The path of read-modify-writes, and of accumulates on aligned elements.
 #[inline]
-pub fn for_atomics(slab: &Slab, slice: *mut u8) -> Path {
+pub(crate) fn for_atomics(slab: &Slab, slice: *mut u8) -> Path {
     for_accumulate(slab, slice, true)
 }
 
@@ -76,7 +76,7 @@ pub fn for_atomics(slab: &Slab, slice: *mut u8) -> Path {
 /// accumulates may use instructions that fault on them or are not atomic: they are in the
 /// native domain of every slab (see [`crate::atomics`]).
 #[inline]
-pub fn for_accumulate(slab: &Slab, slice: *mut u8, aligned: bool) -> Path {
+pub(crate) fn for_accumulate(slab: &Slab, slice: *mut u8, aligned: bool) -> Path {
     match slab.domain() {
         Domain::Mpi if aligned => Path::Rma,
         _ if !slice.is_null() => Path::Direct,

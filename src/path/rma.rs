@@ -36,13 +36,13 @@ struct TypeKey {
 
 /// Derived datatypes by shape.
 #[derive(Debug, Default)]
-pub struct TypeCache {
+pub(crate) struct TypeCache {
     types: Mutex<HashMap<TypeKey, Arc<DerivedType>>>,
 }
 
 impl TypeCache {
     /// Frees the datatypes, while MPI still runs.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.types.lock().clear();
     }
 
@@ -70,7 +70,7 @@ impl TypeCache {
 
 /// A piece of memory in a target's slice.
 #[derive(Debug, Clone)]
-pub struct RmaTarget {
+pub(crate) struct RmaTarget {
     /// The slab.
     pub slab: Arc<Slab>,
     /// World rank of the owner.
@@ -114,7 +114,7 @@ fn sides<'a>(
 /// Whether the operation returns only when it is complete on this side, or
 /// leaves that to a counter.
 #[derive(Debug, Clone, Copy)]
-pub enum Completion<'a> {
+pub(crate) enum Completion<'a> {
     /// A put's source may be reused, a get's bytes are here, on return.
     Local,
     /// As above when the counter is done.
@@ -217,7 +217,7 @@ unsafe fn issue(
 ///
 /// # Safety
 /// See the module: `local` valid until complete, remote extent in the slice.
-pub unsafe fn put(
+pub(crate) unsafe fn put(
     transport: &Transport,
     target: &RmaTarget,
     local: *const u8,
@@ -243,7 +243,7 @@ pub unsafe fn put(
 ///
 /// # Safety
 /// See the module: `local` valid until complete, remote extent in the slice.
-pub unsafe fn get(
+pub(crate) unsafe fn get(
     transport: &Transport,
     target: &RmaTarget,
     local: *mut u8,
@@ -260,7 +260,7 @@ pub unsafe fn get(
 ///
 /// # Safety
 /// See the module: `local` valid until complete, remote extent in the slice.
-pub unsafe fn accumulate(
+pub(crate) unsafe fn accumulate(
     transport: &Transport,
     target: &RmaTarget,
     local: *const u8,
@@ -300,7 +300,7 @@ pub unsafe fn accumulate(
 }
 
 /// Combines a number and returns what was there. Complete on return.
-pub fn rmw(transport: &Transport, target: &RmaTarget, op: Rmw) -> Result<i64> {
+pub(crate) fn rmw(transport: &Transport, target: &RmaTarget, op: Rmw) -> Result<i64> {
     let peer = transport.peer(target.world);
     let mut pending = peer.rma.lock();
     let at = target.slab.slices()[target.rank].base + target.offset;

@@ -15,7 +15,7 @@ use crate::layout::Shape;
 /// # Safety
 /// `slice` must be a mapped slice in which the shape's remote extent at `offset`
 /// lies, and `local` valid for reads of its local extent.
-pub unsafe fn accumulate(
+pub(crate) unsafe fn accumulate(
     slice: *mut u8,
     offset: usize,
     local: *const u8,
@@ -35,7 +35,7 @@ pub unsafe fn accumulate(
 /// # Safety
 /// As for [`accumulate`].
 #[inline]
-pub unsafe fn accumulate_row(
+pub(crate) unsafe fn accumulate_row(
     slice: *mut u8,
     offset: usize,
     local: *const u8,
@@ -101,7 +101,7 @@ unsafe fn row(
 /// # Safety
 /// `slice` must be a mapped slice that holds the aligned number at `offset`.
 #[inline]
-pub unsafe fn rmw(slice: *mut u8, offset: usize, op: Rmw) -> i64 {
+pub(crate) unsafe fn rmw(slice: *mut u8, offset: usize, op: Rmw) -> i64 {
     let at = slice.wrapping_add(offset);
     // SAFETY: the caller vouches for the slice; the stripe lock makes the
     // read and write one step for everyone in the domain. Volatile, because

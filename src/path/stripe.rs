@@ -13,9 +13,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Locks per slice.
-pub const STRIPES: usize = 64;
+pub(crate) const STRIPES: usize = 64;
 /// Bytes that share a lock with their neighbours.
-pub const SPAN: usize = 16 << 10;
+pub(crate) const SPAN: usize = 16 << 10;
 
 const LINE: usize = 64;
 const SPIN: u32 = 128;
@@ -24,19 +24,19 @@ const _: () = assert!(STRIPES * LINE <= crate::memory::slab::HEADER);
 
 /// The stripe that the byte at `offset` belongs to.
 #[inline]
-pub fn of(offset: usize) -> usize {
+pub(crate) fn of(offset: usize) -> usize {
     (offset / SPAN) % STRIPES
 }
 
 /// Whether `bytes` bytes at `offset` lie in one stripe.
 #[inline]
-pub fn holds(offset: usize, bytes: usize) -> bool {
+pub(crate) fn holds(offset: usize, bytes: usize) -> bool {
     offset % SPAN + bytes <= SPAN
 }
 
 /// A held stripe; released on drop.
 #[derive(Debug)]
-pub struct StripeGuard {
+pub(crate) struct StripeGuard {
     lock: *const AtomicU32,
 }
 
@@ -45,7 +45,7 @@ pub struct StripeGuard {
 /// # Safety
 /// `slice` must be the mapping of a slice, and stay mapped while the guard lives.
 #[inline]
-pub unsafe fn take(slice: *mut u8, stripe: usize) -> StripeGuard {
+pub(crate) unsafe fn take(slice: *mut u8, stripe: usize) -> StripeGuard {
     let word = slice.wrapping_add(stripe * LINE).cast::<AtomicU32>();
     // SAFETY: the header of a mapped slice holds STRIPES aligned words that are
     // only used as these atomics; a new file reads as zeros, which is free.
@@ -61,7 +61,7 @@ pub unsafe fn take(slice: *mut u8, stripe: usize) -> StripeGuard {
 /// # Safety
 /// As for [`take`].
 #[cold]
-pub unsafe fn take_two(slice: *mut u8, offset: usize) -> [StripeGuard; 2] {
+pub(crate) unsafe fn take_two(slice: *mut u8, offset: usize) -> [StripeGuard; 2] {
     let (a, b) = (of(offset), of(offset + SPAN));
     // SAFETY: passed on from the caller.
     unsafe { [take(slice, a.min(b)), take(slice, a.max(b))] }

@@ -4,16 +4,16 @@
 //! |---|---|
 //! | [`proc`] | parameters as bytes: the codec that C procs and Rust types share |
 //! | [`checksum`] | checksums over those bytes |
-//! | [`failure`] | statuses and failed calls |
+//! | `failure` | statuses and failed calls |
 //! | [`hg`] | classes, contexts, functions, calls |
 //! | [`bulk`] | memory as a parameter of calls, and its transfers |
 //! | [`na`] | the network: classes, contexts, addresses, messages, memory |
 
 pub mod bulk;
 pub mod checksum;
-pub mod failure;
+pub(crate) mod failure;
 pub mod hg;
 pub mod na;
 pub mod proc;
 
-pub use failure::{Failure, Status};
+pub use failure::{Cause, Failure, Result, Status};

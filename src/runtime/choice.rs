@@ -58,7 +58,7 @@ pub(super) enum Class {
 
 impl Class {
     /// All, in the order in which they are measured and shown.
-    pub const ALL: [Class; 5] =
+    pub(super) const ALL: [Class; 5] =
         [Class::Small, Class::Large, Class::Strided, Class::Vector, Class::Accumulate];
 
     /// Whether the choice depends on it.
@@ -152,7 +152,7 @@ impl Trial {
     }
 
     /// One line for people.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let mut text = format!("ranks {} and {}: MPI's windows ", self.pair.0, self.pair.1);
         if !self.alone {
             text.push_str("wait for their target");
@@ -177,7 +177,7 @@ impl Trial {
     }
 
     /// What the pair stands for.
-    pub fn place(&self) -> &'static str {
+    pub(super) fn place(&self) -> &'static str {
         self.between.name()
     }
 }

@@ -5,7 +5,7 @@ use parking_lot::RwLock;
 use std::io::{self, Write};
 
 /// Takes a line with its end.
-pub type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
+pub(crate) type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
 

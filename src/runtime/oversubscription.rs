@@ -54,7 +54,7 @@ fn shares(ranks: &[Cores], available: usize) -> bool {
 }
 
 /// Whether ranks outnumber the cores that this one runs on. Collective.
-pub fn are_crowded(world: &Comm, topology: &Topology) -> Result<bool> {
+pub(super) fn are_crowded(world: &Comm, topology: &Topology) -> Result<bool> {
     let (own_boot, own_cores) = (boot(), own_cores());
     let boots = collective::allgather(world, &Boot, &own_boot)?;
     let all = collective::allgather(world, &Boot, &own_cores)?;

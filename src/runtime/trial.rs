@@ -111,7 +111,7 @@ impl Ground {
     ///
     /// # Errors
     /// On all ranks, where windows do not work on one.
-    pub fn create(world: &Comm) -> Result<Ground> {
+    pub(super) fn create(world: &Comm) -> Result<Ground> {
         let mut memory = vec![0u64; BYTES / 8];
         let base = memory.as_mut_ptr().cast::<u8>();
         // SAFETY: the memory goes with `Ground`, whose window is freed before.
@@ -127,17 +127,22 @@ impl Ground {
     }
 
     /// Completes nothing, to see whether that works.
-    pub fn flush(&self, rank: usize) -> Result<()> {
+    pub(super) fn flush(&self, rank: usize) -> Result<()> {
         self.window.flush(rank)
     }
 
     /// Frees the window. Collective.
-    pub fn free(self) -> Result<()> {
+    pub(super) fn free(self) -> Result<()> {
         self.window.free()
     }
 
     /// Measures between a pair of ranks. Collective; all ranks get the same.
-    pub fn measure(&self, world: &Comm, between: Between, pair: (usize, usize)) -> Result<Trial> {
+    pub(super) fn measure(
+        &self,
+        world: &Comm,
+        between: Between,
+        pair: (usize, usize),
+    ) -> Result<Trial> {
         let (origin, target) = pair;
         let mut failed = Ok(());
         let mut alone = [0u8];

@@ -40,14 +40,14 @@ unsafe impl Send for Item {}
 
 /// What an aggregate handle has collected.
 #[derive(Debug, Default)]
-pub struct Aggregate {
+pub(crate) struct Aggregate {
     items: Vec<Item>,
     put: Option<bool>,
 }
 
 impl Aggregate {
     /// An aggregate handle issues what it holds when it holds this many.
-    pub const MOST: usize = 4096;
+    pub(crate) const MOST: usize = 4096;
 }
 
 impl Handle {

@@ -13,7 +13,7 @@ mod handle;
 mod vector;
 
 pub use crate::path::ops::TransferKind;
-pub use handle::{Aggregate, Handle};
+pub use handle::Handle;
 
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};

@@ -74,7 +74,7 @@ pub(crate) struct Inside(&'static ThreadSlot);
 impl Inside {
     /// The calling thread is about to call; `None` concerns all ranks.
     #[inline]
-    pub fn enter(call: Call, rank: Option<usize>) -> Inside {
+    pub(crate) fn enter(call: Call, rank: Option<usize>) -> Inside {
         let slot = SLOT.get().unwrap_or_else(new_slot);
         slot.call.store(call as usize, Ordering::Relaxed);
         slot.rank.store(rank.unwrap_or(usize::MAX), Ordering::Relaxed);
@@ -92,7 +92,7 @@ impl Drop for Inside {
 
 /// A call that some thread is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stuck {
+pub(super) struct Stuck {
     /// Its name and whom it concerns.
     pub what: String,
     /// When it began, in milliseconds of the coarse clock.
@@ -100,7 +100,7 @@ pub struct Stuck {
 }
 
 /// The calls that threads are in now, the oldest first.
-pub fn all() -> Vec<Stuck> {
+pub(super) fn all() -> Vec<Stuck> {
     let mut all = Vec::new();
     for slot in SLOTS.lock().iter() {
         let since = slot.since.load(Ordering::Acquire);

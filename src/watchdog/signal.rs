@@ -25,18 +25,18 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// How often was asked.
 #[inline]
-pub fn asked() -> u32 {
+pub(super) fn asked() -> u32 {
     ASKED.load(Ordering::Relaxed)
 }
 
 /// Up to which question was answered.
 #[inline]
-pub fn answered() -> u32 {
+pub(super) fn answered() -> u32 {
     ANSWERED.load(Ordering::Relaxed)
 }
 
 /// Notes that all questions so far are being answered; returns their number.
-pub fn answer() -> u32 {
+pub(super) fn answer() -> u32 {
     let asked = asked();
     ANSWERED.store(asked, Ordering::Relaxed);
     asked
@@ -112,13 +112,13 @@ fn is_of_mpi(action: &libc::sigaction) -> bool {
 }
 
 /// Begins a life of the thread.
-pub fn open() {
+pub(super) fn open() {
     STOP.store(false, Ordering::Relaxed);
     answer();
 }
 
 /// Puts the handler in place; false where the program has one, or ignores the signal.
-pub fn install() -> bool {
+pub(super) fn install() -> bool {
     let before = current();
     if before.sa_sigaction != libc::SIG_DFL && !is_of_mpi(&before) {
         return false;
@@ -130,7 +130,7 @@ pub fn install() -> bool {
 
 /// Takes the handler away, unless the program has put its own in place meanwhile,
 /// and ends the wait of the thread.
-pub fn close() {
+pub(super) fn close() {
     if current().sa_sigaction == ours() {
         set(BEFORE.load(Ordering::Relaxed));
     }
@@ -139,7 +139,7 @@ pub fn close() {
 }
 
 /// Sleeps until there is a question, or for `most`; false when the thread is to end.
-pub fn wait(most: Duration) -> bool {
+pub(super) fn wait(most: Duration) -> bool {
     let bell = BELL.load(Ordering::Acquire);
     if STOP.load(Ordering::Relaxed) {
         return false;

@@ -11,7 +11,7 @@ const CALLERS: usize = 6;
 
 /// What was read from the stack.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Stack {
+pub(super) struct Stack {
     /// The call of the library: the name of a C function, or of one of ours.
     pub call: String,
     /// The functions that called it, the nearest first.
@@ -38,7 +38,7 @@ fn shorter(name: &str) -> &str {
 
 impl Stack {
     /// The calling thread's.
-    pub fn here() -> Stack {
+    pub(super) fn here() -> Stack {
         Stack::of(&Backtrace::force_capture().to_string())
     }
 

@@ -216,6 +216,9 @@ impl<'ast> Visit<'ast> for Walk {
         syn::visit::visit_path(self, path);
     }
 
+    /// The path of `pub(in path)` says where a name is seen, and takes none.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
     /// Macros of the crate are called with expressions, mostly.
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         self.visit_path(&call.path);

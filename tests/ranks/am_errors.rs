@@ -2,12 +2,12 @@
 
 use crate::am::{Runs, register, unregister};
 use crate::child::{self, Ctx, step};
-use portolan::am::{
+use portolan::error::{ErrorKind, Result};
+use portolan::internals::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, MAX_HEADER, Signals, Then,
 };
-use portolan::error::{ErrorKind, Result};
-use portolan::mpi::init::ThreadLevel;
-use portolan::runtime::Engine;
+use portolan::internals::mpi::init::ThreadLevel;
+use portolan::internals::runtime::Engine;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -2,9 +2,9 @@
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
-use portolan::any_memory::Span;
 use portolan::error::ErrorKind;
-use portolan::peer::CompletionCounter;
+use portolan::internals::any_memory::Span;
+use portolan::internals::peer::CompletionCounter;
 use std::sync::Arc;
 
 static mut GLOBAL: [u8; 4096] = [0; 4096];

@@ -2,10 +2,10 @@
 
 use crate::child::{Ctx, own, step};
 use num_complex::Complex;
-use portolan::atomics::Rmw;
-use portolan::layout::{Shape, Vector};
-use portolan::path::kernel::Scale;
-use portolan::transfer::{Handle, TransferKind};
+use portolan::internals::atomics::Rmw;
+use portolan::internals::layout::{Shape, Vector};
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::transfer::{Handle, TransferKind};
 
 /// Accumulate and fetch-and-add on the same numbers, from all ranks at once:
 /// they are one atomicity domain.
@@ -211,7 +211,12 @@ fn source(rows: Rows, scale: Scale) -> Vec<u8> {
     bytes
 }
 
-fn all_at_once(ctx: &Ctx, segment: &portolan::memory::segment::Segment, rows: Rows, scale: Scale) {
+fn all_at_once(
+    ctx: &Ctx,
+    segment: &portolan::internals::memory::segment::Segment,
+    rows: Rows,
+    scale: Scale,
+) {
     let engine = &*ctx.engine;
     step(format!("unaligned: {rows:?}, {scale:?}"));
     let (kind, shape, mut from) =
@@ -248,7 +253,7 @@ fn all_at_once(ctx: &Ctx, segment: &portolan::memory::segment::Segment, rows: Ro
             // SAFETY: both rows have the bytes.
             unsafe {
                 let to = want.as_mut_ptr().add(at);
-                portolan::path::kernel::accumulate(row.as_ptr(), to, rows.block, scale);
+                portolan::internals::path::kernel::accumulate(row.as_ptr(), to, rows.block, scale);
             }
         }
     }
@@ -257,7 +262,7 @@ fn all_at_once(ctx: &Ctx, segment: &portolan::memory::segment::Segment, rows: Ro
 }
 
 /// A rank's own operations on one location take effect in their order, whatever their paths.
-fn in_order(ctx: &Ctx, segment: &portolan::memory::segment::Segment) {
+fn in_order(ctx: &Ctx, segment: &portolan::internals::memory::segment::Segment) {
     let engine = &*ctx.engine;
     let target = (ctx.me + 1) % ctx.n;
     let base = segment.parts()[target].address();

@@ -2,9 +2,9 @@
 
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
-use portolan::collective::{self, Element, Operator};
 use portolan::error::{Error, ErrorKind};
-use portolan::mpi::Comm;
+use portolan::internals::collective::{self, Element, Operator};
+use portolan::internals::mpi::Comm;
 
 fn duplicate(ctx: &Ctx) -> Comm {
     let handle = ctx.engine.world().comm_handle().expect("the world's communicator");

@@ -2,8 +2,8 @@
 
 use crate::child::{Ctx, own, step};
 use crate::rng::Rng;
-use portolan::compose::{Blocks, Composer, Composition, Kind};
 use portolan::error::Result;
+use portolan::internals::compose::{Blocks, Composer, Composition, Kind};
 use std::time::{Duration, Instant};
 
 /// Bytes of each rank that every other rank may write.

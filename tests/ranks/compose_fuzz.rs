@@ -3,7 +3,7 @@
 
 use crate::child::{self, Ctx, own, step};
 use crate::rng::Rng;
-use portolan::compose::{Composer, Composition, file};
+use portolan::internals::compose::{Composer, Composition, file};
 use std::fs;
 
 /// Changes to a body: bytes, whole numbers, its length.
@@ -46,8 +46,13 @@ pub fn damaged(ctx: &Ctx) {
     for target in 0..ctx.n {
         let mut c = Composition::simple(engine, target).expect("simple");
         c.add(here + 64 * target, there(target) + 256 * ctx.me, 24).expect("add");
-        let l = portolan::compose::Blocks { start: here + 1024, stride: 32, block: 8, count: 5 };
-        let r = portolan::compose::Blocks {
+        let l = portolan::internals::compose::Blocks {
+            start: here + 1024,
+            stride: 32,
+            block: 8,
+            count: 5,
+        };
+        let r = portolan::internals::compose::Blocks {
             start: there(target) + 256 * ctx.me + 64,
             stride: 16,
             block: 8,

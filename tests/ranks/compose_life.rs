@@ -2,8 +2,8 @@
 
 use crate::child::{self, Ctx, own, refused, step};
 use crate::compose::{Added, REGION, SOURCE, block, parcel, perform, source_byte};
-use portolan::compose::{Blocks, Composer, Composition, Kind};
 use portolan::error::ErrorKind;
+use portolan::internals::compose::{Blocks, Composer, Composition, Kind};
 use portolan::{Loaded, Runtime, Slice};
 
 /// A plan outlives neither its segments nor what takes their place.
@@ -14,7 +14,7 @@ pub fn freed(ctx: &Ctx) {
     let (a, b) = (ctx.allocate(4096), ctx.allocate(4096));
     let target = (ctx.me + 1) % ctx.n;
     let out = [3u8; 64];
-    let to = |s: &portolan::memory::segment::Segment| s.parts()[target].address() + 64;
+    let to = |s: &portolan::internals::memory::segment::Segment| s.parts()[target].address() + 64;
     let to_a = block(ctx, target, out.as_ptr() as usize, to(&a), 64);
     let from_a = block(ctx, target, a.my_base() as usize, to(&b), 64);
     let to_b = block(ctx, target, out.as_ptr() as usize, to(&b), 64);
@@ -111,7 +111,11 @@ pub fn errors(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-fn to_self(ctx: &Ctx, here: usize, segment: &portolan::memory::segment::Segment) -> Composition {
+fn to_self(
+    ctx: &Ctx,
+    here: usize,
+    segment: &portolan::internals::memory::segment::Segment,
+) -> Composition {
     let mut c = Composition::simple(&ctx.engine, ctx.me).expect("simple");
     c.add(here, segment.my_base() as usize + 2048, 8).expect("add");
     c

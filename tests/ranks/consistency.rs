@@ -2,10 +2,10 @@
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
-use portolan::atomics::Rmw;
-use portolan::layout::Shape;
-use portolan::path::kernel::Scale;
-use portolan::transfer::{Handle, TransferKind};
+use portolan::internals::atomics::Rmw;
+use portolan::internals::layout::Shape;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::transfer::{Handle, TransferKind};
 
 /// Every rank has a slot of this many bytes at every rank.
 const SLOT: usize = 320 << 10;

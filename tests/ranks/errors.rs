@@ -1,12 +1,12 @@
 //! Bad arguments: each gives its kind of error and changes nothing.
 
 use crate::child::{Ctx, own, refused, step};
-use portolan::atomics::Rmw;
 use portolan::error::{ErrorKind, Result};
-use portolan::layout::{Shape, Vector};
-use portolan::path::Path;
-use portolan::path::kernel::Scale;
-use portolan::transfer::{Handle, TransferKind};
+use portolan::internals::atomics::Rmw;
+use portolan::internals::layout::{Shape, Vector};
+use portolan::internals::path::Path;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::transfer::{Handle, TransferKind};
 
 const BYTES: usize = 1000;
 
@@ -190,7 +190,7 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
 }
 
 /// Addresses of a segment that is gone, and freeing what is not there.
-fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan::memory::segment::Segment>) {
+fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan::internals::memory::segment::Segment>) {
     let engine = &*ctx.engine;
     step("errors: freeing");
     let mine = segment.parts()[ctx.me].address();

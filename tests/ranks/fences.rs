@@ -3,10 +3,10 @@
 use crate::child::{Ctx, own, step};
 use crate::rng::Rng;
 use mpi::ffi;
-use portolan::layout::Shape;
-use portolan::path::kernel::Scale;
-use portolan::transfer::TransferKind;
-use portolan::wait::Progress;
+use portolan::internals::layout::Shape;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::transfer::TransferKind;
+use portolan::internals::wait::Progress;
 
 const TAG: i32 = 77;
 

@@ -2,11 +2,11 @@
 
 use crate::child::{self, Ctx, step};
 use crate::flood::status;
-use portolan::layout::Shape;
-use portolan::path::Path;
-use portolan::path::kernel::Scale;
-use portolan::runtime::Engine;
-use portolan::transfer::TransferKind;
+use portolan::internals::layout::Shape;
+use portolan::internals::path::Path;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::runtime::Engine;
+use portolan::internals::transfer::TransferKind;
 use std::fs;
 
 const LENGTH: usize = (2 << 30) + 4096;
@@ -20,7 +20,7 @@ fn available() -> usize {
 
 /// Why there is no room for the check here.
 pub fn no_room() -> Option<String> {
-    let shared = portolan::shm::room_in("/dev/shm").unwrap_or(0);
+    let shared = portolan::internals::shm::room_in("/dev/shm").unwrap_or(0);
     (available() < 8 << 30 || shared < 3 << 30).then(|| "too little memory".into())
 }
 
@@ -105,7 +105,8 @@ fn sparse(ctx: &Ctx, at: usize) {
         let add = TransferKind::Accumulate(Scale::Long(3));
         engine.blocking(add, 1, last, source, &Shape::contiguous(8)).expect("acc");
     }
-    let old = engine.rmw(1, at + LENGTH - 8, portolan::atomics::Rmw::AddLong(2)).expect("rmw");
+    let old =
+        engine.rmw(1, at + LENGTH - 8, portolan::internals::atomics::Rmw::AddLong(2)).expect("rmw");
     assert_eq!(old, 8, "put; acc; rmw beyond 2 GiB");
     assert_eq!(ctx.load::<i64>(1, at + LENGTH - 8), 10);
 }

@@ -3,8 +3,8 @@
 use crate::child::{self, Ctx, own, refused, step};
 use mpi::ffi;
 use portolan::error::ErrorKind;
-use portolan::mpi::init::{self, ThreadLevel};
-use portolan::runtime::{self, Engine};
+use portolan::internals::mpi::init::{self, ThreadLevel};
+use portolan::internals::runtime::{self, Engine};
 
 /// Allocates, puts and accumulates a little; leaves a segment behind on demand.
 fn use_engine(leave: bool) {
@@ -97,7 +97,7 @@ pub fn raised() {
 /// The engine over the first two of three ranks, in reverse order.
 pub fn part_of_world() {
     child::host_init(ThreadLevel::Multiple);
-    let (mut rank, mut part) = (0, portolan::mpi::Comm::null_handle());
+    let (mut rank, mut part) = (0, portolan::internals::mpi::Comm::null_handle());
     // SAFETY: MPI runs; the communicator is freed below.
     unsafe {
         ffi::MPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank);

@@ -3,7 +3,7 @@
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use portolan::error::ErrorKind;
-use portolan::memory::segment::Segment;
+use portolan::internals::memory::segment::Segment;
 use std::sync::Arc;
 
 /// First address and length of a rank's piece.

@@ -7,8 +7,8 @@
 
 use crate::rng::Rng;
 use num_complex::Complex;
-use portolan::path::kernel::Scale;
-use portolan::transfer::TransferKind;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::transfer::TransferKind;
 
 /// Bytes around a local buffer that no transfer may touch.
 const GUARD: usize = 24;

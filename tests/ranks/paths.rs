@@ -1,8 +1,8 @@
 //! Which path the engine has chosen, against what the settings ask for.
 
 use crate::child::{Ctx, own, step};
-use portolan::config::PathChoice;
-use portolan::path::Path;
+use portolan::internals::config::PathChoice;
+use portolan::internals::path::Path;
 
 /// All ranks have chosen alike, as `PORTOLAN_PATH` says; and a put goes that way.
 pub fn paths(ctx: &Ctx) {

@@ -1,10 +1,10 @@
 //! Progress without the target's help.
 
 use crate::child::{Ctx, own, step};
-use portolan::atomics::Rmw;
-use portolan::layout::Shape;
-use portolan::path::kernel::Scale;
-use portolan::transfer::TransferKind;
+use portolan::internals::atomics::Rmw;
+use portolan::internals::layout::Shape;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::transfer::TransferKind;
 use std::time::{Duration, Instant};
 
 /// How long the target computes.

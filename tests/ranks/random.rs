@@ -10,11 +10,11 @@
 use crate::child::{Ctx, own, step};
 use crate::model::{self, Form, Item, Model};
 use crate::rng::Rng;
-use portolan::group::Group;
-use portolan::layout::{Shape, Vector};
-use portolan::memory::segment::Segment;
-use portolan::path::kernel::Scale;
-use portolan::transfer::{Handle, TransferKind};
+use portolan::internals::group::Group;
+use portolan::internals::layout::{Shape, Vector};
+use portolan::internals::memory::segment::Segment;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::transfer::{Handle, TransferKind};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,10 +4,12 @@
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use parking_lot::Mutex;
+use portolan::internals::rpc::hg::registry;
+use portolan::internals::rpc::hg::wire::{REQUEST, Request};
+use portolan::internals::rpc::na::inject;
 use portolan::rpc::bulk::Bulk;
 use portolan::rpc::checksum::{Checksum, Method};
-use portolan::rpc::hg::wire::{REQUEST, Request};
-use portolan::rpc::hg::{BulkOp, Call, Class, Context, Rpc, registry};
+use portolan::rpc::hg::{BulkOp, Call, Class, Context, Rpc};
 use portolan::rpc::na::{self, Access, Address, Mem, What};
 use portolan::rpc::{Failure, Status};
 use serde::{Deserialize, Serialize};
@@ -377,7 +379,7 @@ pub fn forgeries(ctx: &Ctx) {
                     [vec![0, 1, 0, 0], vec![0; 4], request.token.to_le_bytes().to_vec()].concat()
                 }
             };
-            na::inject(target, &head, &bytes).expect("inject");
+            inject(target, &head, &bytes).expect("inject");
         }
         if round % 50 == 49 {
             let question =

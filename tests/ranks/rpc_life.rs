@@ -81,7 +81,7 @@ pub fn life(ctx: &Ctx) {
     for i in 0..1000u64 {
         let ended = ended.clone();
         let handle = serving.handle(&peer, &add);
-        let then = move |sum: portolan::rpc::failure::Result<u64>| {
+        let then = move |sum: portolan::rpc::Result<u64>| {
             assert_eq!(sum.expect("a sum"), i + 1);
             ended.fetch_add(1, SeqCst);
         };
@@ -156,7 +156,7 @@ fn withdrawn(ctx: &Ctx, class: &Class, serving: &Context, all_meet: &dyn Fn()) {
             let end = ended.clone();
             let mut buffer = Buffer::zeroed(bytes).expect("memory");
             buffer.fill(9);
-            let status = move |moved: portolan::rpc::failure::Result<()>, _| {
+            let status = move |moved: portolan::rpc::Result<()>, _| {
                 *end.lock() =
                     Some(moved.map_or_else(|failure| failure.status, |()| Status::SUCCESS));
             };

@@ -3,9 +3,9 @@
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
 use portolan::error::ErrorKind;
-use portolan::layout::{Shape, Vector};
-use portolan::memory::segment::Segment;
-use portolan::transfer::{Handle, TransferKind};
+use portolan::internals::layout::{Shape, Vector};
+use portolan::internals::memory::segment::Segment;
+use portolan::internals::transfer::{Handle, TransferKind};
 use std::sync::Arc;
 
 /// Some MPIs confuse windows of odd sizes: what the owner sees and what others

@@ -14,7 +14,7 @@ use crate::{
     am, am_items, am_typed, anywhere, atomics, collectives, compose, consistency, fences, groups,
     limits, lookups, mutexes, random, segments,
 };
-use portolan::runtime::Engine;
+use portolan::internals::runtime::Engine;
 use std::time::{Duration, Instant};
 
 /// Seconds of the run.

@@ -1,7 +1,7 @@
 //! Ranks that hang, and what they say.
 
 use crate::child::{Ctx, own, start, step};
-use portolan::runtime::Engine;
+use portolan::internals::runtime::Engine;
 use std::time::{Duration, Instant};
 
 fn sleep_for_ever() -> ! {

@@ -4,7 +4,7 @@
 //! `PORTOLAN_MPI`, `PORTOLAN_MPIEXEC`, `PORTOLAN_PREFIX`, `MPICC` and so on. Only the checks in
 //! Rust do without it: they find a launcher by themselves.
 
-use portolan::mpi::Flavour;
+use portolan::internals::mpi::Flavour;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};

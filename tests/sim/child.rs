@@ -1,12 +1,12 @@
 //! What the checks of the real ranks need, on a simulated rank: the same names as theirs.
 
 use bytemuck::Pod;
-use portolan::config::Config;
 use portolan::error::{ErrorKind, Result};
-use portolan::memory::segment::Segment;
-use portolan::mpi::Comm;
-use portolan::mpi::init::{Started, ThreadLevel};
-use portolan::runtime::Engine;
+use portolan::internals::config::Config;
+use portolan::internals::memory::segment::Segment;
+use portolan::internals::mpi::Comm;
+use portolan::internals::mpi::init::{Started, ThreadLevel};
+use portolan::internals::runtime::Engine;
 use std::fmt::Display;
 use std::sync::Arc;
 

@@ -93,7 +93,7 @@ fn child(case: &Case, ranks: usize, seeds: Range<u64>) {
 
 #[cfg(feature = "mutations")]
 fn put_back(name: &str) {
-    use portolan::mutation::{Fault, put_back};
+    use portolan::internals::mutation::{Fault, put_back};
     let (_, fault) = Fault::ALL.iter().find(|(known, _)| *known == name).expect("a known fault");
     put_back(*fault);
 }
@@ -216,7 +216,7 @@ fn mutations(seeds: u64, ranks: usize) -> ExitCode {
     let case = case("programs", seeds, seeds, ranks, programs::run);
     let mut unseen = 0;
     println!("| fault | found in | of seeds | how it shows first |\n|---|---|---|---|");
-    for (name, _) in portolan::mutation::Fault::ALL {
+    for (name, _) in portolan::internals::mutation::Fault::ALL {
         let tally = run_case(&case, ranks, 0..seeds, Some(name));
         let first = tally.failures.first().map_or("", String::as_str);
         let shows = first.lines().filter(|line| !line.trim().is_empty()).nth(1).unwrap_or("");

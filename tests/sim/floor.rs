@@ -3,9 +3,9 @@
 use crate::behaviour::Behaviour;
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
-use portolan::collective::{self, Operator};
-use portolan::mpi::{Comm, Requests, p2p};
-use portolan::wait::Boot;
+use portolan::internals::collective::{self, Operator};
+use portolan::internals::mpi::{Comm, Requests, p2p};
+use portolan::internals::wait::Boot;
 
 const STACK: usize = 256 << 10;
 

@@ -11,18 +11,20 @@ use crate::child::{Ctx, own, step};
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
 use crate::settings;
-use portolan::am::Am;
-use portolan::am::aggregate::Aggregator;
-use portolan::am::{Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then};
-use portolan::atomics::mutex::MutexSet;
 use portolan::error::Result;
-use portolan::layout::{Shape, Vector};
-use portolan::memory::segment::Segment;
-use portolan::path::kernel::Scale;
-use portolan::path::ops::{Rmw, TransferKind};
-use portolan::peer::CompletionCounter;
-use portolan::runtime::Engine;
-use portolan::transfer::Handle;
+use portolan::internals::am::Am;
+use portolan::internals::am::aggregate::Aggregator;
+use portolan::internals::am::{
+    Accept, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
+};
+use portolan::internals::atomics::mutex::MutexSet;
+use portolan::internals::layout::{Shape, Vector};
+use portolan::internals::memory::segment::Segment;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::path::ops::{Rmw, TransferKind};
+use portolan::internals::peer::CompletionCounter;
+use portolan::internals::runtime::Engine;
+use portolan::internals::transfer::Handle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 

@@ -10,12 +10,12 @@ use crate::child::{Ctx, own, step};
 use crate::machine::{self, Outcome};
 use crate::memory;
 use crate::network::Traffic;
-use portolan::am::Am;
-use portolan::am::aggregate::Aggregator;
-use portolan::am::{Accept, Arrival, Handler};
-use portolan::config::{Config, PathChoice, ThreadChoice};
 use portolan::error::Result;
-use portolan::path::ops::Rmw;
+use portolan::internals::am::Am;
+use portolan::internals::am::aggregate::Aggregator;
+use portolan::internals::am::{Accept, Arrival, Handler};
+use portolan::internals::config::{Config, PathChoice, ThreadChoice};
+use portolan::internals::path::ops::Rmw;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 

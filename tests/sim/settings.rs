@@ -1,7 +1,7 @@
 //! The engine's settings of a seed.
 
 use crate::dice::Dice;
-use portolan::config::{AmChoice, Config, PathChoice, ThreadChoice};
+use portolan::internals::config::{AmChoice, Config, PathChoice, ThreadChoice};
 use std::time::Duration;
 
 /// Draws settings: which path, how nodes are cut, what carries active messages, and small

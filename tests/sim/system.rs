@@ -72,7 +72,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
 /// A wait for other ranks must have no reading open: a thread that changes what is read waits
 /// for all readings, and here those of all ranks are one process's.
 fn reads_nothing(does: &str) {
-    if portolan::memory::brlock::is_reading() {
+    if portolan::internals::memory::brlock::is_reading() {
         machine::fail(&format!("a thread {does} while it reads the registry"));
     }
 }

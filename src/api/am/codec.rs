@@ -54,7 +54,7 @@ pub(super) struct Encoded {
 
 impl Encoded {
     /// Encodes `value` for whoever waits under `token`.
-    pub fn new<T: Serialize>(token: u64, value: &T, name: &str) -> Result<Encoded> {
+    pub(super) fn new<T: Serialize>(token: u64, value: &T, name: &str) -> Result<Encoded> {
         let mut buffer = Buffer::new();
         buffer.extend_from_slice(&[0; HEAD]);
         if let Err(why) = postcard::serialize_with_flavor(value, Appended(&mut buffer)) {
@@ -67,12 +67,12 @@ impl Encoded {
     }
 
     /// The message's header.
-    pub fn header(&self) -> &[u8] {
+    pub(super) fn header(&self) -> &[u8] {
         if self.in_header { &self.buffer } else { &self.buffer[..HEAD] }
     }
 
     /// What stands before the payload.
-    pub fn before_payload(&self) -> &[u8] {
+    pub(super) fn before_payload(&self) -> &[u8] {
         if self.in_header { &[] } else { &self.buffer[HEAD..] }
     }
 }

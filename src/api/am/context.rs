@@ -34,10 +34,10 @@ impl std::fmt::Debug for Payload<'_> {
 }
 
 impl<'a> Payload<'a> {
-    pub fn lent(bytes: &'a [u8]) -> Payload<'a> {
+    pub(super) fn lent(bytes: &'a [u8]) -> Payload<'a> {
         Payload { lent: bytes, own: Cell::new(None), shown: OnceCell::new() }
     }
-    pub fn own(bytes: Vec<u8>) -> Payload<'a> {
+    pub(super) fn own(bytes: Vec<u8>) -> Payload<'a> {
         Payload { lent: &[], own: Cell::new(Some(bytes)), shown: OnceCell::new() }
     }
     fn bytes(&self) -> &[u8] {

@@ -121,7 +121,7 @@ impl Handlers {
     ///
     /// # Errors
     /// As for `register`.
-    pub fn register_in(self, engine: &Engine) -> Result<Messages<'_>> {
+    pub(crate) fn register_in(self, engine: &Engine) -> Result<Messages<'_>> {
         let Handlers { planned, states, messages, twice } = self;
         let agree = |verdict| collective::agree(&*engine.world().comm()?, engine, verdict);
         agree(match twice {

@@ -67,7 +67,7 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     /// With these states.
-    pub fn new(states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>) -> Shared {
+    pub(super) fn new(states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>) -> Shared {
         Shared { states, ..Shared::default() }
     }
 
@@ -80,7 +80,7 @@ impl Shared {
 
     /// The handler of a message type.
     #[inline]
-    pub fn message<M: Message>(&self) -> Result<HandlerId> {
+    pub(super) fn message<M: Message>(&self) -> Result<HandlerId> {
         match self.numbers()?.messages.get(&TypeId::of::<M>()) {
             Some(id) => Ok(*id),
             None => fail!(
@@ -93,7 +93,7 @@ impl Shared {
 
     /// The batches of an item type.
     #[inline]
-    pub fn items<I: Item>(&self) -> Result<&Aggregator> {
+    pub(super) fn items<I: Item>(&self) -> Result<&Aggregator> {
         match self.numbers()?.items.get(&TypeId::of::<I>()) {
             Some(batches) => Ok(batches),
             None => fail!(
@@ -105,12 +105,12 @@ impl Shared {
     }
 
     /// All batches.
-    pub fn all_items(&self) -> impl Iterator<Item = &Aggregator> {
+    pub(super) fn all_items(&self) -> impl Iterator<Item = &Aggregator> {
         self.numbers.get().into_iter().flat_map(|n| n.items.values().map(|a| &**a))
     }
 
     /// The handler of answers.
-    pub fn reply(&self) -> Result<HandlerId> {
+    pub(super) fn reply(&self) -> Result<HandlerId> {
         match self.numbers()?.reply {
             Some(id) => Ok(id),
             None => fail!(Internal, "an answer where no messages are registered"),
@@ -119,18 +119,18 @@ impl Shared {
 
     /// The state of a type.
     #[inline]
-    pub fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
+    pub(super) fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
         let id = TypeId::of::<S>();
         self.states.iter().find(|(t, _)| *t == id)?.1.downcast_ref()
     }
 
     /// A token for an answer; never zero.
-    pub fn expect(&self, on_reply: OnReply) -> u64 {
+    pub(super) fn expect(&self, on_reply: OnReply) -> u64 {
         self.awaited.lock().insert(on_reply)
     }
 
     /// What awaits an answer, once.
-    pub fn take(&self, token: u64) -> Option<OnReply> {
+    pub(super) fn take(&self, token: u64) -> Option<OnReply> {
         self.awaited.lock().remove(token)
     }
 }

@@ -22,11 +22,11 @@ pub(super) struct MutexName {
 }
 
 impl MutexName {
-    pub fn operand(self) -> [u64; 3] {
+    pub(super) fn operand(self) -> [u64; 3] {
         [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
     }
 
-    pub fn of(header: &RequestHeader) -> MutexName {
+    pub(super) fn of(header: &RequestHeader) -> MutexName {
         let [group, set, both] = header.operand;
         MutexName { group, set, owner: (both >> 32) as u32, index: both as u32 }
     }
@@ -34,7 +34,7 @@ impl MutexName {
 
 /// What this rank knows of mutexes beyond their state in memory.
 #[derive(Debug, Default)]
-pub struct Mutexes {
+pub(crate) struct Mutexes {
     grants: Mutex<HashMap<MutexName, u32>>,
     pub(super) successors: Mutex<HashMap<MutexName, usize>>,
 }

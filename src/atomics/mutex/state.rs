@@ -19,7 +19,7 @@ pub(super) fn state_bytes(ranks: usize) -> usize {
 impl MutexState {
     /// # Safety
     /// `base` must be the mapped state of a mutex.
-    pub unsafe fn at(base: *mut u8) -> MutexState {
+    pub(super) unsafe fn at(base: *mut u8) -> MutexState {
         MutexState { words: base.cast() }
     }
 
@@ -30,11 +30,11 @@ impl MutexState {
     }
 
     /// The rank that holds the mutex.
-    pub fn holder(&self) -> Option<usize> {
+    pub(super) fn holder(&self) -> Option<usize> {
         (self.word(0).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
 
-    pub fn granted(&self, rank: usize) -> &AtomicU32 {
+    pub(super) fn granted(&self, rank: usize) -> &AtomicU32 {
         self.word(FIXED + 2 * rank + 1)
     }
 
@@ -43,7 +43,7 @@ impl MutexState {
     }
 
     /// Takes the mutex for `rank`, or puts it into the queue. Under the lock.
-    pub fn acquire(&self, rank: usize, queue: bool) -> bool {
+    pub(super) fn acquire(&self, rank: usize, queue: bool) -> bool {
         let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
         let me = rank as u32 + 1;
         if holder.load(Ordering::Relaxed) == 0 {
@@ -63,7 +63,7 @@ impl MutexState {
 
     /// Releases the mutex; the first in the queue holds it from now on and is
     /// to be told. Under the lock.
-    pub fn release(&self, rank: usize) -> std::result::Result<Option<usize>, u32> {
+    pub(super) fn release(&self, rank: usize) -> std::result::Result<Option<usize>, u32> {
         let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
         let found = holder.load(Ordering::Relaxed);
         if found != rank as u32 + 1 {

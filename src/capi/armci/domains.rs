@@ -32,19 +32,19 @@ fn node(engine: &Engine, id: c_int) -> Result<usize> {
 
 /// The number of ranks of a node; `id` below zero is the caller's.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_domain_nprocs(domain: c_int, id: c_int) -> c_int {
+pub(crate) extern "C" fn armci_domain_nprocs(domain: c_int, id: c_int) -> c_int {
     ask("armci_domain_nprocs", domain, |e| Ok(e.topology.ranks_of(node(e, id)?).len()))
 }
 
 /// The number of nodes.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_domain_count(domain: c_int) -> c_int {
+pub(crate) extern "C" fn armci_domain_count(domain: c_int) -> c_int {
     ask("armci_domain_count", domain, |e| Ok(e.topology.nodes()))
 }
 
 /// The node of a rank.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_domain_id(domain: c_int, glob_proc_id: c_int) -> c_int {
+pub(crate) extern "C" fn armci_domain_id(domain: c_int, glob_proc_id: c_int) -> c_int {
     ask("armci_domain_id", domain, |e| {
         let rank = types::rank(glob_proc_id)?;
         e.check_rank(rank)?;
@@ -54,7 +54,11 @@ pub extern "C" fn armci_domain_id(domain: c_int, glob_proc_id: c_int) -> c_int {
 
 /// The rank that is number `loc_proc_id` on node `id`.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_domain_glob_proc_id(domain: c_int, id: c_int, loc_proc_id: c_int) -> c_int {
+pub(crate) extern "C" fn armci_domain_glob_proc_id(
+    domain: c_int,
+    id: c_int,
+    loc_proc_id: c_int,
+) -> c_int {
     ask("armci_domain_glob_proc_id", domain, |e| {
         let ranks = e.topology.ranks_of(node(e, id)?);
         match ranks.get(types::rank(loc_proc_id)?) {
@@ -66,13 +70,13 @@ pub extern "C" fn armci_domain_glob_proc_id(domain: c_int, id: c_int, loc_proc_i
 
 /// The caller's node.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_domain_my_id(domain: c_int) -> c_int {
+pub(crate) extern "C" fn armci_domain_my_id(domain: c_int) -> c_int {
     ask("armci_domain_my_id", domain, |e| Ok(e.topology.my_node()))
 }
 
 /// 1 where a rank is on the caller's node, else 0.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_domain_same_id(domain: c_int, proc: c_int) -> c_int {
+pub(crate) extern "C" fn armci_domain_same_id(domain: c_int, proc: c_int) -> c_int {
     ask("armci_domain_same_id", domain, |e| {
         let rank = types::rank(proc)?;
         e.check_rank(rank)?;
@@ -82,7 +86,7 @@ pub extern "C" fn armci_domain_same_id(domain: c_int, proc: c_int) -> c_int {
 
 /// 1 where ranks of a node reach each other through shared memory, else 0.
 #[unsafe(no_mangle)]
-pub extern "C" fn ARMCI_Uses_shm() -> c_int {
+pub(crate) extern "C" fn ARMCI_Uses_shm() -> c_int {
     guard("ARMCI_Uses_shm", |_| 0, || Ok(c_int::from(current()?.memory.policy().direct)))
 }
 
@@ -91,7 +95,7 @@ pub extern "C" fn ARMCI_Uses_shm() -> c_int {
 /// # Safety
 /// `group` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_int {
+pub(crate) unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_int {
     guard(
         "ARMCI_Uses_shm_grp",
         |_| 0,
@@ -107,7 +111,7 @@ pub unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_int {
 /// Accepted for the sake of programs that call it, and written to the log:
 /// segments are limited by the memory that there is, not by a setting.
 #[unsafe(no_mangle)]
-pub extern "C" fn ARMCI_Set_shm_limit(shmemlimit: c_ulong) {
+pub(crate) extern "C" fn ARMCI_Set_shm_limit(shmemlimit: c_ulong) {
     log::info!(
         "ARMCI_Set_shm_limit({shmemlimit}): segments are limited by the machine's memory only"
     );

@@ -41,7 +41,7 @@ unsafe fn create(
 /// # Safety
 /// `group` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> CommHandle {
+pub(crate) unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> CommHandle {
     or_abort("armci_group_comm", |engine| {
         // SAFETY: the caller vouches for the group.
         unsafe {
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> CommHandle 
 /// # Safety
 /// As for all calls: the pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Group_create(
+pub(crate) unsafe extern "C" fn ARMCI_Group_create(
     grp_size: c_int,
     pid_list: *mut c_int,
     group_out: *mut ArmciGroup,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn ARMCI_Group_create(
 /// # Safety
 /// As for all calls: the pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Group_create_child(
+pub(crate) unsafe extern "C" fn ARMCI_Group_create_child(
     grp_size: c_int,
     pid_list: *mut c_int,
     group_out: *mut ArmciGroup,
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn ARMCI_Group_create_child(
 /// # Safety
 /// `group` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
+pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
     or_abort("ARMCI_Group_free", |engine| {
         if group.is_null() {
             fail!(Argument, "the group is null");
@@ -136,7 +136,10 @@ pub unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Group_rank(group: *mut ArmciGroup, rank: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C" fn ARMCI_Group_rank(
+    group: *mut ArmciGroup,
+    rank: *mut c_int,
+) -> c_int {
     let quiet = |error: &crate::error::Error| error.kind().code();
     guard("ARMCI_Group_rank", quiet, || {
         if group.is_null() || rank.is_null() {
@@ -159,7 +162,7 @@ pub unsafe extern "C" fn ARMCI_Group_rank(group: *mut ArmciGroup, rank: *mut c_i
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Group_size(group: *mut ArmciGroup, size: *mut c_int) {
+pub(crate) unsafe extern "C" fn ARMCI_Group_size(group: *mut ArmciGroup, size: *mut c_int) {
     or_abort("ARMCI_Group_size", |_| {
         if group.is_null() || size.is_null() {
             fail!(Argument, "a null pointer");
@@ -175,7 +178,7 @@ pub unsafe extern "C" fn ARMCI_Group_size(group: *mut ArmciGroup, size: *mut c_i
 /// # Safety
 /// `group` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) {
+pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) {
     or_abort("ARMCI_Group_set_default", |engine| {
         // SAFETY: the caller vouches for the group.
         let given = unsafe {
@@ -194,7 +197,7 @@ pub unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) {
 /// # Safety
 /// `group_out` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGroup) {
+pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGroup) {
     or_abort("ARMCI_Group_get_default", |_| {
         // SAFETY: the caller vouches for the place.
         unsafe { *group_out = default_group()? };
@@ -207,7 +210,7 @@ pub unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGroup) {
 /// # Safety
 /// `group_out` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup) {
+pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup) {
     or_abort("ARMCI_Group_get_world", |_| match &*GROUPS.lock() {
         Some(groups) => {
             // SAFETY: the caller vouches for the place.
@@ -223,7 +226,10 @@ pub unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup) {
 /// # Safety
 /// `group` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Absolute_id(group: *mut ArmciGroup, group_rank: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn ARMCI_Absolute_id(
+    group: *mut ArmciGroup,
+    group_rank: c_int,
+) -> c_int {
     let world = || -> Result<c_int> {
         // SAFETY: the caller vouches for the group.
         let group = unsafe { find(current()?, group) }?;
@@ -238,7 +244,7 @@ pub unsafe extern "C" fn ARMCI_Absolute_id(group: *mut ArmciGroup, group_rank: c
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCIX_Group_split(
+pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
     parent: *mut ArmciGroup,
     color: c_int,
     sort_key: c_int,
@@ -265,7 +271,7 @@ pub unsafe extern "C" fn ARMCIX_Group_split(
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCIX_Group_dup(
+pub(crate) unsafe extern "C" fn ARMCIX_Group_dup(
     parent: *mut ArmciGroup,
     new_group: *mut ArmciGroup,
 ) -> c_int {

@@ -323,7 +323,7 @@ twin! {
 /// # Safety
 /// `hdl` must be valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_INIT_HANDLE(hdl: *mut ArmciHandle) {
+pub(crate) unsafe extern "C" fn ARMCI_INIT_HANDLE(hdl: *mut ArmciHandle) {
     if !hdl.is_null() {
         // SAFETY: the caller vouches for the handle.
         unsafe { *hdl = IDLE };
@@ -335,7 +335,7 @@ pub unsafe extern "C" fn ARMCI_INIT_HANDLE(hdl: *mut ArmciHandle) {
 /// # Safety
 /// `handle` must be valid for reads and writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
+pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
     or_abort("ARMCI_SET_AGGREGATE_HANDLE", |_| {
         not_null(handle)?;
         // SAFETY: the handle is the caller's and not null.
@@ -352,7 +352,7 @@ pub unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
 /// # Safety
 /// `handle` must be valid for reads and writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
+pub(crate) unsafe extern "C" fn ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
     or_abort("ARMCI_UNSET_AGGREGATE_HANDLE", |engine| {
         not_null(handle)?;
         // SAFETY: the handle is the caller's and not null.

@@ -140,7 +140,7 @@ twin! {
 /// files behind shared memory have no names, so that there is nothing that could
 /// stay behind; what the program has printed is written out.
 #[unsafe(no_mangle)]
-pub extern "C" fn ARMCI_Cleanup() {
+pub(crate) extern "C" fn ARMCI_Cleanup() {
     use std::io::Write;
     let _ = std::io::stdout().flush();
     // SAFETY: a null stream means all streams of the C library.
@@ -153,7 +153,7 @@ pub extern "C" fn ARMCI_Cleanup() {
 /// # Safety
 /// `msg` must be null or a terminated string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Error(msg: *const c_char, code: c_int) {
+pub(crate) unsafe extern "C" fn ARMCI_Error(msg: *const c_char, code: c_int) {
     ARMCI_Cleanup();
     // SAFETY: the caller vouches for the string.
     let text = unsafe { boundary::text(msg) };

@@ -77,7 +77,7 @@ twin! {
 /// # Safety
 /// `ptr_arr` must have room for the group's ranks, and `group` be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Malloc_group(
+pub(crate) unsafe extern "C" fn ARMCI_Malloc_group(
     ptr_arr: *mut *mut c_void,
     bytes: ArmciSize,
     group: *mut ArmciGroup,
@@ -93,7 +93,10 @@ pub unsafe extern "C" fn ARMCI_Malloc_group(
 /// # Safety
 /// `group` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Free_group(ptr: *mut c_void, group: *mut ArmciGroup) -> c_int {
+pub(crate) unsafe extern "C" fn ARMCI_Free_group(
+    ptr: *mut c_void,
+    group: *mut ArmciGroup,
+) -> c_int {
     code("ARMCI_Free_group", |engine| {
         // SAFETY: the caller vouches for the group.
         let group = unsafe { group_table::find(engine, group) }?;
@@ -200,7 +203,7 @@ twin! {
 /// # Safety
 /// Both must be valid for `size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCI_Copy(src: *mut c_void, dst: *mut c_void, size: c_int) {
+pub(crate) unsafe extern "C" fn ARMCI_Copy(src: *mut c_void, dst: *mut c_void, size: c_int) {
     or_abort("ARMCI_Copy", |_| {
         let bytes = super::types::length(size)?;
         if bytes > 0 {

@@ -41,7 +41,7 @@ fn place() -> Result<(usize, usize)> {
 /// # Safety
 /// None is needed: the pointers are not used.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) {
+pub(crate) unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) {
     or_abort_alone("armci_msg_init", || {
         if !init::is_running() {
             init::start(Config::from_env()?.launcher_check)?;
@@ -52,32 +52,32 @@ pub unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *mut *mut
 
 /// Ends MPI, and with it ARMCI where that still runs; nothing where MPI does not run.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_msg_finalize() {
+pub(crate) extern "C" fn armci_msg_finalize() {
     or_abort_alone("armci_msg_finalize", init::finalize)
 }
 
 /// The caller's rank.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_msg_me() -> c_int {
+pub(crate) extern "C" fn armci_msg_me() -> c_int {
     or_abort_alone("armci_msg_me", || Ok(place()?.0 as c_int))
 }
 
 /// The number of ranks.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_msg_nproc() -> c_int {
+pub(crate) extern "C" fn armci_msg_nproc() -> c_int {
     or_abort_alone("armci_msg_nproc", || Ok(place()?.1 as c_int))
 }
 
 /// Ends all ranks.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_msg_abort(code: c_int) {
+pub(crate) extern "C" fn armci_msg_abort(code: c_int) {
     let rank = place().map_or_else(|_| "?".into(), |(rank, _)| rank.to_string());
     boundary::abort(&format!("[{rank}] armci_msg_abort"), code)
 }
 
 /// Seconds since some moment in the past.
 #[unsafe(no_mangle)]
-pub extern "C" fn armci_timer() -> c_double {
+pub(crate) extern "C" fn armci_timer() -> c_double {
     or_abort_alone("armci_timer", || {
         check_mpi()?;
         Ok(mpi::wtime())
@@ -144,7 +144,12 @@ fn receive(
 /// # Safety
 /// `buffer` must be valid for `len` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_snd(tag: c_int, buffer: *mut c_void, len: c_int, to: c_int) {
+pub(crate) unsafe extern "C" fn armci_msg_snd(
+    tag: c_int,
+    buffer: *mut c_void,
+    len: c_int,
+    to: c_int,
+) {
     or_abort("armci_msg_snd", |engine| {
         // SAFETY: the caller vouches for the buffer.
         let data = unsafe { bytes_mut(buffer, len) }?;
@@ -157,7 +162,7 @@ pub unsafe extern "C" fn armci_msg_snd(tag: c_int, buffer: *mut c_void, len: c_i
 /// # Safety
 /// `buffer` must be valid for `buflen` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_rcv(
+pub(crate) unsafe extern "C" fn armci_msg_rcv(
     tag: c_int,
     buffer: *mut c_void,
     buflen: c_int,
@@ -184,7 +189,7 @@ pub unsafe extern "C" fn armci_msg_rcv(
 /// # Safety
 /// As for `armci_msg_rcv`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_rcvany(
+pub(crate) unsafe extern "C" fn armci_msg_rcvany(
     tag: c_int,
     buffer: *mut c_void,
     buflen: c_int,
@@ -227,7 +232,7 @@ super::twin! {
 /// # Safety
 /// The places must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_bintree(
+pub(crate) unsafe extern "C" fn armci_msg_bintree(
     scope: c_int,
     root: *mut c_int,
     up: *mut c_int,
@@ -272,7 +277,7 @@ macro_rules! broadcast_call {
         /// # Safety
         /// `buffer` must be valid for `len` bytes.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(buffer: *mut c_void, len: c_int, root: c_int) {
+        pub(crate) unsafe extern "C" fn $name(buffer: *mut c_void, len: c_int, root: c_int) {
             or_abort(stringify!($name), |engine| {
                 // SAFETY: the caller vouches for the buffer.
                 let data = unsafe { bytes_mut(buffer, len) }?;
@@ -290,7 +295,7 @@ broadcast_call!(armci_msg_brdcst);
 /// # Safety
 /// `buffer` must be valid for `len` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_bcast_scope(
+pub(crate) unsafe extern "C" fn armci_msg_bcast_scope(
     scope: c_int,
     buffer: *mut c_void,
     len: c_int,
@@ -308,7 +313,7 @@ pub unsafe extern "C" fn armci_msg_bcast_scope(
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_group_bcast_scope(
+pub(crate) unsafe extern "C" fn armci_msg_group_bcast_scope(
     scope: c_int,
     buf: *mut c_void,
     len: c_int,
@@ -327,7 +332,7 @@ pub unsafe extern "C" fn armci_msg_group_bcast_scope(
 /// # Safety
 /// `buf` must be valid for `len` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_clus_brdcst(buf: *mut c_void, len: c_int) {
+pub(crate) unsafe extern "C" fn armci_msg_clus_brdcst(buf: *mut c_void, len: c_int) {
     or_abort("armci_msg_clus_brdcst", |engine| {
         // SAFETY: the caller vouches for the buffer.
         let data = unsafe { bytes_mut(buf, len) }?;
@@ -342,7 +347,7 @@ pub unsafe extern "C" fn armci_msg_clus_brdcst(buf: *mut c_void, len: c_int) {
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_grp_clus_brdcst(
+pub(crate) unsafe extern "C" fn armci_grp_clus_brdcst(
     buf: *mut c_void,
     len: c_int,
     grp_master: c_int,

@@ -24,23 +24,23 @@
 //! standard error. A call that returns nothing ends the job through
 //! `ARMCI_Error` with the reason.
 
-pub mod contiguous;
-pub mod domains;
+pub(crate) mod contiguous;
+pub(crate) mod domains;
 mod group_table;
-pub mod groups;
-pub mod handles;
-pub mod lifecycle;
-pub mod memory;
-pub mod messages;
-pub mod notify;
-pub mod reductions;
+pub(crate) mod groups;
+pub(crate) mod handles;
+pub(crate) mod lifecycle;
+pub(crate) mod memory;
+pub(crate) mod messages;
+pub(crate) mod notify;
+pub(crate) mod reductions;
 mod scopes;
-pub mod strided;
-pub mod strides;
-pub mod sync;
-pub mod types;
-pub mod values;
-pub mod vector;
+pub(crate) mod strided;
+pub(crate) mod strides;
+pub(crate) mod sync;
+pub(crate) mod types;
+pub(crate) mod values;
+pub(crate) mod vector;
 
 /// Exports a function under its `ARMCI_` name and its `PARMCI_` twin.
 macro_rules! twin {
@@ -50,14 +50,14 @@ macro_rules! twin {
         /// # Safety
         /// The pointers must be valid for what the interface says of them.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $twin($($arg: $ty),*) $(-> $ret)? $body
+        pub(crate) unsafe extern "C" fn $twin($($arg: $ty),*) $(-> $ret)? $body
 
         $(#[$doc])*
         ///
         /// # Safety
         /// As for its profiling twin.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
             // SAFETY: the same contract.
             unsafe { $twin($($arg),*) }
         }

@@ -129,7 +129,7 @@ unsafe fn reduce(
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_gop_scope(
+pub(crate) unsafe extern "C" fn armci_msg_gop_scope(
     scope: c_int,
     x: *mut c_void,
     n: c_int,
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn armci_msg_gop_scope(
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_group_gop_scope(
+pub(crate) unsafe extern "C" fn armci_msg_group_gop_scope(
     scope: c_int,
     x: *mut c_void,
     n: c_int,
@@ -164,7 +164,12 @@ pub unsafe extern "C" fn armci_msg_group_gop_scope(
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_reduce(x: *mut c_void, n: c_int, op: *mut c_char, ty: c_int) {
+pub(crate) unsafe extern "C" fn armci_msg_reduce(
+    x: *mut c_void,
+    n: c_int,
+    op: *mut c_char,
+    ty: c_int,
+) {
     // SAFETY: the caller vouches for the array and the string.
     or_abort("armci_msg_reduce", |e| unsafe { reduce(e, e.world(), 0, x, n, op, ty, false) })
 }
@@ -174,7 +179,7 @@ pub unsafe extern "C" fn armci_msg_reduce(x: *mut c_void, n: c_int, op: *mut c_c
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_reduce_scope(
+pub(crate) unsafe extern "C" fn armci_msg_reduce_scope(
     scope: c_int,
     x: *mut c_void,
     n: c_int,
@@ -195,7 +200,7 @@ macro_rules! reductions {
         /// # Safety
         /// The pointers must be valid.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $all(x: *mut $ty, n: c_int, op: *mut c_char) {
+        pub(crate) unsafe extern "C" fn $all(x: *mut $ty, n: c_int, op: *mut c_char) {
             // SAFETY: the caller vouches for the array and the string.
             or_abort(stringify!($all), |e| unsafe {
                 reduce(e, e.world(), 0, x.cast(), n, op, $number, true)
@@ -206,7 +211,7 @@ macro_rules! reductions {
         /// # Safety
         /// The pointers must be valid.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $group(
+        pub(crate) unsafe extern "C" fn $group(
             x: *mut $ty,
             n: c_int,
             op: *mut c_char,
@@ -222,7 +227,7 @@ macro_rules! reductions {
         /// # Safety
         /// The pointers must be valid.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $node(x: *mut $ty, n: c_int, op: *mut c_char) {
+        pub(crate) unsafe extern "C" fn $node(x: *mut $ty, n: c_int, op: *mut c_char) {
             // SAFETY: the caller vouches for the array and the string.
             or_abort(stringify!($node), |e| unsafe {
                 reduce(e, e.world(), 1, x.cast(), n, op, $number, true)
@@ -307,7 +312,7 @@ unsafe fn select(
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_sel(
+pub(crate) unsafe extern "C" fn armci_msg_sel(
     x: *mut c_void,
     n: c_int,
     op: *mut c_char,
@@ -323,7 +328,7 @@ pub unsafe extern "C" fn armci_msg_sel(
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_msg_sel_scope(
+pub(crate) unsafe extern "C" fn armci_msg_sel_scope(
     scope: c_int,
     x: *mut c_void,
     n: c_int,
@@ -362,7 +367,7 @@ unsafe fn exchange(
 /// # Safety
 /// `ptr_ar` must have `n` elements.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_exchange_address(ptr_ar: *mut *mut c_void, n: c_int) {
+pub(crate) unsafe extern "C" fn armci_exchange_address(ptr_ar: *mut *mut c_void, n: c_int) {
     // SAFETY: the caller vouches for the array.
     or_abort("armci_exchange_address", |e| unsafe { exchange(e, e.world(), ptr_ar, n) })
 }
@@ -372,7 +377,7 @@ pub unsafe extern "C" fn armci_exchange_address(ptr_ar: *mut *mut c_void, n: c_i
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_exchange_address_grp(
+pub(crate) unsafe extern "C" fn armci_exchange_address_grp(
     ptr_arr: *mut *mut c_void,
     n: c_int,
     group: *mut ArmciGroup,

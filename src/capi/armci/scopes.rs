@@ -18,7 +18,7 @@ pub(super) enum Scope {
 
 impl Scope {
     /// `SCOPE_ALL`, `SCOPE_NODE`, `SCOPE_MASTERS`.
-    pub fn from_c(scope: c_int) -> Result<Scope> {
+    pub(super) fn from_c(scope: c_int) -> Result<Scope> {
         Ok(match scope {
             0 => Scope::All,
             1 => Scope::Node,
@@ -28,7 +28,7 @@ impl Scope {
     }
 
     /// The ranks of `group` (numbered in it) that take part with the caller.
-    pub fn ranks(self, engine: &Engine, group: &Group) -> Vec<usize> {
+    pub(super) fn ranks(self, engine: &Engine, group: &Group) -> Vec<usize> {
         let node = |r: &usize| engine.topology.node_of(group.members()[*r]);
         let all = 0..group.size();
         match self {

@@ -158,7 +158,7 @@ unsafe fn packing(
 /// # Safety
 /// The pointers must be valid for the shape that the arrays describe.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_write_strided(
+pub(crate) unsafe extern "C" fn armci_write_strided(
     ptr: *mut c_void,
     stride_levels: c_int,
     stride_arr: *mut c_int,
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn armci_write_strided(
 /// # Safety
 /// The pointers must be valid for the shape that the arrays describe.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_read_strided(
+pub(crate) unsafe extern "C" fn armci_read_strided(
     ptr: *mut c_void,
     stride_levels: c_int,
     stride_arr: *mut c_int,

@@ -12,7 +12,7 @@ use std::os::raw::{c_char, c_int, c_void};
 /// `stride_info_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct StrideInfo {
+pub(crate) struct StrideInfo {
     /// Where the first segment begins.
     pub base_ptr: *mut c_char,
     /// How many strides there are.
@@ -128,7 +128,7 @@ unsafe fn with<R>(
 /// # Safety
 /// The pointers must be valid: `stride_levels` strides, and one count more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_stride_info_init(
+pub(crate) unsafe extern "C" fn armci_stride_info_init(
     sinfo: *mut StrideInfo,
     base_ptr: *mut c_void,
     stride_levels: c_int,
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn armci_stride_info_init(
 /// # Safety
 /// `sinfo` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_stride_info_destroy(sinfo: *mut StrideInfo) {
+pub(crate) unsafe extern "C" fn armci_stride_info_destroy(sinfo: *mut StrideInfo) {
     // SAFETY: the caller vouches for the structure.
     unsafe {
         with("armci_stride_info_destroy", sinfo, |info| {
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn armci_stride_info_destroy(sinfo: *mut StrideInfo) {
 /// # Safety
 /// `sinfo` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn armci_stride_info_next(sinfo: *mut StrideInfo) {
+pub(crate) unsafe extern "C" fn armci_stride_info_next(sinfo: *mut StrideInfo) {
     // SAFETY: the caller vouches for the structure.
     unsafe { with("armci_stride_info_next", sinfo, StrideInfo::advance) }
 }
@@ -179,7 +179,7 @@ macro_rules! question {
         /// # Safety
         /// `sinfo` must be valid.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(sinfo: *mut StrideInfo) -> $ty {
+        pub(crate) unsafe extern "C" fn $name(sinfo: *mut StrideInfo) -> $ty {
             let answer: fn(&StrideInfo) -> Result<$ty> = $answer;
             // SAFETY: the caller vouches for the structure.
             unsafe { with(stringify!($name), sinfo, |info| answer(info)) }

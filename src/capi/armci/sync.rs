@@ -37,7 +37,7 @@ twin! {
 
 /// Serves other ranks for a moment.
 #[unsafe(no_mangle)]
-pub extern "C" fn ARMCIX_Progress() {
+pub(crate) extern "C" fn ARMCIX_Progress() {
     or_abort("ARMCIX_Progress", |engine| engine.poll().map(drop))
 }
 
@@ -156,7 +156,7 @@ fn by_handle(hdl: *mut ArmcixMutexes) -> Result<Arc<MutexSet>> {
 /// # Safety
 /// `pgroup` must be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
+pub(crate) unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
     count: c_int,
     pgroup: *mut ArmciGroup,
 ) -> *mut ArmcixMutexes {
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
 /// # Safety
 /// `hdl` must be one that `ARMCIX_Create_mutexes_hdl` gave.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> c_int {
+pub(crate) unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> c_int {
     code("ARMCIX_Destroy_mutexes_hdl", |engine| {
         let set = by_handle(hdl)?;
         if let Some(handles) = HANDLES.lock().as_mut() {
@@ -210,7 +210,7 @@ fn member(set: &MutexSet, proc: c_int) -> Result<usize> {
 
 /// Takes a mutex of a set; `proc` is a rank of the world.
 #[unsafe(no_mangle)]
-pub extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
+pub(crate) extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
     or_abort("ARMCIX_Lock_hdl", |engine| {
         let set = by_handle(hdl)?;
         engine.lock(&set, index(mutex)?, member(&set, proc)?)
@@ -220,7 +220,11 @@ pub extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c
 /// 0 when the mutex was free and is now held, 1 when it is held by another;
 /// never waits. `proc` is a rank of the world. An error is its code below zero.
 #[unsafe(no_mangle)]
-pub extern "C" fn ARMCIX_Trylock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) -> c_int {
+pub(crate) extern "C" fn ARMCIX_Trylock_hdl(
+    hdl: *mut ArmcixMutexes,
+    mutex: c_int,
+    proc: c_int,
+) -> c_int {
     guard(
         "ARMCIX_Trylock_hdl",
         |error| -reported(error),
@@ -235,7 +239,7 @@ pub extern "C" fn ARMCIX_Trylock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc
 
 /// Releases a mutex of a set.
 #[unsafe(no_mangle)]
-pub extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
+pub(crate) extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
     or_abort("ARMCIX_Unlock_hdl", |engine| {
         let set = by_handle(hdl)?;
         engine.unlock(&set, index(mutex)?, member(&set, proc)?)
@@ -244,7 +248,7 @@ pub extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc:
 
 /// Whether a rank shares memory with the caller; one that is none does not.
 #[unsafe(no_mangle)]
-pub extern "C" fn ARMCI_Same_node(proc: c_int) -> c_int {
+pub(crate) extern "C" fn ARMCI_Same_node(proc: c_int) -> c_int {
     let no = |error: &Error| {
         reported(error);
         0

@@ -10,7 +10,7 @@ use std::os::raw::{c_int, c_long, c_void};
 /// `armci_hdl_t`: two ints that callers treat as opaque.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-pub struct ArmciHandle {
+pub(crate) struct ArmciHandle {
     /// Our token.
     pub target: c_int,
     /// Our mark: see [`super::handles`].
@@ -20,7 +20,7 @@ pub struct ArmciHandle {
 /// `ARMCI_Group`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct ArmciGroup {
+pub(crate) struct ArmciGroup {
     /// The group's communicator.
     pub comm: CommHandle,
     /// Unused by us: `MPI_COMM_NULL`.
@@ -38,7 +38,7 @@ pub struct ArmciGroup {
 /// `armci_giov_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct ArmciGiov {
+pub(crate) struct ArmciGiov {
     /// Source addresses.
     pub src_ptr_array: *mut *mut c_void,
     /// Destination addresses.
@@ -50,12 +50,12 @@ pub struct ArmciGiov {
 }
 
 /// `armci_size_t`.
-pub type ArmciSize = c_long;
+pub(crate) type ArmciSize = c_long;
 
 /// `struct armcix_mutex_hdl_s`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct ArmcixMutexes {
+pub(crate) struct ArmcixMutexes {
     /// Mutexes on this rank.
     pub my_count: c_int,
     /// The most on any rank.
@@ -100,7 +100,7 @@ mod layout {
 
 /// Whether the sizes above are those of the MPI in use; asked at start, since
 /// the assertions cannot know which MPI that is.
-pub fn matches_flavour() -> bool {
+pub(crate) fn matches_flavour() -> bool {
     match Flavour::built() {
         Flavour::Mpich => std::mem::size_of::<ArmciGroup>() == 32,
         Flavour::OpenMpi => std::mem::size_of::<ArmciGroup>() == 40,
@@ -110,7 +110,7 @@ pub fn matches_flavour() -> bool {
 
 /// A rank that C gives as an int.
 #[inline]
-pub fn rank(proc: c_int) -> Result<usize> {
+pub(crate) fn rank(proc: c_int) -> Result<usize> {
     match usize::try_from(proc) {
         Ok(rank) => Ok(rank),
         Err(_) => fail!(Rank, "rank {proc} is negative"),
@@ -119,7 +119,7 @@ pub fn rank(proc: c_int) -> Result<usize> {
 
 /// A length that C gives as an int.
 #[inline]
-pub fn length(bytes: c_int) -> Result<usize> {
+pub(crate) fn length(bytes: c_int) -> Result<usize> {
     match usize::try_from(bytes) {
         Ok(bytes) => Ok(bytes),
         Err(_) => fail!(Argument, "a length of {bytes} bytes is negative"),
@@ -130,7 +130,7 @@ pub fn length(bytes: c_int) -> Result<usize> {
 ///
 /// # Safety
 /// `data` must be valid for reads of `n` elements, if it is not null.
-pub unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
+pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
     if n == 0 {
         return Ok(&[]);
     }
@@ -145,7 +145,7 @@ pub unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [
 ///
 /// # Safety
 /// The arrays must have the lengths that `levels` says.
-pub unsafe fn shape(
+pub(crate) unsafe fn shape(
     local: *const c_int,
     remote: *const c_int,
     count: *const c_int,
@@ -190,7 +190,7 @@ pub unsafe fn shape(
 /// # Safety
 /// `scale` must be valid for one element of the type.
 #[inline(always)] // so that the result need not pass through memory
-pub unsafe fn scale(datatype: c_int, scale: *const c_void) -> Result<Scale> {
+pub(crate) unsafe fn scale(datatype: c_int, scale: *const c_void) -> Result<Scale> {
     if !(0..=5).contains(&datatype) {
         fail!(Type, "datatype {datatype} is none of ARMCI_ACC_INT to ARMCI_ACC_DCP");
     }

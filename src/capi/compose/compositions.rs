@@ -9,7 +9,7 @@ use std::os::raw::{c_int, c_uint, c_void};
 
 /// `CP_COMPTYPE_SIMPLE`, `CP_COMPTYPE_MERGED`, `CP_COMPTYPE_MAPPED`.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_comptype(compnum: c_int) -> c_int {
+pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
     call("cp_comptype", |engine| {
         with(engine, |face| {
             Ok(match face.table.get(compnum)?.kind() {
@@ -23,7 +23,7 @@ pub extern "C" fn cp_comptype(compnum: c_int) -> c_int {
 
 /// An empty simple composition towards a rank; returns its number.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_create(targetproc: c_int) -> c_int {
+pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
     call("cp_create", |engine| {
         let made = Composition::simple(engine, rank(targetproc)?)?;
         with(engine, |face| face.table.insert(made))
@@ -32,7 +32,7 @@ pub extern "C" fn cp_create(targetproc: c_int) -> c_int {
 
 /// Loads the next composition of a file; returns its number.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_load(filenum: c_int) -> c_int {
+pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
     call("cp_load", |engine| {
         let loaded = table::composer(engine)?.load(engine, filenum)?;
         with(engine, |face| face.table.insert(loaded))
@@ -41,7 +41,7 @@ pub extern "C" fn cp_load(filenum: c_int) -> c_int {
 
 /// Stores a composition.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
+pub(crate) extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
     call("cp_store", |engine| {
         let (composition, composer) =
             with(engine, |face| Ok((face.table.get(compnum)?.clone(), face.composer.clone())))?;
@@ -52,7 +52,7 @@ pub extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
 
 /// Makes the next `cp_load` of a file begin with its first composition.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_rewind(filenum: c_int) -> c_int {
+pub(crate) extern "C" fn cp_rewind(filenum: c_int) -> c_int {
     call("cp_rewind", |engine| {
         table::composer(engine)?.rewind(filenum)?;
         Ok(0)
@@ -61,7 +61,7 @@ pub extern "C" fn cp_rewind(filenum: c_int) -> c_int {
 
 /// Forgets a composition; others that were made of it stay.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_destroy(compnum: c_int) -> c_int {
+pub(crate) extern "C" fn cp_destroy(compnum: c_int) -> c_int {
     call("cp_destroy", |engine| with(engine, |face| face.table.remove(compnum).map(|()| 0)))
 }
 
@@ -76,7 +76,7 @@ fn add(
 
 /// Adds one byte.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_add_adxpair(
+pub(crate) extern "C" fn cp_add_adxpair(
     compnum: c_int,
     localadx: *mut c_void,
     remoteadx: *mut c_void,
@@ -89,7 +89,7 @@ pub extern "C" fn cp_add_adxpair(
 /// # Safety
 /// The arrays must have `numpairs` elements.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cp_add_adxpairvector(
+pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
     compnum: c_int,
     localadx: *const *mut c_void,
     remoteadx: *const *mut c_void,
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn cp_add_adxpairvector(
 
 /// Adds `length` bytes that follow each other on both sides.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_add_adxblock(
+pub(crate) extern "C" fn cp_add_adxblock(
     compnum: c_int,
     localadxstart: *mut c_void,
     remoteadxstart: *mut c_void,
@@ -125,7 +125,7 @@ pub extern "C" fn cp_add_adxblock(
 /// # Safety
 /// The arrays must have `numblocks` elements.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cp_add_adxblockvector(
+pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
     compnum: c_int,
     localadxstart: *const *mut c_void,
     remoteadxstart: *const *mut c_void,
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn cp_add_adxblockvector(
 
 /// Adds blocks at strides; the bytes of both sides are paired in their order.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_add_adxslice(
+pub(crate) extern "C" fn cp_add_adxslice(
     compnum: c_int,
     localadxstart: *mut c_void,
     localadxstride: *mut c_void,
@@ -190,12 +190,12 @@ fn derived(
 
 /// A composition with the pairs of both; returns its number.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_merge(compnum1: c_int, compnum2: c_int) -> c_int {
+pub(crate) extern "C" fn cp_merge(compnum1: c_int, compnum2: c_int) -> c_int {
     derived("cp_merge", &[compnum1, compnum2], |_, given| given[0].merge(&given[1]))
 }
 
 /// A composition in the form that can be performed; returns its number.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_map(compnum: c_int) -> c_int {
+pub(crate) extern "C" fn cp_map(compnum: c_int) -> c_int {
     derived("cp_map", &[compnum], |engine, given| given[0].map(engine))
 }

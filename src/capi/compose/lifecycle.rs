@@ -14,7 +14,7 @@ static DEPTH: Mutex<usize> = Mutex::new(0);
 
 /// Starts the runtime over all ranks, or joins the one that runs. Collective.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_init() -> c_int {
+pub(crate) extern "C" fn cp_init() -> c_int {
     boundary::guard(
         "cp_init",
         |error| -error.kind().code(),
@@ -62,19 +62,19 @@ fn finalize() -> Result<c_int> {
 
 /// Forgets all compositions and ends the runtime, unless others use it. Collective.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_finalize() -> c_int {
+pub(crate) extern "C" fn cp_finalize() -> c_int {
     boundary::guard("cp_finalize", |error| -error.kind().code(), finalize)
 }
 
 /// This rank.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_rank() -> c_int {
+pub(crate) extern "C" fn cp_rank() -> c_int {
     call("cp_rank", |engine| Ok(engine.rank() as c_int))
 }
 
 /// The number of ranks.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_nprocs() -> c_int {
+pub(crate) extern "C" fn cp_nprocs() -> c_int {
     call("cp_nprocs", |engine| Ok(engine.size() as c_int))
 }
 
@@ -84,7 +84,7 @@ pub extern "C" fn cp_nprocs() -> c_int {
 /// # Safety
 /// `ptrs` must be valid for one pointer a rank.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_int {
+pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_int {
     call("cp_malloc", |engine| {
         let asked = if ptrs.is_null() {
             Err(crate::error::Error::new(
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_in
 /// Frees what `cp_malloc` gave: `ptr` is this rank's address, null where it has no
 /// bytes. Collective.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
+pub(crate) extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
     call("cp_free", |engine| {
         let mine = (!ptr.is_null()).then_some(ptr as usize);
         engine.release_at(engine.world(), mine)?;
@@ -116,6 +116,6 @@ pub extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
 
 /// Why the last call of this thread that failed has failed; empty where none has.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_errmsg() -> *const c_char {
+pub(crate) extern "C" fn cp_errmsg() -> *const c_char {
     boundary::last_error()
 }

@@ -14,10 +14,10 @@
 //! interface needs no call of it: the state of this one is made when it is first
 //! used, and goes when the runtime ends.
 
-pub mod compositions;
-pub mod lifecycle;
-pub mod perform;
-pub mod table;
+pub(crate) mod compositions;
+pub(crate) mod lifecycle;
+pub(crate) mod perform;
+pub(crate) mod table;
 
 use super::boundary::guard;
 use crate::error::{Result, fail};

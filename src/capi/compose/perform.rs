@@ -14,7 +14,7 @@ fn number(n: c_int) -> Result<u32> {
 
 /// Completes what this rank has performed, and waits for all ranks. Collective.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_sync() -> c_int {
+pub(crate) extern "C" fn cp_sync() -> c_int {
     call("cp_sync", |engine| {
         table::composer(engine)?.sync(engine)?;
         Ok(0)
@@ -27,7 +27,7 @@ pub extern "C" fn cp_sync() -> c_int {
 /// Its local addresses must be valid for reads, and on other nodes unchanged until the
 /// next wait or sync; what its remote addresses name is overwritten.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cp_perform(compnum: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn cp_perform(compnum: c_int) -> c_int {
     call("cp_perform", |engine| {
         let (plan, composer) = with(engine, |face| {
             Ok((face.table.get(compnum)?.plan()?.clone(), face.composer.clone()))
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn cp_perform(compnum: c_int) -> c_int {
 
 /// Waits until own performances have left, and `n` have arrived since the last sync.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_waitfor(n: c_int) -> c_int {
+pub(crate) extern "C" fn cp_waitfor(n: c_int) -> c_int {
     call("cp_waitfor", |engine| {
         let n = number(n)?;
         table::composer(engine)?.wait_for(engine, n)?;
@@ -50,7 +50,7 @@ pub extern "C" fn cp_waitfor(n: c_int) -> c_int {
 
 /// How many performances have arrived here since the last sync.
 #[unsafe(no_mangle)]
-pub extern "C" fn cp_arrived() -> c_int {
+pub(crate) extern "C" fn cp_arrived() -> c_int {
     call("cp_arrived", |engine| {
         let n = table::composer(engine)?.arrived()?;
         Ok(c_int::try_from(n).unwrap_or(c_int::MAX))

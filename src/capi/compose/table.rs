@@ -16,14 +16,14 @@ use std::sync::{Arc, Weak};
 
 /// Compositions by number. Numbers stay positive.
 #[derive(Debug, Default)]
-pub struct Table(Handles<Composition, 20, 11>);
+pub(crate) struct Table(Handles<Composition, 20, 11>);
 
 impl Table {
     /// Gives a composition a number.
     ///
     /// # Errors
     /// `Memory` where a million live.
-    pub fn insert(&mut self, composition: Composition) -> Result<c_int> {
+    pub(crate) fn insert(&mut self, composition: Composition) -> Result<c_int> {
         if self.0.is_full() {
             let most = Handles::<Composition, 20, 11>::MOST;
             fail!(Memory, "{most} compositions live; destroy those that are not needed");
@@ -35,7 +35,7 @@ impl Table {
     ///
     /// # Errors
     /// `Handle` where there is none.
-    pub fn get(&mut self, number: c_int) -> Result<&mut Composition> {
+    pub(crate) fn get(&mut self, number: c_int) -> Result<&mut Composition> {
         match self.0.get_mut(handle(number)) {
             Some(composition) => Ok(composition),
             None => fail!(Handle, "{number} is the number of no live composition"),
@@ -46,7 +46,7 @@ impl Table {
     ///
     /// # Errors
     /// `Handle` where there is none with this number.
-    pub fn remove(&mut self, number: c_int) -> Result<()> {
+    pub(crate) fn remove(&mut self, number: c_int) -> Result<()> {
         match self.0.remove(handle(number)) {
             Some(_) => Ok(()),
             None => fail!(Handle, "{number} is the number of no live composition"),
@@ -61,7 +61,7 @@ fn handle(number: c_int) -> u64 {
 
 /// What a run of the runtime has of this interface.
 #[derive(Debug)]
-pub struct Face {
+pub(crate) struct Face {
     of: Weak<Engine>,
     /// For performing.
     pub composer: Arc<Composer>,
@@ -72,7 +72,7 @@ pub struct Face {
 static FACE: Mutex<Option<Face>> = Mutex::new(None);
 
 /// Runs something on the state of this run.
-pub fn with<R>(engine: &Engine, body: impl FnOnce(&mut Face) -> Result<R>) -> Result<R> {
+pub(crate) fn with<R>(engine: &Engine, body: impl FnOnce(&mut Face) -> Result<R>) -> Result<R> {
     let mut face = FACE.lock();
     // The memory of an engine is not used again while a weak reference is there.
     let of_now = face.as_ref().is_some_and(|f| std::ptr::eq(f.of.as_ptr(), engine));
@@ -90,12 +90,12 @@ pub fn with<R>(engine: &Engine, body: impl FnOnce(&mut Face) -> Result<R>) -> Re
 }
 
 /// The composer of this run.
-pub fn composer(engine: &Engine) -> Result<Arc<Composer>> {
+pub(crate) fn composer(engine: &Engine) -> Result<Arc<Composer>> {
     with(engine, |face| Ok(face.composer.clone()))
 }
 
 /// Takes the state out.
-pub fn take() -> Option<Face> {
+pub(crate) fn take() -> Option<Face> {
     FACE.lock().take()
 }
 

@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering;
 /// What travels before the user header, which is filled up to a word with zeros.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-pub struct Head {
+pub(crate) struct Head {
     /// Index, address or offset of the header handler.
     pub handler: u64,
     /// The object that it is an offset in; 0 none.
@@ -51,20 +51,20 @@ pub struct Head {
 }
 
 /// The message is a vector's.
-pub const VECTOR: u32 = 1;
+pub(crate) const VECTOR: u32 = 1;
 /// The message is one that was dropped before.
-pub const AGAIN: u32 = 2;
+pub(crate) const AGAIN: u32 = 2;
 /// It had come whole then.
-pub const WHOLE: u32 = 4;
+pub(crate) const WHOLE: u32 = 4;
 /// The vector's type, times this.
-pub const VECTOR_TYPE: u32 = 256;
+pub(crate) const VECTOR_TYPE: u32 = 256;
 
 /// `MAX_UHDR_SZ`.
-pub const MAX_UHDR: usize = (MAX_HEADER - size_of::<Head>()) / WORD * WORD;
+pub(crate) const MAX_UHDR: usize = (MAX_HEADER - size_of::<Head>()) / WORD * WORD;
 
 /// What all active messages have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct Message {
+pub(crate) struct Message {
     /// The task that gets it.
     pub tgt: c_uint,
     /// The header handler.
@@ -85,14 +85,14 @@ pub struct Message {
 
 /// A message that was checked.
 #[derive(Debug, Clone, Copy)]
-pub struct Checked<'a> {
+pub(crate) struct Checked<'a> {
     message: &'a Message,
     target: usize,
 }
 
 impl Message {
     /// Checks what all messages have in common.
-    pub fn check(&self, context: &Context) -> Outcome<Checked<'_>> {
+    pub(crate) fn check(&self, context: &Context) -> Outcome<Checked<'_>> {
         let target = context.target(self.tgt)?;
         if self.hdr_hdl == 0 {
             refuse!(messages::HDR_HNDLR_NULL, "the header handler is null");
@@ -132,7 +132,7 @@ impl Checked<'_> {
     /// # Safety
     /// Header and data must be valid, the data until the origin is told, and the
     /// counters until they have counted.
-    pub unsafe fn send(
+    pub(crate) unsafe fn send(
         &self,
         context: &'static Context,
         engine: &Am,
@@ -207,7 +207,7 @@ impl Checked<'_> {
 }
 
 /// Checks the user data.
-pub fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
+pub(crate) fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
     if udata_len > MAX_MSG_SZ {
         refuse!(messages::DATA_LEN, "{udata_len} bytes are more than LAPI_MAX_MSG_SZ");
     }
@@ -221,7 +221,7 @@ pub fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
 ///
 /// # Safety
 /// As for [`Checked::send`].
-pub unsafe fn send(
+pub(crate) unsafe fn send(
     hndl: Handle,
     message: &Message,
     udata: *const c_void,
@@ -239,7 +239,7 @@ pub unsafe fn send(
 }
 
 /// The kind that errors of active messages belong to.
-pub const OF: ErrorOf = ErrorOf::Am;
+pub(crate) const OF: ErrorOf = ErrorOf::Am;
 
 twin! {
     /// Sends an active message: the header handler `hdr_hdl` of task `tgt` gets the

@@ -30,11 +30,11 @@ use std::sync::atomic::{
 };
 
 /// `LOC_ADDRTBL_SZ`: indices are less than it.
-pub const TABLE: usize = 128;
+pub(crate) const TABLE: usize = 128;
 
 /// The engine's handlers.
 #[derive(Debug, Clone, Copy)]
-pub struct Handlers {
+pub(crate) struct Handlers {
     /// Active messages.
     pub message: HandlerId,
     /// Counts a counter.
@@ -49,14 +49,14 @@ pub struct Handlers {
 
 impl Handlers {
     /// All of them.
-    pub fn all(&self) -> [HandlerId; 5] {
+    pub(crate) fn all(&self) -> [HandlerId; 5] {
         [self.message, self.count, self.run, self.rmw, self.answer]
     }
 }
 
 /// What `LAPI_Msgpoll` looks at.
 #[derive(Debug, Default)]
-pub struct Tallies {
+pub(crate) struct Tallies {
     /// Messages whose data may be changed again.
     pub left: AtomicU64,
     /// Messages received and done.
@@ -65,7 +65,7 @@ pub struct Tallies {
 
 /// What can be set.
 #[derive(Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// `ERROR_CHK`
     pub error_chk: AtomicI32,
     /// `TIMEOUT`
@@ -78,7 +78,7 @@ pub struct Settings {
 
 /// A context.
 #[derive(Debug)]
-pub struct Context {
+pub(crate) struct Context {
     handle: AtomicU32,
     /// The user's error handler.
     pub err_hndlr: Option<ErrHandler>,
@@ -126,7 +126,7 @@ static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
 
 impl Context {
     /// A fresh context for as many ranks as there are ways.
-    pub fn new(
+    pub(crate) fn new(
         handle: Handle,
         err_hndlr: Option<ErrHandler>,
         handlers: Handlers,
@@ -164,23 +164,23 @@ impl Context {
     }
 
     /// The handle.
-    pub fn handle(&self) -> Handle {
+    pub(crate) fn handle(&self) -> Handle {
         self.handle.load(Ordering::Relaxed)
     }
 
     /// What handlers get as their first argument.
-    pub fn handle_ptr(&self) -> *mut Handle {
+    pub(crate) fn handle_ptr(&self) -> *mut Handle {
         self.handle.as_ptr()
     }
 
     /// How many tasks there are.
-    pub fn tasks(&self) -> usize {
+    pub(crate) fn tasks(&self) -> usize {
         self.ways.len()
     }
 
     /// What has gone to `rank`, and by the same way to others.
     #[inline]
-    pub fn traffic(&self, rank: usize) -> &Traffic {
+    pub(crate) fn traffic(&self, rank: usize) -> &Traffic {
         &self.traffic[self.ways[rank] as usize]
     }
 
@@ -189,7 +189,7 @@ impl Context {
     /// # Errors
     /// `TGT` outside the job, `TGT_PURGED`.
     #[inline]
-    pub fn target(&self, tgt: c_uint) -> Outcome<usize> {
+    pub(crate) fn target(&self, tgt: c_uint) -> Outcome<usize> {
         let target = self.task(tgt)?;
         if self.is_purged(target) {
             refuse!(messages::TGT_PURGED, "task {tgt} was purged; LAPI_Resume_totask admits it");
@@ -199,7 +199,7 @@ impl Context {
 
     /// A task that C gives, purged or not.
     #[inline]
-    pub fn task(&self, tgt: c_uint) -> Outcome<usize> {
+    pub(crate) fn task(&self, tgt: c_uint) -> Outcome<usize> {
         let tasks = self.purged.len();
         if tgt as usize >= tasks {
             refuse!(messages::TGT, "task {tgt} is outside the {tasks} tasks of the job");
@@ -209,12 +209,12 @@ impl Context {
 
     /// Whether a rank was purged.
     #[inline]
-    pub fn is_purged(&self, rank: usize) -> bool {
+    pub(crate) fn is_purged(&self, rank: usize) -> bool {
         self.purged[rank].load(Ordering::Relaxed)
     }
 
     /// Purges a rank, or admits it again.
-    pub fn set_purged(&self, rank: usize, purged: bool) {
+    pub(crate) fn set_purged(&self, rank: usize, purged: bool) {
         self.purged[rank].store(purged, Ordering::SeqCst);
         if purged {
             self.watched.purged(rank);
@@ -223,14 +223,14 @@ impl Context {
     }
 
     /// Whether any rank is purged.
-    pub fn purged_any(&self) -> bool {
+    pub(crate) fn purged_any(&self) -> bool {
         self.purged.iter().any(|p| p.load(Ordering::Relaxed))
     }
 
     /// Tells the user's error handler of something that no call can return. The
     /// error that comes back is to end the job.
     #[cold]
-    pub fn tell(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
+    pub(crate) fn tell(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
         if let Some(tell) = self.err_hndlr {
             log::error!("{}", Error::new(ErrorKind::State, text.as_str()));
             let me = runtime::current().map_or(0, |engine| engine.rank());
@@ -245,20 +245,20 @@ impl Context {
 }
 
 /// Makes a context the current one.
-pub fn install(context: Context) {
+pub(crate) fn install(context: Context) {
     let context = Arc::new(context);
     CURRENT.store(Arc::as_ptr(&context).cast_mut(), Ordering::Release);
     *OWNER.lock() = Some(context);
 }
 
 /// Ends the current context.
-pub fn remove() {
+pub(crate) fn remove() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
     OWNER.lock().take();
 }
 
 /// Whether there is a context and an engine below it.
-pub fn is_live() -> bool {
+pub(crate) fn is_live() -> bool {
     !CURRENT.load(Ordering::Acquire).is_null() && runtime::is_running()
 }
 
@@ -267,7 +267,7 @@ pub fn is_live() -> bool {
 /// # Errors
 /// `State` where there is none.
 #[inline]
-pub fn current() -> Result<&'static Context> {
+pub(crate) fn current() -> Result<&'static Context> {
     let context = CURRENT.load(Ordering::Acquire);
     if context.is_null() {
         return Err(Error::new(ErrorKind::State, "there is no LAPI context; LAPI_Init makes it"));
@@ -282,7 +282,7 @@ pub fn current() -> Result<&'static Context> {
 /// # Errors
 /// `HNDL_INVALID`
 #[inline]
-pub fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
+pub(crate) fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
     match (current(), runtime::current()) {
         (Ok(context), Ok(engine)) if context.handle() == hndl => Ok((context, engine)),
         (Ok(context), Ok(_)) => {
@@ -301,7 +301,7 @@ pub fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
 ///
 /// # Errors
 /// `UNKNOWN`, naming the handler.
-pub fn may_wait() -> Outcome {
+pub(crate) fn may_wait() -> Outcome {
     match handler::running() {
         None => Ok(()),
         Some(name) => refuse!(
@@ -325,7 +325,7 @@ fn code_of(error: &Error) -> c_int {
 /// Runs the body of a call: errors and panics become codes, and are written to
 /// standard error, except that a target was purged.
 #[inline]
-pub fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
+pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
     let code = Cell::new(messages::UNKNOWN);
     let failed = |error: &Error| {
         if code.get() == messages::TGT_PURGED {
@@ -358,14 +358,14 @@ pub fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
 
 /// Ends the job because of an error that nobody can be told.
 #[cold]
-pub fn fatal(error: &Error) -> ! {
+pub(crate) fn fatal(error: &Error) -> ! {
     log::error!("{error}");
     crate::process::end_job(error.kind().code())
 }
 
 impl Hook<ComplHandler> {
     /// Calls it.
-    pub fn call(self, context: &Context) {
+    pub(crate) fn call(self, context: &Context) {
         // SAFETY: the user gave both, for this.
         unsafe { (self.0)(context.handle_ptr(), self.1) }
     }
@@ -376,7 +376,7 @@ impl Hook<SendHandler> {
     ///
     /// # Errors
     /// What the engine returns.
-    pub fn call(self, context: &'static Context, engine: &Am, target: usize) -> Result<()> {
+    pub(crate) fn call(self, context: &'static Context, engine: &Am, target: usize) -> Result<()> {
         engine.run_at_gate(&context.gate, move |_| self.call_now(context, target))
     }
 

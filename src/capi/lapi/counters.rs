@@ -20,7 +20,7 @@ pub(super) static SLEEPERS: AtomicUsize = AtomicUsize::new(0);
 /// # Safety
 /// `counter` must be null, which counts nothing, or valid.
 #[inline]
-pub unsafe fn bump(context: &Context, counter: *const Counter, task: usize) {
+pub(crate) unsafe fn bump(context: &Context, counter: *const Counter, task: usize) {
     // SAFETY: the caller vouches for it.
     let Some(counter) = (unsafe { counter.as_ref() }) else { return };
     context.watched.counted(counter, task);
@@ -36,7 +36,7 @@ pub unsafe fn bump(context: &Context, counter: *const Counter, task: usize) {
 /// # Errors
 /// `State`, told to the error handler, where this rank has no memory there.
 #[inline]
-pub fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) -> Result<()> {
+pub(crate) fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) -> Result<()> {
     let address = address as usize;
     if address == 0 {
         return Ok(());

@@ -79,7 +79,7 @@ fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
 
 /// Takes active messages.
 #[derive(Debug)]
-pub struct Messages(pub Arc<Gate>);
+pub(crate) struct Messages(pub Arc<Gate>);
 
 impl Handler for Messages {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {

@@ -15,7 +15,7 @@ use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
 /// Waits for all that this rank has begun, to targets that are not purged.
-pub fn fence(context: &Context, engine: &Am) -> Result<()> {
+pub(crate) fn fence(context: &Context, engine: &Am) -> Result<()> {
     finish::serve(context, engine)?;
     let left = || context.pending.left() + context.asked.load(Ordering::SeqCst);
     if left() > 0 {

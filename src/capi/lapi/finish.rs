@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 impl Done {
     /// Makes it happen.
-    pub fn run(self, context: &'static Context, engine: &Am) -> Result<()> {
+    pub(crate) fn run(self, context: &'static Context, engine: &Am) -> Result<()> {
         let tallies = &context.tallies;
         match self.of {
             ErrorOf::Get => {
@@ -54,7 +54,7 @@ impl Pending {
     /// # Errors
     /// A failed transfer, told to the error handler.
     #[inline]
-    pub fn advance(&self, context: &Context, engine: &Am) -> Result<bool> {
+    pub(crate) fn advance(&self, context: &Context, engine: &Am) -> Result<bool> {
         if self.left() == 0 { Ok(false) } else { self.finish(context, engine) }
     }
 
@@ -94,7 +94,7 @@ impl Pending {
 /// # Errors
 /// What the engine returns.
 #[inline]
-pub fn serve(context: &Context, engine: &Am) -> Result<()> {
+pub(crate) fn serve(context: &Context, engine: &Am) -> Result<()> {
     if !context.gate.is_polling() || handler::running().is_some() {
         return Ok(());
     }
@@ -107,7 +107,7 @@ pub fn serve(context: &Context, engine: &Am) -> Result<()> {
 static HOOK: Mutex<Option<crate::am::Hook>> = Mutex::new(None);
 
 /// Has the progress thread finish transfers of whichever context there is.
-pub fn hook_up(engine: &Am) -> Result<()> {
+pub(crate) fn hook_up(engine: &Am) -> Result<()> {
     let hook: crate::am::Hook = Arc::new(|engine: &Am, _aged| match context::current() {
         Ok(context) => context.pending.advance(context, engine),
         Err(_) => Ok(false),
@@ -118,7 +118,7 @@ pub fn hook_up(engine: &Am) -> Result<()> {
 }
 
 /// Ends that.
-pub fn unhook(engine: &Am) -> Result<()> {
+pub(crate) fn unhook(engine: &Am) -> Result<()> {
     match HOOK.lock().take() {
         Some(hook) => engine.remove_flush_hook(&hook),
         None => Ok(()),

@@ -98,7 +98,7 @@ unsafe extern "C" fn one_has_left(hndl: *mut Handle, shared: *mut c_void, info: 
 /// # Safety
 /// Header and data must be valid, the data until the send completion handler runs or a
 /// fence returns.
-pub unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
+pub(crate) unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
     let (context, _) = enter(hndl)?;
     let members = context.groups.get(x.group)?;
     let message = |tgt: c_uint, sent| Message {

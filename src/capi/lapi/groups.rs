@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The groups of a context. Numbers count up from 1 and are never used twice.
 #[derive(Debug, Default)]
-pub struct Groups(Mutex<(c_uint, Members)>);
+pub(crate) struct Groups(Mutex<(c_uint, Members)>);
 
 /// The tasks of each group.
 type Members = HashMap<c_uint, Arc<[c_uint]>>;

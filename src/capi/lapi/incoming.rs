@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// A message, as far as its header has told.
 #[derive(Debug)]
-pub struct Incoming {
+pub(crate) struct Incoming {
     /// What traveled before the user header.
     pub head: Head,
     /// Who sent it.
@@ -28,7 +28,7 @@ pub struct Incoming {
 
 /// What is to happen when the data is in place.
 #[derive(Debug)]
-pub struct Finish {
+pub(crate) struct Finish {
     completion: Option<Hook<ComplHandler>>,
     uhdr: Vec<u64>,
     tgt_cntr: u64,
@@ -39,7 +39,7 @@ pub struct Finish {
 
 impl Finish {
     /// Makes it happen.
-    pub fn run(self, engine: &Am) {
+    pub(crate) fn run(self, engine: &Am) {
         let done = context::current().and_then(|context| {
             if let Some(hook) = self.completion {
                 hook.call(context);
@@ -58,12 +58,12 @@ impl Finish {
     }
 
     /// Whether there is a completion handler.
-    pub fn has_handler(&self) -> bool {
+    pub(crate) fn has_handler(&self) -> bool {
         self.completion.is_some()
     }
 
     /// How the engine is to do it.
-    pub fn then(self, inline: bool) -> Then {
+    pub(crate) fn then(self, inline: bool) -> Then {
         let later = self.completion.is_some() && !inline;
         let job: Completion = Box::new(move |engine, _| self.run(engine));
         if later { Then::Later(job) } else { Then::Inline(job) }
@@ -72,7 +72,7 @@ impl Finish {
 
 impl Incoming {
     /// Reads the head of a message and finds its header handler.
-    pub fn new(context: &Context, message: &Arrival<'_>) -> Result<Incoming> {
+    pub(crate) fn new(context: &Context, message: &Arrival<'_>) -> Result<Incoming> {
         let (head, rest): (Head, _) = notices::head(message.header, message.origin)?;
         let bytes = head.uhdr_len as usize;
         if rest.len() < bytes {
@@ -88,12 +88,12 @@ impl Incoming {
     }
 
     /// The user header, as handlers get it: null where there is none.
-    pub fn uhdr_ptr(&mut self) -> *mut c_void {
+    pub(crate) fn uhdr_ptr(&mut self) -> *mut c_void {
         if self.uhdr.is_empty() { ptr::null_mut() } else { self.uhdr.as_mut_ptr().cast() }
     }
 
     /// What is to happen when `bytes` of data are in place.
-    pub fn finish(
+    pub(crate) fn finish(
         self,
         completion: Option<ComplHandler>,
         user_info: *mut c_void,
@@ -151,6 +151,6 @@ fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
 }
 
 /// What a message's completion is to do, where its data is in place already.
-pub fn accept_done(finish: Finish) -> Accept {
+pub(crate) fn accept_done(finish: Finish) -> Accept {
     Accept { to: Destination::Taken, then: finish.then(false) }
 }

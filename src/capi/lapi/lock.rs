@@ -27,7 +27,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// `lapi_cond_t`.
 #[derive(Debug)]
 #[repr(C, align(8))]
-pub struct Condition {
+pub(crate) struct Condition {
     /// Counts signals.
     signals: AtomicU32,
     reserved: [u32; 11],
@@ -36,8 +36,7 @@ pub struct Condition {
 /// `lapi_thread_func_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are the functions below")]
-pub struct ThreadFunctions {
+pub(crate) struct ThreadFunctions {
     pub util_type: c_int,
     pub mutex_lock: unsafe extern "C" fn(Handle) -> c_int,
     pub mutex_unlock: unsafe extern "C" fn(Handle) -> c_int,
@@ -203,7 +202,7 @@ unsafe extern "C" fn cond_destroy(hndl: Handle, cond: *mut Condition) -> c_int {
 }
 
 /// The functions, as `LAPI_Util` gives them out.
-pub const FUNCTIONS: ThreadFunctions = ThreadFunctions {
+pub(crate) const FUNCTIONS: ThreadFunctions = ThreadFunctions {
     util_type: GET_THREAD_FUNC,
     mutex_lock,
     mutex_unlock,

@@ -8,10 +8,11 @@ macro_rules! codes {
     ($($name:ident = $value:literal, $c:literal, $text:literal;)+) => {
         $(
             #[doc = concat!("`", $c, "`: ", $text, ".")]
-            pub const $name: c_int = $value;
+            #[allow(dead_code, reason = "the table below has codes that only other LAPIs return")]
+            pub(crate) const $name: c_int = $value;
         )+
         /// All codes: the number, the name, the text.
-        pub const CODES: &[(c_int, &str, &str)] = &[$(($value, $c, $text)),+];
+        pub(crate) const CODES: &[(c_int, &str, &str)] = &[$(($value, $c, $text)),+];
     };
 }
 
@@ -94,7 +95,7 @@ codes! {
 }
 
 /// Name and text of a code.
-pub fn describe(code: c_int) -> Option<String> {
+pub(crate) fn describe(code: c_int) -> Option<String> {
     let (_, name, text) = CODES.iter().find(|(c, ..)| *c == code)?;
     Some(format!("{name} ({code}): {text}"))
 }

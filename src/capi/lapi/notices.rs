@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Counts a counter of the rank that gets it.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-pub struct Notice {
+pub(crate) struct Notice {
     /// The counter, at the target.
     pub counter: u64,
     /// A counter of the sender that is to count then; 0 none.
@@ -46,7 +46,7 @@ fn kind(of: i32) -> ErrorOf {
 }
 
 /// Counts `counter` of `target`, and then `reply` of this rank.
-pub fn count(
+pub(crate) fn count(
     context: &Context,
     engine: &Am,
     target: usize,
@@ -63,7 +63,7 @@ pub fn count(
 }
 
 /// Sends the reply to a message of `origin`: counts its completion counter.
-pub fn reply(
+pub(crate) fn reply(
     context: &Context,
     engine: &Am,
     origin: usize,
@@ -88,7 +88,7 @@ fn send(context: &Context, engine: &Am, target: usize, notice: &Notice) -> Resul
 
 /// Takes notices.
 #[derive(Debug)]
-pub struct Count;
+pub(crate) struct Count;
 
 impl Handler for Count {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
@@ -105,7 +105,7 @@ impl Handler for Count {
 }
 
 /// Has `job` run on the completion thread of this rank, after what waits there.
-pub fn run_later(context: &Context, engine: &Am, job: Completion) -> Result<()> {
+pub(crate) fn run_later(context: &Context, engine: &Am, job: Completion) -> Result<()> {
     let job = Box::into_raw(Box::new(job)) as u64;
     // SAFETY: no address is given that the engine would read.
     let sent = unsafe {
@@ -126,7 +126,7 @@ pub fn run_later(context: &Context, engine: &Am, job: Completion) -> Result<()> 
 
 /// Takes jobs of [`run_later`].
 #[derive(Debug)]
-pub struct Run(pub Arc<Gate>);
+pub(crate) struct Run(pub Arc<Gate>);
 
 impl Handler for Run {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {

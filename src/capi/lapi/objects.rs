@@ -98,23 +98,23 @@ fn flags(address: usize, fresh: bool) -> Option<u32> {
 }
 
 /// Whether an address is one of code.
-pub fn is_code(address: usize) -> bool {
+pub(crate) fn is_code(address: usize) -> bool {
     flags(address, true).is_some_and(|f| f & libc::PF_X != 0)
 }
 
 /// As [`is_code`], by what was loaded at the first call, so that it is cheap.
-pub fn is_procedure(address: usize) -> bool {
+pub(crate) fn is_procedure(address: usize) -> bool {
     flags(address, false).is_some_and(|f| f & libc::PF_X != 0)
 }
 
 /// Whether an address lies in code or constants of an object. Looks at what was loaded
 /// at the first call, so that it is cheap.
-pub fn is_constant(address: usize) -> bool {
+pub(crate) fn is_constant(address: usize) -> bool {
     flags(address, false).is_some_and(|f| f & libc::PF_W == 0)
 }
 
 /// The object and the offset of code at an address.
-pub fn locate(address: usize) -> Option<(u64, u64)> {
+pub(crate) fn locate(address: usize) -> Option<(u64, u64)> {
     find(|list| {
         let inside = |o: &&Object| {
             let holds =
@@ -126,7 +126,7 @@ pub fn locate(address: usize) -> Option<(u64, u64)> {
 }
 
 /// The address of code at an offset of an object.
-pub fn resolve(key: u64, offset: u64) -> Option<usize> {
+pub(crate) fn resolve(key: u64, offset: u64) -> Option<usize> {
     let base = find(|list| list.iter().find(|o| o.key == key).map(|o| o.base))?;
     let address = base.checked_add(usize::try_from(offset).ok()?)?;
     is_code(address).then_some(address)
@@ -134,7 +134,7 @@ pub fn resolve(key: u64, offset: u64) -> Option<usize> {
 
 /// Whether bytes at an address can be read. Where the system does not let us ask, they
 /// are taken to be.
-pub fn is_mapped(address: usize, bytes: usize) -> bool {
+pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
     debug_assert!(bytes <= 16, "more bytes than there is room for");
     let mut copy = [0u8; 16];
     let local = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: bytes };

@@ -5,7 +5,7 @@ use std::os::raw::c_int;
 
 /// Why a call fails.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// With this code, for the reason that the text gives.
     Code(c_int, String),
     /// Because of the engine.
@@ -19,7 +19,7 @@ impl From<Error> for Failure {
 }
 
 /// What the bodies of calls return.
-pub type Outcome<T = ()> = std::result::Result<T, Failure>;
+pub(crate) type Outcome<T = ()> = std::result::Result<T, Failure>;
 
 /// Returns early with a code and a formatted reason.
 macro_rules! refuse {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What is to happen when a transfer is done.
 #[derive(Debug)]
-pub struct Done {
+pub(crate) struct Done {
     /// What it is.
     pub of: ErrorOf,
     /// The other rank.
@@ -34,7 +34,7 @@ unsafe impl Send for Done {}
 
 /// Transfers that are not done.
 #[derive(Debug, Default)]
-pub struct Pending {
+pub(crate) struct Pending {
     pub(super) list: Mutex<Vec<(Arc<CompletionCounter>, Done)>>,
     /// Those in the list and those that are being finished.
     pub(super) left: AtomicUsize,
@@ -42,13 +42,13 @@ pub struct Pending {
 
 impl Pending {
     /// Adds one.
-    pub fn add(&self, counter: Arc<CompletionCounter>, done: Done) {
+    pub(crate) fn add(&self, counter: Arc<CompletionCounter>, done: Done) {
         self.left.fetch_add(1, Ordering::SeqCst);
         self.list.lock().push((counter, done));
     }
 
     /// How many are left.
-    pub fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.left.load(Ordering::SeqCst)
     }
 }

@@ -21,7 +21,7 @@ use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;
 
 /// What is to happen after a put; the target is filled in later.
-pub fn put_done(
+pub(crate) fn put_done(
     tgt_cntr: u64,
     org_cntr: *const Counter,
     cmpl_cntr: *const Counter,
@@ -31,7 +31,11 @@ pub fn put_done(
 }
 
 /// What is to happen after a get; the target is filled in later.
-pub fn get_done(tgt_cntr: u64, org_cntr: *const Counter, got: Option<Hook<ComplHandler>>) -> Done {
+pub(crate) fn get_done(
+    tgt_cntr: u64,
+    org_cntr: *const Counter,
+    got: Option<Hook<ComplHandler>>,
+) -> Done {
     let cmpl_cntr = std::ptr::null();
     Done { of: ErrorOf::Get, target: 0, tgt_cntr, org_cntr, cmpl_cntr, sent: None, got }
 }
@@ -41,7 +45,7 @@ pub fn get_done(tgt_cntr: u64, org_cntr: *const Counter, got: Option<Hook<ComplH
 ///
 /// # Safety
 /// The local bytes must be valid, and the counters until they have counted.
-pub unsafe fn start(
+pub(crate) unsafe fn start(
     context: &'static Context,
     engine: &Engine,
     spans: &[Span],
@@ -85,7 +89,7 @@ pub unsafe fn start(
 ///
 /// # Safety
 /// Addresses and counters must be as the interface says.
-pub unsafe fn move_bytes(
+pub(crate) unsafe fn move_bytes(
     hndl: Handle,
     tgt: c_uint,
     len: c_ulong,

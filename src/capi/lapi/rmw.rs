@@ -57,7 +57,7 @@ struct Asked {
 
 /// A read-modify-write, as C describes it.
 #[derive(Debug)]
-pub struct Rmw {
+pub(crate) struct Rmw {
     /// The task that has the variable.
     pub tgt: c_uint,
     /// The operation.
@@ -80,7 +80,7 @@ pub struct Rmw {
 ///
 /// # Safety
 /// The addresses must be as the interface says.
-pub unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
+pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
     let (context, engine) = enter(hndl)?;
     let target = context.target(rmw.tgt)?;
     let Rmw { op, bits, .. } = *rmw;
@@ -150,7 +150,7 @@ unsafe fn apply(request: &Request) -> u64 {
 
 /// Does what is asked.
 #[derive(Debug)]
-pub struct Serve;
+pub(crate) struct Serve;
 
 impl Handler for Serve {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
@@ -177,7 +177,7 @@ impl Handler for Serve {
 
 /// Takes the answer.
 #[derive(Debug)]
-pub struct Take;
+pub(crate) struct Take;
 
 impl Handler for Take {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {

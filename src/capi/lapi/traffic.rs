@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What lies between two tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     /// Another node.
     Network,
     /// Shared memory.
@@ -19,7 +19,7 @@ pub enum Way {
 }
 
 /// The ways to all tasks.
-pub fn ways(engine: &Am) -> Box<[Way]> {
+pub(crate) fn ways(engine: &Am) -> Box<[Way]> {
     let topology = &engine.topology;
     let node = topology.ranks_of(topology.my_node());
     let way = |rank| match rank {
@@ -32,7 +32,7 @@ pub fn ways(engine: &Am) -> Box<[Way]> {
 
 /// What has gone one way.
 #[derive(Debug, Default)]
-pub struct Traffic {
+pub(crate) struct Traffic {
     /// Messages sent.
     pub sent: AtomicU64,
     /// Messages received and done.
@@ -48,13 +48,13 @@ pub struct Traffic {
 }
 
 /// Adds `n`, since nobody orders anything by these numbers.
-pub fn add(to: &AtomicU64, n: usize) {
+pub(crate) fn add(to: &AtomicU64, n: usize) {
     to.fetch_add(n as u64, Ordering::Relaxed);
 }
 
 /// The sums over some ways, as `lapi_statistics_t`. What counts packets that were lost,
 /// came twice or belong to another job is zero: what lies below is reliable.
-pub fn sum<'a>(of: impl Iterator<Item = &'a Traffic>) -> Statistics {
+pub(crate) fn sum<'a>(of: impl Iterator<Item = &'a Traffic>) -> Statistics {
     let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
     of.fold(Statistics::default(), |s, t| Statistics {
         pkt_sent: s.pkt_sent + read(&t.sent),

@@ -5,23 +5,23 @@ use std::os::raw::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::atomic::AtomicU32;
 
 /// `lapi_handle_t`.
-pub type Handle = c_uint;
+pub(crate) type Handle = c_uint;
 
 /// `lapi_cntr_t`: a counter. Only its first word is used; all accesses are atomic.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Counter {
+pub(crate) struct Counter {
     /// The value, an `int` for C.
     pub value: AtomicU32,
     reserved: [u32; 3],
 }
 
 /// `compl_hndlr_t`.
-pub type ComplHandler = unsafe extern "C" fn(*mut Handle, *mut c_void);
+pub(crate) type ComplHandler = unsafe extern "C" fn(*mut Handle, *mut c_void);
 /// `scompl_hndlr_t`.
-pub type SendHandler = unsafe extern "C" fn(*mut Handle, *mut c_void, *mut SendInfo);
+pub(crate) type SendHandler = unsafe extern "C" fn(*mut Handle, *mut c_void, *mut SendInfo);
 /// `hdr_hndlr_t`.
-pub type HdrHandler = unsafe extern "C" fn(
+pub(crate) type HdrHandler = unsafe extern "C" fn(
     *mut Handle,
     *mut c_void,
     *mut c_uint,
@@ -30,7 +30,7 @@ pub type HdrHandler = unsafe extern "C" fn(
     *mut *mut c_void,
 ) -> *mut c_void;
 /// `vhdr_hndlr_t`.
-pub type VecHdrHandler = unsafe extern "C" fn(
+pub(crate) type VecHdrHandler = unsafe extern "C" fn(
     *mut Handle,
     *mut c_void,
     *mut c_uint,
@@ -39,13 +39,13 @@ pub type VecHdrHandler = unsafe extern "C" fn(
     *mut *mut c_void,
 ) -> *mut Vector;
 /// `LAPI_err_hndlr`: handle, code, kind of error, this task, the other task.
-pub type ErrHandler =
+pub(crate) type ErrHandler =
     unsafe extern "C" fn(*mut Handle, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
 
 /// `lapi_info_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Info {
+pub(crate) struct Info {
     /// Not used by us.
     pub protocol: c_int,
     /// Which version of the library the program was written for.
@@ -71,7 +71,7 @@ pub struct Info {
 /// `lapi_return_info_t`: what a header handler finds behind its `msg_len`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct ReturnInfo {
+pub(crate) struct ReturnInfo {
     /// Bytes of data.
     pub msg_len: c_ulong,
     /// Marks the structure.
@@ -95,7 +95,7 @@ pub struct ReturnInfo {
 /// `lapi_sh_info_t`: what a send completion handler gets.
 #[derive(Debug)]
 #[repr(C)]
-pub struct SendInfo {
+pub(crate) struct SendInfo {
     /// The target.
     pub src: c_uint,
     /// A return code.
@@ -107,7 +107,7 @@ pub struct SendInfo {
 /// `lapi_msg_info_t`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct MsgInfo {
+pub(crate) struct MsgInfo {
     /// What happened.
     pub status: c_uint,
     /// Zeros.
@@ -117,7 +117,7 @@ pub struct MsgInfo {
 /// `lapi_statistics_t`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-pub struct Statistics {
+pub(crate) struct Statistics {
     /// Packets that came twice: none, what lies below is reliable.
     pub dup_pkt: u64,
     /// Packets sent again: none.
@@ -141,7 +141,7 @@ pub struct Statistics {
 /// `lapi_vec_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Vector {
+pub(crate) struct Vector {
     /// [`IOVECTOR`], [`STRIDED`] or [`GENERIC`].
     pub vec_type: c_int,
     /// Blocks.
@@ -155,8 +155,7 @@ pub struct Vector {
 /// `lapi_get_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Get")]
-pub struct GetXfer {
+pub(crate) struct GetXfer {
     pub xfer_type: c_int,
     pub flags: c_int,
     pub tgt: c_uint,
@@ -173,8 +172,7 @@ pub struct GetXfer {
 /// `lapi_am_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Amsend")]
-pub struct AmXfer {
+pub(crate) struct AmXfer {
     pub xfer_type: c_int,
     pub flags: c_int,
     pub tgt: c_uint,
@@ -194,8 +192,7 @@ pub struct AmXfer {
 /// `lapi_put_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Put")]
-pub struct PutXfer {
+pub(crate) struct PutXfer {
     pub xfer_type: c_int,
     pub flags: c_int,
     pub tgt: c_uint,
@@ -213,8 +210,7 @@ pub struct PutXfer {
 /// `lapi_getv_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Getv")]
-pub struct GetvXfer {
+pub(crate) struct GetvXfer {
     pub xfer_type: c_int,
     pub flags: c_int,
     pub tgt: c_uint,
@@ -230,8 +226,7 @@ pub struct GetvXfer {
 /// `lapi_putv_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Putv")]
-pub struct PutvXfer {
+pub(crate) struct PutvXfer {
     pub xfer_type: c_int,
     pub flags: c_int,
     pub tgt: c_uint,
@@ -248,8 +243,7 @@ pub struct PutvXfer {
 /// `lapi_amv_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Amsendv")]
-pub struct AmvXfer {
+pub(crate) struct AmvXfer {
     pub xfer_type: c_int,
     pub flags: c_int,
     pub tgt: c_uint,
@@ -268,8 +262,7 @@ pub struct AmvXfer {
 /// `lapi_rmw_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are the arguments of LAPI_Rmw")]
-pub struct RmwXfer {
+pub(crate) struct RmwXfer {
     pub xfer_type: c_int,
     pub op: c_int,
     pub tgt: c_uint,
@@ -285,8 +278,7 @@ pub struct RmwXfer {
 /// `lapi_mc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are those of lapi_am_t, with a group")]
-pub struct McXfer {
+pub(crate) struct McXfer {
     pub xfer_type: c_int,
     pub flags: c_int,
     pub group: c_uint,
@@ -303,8 +295,7 @@ pub struct McXfer {
 /// `lapi_xfer_t`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[expect(missing_docs, reason = "xfer_type says which member is meant")]
-pub union Xfer {
+pub(crate) union Xfer {
     pub xfer_type: c_int,
     pub get: GetXfer,
     pub am: AmXfer,
@@ -324,36 +315,36 @@ impl std::fmt::Debug for Xfer {
 }
 
 /// `LAPI_LOCAL_STATE`.
-pub const LOCAL_STATE: c_int = 1;
+pub(crate) const LOCAL_STATE: c_int = 1;
 /// `LAPI_SEND_REPLY`.
-pub const SEND_REPLY: c_int = 2;
+pub(crate) const SEND_REPLY: c_int = 2;
 /// `LAPI_DELIVER_MSG`.
-pub const DELIVER_MSG: c_int = 0;
+pub(crate) const DELIVER_MSG: c_int = 0;
 /// `LAPI_BURY_MSG`.
-pub const BURY_MSG: c_int = 1;
+pub(crate) const BURY_MSG: c_int = 1;
 /// `LAPI_DROP_PKT`.
-pub const DROP_PKT: c_int = 2;
+pub(crate) const DROP_PKT: c_int = 2;
 /// What [`ReturnInfo::magic`] is.
-pub const MAGIC: c_int = 0x4c41_5049;
+pub(crate) const MAGIC: c_int = 0x4c41_5049;
 
 /// `LAPI_GEN_IOVECTOR`.
-pub const IOVECTOR: c_int = 0;
+pub(crate) const IOVECTOR: c_int = 0;
 /// `LAPI_GEN_STRIDED_XFER`.
-pub const STRIDED: c_int = 1;
+pub(crate) const STRIDED: c_int = 1;
 /// `LAPI_GEN_GENERIC`.
-pub const GENERIC: c_int = 2;
+pub(crate) const GENERIC: c_int = 2;
 
 /// `LAPI_MAX_ERR_STRING`.
-pub const MAX_ERR_STRING: usize = 160;
+pub(crate) const MAX_ERR_STRING: usize = 160;
 /// `LAPI_MAX_MSG_SZ`.
-pub const MAX_MSG_SZ: u64 = i64::MAX as u64;
+pub(crate) const MAX_MSG_SZ: u64 = i64::MAX as u64;
 /// The word of which a user header's length is a multiple.
-pub const WORD: usize = 8;
+pub(crate) const WORD: usize = 8;
 
 /// `lapi_err_t`: the kinds of operation that an error handler is told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
-pub enum ErrorOf {
+pub(crate) enum ErrorOf {
     /// A get.
     Get = 0,
     /// A put.
@@ -423,7 +414,7 @@ mod layout {
 
 /// Something of C's that is called on another thread.
 #[derive(Debug, Clone, Copy)]
-pub struct Hook<F>(pub F, pub *mut std::ffi::c_void);
+pub(crate) struct Hook<F>(pub F, pub *mut std::ffi::c_void);
 
 // SAFETY: function and argument are the user's, who has them called on whichever
 // thread of the library is due.
@@ -432,4 +423,4 @@ unsafe impl<F> Send for Hook<F> {}
 unsafe impl<F: Sync> Sync for Hook<F> {}
 
 /// `LAPI_GET_THREAD_FUNC`
-pub const GET_THREAD_FUNC: c_int = 7;
+pub(crate) const GET_THREAD_FUNC: c_int = 7;

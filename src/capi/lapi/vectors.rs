@@ -28,7 +28,7 @@ use std::ptr;
 
 /// Whose vector it is: decides the codes of its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// The origin's.
     Origin,
     /// The target's.
@@ -50,7 +50,7 @@ type Block = (usize, usize);
 
 /// A vector that was read and checked.
 #[derive(Debug)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     kind: c_int,
     list: Vec<Block>,
     bytes: usize,
@@ -73,7 +73,7 @@ impl Blocks {
     ///
     /// # Safety
     /// `vector` must be null or as the interface says.
-    pub unsafe fn read(vector: *const Vector, side: Side) -> Outcome<Blocks> {
+    pub(crate) unsafe fn read(vector: *const Vector, side: Side) -> Outcome<Blocks> {
         // SAFETY: the caller vouches for the vector.
         let Some(v) = (unsafe { vector.as_ref() }) else {
             refuse!(
@@ -217,7 +217,7 @@ fn spans(local: &[Block], remote: &[Block]) -> Vec<Span> {
 ///
 /// # Safety
 /// Vectors and counters must be as the interface says.
-pub unsafe fn move_vector(
+pub(crate) unsafe fn move_vector(
     hndl: Handle,
     tgt: c_uint,
     tgt_vec: *const Vector,
@@ -271,7 +271,7 @@ twin! {
 ///
 /// # Safety
 /// Header, vector and counters must be as the interface says.
-pub unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vector) -> Outcome {
+pub(crate) unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vector) -> Outcome {
     let (context, engine) = enter(hndl)?;
     let checked = message.check(context)?;
     // SAFETY: the caller vouches for the vector.

@@ -69,7 +69,7 @@ impl List {
 
 /// The lists of a context, by the address of the counter.
 #[derive(Debug, Default)]
-pub struct Watched {
+pub(crate) struct Watched {
     lists: Mutex<HashMap<usize, List>>,
     /// How many there are, for those who count.
     count: AtomicUsize,
@@ -78,13 +78,13 @@ pub struct Watched {
 impl Watched {
     /// Whether a counter has a list.
     #[inline]
-    pub fn has(&self, counter: *const Counter) -> bool {
+    pub(crate) fn has(&self, counter: *const Counter) -> bool {
         self.count.load(Ordering::Acquire) > 0 && self.lists.lock().contains_key(&counter.addr())
     }
 
     /// A counter is about to count for `task`.
     #[inline]
-    pub fn counted(&self, counter: *const Counter, task: usize) {
+    pub(crate) fn counted(&self, counter: *const Counter, task: usize) {
         if self.count.load(Ordering::Acquire) > 0
             && let Some(list) = self.lists.lock().get_mut(&counter.addr())
         {
@@ -97,7 +97,7 @@ impl Watched {
     }
 
     /// A task was purged.
-    pub fn purged(&self, task: usize) {
+    pub(crate) fn purged(&self, task: usize) {
         for list in self.lists.lock().values_mut() {
             list.change(task, false, |status| match status {
                 INITIAL => Some(PURGED),
@@ -108,7 +108,7 @@ impl Watched {
     }
 
     /// The purges that a wait for the counter was told of; `now` where it has no list.
-    pub fn purges_told(&self, counter: *const Counter, now: u32) -> u32 {
+    pub(crate) fn purges_told(&self, counter: *const Counter, now: u32) -> u32 {
         match self.lists.lock().get(&counter.addr()) {
             Some(list) => list.purges,
             None => now,
@@ -118,7 +118,7 @@ impl Watched {
     /// A call that reads the counter returns: the array is brought up to date. The list
     /// ends where the call has waited and nothing is open.
     #[inline]
-    pub fn tell(&self, counter: *const Counter, waited: bool, purges: u32) {
+    pub(crate) fn tell(&self, counter: *const Counter, waited: bool, purges: u32) {
         if self.count.load(Ordering::Acquire) > 0 {
             self.tell_slowly(counter, waited, purges);
         }
@@ -138,7 +138,7 @@ impl Watched {
     }
 
     /// Ends the list of a counter.
-    pub fn forget(&self, counter: *const Counter) {
+    pub(crate) fn forget(&self, counter: *const Counter) {
         if self.count.load(Ordering::Acquire) > 0
             && self.lists.lock().remove(&counter.addr()).is_some()
         {

@@ -86,13 +86,13 @@ pub(super) fn finalize() -> Result<()> {
 
 /// Begins, over a network class that may be another than that of `HG_Init`.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_init(na_class: Token) -> c_int {
+pub(crate) extern "C" fn HG_Bulk_init(na_class: Token) -> c_int {
     code("HG_Bulk_init", || init(na_class))
 }
 
 /// Ends; transfers under way are cancelled.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_finalize() -> c_int {
+pub(crate) extern "C" fn HG_Bulk_finalize() -> c_int {
     code("HG_Bulk_finalize", finalize)
 }
 
@@ -101,7 +101,7 @@ pub extern "C" fn HG_Bulk_finalize() -> c_int {
 /// # Safety
 /// The places must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Bulk_initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
     code("HG_Bulk_initialized", || {
         let now = GLOBAL.read().clone();
         // SAFETY: passed on from the caller.
@@ -153,7 +153,7 @@ pub(super) fn keep(bulk: Bulk) -> Token {
 /// The arrays must have `count` elements; the memory must be as the flags say while the
 /// handle lives.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_handle_create(
+pub(crate) unsafe extern "C" fn HG_Bulk_handle_create(
     count: usize,
     buf_ptrs: *mut *mut c_void,
     buf_sizes: *const usize,
@@ -181,7 +181,7 @@ pub(super) fn release(handle: Token) -> Result<()> {
 
 /// Frees a bulk handle, null too; a transfer under way keeps it until its end.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_handle_free(handle: Token) -> c_int {
+pub(crate) extern "C" fn HG_Bulk_handle_free(handle: Token) -> c_int {
     code("HG_Bulk_handle_free", || release(handle))
 }
 
@@ -224,7 +224,7 @@ pub(super) unsafe fn access(
 /// # Safety
 /// The arrays must be null or have `max_count` elements, `actual_count` be null or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_handle_access(
+pub(crate) unsafe extern "C" fn HG_Bulk_handle_access(
     handle: Token,
     offset: usize,
     size: usize,
@@ -250,19 +250,19 @@ pub unsafe extern "C" fn HG_Bulk_handle_access(
 
 /// Bytes of all segments; 0 for no handle.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_handle_get_size(handle: Token) -> usize {
+pub(crate) extern "C" fn HG_Bulk_handle_get_size(handle: Token) -> usize {
     value("HG_Bulk_handle_get_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.len()))
 }
 
 /// The number of segments; 0 for no handle.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_handle_get_segment_count(handle: Token) -> usize {
+pub(crate) extern "C" fn HG_Bulk_handle_get_segment_count(handle: Token) -> usize {
     value("HG_Bulk_handle_get_segment_count", |_| 0, || Ok(BULKS.get(handle)?.bulk.segments()))
 }
 
 /// Bytes of the serialised form; 0 for no handle.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_handle_get_serialize_size(handle: Token) -> usize {
+pub(crate) extern "C" fn HG_Bulk_handle_get_serialize_size(handle: Token) -> usize {
     value("HG_Bulk_handle_get_serialize_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.encoded_len()))
 }
 
@@ -281,7 +281,7 @@ pub(super) unsafe fn serialize(buf: *mut c_void, buf_size: u64, handle: Token) -
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_handle_serialize(
+pub(crate) unsafe extern "C" fn HG_Bulk_handle_serialize(
     buf: *mut c_void,
     buf_size: usize,
     handle: Token,
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn HG_Bulk_handle_serialize(
 /// # Safety
 /// `buf` must be valid for reads of `buf_size` bytes, `handle` null or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_handle_deserialize(
+pub(crate) unsafe extern "C" fn HG_Bulk_handle_deserialize(
     handle: *mut Token,
     buf: *const c_void,
     buf_size: usize,
@@ -334,7 +334,7 @@ pub(super) fn direction(op: c_int) -> Result<Direction> {
 /// # Safety
 /// `request` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_transfer(
+pub(crate) unsafe extern "C" fn HG_Bulk_transfer(
     op: c_int,
     origin_addr: Token,
     origin_handle: Token,
@@ -393,7 +393,7 @@ impl Request {
 /// # Safety
 /// `status` must be null, ignored or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_wait(
+pub(crate) unsafe extern "C" fn HG_Bulk_wait(
     request: Token,
     milliseconds: c_uint,
     status: *mut u8,

@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::Arc;
 
 /// Frees what a program has attached.
-pub type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
+pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
 
 /// Something of the program's, freed by it when nobody needs it any more.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Drop for Attached {
 /// `struct hg_info`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct HgInfo {
+pub(crate) struct HgInfo {
     pub(super) hg_class: Token,
     pub(super) context: Token,
     pub(super) addr: Token,
@@ -46,7 +46,7 @@ unsafe impl Sync for HgInfo {}
 /// The bulk part of `struct hg_cb_info`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct BulkInfo {
+pub(crate) struct BulkInfo {
     pub(super) origin_handle: Token,
     pub(super) local_handle: Token,
     pub(super) op: c_int,
@@ -56,14 +56,14 @@ pub struct BulkInfo {
 /// The union of `struct hg_cb_info`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub union HgInfoOf {
+pub(crate) union HgInfoOf {
     pub(super) handle: Token,
     pub(super) bulk: BulkInfo,
 }
 
 /// `struct hg_cb_info`.
 #[repr(C)]
-pub struct HgCallbackInfo {
+pub(crate) struct HgCallbackInfo {
     arg: *mut c_void,
     ret: c_int,
     kind: c_int,
@@ -77,7 +77,7 @@ impl std::fmt::Debug for HgCallbackInfo {
 }
 
 /// `hg_cb_t`.
-pub type HgCallback = Option<unsafe extern "C" fn(*const HgCallbackInfo) -> c_int>;
+pub(crate) type HgCallback = Option<unsafe extern "C" fn(*const HgCallbackInfo) -> c_int>;
 
 pub(super) const CB_LOOKUP: c_int = 0;
 pub(super) const CB_FORWARD: c_int = 1;
@@ -96,7 +96,7 @@ pub(super) struct Caller {
 unsafe impl Send for Caller {}
 
 impl Caller {
-    pub fn tell(self, status: Status) {
+    pub(super) fn tell(self, status: Status) {
         let Caller { callback, arg, kind, info } = self;
         if let Some(callback) = callback {
             let info = HgCallbackInfo { arg, ret: status.0, kind, info };

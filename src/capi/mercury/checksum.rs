@@ -6,7 +6,7 @@ use crate::rpc::checksum::{Checksum, Method};
 use std::os::raw::{c_char, c_int, c_void};
 
 /// `hg_checksum_t`.
-pub type HgChecksum = *mut Checksum;
+pub(crate) type HgChecksum = *mut Checksum;
 
 /// `HG_UTIL_FAIL`, for any error.
 const FAIL: c_int = -1;
@@ -31,7 +31,7 @@ unsafe fn known<'a>(checksum: HgChecksum) -> Result<&'a mut Checksum> {
 /// `hash_method` must be null or a terminated string, `checksum` null or valid for a
 /// write.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_checksum_init(
+pub(crate) unsafe extern "C" fn hg_checksum_init(
     hash_method: *const c_char,
     checksum: *mut HgChecksum,
 ) -> c_int {
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn hg_checksum_init(
 /// # Safety
 /// It must be null, or come from `hg_checksum_init` and be used no more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_checksum_destroy(checksum: HgChecksum) -> c_int {
+pub(crate) unsafe extern "C" fn hg_checksum_destroy(checksum: HgChecksum) -> c_int {
     run("hg_checksum_destroy", || {
         // SAFETY: the caller's promise.
         unsafe { drop(Box::from_raw(known(checksum)?)) };
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn hg_checksum_destroy(checksum: HgChecksum) -> c_int {
 /// # Safety
 /// `checksum` must be null or live.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_checksum_reset(checksum: HgChecksum) -> c_int {
+pub(crate) unsafe extern "C" fn hg_checksum_reset(checksum: HgChecksum) -> c_int {
     run("hg_checksum_reset", || {
         // SAFETY: the caller's promise.
         unsafe { known(checksum) }?.reset();
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn hg_checksum_reset(checksum: HgChecksum) -> c_int {
 /// # Safety
 /// `checksum` must be null or live.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_checksum_get_size(checksum: HgChecksum) -> usize {
+pub(crate) unsafe extern "C" fn hg_checksum_get_size(checksum: HgChecksum) -> usize {
     // SAFETY: the caller's promise.
     guard("hg_checksum_get_size", |_| 0, || Ok(unsafe { known(checksum) }?.method().size()))
 }
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn hg_checksum_get_size(checksum: HgChecksum) -> usize {
 /// # Safety
 /// `checksum` must be null or live; `buf` must be valid for writes of `size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_checksum_get(
+pub(crate) unsafe extern "C" fn hg_checksum_get(
     checksum: HgChecksum,
     buf: *mut c_void,
     size: usize,
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn hg_checksum_get(
 /// # Safety
 /// `checksum` must be null or live; `data` must be valid for reads of `size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_checksum_update(
+pub(crate) unsafe extern "C" fn hg_checksum_update(
     checksum: HgChecksum,
     data: *const c_void,
     size: usize,

@@ -12,7 +12,7 @@ use std::os::raw::{c_char, c_int};
 use std::sync::Arc;
 
 /// `hg_rpc_cb_t`.
-pub type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
+pub(crate) type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
 
 /// A function that runs a program's callback.
 pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {

@@ -80,7 +80,7 @@ impl Held {
     ///
     /// # Errors
     /// `INVALID_ARG` for one of this process.
-    pub fn target(&self) -> Result<&Arc<Target>> {
+    pub(super) fn target(&self) -> Result<&Arc<Target>> {
         match &self.end {
             End::Target(target) => Ok(target),
             End::Origin(_) => Err(not_served()),
@@ -88,7 +88,7 @@ impl Held {
     }
 
     /// The handles of its class and its context; null for those of `HG_Init`.
-    pub fn class_and_context(&self) -> (Token, Token) {
+    pub(super) fn class_and_context(&self) -> (Token, Token) {
         tokens_of(match &self.end {
             End::Target(target) => target.context(),
             End::Origin(origin) => origin.context(),
@@ -96,7 +96,7 @@ impl Held {
     }
 
     /// One reference less; whether nothing else keeps the handle. Under the table's lock.
-    pub fn let_go(&self) -> Result<bool> {
+    pub(super) fn let_go(&self) -> Result<bool> {
         if self.references.load(Ordering::Acquire) <= 0 {
             refuse!(INVALID_ARG, "the handle was freed; only its callback is still to run");
         }
@@ -106,7 +106,7 @@ impl Held {
 
     /// The address of the other side, the same handle each time; null where that is not
     /// told yet.
-    pub fn address(&self) -> Token {
+    pub(super) fn address(&self) -> Token {
         let mut address = self.address.lock();
         if *address == 0 {
             *address = self.peer().map_or(0, |peer| ADDRESSES.insert(peer) as usize);
@@ -115,7 +115,7 @@ impl Held {
     }
 
     /// The buffer for an output.
-    pub fn output(&self) -> Result<*mut u8> {
+    pub(super) fn output(&self) -> Result<*mut u8> {
         if let Some(buffer) = self.output.get() {
             return Ok(buffer.address());
         }
@@ -131,7 +131,7 @@ impl Held {
     }
 
     /// Frees the address that was given away.
-    pub fn free_address(&self) {
+    pub(super) fn free_address(&self) {
         let address = std::mem::take(&mut *self.address.lock());
         *self.info.lock() = None;
         if address != 0 {
@@ -190,7 +190,7 @@ pub(super) struct Flight(Number);
 
 impl Flight {
     /// Of a handle whose call begins.
-    pub fn of(handle: Token, held: &Held) -> Flight {
+    pub(super) fn of(handle: Token, held: &Held) -> Flight {
         held.flights.fetch_add(1, Ordering::AcqRel);
         Flight(Number::of(handle))
     }

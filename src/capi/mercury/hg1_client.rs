@@ -79,7 +79,7 @@ fn check_initialized() -> Result<()> {
 
 /// Begins, over a network class. Calls `HG_Bulk_init` too, unless that was called.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Init(na_class: Token) -> c_int {
+pub(crate) extern "C" fn HG_Init(na_class: Token) -> c_int {
     code("HG_Init", || {
         let na = CLASSES.get(na_class)?;
         let _turn = TURN.lock();
@@ -100,7 +100,7 @@ pub extern "C" fn HG_Init(na_class: Token) -> c_int {
 /// Ends. Requests that were not freed are cancelled; so is the bulk part, if `HG_Init`
 /// has begun it. `HG_BUSY` in a handler.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Finalize() -> c_int {
+pub(crate) extern "C" fn HG_Finalize() -> c_int {
     code("HG_Finalize", || {
         let global = global()?;
         global.context.shared.check_idle()?;
@@ -125,7 +125,7 @@ pub extern "C" fn HG_Finalize() -> c_int {
 /// # Safety
 /// The places must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
     code("HG_Initialized", || {
         let now = GLOBAL.read().clone();
         // SAFETY: passed on from the caller.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Token) -> 
 /// # Safety
 /// `func_name` must be null or a terminated string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Register(
+pub(crate) unsafe extern "C" fn HG_Register(
     func_name: *const c_char,
     in_proc_cb: ProcCallback,
     out_proc_cb: ProcCallback,
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn HG_Register(
 /// # Safety
 /// `func_name` must be null or a terminated string, the places null or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Registered(
+pub(crate) unsafe extern "C" fn HG_Registered(
     func_name: *const c_char,
     flag: *mut u8,
     id: *mut u32,
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn HG_Registered(
 /// The structs must be those that the function's procs go over; the output's must stay
 /// until the request was waited for or freed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Forward(
+pub(crate) unsafe extern "C" fn HG_Forward(
     addr: Token,
     id: u32,
     in_struct: *mut c_void,
@@ -259,7 +259,11 @@ impl Request {
 /// # Safety
 /// `status` must be null, ignored or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Wait(request: Token, milliseconds: c_uint, status: *mut u8) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Wait(
+    request: Token,
+    milliseconds: c_uint,
+    status: *mut u8,
+) -> c_int {
     code("HG_Wait", || {
         // SAFETY: passed on from the caller.
         let status = unsafe { maybe(status) };
@@ -275,7 +279,7 @@ pub unsafe extern "C" fn HG_Wait(request: Token, milliseconds: c_uint, status: *
 /// # Safety
 /// The arrays must have `count` elements; that of statuses may be null or ignored.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Wait_all(
+pub(crate) unsafe extern "C" fn HG_Wait_all(
     count: c_int,
     array_of_requests: *const Token,
     milliseconds: c_uint,
@@ -315,7 +319,7 @@ pub unsafe extern "C" fn HG_Wait_all(
 /// Frees a request and what decoding its output has allocated. A call that has not
 /// ended is cancelled: its output is not written any more.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Request_free(request: Token) -> c_int {
+pub(crate) extern "C" fn HG_Request_free(request: Token) -> c_int {
     code("HG_Request_free", || {
         let request = REQUESTS.remove(request)?;
         request.origin.cancel();
@@ -332,7 +336,7 @@ pub extern "C" fn HG_Request_free(request: Token) -> c_int {
 
 /// What a code means.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
+pub(crate) extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
     error_text(Status(errnum), "HG_").as_ptr()
 }
 
@@ -341,7 +345,7 @@ pub extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
 /// # Safety
 /// The places must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Version_get(
+pub(crate) unsafe extern "C" fn HG_Version_get(
     major: *mut c_uint,
     minor: *mut c_uint,
     patch: *mut c_uint,

@@ -21,7 +21,7 @@ const AT_A_TIME: usize = 64;
 /// # Safety
 /// `status` must be null, ignored or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Handler_process(milliseconds: c_uint, status: *mut u8) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Handler_process(milliseconds: c_uint, status: *mut u8) -> c_int {
     code("HG_Handler_process", || {
         // SAFETY: passed on from the caller.
         let status = unsafe { maybe(status) };
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn HG_Handler_process(milliseconds: c_uint, status: *mut u
 
 /// The address of the caller; it is freed with the handle. Null for no handle.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Handler_get_addr(handle: Token) -> Token {
+pub(crate) extern "C" fn HG_Handler_get_addr(handle: Token) -> Token {
     value(
         "HG_Handler_get_addr",
         |_| ptr::null_mut(),
@@ -55,7 +55,10 @@ pub extern "C" fn HG_Handler_get_addr(handle: Token) -> Token {
 /// # Safety
 /// `in_struct` must be the struct of the function's input.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Handler_get_input(handle: Token, in_struct: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Handler_get_input(
+    handle: Token,
+    in_struct: *mut c_void,
+) -> c_int {
     // SAFETY: passed on from the caller.
     code("HG_Handler_get_input", || unsafe { get_input(handle, in_struct) })
 }
@@ -65,7 +68,10 @@ pub unsafe extern "C" fn HG_Handler_get_input(handle: Token, in_struct: *mut c_v
 /// # Safety
 /// `in_struct` must have been decoded.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Handler_free_input(handle: Token, in_struct: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Handler_free_input(
+    handle: Token,
+    in_struct: *mut c_void,
+) -> c_int {
     // SAFETY: passed on from the caller.
     code("HG_Handler_free_input", || unsafe { free_input(handle, in_struct) })
 }
@@ -75,7 +81,10 @@ pub unsafe extern "C" fn HG_Handler_free_input(handle: Token, in_struct: *mut c_
 /// # Safety
 /// `out_struct` must be the struct of the function's output.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Handler_start_output(handle: Token, out_struct: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Handler_start_output(
+    handle: Token,
+    out_struct: *mut c_void,
+) -> c_int {
     code("HG_Handler_start_output", || {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
@@ -87,7 +96,7 @@ pub unsafe extern "C" fn HG_Handler_start_output(handle: Token, out_struct: *mut
 
 /// Frees a handle. A call that was not answered fails at its origin.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Handler_free(handle: Token) -> c_int {
+pub(crate) extern "C" fn HG_Handler_free(handle: Token) -> c_int {
     code("HG_Handler_free", || {
         let gone = HANDLES.remove_if(handle, |held| held.target().and_then(|_| held.let_go()))?;
         gone.inspect(|held| held.free_address());
@@ -100,7 +109,7 @@ pub extern "C" fn HG_Handler_free(handle: Token) -> c_int {
 /// # Safety
 /// The places must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Handler_get_input_buf(
+pub(crate) unsafe extern "C" fn HG_Handler_get_input_buf(
     handle: Token,
     in_buf: *mut *mut c_void,
     in_buf_size: *mut usize,
@@ -121,7 +130,7 @@ pub unsafe extern "C" fn HG_Handler_get_input_buf(
 /// # Safety
 /// The places must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Handler_get_output_buf(
+pub(crate) unsafe extern "C" fn HG_Handler_get_output_buf(
     handle: Token,
     out_buf: *mut *mut c_void,
     out_buf_size: *mut usize,
@@ -143,7 +152,7 @@ pub unsafe extern "C" fn HG_Handler_get_output_buf(
 /// # Safety
 /// `buf` must be null or valid for reads of `size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Handler_start_response(
+pub(crate) unsafe extern "C" fn HG_Handler_start_response(
     handle: Token,
     buf: *const c_void,
     size: usize,

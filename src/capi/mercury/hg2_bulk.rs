@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// # Safety
 /// As for `HG_Bulk_handle_create`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_create(
+pub(crate) unsafe extern "C" fn HG_Bulk_create(
     hg_class: Token,
     count: u32,
     buf_ptrs: *mut *mut c_void,
@@ -38,13 +38,13 @@ pub unsafe extern "C" fn HG_Bulk_create(
 
 /// One holder less; the last one frees the handle. Null is nothing to free.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_free(handle: Token) -> c_int {
+pub(crate) extern "C" fn HG_Bulk_free(handle: Token) -> c_int {
     code("HG_Bulk_free", || bulk::release(handle))
 }
 
 /// One holder more.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_ref_incr(handle: Token) -> c_int {
+pub(crate) extern "C" fn HG_Bulk_ref_incr(handle: Token) -> c_int {
     code("HG_Bulk_ref_incr", || {
         BULKS.get(handle)?.references.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -56,7 +56,7 @@ pub extern "C" fn HG_Bulk_ref_incr(handle: Token) -> c_int {
 /// # Safety
 /// As for `HG_Bulk_handle_access`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_access(
+pub(crate) unsafe extern "C" fn HG_Bulk_access(
     handle: Token,
     offset: u64,
     size: u64,
@@ -82,19 +82,19 @@ pub unsafe extern "C" fn HG_Bulk_access(
 
 /// Bytes of all segments.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_get_size(handle: Token) -> u64 {
+pub(crate) extern "C" fn HG_Bulk_get_size(handle: Token) -> u64 {
     value("HG_Bulk_get_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.len() as u64))
 }
 
 /// The number of segments.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_get_segment_count(handle: Token) -> u32 {
+pub(crate) extern "C" fn HG_Bulk_get_segment_count(handle: Token) -> u32 {
     value("HG_Bulk_get_segment_count", |_| 0, || Ok(BULKS.get(handle)?.bulk.segments() as u32))
 }
 
 /// Bytes of the serialised form.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64 {
+pub(crate) extern "C" fn HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64 {
     value("HG_Bulk_get_serialize_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.encoded_len() as u64))
 }
 
@@ -103,7 +103,7 @@ pub extern "C" fn HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> 
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_serialize(
+pub(crate) unsafe extern "C" fn HG_Bulk_serialize(
     buf: *mut c_void,
     buf_size: u64,
     _flags: c_ulong,
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn HG_Bulk_serialize(
 /// # Safety
 /// `buf` must be valid for reads of `buf_size` bytes, `handle` null or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_deserialize(
+pub(crate) unsafe extern "C" fn HG_Bulk_deserialize(
     hg_class: Token,
     handle: *mut Token,
     buf: *const c_void,
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn HG_Bulk_deserialize(
 /// # Safety
 /// `op_id` must be null, ignored or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Bulk_transfer_cb(
+pub(crate) unsafe extern "C" fn HG_Bulk_transfer_cb(
     context: Token,
     callback: HgCallback,
     arg: *mut c_void,
@@ -185,7 +185,7 @@ static OPERATIONS: Table<Operation> = Table::new("bulk operation", 0x33);
 
 /// Cancels a transfer: its callback gets `HG_CANCELED`, unless it has ended.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Bulk_cancel(op_id: Token) -> c_int {
+pub(crate) extern "C" fn HG_Bulk_cancel(op_id: Token) -> c_int {
     code("HG_Bulk_cancel", || {
         let Ok((context, number)) = OPERATIONS.get(op_id) else {
             return OPERATIONS.was_one(op_id); // it has ended

@@ -30,7 +30,7 @@ static DATA: Mutex<Option<HashMap<(usize, u32), Attached>>> = Mutex::new(None);
 /// `struct hg_init_info`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct HgInitInfo {
+pub(crate) struct HgInitInfo {
     na_class: Token,
     checksum: *const c_char,
 }
@@ -43,7 +43,7 @@ pub struct HgInitInfo {
 /// # Safety
 /// The strings must be null or terminated, `hg_init_info` null or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Init_opt(
+pub(crate) unsafe extern "C" fn HG_Init_opt(
     na_info_string: *const c_char,
     na_listen: u8,
     hg_init_info: *const HgInitInfo,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn HG_Init_opt(
 
 /// Ends a class of `HG_Init_opt`.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Class_finalize(hg_class: Token) -> c_int {
+pub(crate) extern "C" fn HG_Class_finalize(hg_class: Token) -> c_int {
     code("HG_Class_finalize", || {
         let class = HG_CLASSES.get(hg_class)?;
         if HG_CONTEXTS.find(|(of, _)| *of == Number::of(hg_class)).is_some() {
@@ -94,7 +94,7 @@ pub extern "C" fn HG_Class_finalize(hg_class: Token) -> c_int {
 
 /// Makes a context; null where that fails.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Context_create(hg_class: Token) -> Token {
+pub(crate) extern "C" fn HG_Context_create(hg_class: Token) -> Token {
     value(
         "HG_Context_create",
         |_| ptr::null_mut(),
@@ -108,7 +108,7 @@ pub extern "C" fn HG_Context_create(hg_class: Token) -> Token {
 /// Destroys a context: its calls and transfers are cancelled, and their callbacks run in
 /// here; then its handles are freed. `HG_BUSY` in a callback of the context.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Context_destroy(context: Token) -> c_int {
+pub(crate) extern "C" fn HG_Context_destroy(context: Token) -> c_int {
     code("HG_Context_destroy", || {
         let (_, found) = HG_CONTEXTS.get(context)?;
         found.destroy()?;
@@ -119,13 +119,13 @@ pub extern "C" fn HG_Context_destroy(context: Token) -> c_int {
 
 /// The class of a context.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Context_get_class(context: Token) -> Token {
+pub(crate) extern "C" fn HG_Context_get_class(context: Token) -> Token {
     value("HG_Context_get_class", |_| ptr::null_mut(), || Ok(HG_CONTEXTS.get(context)?.0.token()))
 }
 
 /// Makes progress until there is something for trigger, or the time is over.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Progress(context: Token, milliseconds: c_uint) -> c_int {
+pub(crate) extern "C" fn HG_Progress(context: Token, milliseconds: c_uint) -> c_int {
     code("HG_Progress", || {
         if !HG_CONTEXTS.get(context)?.1.progress(timeout(milliseconds))? {
             refuse!(TIMEOUT, "nothing has come in {milliseconds} ms");
@@ -139,7 +139,7 @@ pub extern "C" fn HG_Progress(context: Token, milliseconds: c_uint) -> c_int {
 /// # Safety
 /// `actual_count` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Trigger(
+pub(crate) unsafe extern "C" fn HG_Trigger(
     context: Token,
     milliseconds: c_uint,
     max_count: c_uint,
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn HG_Trigger(
 /// # Safety
 /// `func_name` must be null or a terminated string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Register_name(
+pub(crate) unsafe extern "C" fn HG_Register_name(
     hg_class: Token,
     func_name: *const c_char,
     in_proc_cb: ProcCallback,
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn HG_Register_name(
 /// # Safety
 /// `func_name` must be null or a terminated string, the places null or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Registered_name(
+pub(crate) unsafe extern "C" fn HG_Registered_name(
     hg_class: Token,
     func_name: *const c_char,
     id: *mut u32,
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn HG_Registered_name(
 
 /// Forgets a function.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Deregister(hg_class: Token, id: u32) -> c_int {
+pub(crate) extern "C" fn HG_Deregister(hg_class: Token, id: u32) -> c_int {
     code("HG_Deregister", || {
         HG_CLASSES.get(hg_class)?.shared.functions.remove(id)?;
         let attached = DATA.lock().as_mut().and_then(|all| all.remove(&(hg_class as usize, id)));
@@ -225,7 +225,11 @@ pub extern "C" fn HG_Deregister(hg_class: Token, id: u32) -> c_int {
 
 /// Calls of a function have no answer.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Registered_disable_response(hg_class: Token, id: u32, disable: u8) -> c_int {
+pub(crate) extern "C" fn HG_Registered_disable_response(
+    hg_class: Token,
+    id: u32,
+    disable: u8,
+) -> c_int {
     code("HG_Registered_disable_response", || {
         let class = HG_CLASSES.get(hg_class)?;
         class.shared.functions.get(id).ok_or_else(|| unknown(id))?.set_quiet(disable != 0);
@@ -235,7 +239,7 @@ pub extern "C" fn HG_Registered_disable_response(hg_class: Token, id: u32, disab
 
 /// Attaches something to a function.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Register_data(
+pub(crate) extern "C" fn HG_Register_data(
     hg_class: Token,
     id: u32,
     data: *mut c_void,
@@ -254,7 +258,7 @@ pub extern "C" fn HG_Register_data(
 
 /// What was attached; null for nothing.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Registered_data(hg_class: Token, id: u32) -> *mut c_void {
+pub(crate) extern "C" fn HG_Registered_data(hg_class: Token, id: u32) -> *mut c_void {
     let data = DATA.lock();
     let found = data.as_ref().and_then(|all| all.get(&(hg_class as usize, id)));
     found.map_or(0, |attached| attached.data) as *mut c_void
@@ -267,7 +271,7 @@ pub extern "C" fn HG_Registered_data(hg_class: Token, id: u32) -> *mut c_void {
 /// # Safety
 /// `name` must be null or a terminated string, `addr` null or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Addr_lookup2(
+pub(crate) unsafe extern "C" fn HG_Addr_lookup2(
     hg_class: Token,
     name: *const c_char,
     addr: *mut Token,
@@ -286,7 +290,7 @@ pub unsafe extern "C" fn HG_Addr_lookup2(
 /// # Safety
 /// `name` must be null or a terminated string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Addr_lookup1(
+pub(crate) unsafe extern "C" fn HG_Addr_lookup1(
     context: Token,
     callback: HgCallback,
     arg: *mut c_void,
@@ -308,7 +312,7 @@ pub unsafe extern "C" fn HG_Addr_lookup1(
 
 /// Frees an address; null is nothing to free.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Addr_free(hg_class: Token, addr: Token) -> c_int {
+pub(crate) extern "C" fn HG_Addr_free(hg_class: Token, addr: Token) -> c_int {
     code("HG_Addr_free", || {
         HG_CLASSES.get(hg_class)?;
         if addr.is_null() {
@@ -323,7 +327,7 @@ pub extern "C" fn HG_Addr_free(hg_class: Token, addr: Token) -> c_int {
 /// # Safety
 /// `addr` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Addr_self(hg_class: Token, addr: *mut Token) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Addr_self(hg_class: Token, addr: *mut Token) -> c_int {
     code("HG_Addr_self", || {
         let class = HG_CLASSES.get(hg_class)?;
         // SAFETY: passed on from the caller.
@@ -337,7 +341,11 @@ pub unsafe extern "C" fn HG_Addr_self(hg_class: Token, addr: *mut Token) -> c_in
 /// # Safety
 /// `new_addr` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Addr_dup(hg_class: Token, addr: Token, new_addr: *mut Token) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Addr_dup(
+    hg_class: Token,
+    addr: Token,
+    new_addr: *mut Token,
+) -> c_int {
     code("HG_Addr_dup", || {
         HG_CLASSES.get(hg_class)?;
         let address = ADDRESSES.get(addr)?;
@@ -349,7 +357,7 @@ pub unsafe extern "C" fn HG_Addr_dup(hg_class: Token, addr: Token, new_addr: *mu
 
 /// Whether two addresses are the same process.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Addr_cmp(hg_class: Token, addr1: Token, addr2: Token) -> u8 {
+pub(crate) extern "C" fn HG_Addr_cmp(hg_class: Token, addr1: Token, addr2: Token) -> u8 {
     value(
         "HG_Addr_cmp",
         |_| 0,
@@ -365,7 +373,7 @@ pub extern "C" fn HG_Addr_cmp(hg_class: Token, addr1: Token, addr2: Token) -> u8
 /// # Safety
 /// `buf` must be null or valid for writes of `*buf_size` bytes, `buf_size` be valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Addr_to_string(
+pub(crate) unsafe extern "C" fn HG_Addr_to_string(
     hg_class: Token,
     buf: *mut c_char,
     buf_size: *mut u64,

@@ -38,7 +38,7 @@ fn origin_of(held: &Held) -> Result<&Arc<Origin>> {
 /// # Safety
 /// `handle` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Create(
+pub(crate) unsafe extern "C" fn HG_Create(
     context: Token,
     addr: Token,
     id: u32,
@@ -64,13 +64,13 @@ pub unsafe extern "C" fn HG_Create(
 /// its callback gets the handle, which is freed then. One that it was to answer fails at its
 /// origin. Null is nothing to free.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Destroy(handle: Token) -> c_int {
+pub(crate) extern "C" fn HG_Destroy(handle: Token) -> c_int {
     code("HG_Destroy", || handles::destroy(handle))
 }
 
 /// Makes a handle one for something else.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Reset(handle: Token, addr: Token, id: u32) -> c_int {
+pub(crate) extern "C" fn HG_Reset(handle: Token, addr: Token, id: u32) -> c_int {
     code("HG_Reset", || {
         let held = HANDLES.get(handle)?;
         let origin = origin(handle)?;
@@ -87,7 +87,7 @@ pub extern "C" fn HG_Reset(handle: Token, addr: Token, id: u32) -> c_int {
 
 /// One holder more.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Ref_incr(handle: Token) -> c_int {
+pub(crate) extern "C" fn HG_Ref_incr(handle: Token) -> c_int {
     code("HG_Ref_incr", || {
         HANDLES.get(handle)?.references.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -96,13 +96,13 @@ pub extern "C" fn HG_Ref_incr(handle: Token) -> c_int {
 
 /// How many hold the handle; 0 for none.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Ref_get(handle: Token) -> c_int {
+pub(crate) extern "C" fn HG_Ref_get(handle: Token) -> c_int {
     value("HG_Ref_get", |_| 0, || Ok(HANDLES.get(handle)?.references.load(Ordering::Acquire)))
 }
 
 /// What a handle is for; valid as long as the handle. Null for none.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Get_info(handle: Token) -> *const HgInfo {
+pub(crate) extern "C" fn HG_Get_info(handle: Token) -> *const HgInfo {
     value(
         "HG_Get_info",
         |_| ptr::null(),
@@ -125,7 +125,7 @@ pub extern "C" fn HG_Get_info(handle: Token) -> *const HgInfo {
 
 /// Attaches something to a handle.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Set_data(
+pub(crate) extern "C" fn HG_Set_data(
     handle: Token,
     data: *mut c_void,
     free_callback: FreeCallback,
@@ -142,7 +142,7 @@ pub extern "C" fn HG_Set_data(
 
 /// What was attached; null for nothing.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Get_data(handle: Token) -> *mut c_void {
+pub(crate) extern "C" fn HG_Get_data(handle: Token) -> *mut c_void {
     value(
         "HG_Get_data",
         |_| ptr::null_mut(),
@@ -155,7 +155,7 @@ pub extern "C" fn HG_Get_data(handle: Token) -> *mut c_void {
 /// # Safety
 /// `in_struct` must be the struct of the function's input.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Get_input(handle: Token, in_struct: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Get_input(handle: Token, in_struct: *mut c_void) -> c_int {
     // SAFETY: passed on from the caller.
     code("HG_Get_input", || unsafe { handles::get_input(handle, in_struct) })
 }
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn HG_Get_input(handle: Token, in_struct: *mut c_void) -> 
 /// # Safety
 /// `in_struct` must have been decoded.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Free_input(handle: Token, in_struct: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Free_input(handle: Token, in_struct: *mut c_void) -> c_int {
     // SAFETY: passed on from the caller.
     code("HG_Free_input", || unsafe { handles::free_input(handle, in_struct) })
 }
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn HG_Free_input(handle: Token, in_struct: *mut c_void) ->
 /// # Safety
 /// `out_struct` must be the struct of the function's output.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Get_output(handle: Token, out_struct: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Get_output(handle: Token, out_struct: *mut c_void) -> c_int {
     code("HG_Get_output", || {
         let origin = origin(handle)?;
         let procs = params::procs(&origin.function());
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn HG_Get_output(handle: Token, out_struct: *mut c_void) -
 /// # Safety
 /// `out_struct` must have been decoded.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Free_output(handle: Token, out_struct: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn HG_Free_output(handle: Token, out_struct: *mut c_void) -> c_int {
     code("HG_Free_output", || {
         let procs = params::procs(&origin(handle)?.function());
         if out_struct.is_null() && procs.output.is_some() {
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn HG_Free_output(handle: Token, out_struct: *mut c_void) 
 /// # Safety
 /// `in_struct` must be the struct of the function's input.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Forward_handle(
+pub(crate) unsafe extern "C" fn HG_Forward_handle(
     handle: Token,
     callback: HgCallback,
     arg: *mut c_void,
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn HG_Forward_handle(
 /// # Safety
 /// `out_struct` must be the struct of the function's output.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn HG_Respond(
+pub(crate) unsafe extern "C" fn HG_Respond(
     handle: Token,
     callback: HgCallback,
     arg: *mut c_void,
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn HG_Respond(
 
 /// Cancels the call of a handle: its callback gets `HG_CANCELED`.
 #[unsafe(no_mangle)]
-pub extern "C" fn HG_Cancel(handle: Token) -> c_int {
+pub(crate) extern "C" fn HG_Cancel(handle: Token) -> c_int {
     code("HG_Cancel", || {
         origin(handle)?.cancel();
         Ok(())

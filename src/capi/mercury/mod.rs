@@ -25,24 +25,24 @@
 //! **Errors.** A call that returns a code has changed nothing then that it does not
 //! speak of, and keeps the reason for `portolan_last_error`.
 
-pub mod bulk;
-pub mod callbacks;
-pub mod checksum;
-pub mod face;
-pub mod functions;
-pub mod handles;
-pub mod hg1_client;
-pub mod hg1_server;
-pub mod hg2_bulk;
-pub mod hg2_class;
-pub mod hg2_handle;
-pub mod na;
-pub mod na_transfer;
-pub mod params;
-pub mod proc;
-pub mod proc_bulk;
-pub mod proc_string;
-pub mod proc_types;
-pub mod table;
-pub mod types;
-pub mod v2;
+pub(crate) mod bulk;
+pub(crate) mod callbacks;
+pub(crate) mod checksum;
+pub(crate) mod face;
+pub(crate) mod functions;
+pub(crate) mod handles;
+pub(crate) mod hg1_client;
+pub(crate) mod hg1_server;
+pub(crate) mod hg2_bulk;
+pub(crate) mod hg2_class;
+pub(crate) mod hg2_handle;
+pub(crate) mod na;
+pub(crate) mod na_transfer;
+pub(crate) mod params;
+pub(crate) mod proc;
+pub(crate) mod proc_bulk;
+pub(crate) mod proc_string;
+pub(crate) mod proc_types;
+pub(crate) mod table;
+pub(crate) mod types;
+pub(crate) mod v2;

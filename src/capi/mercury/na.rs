@@ -10,7 +10,7 @@ use std::ptr;
 /// `NA_CB_LOOKUP` and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-pub enum CallbackType {
+pub(crate) enum CallbackType {
     /// A look-up.
     Lookup,
     /// An unexpected send.
@@ -30,7 +30,7 @@ pub enum CallbackType {
 /// `struct na_cb_info_recv_unexpected`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct RecvUnexpected {
+pub(crate) struct RecvUnexpected {
     actual_buf_size: u64,
     source: Token,
     tag: u32,
@@ -39,7 +39,7 @@ pub struct RecvUnexpected {
 /// The union of `struct na_cb_info`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub union Info {
+pub(crate) union Info {
     lookup: Token,
     recv_unexpected: RecvUnexpected,
     recv_expected: u64,
@@ -47,7 +47,7 @@ pub union Info {
 
 /// `struct na_cb_info`.
 #[repr(C)]
-pub struct CallbackInfo {
+pub(crate) struct CallbackInfo {
     arg: *mut c_void,
     ret: c_int,
     kind: CallbackType,
@@ -61,7 +61,7 @@ impl std::fmt::Debug for CallbackInfo {
 }
 
 /// `na_cb_t`.
-pub type NaCallback = Option<unsafe extern "C" fn(*const CallbackInfo) -> c_int>;
+pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const CallbackInfo) -> c_int>;
 
 /// A buffer of the program's that a message is received into.
 #[derive(Debug, Clone, Copy)]
@@ -161,7 +161,7 @@ pub(super) unsafe fn give_op(place: *mut Token, op: OpId) {
 /// # Safety
 /// `info_string` must be null or a terminated string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Initialize(info_string: *const c_char, listen: u8) -> Token {
+pub(crate) unsafe extern "C" fn NA_Initialize(info_string: *const c_char, listen: u8) -> Token {
     value(
         "NA_Initialize",
         |_| ptr::null_mut(),
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn NA_Initialize(info_string: *const c_char, listen: u8) -
 
 /// Ends a class.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Finalize(na_class: Token) -> c_int {
+pub(crate) extern "C" fn NA_Finalize(na_class: Token) -> c_int {
     code("NA_Finalize", || {
         CLASSES.get(na_class)?.finalize()?;
         CLASSES.remove(na_class).map(drop)
@@ -184,13 +184,13 @@ pub extern "C" fn NA_Finalize(na_class: Token) -> c_int {
 
 /// Whether the class takes messages of others.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Is_listening(na_class: Token) -> u8 {
+pub(crate) extern "C" fn NA_Is_listening(na_class: Token) -> u8 {
     value("NA_Is_listening", |_| 0, || Ok(u8::from(CLASSES.get(na_class)?.listens())))
 }
 
 /// Makes a context; null where that fails.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Context_create(na_class: Token) -> Token {
+pub(crate) extern "C" fn NA_Context_create(na_class: Token) -> Token {
     value(
         "NA_Context_create",
         |_| ptr::null_mut(),
@@ -200,7 +200,7 @@ pub extern "C" fn NA_Context_create(na_class: Token) -> Token {
 
 /// Destroys a context; callbacks that wait in it do not run any more.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Context_destroy(na_class: Token, context: Token) -> c_int {
+pub(crate) extern "C" fn NA_Context_destroy(na_class: Token, context: Token) -> c_int {
     code("NA_Context_destroy", || {
         let (_, found) = both(na_class, context)?;
         if found.is_moving() {
@@ -216,7 +216,7 @@ pub extern "C" fn NA_Context_destroy(na_class: Token, context: Token) -> c_int {
 /// # Safety
 /// `name` must be null or a terminated string, `op_id` null, ignored or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Addr_lookup(
+pub(crate) unsafe extern "C" fn NA_Addr_lookup(
     na_class: Token,
     context: Token,
     callback: NaCallback,
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn NA_Addr_lookup(
 /// # Safety
 /// `name` must be null or a terminated string, `addr` null or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Addr_lookup_wait(
+pub(crate) unsafe extern "C" fn NA_Addr_lookup_wait(
     na_class: Token,
     name: *const c_char,
     addr: *mut Token,
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn NA_Addr_lookup_wait(
 
 /// Frees an address.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Addr_free(na_class: Token, addr: Token) -> c_int {
+pub(crate) extern "C" fn NA_Addr_free(na_class: Token, addr: Token) -> c_int {
     code("NA_Addr_free", || {
         CLASSES.get(na_class)?;
         ADDRESSES.remove(addr).map(drop)
@@ -268,7 +268,7 @@ pub extern "C" fn NA_Addr_free(na_class: Token, addr: Token) -> c_int {
 /// # Safety
 /// `addr` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Addr_self(na_class: Token, addr: *mut Token) -> c_int {
+pub(crate) unsafe extern "C" fn NA_Addr_self(na_class: Token, addr: *mut Token) -> c_int {
     code("NA_Addr_self", || {
         let class = CLASSES.get(na_class)?;
         // SAFETY: passed on from the caller.
@@ -283,7 +283,11 @@ pub unsafe extern "C" fn NA_Addr_self(na_class: Token, addr: *mut Token) -> c_in
 /// # Safety
 /// `new_addr` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Addr_dup(na_class: Token, addr: Token, new_addr: *mut Token) -> c_int {
+pub(crate) unsafe extern "C" fn NA_Addr_dup(
+    na_class: Token,
+    addr: Token,
+    new_addr: *mut Token,
+) -> c_int {
     code("NA_Addr_dup", || {
         CLASSES.get(na_class)?;
         let address = ADDRESSES.get(addr)?;
@@ -295,7 +299,7 @@ pub unsafe extern "C" fn NA_Addr_dup(na_class: Token, addr: Token, new_addr: *mu
 
 /// Whether an address is the calling process's own.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Addr_is_self(na_class: Token, addr: Token) -> u8 {
+pub(crate) extern "C" fn NA_Addr_is_self(na_class: Token, addr: Token) -> u8 {
     value(
         "NA_Addr_is_self",
         |_| 0,
@@ -311,7 +315,7 @@ pub extern "C" fn NA_Addr_is_self(na_class: Token, addr: Token) -> u8 {
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Addr_to_string(
+pub(crate) unsafe extern "C" fn NA_Addr_to_string(
     na_class: Token,
     buf: *mut c_char,
     buf_size: u64,
@@ -326,7 +330,7 @@ pub unsafe extern "C" fn NA_Addr_to_string(
 
 /// Longest expected message; 0 without a class.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Msg_get_max_expected_size(na_class: Token) -> u64 {
+pub(crate) extern "C" fn NA_Msg_get_max_expected_size(na_class: Token) -> u64 {
     value(
         "NA_Msg_get_max_expected_size",
         |_| 0,
@@ -336,7 +340,7 @@ pub extern "C" fn NA_Msg_get_max_expected_size(na_class: Token) -> u64 {
 
 /// Longest unexpected message; 0 without a class.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Msg_get_max_unexpected_size(na_class: Token) -> u64 {
+pub(crate) extern "C" fn NA_Msg_get_max_unexpected_size(na_class: Token) -> u64 {
     value(
         "NA_Msg_get_max_unexpected_size",
         |_| 0,
@@ -346,13 +350,17 @@ pub extern "C" fn NA_Msg_get_max_unexpected_size(na_class: Token) -> u64 {
 
 /// Largest tag; 0 without a class.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Msg_get_max_tag(na_class: Token) -> u32 {
+pub(crate) extern "C" fn NA_Msg_get_max_tag(na_class: Token) -> u32 {
     value("NA_Msg_get_max_tag", |_| 0, || CLASSES.get(na_class).map(|_| MAX_TAG))
 }
 
 /// Makes progress until a callback waits, or the time is over.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Progress(na_class: Token, context: Token, milliseconds: c_uint) -> c_int {
+pub(crate) extern "C" fn NA_Progress(
+    na_class: Token,
+    context: Token,
+    milliseconds: c_uint,
+) -> c_int {
     code("NA_Progress", || {
         let (_, context) = both(na_class, context)?;
         if !context.progress(timeout(milliseconds))? {
@@ -367,7 +375,7 @@ pub extern "C" fn NA_Progress(na_class: Token, context: Token, milliseconds: c_u
 /// # Safety
 /// `actual_count` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Trigger(
+pub(crate) unsafe extern "C" fn NA_Trigger(
     context: Token,
     milliseconds: c_uint,
     max_count: c_uint,
@@ -391,7 +399,7 @@ pub unsafe extern "C" fn NA_Trigger(
 /// Cancels an operation: its callback gets `NA_CANCELED`. One that has ended stays as
 /// it is.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Cancel(na_class: Token, context: Token, op_id: Token) -> c_int {
+pub(crate) extern "C" fn NA_Cancel(na_class: Token, context: Token, op_id: Token) -> c_int {
     code("NA_Cancel", || {
         let (_, context) = both(na_class, context)?;
         context.cancel(OpId(op_id as usize as u64))
@@ -400,6 +408,6 @@ pub extern "C" fn NA_Cancel(na_class: Token, context: Token, op_id: Token) -> c_
 
 /// What a code means.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Error_to_string(errnum: c_int) -> *const c_char {
+pub(crate) extern "C" fn NA_Error_to_string(errnum: c_int) -> *const c_char {
     error_text(Status(errnum), "NA_").as_ptr()
 }

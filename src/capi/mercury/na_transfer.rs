@@ -16,7 +16,7 @@ const KIND: u8 = 0;
 /// `struct na_segment`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct NaSegment {
+pub(crate) struct NaSegment {
     address: u64,
     size: u64,
 }
@@ -33,7 +33,7 @@ fn buffer(at: *mut c_void, size: u64) -> Result<Place> {
 /// # Safety
 /// `buf` must be valid for reads of `buf_size` bytes, `op_id` null, ignored or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Msg_send_unexpected(
+pub(crate) unsafe extern "C" fn NA_Msg_send_unexpected(
     na_class: Token,
     context: Token,
     callback: NaCallback,
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn NA_Msg_send_unexpected(
 /// `buf` must be valid for writes of `buf_size` bytes until the callback has run,
 /// `op_id` null, ignored or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Msg_recv_unexpected(
+pub(crate) unsafe extern "C" fn NA_Msg_recv_unexpected(
     na_class: Token,
     context: Token,
     callback: NaCallback,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn NA_Msg_recv_unexpected(
 /// # Safety
 /// As for `NA_Msg_send_unexpected`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Msg_send_expected(
+pub(crate) unsafe extern "C" fn NA_Msg_send_expected(
     na_class: Token,
     context: Token,
     callback: NaCallback,
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn NA_Msg_send_expected(
 /// # Safety
 /// As for `NA_Msg_recv_unexpected`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Msg_recv_expected(
+pub(crate) unsafe extern "C" fn NA_Msg_recv_expected(
     na_class: Token,
     context: Token,
     callback: NaCallback,
@@ -152,7 +152,7 @@ unsafe fn create(runs: Vec<Run>, flags: c_ulong, mem_handle: *mut Token) -> Resu
 /// # Safety
 /// The bytes must be valid while the handle lives, for what the flags allow.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Mem_handle_create(
+pub(crate) unsafe extern "C" fn NA_Mem_handle_create(
     na_class: Token,
     buf: *mut c_void,
     buf_size: u64,
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn NA_Mem_handle_create(
 /// # Safety
 /// As for `NA_Mem_handle_create`, for each segment.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Mem_handle_create_segments(
+pub(crate) unsafe extern "C" fn NA_Mem_handle_create_segments(
     na_class: Token,
     segments: *mut NaSegment,
     segment_count: u64,
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn NA_Mem_handle_create_segments(
 
 /// Frees a memory handle; a transfer under way keeps it until its end.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Mem_handle_free(na_class: Token, mem_handle: Token) -> c_int {
+pub(crate) extern "C" fn NA_Mem_handle_free(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_handle_free", || {
         CLASSES.get(na_class)?;
         // A transfer of this process's own may have the handle still, and goes on.
@@ -201,7 +201,7 @@ pub extern "C" fn NA_Mem_handle_free(na_class: Token, mem_handle: Token) -> c_in
 
 /// Lets others use the memory.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> c_int {
+pub(crate) extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_register", || {
         CLASSES.get(na_class)?;
         MEMORY.get(mem_handle)?.register();
@@ -211,7 +211,7 @@ pub extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> c_int {
 
 /// No longer.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Mem_deregister(na_class: Token, mem_handle: Token) -> c_int {
+pub(crate) extern "C" fn NA_Mem_deregister(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_deregister", || {
         CLASSES.get(na_class)?;
         MEMORY.get(mem_handle)?.deregister();
@@ -221,7 +221,10 @@ pub extern "C" fn NA_Mem_deregister(na_class: Token, mem_handle: Token) -> c_int
 
 /// Bytes of a handle's serialised form; 0 for none.
 #[unsafe(no_mangle)]
-pub extern "C" fn NA_Mem_handle_get_serialize_size(na_class: Token, mem_handle: Token) -> u64 {
+pub(crate) extern "C" fn NA_Mem_handle_get_serialize_size(
+    na_class: Token,
+    mem_handle: Token,
+) -> u64 {
     value(
         "NA_Mem_handle_get_serialize_size",
         |_| 0,
@@ -237,7 +240,7 @@ pub extern "C" fn NA_Mem_handle_get_serialize_size(na_class: Token, mem_handle: 
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Mem_handle_serialize(
+pub(crate) unsafe extern "C" fn NA_Mem_handle_serialize(
     na_class: Token,
     buf: *mut c_void,
     buf_size: u64,
@@ -255,7 +258,7 @@ pub unsafe extern "C" fn NA_Mem_handle_serialize(
 /// # Safety
 /// `buf` must be valid for reads of `buf_size` bytes, `mem_handle` null or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Mem_handle_deserialize(
+pub(crate) unsafe extern "C" fn NA_Mem_handle_deserialize(
     na_class: Token,
     mem_handle: *mut Token,
     buf: *const c_void,
@@ -314,7 +317,7 @@ unsafe fn transfer(
 /// # Safety
 /// `op_id` must be null, ignored or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Put(
+pub(crate) unsafe extern "C" fn NA_Put(
     na_class: Token,
     context: Token,
     callback: NaCallback,
@@ -340,7 +343,7 @@ pub unsafe extern "C" fn NA_Put(
 /// # Safety
 /// `op_id` must be null, ignored or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn NA_Get(
+pub(crate) unsafe extern "C" fn NA_Get(
     na_class: Token,
     context: Token,
     callback: NaCallback,

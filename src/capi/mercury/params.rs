@@ -10,11 +10,11 @@ use crate::rpc::proc::{Encoded, Proc};
 use std::os::raw::{c_int, c_void};
 
 /// `hg_proc_cb_t`.
-pub type ProcCallback = Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int>;
+pub(crate) type ProcCallback = Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int>;
 
 /// The procs of a function, attached to it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Procs {
+pub(crate) struct Procs {
     /// Goes over the input; none where there is no input.
     pub input: ProcCallback,
     /// Goes over the output.

@@ -14,7 +14,7 @@ use std::os::raw::{c_char, c_int, c_void};
 use std::ptr;
 
 /// `hg_proc_t`.
-pub type HgProc = *mut Proc<'static>;
+pub(crate) type HgProc = *mut Proc<'static>;
 
 /// Runs a body that has faults; the caller sees their code.
 #[inline]
@@ -87,7 +87,7 @@ fn check_buffer(buf: *mut c_void, size: usize) -> Result<(), Fault> {
 
 /// A buffer on a page of its own, or null.
 #[unsafe(no_mangle)]
-pub extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
+pub(crate) extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
     isize::try_from(size).map_or(ptr::null_mut(), |size| large_buffer::alloc(size as usize).cast())
 }
 
@@ -96,7 +96,7 @@ pub extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
 /// # Safety
 /// `mem_ptr` must be null or such a buffer, in use no more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_buf_free(mem_ptr: *mut c_void) {
+pub(crate) unsafe extern "C" fn hg_proc_buf_free(mem_ptr: *mut c_void) {
     // SAFETY: the caller's promise.
     unsafe { large_buffer::free(mem_ptr.cast()) };
 }
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn hg_proc_buf_free(mem_ptr: *mut c_void) {
 /// The buffer must be valid for `buf_size` bytes as long as the proc lives, and
 /// `proc` for a write.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_create(
+pub(crate) unsafe extern "C" fn hg_proc_create(
     buf: *mut c_void,
     buf_size: u64,
     op: c_int,
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn hg_proc_create(
 /// # Safety
 /// As `hg_proc_create`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_create_set(
+pub(crate) unsafe extern "C" fn hg_proc_create_set(
     hg_class: *mut c_void,
     buf: *mut c_void,
     buf_size: u64,
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn hg_proc_create_set(
 /// # Safety
 /// As `hg_proc_create`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_reset(
+pub(crate) unsafe extern "C" fn hg_proc_reset(
     proc: HgProc,
     buf: *mut c_void,
     buf_size: u64,
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn hg_proc_reset(
 /// # Safety
 /// It must come from `hg_proc_create` or `hg_proc_create_set` and be used no more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
+pub(crate) unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
     checked("hg_proc_free", || {
         if proc.is_null() {
             return Err(Fault::argument("the proc is null"));
@@ -194,7 +194,10 @@ pub unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
 /// # Safety
 /// `name` must be null or a terminated string, `hash` null or valid for a write.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_hash_from_name(name: *const c_char, hash: *mut c_int) -> HgReturn {
+pub(crate) unsafe extern "C" fn hg_proc_hash_from_name(
+    name: *const c_char,
+    hash: *mut c_int,
+) -> HgReturn {
     checked("hg_proc_hash_from_name", || {
         // SAFETY: the caller's promise.
         let name = unsafe { boundary::text(name) };
@@ -216,7 +219,7 @@ macro_rules! getters {
         /// # Safety
         /// `proc` must be null or a live proc.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(proc: HgProc) -> $ty {
+        pub(crate) unsafe extern "C" fn $name(proc: HgProc) -> $ty {
             // SAFETY: the caller's promise.
             unsafe { look(proc, $none, $body) }
         })*
@@ -255,7 +258,7 @@ macro_rules! setters {
         /// `proc` must be null or a live proc; pointers must be valid for what the
         /// header says of them.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(proc: HgProc $(, $arg: $ty)*) -> HgReturn {
+        pub(crate) unsafe extern "C" fn $name(proc: HgProc $(, $arg: $ty)*) -> HgReturn {
             let body = |$p: &mut Proc<'static>| $body;
             // SAFETY: the caller's promise.
             unsafe { with(stringify!($name), proc, body) }
@@ -301,7 +304,7 @@ setters! {
 /// # Safety
 /// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_set_handle(proc: HgProc, handle: *mut c_void) {
+pub(crate) unsafe extern "C" fn hg_proc_set_handle(proc: HgProc, handle: *mut c_void) {
     // SAFETY: the caller's promise.
     if let Some(proc) = unsafe { proc.as_mut() } {
         proc.attached.handle = handle;
@@ -313,7 +316,7 @@ pub unsafe extern "C" fn hg_proc_set_handle(proc: HgProc, handle: *mut c_void) {
 /// # Safety
 /// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_set_flags(proc: HgProc, flags: u8) {
+pub(crate) unsafe extern "C" fn hg_proc_set_flags(proc: HgProc, flags: u8) {
     // SAFETY: the caller's promise.
     if let Some(proc) = unsafe { proc.as_mut() } {
         proc.attached.flags = flags;
@@ -325,7 +328,7 @@ pub unsafe extern "C" fn hg_proc_set_flags(proc: HgProc, flags: u8) {
 /// # Safety
 /// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_save_ptr(proc: HgProc, data_size: u64) -> *mut c_void {
+pub(crate) unsafe extern "C" fn hg_proc_save_ptr(proc: HgProc, data_size: u64) -> *mut c_void {
     let mut place = ptr::null_mut();
     // SAFETY: the caller's promise.
     unsafe {
@@ -342,7 +345,11 @@ pub unsafe extern "C" fn hg_proc_save_ptr(proc: HgProc, data_size: u64) -> *mut 
 /// # Safety
 /// `proc` must be null or a live proc; `data` must be valid for `data_size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_checksum_update(proc: HgProc, data: *mut c_void, data_size: u64) {
+pub(crate) unsafe extern "C" fn hg_proc_checksum_update(
+    proc: HgProc,
+    data: *mut c_void,
+    data_size: u64,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         with("hg_proc_checksum_update", proc, |proc| {
@@ -361,7 +368,7 @@ pub unsafe extern "C" fn hg_proc_checksum_update(proc: HgProc, data: *mut c_void
 /// # Safety
 /// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_undo_begin(proc: HgProc) {
+pub(crate) unsafe extern "C" fn hg_proc_undo_begin(proc: HgProc) {
     // SAFETY: the caller's promise.
     if let Some(proc) = unsafe { proc.as_mut() } {
         proc.begin_undo();
@@ -373,7 +380,7 @@ pub unsafe extern "C" fn hg_proc_undo_begin(proc: HgProc) {
 /// # Safety
 /// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_undo_end(proc: HgProc) {
+pub(crate) unsafe extern "C" fn hg_proc_undo_end(proc: HgProc) {
     // SAFETY: the caller's promise.
     if let Some(proc) = unsafe { proc.as_mut() } {
         proc.end_undo();

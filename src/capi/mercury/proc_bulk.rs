@@ -20,7 +20,7 @@ use std::ptr;
 /// `proc` must be null or a live proc, `data` the address of an `hg_bulk_t` fit for
 /// what the proc does: a handle or null to encode and to free.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) -> HgReturn {
+pub(crate) unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) -> HgReturn {
     let slot = data.cast::<*mut c_void>();
     let refused = |status: HgReturn, what: &str| {
         let text = format!("the bulk handle cannot be {what} (error {status})");

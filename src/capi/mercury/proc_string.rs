@@ -74,7 +74,7 @@ unsafe fn over(proc: &mut Proc<'static>, slot: *mut *mut c_char) -> Result<(), F
 /// `proc` must be null or a live proc, `data` the address of a `hg_string_t` fit for
 /// what the proc does.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_hg_string_t(proc: HgProc, data: *mut c_void) -> HgReturn {
+pub(crate) unsafe extern "C" fn hg_proc_hg_string_t(proc: HgProc, data: *mut c_void) -> HgReturn {
     // SAFETY: the caller's promise.
     unsafe { with("hg_proc_hg_string_t", proc, |proc| over(proc, data.cast())) }
 }
@@ -84,7 +84,10 @@ pub unsafe extern "C" fn hg_proc_hg_string_t(proc: HgProc, data: *mut c_void) ->
 /// # Safety
 /// As `hg_proc_hg_string_t`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_hg_const_string_t(proc: HgProc, data: *mut c_void) -> HgReturn {
+pub(crate) unsafe extern "C" fn hg_proc_hg_const_string_t(
+    proc: HgProc,
+    data: *mut c_void,
+) -> HgReturn {
     // SAFETY: the caller's promise.
     unsafe { with("hg_proc_hg_const_string_t", proc, |proc| over(proc, data.cast())) }
 }
@@ -92,7 +95,7 @@ pub unsafe extern "C" fn hg_proc_hg_const_string_t(proc: HgProc, data: *mut c_vo
 /// `hg_string_object_t`.
 #[repr(C)]
 #[derive(Debug)]
-pub struct HgStringObject {
+pub(crate) struct HgStringObject {
     data: *mut c_char,
     is_const: u8,
     is_owned: u8,
@@ -119,7 +122,10 @@ impl HgStringObject {
 /// `proc` must be null or a live proc, `data` the address of an object fit for what
 /// the proc does.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_hg_string_object_t(proc: HgProc, data: *mut c_void) -> HgReturn {
+pub(crate) unsafe extern "C" fn hg_proc_hg_string_object_t(
+    proc: HgProc,
+    data: *mut c_void,
+) -> HgReturn {
     // SAFETY: the caller's promise; decoding writes the object without reading it.
     unsafe {
         with("hg_proc_hg_string_object_t", proc, |proc| {
@@ -164,7 +170,7 @@ unsafe fn object(
 /// # Safety
 /// `string` must be null or valid for a write.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_string_object_init(string: *mut HgStringObject) -> HgReturn {
+pub(crate) unsafe extern "C" fn hg_string_object_init(string: *mut HgStringObject) -> HgReturn {
     // SAFETY: the caller's promise.
     unsafe {
         object("hg_string_object_init", string, |string| {
@@ -180,7 +186,7 @@ pub unsafe extern "C" fn hg_string_object_init(string: *mut HgStringObject) -> H
 /// `string` must be null or valid for a write, `s` null or a terminated string, which
 /// comes from `malloc` where it is owned.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_string_object_init_char(
+pub(crate) unsafe extern "C" fn hg_string_object_init_char(
     string: *mut HgStringObject,
     s: *mut c_char,
     is_owned: u8,
@@ -199,7 +205,7 @@ pub unsafe extern "C" fn hg_string_object_init_char(
 /// # Safety
 /// As `hg_string_object_init_char`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_string_object_init_const_char(
+pub(crate) unsafe extern "C" fn hg_string_object_init_const_char(
     string: *mut HgStringObject,
     s: *const c_char,
     is_owned: u8,
@@ -218,7 +224,7 @@ pub unsafe extern "C" fn hg_string_object_init_const_char(
 /// # Safety
 /// `string` must be null or the address of an initialised object.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_string_object_free(string: *mut HgStringObject) -> HgReturn {
+pub(crate) unsafe extern "C" fn hg_string_object_free(string: *mut HgStringObject) -> HgReturn {
     // SAFETY: the caller's promise.
     unsafe {
         object("hg_string_object_free", string, |string| {
@@ -233,7 +239,7 @@ pub unsafe extern "C" fn hg_string_object_free(string: *mut HgStringObject) -> H
 /// # Safety
 /// The string must be null or terminated, `new_string` null or valid for a write.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_string_object_dup(
+pub(crate) unsafe extern "C" fn hg_string_object_dup(
     string: HgStringObject,
     new_string: *mut HgStringObject,
 ) -> HgReturn {
@@ -255,7 +261,7 @@ pub unsafe extern "C" fn hg_string_object_dup(
 /// # Safety
 /// `string` must be null or the address of an initialised object.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_string_object_swap(
+pub(crate) unsafe extern "C" fn hg_string_object_swap(
     string: *mut HgStringObject,
     s: *mut c_char,
 ) -> *mut c_char {

@@ -13,7 +13,7 @@ macro_rules! numbers {
         /// `proc` must be null or a live proc; `data` must be the address of such a
         /// value, valid for what the proc does.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(proc: HgProc, data: *mut c_void) -> HgReturn {
+        pub(crate) unsafe extern "C" fn $name(proc: HgProc, data: *mut c_void) -> HgReturn {
             // SAFETY: the caller's promise.
             unsafe {
                 with(stringify!($name), proc, |proc| {
@@ -54,7 +54,7 @@ numbers! {
 /// # Safety
 /// As the numbers.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_proc_bool(proc: HgProc, data: *mut c_void) -> HgReturn {
+pub(crate) unsafe extern "C" fn hg_proc_bool(proc: HgProc, data: *mut c_void) -> HgReturn {
     // SAFETY: the caller's promise.
     unsafe {
         with("hg_proc_bool", proc, |proc| {
@@ -89,7 +89,7 @@ macro_rules! raw {
         /// `proc` must be null or a live proc; `data` must be valid for `data_size`
         /// bytes and what the proc does.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             proc: HgProc,
             data: *mut c_void,
             data_size: u64,

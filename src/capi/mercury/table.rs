@@ -12,27 +12,27 @@ use std::os::raw::c_void;
 use std::sync::LazyLock;
 
 /// A handle, as C has it.
-pub type Token = *mut c_void;
+pub(crate) type Token = *mut c_void;
 
 /// A handle that threads may share: it is a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Number(usize);
+pub(crate) struct Number(usize);
 
 impl Number {
     /// Of a handle.
-    pub fn of(token: Token) -> Number {
+    pub(crate) fn of(token: Token) -> Number {
         Number(token as usize)
     }
 
     /// The handle.
-    pub fn token(self) -> Token {
+    pub(crate) fn token(self) -> Token {
         self.0 as Token
     }
 }
 
 /// Things of one kind.
 #[derive(Debug)]
-pub struct Table<T> {
+pub(crate) struct Table<T> {
     what: &'static str,
     /// In its upper byte: what handles of this table have there.
     kind: u64,
@@ -55,7 +55,7 @@ pub(super) static HG_CONTEXTS: Table<(Number, hg::Context)> = Table::new("contex
 
 impl<T> Table<T> {
     /// None yet. `kind` is a number below 128 that no other table has.
-    pub const fn new(what: &'static str, kind: u8) -> Table<T> {
+    pub(crate) const fn new(what: &'static str, kind: u8) -> Table<T> {
         let none = || BiasedLock::new(Handles::new());
         Table { what, kind: (kind as u64) << 56, things: LazyLock::new(none) }
     }
@@ -82,7 +82,7 @@ impl<T> Table<T> {
     }
 
     /// A handle for a thing.
-    pub fn insert(&self, thing: T) -> Token {
+    pub(crate) fn insert(&self, thing: T) -> Token {
         self.token(self.things.lock().insert(thing))
     }
 
@@ -104,7 +104,7 @@ impl<T> Table<T> {
     ///
     /// # Errors
     /// `INVALID_ARG` for what is no handle, or none any more.
-    pub fn remove(&self, token: Token) -> Result<T> {
+    pub(crate) fn remove(&self, token: Token) -> Result<T> {
         let handle = self.handle(token);
         self.things.with(|things| things.remove(handle)).ok_or_else(|| self.refusal(token))
     }
@@ -113,7 +113,7 @@ impl<T> Table<T> {
     ///
     /// # Errors
     /// That of `gone`; `INVALID_ARG` for what is no handle, or none any more.
-    pub fn remove_if(
+    pub(crate) fn remove_if(
         &self,
         token: Token,
         gone: impl FnOnce(&T) -> Result<bool>,
@@ -126,23 +126,23 @@ impl<T> Table<T> {
 
     /// # Errors
     /// `INVALID_ARG` for what can never have been a handle of the table.
-    pub fn was_one(&self, token: Token) -> Result<()> {
+    pub(crate) fn was_one(&self, token: Token) -> Result<()> {
         if self.is_of_kind(token) { Ok(()) } else { Err(self.refusal(token)) }
     }
 
     /// Takes everything out.
-    pub fn drain(&self) -> Vec<T> {
+    pub(crate) fn drain(&self) -> Vec<T> {
         self.things.lock().drain()
     }
 
     /// Shows all things with their handles; `show` must not use the table.
-    pub fn each(&self, mut show: impl FnMut(Token, &T)) {
+    pub(crate) fn each(&self, mut show: impl FnMut(Token, &T)) {
         let things = self.things.lock();
         things.iter().for_each(|(handle, thing)| show(self.token(handle), thing));
     }
 
     /// The handle of the first thing of which `is` says so.
-    pub fn find(&self, is: impl Fn(&T) -> bool) -> Option<Token> {
+    pub(crate) fn find(&self, is: impl Fn(&T) -> bool) -> Option<Token> {
         let things = self.things.lock();
         let (handle, _) = things.iter().find(|(_, thing)| is(thing))?;
         Some(self.token(handle))
@@ -155,7 +155,7 @@ impl<T: Clone> Table<T> {
     /// # Errors
     /// `INVALID_ARG` for what is no handle, or none any more.
     #[inline]
-    pub fn get(&self, token: Token) -> Result<T> {
+    pub(crate) fn get(&self, token: Token) -> Result<T> {
         let handle = self.handle(token);
         let find = |things: &mut Things<T>| things.get(handle).cloned();
         self.things.with(find).ok_or_else(|| self.refusal(token))

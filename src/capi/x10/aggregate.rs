@@ -147,7 +147,7 @@ impl Handler for Batches {
 /// # Safety
 /// As for `x10_async_spawn_packed`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_async_spawn_agg_packed(
+pub(crate) unsafe extern "C" fn x10_async_spawn_agg_packed(
     dest: i32,
     n: c_int,
     f: usize,
@@ -175,13 +175,13 @@ fn flush_checked(engine: &Engine, n: c_int, which: impl Fn(&Key) -> bool) -> Res
 
 /// Sends what is collected under `n` and `handle`.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_flush(n: c_int, handle: c_int) -> c_int {
+pub(crate) extern "C" fn x10_flush(n: c_int, handle: c_int) -> c_int {
     code("x10_flush", |engine| flush_checked(engine, n, |key| key.handle == handle))
 }
 
 /// Sends what is collected under `n` and `handle` for `f`.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_flush_func(n: c_int, f: usize, handle: c_int) -> c_int {
+pub(crate) extern "C" fn x10_flush_func(n: c_int, f: usize, handle: c_int) -> c_int {
     code("x10_flush_func", |engine| {
         flush_checked(engine, n, |key| key.handle == handle && key.f == f)
     })

@@ -16,7 +16,7 @@ use std::sync::Arc;
 ///
 /// # Safety
 /// The local bytes must be valid for the way they go.
-pub unsafe fn now(engine: &Engine, way: Way, target: usize, spans: &[Span]) -> Result<()> {
+pub(crate) unsafe fn now(engine: &Engine, way: Way, target: usize, spans: &[Span]) -> Result<()> {
     // SAFETY: passed on from the caller.
     unsafe {
         match way {
@@ -30,7 +30,7 @@ pub unsafe fn now(engine: &Engine, way: Way, target: usize, spans: &[Span]) -> R
 ///
 /// # Safety
 /// As for [`now`], until the counter is done.
-pub unsafe fn start(
+pub(crate) unsafe fn start(
     engine: &Engine,
     way: Way,
     target: usize,
@@ -48,7 +48,7 @@ pub unsafe fn start(
 
 /// Runs `begin` with a counter of its own and waits until that is done, whether
 /// `begin` failed or not.
-pub fn blocking(
+pub(crate) fn blocking(
     engine: &Engine,
     way: Way,
     begin: impl FnOnce(&Arc<CompletionCounter>) -> Result<()>,
@@ -94,7 +94,7 @@ unsafe fn contiguous(
 /// # Safety
 /// `dest` must be valid for writes of `n` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int {
     // SAFETY: passed on from the caller.
     code("x10_get", |engine| unsafe { contiguous(engine, Way::Get, src, dest, n, None) })
 }
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_
 /// # Safety
 /// As for `x10_get`, until the switch is done.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_get_nb(
+pub(crate) unsafe extern "C" fn x10_get_nb(
     src: GasRef,
     dest: *mut c_void,
     n: c_int,
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn x10_get_nb(
 /// # Safety
 /// `src` must be valid for reads of `n` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int {
     // SAFETY: passed on from the caller.
     code("x10_put", |engine| unsafe { contiguous(engine, Way::Put, dest, src, n, None) })
 }
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> 
 /// # Safety
 /// As for `x10_put`, and `src` unchanged, until the switch is done.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_put_nb(
+pub(crate) unsafe extern "C" fn x10_put_nb(
     src: *const c_void,
     dest: GasRef,
     n: c_int,

@@ -84,7 +84,7 @@ pub(super) fn reset(engine: &Engine) {
 /// `x10_statistics_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Statistics {
+pub(crate) struct Statistics {
     gets: c_ulong,
     bytes_got: c_ulong,
     puts: c_ulong,
@@ -228,13 +228,13 @@ const MOST_AGGREGATED: usize = 8192;
 /// # Safety
 /// `ret_val` must be null or valid for what the query writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_getenv(query: c_int, ret_val: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C" fn x10_getenv(query: c_int, ret_val: *mut c_int) -> c_int {
     // SAFETY: passed on from the caller.
     code("x10_getenv", |engine| unsafe { answer(engine, query, ret_val) })
 }
 
 /// Sets what can be set.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_setenv(query: c_int, set_val: c_int) -> c_int {
+pub(crate) extern "C" fn x10_setenv(query: c_int, set_val: c_int) -> c_int {
     code("x10_setenv", |_| set(query, set_val))
 }

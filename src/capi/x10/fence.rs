@@ -75,12 +75,12 @@ pub(super) fn everywhere(engine: &Engine) -> Result<()> {
 
 /// Returns when all that this place has issued is complete at its target.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_fence() -> c_int {
+pub(crate) extern "C" fn x10_fence() -> c_int {
     code("x10_fence", here)
 }
 
 /// Returns when all that all places have issued is complete. Collective.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_gfence() -> c_int {
+pub(crate) extern "C" fn x10_gfence() -> c_int {
     code("x10_gfence", everywhere)
 }

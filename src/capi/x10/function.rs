@@ -19,12 +19,12 @@ use std::os::raw::{c_int, c_void};
 use std::sync::LazyLock;
 
 /// `async_func_t`: arguments and their number.
-pub type Function = unsafe extern "C" fn(*mut i64, c_int);
+pub(crate) type Function = unsafe extern "C" fn(*mut i64, c_int);
 
 /// What stands for a function in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub struct Name {
+pub(crate) struct Name {
     /// Key of the object; 0 where it counts only by index.
     pub object: u64,
     /// Offset in the object.
@@ -49,7 +49,7 @@ pub(super) fn forget() {
 ///
 /// # Errors
 /// `Argument` where there is no code at the address and no registered function.
-pub fn name(address: usize, n: u32) -> Result<Name> {
+pub(crate) fn name(address: usize, n: u32) -> Result<Name> {
     if let Some(&known) = NAMES.read().get(&address) {
         return Ok(Name { n, ..known });
     }
@@ -85,7 +85,7 @@ fn find_name(address: usize) -> Result<Name> {
 ///
 /// # Errors
 /// `Argument` where this process has none.
-pub fn resolve(name: &Name) -> Result<Function> {
+pub(crate) fn resolve(name: &Name) -> Result<Function> {
     let address = match function_table::at(name.index) {
         0 => by_object(name)?,
         registered => registered,

@@ -5,7 +5,7 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 
 /// The largest index.
-pub const TABLE_SIZE: usize = 1024;
+pub(crate) const TABLE_SIZE: usize = 1024;
 
 /// Functions by index, and the least index of each.
 struct Table {

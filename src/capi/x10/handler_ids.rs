@@ -20,7 +20,7 @@ impl Known {
     ///
     /// # Errors
     /// `State` outside X10Lib's life.
-    pub fn id(&self) -> Result<HandlerId> {
+    pub(super) fn id(&self) -> Result<HandlerId> {
         match u16::try_from(self.0.load(Ordering::Acquire).wrapping_sub(1)) {
             Ok(id) => Ok(HandlerId(id)),
             Err(_) => fail!(State, "X10Lib is not initialised, or was finalised already"),
@@ -28,7 +28,7 @@ impl Known {
     }
 
     /// Notes it, or forgets it.
-    pub fn set(&self, id: Option<HandlerId>) {
+    pub(super) fn set(&self, id: Option<HandlerId>) {
         self.0.store(id.map_or(0, |id| u32::from(id.0) + 1), Ordering::Release);
     }
 }

@@ -108,7 +108,7 @@ fn end() -> Result<()> {
 /// # Safety
 /// `handlers` must be null or valid for reads of `n` elements.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_int {
     guard("x10_init", failed, || {
         let given = match usize::try_from(n) {
             // SAFETY: the caller vouches for the array.
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_int {
 
 /// Ends X10Lib: completes everything; MPI goes on unless `x10_init` started it.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_finalize() -> c_int {
+pub(crate) extern "C" fn x10_finalize() -> c_int {
     guard("x10_finalize", failed, || {
         end()?;
         Ok(OK)
@@ -133,6 +133,6 @@ pub extern "C" fn x10_finalize() -> c_int {
 
 /// The text of this thread's last error, empty where there was none.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_last_error() -> *const c_char {
+pub(crate) extern "C" fn x10_last_error() -> *const c_char {
     boundary::last_error()
 }

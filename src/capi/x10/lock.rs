@@ -44,7 +44,7 @@ pub(super) fn may_wait() -> Result<()> {
 
 /// Keeps asyncs from running at this place until `x10_unlock`; nests.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_lock() -> c_int {
+pub(crate) extern "C" fn x10_lock() -> c_int {
     code("x10_lock", |engine| {
         engine.lock_handlers()?;
         DEPTH.set(DEPTH.get() + 1);
@@ -54,7 +54,7 @@ pub extern "C" fn x10_lock() -> c_int {
 
 /// Undoes one `x10_lock` of this thread.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_unlock() -> c_int {
+pub(crate) extern "C" fn x10_unlock() -> c_int {
     code("x10_unlock", |engine| {
         if !is_held() {
             fail!(State, "this thread does not hold the lock; x10_lock takes it");

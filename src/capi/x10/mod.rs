@@ -19,22 +19,22 @@
 //! **Errors.** A call returns `X10_OK` or `X10_ERR_LAPI`, and has changed nothing
 //! then; the reason goes to standard error and to `x10_last_error`.
 
-pub mod aggregate;
-pub mod copy;
-pub mod environment;
-pub mod fence;
-pub mod function;
-pub mod function_table;
+pub(crate) mod aggregate;
+pub(crate) mod copy;
+pub(crate) mod environment;
+pub(crate) mod fence;
+pub(crate) mod function;
+pub(crate) mod function_table;
 mod handler_ids;
-pub mod lifecycle;
-pub mod lock;
-pub mod refs;
-pub mod register;
-pub mod spawn;
-pub mod strided;
-pub mod switches;
-pub mod values;
-pub mod vector;
+pub(crate) mod lifecycle;
+pub(crate) mod lock;
+pub(crate) mod refs;
+pub(crate) mod register;
+pub(crate) mod spawn;
+pub(crate) mod strided;
+pub(crate) mod switches;
+pub(crate) mod values;
+pub(crate) mod vector;
 
 use super::boundary::{guard, reported};
 use crate::error::{Error, Result, fail};
@@ -43,9 +43,9 @@ use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Success.
-pub const OK: c_int = 0;
+pub(crate) const OK: c_int = 0;
 /// Any error.
-pub const ERR_LAPI: c_int = 1;
+pub(crate) const ERR_LAPI: c_int = 1;
 
 /// Between `x10_init` and `x10_finalize`.
 static RUNNING: AtomicBool = AtomicBool::new(false);

@@ -6,7 +6,7 @@ use std::os::raw::{c_int, c_ulong, c_void};
 
 /// Which way the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     /// From the caller to the place.
     Put,
     /// From the place to the caller.
@@ -16,7 +16,7 @@ pub enum Way {
 /// `x10_gas_ref_t`: an address at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-pub struct GasRef {
+pub(crate) struct GasRef {
     /// The place.
     pub place: i32,
     /// The address there.
@@ -28,14 +28,14 @@ const _: () = assert!(size_of::<GasRef>() == 16);
 impl GasRef {
     /// The address as the engine takes it.
     #[inline]
-    pub fn address(self) -> usize {
+    pub(crate) fn address(self) -> usize {
         self.addr as usize
     }
 }
 
 /// The rank of a place.
 #[inline]
-pub fn rank(engine: &Engine, place: i32) -> Result<usize> {
+pub(crate) fn rank(engine: &Engine, place: i32) -> Result<usize> {
     match usize::try_from(place) {
         Ok(rank) if rank < engine.size() => Ok(rank),
         _ => fail!(
@@ -49,7 +49,7 @@ pub fn rank(engine: &Engine, place: i32) -> Result<usize> {
 
 /// A number that C gives as an int.
 #[inline]
-pub fn count(n: c_int, what: &str) -> Result<usize> {
+pub(crate) fn count(n: c_int, what: &str) -> Result<usize> {
     match usize::try_from(n) {
         Ok(n) => Ok(n),
         Err(_) => fail!(Argument, "{what} is {n}, but cannot be negative"),
@@ -58,7 +58,7 @@ pub fn count(n: c_int, what: &str) -> Result<usize> {
 
 /// A local address, which may be null where there are no bytes.
 #[inline]
-pub fn local(address: *const c_void, bytes: usize) -> Result<usize> {
+pub(crate) fn local(address: *const c_void, bytes: usize) -> Result<usize> {
     if address.is_null() && bytes > 0 {
         fail!(Argument, "the local address is null, but {bytes} bytes are to move");
     }
@@ -69,7 +69,7 @@ pub fn local(address: *const c_void, bytes: usize) -> Result<usize> {
 ///
 /// # Safety
 /// `data` must be valid for reads of `n` elements, if it is not null.
-pub unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
+pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
     if n == 0 {
         return Ok(&[]);
     }
@@ -82,18 +82,18 @@ pub unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [
 
 /// Makes a reference; nothing is checked before it is used.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {
+pub(crate) extern "C" fn x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {
     GasRef { place, addr: addr as c_ulong }
 }
 
 /// The place of a reference.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_gas2place(r: GasRef) -> i32 {
+pub(crate) extern "C" fn x10_gas2place(r: GasRef) -> i32 {
     r.place
 }
 
 /// The address of a reference.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_gas2addr(r: GasRef) -> *mut c_void {
+pub(crate) extern "C" fn x10_gas2addr(r: GasRef) -> *mut c_void {
     r.addr as *mut c_void
 }

@@ -21,7 +21,7 @@ pub(super) fn clear() {
 
 /// Registers a function at an index of this place's table; null clears it.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_int {
+pub(crate) extern "C" fn x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_int {
     code("x10_register", |_| {
         let index = match usize::try_from(addr_hndl) {
             Ok(index) if (1..=TABLE_SIZE).contains(&index) => index,
@@ -53,6 +53,9 @@ fn exchange(engine: &Engine, mine: usize, table: *mut *mut c_void) -> Result<()>
 /// # Safety
 /// `addr_tab` must be null or valid for as many elements as there are places.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_addr_init(my_addr: *mut c_void, addr_tab: *mut *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn x10_addr_init(
+    my_addr: *mut c_void,
+    addr_tab: *mut *mut c_void,
+) -> c_int {
     code("x10_addr_init", |engine| exchange(engine, my_addr as usize, addr_tab))
 }

@@ -15,7 +15,7 @@ use crate::runtime::Engine;
 use std::os::raw::c_int;
 
 /// Most arguments of one async.
-pub const MAX_ARGS: usize = 32;
+pub(crate) const MAX_ARGS: usize = 32;
 
 const NAME_BYTES: usize = size_of::<Name>();
 
@@ -115,7 +115,7 @@ fn spawn(engine: &Engine, dest: i32, f: usize, args: &[i64]) -> Result<()> {
 /// `args` must be valid for reads of `given` elements; `f` must be an
 /// `async_func_t` or an index.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_async_spawn_packed(
+pub(crate) unsafe extern "C" fn x10_async_spawn_packed(
     dest: i32,
     n: c_int,
     f: usize,

@@ -117,7 +117,7 @@ macro_rules! strided_get {
     ($(#[$doc:meta])* $name:ident $(, $hndl:ident)?) => {
         $(#[$doc])*
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             src: GasRef,
             src_stride: *const c_int,
             dest: *mut c_void,
@@ -148,7 +148,7 @@ macro_rules! strided_put {
     ($(#[$doc:meta])* $name:ident $(, $hndl:ident)?) => {
         $(#[$doc])*
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             src: *const c_void,
             src_stride: *const c_int,
             dest: GasRef,

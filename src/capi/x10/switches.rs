@@ -26,7 +26,7 @@ struct Kept {
 
 /// What a token stands for.
 #[derive(Debug, Default)]
-pub struct Switch {
+pub(crate) struct Switch {
     counter: Arc<CompletionCounter>,
     counted: AtomicI64,
     /// Values of puts that may be under way.
@@ -35,13 +35,17 @@ pub struct Switch {
 
 impl Switch {
     /// Counts the transfers issued on the switch.
-    pub fn counter(&self) -> &Arc<CompletionCounter> {
+    pub(crate) fn counter(&self) -> &Arc<CompletionCounter> {
         &self.counter
     }
 
     /// Calls `issue` with the address of a copy of `value`, of up to eight bytes,
     /// that stays until nothing is under way on the switch.
-    pub fn with_kept(&self, value: &[u8], issue: impl FnOnce(usize) -> Result<()>) -> Result<()> {
+    pub(crate) fn with_kept(
+        &self,
+        value: &[u8],
+        issue: impl FnOnce(usize) -> Result<()>,
+    ) -> Result<()> {
         let mut word = [0u8; 8];
         word[..value.len()].copy_from_slice(value);
         let value = Box::new(u64::from_ne_bytes(word));
@@ -124,7 +128,7 @@ fn wait(engine: &Engine, token: usize) -> Result<()> {
 
 /// Makes a switch, at 0; null on an error.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_alloc_switch() -> usize {
+pub(crate) extern "C" fn x10_alloc_switch() -> usize {
     let error = |error: &_| {
         failed(error);
         0
@@ -137,7 +141,7 @@ pub extern "C" fn x10_alloc_switch() -> usize {
 
 /// Frees a switch on which nothing is under way.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_free_switch(hndl: usize) -> c_int {
+pub(crate) extern "C" fn x10_free_switch(hndl: usize) -> c_int {
     code("x10_free_switch", |_| {
         let mut table = TABLE.lock();
         let under_way = look_up(&table, hndl)?.counter.outstanding();
@@ -153,7 +157,7 @@ pub extern "C" fn x10_free_switch(hndl: usize) -> c_int {
 
 /// Takes one off.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_decrement_switch(hndl: usize) -> c_int {
+pub(crate) extern "C" fn x10_decrement_switch(hndl: usize) -> c_int {
     code("x10_decrement_switch", |_| {
         find(hndl)?.counted.fetch_sub(1, Ordering::AcqRel);
         Ok(())
@@ -162,7 +166,7 @@ pub extern "C" fn x10_decrement_switch(hndl: usize) -> c_int {
 
 /// Adds one.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
+pub(crate) extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
     code("x10_increment_switch", |_| {
         find(hndl)?.counted.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -174,7 +178,7 @@ pub extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
 /// # Safety
 /// `value` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_switch_value(hndl: usize, value: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C" fn x10_switch_value(hndl: usize, value: *mut c_int) -> c_int {
     code("x10_switch_value", |engine| {
         let switch = find(hndl)?;
         // The program may look in a loop.
@@ -198,13 +202,13 @@ unsafe fn store(to: *mut c_int, value: c_int) -> Result<()> {
 
 /// Waits until the switch is at least 0.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_wait(hndl: usize) -> c_int {
+pub(crate) extern "C" fn x10_wait(hndl: usize) -> c_int {
     code("x10_wait", |engine| wait(engine, hndl))
 }
 
 /// The same.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_next_on_switch(hndl: usize) -> c_int {
+pub(crate) extern "C" fn x10_next_on_switch(hndl: usize) -> c_int {
     code("x10_next_on_switch", |engine| wait(engine, hndl))
 }
 
@@ -213,7 +217,7 @@ pub extern "C" fn x10_next_on_switch(hndl: usize) -> c_int {
 /// # Safety
 /// `done` must be null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_test(hndl: usize, is_done: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C" fn x10_test(hndl: usize, is_done: *mut c_int) -> c_int {
     code("x10_test", |engine| {
         let switch = find(hndl)?;
         if is_done.is_null() {

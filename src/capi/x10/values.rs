@@ -68,7 +68,7 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
 
 /// How this thread's last get of a value went: `X10_OK` or `X10_ERR_LAPI`.
 #[unsafe(no_mangle)]
-pub extern "C" fn x10_get_value_status() -> c_int {
+pub(crate) extern "C" fn x10_get_value_status() -> c_int {
     STATUS.get()
 }
 
@@ -76,31 +76,31 @@ macro_rules! values {
     ($ty:ty, $get:ident, $put:ident / $put_short:ident, $put_nb:ident / $put_short_nb:ident) => {
         /// Gets a value; 0 on an error, see `x10_get_value_status`.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $get(src: GasRef) -> $ty {
+        pub(crate) extern "C" fn $get(src: GasRef) -> $ty {
             get(stringify!($get), src)
         }
 
         /// Puts a value; on return it is there.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $put(val: $ty, dest: GasRef) -> c_int {
+        pub(crate) extern "C" fn $put(val: $ty, dest: GasRef) -> c_int {
             code(stringify!($put), |engine| put(engine, val, dest))
         }
 
         /// The same by another name.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $put_short(val: $ty, dest: GasRef) -> c_int {
+        pub(crate) extern "C" fn $put_short(val: $ty, dest: GasRef) -> c_int {
             code(stringify!($put_short), |engine| put(engine, val, dest))
         }
 
         /// Puts a value, on a switch.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $put_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
+        pub(crate) extern "C" fn $put_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
             code(stringify!($put_nb), |engine| put_nb(engine, val, dest, hndl))
         }
 
         /// The same by another name.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $put_short_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
+        pub(crate) extern "C" fn $put_short_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
             code(stringify!($put_short_nb), |engine| put_nb(engine, val, dest, hndl))
         }
     };

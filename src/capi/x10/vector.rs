@@ -15,7 +15,7 @@ use std::os::raw::{c_int, c_void};
 /// `x10_giov_ref_t`: blocks of one length.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct GiovRef {
+pub(crate) struct GiovRef {
     /// References to the remote blocks.
     pub remote: *const GasRef,
     /// Addresses of the local blocks.
@@ -111,7 +111,7 @@ unsafe fn vector(
 /// # Safety
 /// The elements must be valid, and their local blocks for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int {
     // SAFETY: passed on from the caller.
     code("x10_get_v", |engine| unsafe { vector(engine, Way::Get, dsrc, len, None) })
 }
@@ -121,7 +121,11 @@ pub unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int {
 /// # Safety
 /// As for `x10_get_v`; the blocks until the switch is done.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_get_v_nb(dsrc: *const GiovRef, len: c_int, hndl: usize) -> c_int {
+pub(crate) unsafe extern "C" fn x10_get_v_nb(
+    dsrc: *const GiovRef,
+    len: c_int,
+    hndl: usize,
+) -> c_int {
     // SAFETY: passed on from the caller.
     code("x10_get_v_nb", |engine| unsafe { vector(engine, Way::Get, dsrc, len, Some(hndl)) })
 }
@@ -131,7 +135,7 @@ pub unsafe extern "C" fn x10_get_v_nb(dsrc: *const GiovRef, len: c_int, hndl: us
 /// # Safety
 /// The elements must be valid, and their local blocks for reads.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int {
     // SAFETY: passed on from the caller.
     code("x10_put_v", |engine| unsafe { vector(engine, Way::Put, dsrc, len, None) })
 }
@@ -141,7 +145,11 @@ pub unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int {
 /// # Safety
 /// As for `x10_put_v`; the blocks until the switch is done.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn x10_put_v_nb(dsrc: *const GiovRef, len: c_int, hndl: usize) -> c_int {
+pub(crate) unsafe extern "C" fn x10_put_v_nb(
+    dsrc: *const GiovRef,
+    len: c_int,
+    hndl: usize,
+) -> c_int {
     // SAFETY: passed on from the caller.
     code("x10_put_v_nb", |engine| unsafe { vector(engine, Way::Put, dsrc, len, Some(hndl)) })
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Blocks to one target that will travel together.
 #[derive(Debug)]
-pub struct Batch {
+pub(crate) struct Batch {
     kind: TransferKind,
     target: usize,
     local: Vec<(Address, usize)>,
@@ -27,28 +27,28 @@ pub struct Batch {
 
 impl Batch {
     /// Longer blocks travel alone.
-    pub const LONGEST: usize = 2048;
+    pub(crate) const LONGEST: usize = 2048;
 
     /// An empty batch.
-    pub fn new(kind: TransferKind, target: usize) -> Batch {
+    pub(crate) fn new(kind: TransferKind, target: usize) -> Batch {
         Batch { kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }
     }
 
     /// Whether another block fits into a message of at most `most` bytes.
-    pub fn has_room(&self, bytes: usize, most: usize) -> bool {
+    pub(crate) fn has_room(&self, bytes: usize, most: usize) -> bool {
         let list = (self.remote.len() + 1) * size_of::<WireBlock>();
         list + self.bytes + bytes <= most
     }
 
     /// Adds a block.
-    pub fn push(&mut self, local: usize, remote: usize, bytes: usize) {
+    pub(crate) fn push(&mut self, local: usize, remote: usize, bytes: usize) {
         self.local.push((Address(local as *mut u8), bytes));
         self.remote.push(WireBlock { address: remote as u64, bytes: bytes as u64 });
         self.bytes += bytes;
     }
 
     /// Whether there is nothing.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.remote.is_empty()
     }
 
@@ -57,7 +57,7 @@ impl Batch {
     /// # Safety
     /// The local blocks must be valid for reads now, or, of a get, for writes
     /// until the counter is done.
-    pub unsafe fn send(
+    pub(crate) unsafe fn send(
         &mut self,
         transport: &Transport,
         counter: &Arc<CompletionCounter>,

@@ -14,7 +14,7 @@ use crate::mpi::{Comm, Request, p2p};
 use std::collections::VecDeque;
 
 /// Longest request that is received without an announcement.
-pub const SMALL: usize = 16 << 10;
+pub(crate) const SMALL: usize = 16 << 10;
 /// Receives that are posted.
 const POSTED: usize = 16;
 /// Buffers that may wait to be posted again.
@@ -22,14 +22,14 @@ const SPARE: usize = 8;
 
 /// The posted receives, oldest first.
 #[derive(Debug, Default)]
-pub struct Inbox {
+pub(crate) struct Inbox {
     posted: VecDeque<(Request, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
 }
 
 /// A received request.
 #[derive(Debug)]
-pub struct ReceivedRequest {
+pub(crate) struct ReceivedRequest {
     /// Its origin.
     pub source: usize,
     /// Its length.
@@ -40,7 +40,7 @@ pub struct ReceivedRequest {
 
 impl Inbox {
     /// Posts all receives on a channel.
-    pub fn open(comm: &Comm) -> Result<Inbox> {
+    pub(crate) fn open(comm: &Comm) -> Result<Inbox> {
         let mut inbox = Inbox::default();
         for _ in 0..POSTED {
             inbox.post(comm, vec![0; SMALL])?;
@@ -50,14 +50,14 @@ impl Inbox {
 
     /// Takes a buffer back.
     #[inline]
-    pub fn give_back(&mut self, comm: &Comm, buffer: Vec<u8>) -> Result<()> {
+    pub(crate) fn give_back(&mut self, comm: &Comm, buffer: Vec<u8>) -> Result<()> {
         self.spare.push(buffer);
         if self.spare.len() >= SPARE { self.post_all(comm) } else { Ok(()) }
     }
 
     /// Posts what was given back.
     #[inline]
-    pub fn post_all(&mut self, comm: &Comm) -> Result<()> {
+    pub(crate) fn post_all(&mut self, comm: &Comm) -> Result<()> {
         while let Some(buffer) = self.spare.pop() {
             self.post(comm, buffer)?;
         }
@@ -76,7 +76,7 @@ impl Inbox {
 
     /// The next request, if it is here.
     #[inline]
-    pub fn take(&mut self) -> Result<Option<ReceivedRequest>> {
+    pub(crate) fn take(&mut self) -> Result<Option<ReceivedRequest>> {
         let Some((request, _)) = self.posted.front_mut() else { return Ok(None) };
         let Some((source, bytes)) = request.test_message()? else { return Ok(None) };
         let buffer = self.posted.pop_front().map(|(_, buffer)| buffer).unwrap_or_default();
@@ -84,7 +84,7 @@ impl Inbox {
     }
 
     /// Takes the receives back. Nothing may be under way any more.
-    pub fn close(&mut self) -> Result<()> {
+    pub(crate) fn close(&mut self) -> Result<()> {
         for (request, _) in &mut self.posted {
             request.cancel()?;
         }

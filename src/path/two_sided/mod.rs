@@ -25,13 +25,13 @@
 //! request whose bytes are still on their way holds back only the later
 //! requests of the same origin.
 
-pub mod blocks;
-pub mod data;
-pub mod inbox;
-pub mod send;
-pub mod serve;
-pub mod service;
-pub mod wire;
+pub(crate) mod blocks;
+pub(crate) mod data;
+pub(crate) mod inbox;
+pub(crate) mod send;
+pub(crate) mod serve;
+pub(crate) mod service;
+pub(crate) mod wire;
 
 use self::inbox::Inbox;
 use self::service::{Served, Services};
@@ -51,9 +51,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 /// Most unconfirmed requests from one origin to one target.
-pub const MOST_IN_FLIGHT: u64 = 512;
+pub(crate) const MOST_IN_FLIGHT: u64 = 512;
 /// The target returns credits at least once in this many requests.
-pub const CREDIT_EVERY: u64 = 32;
+pub(crate) const CREDIT_EVERY: u64 = 32;
 /// Messages taken in one poll.
 const PER_POLL: usize = 32;
 

@@ -17,11 +17,11 @@ use crate::path::Transport;
 use std::any::Any;
 
 /// What a service keeps for bytes that are on their way.
-pub type Parcel = Box<dyn Any + Send>;
+pub(crate) type Parcel = Box<dyn Any + Send>;
 
 /// Bytes that a service wants to receive.
 #[derive(Debug)]
-pub struct Incoming {
+pub(crate) struct Incoming {
     /// Where they go: valid for writes until the service gets its parcel back.
     pub(crate) to: Address,
     /// How many.
@@ -34,7 +34,7 @@ pub struct Incoming {
 
 /// What became of a request.
 #[derive(Debug)]
-pub enum Served {
+pub(crate) enum Served {
     /// It is handled.
     Done,
     /// Nothing: a lock is held by another thread.
@@ -44,7 +44,7 @@ pub enum Served {
 }
 
 /// What serves requests.
-pub trait Service: Send + Sync {
+pub(crate) trait Service: Send + Sync {
     /// Handles a request that `source` has sent.
     ///
     /// # Errors
@@ -69,14 +69,14 @@ pub trait Service: Send + Sync {
 
 /// The services, by kind of request.
 #[derive(Debug, Default)]
-pub struct Services([Above<dyn Service>; RequestKind::COUNT]);
+pub(crate) struct Services([Above<dyn Service>; RequestKind::COUNT]);
 
 impl Services {
     /// Has requests of these kinds served.
     ///
     /// # Safety
     /// As for [`Above::set`].
-    pub unsafe fn register(&self, kinds: &[RequestKind], service: &(dyn Service + 'static)) {
+    pub(crate) unsafe fn register(&self, kinds: &[RequestKind], service: &(dyn Service + 'static)) {
         for &kind in kinds {
             // SAFETY: passed on from the caller.
             unsafe { self.0[kind as usize].set(service) };
@@ -88,7 +88,7 @@ impl Services {
     /// # Errors
     /// `State` where nothing on this rank does.
     #[inline]
-    pub fn of(&self, kind: RequestKind) -> Result<&(dyn Service + 'static)> {
+    pub(crate) fn of(&self, kind: RequestKind) -> Result<&(dyn Service + 'static)> {
         match self.0[kind as usize].get() {
             Some(service) => Ok(service),
             None => fail!(State, "a request of kind {kind:?} came, which nothing serves here"),

@@ -134,7 +134,7 @@ pub struct RequestHeader {
 /// The fixed part of an active message, whose record follows it: as short as it can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub struct AmHeader {
+pub(crate) struct AmHeader {
     kind: u8,
     _pad: [u8; 3],
     /// Tag of the bytes that follow.
@@ -143,20 +143,15 @@ pub struct AmHeader {
 
 impl AmHeader {
     /// Of a kind.
-    pub fn new(kind: RequestKind, tag: u32) -> AmHeader {
+    pub(crate) fn new(kind: RequestKind, tag: u32) -> AmHeader {
         AmHeader { kind: kind as u8, _pad: [0; 3], tag }
-    }
-
-    /// Whether the data is in the message.
-    pub fn is_eager(&self) -> bool {
-        self.kind == RequestKind::AmEager as u8
     }
 
     /// Splits a message of such a kind after its header.
     ///
     /// # Errors
     /// `Internal` for one that is too short.
-    pub fn split(message: &[u8]) -> Result<(AmHeader, &[u8])> {
+    pub(crate) fn split(message: &[u8]) -> Result<(AmHeader, &[u8])> {
         match message.split_at_checked(size_of::<AmHeader>()) {
             Some((header, record)) => Ok((bytemuck::pod_read_unaligned(header), record)),
             None => fail!(Internal, "an active message of {} bytes", message.len()),

@@ -9,9 +9,9 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`buffer`] | the local side of transfers: bytes that are moved into one and come back |
+//! | `buffer` | the local side of transfers: bytes that are moved into one and come back |
 
-pub mod buffer;
+pub(crate) mod buffer;
 
 pub use buffer::Buffer;
 

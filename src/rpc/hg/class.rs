@@ -48,7 +48,7 @@ enum Entry {
 }
 
 /// Runs when an answer has left, or was pulled.
-pub type OnAnswered = Box<dyn FnOnce() + Send>;
+pub(crate) type OnAnswered = Box<dyn FnOnce() + Send>;
 
 struct Promised {
     peer: Peer,
@@ -67,7 +67,7 @@ impl Drop for HandingOver<'_> {
 }
 
 /// A class, as its contexts and calls share it.
-pub struct ClassShared {
+pub(crate) struct ClassShared {
     /// The network.
     pub na: na::Class,
     /// The functions.

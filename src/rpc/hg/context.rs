@@ -30,7 +30,7 @@ const SHALLOW: u32 = 64;
 const PATIENT: Duration = Duration::from_micros(250);
 
 /// Something for trigger.
-pub enum Work {
+pub(crate) enum Work {
     /// A call to run.
     Call(Arc<Target>),
     /// A call of ours has ended.
@@ -63,11 +63,11 @@ impl Queue {
 
 /// Where a context is in its life.
 mod stage {
-    pub const OPEN: u8 = 0;
+    pub(super) const OPEN: u8 = 0;
     /// It is being destroyed: nothing begins any more, what has begun ends.
-    pub const ENDING: u8 = 1;
+    pub(super) const ENDING: u8 = 1;
     /// What ends now has nobody to tell.
-    pub const GONE: u8 = 2;
+    pub(super) const GONE: u8 = 2;
 }
 
 /// How long destroying waits for bytes that are under way.
@@ -76,7 +76,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 3;
 
 /// A context, as calls hold it.
-pub struct ContextShared {
+pub(crate) struct ContextShared {
     /// Its class.
     pub class: Arc<ClassShared>,
     /// That of the network, for bulk transfers.
@@ -116,7 +116,7 @@ fn is_full() -> bool {
 }
 
 /// Runs a call, if there is room on the stack.
-pub fn enter(target: Arc<Target>) {
+pub(crate) fn enter(target: Arc<Target>) {
     if !is_full() {
         return run(target);
     }
@@ -192,12 +192,12 @@ impl ContextShared {
 
     /// How much work waits.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
     /// Whether none does.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 

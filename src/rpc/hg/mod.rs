@@ -3,16 +3,16 @@
 //! | module | owns |
 //! |---|---|
 //! | `program` | [`Class`], [`Context`] |
-//! | [`typed`] | functions with types: [`Rpc`], [`Handle`], [`Call`] |
-//! | [`origin`], [`target`] | a call at its two ends |
-//! | [`context`] | what waits for trigger |
-//! | [`class`] | calls under way, what comes for them, pulling what is long |
-//! | [`registry`] | functions by name |
-//! | [`wire`] | the heads of requests and answers |
-//! | [`payload`] | encoded parameters |
+//! | `typed` | functions with types: [`Rpc`], [`Handle`], [`Call`] |
+//! | `origin`, `target` | a call at its two ends |
+//! | `context` | what waits for trigger |
+//! | `class` | calls under way, what comes for them, pulling what is long |
+//! | `registry` | functions by name |
+//! | `wire` | the heads of requests and answers |
+//! | `payload` | encoded parameters |
 //!
 //! **The way of a call.** The origin encodes the input behind a head into a message
-//! ([`origin::Origin::forward`]), notes where the answer goes, and sends it as an
+//! (`origin::Origin::forward`), notes where the answer goes, and sends it as an
 //! unexpected message. The server's progress finds the function by its number and puts
 //! the call into a context's queue; trigger runs it. The call is answered, then or
 //! later, by a message that finds its origin by its token. What is too long for a
@@ -48,15 +48,15 @@
 //! # }
 //! ```
 
-pub mod class;
-pub mod context;
-pub mod origin;
-pub mod payload;
+pub(crate) mod class;
+pub(crate) mod context;
+pub(crate) mod origin;
+pub(crate) mod payload;
 mod program;
-pub mod registry;
-pub mod target;
-pub mod typed;
-pub mod wire;
+pub(crate) mod registry;
+pub(crate) mod target;
+pub(crate) mod typed;
+pub(crate) mod wire;
 
 pub use program::{BulkOp, Class, Context};
 pub use typed::{Call, Handle, Rpc};

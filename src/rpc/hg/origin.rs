@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// What runs, in trigger, when a call has ended.
-pub type Then = Box<dyn FnOnce(&Arc<Origin>) + Send>;
+pub(crate) type Then = Box<dyn FnOnce(&Arc<Origin>) + Send>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -67,16 +67,16 @@ impl State {
 
 /// The phase as it can be seen without the lock, under which it changes.
 mod stage {
-    pub const IDLE: u8 = 0;
-    pub const UNDER_WAY: u8 = 1;
+    pub(super) const IDLE: u8 = 0;
+    pub(super) const UNDER_WAY: u8 = 1;
     /// It has ended well.
-    pub const DONE: u8 = 2;
-    pub const FAILED: u8 = 3;
+    pub(super) const DONE: u8 = 2;
+    pub(super) const FAILED: u8 = 3;
 }
 
 /// The encoded output of a call.
 #[derive(Debug)]
-pub struct Output(Option<Arc<Payload>>);
+pub(crate) struct Output(Option<Arc<Payload>>);
 
 impl Deref for Output {
     type Target = [u8];
@@ -95,7 +95,7 @@ struct Sent {
 }
 
 /// A call at its origin.
-pub struct Origin {
+pub(crate) struct Origin {
     context: Arc<ContextShared>,
     state: Mutex<State>,
     stage: AtomicU8,
@@ -104,14 +104,14 @@ pub struct Origin {
 /// Calls that nobody has any more, for the next ones of a face that makes one for each
 /// request. They hold their context.
 #[derive(Debug, Default)]
-pub struct Spares(BiasedLock<Vec<Arc<Origin>>>);
+pub(crate) struct Spares(BiasedLock<Vec<Arc<Origin>>>);
 
 impl Spares {
     /// So many are kept.
     const MOST: usize = 64;
 
     /// [`Origin::new`], of a spare call where there is one of the context.
-    pub fn origin(
+    pub(crate) fn origin(
         &self,
         context: &Arc<ContextShared>,
         target: Address,
@@ -129,7 +129,7 @@ impl Spares {
     }
 
     /// Keeps a call, if nobody else has it and there is room.
-    pub fn give(&self, mut origin: Arc<Origin>) {
+    pub(crate) fn give(&self, mut origin: Arc<Origin>) {
         if let Some(alone) = Arc::get_mut(&mut origin) {
             alone.clear();
             let mut spares = self.0.lock();
@@ -140,7 +140,7 @@ impl Spares {
     }
 
     /// Drops all.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let spares = std::mem::take(&mut *self.0.lock());
         drop(spares); // without the lock
     }
@@ -154,7 +154,7 @@ impl std::fmt::Debug for Origin {
 
 impl Origin {
     /// A call of a function at a target; nothing is sent.
-    pub fn new(
+    pub(crate) fn new(
         context: &Arc<ContextShared>,
         target: Address,
         function: Arc<Function>,
@@ -163,7 +163,7 @@ impl Origin {
     }
 
     /// A call whose function and target may be set by [`Origin::reset`] later.
-    pub fn blank(
+    pub(crate) fn blank(
         context: &Arc<ContextShared>,
         target: Option<Address>,
         function: Option<Arc<Function>>,
@@ -199,27 +199,31 @@ impl Origin {
     }
 
     /// Its context.
-    pub fn context(&self) -> &Arc<ContextShared> {
+    pub(crate) fn context(&self) -> &Arc<ContextShared> {
         &self.context
     }
 
     /// The target, if it was set.
-    pub fn address(&self) -> Option<Address> {
+    pub(crate) fn address(&self) -> Option<Address> {
         self.state.lock().target
     }
 
     /// The function; [`Function::none`] where it was not set.
-    pub fn function(&self) -> Arc<Function> {
+    pub(crate) fn function(&self) -> Arc<Function> {
         self.state.lock().function.clone()
     }
 
     /// Which context of the target is to run it.
-    pub fn set_target_context(&self, id: u8) {
+    pub(crate) fn set_target_context(&self, id: u8) {
         self.state.lock().target_context = id;
     }
 
     /// Makes it a call of something else; not while it is under way.
-    pub fn reset(&self, target: impl Into<Option<Address>>, function: Arc<Function>) -> Result<()> {
+    pub(crate) fn reset(
+        &self,
+        target: impl Into<Option<Address>>,
+        function: Arc<Function>,
+    ) -> Result<()> {
         let mut state = self.state.lock();
         state.check_free()?;
         (state.target, state.function, state.phase) = (target.into(), function, Phase::Idle);
@@ -251,7 +255,11 @@ impl Origin {
     /// `BUSY` while the call is under way; `INVALID_ARG` where the context was destroyed,
     /// or function or target were not set; what encoding and sending say. Nothing was sent
     /// then.
-    pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
+    pub(crate) fn forward(
+        self: &Arc<Origin>,
+        encode: impl Encode,
+        then: Option<Then>,
+    ) -> Result<()> {
         let class = self.class();
         class.check_open()?;
         class.na.shared.attend()?;
@@ -395,18 +403,18 @@ impl Origin {
 
     /// Whether it has ended.
     #[inline]
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.stage.load(Ordering::Acquire) >= stage::DONE
     }
 
     /// Whether it was forwarded and has not ended, or its callback has not run.
-    pub fn is_under_way(&self) -> bool {
+    pub(crate) fn is_under_way(&self) -> bool {
         self.state.lock().check_free().is_err()
     }
 
     /// Ends the call as cancelled; one that has ended stays as it is. The server may
     /// run it all the same.
-    pub fn cancel(self: &Arc<Origin>) {
+    pub(crate) fn cancel(self: &Arc<Origin>) {
         if self.is_done() {
             return;
         }
@@ -423,7 +431,7 @@ impl Origin {
 
     /// Makes progress until it has ended or the time is over, running calls of others
     /// that come meanwhile; true where it has ended.
-    pub fn wait(self: &Arc<Origin>, timeout: Duration) -> Result<bool> {
+    pub(crate) fn wait(self: &Arc<Origin>, timeout: Duration) -> Result<bool> {
         if self.is_done() {
             return Ok(true);
         }
@@ -448,7 +456,7 @@ impl Origin {
     }
 
     /// How it ended.
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         self.state.lock().status
     }
 
@@ -456,7 +464,7 @@ impl Origin {
     ///
     /// # Errors
     /// As for [`Origin::output`].
-    pub fn outcome(&self) -> Result<()> {
+    pub(crate) fn outcome(&self) -> Result<()> {
         match self.stage.load(Ordering::Acquire) {
             stage::DONE => Ok(()),
             _ => self.output().map(drop),
@@ -467,7 +475,7 @@ impl Origin {
     ///
     /// # Errors
     /// `INVALID_ARG` before the call has ended; else the status with which it failed.
-    pub fn output(&self) -> Result<Output> {
+    pub(crate) fn output(&self) -> Result<Output> {
         let state = self.state.lock();
         if state.phase != Phase::Ended {
             refuse!(INVALID_ARG, "the call has not ended; wait for it");

@@ -9,12 +9,12 @@ use crate::thread::fast_tls;
 use std::sync::Arc;
 
 /// Encodes parameters into a buffer, or into memory of their own where they do not fit.
-pub trait Encode: FnOnce(&mut [u8], Method) -> Result<Encoded> {}
+pub(crate) trait Encode: FnOnce(&mut [u8], Method) -> Result<Encoded> {}
 impl<T: FnOnce(&mut [u8], Method) -> Result<Encoded>> Encode for T {}
 
 /// The encoded parameters of a received request or answer.
 #[derive(Debug)]
-pub enum Payload {
+pub(crate) enum Payload {
     /// No parameters.
     Empty,
     /// Within a message, behind its head.
@@ -32,7 +32,7 @@ pub enum Payload {
 
 impl Payload {
     /// Parameters of a call to oneself; those that fit are in `buffer`.
-    pub fn own(encoded: Encoded, buffer: &[u8]) -> Payload {
+    pub(crate) fn own(encoded: Encoded, buffer: &[u8]) -> Payload {
         let bytes = match encoded {
             Encoded::Fits(len) => Bytes::from_slice(&buffer[..len]),
             Encoded::Overflow(bytes) => return Payload::Overflow(bytes),
@@ -61,14 +61,14 @@ impl std::ops::Deref for Payload {
 
 /// Encoded parameters that are kept until the other rank has pulled them.
 #[derive(Debug)]
-pub struct Kept(Arc<Mem>);
+pub(crate) struct Kept(Arc<Mem>);
 
 /// The tag of memory handles of encoded parameters.
-pub const PARAMETERS: u8 = 2;
+pub(crate) const PARAMETERS: u8 = 2;
 
 impl Kept {
     /// Exposes the bytes.
-    pub fn new(bytes: Overflow) -> Result<Kept> {
+    pub(crate) fn new(bytes: Overflow) -> Result<Kept> {
         let (long, len) = bytes.into_parts();
         let mem = Mem::over(long, len, Access::ReadOnly)?;
         mem.register();
@@ -76,7 +76,7 @@ impl Kept {
     }
 
     /// The bytes of the handle.
-    pub fn handle(&self) -> Vec<u8> {
+    pub(crate) fn handle(&self) -> Vec<u8> {
         self.0.to_bytes(PARAMETERS)
     }
 }
@@ -86,7 +86,7 @@ fast_tls! {
 }
 
 /// Runs `body` with a buffer of `bytes` bytes of any value.
-pub fn with_scratch<R>(bytes: usize, body: impl FnOnce(&mut [u8]) -> R) -> R {
+pub(crate) fn with_scratch<R>(bytes: usize, body: impl FnOnce(&mut [u8]) -> R) -> R {
     let mut scratch = SCRATCH.take();
     if scratch.len() < bytes {
         scratch.resize(bytes, 0);

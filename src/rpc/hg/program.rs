@@ -4,7 +4,7 @@ use super::class::ClassShared;
 use super::context::{ContextShared, Work};
 use crate::rpc::bulk::Bulk;
 use crate::rpc::checksum::Method;
-use crate::rpc::failure::{Result, Status, refuse};
+use crate::rpc::failure::{Result, Status};
 use crate::rpc::na::{self, Address, Direction, OpId, Part};
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,17 +95,6 @@ impl Class {
     pub fn own_address(&self) -> Address {
         self.shared.na.own_address()
     }
-
-    /// Forgets a function.
-    ///
-    /// # Errors
-    /// `NO_MATCH` where there is none of the name.
-    pub fn deregister(&self, name: &str) -> Result<()> {
-        match self.shared.functions.named(name) {
-            Some(function) => self.shared.functions.remove(function.id),
-            None => refuse!(NO_MATCH, "no function is registered as '{name}'"),
-        }
-    }
 }
 
 /// Where calls run and end. Clones are the same context.
@@ -126,21 +115,6 @@ impl Context {
         self.shared.trigger(most)
     }
 
-    /// Serves for a while: progress and trigger until the time is over; how many calls
-    /// and callbacks have run.
-    pub fn serve_for(&self, time: Duration) -> Result<usize> {
-        let end = std::time::Instant::now() + time;
-        let mut ran = 0;
-        loop {
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            self.shared.progress(left)?;
-            ran += self.shared.trigger(64);
-            if left.is_zero() {
-                return Ok(ran);
-            }
-        }
-    }
-
     /// Runs something in trigger, on the thread that serves: how other threads hand
     /// their results to it. It wakes up for that.
     pub fn defer(&self, body: impl FnOnce() + Send + 'static) {
@@ -151,7 +125,7 @@ impl Context {
     /// `callback` runs in trigger.
     ///
     /// # Errors
-    /// As for [`na::transfer::Transfer::new`].
+    /// As for [`na::Context::transfer`].
     pub fn transfer(
         &self,
         op: BulkOp,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A registered function.
-pub struct Function<R> {
+pub(crate) struct Function<R> {
     /// Its number.
     pub id: u32,
     /// The second hash.
@@ -40,34 +40,34 @@ impl<R> std::fmt::Debug for Function<R> {
 
 impl<R> Function<R> {
     /// One without a name, whose number is 0.
-    pub fn unnamed() -> Function<R> {
+    pub(crate) fn unnamed() -> Function<R> {
         let (name, quiet) = ("no function".into(), AtomicBool::new(false));
         Function { id: 0, check: 0, name, rpc: None, extra: None, quiet }
     }
 
     /// Whether it is [`Function::unnamed`].
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.number() == 0
     }
 
     /// Its number of 64 bits.
-    pub fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         u64::from(self.check) << 32 | u64::from(self.id)
     }
 
     /// Whether calls have no answer.
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
     }
 
     /// Says so.
-    pub fn set_quiet(&self, quiet: bool) {
+    pub(crate) fn set_quiet(&self, quiet: bool) {
         self.quiet.store(quiet, Ordering::Relaxed);
     }
 }
 
 /// The number of a name: FNV-1a of 32 bits, never zero.
-pub fn id_of(name: &str) -> u32 {
+pub(crate) fn id_of(name: &str) -> u32 {
     let hash = |h: u32, b: u8| (h ^ u32::from(b)).wrapping_mul(0x0100_0193);
     name.bytes().fold(0x811c_9dc5, hash).max(1)
 }
@@ -83,7 +83,7 @@ pub fn check_of(name: &str) -> u32 {
 
 /// Numbers are hashes already.
 #[derive(Debug, Default)]
-pub struct IdHasher(u64);
+pub(crate) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
@@ -104,7 +104,7 @@ type ById<K, R> = BrLock<HashMap<K, Arc<Function<R>>, BuildHasherDefault<IdHashe
 
 /// The functions of a class.
 #[derive(Debug)]
-pub struct Registry<R> {
+pub(crate) struct Registry<R> {
     by_id: ById<u32, R>,
     /// Those without a name.
     chosen: ById<u64, R>,
@@ -121,7 +121,7 @@ impl<R> Registry<R> {
     ///
     /// # Errors
     /// `EXIST` where another name has the same number; `INVALID_ARG` for no name.
-    pub fn add(
+    pub(crate) fn add(
         &self,
         name: &str,
         rpc: Option<R>,
@@ -150,7 +150,7 @@ impl<R> Registry<R> {
     }
 
     /// The function of a number.
-    pub fn get(&self, id: u32) -> Option<Arc<Function<R>>> {
+    pub(crate) fn get(&self, id: u32) -> Option<Arc<Function<R>>> {
         self.by_id.read().get(&id).cloned()
     }
 
@@ -158,7 +158,7 @@ impl<R> Registry<R> {
     ///
     /// # Errors
     /// `EXIST` where that is the number of a name.
-    pub fn add_chosen(
+    pub(crate) fn add_chosen(
         &self,
         number: u64,
         rpc: Option<R>,
@@ -180,12 +180,12 @@ impl<R> Registry<R> {
     }
 
     /// The function of a number of 64 bits.
-    pub fn numbered(&self, number: u64) -> Option<Arc<Function<R>>> {
+    pub(crate) fn numbered(&self, number: u64) -> Option<Arc<Function<R>>> {
         self.find(number as u32, (number >> 32) as u32)
     }
 
     /// The function that a request asks for.
-    pub fn find(&self, id: u32, check: u32) -> Option<Arc<Function<R>>> {
+    pub(crate) fn find(&self, id: u32, check: u32) -> Option<Arc<Function<R>>> {
         let named = self.get(id).filter(|function| function.check == check);
         let number = u64::from(check) << 32 | u64::from(id);
         named.or_else(|| self.chosen.read().get(&number).cloned())
@@ -195,7 +195,7 @@ impl<R> Registry<R> {
     ///
     /// # Errors
     /// `NO_MATCH` where there is none.
-    pub fn remove_numbered(&self, number: u64) -> Result<()> {
+    pub(crate) fn remove_numbered(&self, number: u64) -> Result<()> {
         if self.chosen.change(|chosen| chosen.remove(&number)).is_some() {
             return Ok(());
         }
@@ -206,7 +206,7 @@ impl<R> Registry<R> {
     }
 
     /// The function of a name.
-    pub fn named(&self, name: &str) -> Option<Arc<Function<R>>> {
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<Function<R>>> {
         self.get(id_of(name)).filter(|function| function.name == name)
     }
 
@@ -214,7 +214,7 @@ impl<R> Registry<R> {
     ///
     /// # Errors
     /// `NO_MATCH` where there is none.
-    pub fn remove(&self, id: u32) -> Result<()> {
+    pub(crate) fn remove(&self, id: u32) -> Result<()> {
         if self.by_id.change(|by_id| by_id.remove(&id)).is_none() {
             refuse!(NO_MATCH, "no function has the number {id:#x}");
         }

@@ -20,16 +20,16 @@ use std::sync::{Arc, LazyLock};
 
 /// Runs a call at its server. It answers through the target, now or later; where it
 /// returns something else than success, that is the answer.
-pub type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
+pub(crate) type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
 
 /// A function, and what runs it.
-pub type Function = registry::Function<Rpc>;
+pub(crate) type Function = registry::Function<Rpc>;
 /// The functions of a class.
-pub type Registry = registry::Registry<Rpc>;
+pub(crate) type Registry = registry::Registry<Rpc>;
 
 impl Function {
     /// What a call has for a function before one was set.
-    pub fn none() -> Arc<Function> {
+    pub(crate) fn none() -> Arc<Function> {
         static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| Arc::new(Function::unnamed()));
         NONE.clone()
     }
@@ -37,7 +37,7 @@ impl Function {
 
 /// A call at its target.
 #[derive(Debug)]
-pub struct Target {
+pub(crate) struct Target {
     context: Arc<ContextShared>,
     function: Arc<Function>,
     source: Address,
@@ -75,47 +75,42 @@ impl Target {
     }
 
     /// Its context.
-    pub fn context(&self) -> &Arc<ContextShared> {
+    pub(crate) fn context(&self) -> &Arc<ContextShared> {
         &self.context
     }
 
     /// The function that is called.
-    pub fn function(&self) -> &Arc<Function> {
+    pub(crate) fn function(&self) -> &Arc<Function> {
         &self.function
     }
 
     /// Who calls.
-    pub fn source(&self) -> Address {
+    pub(crate) fn source(&self) -> Address {
         self.source
     }
 
     /// How parameters are checked.
-    pub fn method(&self) -> Method {
+    pub(crate) fn method(&self) -> Method {
         self.method
     }
 
     /// The encoded input.
-    pub fn input(&self) -> &[u8] {
+    pub(crate) fn input(&self) -> &[u8] {
         &self.body
     }
 
     /// The status with which a call that is dropped without an answer fails.
-    pub fn set_failure(&self, status: Status) {
+    pub(crate) fn set_failure(&self, status: Status) {
         self.reason.store(status.0, Ordering::Relaxed);
     }
 
     /// Whether the origin wants no answer.
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether it was answered.
-    pub fn is_answered(&self) -> bool {
-        self.answered.load(Ordering::Acquire)
-    }
-
     /// Answers with a failure, unless it was answered.
-    pub fn answer_failure(&self, status: Status) {
+    pub(crate) fn answer_failure(&self, status: Status) {
         if !self.answered.swap(true, Ordering::AcqRel) && !self.quiet {
             self.class().answer_status(self.source.peer, self.token, status);
         }
@@ -127,7 +122,7 @@ impl Target {
     /// # Errors
     /// `INVALID_ARG` where it was answered already; what encoding and sending say. It
     /// is not answered then.
-    pub fn answer(&self, encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
+    pub(crate) fn answer(&self, encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
         self.class().check_open()?;
         if self.answered.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the call was answered already");

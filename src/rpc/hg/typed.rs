@@ -185,20 +185,6 @@ impl Context {
         Handle { origin, types: PhantomData }
     }
 
-    /// Serves, until `done` says so: runs calls of others and callbacks.
-    ///
-    /// # Errors
-    /// What progress says; `INVALID_ARG` after the class was finalised.
-    pub fn serve_until(&self, mut done: impl FnMut() -> bool) -> Result<()> {
-        while !done() {
-            // What changes without a message is looked at now and then.
-            if self.progress(Duration::from_millis(10))? {
-                self.trigger(64);
-            }
-        }
-        Ok(())
-    }
-
     /// Calls a function and waits for its output; calls of others that come meanwhile
     /// are run.
     ///
@@ -270,14 +256,6 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
     /// Cancels the call: its callback hears so. The server may run it all the same.
     pub fn cancel(&self) {
         self.origin.cancel();
-    }
-
-    /// Makes it a handle for another address.
-    ///
-    /// # Errors
-    /// `BUSY` while the call is under way.
-    pub fn redirect(&self, address: &Address) -> Result<()> {
-        self.origin.reset(*address, self.origin.function())
     }
 }
 

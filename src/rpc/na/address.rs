@@ -7,7 +7,7 @@ pub const MAX_ADDRESS: usize = 1024;
 
 /// Where something comes from or goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Peer {
+pub(crate) enum Peer {
     /// This process.
     Own,
     /// A rank of this job.
@@ -77,7 +77,7 @@ const KNOWN: &str = "mpi (the ranks of this job), mpi+dynamic (several jobs) or 
 
 /// An address as text, taken apart.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Name<'a> {
+pub(crate) enum Name<'a> {
     /// `self`
     Own,
     /// `mpi://RANK`
@@ -91,7 +91,7 @@ impl<'a> Name<'a> {
     ///
     /// # Errors
     /// `INVALID_ARG`, with the forms that are known.
-    pub fn parse(name: &'a str) -> Result<Name<'a>> {
+    pub(crate) fn parse(name: &'a str) -> Result<Name<'a>> {
         let name = name.trim();
         if name == "self" || name.starts_with("self://") {
             return Ok(Name::Own);

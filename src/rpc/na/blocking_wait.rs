@@ -36,7 +36,7 @@ const ALONE: Duration = Duration::from_millis(250);
 
 /// Wakes the waiting threads of a class.
 #[derive(Debug, Default)]
-pub struct WakeSource {
+pub(crate) struct WakeSource {
     events: EventCount,
     /// Transfers whose end comes without a notification: a waiting thread must poll.
     moving: AtomicUsize,
@@ -93,17 +93,17 @@ impl Idle {
 impl WakeSource {
     /// The condition of a wait may have become true.
     #[inline]
-    pub fn notify(&self, engine: Option<&Engine>) {
+    pub(crate) fn notify(&self, engine: Option<&Engine>) {
         self.events.notify(|word| wake(word, engine));
     }
 
     /// A transfer begins whose end must be polled for.
-    pub fn transfer_begins(&self) {
+    pub(crate) fn transfer_begins(&self) {
         self.moving.fetch_add(1, Ordering::Release);
     }
 
     /// It has ended.
-    pub fn transfer_ends(&self) {
+    pub(crate) fn transfer_ends(&self) {
         self.moving.fetch_sub(1, Ordering::Release);
     }
 
@@ -165,18 +165,18 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     /// After so long.
-    pub fn after(timeout: Duration) -> Deadline {
+    pub(crate) fn after(timeout: Duration) -> Deadline {
         Deadline { timeout, end: None }
     }
 
     /// A deadline that is no later than this one.
-    pub fn within(&mut self, time: Duration) -> Deadline {
+    pub(crate) fn within(&mut self, time: Duration) -> Deadline {
         let left = self.left();
         Deadline::after(left.min(time))
     }
 
     /// Whether a single poll is all.
-    pub fn is_now(&self) -> bool {
+    pub(crate) fn is_now(&self) -> bool {
         self.timeout.is_zero()
     }
 
@@ -188,7 +188,7 @@ impl Deadline {
     }
 
     /// Whether the time is over.
-    pub fn is_over(&mut self) -> bool {
+    pub(crate) fn is_over(&mut self) -> bool {
         self.is_now() || self.left().is_zero()
     }
 }

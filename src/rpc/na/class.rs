@@ -32,16 +32,16 @@ const MAX_EXPECTED: usize = (64 << 10) + 256;
 const MAX_UNEXPECTED: usize = MAX_EXPECTED;
 
 /// What the layer above takes: answers, by their tokens.
-pub trait Upper: Send + Sync {
+pub(crate) trait Upper: Send + Sync {
     /// An answer or a release has come. Runs as a handler: must not block.
     fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
 }
 
 /// Bytes of a message; short ones need no memory of their own.
-pub type Bytes = SmallVec<[u8; 64]>;
+pub(crate) type Bytes = SmallVec<[u8; 64]>;
 
 /// The bytes of a message that has come, to be kept.
-pub fn kept(body: Cow<'_, [u8]>) -> Bytes {
+pub(crate) fn kept(body: Cow<'_, [u8]>) -> Bytes {
     match body {
         Cow::Borrowed(bytes) => Bytes::from_slice(bytes),
         Cow::Owned(bytes) => Bytes::from_vec(bytes),
@@ -50,7 +50,7 @@ pub fn kept(body: Cow<'_, [u8]>) -> Bytes {
 
 /// A message that nobody has received yet.
 #[derive(Debug)]
-pub struct Message {
+pub(crate) struct Message {
     /// Who has sent it.
     pub from: Address,
     /// Its tag.
@@ -86,7 +86,7 @@ struct Matching {
 }
 
 /// A class, as its contexts share it.
-pub struct Shared {
+pub(crate) struct Shared {
     pub(super) number: u16,
     scheme: Scheme,
     listen: bool,
@@ -124,12 +124,12 @@ impl Shared {
     }
 
     /// What it runs over.
-    pub fn scheme(&self) -> Scheme {
+    pub(crate) fn scheme(&self) -> Scheme {
         self.scheme
     }
 
     /// Whether it takes messages of others.
-    pub fn listens(&self) -> bool {
+    pub(crate) fn listens(&self) -> bool {
         self.listen
     }
 
@@ -155,12 +155,12 @@ impl Shared {
     }
 
     /// Longest unexpected message.
-    pub fn max_unexpected(&self) -> usize {
+    pub(crate) fn max_unexpected(&self) -> usize {
         self.max_unexpected
     }
 
     /// Longest expected message.
-    pub fn max_expected(&self) -> usize {
+    pub(crate) fn max_expected(&self) -> usize {
         MAX_EXPECTED
     }
 

@@ -189,7 +189,6 @@ pub(super) fn detach(engine: Arc<Engine>) -> Result<()> {
 
 /// Sends bytes as they are to the handler of another rank: for tests with damaged or
 /// foreign messages.
-#[doc(hidden)]
 pub fn inject(target: usize, head: &[u8], body: &[u8]) -> Result<()> {
     let attached = ATTACHED.lock();
     let Some(handler) = attached.as_ref().map(|now| now.handler) else {

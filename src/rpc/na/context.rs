@@ -67,7 +67,7 @@ struct Active {
 }
 
 /// A context, as operations hold it.
-pub struct ContextShared {
+pub(crate) struct ContextShared {
     pub(super) class: Arc<Shared>,
     queue: Mutex<VecDeque<Completion>>,
     queued: AtomicUsize,

@@ -26,14 +26,14 @@
 //! would send ends its connection.
 
 mod connection;
-pub mod greeting;
+pub(crate) mod greeting;
 mod interface;
 mod listener;
 mod meeting;
 mod moving;
 mod refusals;
-pub mod secret;
-pub mod service;
+pub(crate) mod secret;
+pub(crate) mod service;
 
 use super::address::Peer;
 use super::class::Shared;
@@ -117,7 +117,7 @@ pub(in crate::rpc) struct Dynamic {
 
 impl Dynamic {
     /// Begins to listen, if so asked.
-    pub fn open(engine: &Arc<Engine>, listen: bool, deliver: Deliver) -> Result<Dynamic> {
+    pub(crate) fn open(engine: &Arc<Engine>, listen: bool, deliver: Deliver) -> Result<Dynamic> {
         let secret = secret::site_secret(&engine.config.rpc_secret_file)?;
         let accepted = Accepted::default();
         let (door, own) = match listen {
@@ -142,22 +142,22 @@ impl Dynamic {
     }
 
     /// The address that others connect to.
-    pub fn own_port(&self) -> Option<&str> {
+    pub(crate) fn own_port(&self) -> Option<&str> {
         self.own.as_deref()
     }
 
     /// What a connection was looked up by.
-    pub fn port_of(&self, n: u32) -> Option<String> {
+    pub(crate) fn port_of(&self, n: u32) -> Option<String> {
         self.connections.read().get(n as usize)?.as_ref()?.name.clone()
     }
 
     /// How many attempts to connect were refused.
-    pub fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.door.lock().as_ref().map_or(0, Door::refused)
     }
 
     /// The peer at an address.
-    pub fn connect(&self, class: &Shared, name: &str) -> Result<Peer> {
+    pub(crate) fn connect(&self, class: &Shared, name: &str) -> Result<Peer> {
         let Published { place, token } = Published::parse(name)?;
         let known = |c: &Arc<Connection>| c.name.as_deref() == Some(name) && c.is_open();
         if let Some(n) = self.connections.read().iter().position(|c| c.as_ref().is_some_and(known))
@@ -182,7 +182,7 @@ impl Dynamic {
     }
 
     /// Sends a message.
-    pub fn send(&self, n: u32, head: &Head, body: Data<'_>) -> Result<()> {
+    pub(crate) fn send(&self, n: u32, head: &Head, body: Data<'_>) -> Result<()> {
         let body = match &body {
             Data::Bytes(bytes) => bytes,
             Data::Owned(bytes) => &bytes[..],
@@ -202,7 +202,7 @@ impl Dynamic {
     // -------------------------------------------------------------- progress
 
     /// Takes in what has come.
-    pub fn poll(&self, class: &Shared) -> Result<bool> {
+    pub(crate) fn poll(&self, class: &Shared) -> Result<bool> {
         let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
         let mut busy = false;
         let accepted = std::mem::take(&mut *self.accepted.lock());
@@ -308,7 +308,7 @@ impl Dynamic {
 
     /// Waits until what was sent has left and the peers end their side, and ends everything;
     /// a few seconds at most for either.
-    pub fn close(&self, class: &Shared) {
+    pub(crate) fn close(&self, class: &Shared) {
         if let Some(door) = self.door.lock().take() {
             door.close();
         }
@@ -352,7 +352,7 @@ impl Dynamic {
     // ---------------------------------------------------------------- memory
 
     /// Puts the bytes of `runs` into a handle of the other side.
-    pub fn put(
+    pub(crate) fn put(
         &self,
         n: u32,
         class: u16,
@@ -374,7 +374,7 @@ impl Dynamic {
     }
 
     /// Gets bytes of a handle of the other side into `runs`.
-    pub fn get(
+    pub(crate) fn get(
         &self,
         n: u32,
         class: u16,
@@ -398,7 +398,7 @@ impl Dynamic {
     }
 
     /// A message about memory.
-    pub fn arrived(&self, class: &Shared, from: Peer, head: &Head, body: &[u8]) {
+    pub(crate) fn arrived(&self, class: &Shared, from: Peer, head: &Head, body: &[u8]) {
         let Peer::Remote(n) = from else { return };
         match head.kind {
             Kind::Get => {

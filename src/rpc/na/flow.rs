@@ -22,23 +22,23 @@ const LARGEST: u64 = 4 << 20;
 const SMALLEST: u64 = 256 << 10;
 
 /// The window of a peer in another job: the same in all jobs, whatever their sizes.
-pub const BETWEEN_JOBS: u64 = 1 << 20;
+pub(crate) const BETWEEN_JOBS: u64 = 1 << 20;
 
 /// What a message counts.
-pub fn cost(bytes: usize) -> u64 {
+pub(crate) fn cost(bytes: usize) -> u64 {
     bytes as u64 + OVERHEAD
 }
 
 /// The window of each of so many peers.
-pub fn window(peers: usize) -> u64 {
+pub(crate) fn window(peers: usize) -> u64 {
     (ALL / peers.max(1) as u64).clamp(SMALLEST, LARGEST)
 }
 
 /// Runs when a message has left, or was given up (then false).
-pub type OnSent = Box<dyn FnOnce(bool) + Send>;
+pub(crate) type OnSent = Box<dyn FnOnce(bool) + Send>;
 
 /// A message that waits for room.
-pub struct Held {
+pub(crate) struct Held {
     /// Its head.
     pub head: Head,
     /// Its body.
@@ -56,7 +56,7 @@ struct Window {
 }
 
 /// The windows to and from a peer.
-pub struct Flow {
+pub(crate) struct Flow {
     out: BiasedLock<[Window; 2]>,
     taken: [AtomicU64; 2],
     /// What has come of a peer in another job and was not taken in.
@@ -72,14 +72,14 @@ impl std::fmt::Debug for Flow {
 
 impl Flow {
     /// Nothing under way.
-    pub fn new(window: u64) -> Flow {
+    pub(crate) fn new(window: u64) -> Flow {
         let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
         let out = BiasedLock::new([fresh(), fresh()]);
         Flow { out, taken: Default::default(), kept: Default::default(), window }
     }
 
     /// Whether a message may go now; it is counted then.
-    pub fn admit(&self, which: usize, bytes: usize) -> bool {
+    pub(crate) fn admit(&self, which: usize, bytes: usize) -> bool {
         let window = &mut self.out.lock()[which];
         let cost = cost(bytes).min(self.window);
         if window.draining || !window.held.is_empty() || window.room < cost {
@@ -90,7 +90,7 @@ impl Flow {
     }
 
     /// Holds a message that may not go. Where it may go by now, gives it back.
-    pub fn hold(&self, which: usize, held: Held) -> Option<Held> {
+    pub(crate) fn hold(&self, which: usize, held: Held) -> Option<Held> {
         let window = &mut self.out.lock()[which];
         let cost = cost(held.body.len()).min(self.window);
         if !window.draining && window.held.is_empty() && window.room >= cost {
@@ -103,7 +103,7 @@ impl Flow {
 
     /// The other side has taken in so many bytes. True where the caller is to send
     /// what is held, by [`Flow::next`].
-    pub fn credit(&self, which: usize, bytes: u64) -> bool {
+    pub(crate) fn credit(&self, which: usize, bytes: u64) -> bool {
         let window = &mut self.out.lock()[which];
         window.room = window.room.saturating_add(bytes).min(self.window);
         if window.draining || window.held.is_empty() {
@@ -114,7 +114,7 @@ impl Flow {
     }
 
     /// The next held message that may go; at the end `None`, and others may send.
-    pub fn next(&self, which: usize) -> Option<Held> {
+    pub(crate) fn next(&self, which: usize) -> Option<Held> {
         let window = &mut self.out.lock()[which];
         let may = window.held.front().is_some_and(|held| {
             let cost = cost(held.body.len()).min(self.window);
@@ -130,7 +130,7 @@ impl Flow {
     }
 
     /// Takes a held message back.
-    pub fn withdraw(&self, op: u64) -> Option<Held> {
+    pub(crate) fn withdraw(&self, op: u64) -> Option<Held> {
         self.out.lock().iter_mut().find_map(|window| {
             let at = window.held.iter().position(|held| held.op == op)?;
             window.held.remove(at)
@@ -138,25 +138,25 @@ impl Flow {
     }
 
     /// Gives up all that is held.
-    pub fn abandon(&self) -> Vec<Held> {
+    pub(crate) fn abandon(&self) -> Vec<Held> {
         self.out.lock().iter_mut().flat_map(|window| window.held.drain(..)).collect()
     }
 
     /// A message has come from a peer that is not trusted to keep to its window. False where it
     /// did not. [`Flow::went`] counts the other way.
-    pub fn came(&self, which: usize, bytes: usize) -> bool {
+    pub(crate) fn came(&self, which: usize, bytes: usize) -> bool {
         let cost = cost(bytes).min(self.window);
         self.kept[which].fetch_add(cost, Ordering::Relaxed) + cost <= self.window
     }
 
     /// Such a message was taken in.
-    pub fn went(&self, which: usize, bytes: usize) {
+    pub(crate) fn went(&self, which: usize, bytes: usize) {
         self.kept[which].fetch_sub(cost(bytes).min(self.window), Ordering::Relaxed);
     }
 
     /// A message from the peer was taken in. The number of bytes to report, where it
     /// is time to.
-    pub fn took(&self, which: usize, bytes: usize) -> Option<u64> {
+    pub(crate) fn took(&self, which: usize, bytes: usize) -> Option<u64> {
         let cost = cost(bytes).min(self.window);
         let taken = self.taken[which].fetch_add(cost, Ordering::Relaxed) + cost;
         (taken >= self.window / 4).then(|| self.taken[which].swap(0, Ordering::Relaxed))

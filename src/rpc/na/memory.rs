@@ -6,13 +6,13 @@
 //! bytes that lie about our own memory are refused before anybody follows them.
 //!
 //! Others use memory from when it is registered until it is deregistered or the handle is
-//! freed, and not a moment longer, whoever keeps its bytes ([`crate::memory::exposed`]).
+//! freed, and not a moment longer, whoever keeps its bytes (`crate::memory::exposed`).
 
 mod access;
 mod runs;
 mod wire;
 
-pub use super::zeroed_buffer::ZeroedBuffer;
+pub(crate) use super::zeroed_buffer::ZeroedBuffer;
 pub use access::Access;
 pub use runs::Run;
 
@@ -102,7 +102,7 @@ fn lending() -> Option<&'static str> {
 }
 
 /// A long buffer for what another process is to pull.
-pub fn to_send(size: usize) -> Option<LargeBuffer> {
+pub(crate) fn to_send(size: usize) -> Option<LargeBuffer> {
     match lending() {
         Some(dir) => LargeBuffer::lent(size, dir),
         None => LargeBuffer::heap(size),
@@ -168,7 +168,7 @@ impl Mem {
     ///
     /// # Errors
     /// `INVALID_ARG` where it has fewer.
-    pub fn over(long: LargeBuffer, len: usize, access: Access) -> Result<Arc<Mem>> {
+    pub(crate) fn over(long: LargeBuffer, len: usize, access: Access) -> Result<Arc<Mem>> {
         if len > long.len() {
             refuse!(INVALID_ARG, "{len} bytes of a buffer of {}", long.len());
         }
@@ -238,7 +238,7 @@ impl Mem {
 
     /// A live handle of this process that is registered, for a copy that this process makes
     /// for another one.
-    pub fn find(id: u64) -> Option<InUse> {
+    pub(crate) fn find(id: u64) -> Option<InUse> {
         let mem = LIVE.lock().get(&id)?.upgrade()?;
         let inside = mem.enter().ok()?;
         Some(InUse { mem, _inside: inside })
@@ -303,7 +303,7 @@ impl Mem {
     }
 
     /// No longer: nobody reads or writes it for others when this returns
-    /// ([`crate::memory::exposed`]). A handle that came as bytes only names memory, and stays
+    /// (`crate::memory::exposed`). A handle that came as bytes only names memory, and stays
     /// as it is.
     pub fn deregister(&self) {
         if let Some(exposure) = &self.exposure {
@@ -349,7 +349,7 @@ impl Mem {
 
     /// Where the memory of a process of the node is mapped here, if that lends it. A loan
     /// that names another process is none.
-    pub fn borrowed(&self, pid: u32) -> Option<Borrowed<'_>> {
+    pub(crate) fn borrowed(&self, pid: u32) -> Option<Borrowed<'_>> {
         let shm_key = self.shm_key.as_ref().filter(|shm_key| shm_key.pid == pid)?;
         let file = self.borrowed.get_or_init(|| shm_export::borrow(shm_key)).as_ref()?;
         Some(Borrowed { shm_key, file })
@@ -376,7 +376,7 @@ impl Drop for Mem {
 
 /// Memory of this process that is used for another one; it stays registered meanwhile.
 #[derive(Debug)]
-pub struct InUse {
+pub(crate) struct InUse {
     mem: Arc<Mem>,
     _inside: Inside,
 }
@@ -397,14 +397,14 @@ pub(super) fn not_registered() -> Failure {
 
 /// Lent memory that is mapped here.
 #[derive(Debug)]
-pub struct Borrowed<'a> {
+pub(crate) struct Borrowed<'a> {
     shm_key: &'a ShmKey,
     file: &'a SharedFile,
 }
 
 impl Borrowed<'_> {
     /// Where a run of the owner's lies here; `None` where it is not within the loan.
-    pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
+    pub(crate) fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
         let offset = (address as u64).checked_sub(self.shm_key.base)?;
         let end = offset.checked_add(len as u64)?;
         (end <= self.shm_key.len).then(|| self.file.base().wrapping_add(offset as usize))
@@ -412,7 +412,7 @@ impl Borrowed<'_> {
 }
 
 /// Pairs the parts of two ranges of the same size.
-pub fn spans(
+pub(crate) fn spans(
     local: &Mem,
     local_offset: usize,
     remote: &Mem,

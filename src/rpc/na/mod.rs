@@ -2,13 +2,13 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`address`] | information strings, addresses and their text |
-//! | [`class`] | messages in and out, matched with receives; cancelling |
-//! | [`context`] | completions, progress, trigger |
-//! | [`memory`] | memory handles and their bytes |
-//! | [`transfer`] | put and get, in chunks |
-//! | [`flow`] | windows: how much may be under way to one who takes nothing in |
-//! | [`wire`] | the head of a message |
+//! | `address` | information strings, addresses and their text |
+//! | `class` | messages in and out, matched with receives; cancelling |
+//! | `context` | completions, progress, trigger |
+//! | `memory` | memory handles and their bytes |
+//! | `transfer` | put and get, in chunks |
+//! | `flow` | windows: how much may be under way to one who takes nothing in |
+//! | `wire` | the head of a message |
 //! | `class_table` | the classes of the process, and the handler that messages come to |
 //! | `dynamic` | peers in other jobs |
 //! | `blocking_wait` | waits that cost nothing when nothing comes |
@@ -25,24 +25,22 @@
 //! **Expected messages** want their receive to be posted before they are sent. One that
 //! comes too early is kept, within the sender's window, until its receive is posted.
 
-pub mod address;
+pub(crate) mod address;
 pub(crate) mod blocking_wait;
-pub mod class;
-mod class_table;
-pub mod context;
-#[doc(hidden)]
-pub mod dynamic;
+pub(crate) mod class;
+pub(crate) mod class_table;
+pub(crate) mod context;
+pub(crate) mod dynamic;
+#[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod eventcount;
-pub mod flow;
-pub mod memory;
-pub mod transfer;
-pub mod wire;
+pub(crate) mod flow;
+pub(crate) mod memory;
+pub(crate) mod transfer;
+pub(crate) mod wire;
 mod zeroed_buffer;
 
 pub use address::{Address, MAX_ADDRESS, Scheme};
 pub use class::MAX_TAG;
-#[doc(hidden)]
-pub use class_table::inject;
 pub use context::{Callback, Event, What};
 pub use memory::{Access, Mem, Run};
 pub use transfer::{Direction, Part};
@@ -164,11 +162,6 @@ impl Class {
     pub fn max_unexpected(&self) -> usize {
         self.shared.max_unexpected()
     }
-
-    /// Largest tag.
-    pub fn max_tag(&self) -> u32 {
-        MAX_TAG
-    }
 }
 
 /// Counts down with the last clone of a context.
@@ -259,7 +252,9 @@ impl Context {
     /// other borders.
     ///
     /// # Errors
-    /// As for [`Transfer::new`].
+    /// `PERMISSION` where a handle does not allow it; `ACCESS` where it is not
+    /// registered; `OVERFLOW` past an end; `INVALID_ARG` where a handle is not that of
+    /// its side.
     pub fn transfer(
         &self,
         direction: Direction,

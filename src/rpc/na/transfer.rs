@@ -57,7 +57,7 @@ pub struct Part<'a> {
 
 /// A transfer under way.
 #[derive(Debug)]
-pub struct Transfer {
+pub(crate) struct Transfer {
     class: Arc<Shared>,
     direction: Direction,
     peer: Peer,
@@ -76,10 +76,8 @@ impl Transfer {
     /// Checks everything; nothing moves yet.
     ///
     /// # Errors
-    /// `PERMISSION` where a handle does not allow it; `ACCESS` where it is not
-    /// registered; `OVERFLOW` past an end; `INVALID_ARG` where a handle is not that of
-    /// its side.
-    pub fn new(
+    /// As for [`super::Context::transfer`].
+    pub(crate) fn new(
         class: &Arc<Shared>,
         direction: Direction,
         peer: Peer,
@@ -133,7 +131,7 @@ impl Transfer {
     }
 
     /// What it is, for its callback.
-    pub fn what(&self) -> What {
+    pub(crate) fn what(&self) -> What {
         match self.direction {
             Direction::Put => What::Put,
             Direction::Get => What::Get,
@@ -141,7 +139,7 @@ impl Transfer {
     }
 
     /// Starts no further chunk; those under way come to their end.
-    pub fn cancel(&mut self) {
+    pub(crate) fn cancel(&mut self) {
         self.fail(Failure::new(Status::CANCELED, "the transfer was cancelled"));
     }
 
@@ -153,17 +151,12 @@ impl Transfer {
     }
 
     /// Whether the last step has moved anything.
-    pub fn is_moving(&self) -> bool {
+    pub(crate) fn is_moving(&self) -> bool {
         self.moved
     }
 
-    /// Why it has failed.
-    pub fn failure(&self) -> Option<&Failure> {
-        self.ended.as_ref()
-    }
-
     /// Carries it on; its status when it has ended.
-    pub fn advance(&mut self) -> Option<Status> {
+    pub(crate) fn advance(&mut self) -> Option<Status> {
         self.moved = false;
         let mut n = 0;
         while n < self.flying.len() {

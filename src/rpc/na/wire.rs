@@ -8,7 +8,7 @@
 pub(in crate::rpc::na) const CHUNK: usize = 1 << 20;
 
 /// Bytes of a head.
-pub const HEAD: usize = 16;
+pub(crate) const HEAD: usize = 16;
 const VERSION: u8 = 1;
 
 /// What a message is.
@@ -85,7 +85,7 @@ impl Head {
 }
 
 /// A little-endian number of the first eight bytes (of fewer, where there are fewer).
-pub fn number(bytes: &[u8]) -> u64 {
+pub(crate) fn number(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     let n = bytes.len().min(8);
     word[..n].copy_from_slice(&bytes[..n]);

@@ -14,7 +14,7 @@ const HUGE: usize = 2 << 20;
 
 /// Zeroed memory of the library's own, on a cache line of its own.
 #[derive(Debug)]
-pub struct ZeroedBuffer {
+pub(crate) struct ZeroedBuffer {
     at: *mut u8,
     from: Origin,
 }
@@ -37,7 +37,7 @@ impl ZeroedBuffer {
     ///
     /// # Errors
     /// `NOMEM`.
-    pub fn new(bytes: usize) -> Result<ZeroedBuffer> {
+    pub(crate) fn new(bytes: usize) -> Result<ZeroedBuffer> {
         if bytes >= LAZY {
             return ZeroedBuffer::huge(bytes);
         }
@@ -72,7 +72,7 @@ impl ZeroedBuffer {
     }
 
     /// Where it begins.
-    pub fn address(&self) -> *mut u8 {
+    pub(crate) fn address(&self) -> *mut u8 {
         self.at
     }
 }

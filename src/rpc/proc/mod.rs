@@ -8,12 +8,12 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`state`] | [`Proc`]: the buffer, its growth, the checksum |
-//! | [`trailer`] | the end of a pass: checksum and trailer |
+//! | `state` | [`Proc`]: the buffer, its growth, the checksum |
+//! | `trailer` | the end of a pass: checksum and trailer |
 //! | `overflow` | [`Overflow`]: parameters in a buffer of their own |
-//! | [`ser`], [`de`] | serde types over a proc |
-//! | [`text`] | [`HgString`]: a string as C has it |
-//! | [`fault`] | what can be wrong |
+//! | `ser`, `de` | serde types over a proc |
+//! | `text` | [`HgString`]: a string as C has it |
+//! | `fault` | what can be wrong |
 //!
 //! ```
 //! use portolan::rpc::checksum::Method;
@@ -85,19 +85,20 @@
 //! missing are. After its first fault a proc goes on failing with it, so that a
 //! function that overlooks one cannot turn rubbish into parameters.
 
-pub mod de;
-pub mod fault;
+pub(crate) mod de;
+pub(crate) mod fault;
 mod overflow;
-pub mod ser;
-pub mod state;
+pub(crate) mod ser;
+pub(crate) mod state;
 #[cfg(test)]
 mod tests;
-pub mod text;
-pub mod trailer;
+pub(crate) mod text;
+pub(crate) mod trailer;
 
 pub use de::Decoder;
 pub use fault::Fault;
-pub use overflow::{Overflow, Source};
+pub use overflow::Overflow;
+pub(crate) use overflow::Source;
 pub use ser::Encoder;
 pub use state::{MAX_DEPTH, Op, Proc};
 pub use text::HgString;

@@ -4,7 +4,7 @@ use crate::memory::large_buffer::LargeBuffer;
 use std::ops::Deref;
 
 /// Where a proc takes extra buffers from.
-pub type Source = fn(usize) -> Option<LargeBuffer>;
+pub(crate) type Source = fn(usize) -> Option<LargeBuffer>;
 
 /// Parameters in a buffer of their own.
 #[derive(Debug)]
@@ -20,14 +20,14 @@ impl Overflow {
     }
 
     /// A copy; none where there is no memory.
-    pub fn copy(bytes: &[u8], source: Source) -> Option<Overflow> {
+    pub(crate) fn copy(bytes: &[u8], source: Source) -> Option<Overflow> {
         let mut long = source(bytes.len())?;
         long[..bytes.len()].copy_from_slice(bytes);
         Some(Overflow { long, len: bytes.len() })
     }
 
     /// The buffer, and how many bytes they are.
-    pub fn into_parts(self) -> (LargeBuffer, usize) {
+    pub(crate) fn into_parts(self) -> (LargeBuffer, usize) {
         (self.long, self.len)
     }
 }

@@ -59,13 +59,13 @@ pub struct Proc<'a> {
     pub(super) summed: usize,
     pub(super) sum: Checksum,
     /// What the caller has attached: its class, its handle, its flags.
-    pub attached: Attached,
+    pub(crate) attached: Attached,
     buffer: PhantomData<&'a mut [u8]>,
 }
 
 /// What a caller attaches to a proc; the proc does not look at it.
 #[derive(Debug, Clone, Copy)]
-pub struct Attached {
+pub(crate) struct Attached {
     /// A class of RPCs.
     pub class: *mut c_void,
     /// A call.
@@ -132,7 +132,7 @@ impl<'a> Proc<'a> {
     }
 
     /// Has extra buffers from somewhere else than the heap.
-    pub fn set_source(&mut self, source: Source) {
+    pub(crate) fn set_source(&mut self, source: Source) {
         self.source = source;
     }
 
@@ -176,7 +176,7 @@ impl<'a> Proc<'a> {
     }
 
     /// Whether the extra buffer is freed with the proc, as it is at first. If not,
-    /// somebody calls [`crate::memory::large_buffer::free`] with it.
+    /// somebody calls `crate::memory::large_buffer::free` with it.
     pub fn set_extra_is_mine(&mut self, mine: bool) -> Result<(), Fault> {
         let Some(at) = self.extra() else {
             return Err(Fault::argument("there is no extra buffer"));

@@ -58,13 +58,13 @@ const HOST: [i32; 2] = [0, 4];
 
 impl Held {
     /// Whom it is bound to.
-    pub fn bound(&self) -> Option<Bound> {
+    pub(super) fn bound(&self) -> Option<Bound> {
         self.bound.lock().clone()
     }
 
     /// # Errors
     /// `INVALID_ARG` past its end.
-    pub fn check(&self, offset: u64, size: u64) -> Result<(usize, usize)> {
+    pub(super) fn check(&self, offset: u64, size: u64) -> Result<(usize, usize)> {
         let len = self.bulk.len() as u64;
         if offset.checked_add(size).is_none_or(|end| end > len) {
             refuse!(INVALID_ARG, "{size} bytes at {offset} are past the end of {len} bytes");

@@ -70,7 +70,7 @@ macro_rules! calls {
         /// # Safety
         /// Pointers must be null, or valid for what the header says of them.
         #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> std::os::raw::c_int {
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> std::os::raw::c_int {
             $crate::capi::mercury::v2::codes::code(stringify!($name), || $body)
         }
         $crate::capi::mercury::v2::codes::calls! { $($rest)* }
@@ -82,7 +82,7 @@ macro_rules! calls {
         /// # Safety
         /// Pointers must be null, or valid for what the header says of them.
         #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
             $crate::capi::mercury::face::value(stringify!($name), |_| $none, || $body)
         }
         $crate::capi::mercury::v2::codes::calls! { $($rest)* }

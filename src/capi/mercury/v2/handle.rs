@@ -57,7 +57,7 @@ pub(super) struct Held {
 pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x44);
 
 impl Held {
-    pub fn end(&self) -> End {
+    pub(super) fn end(&self) -> End {
         self.end.lock().clone()
     }
 
@@ -65,7 +65,7 @@ impl Held {
     ///
     /// # Errors
     /// `INVALID_ARG` for a handle of an origin.
-    pub fn target(&self) -> Result<Arc<Target>> {
+    pub(super) fn target(&self) -> Result<Arc<Target>> {
         match self.end() {
             End::Target(target) => Ok(target),
             _ => refuse!(
@@ -79,7 +79,7 @@ impl Held {
     ///
     /// # Errors
     /// `INVALID_ARG` for a handle of a target, or without an address or a function.
-    pub fn origin(&self) -> Result<Arc<Origin>> {
+    pub(super) fn origin(&self) -> Result<Arc<Origin>> {
         let mut end = self.end.lock();
         match &*end {
             End::Origin(origin) => Ok(origin.clone()),
@@ -106,21 +106,21 @@ impl Held {
     }
 
     /// Whether its call is under way.
-    pub fn is_under_way(&self) -> bool {
+    pub(super) fn is_under_way(&self) -> bool {
         matches!(&*self.end.lock(), End::Origin(origin) if origin.is_under_way())
     }
 
     /// Which context of the target is to run its calls.
-    pub fn target_context(&self) -> u8 {
+    pub(super) fn target_context(&self) -> u8 {
         self.info.lock().context_id
     }
 
-    pub fn class_token(&self) -> Token {
+    pub(super) fn class_token(&self) -> Token {
         self.info.lock().hg_class
     }
 
     /// One holder more.
-    pub fn hold(&self) {
+    pub(super) fn hold(&self) {
         self.holders.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -36,19 +36,19 @@
 
 #![allow(non_snake_case, reason = "the names of the calls of C, exported under labels")]
 
-pub mod about;
-pub mod address;
-pub mod bulk;
-pub mod bulk_handle;
-pub mod call;
-pub mod class;
-pub mod codes;
-pub mod context;
-pub mod core;
-pub mod handle;
+pub(crate) mod about;
+pub(crate) mod address;
+pub(crate) mod bulk;
+pub(crate) mod bulk_handle;
+pub(crate) mod call;
+pub(crate) mod class;
+pub(crate) mod codes;
+pub(crate) mod context;
+pub(crate) mod core;
+pub(crate) mod handle;
 pub(crate) mod objects;
-pub mod params;
-pub mod proc;
-pub mod registry;
-pub mod request;
-pub mod types;
+pub(crate) mod params;
+pub(crate) mod proc;
+pub(crate) mod registry;
+pub(crate) mod request;
+pub(crate) mod types;

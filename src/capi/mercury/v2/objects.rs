@@ -50,7 +50,7 @@ pub(super) fn count(counter: &AtomicU64) {
 }
 
 impl Counts {
-    pub fn read(&self) -> Counters {
+    pub(super) fn read(&self) -> Counters {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counters {
             rpc_req_sent: of(&self.req_sent),
@@ -70,12 +70,12 @@ pub(super) static CLASSES: Table<Arc<HeldClass>> = Table::new("class", 0x41);
 
 impl HeldClass {
     /// Longest input that goes along with its request.
-    pub fn input_room(&self) -> usize {
+    pub(super) fn input_room(&self) -> usize {
         self.room(self.class.network().max_unexpected(), REQUEST)
     }
 
     /// Longest output that goes along with its answer.
-    pub fn output_room(&self) -> usize {
+    pub(super) fn output_room(&self) -> usize {
         self.room(self.class.network().max_expected(), ANSWER)
     }
 
@@ -84,12 +84,12 @@ impl HeldClass {
     }
 
     /// The function of a number.
-    pub fn function(&self, id: u64) -> Result<Arc<Function>> {
+    pub(super) fn function(&self, id: u64) -> Result<Arc<Function>> {
         self.class.shared.functions.numbered(id).ok_or_else(|| unknown(id))
     }
 
     /// What is attached to a function.
-    pub fn data_of(&self, id: u64) -> *mut c_void {
+    pub(super) fn data_of(&self, id: u64) -> *mut c_void {
         self.rpc_data.lock().get(&id).map_or(ptr::null_mut(), Attached::data)
     }
 }

@@ -27,7 +27,7 @@ macro_rules! same {
         /// # Safety
         /// Pointers must be null, or valid for what the header says of them.
         #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> HgReturn {
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> HgReturn {
             // SAFETY: passed on from the caller.
             to_code(Status(unsafe { $of($($arg),*) }))
         })*
@@ -98,7 +98,7 @@ macro_rules! alias {
         /// # Safety
         /// Pointers must be null, or valid for what the header says of them.
         #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
             // SAFETY: passed on from the caller.
             unsafe { $of($($arg),*) }
         })*

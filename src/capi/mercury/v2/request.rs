@@ -17,7 +17,7 @@ type Trigger = Option<unsafe extern "C" fn(c_uint, *mut c_uint, *mut c_void) -> 
 
 /// `hg_request_class_t`.
 #[derive(Debug)]
-pub struct Class {
+pub(crate) struct Class {
     progress: unsafe extern "C" fn(c_uint, *mut c_void) -> c_int,
     trigger: unsafe extern "C" fn(c_uint, *mut c_uint, *mut c_void) -> c_int,
     arg: *mut c_void,
@@ -25,7 +25,7 @@ pub struct Class {
 
 /// `hg_request_t`.
 #[derive(Debug)]
-pub struct Request {
+pub(crate) struct Request {
     class: *mut Class,
     complete: AtomicBool,
     data: AtomicUsize,
@@ -39,7 +39,7 @@ const AT_A_TIME: u32 = 500;
 /// # Safety
 /// `arg` must be what the functions take.
 #[unsafe(export_name = "mercury2_hg_request_init")]
-pub unsafe extern "C" fn hg_request_init(
+pub(crate) unsafe extern "C" fn hg_request_init(
     progress: Progress,
     trigger: Trigger,
     arg: *mut c_void,
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn hg_request_init(
 /// # Safety
 /// `class` must be null or a class, without requests; `arg` null or valid.
 #[unsafe(export_name = "mercury2_hg_request_finalize")]
-pub unsafe extern "C" fn hg_request_finalize(class: *mut Class, arg: *mut *mut c_void) {
+pub(crate) unsafe extern "C" fn hg_request_finalize(class: *mut Class, arg: *mut *mut c_void) {
     if class.is_null() {
         return;
     }
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn hg_request_finalize(class: *mut Class, arg: *mut *mut c
 /// # Safety
 /// `class` must be null or a class.
 #[unsafe(export_name = "mercury2_hg_request_create")]
-pub unsafe extern "C" fn hg_request_create(class: *mut Class) -> *mut Request {
+pub(crate) unsafe extern "C" fn hg_request_create(class: *mut Class) -> *mut Request {
     if class.is_null() {
         return ptr::null_mut();
     }
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn hg_request_create(class: *mut Class) -> *mut Request {
 /// # Safety
 /// `request` must be null or a request, used no more.
 #[unsafe(export_name = "mercury2_hg_request_destroy")]
-pub unsafe extern "C" fn hg_request_destroy(request: *mut Request) {
+pub(crate) unsafe extern "C" fn hg_request_destroy(request: *mut Request) {
     if !request.is_null() {
         // SAFETY: passed on from the caller.
         drop(unsafe { Box::from_raw(request) });
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn hg_request_destroy(request: *mut Request) {
 /// # Safety
 /// `request` must be null or a request.
 #[unsafe(export_name = "mercury2_hg_request_reset")]
-pub unsafe extern "C" fn hg_request_reset(request: *mut Request) {
+pub(crate) unsafe extern "C" fn hg_request_reset(request: *mut Request) {
     // SAFETY: passed on from the caller.
     if let Some(request) = unsafe { request.as_ref() } {
         request.complete.store(false, Ordering::Release);
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn hg_request_reset(request: *mut Request) {
 /// # Safety
 /// `request` must be null or a request.
 #[unsafe(export_name = "mercury2_hg_request_complete")]
-pub unsafe extern "C" fn hg_request_complete(request: *mut Request) {
+pub(crate) unsafe extern "C" fn hg_request_complete(request: *mut Request) {
     // SAFETY: passed on from the caller.
     if let Some(request) = unsafe { request.as_ref() } {
         request.complete.store(true, Ordering::Release);
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn hg_request_complete(request: *mut Request) {
 /// # Safety
 /// `request` must be null or a request.
 #[unsafe(export_name = "mercury2_hg_request_set_data")]
-pub unsafe extern "C" fn hg_request_set_data(request: *mut Request, data: *mut c_void) {
+pub(crate) unsafe extern "C" fn hg_request_set_data(request: *mut Request, data: *mut c_void) {
     // SAFETY: passed on from the caller.
     if let Some(request) = unsafe { request.as_ref() } {
         request.data.store(data as usize, Ordering::Release);
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn hg_request_set_data(request: *mut Request, data: *mut c
 /// # Safety
 /// `request` must be null or a request.
 #[unsafe(export_name = "mercury2_hg_request_get_data")]
-pub unsafe extern "C" fn hg_request_get_data(request: *mut Request) -> *mut c_void {
+pub(crate) unsafe extern "C" fn hg_request_get_data(request: *mut Request) -> *mut c_void {
     // SAFETY: passed on from the caller.
     let request = unsafe { request.as_ref() };
     request.map_or(0, |request| request.data.load(Ordering::Acquire)) as *mut c_void
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn hg_request_get_data(request: *mut Request) -> *mut c_vo
 /// # Safety
 /// `request` must be null or a request of a class that lives; `flag` null or valid.
 #[unsafe(export_name = "mercury2_hg_request_wait")]
-pub unsafe extern "C" fn hg_request_wait(
+pub(crate) unsafe extern "C" fn hg_request_wait(
     request: *mut Request,
     milliseconds: c_uint,
     flag: *mut c_uint,
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn hg_request_wait(
 /// # Safety
 /// As for `hg_request_wait`, of `count` requests.
 #[unsafe(export_name = "mercury2_hg_request_waitall")]
-pub unsafe extern "C" fn hg_request_waitall(
+pub(crate) unsafe extern "C" fn hg_request_waitall(
     count: c_int,
     requests: *mut *mut Request,
     milliseconds: c_uint,

@@ -1,19 +1,19 @@
 //! Structs of the headers, as Rust sees them.
 
 use super::codes::{to_code, to_status};
-pub use crate::capi::mercury::callbacks::BulkInfo;
+pub(crate) use crate::capi::mercury::callbacks::BulkInfo;
 use crate::capi::mercury::table::Token;
 use crate::rpc::failure::Status;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
 /// Frees what a program has attached.
-pub type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
+pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
 /// `hg_rpc_cb_t`, `hg_core_rpc_cb_t`.
-pub type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
+pub(crate) type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
 /// `hg_proc_cb_t`.
-pub type ProcCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
+pub(crate) type ProcCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
 /// What runs when a handle was made.
-pub type CreateCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
+pub(crate) type CreateCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
 
 /// Something of the program's, freed by it when nobody needs it any more.
 #[derive(Debug, Default)]
@@ -23,16 +23,16 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    pub fn new(data: *mut c_void, free: FreeCallback) -> Attached {
+    pub(super) fn new(data: *mut c_void, free: FreeCallback) -> Attached {
         Attached { data: data as usize, free }
     }
 
-    pub fn data(&self) -> *mut c_void {
+    pub(super) fn data(&self) -> *mut c_void {
         self.data as *mut c_void
     }
 
     /// Leaves it to the program.
-    pub fn forget(mut self) {
+    pub(super) fn forget(mut self) {
         self.data = 0;
     }
 }
@@ -49,7 +49,7 @@ impl Drop for Attached {
 /// `struct hg_info`, `struct hg_core_info`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct HgInfo {
+pub(crate) struct HgInfo {
     pub(super) hg_class: Token,
     pub(super) context: Token,
     pub(super) addr: Token,
@@ -65,7 +65,7 @@ unsafe impl Sync for HgInfo {}
 /// `struct na_init_info_4_0`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct NaInitInfo {
+pub(crate) struct NaInitInfo {
     ip_subnet: *const c_char,
     auth_key: *const c_char,
     max_unexpected_size: usize,
@@ -80,7 +80,7 @@ pub struct NaInitInfo {
 /// `struct hg_init_info`. Those of 2.2 and 2.3 are its beginning.
 #[derive(Debug)]
 #[repr(C)]
-pub struct HgInitInfo {
+pub(crate) struct HgInitInfo {
     na_init_info: NaInitInfo,
     pub(super) na_class: Token,
     request_post_init: u32,
@@ -102,7 +102,7 @@ pub struct HgInitInfo {
 /// `struct hg_diag_counters`.
 #[derive(Debug, Default, Clone, Copy)]
 #[repr(C)]
-pub struct Counters {
+pub(crate) struct Counters {
     pub(super) rpc_req_sent: u64,
     pub(super) rpc_req_recv: u64,
     pub(super) rpc_resp_sent: u64,
@@ -117,7 +117,7 @@ pub struct Counters {
 /// `struct na_protocol_info`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct ProtocolInfo {
+pub(crate) struct ProtocolInfo {
     pub(super) next: *mut ProtocolInfo,
     pub(super) class_name: *mut c_char,
     pub(super) protocol_name: *mut c_char,
@@ -127,7 +127,7 @@ pub struct ProtocolInfo {
 /// `struct hg_bulk_attr`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct BulkAttr {
+pub(crate) struct BulkAttr {
     pub(super) mem_type: c_int,
     device: u64,
 }
@@ -135,14 +135,14 @@ pub struct BulkAttr {
 /// The union of `struct hg_cb_info`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub union InfoOf {
+pub(crate) union InfoOf {
     pub(super) handle: Token,
     pub(super) bulk: BulkInfo,
 }
 
 /// `struct hg_cb_info`.
 #[repr(C)]
-pub struct CbInfo {
+pub(crate) struct CbInfo {
     info: InfoOf,
     arg: *mut c_void,
     kind: c_int,
@@ -152,7 +152,7 @@ pub struct CbInfo {
 /// `struct hg_core_cb_info`.
 #[derive(Debug)]
 #[repr(C)]
-pub struct CoreCbInfo {
+pub(crate) struct CoreCbInfo {
     handle: Token,
     arg: *mut c_void,
     kind: c_int,
@@ -166,9 +166,9 @@ impl std::fmt::Debug for CbInfo {
 }
 
 /// `hg_cb_t`.
-pub type HgCallback = Option<unsafe extern "C" fn(*const CbInfo) -> c_int>;
+pub(crate) type HgCallback = Option<unsafe extern "C" fn(*const CbInfo) -> c_int>;
 /// `hg_core_cb_t`.
-pub type CoreCallback = Option<unsafe extern "C" fn(*const CoreCbInfo) -> c_int>;
+pub(crate) type CoreCallback = Option<unsafe extern "C" fn(*const CoreCbInfo) -> c_int>;
 
 /// A callback of either layer.
 #[derive(Clone, Copy)]
@@ -178,7 +178,7 @@ pub(super) enum Callback {
 }
 
 impl Callback {
-    pub fn is_none(self) -> bool {
+    pub(super) fn is_none(self) -> bool {
         matches!(self, Callback::Hg(None) | Callback::Core(None))
     }
 }
@@ -200,7 +200,7 @@ pub(super) struct Caller {
 unsafe impl Send for Caller {}
 
 impl Caller {
-    pub fn tell(self, status: Status) {
+    pub(super) fn tell(self, status: Status) {
         let Caller { callback, arg, kind, info } = self;
         let ret = to_code(status);
         match callback {
@@ -229,12 +229,12 @@ pub(super) struct OnCreate {
 }
 
 impl OnCreate {
-    pub fn new(callback: CreateCallback, arg: *mut c_void) -> OnCreate {
+    pub(super) fn new(callback: CreateCallback, arg: *mut c_void) -> OnCreate {
         OnCreate { callback, arg: arg as usize }
     }
 
     /// Tells the program; its refusal.
-    pub fn tell(self, handle: Token) -> Status {
+    pub(super) fn tell(self, handle: Token) -> Status {
         match self.callback {
             // SAFETY: the program's function, with what it was given for.
             Some(callback) => to_status(unsafe { callback(handle, self.arg as *mut c_void) }),

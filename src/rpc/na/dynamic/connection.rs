@@ -61,7 +61,7 @@ fn start_send(comm: &Comm, bytes: Vec<u8>) -> Result<InFlight> {
 ///
 /// # Errors
 /// `PROTOCOL_ERROR` for another message; `TIMEOUT`; what MPI says.
-pub fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Result<Vec<u8>> {
+pub(super) fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Result<Vec<u8>> {
     let mut mine = Some(start_send(line, mine.to_vec())?);
     let (mut theirs, mut naps) = (None, Naps::new(FIRST_NAP, LONGEST_NAP));
     loop {
@@ -92,7 +92,7 @@ pub fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Result<Vec<
 }
 
 /// A read that the peer asks for.
-pub struct Asked {
+pub(super) struct Asked {
     /// Its head.
     pub head: Head,
     /// What it names.
@@ -100,7 +100,7 @@ pub struct Asked {
 }
 
 /// A connection.
-pub struct Connection {
+pub(super) struct Connection {
     comm: Comm,
     lifeline: Lifeline,
     /// What it was looked up by.
@@ -124,7 +124,7 @@ fn broken(why: &str) -> Error {
 
 impl Connection {
     /// Over what MPI has made.
-    pub fn new(comm: Comm, lifeline: Lifeline, name: Option<String>) -> Connection {
+    pub(super) fn new(comm: Comm, lifeline: Lifeline, name: Option<String>) -> Connection {
         Connection {
             comm,
             lifeline,
@@ -141,22 +141,22 @@ impl Connection {
     }
 
     /// Whether messages can be sent.
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         !self.is_lost() && self.bye.lock().is_none()
     }
 
     /// Whether nothing comes any more.
-    pub fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
     }
 
     /// Since when the peer has said that it ends the connection.
-    pub fn ends_since(&self) -> Option<Instant> {
+    pub(super) fn ends_since(&self) -> Option<Instant> {
         *self.bye.lock()
     }
 
     /// It is given up; true for the first who says so.
-    pub fn lose(&self) -> bool {
+    pub(super) fn lose(&self) -> bool {
         let first = !self.lost.swap(true, Ordering::AcqRel);
         if first {
             self.lifeline.cut();
@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// Looks whether the peer has vanished, which is an error, or ends the connection.
-    pub fn look(&self) -> Result<()> {
+    pub(super) fn look(&self) -> Result<()> {
         match self.lifeline.sign() {
             Sign::None => Ok(()),
             Sign::Bye => {
@@ -182,26 +182,26 @@ impl Connection {
     }
 
     /// Says once that this side ends the connection.
-    pub fn say_bye(&self) {
+    pub(super) fn say_bye(&self) {
         if !self.said_bye.swap(true, Ordering::AcqRel) {
             self.lifeline.say_bye();
         }
     }
 
     /// Whether both sides have said so.
-    pub fn is_ended(&self) -> bool {
+    pub(super) fn is_ended(&self) -> bool {
         self.said_bye.load(Ordering::Acquire) && self.ends_since().is_some()
     }
 
     /// Whether the peer sends nothing any more: it is no more, or has ended the connection so
     /// long ago. One that was given up for what it has sent may go on.
-    pub fn is_over(&self, after_bye: Duration) -> bool {
+    pub(super) fn is_over(&self, after_bye: Duration) -> bool {
         self.vanished.load(Ordering::Acquire)
             || self.is_ended() && self.ends_since().is_some_and(|since| since.elapsed() > after_bye)
     }
 
     /// Sends a message of so many parts.
-    pub fn send(&self, head: &Head, parts: &[&[u8]]) -> Result<()> {
+    pub(super) fn send(&self, head: &Head, parts: &[&[u8]]) -> Result<()> {
         let mut bytes = head.bytes().to_vec();
         parts.iter().for_each(|part| bytes.extend_from_slice(part));
         let started = start_send(&self.comm, bytes)?;
@@ -212,7 +212,7 @@ impl Connection {
     }
 
     /// Lets go of what has left; true where something has.
-    pub fn sent(&self) -> Result<bool> {
+    pub(super) fn sent(&self) -> Result<bool> {
         let mut sending = self.sending.lock();
         let (mut n, before) = (0, sending.len());
         while n < sending.len() {
@@ -230,7 +230,7 @@ impl Connection {
     }
 
     /// Whether everything has left.
-    pub fn all_sent(&self) -> bool {
+    pub(super) fn all_sent(&self) -> bool {
         self.sending.lock().is_empty()
     }
 
@@ -238,7 +238,7 @@ impl Connection {
     ///
     /// # Errors
     /// What MPI says; a message that is longer than any.
-    pub fn receive(&self) -> Result<Option<Vec<u8>>> {
+    pub(super) fn receive(&self) -> Result<Option<Vec<u8>>> {
         let mut receiving = self.receiving.lock();
         if receiving.is_none() {
             let Some(message) = p2p::improbe(&self.comm, None, None)? else { return Ok(None) };
@@ -262,7 +262,7 @@ impl Connection {
     ///
     /// # Errors
     /// Where too many wait.
-    pub fn ask(&self, asked: Asked) -> Result<()> {
+    pub(super) fn ask(&self, asked: Asked) -> Result<()> {
         let mut waiting = self.asked.lock();
         if waiting.len() >= MOST_ASKED {
             return Err(broken("it asks for too many reads at a time"));
@@ -272,7 +272,7 @@ impl Connection {
     }
 
     /// The next read that is to be served now.
-    pub fn next_asked(&self) -> Option<Asked> {
+    pub(super) fn next_asked(&self) -> Option<Asked> {
         if self.unsent.load(Ordering::Relaxed) >= UNSENT {
             return None;
         }
@@ -280,7 +280,7 @@ impl Connection {
     }
 
     /// Ends it. What is under way is MPI's.
-    pub fn free(self) -> Result<()> {
+    pub(super) fn free(self) -> Result<()> {
         self.comm.free()
     }
 }

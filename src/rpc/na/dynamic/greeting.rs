@@ -94,7 +94,7 @@ impl From<io::Error> for Refusal {
 
 /// A socket on which every wait ends at a deadline, however the bytes trickle in.
 #[derive(Debug)]
-pub struct Timed<'a> {
+pub(crate) struct Timed<'a> {
     stream: &'a TcpStream,
     /// The deadline.
     pub end: Instant,
@@ -102,7 +102,7 @@ pub struct Timed<'a> {
 
 impl<'a> Timed<'a> {
     /// Until then.
-    pub fn new(stream: &'a TcpStream, end: Instant) -> Timed<'a> {
+    pub(crate) fn new(stream: &'a TcpStream, end: Instant) -> Timed<'a> {
         Timed { stream, end }
     }
 
@@ -198,7 +198,7 @@ pub fn examine(with: &mut (impl Read + Write), key: &Key, at: &str) -> Result<Gr
 }
 
 /// Tells a client that there is no room.
-pub fn send_away(with: &mut impl Write) {
+pub(crate) fn send_away(with: &mut impl Write) {
     let _ = with.write_all(&[BUSY]);
 }
 
@@ -206,7 +206,7 @@ pub fn send_away(with: &mut impl Write) {
 ///
 /// # Errors
 /// Where it does not come.
-pub fn welcome(
+pub(crate) fn welcome(
     with: &mut (impl Read + Write),
     key: &Key,
     at: &str,
@@ -228,7 +228,7 @@ pub fn welcome(
 ///
 /// # Errors
 /// Where it does not say so.
-pub fn await_joined(with: &mut impl Read) -> Result<(), Refusal> {
+pub(crate) fn await_joined(with: &mut impl Read) -> Result<(), Refusal> {
     if read_byte(with)? == JOINED { Ok(()) } else { Err(Refusal::Rubbish) }
 }
 
@@ -281,7 +281,7 @@ pub fn await_welcome(
 ///
 /// # Errors
 /// Where the server has gone.
-pub fn say_coming(with: &mut impl Write) -> Result<(), Refusal> {
+pub(crate) fn say_coming(with: &mut impl Write) -> Result<(), Refusal> {
     Ok(with.write_all(&[COMING])?)
 }
 
@@ -289,13 +289,13 @@ pub fn say_coming(with: &mut impl Write) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// Where the server has gone.
-pub fn say_joined(with: &mut impl Write) -> Result<(), Refusal> {
+pub(crate) fn say_joined(with: &mut impl Write) -> Result<(), Refusal> {
     Ok(with.write_all(&[JOINED])?)
 }
 
 /// What a connection's socket tells, once MPI carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
+pub(crate) enum Sign {
     /// Nothing: the peer lives.
     None,
     /// The peer ends the connection.
@@ -306,20 +306,20 @@ pub enum Sign {
 
 /// The socket of a connection that MPI carries.
 #[derive(Debug)]
-pub struct Lifeline(TcpStream);
+pub(crate) struct Lifeline(TcpStream);
 
 impl Lifeline {
     /// From now on nothing waits for it.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn new(stream: TcpStream) -> io::Result<Lifeline> {
+    pub(crate) fn new(stream: TcpStream) -> io::Result<Lifeline> {
         stream.set_nonblocking(true)?;
         Ok(Lifeline(stream))
     }
 
     /// What there is now.
-    pub fn sign(&self) -> Sign {
+    pub(crate) fn sign(&self) -> Sign {
         let mut byte = [0];
         loop {
             match (&self.0).read(&mut byte) {
@@ -333,12 +333,12 @@ impl Lifeline {
     }
 
     /// Says that this side ends the connection.
-    pub fn say_bye(&self) {
+    pub(crate) fn say_bye(&self) {
         let _ = (&self.0).write_all(&[BYE]);
     }
 
     /// Ends it, so that the peer sees it.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 }

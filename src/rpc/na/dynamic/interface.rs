@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddr
 ///
 /// # Errors
 /// `ADDRNOTAVAIL` where this host has no such address or interface.
-pub fn listen(asked: &str, several_hosts: bool) -> Result<(TcpListener, String)> {
+pub(super) fn listen(asked: &str, several_hosts: bool) -> Result<(TcpListener, String)> {
     let failed = |e: std::io::Error| {
         Failure::new(
             Status::ADDRNOTAVAIL,

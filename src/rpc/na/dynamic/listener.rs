@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 /// How long guests are waited for, and how many.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub(super) struct Limits {
     /// How long a guest has to prove itself.
     pub greeting: Duration,
     /// How long a guest that has proved itself waits for its turn.
@@ -40,7 +40,7 @@ pub struct Limits {
 }
 
 /// Those of every class.
-pub const LIMITS: Limits = Limits {
+pub(super) const LIMITS: Limits = Limits {
     greeting: Duration::from_secs(5),
     turn: Duration::from_secs(20),
     meeting: Duration::from_secs(10),
@@ -49,14 +49,14 @@ pub const LIMITS: Limits = Limits {
 };
 
 /// Connections that MPI makes at a time.
-pub const DESKS: usize = 4;
+pub(super) const DESKS: usize = 4;
 /// Between tries where the system has no room for another guest.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Of threads that never enter MPI.
 const STACK: usize = 256 << 10;
 
 /// What MPI has to do with a guest; tests have another.
-pub trait Meet: Send + Sync + 'static {
+pub(super) trait Meet: Send + Sync + 'static {
     /// Where a guest connects.
     type Port: Clone + Send + 'static;
     /// A connection.
@@ -78,7 +78,7 @@ pub trait Meet: Send + Sync + 'static {
 }
 
 /// What is done with a connection that was made.
-pub type OnJoined<L> = Box<dyn Fn(L, Lifeline) + Send + Sync>;
+pub(super) type OnJoined<L> = Box<dyn Fn(L, Lifeline) + Send + Sync>;
 
 struct Guest {
     stream: Arc<TcpStream>,
@@ -104,7 +104,7 @@ struct Hall<M: Meet> {
 }
 
 /// A socket that listens, until [`Door::close`].
-pub struct Door<M: Meet> {
+pub(super) struct Door<M: Meet> {
     hall: Arc<Hall<M>>,
     socket: TcpListener,
     thread: Option<JoinHandle<()>>,
@@ -115,7 +115,7 @@ impl<M: Meet> Door<M> {
     ///
     /// # Errors
     /// `ADDRNOTAVAIL` where the system has no thread.
-    pub fn open(
+    pub(super) fn open(
         socket: TcpListener,
         place: String,
         key: Key,
@@ -149,13 +149,13 @@ impl<M: Meet> Door<M> {
     }
 
     /// How many were refused.
-    pub fn refused(&self) -> u64 {
+    pub(super) fn refused(&self) -> u64 {
         self.hall.refusals.total()
     }
 
     /// Lets nobody in any more, sends those away who are being examined, and waits until
     /// they have left, for a few seconds at most.
-    pub fn close(mut self) {
+    pub(super) fn close(mut self) {
         let hall = &self.hall;
         hall.stop.store(true, Ordering::SeqCst);
         // Both wake the thread that waits for guests.

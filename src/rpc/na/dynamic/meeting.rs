@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 const WATCH: Duration = Duration::from_millis(50);
 
 /// The server's side.
-pub struct Server(Vec<Comm>);
+pub(super) struct Server(Vec<Comm>);
 
 impl Server {
     /// # Errors
     /// Where this MPI has no ports.
-    pub fn new() -> Result<Server> {
+    pub(super) fn new() -> Result<Server> {
         Port::open()?.close()?;
         let desks = (0..DESKS).map(|_| dynamic::alone()).collect::<crate::error::Result<_>>()?;
         Ok(Server(desks))
@@ -80,7 +80,7 @@ fn call_off(port: &Port, waiting: Waiting) {
 }
 
 /// The client's side.
-pub struct Client {
+pub(super) struct Client {
     alone: Mutex<Option<Comm>>,
     /// Whether another thread may call MPI meanwhile.
     threads: bool,
@@ -89,12 +89,12 @@ pub struct Client {
 impl Client {
     /// # Errors
     /// What MPI says.
-    pub fn new(threads: bool) -> Result<Client> {
+    pub(super) fn new(threads: bool) -> Result<Client> {
         Ok(Client { alone: Mutex::new(Some(dynamic::alone()?)), threads })
     }
 
     /// No connection is made any more.
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         if let Some(alone) = self.alone.lock().take() {
             free(alone);
         }
@@ -104,7 +104,7 @@ impl Client {
     ///
     /// # Errors
     /// `HOSTUNREACH` with the reason; `PERMISSION` where the other side refuses.
-    pub fn connect(&self, place: &str, key: &Key) -> Result<(Comm, Lifeline)> {
+    pub(super) fn connect(&self, place: &str, key: &Key) -> Result<(Comm, Lifeline)> {
         let end = Instant::now() + LIMITS.greeting + LIMITS.turn;
         let mut pause = Duration::from_millis(20);
         loop {

@@ -31,7 +31,7 @@ pub(super) struct InMotion {
 
 impl InMotion {
     /// Notes a chunk; its token.
-    pub fn begin(
+    pub(super) fn begin(
         &self,
         peer: u32,
         answer: Kind,
@@ -46,19 +46,19 @@ impl InMotion {
     }
 
     /// Its message was not sent.
-    pub fn withdraw(&self, token: u64) {
+    pub(super) fn withdraw(&self, token: u64) {
         if let Some(moving) = self.chunks.lock().remove(&token) {
             moving.counter.end();
         }
     }
 
     /// What a message answers, if it was asked of that peer.
-    pub fn answered(&self, from: u32, head: &Head) -> Option<Moving> {
+    pub(super) fn answered(&self, from: u32, head: &Head) -> Option<Moving> {
         take_answered(&mut self.chunks.lock(), from, head)
     }
 
     /// The peer answers none any more.
-    pub fn fail_of(&self, peer: u32, why: &str) {
+    pub(super) fn fail_of(&self, peer: u32, why: &str) {
         let mut chunks = self.chunks.lock();
         let gone: Vec<Moving> =
             chunks.extract_if(|_, moving| moving.peer == peer).map(|(_, m)| m).collect();
@@ -80,7 +80,7 @@ fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Op
 
 impl Moving {
     /// Its answer has come: the bytes that were asked for, if any.
-    pub fn answered(self, status: Status, body: &[u8]) {
+    pub(super) fn answered(self, status: Status, body: &[u8]) {
         let wanted: usize = self.runs.iter().map(|r| r.len).sum();
         if status != Status::SUCCESS || body.len() != wanted {
             let text = format!("the peer refuses: {}", status.meaning());

@@ -17,11 +17,11 @@ struct State {
 
 /// How many were refused.
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<State>);
+pub(super) struct Refusals(Mutex<State>);
 
 impl Refusals {
     /// One more.
-    pub fn add(&self, from: Option<SocketAddr>, why: &Refusal) {
+    pub(super) fn add(&self, from: Option<SocketAddr>, why: &Refusal) {
         if let Some((new, total)) = self.count(Instant::now()) {
             let from = from.map_or("somebody".into(), |at| at.to_string());
             log::warn!(
@@ -44,12 +44,12 @@ impl Refusals {
     }
 
     /// All of them.
-    pub fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.0.lock().total
     }
 
     /// Tells of those not told of yet, at the end.
-    pub fn tell_rest(&self) {
+    pub(super) fn tell_rest(&self) {
         let mut state = self.0.lock();
         let (rest, total) = (std::mem::take(&mut state.untold), state.total);
         drop(state);

@@ -20,20 +20,20 @@ const TOKEN: usize = 16;
 /// Fewest and most bytes of a secret in a file.
 const SECRET: std::ops::RangeInclusive<usize> = 16..=4096;
 /// Bytes of a nonce.
-pub const NONCE: usize = 32;
+pub(crate) const NONCE: usize = 32;
 /// Bytes of a proof.
-pub const PROOF: usize = 32;
+pub(crate) const PROOF: usize = 32;
 
 /// A number that is used once.
-pub type Nonce = [u8; NONCE];
+pub(crate) type Nonce = [u8; NONCE];
 /// A proof.
-pub type Proof = [u8; PROOF];
+pub(crate) type Proof = [u8; PROOF];
 
 /// Fills memory with random bytes of the system.
 ///
 /// # Errors
 /// `FAIL` where it has none.
-pub fn random<const N: usize>() -> Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|e| Failure::new(Status::FAIL, format!("the system has no random bytes: {e}")))?;
@@ -82,7 +82,7 @@ impl fmt::Debug for Token {
 /// # Errors
 /// `PERMISSION` where others could read or change it, `INVALID_ARG` where it is no file or too
 /// short, `IO_ERROR` where it cannot be read.
-pub fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
+pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     if path.is_empty() {
         return Ok(None);
     }
