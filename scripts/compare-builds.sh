@@ -103,7 +103,7 @@ table() {
         r = median(q, n)
         n = 0; for (i in x) q[++n] = x[i]; mx = median(q, n)
         n = 0; for (i in y) q[++n] = y[i]; my = median(q, n)
-        printf "%-32s %12.4g %12.4g %8.3f %s\n", name, mx, my, r, r > 1.03 ? ">" : r < 0.97 ? "<" : ""
+        printf "%-32s %12.4g %12.4g %8.3f %s\n", name, mx, my, r, (r > 1.03 ? ">" : r < 0.97 ? "<" : "")
       }
       split("", x); split("", y)
     }
