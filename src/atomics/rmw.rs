@@ -15,7 +15,7 @@ impl Ops {
     pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         self.check_rank(target)?;
         let find = || self.memory.registry.find(target, remote, op.size());
-        let hit = find()?;
+        let mut hit = find()?;
         if !remote.is_multiple_of(op.size()) {
             fail!(
                 Type,
@@ -28,7 +28,10 @@ impl Ops {
         let slice = hit.slice();
         match path::for_atomics(hit.slab(), slice) {
             Path::Direct => {
-                let hit = self.direct_in_order(target, hit, find)?;
+                if self.is_out_of_order(target) {
+                    drop(hit);
+                    hit = self.find_in_order(target, slice, find)?;
+                }
                 // SAFETY: the registry says that the number lies in the slice,
                 // which stays mapped while `hit` is held.
                 Ok(unsafe { shm_atomics::rmw(slice, hit.offset, op) })

@@ -28,37 +28,26 @@ impl Ops {
         if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
     }
 
-    /// Before a direct operation on what `find` gives: the same, with nothing of the registry
-    /// held open while other ranks are waited for or served. A thread that changes the registry
+    /// Whether a direct operation is to wait for other ranks, or to serve them, before it goes:
+    /// then by [`Ops::find_in_order`].
+    #[inline]
+    pub(crate) fn is_out_of_order(&self, target: usize) -> bool {
+        self.peer(target).pending() != 0 || self.is_threadless()
+    }
+
+    /// Waits until a direct operation may go, and finds its slice, which is to be the same as
+    /// before. The caller holds nothing of the registry open: a thread that changes the registry
     /// waits for all that read it, and other ranks may be waiting for that thread.
     ///
     /// # Errors
-    /// Of the order; and of `find`, which is asked again after a wait.
-    #[inline]
-    pub(crate) fn direct_in_order<'a>(
-        &'a self,
-        target: usize,
-        hit: Hit<'a>,
-        find: impl FnOnce() -> Result<Hit<'a>>,
-    ) -> Result<Hit<'a>> {
-        if self.peer(target).pending() == 0 && !self.is_threadless() {
-            return Ok(hit);
-        }
-        self.find_in_order(target, hit, find)
-    }
-
+    /// Of the order, of `find`, and `State` where the segment was freed meanwhile.
     #[cold]
-    fn find_in_order<'a>(
+    pub(crate) fn find_in_order<'a>(
         &'a self,
         target: usize,
-        hit: Hit<'a>,
+        slice: *mut u8,
         find: impl FnOnce() -> Result<Hit<'a>>,
     ) -> Result<Hit<'a>> {
-        if mutation::is(Fault::ReadsOn) {
-            return self.order_before(target, Path::Direct).map(|()| hit);
-        }
-        let slice = hit.slice();
-        drop(hit);
         self.order_before(target, Path::Direct)?;
         let again = find()?;
         if again.slice() != slice {
