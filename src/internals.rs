@@ -11,6 +11,9 @@ pub mod am {
     pub mod aggregate {
         pub use crate::am::aggregate::Aggregator;
     }
+    pub mod lock {
+        pub use crate::am::lock::Hold;
+    }
     pub mod wire {
         pub use crate::am::wire::{header, source, split};
     }

@@ -141,6 +141,49 @@ impl Naps {
     }
 }
 
+/// The ladder of a thread that finds nothing to do: it polls, then yields its core between
+/// polls, and at last naps between them.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    /// Polls before it yields.
+    spin: u32,
+    /// How long it yields before it naps.
+    yields: Duration,
+    polls: u32,
+    naps: Naps,
+}
+
+impl Backoff {
+    pub(crate) fn new(spin: u32, yields: Duration) -> Backoff {
+        Backoff { spin, yields, polls: 0, naps: Naps::new(FIRST_NAP, LONGEST_NAP) }
+    }
+
+    /// Something happened: the thread begins at the foot again.
+    pub(crate) fn reset(&mut self) {
+        self.polls = 0;
+        self.naps.reset();
+    }
+
+    /// Counts a poll that found nothing; whether the thread polls again at once.
+    pub(crate) fn spins(&mut self) -> bool {
+        self.polls += 1;
+        self.polls <= self.spin
+    }
+
+    /// Yields or naps once, as a thread does that has been idle for so long; naps no longer
+    /// than `longest`.
+    pub(crate) fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration)
+    where
+        P: Progress + ?Sized,
+    {
+        if idle < self.yields {
+            std::thread::yield_now();
+        } else {
+            progress.nap(self.naps.take().min(longest));
+        }
+    }
+}
+
 /// Progress before the engine stands: there is nothing to serve.
 #[derive(Debug)]
 pub struct Boot;
@@ -155,16 +198,43 @@ impl Progress for Boot {
 /// the first nap.
 const YIELD_FOR: Duration = Duration::from_micros(2000);
 const FIRST_NAP: Duration = Duration::from_micros(20);
-const LONGEST_NAP: Duration = Duration::from_micros(100);
+pub(crate) const LONGEST_NAP: Duration = Duration::from_micros(100);
 
-struct WaitGuard<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
+/// A thread that polls: it has given up the lock that it holds between waits only, and takes
+/// it again at the end.
+pub(crate) struct Unlocked<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
 
-impl<P: Progress + ?Sized> Drop for WaitGuard<'_, P> {
+impl<'a, P: Progress + ?Sized> Unlocked<'a, P> {
+    pub(crate) fn begin(progress: &'a P) -> Unlocked<'a, P> {
+        Unlocked(progress, progress.give_up())
+    }
+}
+
+impl<P: Progress + ?Sized> Drop for Unlocked<'_, P> {
     fn drop(&mut self) {
-        self.0.waiting(false);
         if let Some(given_up) = self.1.take() {
             self.0.take_again(given_up);
         }
+    }
+}
+
+/// A thread that waits, which the progress knows until the end of the wait.
+pub(crate) struct Waiting<'a, P: Progress + ?Sized>(Unlocked<'a, P>);
+
+impl<'a, P: Progress + ?Sized> Waiting<'a, P> {
+    /// # Errors
+    /// `State` where the thread must not wait.
+    pub(crate) fn begin(progress: &'a P) -> Result<Waiting<'a, P>> {
+        progress.may_wait()?;
+        let unlocked = Unlocked::begin(progress);
+        progress.waiting(true);
+        Ok(Waiting(unlocked))
+    }
+}
+
+impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
+    fn drop(&mut self) {
+        self.0.0.waiting(false);
     }
 }
 
@@ -190,14 +260,9 @@ fn not_yet<P: Progress + ?Sized>(
     what: &dyn Fn() -> String,
     done: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<()> {
-    progress.may_wait()?;
-    let given_up = progress.give_up();
-    progress.waiting(true);
-    let _guard = WaitGuard(progress, given_up);
-    let spin = progress.spin();
-    let mut polls = 0u32;
+    let _waiting = Waiting::begin(progress)?;
+    let mut backoff = Backoff::new(progress.spin(), YIELD_FOR);
     let mut idle_since: Option<Instant> = None;
-    let mut naps = Naps::new(FIRST_NAP, LONGEST_NAP);
     let mut watch = Watch::new();
     loop {
         let busy = progress.poll()?;
@@ -210,23 +275,17 @@ fn not_yet<P: Progress + ?Sized>(
         }
         if busy {
             watch.progressed();
-            polls = 0;
             idle_since = None;
-            naps.reset();
+            backoff.reset();
             continue;
         }
-        polls += 1;
-        if polls <= spin {
+        if backoff.spins() {
             // Without a pause: a poll takes long enough, and a pause as long again.
             continue;
         }
         let now = Instant::now();
         let since = *idle_since.get_or_insert(now);
-        if now - since < YIELD_FOR {
-            std::thread::yield_now();
-        } else {
-            progress.nap(naps.take());
-        }
+        backoff.rest(progress, now - since, LONGEST_NAP);
         if let Some((cause, waited)) = watch.look(since, now) {
             progress.report(&Standing { cause, what: &what(), waited, idle: now - since });
         }

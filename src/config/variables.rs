@@ -3,6 +3,15 @@
 use super::{AmChoice, AtomicsChoice, PathChoice, ThreadChoice, Variable};
 use std::time::Duration;
 
+/// Sets a member of the settings to what was parsed.
+fn put<T>(
+    member: &mut T,
+    parsed: std::result::Result<T, String>,
+) -> std::result::Result<(), String> {
+    *member = parsed?;
+    Ok(())
+}
+
 fn parse<T: std::str::FromStr>(text: &str, what: &str) -> std::result::Result<T, String> {
     text.trim().parse().map_err(|_| format!("expected {what}"))
 }
@@ -46,15 +55,15 @@ pub static VARIABLES: &[Variable] = &[
         default: "auto",
         meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows were found at start to complete without help of the target and to cost at most half of what messages cost, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
         set: |c, v| {
-            c.path = match v {
-                "auto" => PathChoice::Auto,
-                "direct" => PathChoice::Direct,
-                "direct+rma" => PathChoice::DirectRma,
-                "rma" => PathChoice::Rma,
-                "message" => PathChoice::Message,
-                _ => return Err("expected auto, direct, direct+rma, rma or message".into()),
+            let choice = match v {
+                "auto" => Ok(PathChoice::Auto),
+                "direct" => Ok(PathChoice::Direct),
+                "direct+rma" => Ok(PathChoice::DirectRma),
+                "rma" => Ok(PathChoice::Rma),
+                "message" => Ok(PathChoice::Message),
+                _ => Err("expected auto, direct, direct+rma, rma or message".into()),
             };
-            Ok(())
+            put(&mut c.path, choice)
         },
     },
     Variable {
@@ -63,13 +72,13 @@ pub static VARIABLES: &[Variable] = &[
         default: "auto",
         meaning: "what makes accumulate and read-modify-write atomic: native (locks on the owner's node; other nodes ask the owner by message), mpi (MPI's accumulate operations for every rank), auto (mpi when PORTOLAN_PATH=rma, else native)",
         set: |c, v| {
-            c.atomics = match v {
-                "auto" => AtomicsChoice::Auto,
-                "native" => AtomicsChoice::Native,
-                "mpi" => AtomicsChoice::Mpi,
-                _ => return Err("expected auto, native or mpi".into()),
+            let choice = match v {
+                "auto" => Ok(AtomicsChoice::Auto),
+                "native" => Ok(AtomicsChoice::Native),
+                "mpi" => Ok(AtomicsChoice::Mpi),
+                _ => Err("expected auto, native or mpi".into()),
             };
-            Ok(())
+            put(&mut c.atomics, choice)
         },
     },
     Variable {
@@ -77,10 +86,7 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "0",
         meaning: "cut every real node into virtual nodes of this many ranks, which share no memory with each other; 0 cuts nothing",
-        set: |c, v| {
-            c.node_size = parse(v, "a number of ranks")?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.node_size, parse(v, "a number of ranks")),
     },
     Variable {
         name: "PORTOLAN_PROGRESS_THREAD",
@@ -112,50 +118,35 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "200",
         meaning: "polls of a waiting rank before it begins to yield its core",
-        set: |c, v| {
-            c.spin = parse(v, "a number of polls")?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.spin, parse(v, "a number of polls")),
     },
     Variable {
         name: "PORTOLAN_SLAB_BYTES",
         alias: None,
         default: "4M",
         meaning: "smallest slab, in bytes a rank, from which segments are cut; larger segments and later slabs get more",
-        set: |c, v| {
-            c.slab_bytes = parse_bytes(v)?.clamp(64 << 10, 1 << 40);
-            Ok(())
-        },
+        set: |c, v| put(&mut c.slab_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 40))),
     },
     Variable {
         name: "PORTOLAN_SHM_DIR",
         alias: None,
         default: "/dev/shm",
         meaning: "directory, on a memory file system, that holds the shared memory of a node",
-        set: |c, v| {
-            c.shm_dir = v.to_string();
-            Ok(())
-        },
+        set: |c, v| put(&mut c.shm_dir, Ok(v.to_string())),
     },
     Variable {
         name: "PORTOLAN_CHUNK_BYTES",
         alias: None,
         default: "256K",
         meaning: "length of the pieces into which the message path cuts long transfers",
-        set: |c, v| {
-            c.chunk_bytes = parse_bytes(v)?.clamp(4 << 10, 64 << 20);
-            Ok(())
-        },
+        set: |c, v| put(&mut c.chunk_bytes, parse_bytes(v).map(|n| n.clamp(4 << 10, 64 << 20))),
     },
     Variable {
         name: "PORTOLAN_FLIGHT_BYTES",
         alias: None,
         default: "2M",
         meaning: "bytes that one rank may have sent to another on the message path before the other has handled them",
-        set: |c, v| {
-            c.flight_bytes = parse_bytes(v)?.clamp(64 << 10, 1 << 34);
-            Ok(())
-        },
+        set: |c, v| put(&mut c.flight_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 34))),
     },
     Variable {
         name: "PORTOLAN_AM",
@@ -163,13 +154,13 @@ pub static VARIABLES: &[Variable] = &[
         default: "auto",
         meaning: "what carries active messages between ranks of a node: node (rings in shared memory), mpi, or auto, which is node where there is shared memory",
         set: |c, v| {
-            c.am = match v {
-                "auto" => AmChoice::Auto,
-                "node" => AmChoice::Node,
-                "mpi" => AmChoice::Mpi,
-                _ => return Err("expected auto, node or mpi".into()),
+            let choice = match v {
+                "auto" => Ok(AmChoice::Auto),
+                "node" => Ok(AmChoice::Node),
+                "mpi" => Ok(AmChoice::Mpi),
+                _ => Err("expected auto, node or mpi".into()),
             };
-            Ok(())
+            put(&mut c.am, choice)
         },
     },
     Variable {
@@ -177,30 +168,21 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "512K",
         meaning: "bytes of the ring of active messages from one rank of a node to another; less where a node has many ranks",
-        set: |c, v| {
-            c.am_ring_bytes = parse_bytes(v)?.clamp(16 << 10, 1 << 30);
-            Ok(())
-        },
+        set: |c, v| put(&mut c.am_ring_bytes, parse_bytes(v).map(|n| n.clamp(16 << 10, 1 << 30))),
     },
     Variable {
         name: "PORTOLAN_CROSS_MEMORY",
         alias: None,
         default: "on",
         meaning: "whether memory outside of segments is read and written across processes of a node (process_vm_readv), where the system allows it: on or off",
-        set: |c, v| {
-            c.cross_memory = parse_bool(v)?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.cross_memory, parse_bool(v)),
     },
     Variable {
         name: "PORTOLAN_CROSS_HELP",
         alias: None,
         default: "on",
         meaning: "whether a rank that waits takes a part in copying its memory outside of segments for another rank of the node: on or off",
-        set: |c, v| {
-            c.cross_help = parse_bool(v)?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.cross_help, parse_bool(v)),
     },
     Variable {
         name: "PORTOLAN_AGGREGATE_US",
@@ -217,70 +199,49 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "64",
         meaning: "number of ranks from which on collected active messages to another node travel together, by way of one rank on each side",
-        set: |c, v| {
-            c.route_ranks = parse(v, "a number of ranks")?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.route_ranks, parse(v, "a number of ranks")),
     },
     Variable {
         name: "PORTOLAN_COMPOSE_DIR",
         alias: None,
         default: ".",
         meaning: "directory in which compositions are stored, a file for each file number and rank",
-        set: |c, v| {
-            c.compose_dir = v.to_string();
-            Ok(())
-        },
+        set: |c, v| put(&mut c.compose_dir, Ok(v.to_string())),
     },
     Variable {
         name: "PORTOLAN_RAISE_THREAD_LEVEL",
         alias: None,
         default: "1",
         meaning: "MPI_Init and MPI_Init_thread of a program linked with the C library ask for MPI_THREAD_MULTIPLE, which the progress thread needs; 0 leaves the level alone",
-        set: |c, v| {
-            c.raise_thread_level = parse_bool(v)?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.raise_thread_level, parse_bool(v)),
     },
     Variable {
         name: "PORTOLAN_LAUNCHER_CHECK",
         alias: None,
         default: "1",
         meaning: "an error at start where a launcher (srun, or the other MPI's mpiexec) started several processes that MPI takes for jobs of one rank each; 0 lets them run, for jobs that are meant so",
-        set: |c, v| {
-            c.launcher_check = parse_bool(v)?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.launcher_check, parse_bool(v)),
     },
     Variable {
         name: "PORTOLAN_MPI_WAITS",
         alias: None,
         default: "1",
         meaning: "where other nodes are served by messages, or ranks share cores, MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv of the program serve other ranks while they wait, and give up the core when they wait long; 0 leaves these calls to MPI",
-        set: |c, v| {
-            c.mpi_waits = parse_bool(v)?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.mpi_waits, parse_bool(v)),
     },
     Variable {
         name: "PORTOLAN_WATCHDOG",
         alias: None,
         default: "600",
         meaning: "seconds without progress after which a waiting call reports its name, what it waits for and of whom, and what is pending; again after twice that time, and so on; SIGUSR1 asks a rank for the same at any time; 0 turns both off",
-        set: |c, v| {
-            c.watchdog = parse_seconds(v)?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.watchdog, parse_seconds(v)),
     },
     Variable {
         name: "PORTOLAN_WATCHDOG_ABORT",
         alias: None,
         default: "0",
         meaning: "seconds without progress after which a waiting call ends the job, with a message that names the call and what it waits for; 0 is never",
-        set: |c, v| {
-            c.watchdog_abort = parse_seconds(v)?;
-            Ok(())
-        },
+        set: |c, v| put(&mut c.watchdog_abort, parse_seconds(v)),
     },
     Variable {
         name: "PORTOLAN_RPC_CHECKSUM",
@@ -300,10 +261,7 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "auto",
         meaning: "where a class of Mercury that listens for other jobs (mpi+dynamic) does so: an address of this host, the name of an interface, all, or auto, which is the address that the host's name stands for (where that is loopback: loopback in a job on one host, else the address by which the host reaches others)",
-        set: |c, v| {
-            c.rpc_listen = v.trim().to_string();
-            Ok(())
-        },
+        set: |c, v| put(&mut c.rpc_listen, Ok(v.trim().to_string())),
     },
     Variable {
         name: "PORTOLAN_RPC_SECRET_FILE",
@@ -331,9 +289,6 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "warn",
         meaning: "what is written to standard error: error, warn, info, debug or trace, or a filter by module as env_logger reads it",
-        set: |c, v| {
-            c.log = v.to_string();
-            Ok(())
-        },
+        set: |c, v| put(&mut c.log, Ok(v.to_string())),
     },
 ];

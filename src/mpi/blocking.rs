@@ -44,59 +44,6 @@ fn engine() -> Option<Box<dyn HostWaits>> {
 }
 
 unsafe extern "C" {
-    fn PMPI_Barrier(comm: ffi::MPI_Comm) -> c_int;
-    fn PMPI_Ibarrier(comm: ffi::MPI_Comm, request: *mut ffi::MPI_Request) -> c_int;
-    fn PMPI_Bcast(
-        data: *mut c_void,
-        count: c_int,
-        datatype: ffi::MPI_Datatype,
-        root: c_int,
-        comm: ffi::MPI_Comm,
-    ) -> c_int;
-    fn PMPI_Ibcast(
-        data: *mut c_void,
-        count: c_int,
-        datatype: ffi::MPI_Datatype,
-        root: c_int,
-        comm: ffi::MPI_Comm,
-        request: *mut ffi::MPI_Request,
-    ) -> c_int;
-    fn PMPI_Reduce(
-        send: *const c_void,
-        receive: *mut c_void,
-        count: c_int,
-        datatype: ffi::MPI_Datatype,
-        op: ffi::MPI_Op,
-        root: c_int,
-        comm: ffi::MPI_Comm,
-    ) -> c_int;
-    fn PMPI_Ireduce(
-        send: *const c_void,
-        receive: *mut c_void,
-        count: c_int,
-        datatype: ffi::MPI_Datatype,
-        op: ffi::MPI_Op,
-        root: c_int,
-        comm: ffi::MPI_Comm,
-        request: *mut ffi::MPI_Request,
-    ) -> c_int;
-    fn PMPI_Allreduce(
-        send: *const c_void,
-        receive: *mut c_void,
-        count: c_int,
-        datatype: ffi::MPI_Datatype,
-        op: ffi::MPI_Op,
-        comm: ffi::MPI_Comm,
-    ) -> c_int;
-    fn PMPI_Iallreduce(
-        send: *const c_void,
-        receive: *mut c_void,
-        count: c_int,
-        datatype: ffi::MPI_Datatype,
-        op: ffi::MPI_Op,
-        comm: ffi::MPI_Comm,
-        request: *mut ffi::MPI_Request,
-    ) -> c_int;
     fn PMPI_Recv(
         data: *mut c_void,
         count: c_int,
@@ -129,12 +76,10 @@ const SUCCESS: c_int = 0;
 /// Starts an operation and waits for it in the engine's way.
 ///
 /// # Safety
-/// `status` must be valid or MPI's own constant; what `start` is given must stay valid
-/// until the operation has completed.
+/// What `start` is given must stay valid until the operation has completed.
 unsafe fn wait(
     waiter: Box<dyn HostWaits>,
     what: &'static str,
-    status: *mut ffi::MPI_Status,
     start: impl FnOnce(*mut ffi::MPI_Request) -> c_int,
 ) -> c_int {
     // SAFETY: the shim returns a constant.
@@ -147,14 +92,14 @@ unsafe fn wait(
     let waited = waiter.until(what, &mut || {
         let mut done: c_int = 0;
         // SAFETY: the request is live until MPI says that it is done.
-        code = unsafe { PMPI_Test(&mut request, &mut done, status) };
+        code = unsafe { PMPI_Test(&mut request, &mut done, no_status()) };
         done != 0 || code != SUCCESS
     });
     if waited {
         code
     } else {
         // SAFETY: as above.
-        unsafe { PMPI_Wait(&mut request, status) }
+        unsafe { PMPI_Wait(&mut request, no_status()) }
     }
 }
 
@@ -188,92 +133,59 @@ fn no_status() -> *mut ffi::MPI_Status {
     unsafe { ffi::RSMPI_STATUS_IGNORE }
 }
 
-/// `MPI_Barrier` that serves other nodes meanwhile.
-///
-/// # Safety
-/// As MPI's own.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn MPI_Barrier(comm: ffi::MPI_Comm) -> c_int {
-    // SAFETY: the arguments are passed on as they came.
-    unsafe {
-        match for_collective(comm, 0, None) {
-            Some(w) => wait(w, "MPI_Barrier", no_status(), |r| PMPI_Ibarrier(comm, r)),
-            None => PMPI_Barrier(comm),
+/// Exports a collective call that serves other nodes meanwhile: begun and waited for, or called
+/// where MPI is to wait.
+macro_rules! collective {
+    (
+        $name:ident = $begin:ident or $call:ident,
+        ($($arg:ident: $ty:ty),*), $count:expr, $datatype:expr
+    ) => {
+        unsafe extern "C" {
+            fn $call($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int;
+            fn $begin(
+                $($arg: $ty,)* comm: ffi::MPI_Comm, request: *mut ffi::MPI_Request
+            ) -> c_int;
         }
-    }
+
+        #[doc = concat!("`", stringify!($name), "` that serves other nodes meanwhile.")]
+        ///
+        /// # Safety
+        /// As MPI's own.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int {
+            // SAFETY: the arguments are passed on as they came.
+            unsafe {
+                match for_collective(comm, $count, $datatype) {
+                    Some(w) => wait(w, stringify!($name), |r| $begin($($arg,)* comm, r)),
+                    None => $call($($arg,)* comm),
+                }
+            }
+        }
+    };
 }
 
-/// `MPI_Bcast` that serves other nodes meanwhile.
-///
-/// # Safety
-/// As MPI's own.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn MPI_Bcast(
-    data: *mut c_void,
-    count: c_int,
-    datatype: ffi::MPI_Datatype,
-    root: c_int,
-    comm: ffi::MPI_Comm,
-) -> c_int {
-    // SAFETY: the arguments are passed on as they came.
-    unsafe {
-        match for_collective(comm, count, Some(datatype)) {
-            Some(w) => wait(w, "MPI_Bcast", no_status(), |r| {
-                PMPI_Ibcast(data, count, datatype, root, comm, r)
-            }),
-            None => PMPI_Bcast(data, count, datatype, root, comm),
-        }
-    }
-}
-
-/// `MPI_Reduce` that serves other nodes meanwhile.
-///
-/// # Safety
-/// As MPI's own.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn MPI_Reduce(
-    send: *const c_void,
-    receive: *mut c_void,
-    count: c_int,
-    datatype: ffi::MPI_Datatype,
-    op: ffi::MPI_Op,
-    root: c_int,
-    comm: ffi::MPI_Comm,
-) -> c_int {
-    // SAFETY: the arguments are passed on as they came.
-    unsafe {
-        match for_collective(comm, count, Some(datatype)) {
-            Some(w) => wait(w, "MPI_Reduce", no_status(), |r| {
-                PMPI_Ireduce(send, receive, count, datatype, op, root, comm, r)
-            }),
-            None => PMPI_Reduce(send, receive, count, datatype, op, root, comm),
-        }
-    }
-}
-
-/// `MPI_Allreduce` that serves other nodes meanwhile.
-///
-/// # Safety
-/// As MPI's own.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn MPI_Allreduce(
-    send: *const c_void,
-    receive: *mut c_void,
-    count: c_int,
-    datatype: ffi::MPI_Datatype,
-    op: ffi::MPI_Op,
-    comm: ffi::MPI_Comm,
-) -> c_int {
-    // SAFETY: the arguments are passed on as they came.
-    unsafe {
-        match for_collective(comm, count, Some(datatype)) {
-            Some(w) => wait(w, "MPI_Allreduce", no_status(), |r| {
-                PMPI_Iallreduce(send, receive, count, datatype, op, comm, r)
-            }),
-            None => PMPI_Allreduce(send, receive, count, datatype, op, comm),
-        }
-    }
-}
+collective!(MPI_Barrier = PMPI_Ibarrier or PMPI_Barrier, (), 0, None);
+collective!(
+    MPI_Bcast = PMPI_Ibcast or PMPI_Bcast,
+    (data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype, root: c_int),
+    count, Some(datatype)
+);
+collective!(
+    MPI_Reduce = PMPI_Ireduce or PMPI_Reduce,
+    (
+        send: *const c_void, receive: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype,
+        op: ffi::MPI_Op, root: c_int
+    ),
+    count, Some(datatype)
+);
+collective!(
+    MPI_Allreduce = PMPI_Iallreduce or PMPI_Allreduce,
+    (
+        send: *const c_void, receive: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype,
+        op: ffi::MPI_Op
+    ),
+    count, Some(datatype)
+);
 
 /// `MPI_Recv` that serves other nodes until the message is there, and then receives it: the
 /// errors of a receive stay those of the communicator, which a request's are not in MPICH.

@@ -55,6 +55,23 @@ pub struct Transfer<'a> {
     pub target_shape: Shape<'a>,
 }
 
+/// Starts a transfer by one of two calls of MPI, of which the second gives a request.
+macro_rules! start {
+    ($window:ident, $t:ident, $request:ident, $call:ident, $with_request:ident $(, $op:expr)?) => {{
+        let (on, ot) = $t.origin_shape.raw()?;
+        let (tn, tt) = $t.target_shape.raw()?;
+        let (origin, target, at) = ($t.origin.cast(), $t.target as c_int, $t.offset as ffi::MPI_Aint);
+        let (window, mut r) = ($window.raw, Request::null());
+        if $request {
+            let rc = ffi::$with_request(origin, on, ot, target, at, tn, tt, $($op,)? window, &mut r.raw);
+            check(rc, stringify!($with_request))?;
+            return Ok(Some(r));
+        }
+        check(ffi::$call(origin, on, ot, target, at, tn, tt, $($op,)? window), stringify!($call))?;
+        Ok(None)
+    }};
+}
+
 impl Window {
     /// Makes a window of each rank's `len` bytes at `base`. Collective.
     ///
@@ -104,31 +121,8 @@ impl Window {
     /// The origin's memory must stay valid and unchanged until the operation
     /// has completed locally; the target's must lie in its window.
     pub unsafe fn put(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
-        let (on, ot) = t.origin_shape.raw()?;
-        let (tn, tt) = t.target_shape.raw()?;
-        let (target, disp) = (t.target as c_int, t.offset as ffi::MPI_Aint);
-        let mut r = Request::null();
         // SAFETY: the caller vouches for both sides.
-        unsafe {
-            if request {
-                let rc = ffi::MPI_Rput(
-                    t.origin.cast(),
-                    on,
-                    ot,
-                    target,
-                    disp,
-                    tn,
-                    tt,
-                    self.raw,
-                    &mut r.raw,
-                );
-                check(rc, "MPI_Rput")?;
-                return Ok(Some(r));
-            }
-            let rc = ffi::MPI_Put(t.origin.cast(), on, ot, target, disp, tn, tt, self.raw);
-            check(rc, "MPI_Put")?;
-        }
-        Ok(None)
+        unsafe { start!(self, t, request, MPI_Put, MPI_Rput) }
     }
 
     /// Gets; with `request`, as an operation that can be tested.
@@ -137,31 +131,8 @@ impl Window {
     /// The origin's memory must stay valid, and not be read, until the
     /// operation has completed; the target's must lie in its window.
     pub unsafe fn get(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
-        let (on, ot) = t.origin_shape.raw()?;
-        let (tn, tt) = t.target_shape.raw()?;
-        let (target, disp) = (t.target as c_int, t.offset as ffi::MPI_Aint);
-        let mut r = Request::null();
         // SAFETY: the caller vouches for both sides.
-        unsafe {
-            if request {
-                let rc = ffi::MPI_Rget(
-                    t.origin.cast(),
-                    on,
-                    ot,
-                    target,
-                    disp,
-                    tn,
-                    tt,
-                    self.raw,
-                    &mut r.raw,
-                );
-                check(rc, "MPI_Rget")?;
-                return Ok(Some(r));
-            }
-            let rc = ffi::MPI_Get(t.origin.cast(), on, ot, target, disp, tn, tt, self.raw);
-            check(rc, "MPI_Get")?;
-        }
-        Ok(None)
+        unsafe { start!(self, t, request, MPI_Get, MPI_Rget) }
     }
 
     /// Accumulates with `MPI_SUM`; with `request`, as an operation that can be
@@ -170,34 +141,8 @@ impl Window {
     /// # Safety
     /// As for [`Window::put`]; both shapes must be of one predefined type.
     pub unsafe fn accumulate(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
-        let (on, ot) = t.origin_shape.raw()?;
-        let (tn, tt) = t.target_shape.raw()?;
-        let (target, disp) = (t.target as c_int, t.offset as ffi::MPI_Aint);
-        let op = Op::Sum.raw();
-        let mut r = Request::null();
         // SAFETY: the caller vouches for both sides.
-        unsafe {
-            if request {
-                let rc = ffi::MPI_Raccumulate(
-                    t.origin.cast(),
-                    on,
-                    ot,
-                    target,
-                    disp,
-                    tn,
-                    tt,
-                    op,
-                    self.raw,
-                    &mut r.raw,
-                );
-                check(rc, "MPI_Raccumulate")?;
-                return Ok(Some(r));
-            }
-            let rc =
-                ffi::MPI_Accumulate(t.origin.cast(), on, ot, target, disp, tn, tt, op, self.raw);
-            check(rc, "MPI_Accumulate")?;
-        }
-        Ok(None)
+        unsafe { start!(self, t, request, MPI_Accumulate, MPI_Raccumulate, Op::Sum.raw()) }
     }
 
     /// Fetches the element at `offset` and combines it with `value`; returns

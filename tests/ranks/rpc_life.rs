@@ -3,6 +3,7 @@
 //! one-way calls that are longer than a message.
 
 use crate::child::Ctx;
+use portolan::internals::am::lock::Hold;
 use portolan::rpc::Status;
 use portolan::rpc::bulk::{Buffer, Bulk};
 use portolan::rpc::hg::{Call, Class, Context, Rpc};
@@ -123,6 +124,21 @@ pub fn life(ctx: &Ctx) {
         assert_eq!(levels, depth + 1);
     }
     all_meet();
+
+    // A lock that a thread holds between waits is given up while the thread serves.
+    ctx.engine.lock_handlers_as(Hold::BetweenWaits).expect("the lock of the handlers");
+    all_meet();
+    let handle = serving.handle(&peer, &add);
+    handle.start(&1).expect("forward");
+    let begun = Instant::now();
+    while !handle.is_done() {
+        serving.progress(Duration::ZERO).expect("progress");
+        serving.trigger(64);
+        assert!(begun.elapsed() < LONG, "calls in a loop under the lock");
+    }
+    drop(handle);
+    all_meet();
+    ctx.engine.unlock_handlers_as(Hold::BetweenWaits).expect("the lock is held still");
 
     withdrawn(ctx, &class, &serving, &all_meet);
     all_meet();

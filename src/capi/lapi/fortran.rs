@@ -31,6 +31,28 @@ macro_rules! fortran {
     };
 }
 
+/// Exports a call that is told code under two names: under the first, code is a procedure or what
+/// a variable holds; under the second, the reference itself.
+macro_rules! fortran_of_code {
+    (
+        $(#[$doc:meta])*
+        $name:ident / $twin:ident, $name_proc:ident / $twin_proc:ident
+        ($($arg:ident: $ty:ty),* $(,)?)
+        |$code:ident| $body:expr
+    ) => {
+        fortran! {
+            $(#[$doc])*
+            $name / $twin($($arg: $ty),*)
+            { let $code = procedure($code) as *mut c_void; $body }
+        }
+        fortran! {
+            $(#[$doc])*
+            $name_proc / $twin_proc($($arg: $ty),*)
+            $body
+        }
+    };
+}
+
 /// # Safety
 /// `reference` must be one to a value.
 unsafe fn value<T: Copy>(reference: *const T) -> T {
@@ -48,6 +70,15 @@ unsafe fn variable<T>(reference: *mut T) -> *mut T {
     // they go within their page, which is mapped.
     let null = constant && unsafe { reference.cast::<u64>().read_unaligned() } == 0;
     if null { std::ptr::null_mut() } else { reference }
+}
+
+/// The user header of a message; an empty one may be anywhere.
+///
+/// # Safety
+/// Both must be references to what LAPI_Amsend says.
+unsafe fn user_header(uhdr: *mut c_void, len: *const c_uint) -> *mut c_void {
+    // SAFETY: the caller vouches for both.
+    unsafe { if value(len) == 0 { uhdr } else { variable(uhdr) } }
 }
 
 /// The address that a variable holds.
@@ -139,15 +170,12 @@ fortran! {
         value(hndl), address(my_addr) as *mut c_void, variable(add_tab),
     )
 }
-fortran! {
+fortran_of_code! {
     /// `LAPI_Addr_set`
-    lapi_addr_set_ / plapi_addr_set_(hndl: Handle, addr: c_void, addr_hndl: c_int)
-    addresses::PLAPI_Addr_set(value(hndl), procedure(addr) as *mut c_void, value(addr_hndl))
-}
-fortran! {
-    /// `LAPI_Addr_set`
-    lapi_addr_set_proc_ / plapi_addr_set_proc_(hndl: Handle, addr: c_void, addr_hndl: c_int)
-    addresses::PLAPI_Addr_set(value(hndl), addr, value(addr_hndl))
+    lapi_addr_set_ / plapi_addr_set_, lapi_addr_set_proc_ / plapi_addr_set_proc_(
+        hndl: Handle, addr: c_void, addr_hndl: c_int,
+    )
+    |addr| addresses::PLAPI_Addr_set(value(hndl), addr, value(addr_hndl))
 }
 fortran! {
     /// `LAPI_Addr_get`
@@ -155,113 +183,29 @@ fortran! {
     addresses::PLAPI_Addr_get(value(hndl), variable(addr), value(addr_hndl))
 }
 
-/// # Safety
-/// As for the call.
-#[expect(clippy::too_many_arguments, reason = "those of LAPI_Amsend")]
-unsafe fn send(
-    hndl: *const Handle,
-    tgt: *const c_uint,
-    hdr_hdl: u64,
-    uhdr: *mut c_void,
-    uhdr_len: *const c_uint,
-    udata: *const c_void,
-    udata_len: *const c_long,
-    tgt_cntr: *const c_void,
-    org_cntr: *mut Counter,
-    cmpl_cntr: *mut Counter,
-) -> c_int {
-    // SAFETY: passed on from the caller.
-    unsafe {
-        let uhdr = if value(uhdr_len) == 0 { uhdr } else { variable(uhdr) };
-        amsend::PLAPI_Amsend(
-            value(hndl),
-            value(tgt),
-            hdr_hdl as *mut c_void,
-            uhdr,
-            value(uhdr_len),
-            address(udata) as *mut c_void,
-            value(udata_len) as c_ulong,
-            address(tgt_cntr) as *mut Counter,
-            variable(org_cntr),
-            variable(cmpl_cntr),
-        )
-    }
-}
-
-fortran! {
+fortran_of_code! {
     /// `LAPI_Amsend`
-    lapi_amsend_ / plapi_amsend_(
+    lapi_amsend_ / plapi_amsend_, lapi_amsend_proc_ / plapi_amsend_proc_(
         hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
         udata: c_void, udata_len: c_long, tgt_cntr: c_void, org_cntr: Counter,
         cmpl_cntr: Counter,
     )
-    send(
-        hndl, tgt, procedure(hdr_hdl), uhdr, uhdr_len, udata, udata_len, tgt_cntr, org_cntr,
-        cmpl_cntr,
+    |hdr_hdl| amsend::PLAPI_Amsend(
+        value(hndl), value(tgt), hdr_hdl, user_header(uhdr, uhdr_len), value(uhdr_len),
+        address(udata) as *mut c_void, value(udata_len) as c_ulong,
+        address(tgt_cntr) as *mut Counter, variable(org_cntr), variable(cmpl_cntr),
     )
 }
-fortran! {
-    /// `LAPI_Amsend`
-    lapi_amsend_proc_ / plapi_amsend_proc_(
-        hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
-        udata: c_void, udata_len: c_long, tgt_cntr: c_void, org_cntr: Counter,
-        cmpl_cntr: Counter,
-    )
-    send(
-        hndl, tgt, hdr_hdl as u64, uhdr, uhdr_len, udata, udata_len, tgt_cntr, org_cntr,
-        cmpl_cntr,
-    )
-}
-
-/// # Safety
-/// As for the call.
-#[expect(clippy::too_many_arguments, reason = "those of LAPI_Amsendv")]
-unsafe fn send_vector(
-    hndl: *const Handle,
-    tgt: *const c_uint,
-    hdr_hdl: u64,
-    uhdr: *mut c_void,
-    uhdr_len: *const c_uint,
-    org_vec: *mut c_void,
-    tgt_cntr: *const c_void,
-    org_cntr: *mut Counter,
-    cmpl_cntr: *mut Counter,
-) -> c_int {
-    // SAFETY: passed on from the caller.
-    unsafe {
-        let uhdr = if value(uhdr_len) == 0 { uhdr } else { variable(uhdr) };
-        vectors::PLAPI_Amsendv(
-            value(hndl),
-            value(tgt),
-            hdr_hdl as *mut c_void,
-            uhdr,
-            value(uhdr_len),
-            vector(org_vec),
-            address(tgt_cntr) as *mut Counter,
-            variable(org_cntr),
-            variable(cmpl_cntr),
-        )
-    }
-}
-
-fortran! {
+fortran_of_code! {
     /// `LAPI_Amsendv`
-    lapi_amsendv_ / plapi_amsendv_(
+    lapi_amsendv_ / plapi_amsendv_, lapi_amsendv_proc_ / plapi_amsendv_proc_(
         hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
         org_vec: c_void, tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
     )
-    send_vector(
-        hndl, tgt, procedure(hdr_hdl), uhdr, uhdr_len, org_vec, tgt_cntr, org_cntr, cmpl_cntr,
-    )
-}
-fortran! {
-    /// `LAPI_Amsendv`
-    lapi_amsendv_proc_ / plapi_amsendv_proc_(
-        hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
-        org_vec: c_void, tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
-    )
-    send_vector(
-        hndl, tgt, hdr_hdl as u64, uhdr, uhdr_len, org_vec, tgt_cntr, org_cntr, cmpl_cntr,
+    |hdr_hdl| vectors::PLAPI_Amsendv(
+        value(hndl), value(tgt), hdr_hdl, user_header(uhdr, uhdr_len), value(uhdr_len),
+        vector(org_vec), address(tgt_cntr) as *mut Counter, variable(org_cntr),
+        variable(cmpl_cntr),
     )
 }
 fortran! {

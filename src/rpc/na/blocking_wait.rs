@@ -15,7 +15,7 @@ use super::eventcount::EventCount;
 use crate::futex;
 use crate::rpc::failure::Result;
 use crate::runtime::Engine;
-use crate::wait::{Naps, Progress};
+use crate::wait::{Backoff, Boot, LONGEST_NAP, Progress, Unlocked, Waiting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -25,8 +25,6 @@ use std::time::{Duration, Instant};
 const YIELD_FOR: Duration = Duration::from_micros(200);
 /// How long it takes short naps before it sleeps longer.
 const SHORT_FOR: Duration = Duration::from_millis(2);
-const FIRST_NAP: Duration = Duration::from_micros(20);
-const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// How long after the last message of other ranks MPI is still polled more often.
 const LATELY: Duration = Duration::from_millis(100);
 /// A thread that sends or runs callbacks polls once in this many steps.
@@ -133,27 +131,6 @@ fn wake(word: &AtomicU32, engine: Option<&Engine>) {
     }
 }
 
-/// Registers a waiting thread with the engine while it lives.
-struct WaitGuard<'a>(Option<&'a Engine>);
-
-impl<'a> WaitGuard<'a> {
-    fn begin(engine: Option<&'a Engine>) -> Result<WaitGuard<'a>> {
-        if let Some(engine) = engine {
-            engine.may_wait()?;
-            engine.waiting(true);
-        }
-        Ok(WaitGuard(engine))
-    }
-}
-
-impl Drop for WaitGuard<'_> {
-    fn drop(&mut self) {
-        if let Some(engine) = self.0 {
-            engine.waiting(false);
-        }
-    }
-}
-
 /// When a wait is to end. Most end at once, so the clock is read late, and the time begins
 /// with the first reading.
 #[derive(Debug)]
@@ -211,50 +188,41 @@ pub(crate) fn until(
         poll_once(class)?;
         return done();
     }
-    let engine = class.engine();
+    let progress = class.progress();
     let wake_source = &class.wake_source;
-    let _waiting = WaitGuard::begin(engine)?;
-    let mut spin = engine.map_or(50, Progress::spin);
-    if wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR {
-        spin = 0;
-    }
-    let mut naps = Naps::new(FIRST_NAP, LONGEST_NAP);
-    let (mut polls, mut was_idle) = (0, false);
+    let _waiting = Waiting::begin(progress)?;
+    let was_idle = wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR;
+    let mut backoff = Backoff::new(if was_idle { 0 } else { progress.spin() }, YIELD_FOR);
+    let (mut polls, mut was_idle) = (0u32, false);
     loop {
         let count = wake_source.events.now();
         let busy = class.poll()?;
         if done()? {
             return Ok(true);
         }
-        polls += 1;
         if busy {
-            polls &= 15;
-            naps.reset();
+            backoff.reset();
             if std::mem::take(&mut was_idle) {
                 wake_source.idle_ends();
             }
         }
+        let again = busy || backoff.spins();
+        polls = polls.wrapping_add(1);
         // The clock is not read while answers come at once.
-        if polls & 15 != 0 && polls <= spin {
+        if again && !polls.is_multiple_of(16) {
             continue;
         }
         let left = deadline.left();
         if left.is_zero() {
             return Ok(false);
         }
-        if busy || polls <= spin {
+        if again {
             continue;
         }
         let idle = wake_source.idle_begins(count);
         was_idle = true;
-        if idle < YIELD_FOR {
-            std::thread::yield_now();
-        } else if idle < SHORT_FOR || class.must_poll() {
-            let nap = naps.take().min(left);
-            match engine {
-                Some(engine) => engine.nap(nap),
-                None => std::thread::sleep(nap),
-            }
+        if idle < SHORT_FOR || class.must_poll() {
+            backoff.rest(progress, idle, left);
         } else {
             let check = || Ok(class.poll()? | done()?);
             if sleep(class, idle, left, check)? && done()? {
@@ -267,6 +235,7 @@ pub(crate) fn until(
 /// A single poll for callers with a time-out of zero, whose loop is in effect a wait.
 fn poll_once(class: &Arc<Shared>) -> Result<()> {
     let engine = class.engine();
+    let _unlocked = Unlocked::begin(class.progress());
     engine.inspect(|engine| engine.attend());
     // MPI may need more than one call to bring a message up.
     let busy = class.poll()? || class.poll()?;
@@ -299,6 +268,13 @@ fn sleep(
 }
 
 impl Shared {
+    fn progress(&self) -> &dyn Progress {
+        match self.engine() {
+            Some(engine) => engine,
+            None => &Boot,
+        }
+    }
+
     /// Wakes the waiting threads of the class.
     #[inline]
     pub(crate) fn notify(&self) {
