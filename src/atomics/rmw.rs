@@ -14,8 +14,7 @@ impl Ops {
     #[inline]
     pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         self.check_rank(target)?;
-        let find = || self.memory.registry.find(target, remote, op.size());
-        let mut hit = find()?;
+        let mut hit = self.memory.registry.find(target, remote, op.size())?;
         if !remote.is_multiple_of(op.size()) {
             fail!(
                 Type,
@@ -30,7 +29,7 @@ impl Ops {
             Path::Direct => {
                 if self.is_out_of_order(target) {
                     drop(hit);
-                    hit = self.find_in_order(target, slice, find)?;
+                    hit = self.find_in_order(target, slice, (remote, op.size()))?;
                 }
                 // SAFETY: the registry says that the number lies in the slice,
                 // which stays mapped while `hit` is held.

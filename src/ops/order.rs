@@ -35,21 +35,21 @@ impl Ops {
         self.peer(target).pending() != 0 || self.is_threadless()
     }
 
-    /// Waits until a direct operation may go, and finds its slice, which is to be the same as
-    /// before. The caller holds nothing of the registry open: a thread that changes the registry
+    /// Waits until a direct operation may go on so many bytes at an address, and finds their
+    /// slice, which is to be the same as before. The caller holds nothing of the registry open: a thread that changes the registry
     /// waits for all that read it, and other ranks may be waiting for that thread.
     ///
     /// # Errors
-    /// Of the order, of `find`, and `State` where the segment was freed meanwhile.
+    /// Of the order, of the look-up, and `State` where the segment was freed meanwhile.
     #[cold]
-    pub(crate) fn find_in_order<'a>(
-        &'a self,
+    pub(crate) fn find_in_order(
+        &self,
         target: usize,
         slice: *mut u8,
-        find: impl FnOnce() -> Result<Hit<'a>>,
-    ) -> Result<Hit<'a>> {
+        (remote, bytes): (usize, usize),
+    ) -> Result<Hit<'_>> {
         self.order_before(target, Path::Direct)?;
-        let again = find()?;
+        let again = self.memory.registry.find(target, remote, bytes)?;
         if again.slice() != slice {
             fail!(State, "a segment of rank {target} was freed while a call used it");
         }

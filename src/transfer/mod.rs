@@ -202,8 +202,7 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<bool> {
-        let find = || self.memory.registry.find(target, remote, bytes);
-        let mut hit = find()?;
+        let mut hit = self.memory.registry.find(target, remote, bytes)?;
         let slice = hit.slice();
         if path_of(kind, hit.slab(), slice, remote) != Path::Direct {
             return Ok(false);
@@ -213,7 +212,7 @@ impl Ops {
                 self.order_before(target, Path::Direct)?;
             } else {
                 drop(hit);
-                hit = self.find_in_order(target, slice, find)?;
+                hit = self.find_in_order(target, slice, (remote, bytes))?;
             }
         }
         let at = slice.wrapping_add(hit.offset);
@@ -339,8 +338,8 @@ impl Ops {
         }
         let (lo, hi) = shape.extent(Side::Remote);
         let first = remote.wrapping_add_signed(lo);
-        let find = || self.memory.registry.find(target, first, hi.wrapping_sub(lo) as usize);
-        let mut hit = find()?;
+        let extent = hi.wrapping_sub(lo) as usize;
+        let mut hit = self.memory.registry.find(target, first, extent)?;
         let slice = hit.slice();
         let offset = hit.offset.wrapping_sub(lo as usize);
         if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
@@ -352,7 +351,7 @@ impl Ops {
         if path == Path::Direct {
             if self.is_out_of_order(target) {
                 drop(hit);
-                hit = self.find_in_order(target, slice, find)?;
+                hit = self.find_in_order(target, slice, (first, extent))?;
             }
             let _open = hit;
             // SAFETY: the registry says that the remote extent lies in the
