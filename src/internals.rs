@@ -68,6 +68,9 @@ pub mod layout {
     pub use crate::layout::{Dim, Shape, Side, Vector};
 }
 pub mod memory {
+    pub mod brlock {
+        pub use crate::memory::brlock::is_reading;
+    }
     pub mod free_list {
         pub use crate::memory::free_list::FreeList;
     }

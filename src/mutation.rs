@@ -20,6 +20,9 @@ pub enum Fault {
     FenceOfOthers,
     /// A request was served before those of its origin that wait for their bytes.
     OutOfOrder,
+    /// A direct operation held the registry open while it waited for what went to its target
+    /// by messages.
+    ReadsOn,
 }
 
 impl Fault {
@@ -31,6 +34,7 @@ impl Fault {
         ("counted_once", Fault::CountedOnce),
         ("fence_of_others", Fault::FenceOfOthers),
         ("out_of_order", Fault::OutOfOrder),
+        ("reads_on", Fault::ReadsOn),
     ];
 }
 

@@ -14,7 +14,7 @@
 
 use crate::am::Am;
 use crate::am::poll_state::LINGER;
-use crate::am::target_progress::RingState;
+use crate::am::state::RingState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
 use crate::wait::Naps;

@@ -16,6 +16,7 @@
 //! all aggregators of a rank share. So kept memory does not grow with the number of handlers
 //! and targets that were once used.
 
+use super::gathered::BatchFormat;
 use super::{Am, Owner};
 use super::{HandlerId, Hook, gateway};
 use crate::core::handler;
@@ -75,11 +76,6 @@ struct Buffer {
 
 /// A batch that is to go.
 type Batch = (Vec<u8>, usize);
-
-/// The pool of buffers that no aggregator of a rank fills just now.
-pub(super) fn spares() -> Arc<BufferPool> {
-    Arc::new(BufferPool::new(16, 16 * DEFAULT_LIMIT))
-}
 
 impl Aggregator {
     /// Collects items of `item` bytes (0 is legal: only their number travels) for
@@ -281,12 +277,8 @@ impl Aggregator {
     fn send_bytes(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
         let topology = &am.topology;
         if self.routed && topology.node_of(target) != topology.my_node() {
-            let way = gateway::BatchFormat {
-                handler: self.handler,
-                header: &self.header,
-                item: self.item,
-            };
-            am.state()?.gateway.collect(am, &way, target, bytes, items)
+            let way = BatchFormat { handler: self.handler, header: &self.header, item: self.item };
+            am.send_by_gateway(&way, target, bytes, items)
         } else {
             send_batch(am, self.handler, &self.header, target, bytes, items)
         }

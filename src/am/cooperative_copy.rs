@@ -12,18 +12,22 @@
 
 use super::shm_transport::ShmTransport;
 use super::wire::{EagerHead, read_pod};
-use super::{Accept, Am, Arrival, HELP, Handler};
+use super::work_split::JOBS;
+use super::{Accept, Am, Arrival, Handler, HandlerId};
+
+/// The number of the handler of help, the same on all ranks.
+pub(super) const HELP: HandlerId = HandlerId(1);
+
 use crate::error::{Result, fail};
 use crate::path::cma::{self, Direction};
 use crate::path::ops::Span;
 use crate::wait::{self, Boot};
 use bytemuck::{Pod, Zeroable};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::mem::size_of;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Shorter transfers are over before help comes, from a rank that polls and from one that
 /// must be woken for it.
@@ -45,38 +49,6 @@ struct Offer {
     job: u32,
     /// Whether the origin writes.
     write: u64,
-}
-
-/// The places for jobs that this rank offers.
-#[derive(Debug, Default)]
-pub(crate) struct JobSlots {
-    /// Which have a job, a bit each.
-    taken: Mutex<u32>,
-    /// Pieces that others have done.
-    helped: AtomicU64,
-}
-
-/// A place that is taken.
-struct JobSlot<'a> {
-    places: &'a JobSlots,
-    number: u32,
-}
-
-impl JobSlots {
-    fn take(&self) -> Option<JobSlot<'_>> {
-        let mut taken = self.taken.lock();
-        let number = taken.trailing_ones();
-        (number < ShmTransport::JOBS as u32).then(|| {
-            *taken |= 1 << number;
-            JobSlot { places: self, number }
-        })
-    }
-}
-
-impl Drop for JobSlot<'_> {
-    fn drop(&mut self) {
-        *self.places.taken.lock() &= !(1 << self.number);
-    }
 }
 
 /// Spans of at most `most` bytes each; borrowed where they are no longer already.
@@ -251,7 +223,7 @@ impl Handler for Help {
         let offer: Offer = read_pod(message.header)?;
         let origin = message.origin;
         let place = offer.place as usize;
-        let node = am.state()?.node.as_ref().filter(|_| place < ShmTransport::JOBS);
+        let node = am.state()?.node.as_ref().filter(|_| place < JOBS);
         let claims = node.and_then(|node| Some(node.split_job(node.index_of(origin)?, place)));
         let (Some(claims), Some(list)) = (claims, message.data) else {
             fail!(Internal, "rank {origin} offers a job in a wrong way: {offer:?}");
@@ -308,14 +280,5 @@ mod tests {
             }
         }
         assert_eq!(cut(&[], |_| 10).count(), 0);
-    }
-
-    #[test]
-    fn places_are_given_back() {
-        let places = JobSlots::default();
-        let all: Vec<_> = (0..ShmTransport::JOBS).map(|_| places.take().unwrap()).collect();
-        assert!(places.take().is_none());
-        drop(all);
-        assert_eq!(places.take().unwrap().number, 0);
     }
 }

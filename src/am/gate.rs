@@ -36,9 +36,8 @@ mod calls;
 use super::Am;
 use super::Handler;
 use super::completion_thread::{CompletionThread, Job};
-use super::handler_dispatch::{InboundMessage, guarded};
+use super::rendezvous::{InboundMessage, RndvState, Via};
 use super::state::{AmState, HandlerEntry};
-use super::target_progress::RndvState;
 use super::wire::{RecordHead, RecordKind, Source};
 use crate::error::Result;
 use crate::thread::fast_tls;
@@ -101,10 +100,8 @@ struct HeldMessage {
 pub(crate) enum HeldKind {
     /// A message with its data.
     Eager { head: RecordHead, header: Vec<u8>, data: Vec<u8> },
-    /// A message whose data waits at an origin of the node.
-    Rts { head: RecordHead, header: Vec<u8>, index: usize, source: Source },
-    /// A message whose data waits in MPI.
-    RtsOverMpi { head: RecordHead, header: Vec<u8>, tag: u32 },
+    /// A message whose data waits at its origin.
+    Rts { head: RecordHead, header: Vec<u8>, via: Via, source: Source },
     /// A message whose header handler has run and whose data is in place.
     Delivered(InboundMessage),
 }
@@ -114,16 +111,16 @@ impl HeldKind {
         OVERHEAD
             + match self {
                 HeldKind::Eager { header, data, .. } => header.len() + data.len(),
-                HeldKind::Rts { header, .. } | HeldKind::RtsOverMpi { header, .. } => header.len(),
+                HeldKind::Rts { header, .. } => header.len(),
                 HeldKind::Delivered(_) => 0,
             }
     }
 
     fn message(&self) -> Option<(&RecordHead, &[u8])> {
         match self {
-            HeldKind::Eager { head, header, .. }
-            | HeldKind::Rts { head, header, .. }
-            | HeldKind::RtsOverMpi { head, header, .. } => Some((head, header)),
+            HeldKind::Eager { head, header, .. } | HeldKind::Rts { head, header, .. } => {
+                Some((head, header))
+            }
             HeldKind::Delivered(_) => None,
         }
     }
@@ -267,11 +264,6 @@ fn answer(state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
 }
 
 impl HandlerEntry {
-    /// Whether the handler can run for a message; an error of its ends the job.
-    fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> bool {
-        guarded(self.name, || self.handler.is_ready(origin, header, waited))
-    }
-
     /// The gate that holds a message back.
     #[inline]
     pub(crate) fn held_back_by(&self, origin: usize, header: &[u8]) -> Option<&Arc<Gate>> {
@@ -384,11 +376,8 @@ impl AmState {
                 self.meet(am, entry, origin, &head, &header, &data)?;
                 gate.in_place(self, am, origin, number)?;
             }
-            HeldKind::Rts { head, header, index, source } => {
-                self.begin_rndv(am, work, index, (&head, &header), source, number)?;
-            }
-            HeldKind::RtsOverMpi { head, header, tag } => {
-                am.receive_held(origin, (&head, &header), tag, number)?;
+            HeldKind::Rts { head, header, via, source } => {
+                self.release_rndv(am, work, (via, origin), (&head, &header), source, number)?;
             }
             HeldKind::Delivered(inbound) => {
                 self.complete_inbound(am, inbound)?;

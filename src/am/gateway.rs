@@ -12,22 +12,18 @@
 
 use super::Am;
 use super::aggregate::send_batch;
+use super::gathered::BatchFormat;
 use super::{Accept, Arrival, Handler, HandlerId};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use bytemuck::{Pod, Zeroable};
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::mem::size_of;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 /// The number of the handler below: the engine's own, the same on all ranks.
 pub(super) const GATEWAY: HandlerId = HandlerId(0);
 /// Bytes that routing adds to a header.
 pub(super) const HEAD: usize = size_of::<GatewayHead>();
-/// Gathered bytes that go together.
-const FULL: usize = 48 << 10;
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -38,40 +34,10 @@ struct GatewayHead {
     node: u32,
 }
 
-/// What is the same for all items of an aggregator.
-#[derive(Debug)]
-pub(super) struct BatchFormat<'a> {
-    /// The handler that gets them.
-    pub handler: HandlerId,
-    /// The header of their batches.
-    pub header: &'a [u8],
-    /// Bytes of an item.
-    pub item: usize,
-}
-
-/// What goes together: the node, the handler, the item's size, the header.
-type BatchKey = (usize, u16, usize, Vec<u8>);
-
-#[derive(Debug)]
-struct Gathered {
-    bytes: Vec<u8>,
-    since: Instant,
-}
-
-/// What this rank has gathered as a gateway. In an order that does not change from run to run,
-/// so that a simulation can be repeated.
-#[derive(Debug, Default)]
-pub(super) struct GatewayBatches {
-    gathered: Mutex<BTreeMap<BatchKey, Gathered>>,
-    /// Flushes that have taken items and not sent them yet.
-    flushing: AtomicUsize,
-}
-
-impl GatewayBatches {
+impl Am {
     /// Brings a batch for a rank of another node on its way.
-    pub(super) fn collect(
+    pub(super) fn send_by_gateway(
         &self,
-        am: &Am,
         way: &BatchFormat<'_>,
         target: usize,
         items: &[u8],
@@ -82,63 +48,39 @@ impl GatewayBatches {
             bytes.extend_from_slice(&(target as u32).to_ne_bytes());
             bytes.extend_from_slice(&items[n * way.item..][..way.item]);
         }
-        let node = am.topology.node_of(target);
-        let here = am.topology.ranks_of(am.topology.my_node());
+        let node = self.topology.node_of(target);
+        let here = self.topology.ranks_of(self.topology.my_node());
         let gateway = here[node % here.len()];
-        if gateway == am.rank() {
-            return self.gather(am, way, node, &bytes);
+        if gateway == self.rank() {
+            return gather(self, way, node, &bytes);
         }
-        pass_on(am, way, node, gateway, &bytes)
+        pass_on(self, way, node, gateway, &bytes)
     }
 
-    /// Adds items at their gateway.
-    fn gather(&self, am: &Am, way: &BatchFormat<'_>, node: usize, bytes: &[u8]) -> Result<()> {
-        let key = (node, way.handler.0, way.item, way.header.to_vec());
-        let full = {
-            let mut gathered = self.gathered.lock();
-            let all = gathered
-                .entry(key)
-                .or_insert_with(|| Gathered { bytes: Vec::new(), since: Instant::now() });
-            if all.bytes.is_empty() {
-                all.since = Instant::now();
-            }
-            all.bytes.extend_from_slice(bytes);
-            (all.bytes.len() >= FULL).then(|| std::mem::take(&mut all.bytes))
-        };
-        match full {
-            Some(bytes) => forward(am, way, node, &bytes),
-            None => Ok(()),
-        }
-    }
-
-    /// Sends what is gathered, or what of it is old; true if anything was.
-    pub(super) fn flush(&self, am: &Am, aged: bool) -> Result<bool> {
-        let age = am.config.aggregate_age;
-        let mut gathered = self.gathered.lock();
-        self.flushing.fetch_add(1, Ordering::Relaxed);
-        let ready: Vec<(BatchKey, Vec<u8>)> = gathered
-            .iter_mut()
-            .filter(|(_, g)| !g.bytes.is_empty() && (!aged || g.since.elapsed() >= age))
-            .map(|(key, g)| (key.clone(), std::mem::take(&mut g.bytes)))
-            .collect();
-        drop(gathered);
+    /// Sends what is gathered here, or what of it is old; true if anything was.
+    pub(super) fn flush_gateway(&self, aged: bool) -> Result<bool> {
+        let gateway = &self.state()?.gateway;
+        let (ready, taken) = gateway.take_ready(aged.then_some(self.config.aggregate_age));
         let sent = ready.iter().try_for_each(|((node, handler, item, header), bytes)| {
             let way = BatchFormat { handler: HandlerId(*handler), header, item: *item };
-            forward(am, &way, *node, bytes)
+            forward(self, &way, *node, bytes)
         });
-        self.flushing.fetch_sub(1, Ordering::Release);
+        drop(taken);
         sent?;
         if !aged && handler::running().is_none() {
-            am.wait_until(&|| "batches that other threads pass on".into(), || {
-                Ok(self.flushing.load(Ordering::Acquire) == 0)
+            self.wait_until(&|| "batches that other threads pass on".into(), || {
+                Ok(gateway.is_settled())
             })?;
         }
         Ok(!ready.is_empty())
     }
+}
 
-    /// Whether nothing is gathered.
-    pub(super) fn is_empty(&self) -> bool {
-        self.gathered.lock().values().all(|g| g.bytes.is_empty())
+/// Adds items at their gateway, this rank.
+fn gather(am: &Am, way: &BatchFormat<'_>, node: usize, bytes: &[u8]) -> Result<()> {
+    match am.state()?.gateway.add(way, node, bytes) {
+        Some(bytes) => forward(am, way, node, &bytes),
+        None => Ok(()),
     }
 }
 
@@ -173,7 +115,7 @@ impl Handler for Gateway {
             if at_goal {
                 hand_out(am, &way, origin, bytes)?;
             } else {
-                am.state()?.gateway.gather(am, &way, node, bytes)?;
+                gather(am, &way, node, bytes)?;
             }
             return Ok(Accept::DONE);
         }
@@ -185,7 +127,7 @@ impl Handler for Gateway {
             let done = if at_goal {
                 hand_out(am, &way, origin, &bytes)
             } else {
-                am.state().and_then(|state| state.gateway.gather(am, &way, node, &bytes))
+                gather(am, &way, node, &bytes)
             };
             if let Err(error) = done {
                 log::error!("a batch from rank {origin} is lost: {error}");

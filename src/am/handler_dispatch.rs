@@ -8,97 +8,16 @@
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 
 use super::Am;
-use super::gate::{Gate, HeldKind};
+use super::gate::HeldKind;
+use super::rendezvous::InboundMessage;
 use super::state::{AmState, HandlerEntry};
 use super::wire::{RecordHead, RecordKind};
 use super::{Accept, Arrival, Destination, Signal, Then};
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, fail};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// A message whose data is on its way.
-#[derive(Debug)]
-pub(crate) struct InboundMessage {
-    /// Where it comes from.
-    pub origin: usize,
-    /// Where the data goes.
-    pub to: *mut u8,
-    /// Bytes of it.
-    pub len: usize,
-    name: &'static str,
-    token: u64,
-    buffer: Vec<u8>,
-    then: Then,
-    /// Says where what follows may run.
-    pub(super) gate: Option<Arc<Gate>>,
-    /// The gate's number of the message, where it was held.
-    pub(super) number: u64,
-}
-
-impl InboundMessage {
-    /// The message was held by its gate, under this number.
-    pub(crate) fn set_number(&mut self, number: u64) {
-        self.number = number;
-    }
-}
-
-// SAFETY: the address is used by the thread that holds the inbound message; the handler that
-// gave it promised that it stays valid.
-unsafe impl Send for InboundMessage {}
-
-/// A message whose data comes in parts, in order.
-#[derive(Debug)]
-pub(crate) struct Reassembly {
-    inbound: InboundMessage,
-    total: usize,
-    received: usize,
-}
-
-impl Reassembly {
-    /// None of `total` bytes has arrived.
-    pub(crate) fn new(inbound: InboundMessage, total: usize) -> Reassembly {
-        Reassembly { inbound, total, received: 0 }
-    }
-
-    /// How many bytes have arrived.
-    pub(crate) fn received(&self) -> usize {
-        self.received
-    }
-
-    /// Puts the next bytes in their place. True where they were the last.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<bool> {
-        let Reassembly { inbound, total, received } = self;
-        if *total - *received < bytes.len() {
-            fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
-        }
-        if inbound.len > 0 {
-            // SAFETY: the handler promised a place for all of the data, `total` bytes; and
-            // a buffer has that capacity.
-            unsafe {
-                std::ptr::copy_nonoverlapping(
-                    bytes.as_ptr(),
-                    inbound.to.add(*received),
-                    bytes.len(),
-                );
-            }
-        }
-        *received += bytes.len();
-        Ok(received == total)
-    }
-
-    /// The inbound message, when all of the data is there.
-    pub(crate) fn whole(mut self) -> InboundMessage {
-        assert_eq!(self.received, self.total, "a message that has not come whole");
-        if self.inbound.buffer.capacity() > 0 {
-            // SAFETY: the buffer was reserved for this many bytes, and all of them were
-            // written, in order.
-            unsafe { self.inbound.buffer.set_len(self.inbound.len) };
-        }
-        self.inbound
-    }
-}
+use std::time::Duration;
 
 /// An error of a handler ends the job: the origin counts on the message.
 #[cold]
@@ -123,6 +42,13 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
                 .unwrap_or_default();
             fatal(&Error::new(ErrorKind::Internal, format!("the handler {name} panicked: {text}")))
         }
+    }
+}
+
+impl HandlerEntry {
+    /// Whether the handler can run for a message; an error of its ends the job.
+    pub(super) fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> bool {
+        guarded(self.name, || self.handler.is_ready(origin, header, waited))
     }
 }
 

@@ -1,21 +1,19 @@
-//! The layer of active messages, and the waits of all layers.
+//! The place of active messages among the layers, and the waits of all layers.
 //!
 //! A wait polls the rings of the node, what this rank has sent to itself, and the message path.
 //! While it lasts the other ranks of the node know that this one polls ([`super::poll_state`]);
 //! when it has lasted it sleeps on the bell of its rings.
 
 use super::shm_transport::ShmTransport;
-use super::state::AmState;
-use super::target_progress::RingState;
+use super::state::{AmState, RingState};
+use super::{Am, Owner};
 use crate::core::{count, handler};
-use crate::error::{Result, fail};
+use crate::error::Result;
 use crate::mpi::p2p;
-use crate::ops::Ops;
 use crate::wait::{GivenUp, Progress};
 use crate::watchdog::Standing;
-use std::ops::Deref;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
 /// While rings are busy, MPI is polled once in this many of their polls.
@@ -24,43 +22,7 @@ const BUSY_POKE: u32 = 16;
 /// for MPI to make progress.
 const POKE_EVERY: u32 = 256;
 
-/// What an engine's owner is to the threads that it starts: they hold it weakly.
-pub(crate) trait Owner: Send + Sync {
-    /// The layer.
-    fn am(&self) -> &Am;
-}
-
-/// Active messages of this rank, started or not.
-#[derive(Debug)]
-pub struct Am {
-    ops: Ops,
-    state: OnceLock<AmState>,
-    owner: OnceLock<Weak<dyn Owner>>,
-    /// Polls without a progress thread.
-    looks: AtomicU32,
-}
-
-impl std::fmt::Debug for dyn Owner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Owner")
-    }
-}
-
-impl Deref for Am {
-    type Target = Ops;
-
-    #[inline]
-    fn deref(&self) -> &Ops {
-        &self.ops
-    }
-}
-
 impl Am {
-    /// Not started yet.
-    pub fn new(ops: Ops) -> Am {
-        Am { ops, state: OnceLock::new(), owner: OnceLock::new(), looks: AtomicU32::new(0) }
-    }
-
     /// Makes the layer known to those below, and the owner to this one.
     ///
     /// # Safety
@@ -75,48 +37,6 @@ impl Am {
                 two_sided.services().register(&super::over_mpi::KINDS, self);
             }
         }
-    }
-
-    /// The same where the engine may have threads of its own.
-    pub(super) fn owner_for_threads(&self) -> Result<Option<Weak<dyn Owner>>> {
-        if self.may_use_threads() { self.owner().map(Some) } else { Ok(None) }
-    }
-
-    /// The owner of the engine, for threads.
-    pub(crate) fn owner(&self) -> Result<Weak<dyn Owner>> {
-        match self.owner.get() {
-            Some(owner) => Ok(owner.clone()),
-            None => fail!(State, "the runtime is not initialised; initialise it first"),
-        }
-    }
-
-    /// What this rank keeps for active messages, where they were started.
-    #[inline]
-    pub(crate) fn started(&self) -> Option<&AmState> {
-        self.state.get()
-    }
-
-    /// The same.
-    ///
-    /// # Errors
-    /// `State` before handlers were registered.
-    #[inline]
-    pub(crate) fn state(&self) -> Result<&AmState> {
-        match self.started() {
-            Some(state) => Ok(state),
-            None => fail!(State, "active messages are not started: register handlers first"),
-        }
-    }
-
-    /// Starts them.
-    ///
-    /// # Errors
-    /// `State` where another thread does so at the same time.
-    pub(crate) fn begin(&self, state: AmState) -> Result<()> {
-        if self.state.set(state).is_err() {
-            fail!(State, "active messages are started by two threads at a time");
-        }
-        self.register_own()
     }
 
     /// The rings, where there are any.

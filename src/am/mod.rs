@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`aggregate`] | many small items in few messages |
 //! | `gateway` | batches to other nodes by way of one rank on each side |
+//! | `gathered` | what a rank has gathered as a gateway |
 //! | [`wire`] | what travels: the head of a message |
 //! | [`ring`] | a ring of messages from one rank to another of its node, in shared memory |
 //! | [`shm_transport`] | the rings of a node: sending, polling, waking a sleeping rank |
@@ -11,11 +12,14 @@
 //! | [`cooperative_copy`] | copies between ranks of a node with the owner's help |
 //! | [`state`] | what a rank keeps: handlers, what it awaits, the dispatcher's lock |
 //! | [`lock`] | keeping handlers from running for a while |
+//! | `registry` | handlers get their numbers, the same on all ranks |
 //! | `layer` | the layer's place among the others; polls and naps of all waits |
 //! | [`over_mpi`] | messages to other nodes |
 //! | `send` | the origin: which way a message goes |
 //! | [`poll_state`] | whether this rank polls, as others see it |
-//! | [`target_progress`] | the target: header handlers, bytes into place, completion handlers, answers |
+//! | [`target_progress`] | the target: polls of all that brings messages, and what each record asks for |
+//! | [`handler_dispatch`] | header handlers, completion handlers, acknowledgements |
+//! | [`rendezvous`] | long messages, by whichever transport |
 //! | [`completion_thread`] | the thread on which completion handlers may block |
 //! | [`gate`] | handlers that run only in the calls of their face |
 //! | `report` | what is pending on this rank, in words |
@@ -27,8 +31,7 @@
 //! message consists of a *header* of at most [`MAX_HEADER`] bytes and *data* of any
 //! length. Data up to the eager limit travels with the header. Longer data stays
 //! where it is until the target knows where it goes, and then travels straight
-//! there: read from the origin's memory, or sent through the ring in pieces, or as
-//! a message of MPI's.
+//! there ([`rendezvous`]).
 //!
 //! At the target the [`Handler`] that the message names sees the [`Arrival`] and
 //! says what becomes of the data ([`Accept`]): taken on the spot, received into a
@@ -56,6 +59,7 @@ pub(crate) mod cooperative_copy;
 mod doorbell;
 pub(crate) mod gate;
 mod gateway;
+mod gathered;
 pub(crate) mod handler_dispatch;
 mod layer;
 pub(crate) mod lock;
@@ -63,6 +67,8 @@ pub(crate) mod over_mpi;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 pub(crate) mod poll_state;
 pub(crate) mod quiesce;
+mod registry;
+pub(crate) mod rendezvous;
 mod report;
 pub(crate) mod ring;
 mod send;
@@ -73,28 +79,17 @@ pub(crate) mod wire;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 pub(crate) mod work_split;
 
-use gateway::{GATEWAY, Gateway};
-pub use layer::Am;
-pub(crate) use layer::Owner;
 pub(crate) use state::AmState;
 pub use state::Hook;
-
-/// The number of the handler of help, the same on all ranks.
-const HELP: HandlerId = HandlerId(1);
+pub use wire::{HandlerId, MAX_HEADER};
 
 use crate::error::{Result, fail};
+use crate::ops::Ops;
 use crate::peer::CompletionCounter;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
-
-/// Longest header, in bytes.
-pub const MAX_HEADER: usize = 2048;
-
-/// Names a handler: the same number on every rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct HandlerId(pub(crate) u16);
 
 /// A message, as its handler sees it first.
 #[derive(Debug)]
@@ -245,91 +240,82 @@ impl Data<'_> {
     pub const NONE: Data<'static> = Data::Bytes(&[]);
 }
 
+/// What an engine's owner is to the threads that it starts: they hold it weakly.
+pub(crate) trait Owner: Send + Sync {
+    /// The layer.
+    fn am(&self) -> &Am;
+}
+
+/// Active messages of this rank, started or not.
+#[derive(Debug)]
+pub struct Am {
+    ops: Ops,
+    state: OnceLock<AmState>,
+    owner: OnceLock<Weak<dyn Owner>>,
+    /// Polls without a progress thread.
+    looks: AtomicU32,
+}
+
+impl std::fmt::Debug for dyn Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Owner")
+    }
+}
+
+impl Deref for Am {
+    type Target = Ops;
+
+    #[inline]
+    fn deref(&self) -> &Ops {
+        &self.ops
+    }
+}
+
 impl Am {
-    /// Makes the layer's own handlers known, before all others.
-    fn register_own(&self) -> Result<()> {
-        let handlers = &self.state()?.handlers;
-        let ids = [
-            handlers.add("portolan::route", Arc::new(Gateway))?,
-            handlers.add("portolan::help", Arc::new(cooperative_copy::Help))?,
-        ];
-        if ids != [GATEWAY, HELP] {
-            fail!(Internal, "the handlers of active messages' own are {ids:?}");
-        }
-        Ok(())
+    /// Not started yet.
+    pub fn new(ops: Ops) -> Am {
+        Am { ops, state: OnceLock::new(), owner: OnceLock::new(), looks: AtomicU32::new(0) }
     }
 
-    /// Makes handlers known under names. Collective over all ranks, which give the
-    /// same names in the same order; the first call starts active messages. When
-    /// it returns, every rank knows them.
+    /// The owner where the engine may have threads of its own.
+    pub(super) fn owner_for_threads(&self) -> Result<Option<Weak<dyn Owner>>> {
+        if self.may_use_threads() { self.owner().map(Some) } else { Ok(None) }
+    }
+
+    /// The owner of the engine, for threads.
+    pub(crate) fn owner(&self) -> Result<Weak<dyn Owner>> {
+        match self.owner.get() {
+            Some(owner) => Ok(owner.clone()),
+            None => fail!(State, "the runtime is not initialised; initialise it first"),
+        }
+    }
+
+    /// What this rank keeps for active messages, where they were started.
+    #[inline]
+    pub(crate) fn started(&self) -> Option<&AmState> {
+        self.state.get()
+    }
+
+    /// The same.
     ///
     /// # Errors
-    /// `Argument` on all ranks where the names differ between ranks or one is in
-    /// use; `Memory` where `PORTOLAN_AM=node` and there is no shared memory.
-    pub fn add_handlers(
-        &self,
-        handlers: Vec<(String, Arc<dyn Handler>)>,
-    ) -> Result<Vec<HandlerId>> {
-        let world = self.world();
-        let state = self.state()?;
-        let mut names = DefaultHasher::new();
-        for (name, _) in &handlers {
-            name.hash(&mut names);
+    /// `State` before handlers were registered.
+    #[inline]
+    pub(crate) fn state(&self) -> Result<&AmState> {
+        match self.started() {
+            Some(state) => Ok(state),
+            None => fail!(State, "active messages are not started: register handlers first"),
         }
-        let digests = world.allgather(self, &names.finish())?;
-        let differs = digests.iter().position(|d| *d != digests[0]);
-        let taken = handlers.iter().enumerate().find(|(n, (name, _))| {
-            state.handlers.has(name) || handlers[..*n].iter().any(|(other, _)| other == name)
-        });
-        if let Some(rank) = differs {
-            let mine: Vec<&str> = handlers.iter().map(|(name, _)| name.as_str()).collect();
-            fail!(
-                Argument,
-                "rank {rank} registers other handlers than rank 0, or in another order; this rank \
-                 registers {mine:?}"
-            );
-        }
-        if let Some((_, (name, _))) = taken {
-            fail!(Argument, "the handler name {name:?} is in use");
-        }
-        let ids = handlers
-            .into_iter()
-            .map(|(name, handler)| {
-                state.add_gate(&*handler);
-                state.handlers.add(state::intern(&name), handler)
-            })
-            .collect();
-        // No message comes before all know what to do with it.
-        world.barrier(self)?;
-        ids
     }
 
-    /// Forgets handlers. Collective, after [`Am::quiesce`].
-    pub fn unregister_handlers(&self, ids: &[HandlerId]) -> Result<()> {
-        let state = self.state()?;
-        self.world().barrier(self)?;
-        for id in ids {
-            match state.handlers.get(*id) {
-                Some(entry) => entry.gone.store(true, Ordering::Relaxed),
-                None => fail!(Argument, "no handler has the number {}", id.0),
-            }
+    /// Starts them.
+    ///
+    /// # Errors
+    /// `State` where another thread does so at the same time.
+    pub(crate) fn begin(&self, state: AmState) -> Result<()> {
+        if self.state.set(state).is_err() {
+            fail!(State, "active messages are started by two threads at a time");
         }
-        state.gates.write().retain(|gate| state.handlers.has_gate(gate));
-        Ok(())
-    }
-
-    /// Adds a function that sends what a face has collected but not sent; it is
-    /// called by [`Am::quiesce`], and now and then by the progress thread (the
-    /// flag is then true: only what is old is to go). It must not wait for anything
-    /// but room, and returns whether it sent anything.
-    pub fn add_flush_hook(&self, hook: state::Hook) -> Result<()> {
-        self.state()?.hooks.write().push(hook);
-        Ok(())
-    }
-
-    /// Takes a hook out again.
-    pub fn remove_flush_hook(&self, hook: &state::Hook) -> Result<()> {
-        self.state()?.hooks.write().retain(|h| !Arc::ptr_eq(h, hook));
-        Ok(())
+        self.register_own()
     }
 }

@@ -1,19 +1,18 @@
 //! Active messages over MPI: on the channel of the requests, so that flow control
 //! and fences are theirs too.
 //!
-//! A request of kind `AmEager` carries a whole record ([`super::wire`]). One of kind
-//! `AmRts` carries the record's head and header; the data follows on the data channel
-//! ([`crate::path::two_sided::data`]), into the place that the handler has given. `AmControl`
-//! carries what an origin is to know, and is not counted.
+//! A request of kind `AmEager` carries an eager record ([`super::wire`]), one of kind `AmRts` an
+//! RTS. The data that an RTS announces follows on the data channel
+//! ([`crate::path::two_sided::data`]), under the tag in the request's header, and later requests
+//! of its origin wait until it is there. `AmControl` carries what an origin is to know, and is
+//! not counted.
 //!
 //! Handlers run under the dispatcher's lock. Where another thread has it, the
 //! request waits at the head of its origin's queue, and is tried again with the
 //! next poll.
 
-use super::gate::HeldKind;
-use super::handler_dispatch::InboundMessage;
-use super::wire;
-use super::{Am, Signal};
+use super::rendezvous::{InboundMessage, Via};
+use super::{Am, wire};
 use crate::error::{Result, fail};
 use crate::path::Transport;
 use crate::path::two_sided::Address;
@@ -27,11 +26,8 @@ pub(crate) const AM_EAGER_LIMIT: usize = 64 << 10;
 pub(super) const KINDS: [RequestKind; 3] =
     [RequestKind::AmEager, RequestKind::AmRts, RequestKind::AmControl];
 
-/// Data of a long active message that leaves.
-struct OutgoingData {
-    signal: Signal,
-    _keep: Option<Vec<u8>>,
-}
+/// Data of a long message that leaves: the origin's token for it.
+struct OutgoingData(u64);
 
 /// Data of one that arrives.
 struct IncomingData {
@@ -40,17 +36,14 @@ struct IncomingData {
     _unwanted: Vec<u8>,
 }
 
-/// What is to be received for a message of `len` bytes.
-fn incoming(inbound: InboundMessage, len: usize, tag: u32) -> Incoming {
-    let mut unwanted = Vec::new();
-    let to = if inbound.len == 0 {
-        unwanted.resize(len, 0u8);
-        unwanted.as_mut_ptr()
-    } else {
-        inbound.to
-    };
-    let parcel = Box::new(IncomingData { inbound, _unwanted: unwanted });
-    Incoming { to: Address(to), len, tag, parcel }
+impl InboundMessage {
+    /// What MPI is to receive for a message of `len` bytes.
+    pub(super) fn receive(self, len: usize, tag: u32) -> Incoming {
+        let mut unwanted = vec![0; if self.len == 0 { len } else { 0 }];
+        let to = if self.len == 0 { unwanted.as_mut_ptr() } else { self.to };
+        let parcel = Box::new(IncomingData { inbound: self, _unwanted: unwanted });
+        Incoming { to: Address(to), len, tag, parcel }
+    }
 }
 
 impl Am {
@@ -77,41 +70,24 @@ impl Am {
         self.two_sided()?.send(target, buffer)
     }
 
-    /// Announces a message and sends its data, which must stay valid until `signal`
-    /// is told.
+    /// Sends an RTS and the data, which `token` names.
     ///
     /// # Safety
-    /// The data must be valid for reads until then, or lie in `keep`.
+    /// The data must be valid for reads until the token is told that it has left.
     pub(super) unsafe fn send_rndv(
         &self,
         target: usize,
         parts: &[&[u8]],
         data: (*const u8, usize),
-        keep: Option<Vec<u8>>,
-        signal: Signal,
+        token: u64,
     ) -> Result<()> {
         let two_sided = self.two_sided()?;
         let tag = two_sided.data_slot();
         let buffer = self.am_request(RequestKind::AmRts, tag, parts)?;
         two_sided.request(self, target, buffer)?;
-        let parcel = Box::new(OutgoingData { signal, _keep: keep });
-        // SAFETY: the caller vouches for the data, or the parcel keeps it.
+        let parcel = Box::new(OutgoingData(token));
+        // SAFETY: passed on from the caller.
         unsafe { two_sided.send_data(RequestKind::AmRts, target, data, tag, parcel) }
-    }
-
-    /// A long message that a gate has held meets its handler, and its data comes. The request
-    /// itself was counted when it came. The caller holds the dispatcher's lock.
-    pub(super) fn receive_held(
-        &self,
-        source: usize,
-        (head, header): (&wire::RecordHead, &[u8]),
-        tag: u32,
-        number: u64,
-    ) -> Result<()> {
-        let mut inbound = self.state()?.arrive(self, source, head, header)?;
-        inbound.set_number(number);
-        let incoming = incoming(inbound, head.len as usize, tag);
-        self.two_sided()?.receive_data(RequestKind::AmRts, source, incoming)
     }
 }
 
@@ -130,22 +106,14 @@ impl Service for Am {
             state.control(self, source, &head, rest)?;
             return Ok(Served::Done);
         }
-        let Some(_dispatch) = state.try_dispatch() else { return Ok(Served::Busy) };
-        let (header, data) = wire::header(&head, rest)?;
+        let Some(mut dispatch) = state.try_dispatch() else { return Ok(Served::Busy) };
         if kind == RequestKind::AmEager {
-            if data.len() as u64 != head.len {
-                fail!(Internal, "rank {source} sent {} bytes for {}", data.len(), head.len);
-            }
-            state.arrive_eager(self, source, &head, header, data)?;
+            state.eager(self, source, &head, rest)?;
             return Ok(Served::Done);
         }
-        if let Some(gate) = state.entry(source, &head)?.held_back_by(source, header) {
-            let (header, tag) = (header.to_vec(), request.tag);
-            state.hold(self, gate, source, HeldKind::RtsOverMpi { head, header, tag })?;
-            return Ok(Served::Done);
-        }
-        let inbound = state.arrive(self, source, &head, header)?;
-        Ok(Served::Data(incoming(inbound, head.len as usize, request.tag)))
+        let via = Via::Mpi(request.tag);
+        let incoming = state.announced(self, &mut dispatch.work, (via, source), &head, rest)?;
+        Ok(incoming.map_or(Served::Done, Served::Data))
     }
 
     fn came(&self, source: usize, parcel: Parcel) -> Result<Option<Parcel>> {
@@ -159,8 +127,12 @@ impl Service for Am {
     }
 
     fn left(&self, parcel: Parcel) {
-        if let Ok(leaving) = parcel.downcast::<OutgoingData>() {
-            leaving.signal.tell(self);
+        let told = match (parcel.downcast::<OutgoingData>(), self.state()) {
+            (Ok(leaving), Ok(state)) => state.source_left(self, leaving.0),
+            _ => Ok(()),
+        };
+        if let Err(error) = told {
+            super::handler_dispatch::fatal(&error);
         }
     }
 }

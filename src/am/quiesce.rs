@@ -75,13 +75,13 @@ impl Am {
     fn run_hooks(&self, state: &AmState, aged: bool) -> Result<bool> {
         let hooks = state.hooks.read().clone();
         let early = mutation::is(Fault::GatewayFirst);
-        let mut any = early && state.gateway.flush(self, aged)?;
+        let mut any = early && self.flush_gateway(aged)?;
         for hook in hooks {
             any |= hook(self, aged)?;
         }
         // Hooks have items gathered, too.
         if !early {
-            any |= state.gateway.flush(self, aged)?;
+            any |= self.flush_gateway(aged)?;
         }
         Ok(any)
     }

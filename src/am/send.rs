@@ -211,24 +211,22 @@ impl Am {
             None => Signal::None,
         };
         let (signal, after) = if waits.is_some() { (signal, origin) } else { (origin, signal) };
+        let address = at as usize;
+        let awaited = Awaited::Source { signal, _keep: keep, target };
+        let name = state.tokens.lock().insert(awaited);
         let head = RecordHead::message(RecordKind::Rts, handler, header.len(), len, token);
-        match on_node {
-            Some((node, index)) => {
-                let address = at as usize;
-                let awaited = Awaited::Source { signal, _keep: keep, target };
-                let name = state.tokens.lock().insert(awaited);
-                let source = Source { address: address as u64, token: name };
-                let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];
-                if let Err(error) = node.send(self, index, &parts, (true, may_wait)) {
-                    state.tokens.lock().remove(name);
-                    return Err(error);
-                }
-            }
-            // SAFETY: the data stays valid until the signal, or with `keep`.
-            None => unsafe {
-                let parts = [bytemuck::bytes_of(&head), header];
-                self.counted(state, || self.send_rndv(target, &parts, (at, len), keep, signal))?;
-            },
+        let source = Source { address: address as u64, token: name };
+        let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];
+        let sent = match on_node {
+            Some((node, index)) => node.send(self, index, &parts, (true, may_wait)),
+            None => self.counted(state, || {
+                // SAFETY: the data stays valid until the signal, or is kept with its token.
+                unsafe { self.send_rndv(target, &parts, (at, len), name) }
+            }),
+        };
+        if let Err(error) = sent {
+            state.tokens.lock().remove(name);
+            return Err(error);
         }
         if let Some(counter) = waits {
             let what = || format!("{len} bytes of an active message to leave to rank {target}");

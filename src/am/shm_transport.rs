@@ -10,12 +10,10 @@
 //! **No room.** A sender that may wait polls until there is room. Records that a handler
 //! sends are kept in order and go out with later polls.
 
-use super::Am;
-use super::MAX_HEADER;
 use super::doorbell::Doorbell;
 use super::ring::{self, Reader, Writer};
-use super::wire::{RecordHead, RecordKind};
-use super::work_split::SplitJob;
+use super::wire::{MAX_HEADER, RecordHead, RecordKind};
+use super::work_split::{JOBS, SplitJob};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::exposed;
@@ -49,7 +47,7 @@ struct Mailbox {
     mark: AtomicU64,
     _line: [u64; 6],
     /// Jobs that this rank offers to others.
-    jobs: [SplitJob; ShmTransport::JOBS],
+    jobs: [SplitJob; JOBS],
     /// Which ranks of the node have opened their ring, a bit each.
     opened: [AtomicU64; MOST_RANKS / 64],
 }
@@ -214,7 +212,7 @@ impl ShmTransport {
     #[inline]
     pub(crate) fn send(
         &self,
-        am: &Am,
+        progress: &impl Progress,
         index: usize,
         parts: &[&[u8]],
         (message, may_wait): (bool, bool),
@@ -239,7 +237,7 @@ impl ShmTransport {
                     return Ok(());
                 }
             }
-            self.wait_for_room(am, index, parts)?;
+            self.wait_for_room(progress, index, parts)?;
         }
     }
 
@@ -288,11 +286,11 @@ impl ShmTransport {
     }
 
     #[cold]
-    fn wait_for_room(&self, am: &Am, index: usize, parts: &[&[u8]]) -> Result<()> {
+    fn wait_for_room(&self, progress: &impl Progress, index: usize, parts: &[&[u8]]) -> Result<()> {
         let size = parts.iter().map(|p| p.len()).sum();
         let rank = self.ranks[index];
         wait::until(
-            am,
+            progress,
             &|| format!("room for a message to rank {rank}, which is behind in taking them"),
             || {
                 let mut out = self.out[index].lock();
@@ -420,10 +418,7 @@ impl ShmTransport {
         &self.exposures
     }
 
-    /// Jobs that a rank may offer at a time.
-    pub(crate) const JOBS: usize = 8;
-
-    /// A place for a job that the rank offers, below [`ShmTransport::JOBS`].
+    /// A place for a job that the rank offers, below [`JOBS`].
     pub(crate) fn split_job(&self, index: usize, place: usize) -> &SplitJob {
         &self.mailbox(index).jobs[place]
     }

@@ -3,12 +3,12 @@
 
 use super::Am;
 use super::completion_thread::CompletionThread;
-use super::cooperative_copy::JobSlots;
 use super::gate::Gate;
-use super::gateway::GatewayBatches;
+use super::gathered::GatewayBatches;
 use super::poll_state::PollState;
+use super::rendezvous::RndvState;
 use super::shm_transport::{Incoming, ShmTransport};
-use super::target_progress::RndvState;
+use super::work_split::JobSlots;
 use super::{Handler, HandlerId, Signal};
 use crate::error::{Result, fail};
 use crate::handles::Handles;
@@ -29,6 +29,9 @@ pub(crate) struct HandlerEntry {
     /// Says when it may run.
     pub gate: Option<Arc<Gate>>,
 }
+
+/// Bytes of all buffers that no aggregator of a rank fills just now.
+const SPARE_BYTES: usize = 1 << 20;
 
 const CHUNK: usize = 1024;
 type Chunk = Box<[OnceLock<HandlerEntry>]>;
@@ -134,6 +137,17 @@ pub(crate) struct Dispatch {
     pub work: RndvState,
 }
 
+/// What a thread finds that would sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RingState {
+    /// Nothing.
+    Empty,
+    /// Something to handle.
+    Ready,
+    /// Another thread handles what there is, and looks again when it is done.
+    Busy,
+}
+
 /// A message to oneself that a handler sent.
 #[derive(Debug)]
 pub(crate) struct SelfMessage {
@@ -229,7 +243,7 @@ impl AmState {
             completion_thread: CompletionThread::default(),
             poll_state: PollState::default(),
             gateway: GatewayBatches::default(),
-            spares: super::aggregate::spares(),
+            spares: Arc::new(BufferPool::new(16, SPARE_BYTES)),
             held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             hooks: RwLock::default(),

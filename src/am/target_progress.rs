@@ -1,76 +1,28 @@
-//! The target's side: polling, records, long data on its way, answers.
+//! The target's side: polling, and what each record asks for.
 //!
 //! A record comes from a ring, from MPI, or from this rank itself; [`super::handler_dispatch`]
 //! runs its handler. Eager data is copied there, also where it comes in fragments in the records
-//! that follow ([`RecordKind::EagerFirst`]). Data that waits at the origin is read from its
-//! memory, a part with each poll; where the system does not allow that, the target sends a CTS
-//! and gets it in fragments. Over MPI it follows as a message of its own.
+//! that follow ([`RecordKind::EagerFirst`]). Long data comes by [`super::rendezvous`].
 
 use super::Am;
 use super::HandlerId;
-use super::gate::HeldKind;
-use super::handler_dispatch::{InboundMessage, Reassembly, fatal};
+use super::handler_dispatch::fatal;
+use super::rendezvous::{Reassembly, RndvState, Via};
 use super::shm_transport::ShmTransport;
-use super::state::{AmState, Awaited};
-use super::wire::{self, RecordHead, RecordKind, Source};
-use crate::any_memory::Span;
+use super::state::{AmState, Awaited, Dispatch, RingState};
+use super::wire::{self, RecordHead, RecordKind};
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::path::cma::{self, Direction};
 use crate::watchdog::{self, Event};
-use std::collections::HashMap;
+use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// Bytes that are read from an origin's memory in one poll.
-const READ_AT_A_TIME: usize = 1 << 20;
 /// Records of one ring that are handled in one poll.
 const PER_POLL: usize = 64;
 /// Checking a ring costs less than the lock under which it is done: a poll checks empty rings
 /// this often, while there are few of them.
 const LOOKS: usize = 8;
 const FEW: usize = 4;
-
-/// Data that is read from its origin's memory.
-#[derive(Debug)]
-struct RndvRead {
-    inbound: InboundMessage,
-    index: usize,
-    source: Source,
-    done: usize,
-}
-
-/// Data that a target has asked for in pieces.
-#[derive(Debug)]
-struct RndvSend {
-    index: usize,
-    source: Source,
-    len: usize,
-    inbound: u64,
-    sent: usize,
-}
-
-/// Long messages under way, on either side.
-#[derive(Debug, Default)]
-pub(crate) struct RndvState {
-    reads: Vec<RndvRead>,
-    streams: Vec<RndvSend>,
-    /// Data that was asked for in pieces, by its inbound message, and the origin's name for it.
-    pieces: HashMap<u64, (Reassembly, u64)>,
-    /// By ring: the message whose data comes in the records that follow.
-    reassembly: HashMap<usize, Reassembly>,
-    last_landing: u64,
-}
-
-/// What a thread finds that would sleep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RingState {
-    /// Nothing.
-    Empty,
-    /// Something to handle.
-    Ready,
-    /// Another thread handles what there is, and looks again when it is done.
-    Busy,
-}
 
 impl AmState {
     /// Messages that this rank has sent.
@@ -104,20 +56,35 @@ impl AmState {
         head: &RecordHead,
         rest: &[u8],
     ) -> Result<()> {
-        let token = match head.kind()? {
-            RecordKind::GateFence | RecordKind::GateStop => return self.at_gate(am, from, head),
-            RecordKind::Ack => head.token,
-            RecordKind::Fin => wire::source(rest)?.0.token,
-            kind => fail!(Internal, "{kind:?} is no answer"),
-        };
-        let awaited = self.tokens.lock().remove(token);
-        match awaited {
-            Some(Awaited::Completion(signal)) | Some(Awaited::Source { signal, .. }) => {
-                signal.tell(am);
+        match head.kind()? {
+            RecordKind::GateFence | RecordKind::GateStop => self.at_gate(am, from, head),
+            RecordKind::Fin => self.source_left(am, wire::source(rest)?.0.token),
+            RecordKind::Ack => {
+                let awaited = self.tokens.lock().remove(head.token);
+                match awaited {
+                    Some(Awaited::Completion(signal)) => signal.tell(am),
+                    _ => fail!(Internal, "rank {from} has handled a message that was not sent"),
+                }
                 Ok(())
             }
-            None => fail!(Internal, "an answer to nothing that was asked"),
+            kind => fail!(Internal, "{kind:?} is no answer"),
         }
+    }
+
+    /// Handles an eager message.
+    #[inline]
+    pub(super) fn eager(
+        &self,
+        am: &Am,
+        origin: usize,
+        head: &RecordHead,
+        rest: &[u8],
+    ) -> Result<()> {
+        let (header, data) = wire::header(head, rest)?;
+        if data.len() as u64 != head.len {
+            fail!(Internal, "rank {origin} sent {} bytes for {}", data.len(), head.len);
+        }
+        self.arrive_eager(am, origin, head, header, data)
     }
 
     /// Handles a record of a ring.
@@ -126,29 +93,13 @@ impl AmState {
         let (head, rest) = wire::split(record)?;
         let origin = self.node.as_ref().map_or(0, |node| node.rank_of(index));
         match head.kind()? {
-            RecordKind::Eager => {
-                let (header, data) = wire::header(&head, rest)?;
-                if data.len() as u64 != head.len {
-                    fail!(Internal, "rank {origin} sent {} bytes for {}", data.len(), head.len);
-                }
-                self.arrive_eager(am, origin, &head, header, data)
-            }
+            RecordKind::Eager => self.eager(am, origin, &head, rest),
             RecordKind::Rts => {
-                let (source, rest) = wire::source(rest)?;
-                let (header, _) = wire::header(&head, rest)?;
-                if let Some(gate) = self.entry(origin, &head)?.held_back_by(origin, header) {
-                    let header = header.to_vec();
-                    let what = HeldKind::Rts { head, header, index, source };
-                    return self.hold(am, gate, origin, what);
-                }
-                self.begin_rndv(am, work, index, (&head, header), source, 0)
+                let from = (Via::Ring(index), origin);
+                // Only MPI's data is to be received.
+                self.announced(am, work, from, &head, rest).map(|_| ())
             }
-            RecordKind::Cts => {
-                let (source, _) = wire::source(rest)?;
-                let len = head.len as usize;
-                work.streams.push(RndvSend { index, source, len, inbound: head.token, sent: 0 });
-                Ok(())
-            }
+            RecordKind::Cts => self.clear_to_send(work, index, &head, rest),
             RecordKind::RndvFragment => self.fragment(am, work, origin, &head, rest),
             RecordKind::EagerFirst => {
                 let (header, _) = wire::header(&head, rest)?;
@@ -177,151 +128,6 @@ impl AmState {
         }
     }
 
-    /// Has the data of a long message of the node come. `number` is its gate's for it, or 0.
-    pub(super) fn begin_rndv(
-        &self,
-        am: &Am,
-        work: &mut RndvState,
-        index: usize,
-        (head, header): (&RecordHead, &[u8]),
-        source: Source,
-        number: u64,
-    ) -> Result<()> {
-        let origin = self.node.as_ref().map_or(0, |node| node.rank_of(index));
-        let crosses = self.cma_allowed(am, index);
-        let mut inbound = match crosses {
-            true => self.arrive(am, origin, head, header)?,
-            false => self.arrive_unfilled(am, origin, head, header)?,
-        };
-        inbound.number = number;
-        if inbound.len == 0 {
-            self.send_fin(am, origin, source)?;
-            return self.finish(am, inbound);
-        }
-        if crosses {
-            work.reads.push(RndvRead { inbound, index, source, done: 0 });
-            return Ok(());
-        }
-        work.last_landing += 1;
-        let name = work.last_landing;
-        let reassembly = Reassembly::new(inbound, head.len as usize);
-        work.pieces.insert(name, (reassembly, source.token));
-        let head = RecordHead { token: name, len: head.len, ..RecordHead::new(RecordKind::Cts) };
-        let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)];
-        self.send_record(am, origin, &parts)
-    }
-
-    /// Tells the origin that its data has left.
-    fn send_fin(&self, am: &Am, origin: usize, source: Source) -> Result<()> {
-        let head = RecordHead::new(RecordKind::Fin);
-        self.send_record(am, origin, &[bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)])
-    }
-
-    fn fragment(
-        &self,
-        am: &Am,
-        work: &mut RndvState,
-        origin: usize,
-        head: &RecordHead,
-        bytes: &[u8],
-    ) -> Result<()> {
-        let Some((reassembly, _)) = work.pieces.get_mut(&head.token) else {
-            fail!(Internal, "rank {origin} sent a piece of a message that is not expected");
-        };
-        if head.len != reassembly.received() as u64 {
-            fail!(
-                Internal,
-                "rank {origin} sent the piece at {}, not that at {}",
-                head.len,
-                reassembly.received()
-            );
-        }
-        if reassembly.take(bytes)?
-            && let Some((reassembly, token)) = work.pieces.remove(&head.token)
-        {
-            self.finish(am, reassembly.whole())?;
-            self.send_fin(am, origin, Source { address: 0, token })?;
-        }
-        Ok(())
-    }
-
-    /// Whether the memory of a rank of the node can be read; found out once.
-    pub(crate) fn cma_allowed(&self, am: &Am, index: usize) -> bool {
-        if !am.config.cross_memory {
-            return false;
-        }
-        let Some(node) = &self.node else { return false };
-        match self.cma[index].load(Ordering::Relaxed) {
-            0 => {
-                let (pid, address, expected) = node.process(index);
-                let mut mark = 0u64;
-                let local = &raw mut mark as usize;
-                let span = Span { local, remote: address as usize, bytes: 8 };
-                // SAFETY: the local side is the number above.
-                let read = unsafe { cma::transfer(pid, &[span], Direction::Read) };
-                let allowed = read.is_ok() && mark == expected;
-                if !allowed {
-                    log::info!("memory of rank {} is not read directly", node.rank_of(index));
-                }
-                self.cma[index].store(if allowed { 1 } else { 2 }, Ordering::Relaxed);
-                allowed
-            }
-            known => known == 1,
-        }
-    }
-
-    /// Carries long messages on; true if anything happened.
-    fn progress_rndv(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
-        let Some(node) = &self.node else { return Ok(false) };
-        let mut busy = !work.reads.is_empty();
-        let mut n = 0;
-        while n < work.reads.len() {
-            let read = &mut work.reads[n];
-            let bytes = (read.inbound.len - read.done).min(READ_AT_A_TIME);
-            let span = Span {
-                local: read.inbound.to as usize + read.done,
-                remote: read.source.address as usize + read.done,
-                bytes,
-            };
-            // SAFETY: the handler promised a place for all of the data.
-            unsafe { am.cma_transfer(node, read.index, &[span], Direction::Read) }?;
-            read.done += bytes;
-            if read.done < read.inbound.len {
-                n += 1;
-                continue;
-            }
-            let RndvRead { inbound, source, .. } = work.reads.remove(n);
-            let origin = inbound.origin;
-            self.finish(am, inbound)?;
-            self.send_fin(am, origin, source)?;
-        }
-        let most = node.longest() - size_of::<RecordHead>();
-        for stream in &mut work.streams {
-            while stream.sent < stream.len {
-                let bytes = (stream.len - stream.sent).min(most);
-                let head = RecordHead {
-                    token: stream.inbound,
-                    len: stream.sent as u64,
-                    ..RecordHead::new(RecordKind::RndvFragment)
-                };
-                // SAFETY: the origin keeps the data until FIN, which the target
-                // sends after the last fragment.
-                let piece = unsafe {
-                    let from = stream.source.address as usize + stream.sent;
-                    std::slice::from_raw_parts(from as *const u8, bytes)
-                };
-                if !node.try_send(stream.index, &[bytemuck::bytes_of(&head), piece], false)? {
-                    break;
-                }
-                stream.sent += bytes;
-                busy = true;
-            }
-        }
-        work.streams.retain(|stream| stream.sent < stream.len);
-        self.held_up.store(!work.streams.is_empty(), Ordering::Relaxed);
-        Ok(busy)
-    }
-
     /// Handles what is there; true if anything happened. Where another thread is at
     /// it, or this one already, returns at once.
     #[inline]
@@ -334,7 +140,7 @@ impl AmState {
             return Ok(false);
         }
         let Some(mut dispatch) = self.dispatch.try_lock() else { return Ok(false) };
-        let super::state::Dispatch { incoming, work } = &mut *dispatch;
+        let Dispatch { incoming, work } = &mut *dispatch;
         let mut busy = false;
         if let (Some(node), Some(incoming)) = (&self.node, incoming) {
             incoming.look_for_new(node);
@@ -357,7 +163,7 @@ impl AmState {
                     break;
                 }
             }
-            if !work.reads.is_empty() || !work.streams.is_empty() {
+            if work.is_busy() {
                 busy |= self.progress_rndv(am, work)?;
             }
             busy |= node.send_all_kept();
@@ -404,7 +210,7 @@ impl AmState {
     }
 
     /// The dispatcher's lock, if it is free.
-    pub(crate) fn try_dispatch(&self) -> Option<impl Sized + '_> {
+    pub(super) fn try_dispatch(&self) -> Option<MutexGuard<'_, Dispatch>> {
         self.dispatch.try_lock()
     }
 

@@ -6,10 +6,16 @@
 //! All ranks of a job run the same build, so numbers travel as they lie in memory;
 //! lengths are checked all the same.
 
-use super::HandlerId;
 use crate::error::{Result, fail};
 use bytemuck::{Pod, Zeroable};
 use std::mem::size_of;
+
+/// Longest header, in bytes.
+pub const MAX_HEADER: usize = 2048;
+
+/// Names a handler: the same number on every rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HandlerId(pub(crate) u16);
 
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

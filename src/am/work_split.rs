@@ -8,6 +8,7 @@
 //! that has taken a piece reports that it is done, unless its process dies.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
 
 /// A place for one job at a time, with one helper; in shared memory, and zero to begin with.
 #[derive(Debug, Default)]
@@ -92,6 +93,41 @@ impl SplitJob {
     }
 }
 
+/// Jobs that a rank may offer at a time.
+pub const JOBS: usize = 8;
+
+/// The places for jobs that this rank offers.
+#[derive(Debug, Default)]
+pub struct JobSlots {
+    /// Which have a job, a bit each.
+    taken: Mutex<u32>,
+    /// Pieces that others have done.
+    pub(super) helped: AtomicU64,
+}
+
+/// A place that is taken.
+pub(super) struct JobSlot<'a> {
+    places: &'a JobSlots,
+    pub(super) number: u32,
+}
+
+impl JobSlots {
+    pub(super) fn take(&self) -> Option<JobSlot<'_>> {
+        let mut taken = self.taken.lock();
+        let number = taken.trailing_ones();
+        (number < JOBS as u32).then(|| {
+            *taken |= 1 << number;
+            JobSlot { places: self, number }
+        })
+    }
+}
+
+impl Drop for JobSlot<'_> {
+    fn drop(&mut self) {
+        *self.places.taken.lock() &= !(1 << self.number);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,5 +156,14 @@ mod tests {
         assert_eq!((claims.close(before), claims.pop_back(job)), (None, Some(u16::MAX - 1)));
         claims.leave(job, false);
         assert_eq!((claims.left(before), claims.left(job)), (None, Some(false)));
+    }
+
+    #[test]
+    fn places_are_given_back() {
+        let places = JobSlots::default();
+        let all: Vec<_> = (0..JOBS).map(|_| places.take().unwrap()).collect();
+        assert!(places.take().is_none());
+        drop(all);
+        assert_eq!(places.take().unwrap().number, 0);
     }
 }

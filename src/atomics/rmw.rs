@@ -14,7 +14,8 @@ impl Ops {
     #[inline]
     pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         self.check_rank(target)?;
-        let hit = self.memory.registry.find(target, remote, op.size())?;
+        let find = || self.memory.registry.find(target, remote, op.size());
+        let mut hit = find()?;
         if !remote.is_multiple_of(op.size()) {
             fail!(
                 Type,
@@ -27,7 +28,10 @@ impl Ops {
         let slice = hit.slice();
         match path::for_atomics(hit.slab(), slice) {
             Path::Direct => {
-                self.order_before(target, Path::Direct)?;
+                if self.is_out_of_order(target) {
+                    drop(hit);
+                    hit = self.find_in_order(target, slice, find)?;
+                }
                 // SAFETY: the registry says that the number lies in the slice,
                 // which stays mapped while `hit` is held.
                 Ok(unsafe { shm_atomics::rmw(slice, hit.offset, op) })

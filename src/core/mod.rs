@@ -253,7 +253,13 @@ impl Core {
     /// then: a program may wait for another rank by calling them in a loop.
     #[inline]
     pub(crate) fn serve_sometimes(&self) -> Result<()> {
-        if self.threadless.load(Ordering::Relaxed) { self.serve_now_and_then() } else { Ok(()) }
+        if self.is_threadless() { self.serve_now_and_then() } else { Ok(()) }
+    }
+
+    /// Whether it does so.
+    #[inline]
+    pub(crate) fn is_threadless(&self) -> bool {
+        self.threadless.load(Ordering::Relaxed)
     }
 
     #[cold]

@@ -16,6 +16,11 @@ use crate::sync::{Mutex, spin_loop, yield_now};
 use std::cell::UnsafeCell;
 use std::ops::Deref;
 
+/// Whether the calling thread has a reading open: then it must not wait for other ranks.
+pub fn is_reading() -> bool {
+    reader_slot::is_reading()
+}
+
 /// A value for many readers and rare changes.
 #[derive(Debug, Default)]
 pub struct BrLock<T> {

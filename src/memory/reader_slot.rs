@@ -43,6 +43,11 @@ pub(super) fn mine() -> &'static ReaderSlot {
     SLOT.get().unwrap_or_else(new)
 }
 
+/// Whether the calling thread reads.
+pub(super) fn is_reading() -> bool {
+    SLOT.get().is_some_and(|slot| slot.depth.load(Ordering::Relaxed) > 0)
+}
+
 #[cold]
 fn new() -> &'static ReaderSlot {
     let mut slots = SLOTS.lock();

@@ -6,7 +6,8 @@
 //! a fence.
 
 use super::Ops;
-use crate::error::Result;
+use crate::error::{Result, fail};
+use crate::memory::registry::Hit;
 use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::peer::{PENDING_MESSAGE, PENDING_RMA};
@@ -25,6 +26,34 @@ impl Ops {
             Path::Message => PENDING_MESSAGE,
         };
         if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
+    }
+
+    /// Whether a direct operation is to wait for other ranks, or to serve them, before it goes:
+    /// then by [`Ops::find_in_order`].
+    #[inline]
+    pub(crate) fn is_out_of_order(&self, target: usize) -> bool {
+        self.peer(target).pending() != 0 || self.is_threadless()
+    }
+
+    /// Waits until a direct operation may go, and finds its slice, which is to be the same as
+    /// before. The caller holds nothing of the registry open: a thread that changes the registry
+    /// waits for all that read it, and other ranks may be waiting for that thread.
+    ///
+    /// # Errors
+    /// Of the order, of `find`, and `State` where the segment was freed meanwhile.
+    #[cold]
+    pub(crate) fn find_in_order<'a>(
+        &'a self,
+        target: usize,
+        slice: *mut u8,
+        find: impl FnOnce() -> Result<Hit<'a>>,
+    ) -> Result<Hit<'a>> {
+        self.order_before(target, Path::Direct)?;
+        let again = find()?;
+        if again.slice() != slice {
+            fail!(State, "a segment of rank {target} was freed while a call used it");
+        }
+        Ok(again)
     }
 
     #[cold]

@@ -18,6 +18,7 @@ pub use handle::Handle;
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::slab::{Domain, Slab};
+use crate::mutation::{self, Fault};
 use crate::ops::Ops;
 use crate::path::kernel::{self, Scale};
 use crate::path::rma::Completion;
@@ -202,12 +203,20 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<bool> {
-        let hit = self.memory.registry.find(target, remote, bytes)?;
+        let find = || self.memory.registry.find(target, remote, bytes);
+        let mut hit = find()?;
         let slice = hit.slice();
         if path_of(kind, hit.slab(), slice, remote) != Path::Direct {
             return Ok(false);
         }
-        self.order_before(target, Path::Direct)?;
+        if self.is_out_of_order(target) {
+            if mutation::is(Fault::ReadsOn) {
+                self.order_before(target, Path::Direct)?;
+            } else {
+                drop(hit);
+                hit = self.find_in_order(target, slice, find)?;
+            }
+        }
         let at = slice.wrapping_add(hit.offset);
         // SAFETY: the registry says that the bytes lie in the slice, which stays
         // mapped while `hit` is held; the caller vouches for `local`.
@@ -331,7 +340,8 @@ impl Ops {
         }
         let (lo, hi) = shape.extent(Side::Remote);
         let first = remote.wrapping_add_signed(lo);
-        let hit = self.memory.registry.find(target, first, hi.wrapping_sub(lo) as usize)?;
+        let find = || self.memory.registry.find(target, first, hi.wrapping_sub(lo) as usize);
+        let mut hit = find()?;
         let slice = hit.slice();
         let offset = hit.offset.wrapping_sub(lo as usize);
         if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
@@ -341,9 +351,13 @@ impl Ops {
         }
         let path = path_of(kind, hit.slab(), slice, remote);
         if path == Path::Direct {
-            self.order_before(target, Path::Direct)?;
+            if self.is_out_of_order(target) {
+                drop(hit);
+                hit = self.find_in_order(target, slice, find)?;
+            }
+            let _open = hit;
             // SAFETY: the registry says that the remote extent lies in the
-            // slice, which stays mapped while `hit` is held; the caller vouches
+            // slice, which stays mapped while `_open` is held; the caller vouches
             // for the local one.
             unsafe {
                 match kind {

@@ -1,8 +1,9 @@
 //! The checks of the real ranks, on simulated ones: what they assert holds under any order.
 
+use crate::behaviour::Behaviour;
 use crate::child::Ctx;
 use crate::dice::Dice;
-use crate::machine::{self, Behaviour, Outcome};
+use crate::machine::{self, Outcome};
 use crate::{am, atomics, collectives, consistency, groups, mutexes, random, settings};
 
 /// A check, and its name.

@@ -30,9 +30,8 @@ fn cases() -> Vec<Case> {
     let mut all = vec![
         case("floor_order", 20, 200, 8, floor::order),
         case("floor_collectives", 20, 200, 8, floor::collectives),
-        // Some 28 s on two cores. Seed 118 does not end, which is not explained yet.
-        case("programs", 100, 10_000, 16, programs::run),
-        case("programs_of_three", 50, 2_000, 3, programs::run),
+        case("programs", 300, 10_000, 16, programs::run),
+        case("programs_of_three", 100, 2_000, 3, programs::run),
         case("scale_16", 1, 1, 16, scale::run),
         case("scale_64", 1, 1, 64, scale::run),
     ];

@@ -1,7 +1,8 @@
 //! Checks of the simulation itself: `portolan`'s own MPI wrappers on it, without an engine.
 
+use crate::behaviour::Behaviour;
 use crate::dice::Dice;
-use crate::machine::{self, Behaviour, Outcome};
+use crate::machine::{self, Outcome};
 use portolan::internals::collective::{self, Operator};
 use portolan::internals::mpi::{Comm, Requests, p2p};
 use portolan::internals::wait::Boot;

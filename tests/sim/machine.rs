@@ -9,6 +9,8 @@
 //! Invariant: the state of the machine is touched by the holder of the baton alone, so the same
 //! seed gives the same run. Its lock is never contended; it is there for the compiler.
 
+use crate::baton::Baton;
+use crate::behaviour::Behaviour;
 use crate::dice::Dice;
 use crate::network::Network;
 use parking_lot::Mutex;
@@ -24,7 +26,7 @@ pub enum Word {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub enum State {
     /// May run.
     Ready,
     /// Sleeps, for the reason given.
@@ -33,127 +35,22 @@ enum State {
     Ended,
 }
 
-struct Thread {
-    rank: usize,
-    state: State,
+pub struct Thread {
+    pub rank: usize,
+    pub state: State,
     /// Counts its sleeps, so that a timer of an earlier one is known.
-    sleeps: u64,
+    pub sleeps: u64,
     /// Its last sleep was ended by the clock.
-    timed_out: bool,
+    pub timed_out: bool,
     /// The futex it sleeps on.
-    word: Option<Word>,
+    pub word: Option<Word>,
     /// Threads that wait for its end.
-    joiners: Vec<usize>,
-    signal: Signal,
+    pub joiners: Vec<usize>,
+    pub baton: Baton,
     /// Where it was seen last.
-    at: &'static str,
+    pub at: &'static str,
     /// How often it has yielded or napped since it last got anything done.
-    idle: u32,
-}
-
-/// What a thread waits for until it gets the baton.
-#[derive(Clone, Copy)]
-struct Signal(*mut libc::sem_t);
-
-// SAFETY: a semaphore is for several threads.
-unsafe impl Send for Signal {}
-
-impl Signal {
-    fn new() -> Signal {
-        // SAFETY: sem_t is plain data, set up by sem_init; it stays until `free`.
-        unsafe {
-            let place = Box::into_raw(Box::new(std::mem::zeroed()));
-            libc::sem_init(place, 0, 0);
-            Signal(place)
-        }
-    }
-
-    fn post(self) {
-        // SAFETY: the semaphore lives.
-        unsafe { libc::sem_post(self.0) };
-    }
-
-    fn wait(self) {
-        // SAFETY: as above; an interrupted wait is begun again.
-        while unsafe { libc::sem_wait(self.0) } != 0 {}
-    }
-
-    fn free(self) {
-        // SAFETY: made by `new`, and nobody waits for it or will post it.
-        unsafe {
-            libc::sem_destroy(self.0);
-            drop(Box::from_raw(self.0));
-        }
-    }
-}
-
-/// How a run behaves: drawn from its seed, or set by a test.
-#[derive(Debug, Clone)]
-pub struct Behaviour {
-    /// One MPI call in so many passes the baton on.
-    pub switch_every: u64,
-    /// Bounds of a message's time on the way, in nanoseconds.
-    pub delay: (u64, u64),
-    /// One message in so many takes a hundred times as long; 0 is none.
-    pub late_every: u64,
-    /// Messages up to so many bytes are sent eagerly.
-    pub eager: usize,
-    /// Ranks of a host.
-    pub ranks_per_host: usize,
-    /// Cores that each host shows.
-    pub cores: usize,
-    /// Ranks that run seldom.
-    pub slow: Vec<usize>,
-    /// Ranks that stop at a time and go on at another.
-    pub stopped: Vec<(usize, u64, u64)>,
-    /// A rank that stops at a time for good.
-    pub gone: Option<(usize, u64)>,
-    /// Most passes of the baton before the run is taken for one without end.
-    pub most_switches: u64,
-}
-
-impl Behaviour {
-    /// Draws one.
-    pub fn draw(rng: &mut Dice, ranks: usize) -> Behaviour {
-        let mut slow = Vec::new();
-        let mut stopped = Vec::new();
-        if rng.one_in(3) {
-            slow.push(rng.below(ranks as u64) as usize);
-        }
-        if rng.one_in(3) {
-            let begin = rng.below(20_000_000);
-            stopped.push((rng.below(ranks as u64) as usize, begin, begin + rng.below(50_000_000)));
-        }
-        let shortest = rng.pick(&[100, 1_000, 10_000]);
-        Behaviour {
-            switch_every: rng.pick(&[1, 2, 5, 20]),
-            delay: (shortest, shortest * rng.pick(&[2, 20, 200])),
-            late_every: rng.pick(&[0, 10, 100]),
-            eager: rng.pick(&[0, 64, 1 << 12, 1 << 16]),
-            ranks_per_host: rng.pick(&[1, 2, 4, 16]),
-            cores: rng.pick(&[1, 4, 64]),
-            slow,
-            stopped,
-            gone: None,
-            most_switches: 20_000_000,
-        }
-    }
-
-    /// One without surprises.
-    pub fn plain(ranks_per_host: usize) -> Behaviour {
-        Behaviour {
-            switch_every: 4,
-            delay: (1_000, 2_000),
-            late_every: 0,
-            eager: 1 << 12,
-            ranks_per_host,
-            cores: 1024,
-            slow: Vec::new(),
-            stopped: Vec::new(),
-            gone: None,
-            most_switches: u64::MAX,
-        }
-    }
+    pub idle: u32,
 }
 
 /// The state of the machine.
@@ -167,35 +64,35 @@ pub struct Machine {
     /// Nanoseconds since the start.
     pub now: u64,
     pub rng: Dice,
-    threads: Vec<Thread>,
-    ready: Vec<usize>,
+    pub threads: Vec<Thread>,
+    pub ready: Vec<usize>,
     timers: BinaryHeap<Reverse<(u64, usize, u64)>>,
     /// Threads asleep on futexes, in the order in which they came.
-    sleepers: HashMap<Word, Vec<usize>>,
-    natives: HashMap<libc::pthread_t, usize>,
+    pub sleepers: HashMap<Word, Vec<usize>>,
+    pub natives: HashMap<libc::pthread_t, usize>,
     /// Mappings of files: begin, then length, device, inode, offset.
     mappings: BTreeMap<u64, (u64, u64, u64, u64)>,
-    alive: usize,
+    pub alive: usize,
     pub switches: u64,
     hash: u64,
     events: u64,
     print: bool,
-    main: Signal,
+    pub main: Baton,
 }
 
 static MACHINE: Mutex<Option<Box<Machine>>> = Mutex::new(None);
 
-const NOBODY: usize = usize::MAX;
+pub const NOBODY: usize = usize::MAX;
 
 thread_local! {
     /// The calling thread's number in the machine.
-    static ME: Cell<usize> = const { Cell::new(NOBODY) };
-    static RANK: Cell<usize> = const { Cell::new(NOBODY) };
-    static SIGNAL: Cell<Option<Signal>> = const { Cell::new(None) };
+    pub static ME: Cell<usize> = const { Cell::new(NOBODY) };
+    pub static RANK: Cell<usize> = const { Cell::new(NOBODY) };
+    pub static BATON: Cell<Option<Baton>> = const { Cell::new(None) };
     /// The machine itself is at work: what it calls is not simulated.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// The next thread that the calling one starts is this rank.
-    static STARTS: Cell<usize> = const { Cell::new(NOBODY) };
+    pub static STARTS: Cell<usize> = const { Cell::new(NOBODY) };
 }
 
 /// Whether the calling thread is one of the machine and runs the code under test.
@@ -241,7 +138,7 @@ pub fn run(
     stack: usize,
     body: impl Fn(usize) + Send + Sync + 'static,
 ) -> Outcome {
-    let main = Signal::new();
+    let main = Baton::new();
     let network = Network::new(ranks, behaviour.ranks_per_host);
     *MACHINE.lock() = Some(Box::new(Machine {
         seed,
@@ -280,15 +177,14 @@ pub fn run(
         .collect();
     let first = with(|machine| {
         let first = machine.pick();
-        machine.threads[first].signal
+        machine.threads[first].baton
     });
-    first.post();
-    main.wait();
+    main.pass(first);
     for handle in handles {
         handle.join().expect("a rank's thread ends");
     }
     let machine = MACHINE.lock().take().expect("the machine that was made");
-    machine.threads.iter().for_each(|thread| thread.signal.free());
+    machine.threads.iter().for_each(|thread| thread.baton.free());
     main.free();
     if let Err(left) = machine.network.is_clean() {
         fail_with(seed, &left, "");
@@ -353,8 +249,8 @@ impl Machine {
         text
     }
 
-    fn add_thread(&mut self, rank: usize) -> (usize, Signal) {
-        let signal = Signal::new();
+    pub fn add_thread(&mut self, rank: usize) -> (usize, Baton) {
+        let baton = Baton::new();
         let id = self.threads.len();
         self.threads.push(Thread {
             rank,
@@ -363,16 +259,16 @@ impl Machine {
             timed_out: false,
             word: None,
             joiners: Vec::new(),
-            signal,
+            baton,
             at: "start",
             idle: 0,
         });
         self.ready.push(id);
         self.alive += 1;
-        (id, signal)
+        (id, baton)
     }
 
-    fn make_ready(&mut self, id: usize, timed_out: bool) {
+    pub fn make_ready(&mut self, id: usize, timed_out: bool) {
         let thread = &mut self.threads[id];
         thread.state = State::Ready;
         thread.timed_out = timed_out;
@@ -389,7 +285,7 @@ impl Machine {
         self.ready.push(id);
     }
 
-    fn put_to_sleep(&mut self, id: usize, why: &'static str, until: Option<u64>) {
+    pub fn put_to_sleep(&mut self, id: usize, why: &'static str, until: Option<u64>) {
         self.threads[id].state = State::Asleep(why);
         if let Some(at) = self.ready.iter().position(|&other| other == id) {
             self.ready.swap_remove(at);
@@ -399,8 +295,8 @@ impl Machine {
         }
     }
 
-    /// Chooses who runs next.
-    fn pick(&mut self) -> usize {
+    /// Chooses the thread that runs next.
+    pub fn pick(&mut self) -> usize {
         self.switches += 1;
         if self.switches > self.behaviour.most_switches {
             self.fail("the run does not end");
@@ -455,7 +351,7 @@ impl Machine {
 
     /// How long a thread is away that gives the core up: the longer, the longer it has had
     /// nothing to do, which is one of the orders that a real machine may choose too.
-    fn away(&mut self, id: usize) -> u64 {
+    pub fn away(&mut self, id: usize) -> u64 {
         const LONGEST: u32 = 11;
         let idle = self.threads[id].idle.min(LONGEST);
         self.threads[id].idle += 1;
@@ -493,165 +389,4 @@ impl Machine {
 /// Of a name, alike in each run: not its address.
 fn digest(name: &str) -> u64 {
     name.bytes().fold(0, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)))
-}
-
-/// Passes the baton on, unless it comes back at once.
-fn pass(next: usize, theirs: Signal) {
-    if next != ME.get() {
-        theirs.post();
-        SIGNAL.get().expect("a thread of the machine").wait();
-    }
-}
-
-/// A point at which another thread may go on, or `always` does; the clock moves by up to `most`
-/// nanoseconds.
-pub fn point(at: &'static str, always: bool, most: u64) {
-    let (next, theirs) = with(|machine| {
-        let me = ME.get();
-        machine.now += 1 + machine.rng.below(most);
-        machine.threads[me].at = at;
-        if always {
-            let until = machine.now + machine.away(me);
-            machine.put_to_sleep(me, at, Some(until));
-        } else if !machine.rng.one_in(machine.behaviour.switch_every) {
-            return (me, machine.threads[me].signal);
-        }
-        let next = machine.pick();
-        (next, machine.threads[next].signal)
-    });
-    pass(next, theirs);
-}
-
-/// Only moves the clock.
-pub fn tick(most: u64) -> u64 {
-    with(|machine| {
-        machine.now += 1 + machine.rng.below(most);
-        machine.now
-    })
-}
-
-/// Sleeps for so many nanoseconds, or until woken.
-pub fn sleep(at: &'static str, nanoseconds: Option<u64>) {
-    let (next, theirs) = with(|machine| {
-        let me = ME.get();
-        machine.threads[me].at = at;
-        // A sleep takes a little longer than asked for.
-        let late = machine.away(me);
-        let until = nanoseconds.map(|n| machine.now.saturating_add(n).saturating_add(late));
-        machine.put_to_sleep(me, at, until);
-        let next = machine.pick();
-        (next, machine.threads[next].signal)
-    });
-    pass(next, theirs);
-}
-
-/// Sleeps on a futex; false where the time was over first.
-pub fn futex_wait(word: Word, nanoseconds: Option<u64>) -> bool {
-    with(|machine| {
-        machine.threads[ME.get()].word = Some(word);
-        machine.sleepers.entry(word).or_default().push(ME.get());
-    });
-    sleep("futex", nanoseconds);
-    with(|machine| {
-        let woken = !machine.threads[ME.get()].timed_out;
-        if woken {
-            machine.is_busy();
-        }
-        woken
-    })
-}
-
-/// Wakes up to `most` threads that sleep on a futex; how many it were.
-pub fn futex_wake(word: Word, most: usize) -> usize {
-    with(|machine| {
-        let sleepers = machine.sleepers.get(&word).cloned().unwrap_or_default();
-        for &id in sleepers.iter().take(most) {
-            machine.make_ready(id, false);
-        }
-        let woken = sleepers.len().min(most);
-        machine.trace("wake", woken as u64, 0);
-        woken
-    })
-}
-
-/// A thread that is about to start, as its creator hands it over.
-pub struct Beginning {
-    id: usize,
-    rank: usize,
-    signal: Signal,
-}
-
-/// Makes room for a thread that the calling one starts; none where it is not to be simulated.
-pub fn begin_thread() -> Option<Beginning> {
-    let rank = match STARTS.get() {
-        NOBODY if simulated() => RANK.get(),
-        NOBODY => return None,
-        rank => rank,
-    };
-    Some(with(|machine| {
-        let (id, signal) = machine.add_thread(rank);
-        Beginning { id, rank, signal }
-    }))
-}
-
-/// Notes by which handle a thread is joined.
-pub fn began(native: libc::pthread_t, id: usize) {
-    with(|machine| machine.natives.insert(native, id));
-}
-
-impl Beginning {
-    pub fn id(&self) -> usize {
-        self.id
-    }
-
-    /// The new thread waits for its first turn.
-    pub fn enter(self) {
-        RANK.set(self.rank);
-        SIGNAL.set(Some(self.signal));
-        self.signal.wait();
-        ME.set(self.id);
-    }
-}
-
-/// The calling thread ends.
-pub fn end_thread() {
-    let next = with(|machine| {
-        let me = ME.get();
-        if let Some(at) = machine.ready.iter().position(|&id| id == me) {
-            machine.ready.swap_remove(at);
-        }
-        machine.threads[me].state = State::Ended;
-        machine.alive -= 1;
-        machine.trace("end", me as u64, 0);
-        for joiner in std::mem::take(&mut machine.threads[me].joiners) {
-            machine.make_ready(joiner, false);
-        }
-        if machine.alive == 0 {
-            return machine.main;
-        }
-        let next = machine.pick();
-        machine.threads[next].signal
-    });
-    ME.set(NOBODY);
-    next.post();
-}
-
-/// Waits for the end of another thread of the machine; at once for one that is none.
-pub fn await_end(native: libc::pthread_t) {
-    loop {
-        let waits = with(|machine| {
-            let Some(&id) = machine.natives.get(&native) else { return false };
-            if machine.threads[id].state == State::Ended {
-                machine.natives.remove(&native);
-                return false;
-            }
-            let me = ME.get();
-            machine.threads[id].joiners.push(me);
-            true
-        });
-        if !waits {
-            return;
-        }
-        sleep("join", None);
-    }
 }

@@ -9,7 +9,10 @@
 //! | module | owns |
 //! |---|---|
 //! | [`driver`] | arguments, seeds, what is printed |
-//! | [`machine`] | threads, the baton, the clock, the trace |
+//! | [`machine`] | the ranks' threads, the scheduler, the clock, the trace |
+//! | [`baton`] | how one thread runs and no other |
+//! | [`threads`] | what threads do: points, sleep, futexes, beginning and end |
+//! | [`behaviour`] | what may happen to ranks and messages, and how often |
 //! | [`system`] | the C library's functions |
 //! | [`network`] | messages and collectives, as MPI promises them |
 //! | [`mpi_calls`] | MPI's functions |
@@ -23,6 +26,8 @@
 //! A failed run prints its seed; `--seeds N..M` with the case's name runs it again, and
 //! `SIM_TRACE=1` prints its events.
 
+mod baton;
+mod behaviour;
 mod checks;
 mod child;
 mod dice;
@@ -36,6 +41,7 @@ mod programs;
 mod scale;
 mod settings;
 mod system;
+mod threads;
 
 #[path = "../ranks/am.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]

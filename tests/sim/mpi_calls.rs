@@ -6,6 +6,7 @@
 
 use crate::machine::{self, Machine};
 use crate::network::{Kind, WORLD};
+use crate::threads;
 use mpi::ffi::{
     self, MPI_Comm, MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Message, MPI_Op,
     MPI_Request, MPI_Status,
@@ -79,7 +80,7 @@ fn call<R>(name: &'static str, body: impl FnOnce(&mut Machine, usize) -> R) -> R
         eprintln!("{name} is called outside of a simulated rank");
         std::process::abort();
     }
-    machine::point(name, false, 500);
+    threads::point(name, false, 500);
     machine::with(|machine| {
         let rank = machine::rank();
         machine.progress(rank);
@@ -93,7 +94,7 @@ fn block(name: &'static str, request: u32) -> (usize, i32, usize) {
         if let Some(done) = call(name, |machine, rank| machine.test(rank, request)) {
             return done;
         }
-        machine::point(name, true, 500);
+        threads::point(name, true, 500);
     }
 }
 
@@ -516,7 +517,7 @@ functions! {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn MPI_Wtime() -> f64 {
-    machine::tick(300) as f64 * 1e-9
+    threads::tick(300) as f64 * 1e-9
 }
 
 /// The functions of operations; a number stays that of its function.

@@ -6,9 +6,10 @@
 //! read-modify-write, accumulate, under a mutex, by active messages) are checked by their
 //! totals where all have met. Ranks share the model's memory, for they are one process.
 
+use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};
 use crate::dice::Dice;
-use crate::machine::{self, Behaviour, Outcome};
+use crate::machine::{self, Outcome};
 use crate::settings;
 use portolan::error::Result;
 use portolan::internals::am::Am;

@@ -5,8 +5,9 @@
 //! A phase's figures are what its ranks sent in it (messages and bytes of two-sided traffic,
 //! collectives of MPI as calls) and what heap the engine holds.
 
+use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};
-use crate::machine::{self, Behaviour, Outcome};
+use crate::machine::{self, Outcome};
 use crate::memory;
 use crate::network::Traffic;
 use portolan::error::Result;

@@ -4,7 +4,8 @@
 //! standard library and `parking_lot` call these. On a thread of the machine they go by its
 //! clock and scheduler; on any other thread they do what the C library does.
 
-use crate::machine::{self, Beginning};
+use crate::machine;
+use crate::threads::{self, Beginning};
 use libc::{
     c_char, c_int, c_long, c_uint, c_void, clockid_t, off_t, pthread_attr_t, pthread_t, size_t,
     ssize_t, timespec,
@@ -59,7 +60,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     if !machine::simulated() {
         return real!(clock_gettime(clock, time) as fn(clockid_t, *mut timespec) -> c_int);
     }
-    let now = BEGIN + machine::tick(300);
+    let now = BEGIN + threads::tick(300);
     // SAFETY: the caller gives a place for the time.
     unsafe {
         (*time).tv_sec = (now / SECOND) as libc::time_t;
@@ -68,12 +69,21 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     0
 }
 
+/// A wait for other ranks must have no reading open: a thread that changes what is read waits
+/// for all readings, and here those of all ranks are one process's.
+fn reads_nothing(does: &str) {
+    if portolan::internals::memory::brlock::is_reading() {
+        machine::fail(&format!("a thread {does} while it reads the registry"));
+    }
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn sched_yield() -> c_int {
     if !machine::simulated() {
         return real!(sched_yield() as fn() -> c_int);
     }
-    machine::point("yield", true, 500);
+    reads_nothing("yields");
+    threads::point("yield", true, 500);
     0
 }
 
@@ -84,8 +94,9 @@ pub unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut timespec) -
     if !machine::simulated() {
         return real!(nanosleep(time, left) as fn(*const timespec, *mut timespec) -> c_int);
     }
+    reads_nothing("sleeps");
     // SAFETY: the caller gives a time.
-    machine::sleep("sleep", Some(nanoseconds(unsafe { &*time })));
+    threads::sleep("sleep", Some(nanoseconds(unsafe { &*time })));
     0
 }
 
@@ -105,9 +116,10 @@ pub unsafe extern "C" fn clock_nanosleep(
     // SAFETY: the caller gives a time.
     let mut sleep = nanoseconds(unsafe { &*time });
     if flags & libc::TIMER_ABSTIME != 0 {
-        sleep = sleep.saturating_sub(BEGIN + machine::tick(100));
+        sleep = sleep.saturating_sub(BEGIN + threads::tick(100));
     }
-    machine::sleep("sleep", Some(sleep));
+    reads_nothing("sleeps");
+    threads::sleep("sleep", Some(sleep));
     0
 }
 
@@ -133,13 +145,13 @@ unsafe fn futex(word: *const u32, operation: c_int, value: u32, time: *const tim
             } else {
                 // SAFETY: the caller gives a time. Waits with a set of bits have absolute ones.
                 let time = nanoseconds(unsafe { &*time });
-                let now = BEGIN + machine::tick(100);
+                let now = BEGIN + threads::tick(100);
                 Some(if command == libc::FUTEX_WAIT { time } else { time.saturating_sub(now) })
             };
-            if machine::futex_wait(place, time) { 0 } else { failed(libc::ETIMEDOUT) }
+            if threads::futex_wait(place, time) { 0 } else { failed(libc::ETIMEDOUT) }
         }
         libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => {
-            machine::futex_wake(place, value as usize) as c_long
+            threads::futex_wake(place, value as usize) as c_long
         }
         other => machine::fail(&format!("futex operation {other} is not simulated")),
     }
@@ -204,7 +216,7 @@ static KEY: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs when all else of a thread has ended, its thread-local values too.
 unsafe extern "C" fn ended(_: *mut c_void) {
-    machine::end_thread();
+    threads::end_thread();
 }
 
 fn key() -> libc::pthread_key_t {
@@ -236,23 +248,24 @@ pub unsafe extern "C" fn pthread_create(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
-    let (start, argument, id) = match machine::begin_thread() {
+    let (start, argument, made) = match threads::begin_thread() {
         None => (start, argument, None),
         Some(beginning) => {
             key();
-            let id = beginning.id();
+            let (id, baton) = (beginning.id(), beginning.baton());
             let task = Box::new(Task { beginning, start, argument });
-            (begin as Start, Box::into_raw(task).cast::<c_void>(), Some(id))
+            (begin as Start, Box::into_raw(task).cast::<c_void>(), Some((id, baton)))
         }
     };
     let code = real!(pthread_create(native, attributes, start, argument)
         as fn(*mut pthread_t, *const pthread_attr_t, Start, *mut c_void) -> c_int);
-    if let Some(id) = id {
+    if let Some((id, baton)) = made {
         if code != 0 {
             machine::fail("a thread of the machine cannot be started");
         }
+        baton.await_entry();
         // SAFETY: the C library has stored the handle.
-        machine::began(unsafe { *native }, id);
+        threads::began(unsafe { *native }, id);
     }
     code
 }
@@ -262,7 +275,7 @@ pub unsafe extern "C" fn pthread_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_join(native: pthread_t, value: *mut *mut c_void) -> c_int {
     if machine::simulated() {
-        machine::await_end(native);
+        threads::await_end(native);
     }
     real!(pthread_join(native, value) as fn(pthread_t, *mut *mut c_void) -> c_int)
 }
