@@ -204,14 +204,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<PendingGet<'scope, 'env, T>> {
         const CALL: &str = "Scope::get_block";
         let plan = segment.plan(rank, remote, target.len(), local).in_call(CALL)?;
-        let order = Order {
-            kind: TransferKind::Get,
-            world: plan.world,
-            address: plan.address,
-            shape: plan.shape,
-        };
+        let (start, order) = plan.order(TransferKind::Get);
         // SAFETY: the plan's local extent, from its start, lies in the target.
-        unsafe { self.start_get(&order, plan.start, target) }.in_call(CALL)
+        unsafe { self.start_get(&order, start, target) }.in_call(CALL)
     }
 
     /// Starts to put `source` to `offset` of `rank`.
@@ -247,14 +242,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<Pending<'scope>> {
         const CALL: &str = "Scope::put_block";
         let plan = segment.plan(rank, remote, source.len(), local).in_call(CALL)?;
-        let order = Order {
-            kind: TransferKind::Put,
-            world: plan.world,
-            address: plan.address,
-            shape: plan.shape,
-        };
+        let (start, order) = plan.order(TransferKind::Put);
         // SAFETY: the plan's local extent, from its start, lies in the source.
-        unsafe { self.start_put(&order, plan.start, source) }.in_call(CALL)
+        unsafe { self.start_put(&order, start, source) }.in_call(CALL)
     }
 
     /// Starts to add `scale * source` to the elements at `offset` of `rank`.

@@ -1,6 +1,7 @@
 //! Transfers of blocks: strided on either side.
 
 use super::in_call::InCall;
+use super::pending::Order;
 use super::{Accumulate, Block, Element, Segment, block};
 use crate::error::Result;
 use crate::layout::Shape;
@@ -17,6 +18,14 @@ pub(super) struct Plan {
     pub start: usize,
     /// What moves, in bytes.
     pub shape: Shape,
+}
+
+impl Plan {
+    /// Where the local block begins, and the transfer.
+    pub(super) fn order(self, kind: TransferKind) -> (usize, Order) {
+        let Plan { world, address, start, shape } = self;
+        (start, Order { kind, world, address, shape })
+    }
 }
 
 impl<T: Element> Segment<'_, T> {

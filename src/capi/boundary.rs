@@ -3,7 +3,7 @@
 //! An error is written to standard error by the face that decides about it, and
 //! kept as the thread's last error for `portolan_last_error`.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, fail};
 use crate::runtime::{self, Engine};
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,6 +13,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
+}
+
+/// An array of C, which may be null when it has no elements.
+///
+/// # Safety
+/// `data` must be valid for reads of `n` elements, if it is not null.
+pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
+    if n == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() {
+        fail!(Argument, "{what} is null, but {n} elements are to be read");
+    }
+    // SAFETY: the caller vouches for the array.
+    Ok(unsafe { std::slice::from_raw_parts(data, n) })
 }
 
 /// Runs a face's body: an error or a panic goes to `failed`, which decides what

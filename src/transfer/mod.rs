@@ -80,19 +80,8 @@ impl Ops {
         local: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        self.check_rank(target)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        check_local(local)?;
-        let local = local.cast_mut();
         // SAFETY: passed on from the caller; a put only reads.
-        unsafe {
-            if self.move_direct(TransferKind::Put, target, remote, local, bytes)? {
-                return Ok(());
-            }
-            self.blocking(TransferKind::Put, target, remote, local, &Shape::contiguous(bytes))
-        }
+        unsafe { self.contiguous(TransferKind::Put, target, remote, local.cast_mut(), bytes) }
     }
 
     /// Gets `bytes` contiguous bytes. On return they are here.
@@ -110,17 +99,29 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<()> {
-        self.check_rank(target)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        check_local(local)?;
+        // SAFETY: passed on from the caller.
+        unsafe { self.contiguous(TransferKind::Get, target, remote, local, bytes) }
+    }
+
+    /// Puts or gets contiguous bytes.
+    ///
+    /// # Safety
+    /// As for [`Ops::put`] or [`Ops::get`].
+    #[inline(always)]
+    unsafe fn contiguous(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
         // SAFETY: passed on from the caller.
         unsafe {
-            if self.move_direct(TransferKind::Get, target, remote, local, bytes)? {
+            if self.try_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
             }
-            self.blocking(TransferKind::Get, target, remote, local, &Shape::contiguous(bytes))
+            self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
         }
     }
 
@@ -162,7 +163,7 @@ impl Ops {
     ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn try_direct(
         &self,
         kind: TransferKind,

@@ -2,7 +2,7 @@
 
 use super::group_table::{GROUPS, default_group, find, free_arrays, key, not_started, register};
 use super::types::{self, ArmciGroup};
-use crate::capi::boundary::{code, guard, or_abort};
+use crate::capi::boundary::{array, code, guard, or_abort};
 use crate::collective;
 use crate::error::{Result, fail};
 use crate::mpi::{Comm, CommHandle};
@@ -27,7 +27,7 @@ unsafe fn create(
     };
     // SAFETY: the caller vouches for the list, the parent and the result.
     unsafe {
-        let ranks = types::array(pid_list, n, "the list of ranks")?;
+        let ranks = array(pid_list, n, "the list of ranks")?;
         let ranks = ranks.iter().map(|&r| types::rank(r)).collect::<Result<Vec<usize>>>()?;
         let parent = find(engine, parent)?;
         *out = register(engine, engine.create_group(&parent, &ranks)?)?;

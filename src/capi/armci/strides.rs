@@ -4,7 +4,7 @@
 //! A program keeps the structure and may look into it: its layout is GA's. What these calls
 //! cannot do ends the job, since they return no code.
 
-use crate::capi::boundary::or_abort_alone;
+use crate::capi::boundary::{array, or_abort_alone};
 use crate::error::{Result, fail};
 use crate::layout::MAX_LEVELS;
 use std::os::raw::{c_char, c_int, c_void};
@@ -47,8 +47,8 @@ impl StrideInfo {
         // SAFETY: the caller vouches for the arrays.
         let (strides, counts) = unsafe {
             (
-                super::types::array(strides, levels, "the stride array")?,
-                super::types::array(counts, levels + 1, "the count array")?,
+                array(strides, levels, "the stride array")?,
+                array(counts, levels + 1, "the count array")?,
             )
         };
         if let Some(bad) = counts.iter().find(|c| **c < 0) {

@@ -1,5 +1,6 @@
 //! Layouts of the C structures, and the checks of arguments that all calls share.
 
+use crate::capi::boundary::array;
 use crate::error::{Result, fail};
 use crate::layout::{MAX_LEVELS, Shape};
 use crate::mpi::{CommHandle, Flavour};
@@ -124,21 +125,6 @@ pub(crate) fn length(bytes: c_int) -> Result<usize> {
         Ok(bytes) => Ok(bytes),
         Err(_) => fail!(Argument, "a length of {bytes} bytes is negative"),
     }
-}
-
-/// An array of C, which may be null when it has no elements.
-///
-/// # Safety
-/// `data` must be valid for reads of `n` elements, if it is not null.
-pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
-    if n == 0 {
-        return Ok(&[]);
-    }
-    if data.is_null() {
-        fail!(Argument, "{what} is null, but {n} elements are to be read");
-    }
-    // SAFETY: the caller vouches for the array.
-    Ok(unsafe { std::slice::from_raw_parts(data, n) })
 }
 
 /// The shape of a strided call. `local` and `remote` are the stride arrays.

@@ -2,7 +2,7 @@
 
 use super::types::{self, ArmciGiov, ArmciHandle};
 use super::{handles, twin};
-use crate::capi::boundary::code;
+use crate::capi::boundary::{array, code};
 use crate::error::Result;
 use crate::layout::Vector;
 use crate::transfer::TransferKind;
@@ -20,17 +20,13 @@ unsafe fn vectors<'a>(iov: *const ArmciGiov, len: c_int, get: bool) -> Result<Ve
     // SAFETY: the caller vouches for the arrays; a pointer and a usize have the
     // same layout, and the addresses are only looked at as numbers here.
     unsafe {
-        types::array(iov, n, "the array of vector descriptors")?
+        array(iov, n, "the array of vector descriptors")?
             .iter()
             .map(|v| {
                 let (block, n) = (types::length(v.bytes)?, types::length(v.ptr_array_len)?);
-                let src =
-                    types::array(v.src_ptr_array.cast::<usize>(), n, "the source address array")?;
-                let dst = types::array(
-                    v.dst_ptr_array.cast::<usize>(),
-                    n,
-                    "the destination address array",
-                )?;
+                let src = array(v.src_ptr_array.cast::<usize>(), n, "the source address array")?;
+                let dst =
+                    array(v.dst_ptr_array.cast::<usize>(), n, "the destination address array")?;
                 let (local, remote) = if get { (dst, src) } else { (src, dst) };
                 Ok(Vector { block, local, remote })
             })

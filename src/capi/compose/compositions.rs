@@ -1,7 +1,8 @@
 //! Compositions: create, add, merge, map, load, store, destroy.
 
 use super::table::{self, with};
-use super::{array, call, rank};
+use super::{call, rank};
+use crate::capi::boundary::array;
 use crate::compose::{Blocks, Composition, Kind};
 use crate::error::Result;
 use crate::runtime::Engine;
@@ -99,8 +100,8 @@ pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
         // SAFETY: the caller vouches for the arrays.
         let (local, remote) = unsafe {
             (
-                array(localadx, numpairs, "the array of local addresses")?,
-                array(remoteadx, numpairs, "the array of remote addresses")?,
+                array(localadx, numpairs as usize, "the array of local addresses")?,
+                array(remoteadx, numpairs as usize, "the array of remote addresses")?,
             )
         };
         c.add_all(local.iter().zip(remote).map(|(&l, &r)| (l as usize, r as usize, 1)))
@@ -136,9 +137,9 @@ pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
         // SAFETY: the caller vouches for the arrays.
         let (local, remote, length) = unsafe {
             (
-                array(localadxstart, numblocks, "the array of local addresses")?,
-                array(remoteadxstart, numblocks, "the array of remote addresses")?,
-                array(length, numblocks, "the array of lengths")?,
+                array(localadxstart, numblocks as usize, "the array of local addresses")?,
+                array(remoteadxstart, numblocks as usize, "the array of remote addresses")?,
+                array(length, numblocks as usize, "the array of lengths")?,
             )
         };
         let runs = local.iter().zip(remote).zip(length);

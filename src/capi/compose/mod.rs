@@ -22,7 +22,7 @@ pub(crate) mod table;
 use super::boundary::guard;
 use crate::error::{Result, fail};
 use crate::runtime::{self, Engine};
-use std::os::raw::{c_int, c_uint};
+use std::os::raw::c_int;
 
 /// A call that returns 0, or a number, or a code below 0.
 #[inline]
@@ -36,19 +36,4 @@ fn rank(proc: c_int) -> Result<usize> {
         Ok(rank) => Ok(rank),
         Err(_) => fail!(Rank, "rank {proc} is negative"),
     }
-}
-
-/// An array of C, which may be null when it has no elements.
-///
-/// # Safety
-/// `data` must be valid for reads of `n` elements, if it is not null.
-unsafe fn array<'a, T>(data: *const T, n: c_uint, what: &str) -> Result<&'a [T]> {
-    if n == 0 {
-        return Ok(&[]);
-    }
-    if data.is_null() {
-        fail!(Argument, "{what} is null, but {n} elements are to be read");
-    }
-    // SAFETY: the caller vouches for the array.
-    Ok(unsafe { std::slice::from_raw_parts(data, n as usize) })
 }

@@ -185,6 +185,34 @@ pub(crate) extern "C" fn HG_Bulk_handle_free(handle: Token) -> c_int {
     code("HG_Bulk_handle_free", || release(handle))
 }
 
+/// Gives as many of these parts of segments as the arrays have room for.
+///
+/// # Safety
+/// The arrays must have `max_count` elements, or be null.
+pub(super) unsafe fn give(
+    runs: &[Run],
+    max_count: c_uint,
+    (buf_ptrs, buf_sizes): (*mut *mut c_void, *mut usize),
+    actual_count: *mut c_uint,
+) {
+    let given = runs.len().min(max_count as usize);
+    for (n, run) in runs.iter().take(given).enumerate() {
+        // SAFETY: the arrays have `max_count` elements, where they are not null.
+        unsafe {
+            if !buf_ptrs.is_null() {
+                *buf_ptrs.add(n) = run.address as *mut c_void;
+            }
+            if !buf_sizes.is_null() {
+                *buf_sizes.add(n) = run.len;
+            }
+        }
+    }
+    // SAFETY: passed on from the caller.
+    if let Some(actual) = unsafe { maybe(actual_count) } {
+        *actual = given as c_uint;
+    }
+}
+
 /// # Safety
 /// The arrays must have `max_count` elements, or be null.
 pub(super) unsafe fn access(
@@ -197,22 +225,8 @@ pub(super) unsafe fn access(
 ) -> c_int {
     code(call, || {
         let runs = BULKS.get(handle)?.bulk.access(offset, size)?;
-        let given = runs.len().min(max_count as usize);
-        for (n, run) in runs.iter().take(given).enumerate() {
-            // SAFETY: the arrays have `max_count` elements, where they are not null.
-            unsafe {
-                if !buf_ptrs.is_null() {
-                    *buf_ptrs.add(n) = run.address as *mut c_void;
-                }
-                if !buf_sizes.is_null() {
-                    *buf_sizes.add(n) = run.len;
-                }
-            }
-        }
         // SAFETY: passed on from the caller.
-        if let Some(actual) = unsafe { maybe(actual_count) } {
-            *actual = given as c_uint;
-        }
+        unsafe { give(&runs, max_count, (buf_ptrs, buf_sizes), actual_count) };
         Ok(())
     })
 }

@@ -79,10 +79,10 @@ impl std::fmt::Debug for HgCallbackInfo {
 /// `hg_cb_t`.
 pub(crate) type HgCallback = Option<unsafe extern "C" fn(*const HgCallbackInfo) -> c_int>;
 
-pub(super) const CB_LOOKUP: c_int = 0;
-pub(super) const CB_FORWARD: c_int = 1;
-pub(super) const CB_RESPOND: c_int = 2;
-pub(super) const CB_BULK: c_int = 3;
+pub(crate) const CB_LOOKUP: c_int = 0;
+pub(crate) const CB_FORWARD: c_int = 1;
+pub(crate) const CB_RESPOND: c_int = 2;
+pub(crate) const CB_BULK: c_int = 3;
 
 /// A callback and what it is told.
 pub(super) struct Caller {

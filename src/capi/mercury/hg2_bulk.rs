@@ -1,18 +1,14 @@
 //! Today's calls about bulk data: those of 2013 by other names, reference counts, and
 //! transfers with a callback, which can be cancelled.
-//!
-//! The name of a transfer under way goes when its callback is queued, so a name that is
-//! not known any more is one of a transfer that has ended.
 
 use super::bulk::{self, BULKS};
 use super::callbacks::{BulkInfo, CB_BULK, Caller, HgCallback, HgInfoOf};
-use super::face::{code, maybe, value};
-use super::table::{ADDRESSES, HG_CLASSES, HG_CONTEXTS, Table, Token};
-use crate::rpc::hg::context::{ContextShared, Work};
-use crate::rpc::na::{Callback, OpId, Part};
+use super::face::{code, value};
+use super::operations::Operations;
+use super::table::{ADDRESSES, HG_CLASSES, HG_CONTEXTS, Token};
+use crate::rpc::na::Part;
 use std::os::raw::{c_int, c_ulong, c_void};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// A bulk handle over segments.
 ///
@@ -155,44 +151,19 @@ pub(crate) unsafe extern "C" fn HG_Bulk_transfer_cb(
         let (origin, local) = (BULKS.get(origin_handle)?, BULKS.get(local_handle)?);
         let info = HgInfoOf { bulk: BulkInfo { origin_handle, local_handle, op, size } };
         let caller = Caller { callback, arg, kind: CB_BULK, info };
-        let shared = context.shared.clone();
-        let name = Arc::new(AtomicUsize::new(0));
-        let named = name.clone();
-        let done: Callback = Box::new(move |event| {
-            // The operation's name goes with it.
-            let _ = OPERATIONS.remove(named.load(Ordering::Acquire) as Token);
-            shared.push(Work::Run(Box::new(move || caller.tell(event.status))));
-        });
-        let OpId(number) = context.shared.na.transfer(
-            bulk::direction(op)?,
-            &address,
-            Part { mem: local.bulk.mem(), offset: local_offset as usize },
-            Part { mem: origin.bulk.mem(), offset: origin_offset as usize },
-            size as usize,
-            done,
-        )?;
+        let ours = Part { mem: local.bulk.mem(), offset: local_offset as usize };
+        let theirs = Part { mem: origin.bulk.mem(), offset: origin_offset as usize };
+        let towards = (bulk::direction(op)?, &address);
+        let (size, tell) = (size as usize, move |status| caller.tell(status));
         // SAFETY: passed on from the caller.
-        if let Some(to) = unsafe { maybe(op_id) } {
-            *to = OPERATIONS.insert((Arc::downgrade(&context.shared), number));
-            name.store(*to as usize, Ordering::Release);
-        }
-        Ok(())
+        unsafe { OPERATIONS.begin(&context.shared, towards, (ours, theirs), size, tell, op_id) }
     })
 }
 
-type Operation = (std::sync::Weak<ContextShared>, u64);
-static OPERATIONS: Table<Operation> = Table::new("bulk operation", 0x33);
+static OPERATIONS: Operations = Operations::new(0x33);
 
 /// Cancels a transfer: its callback gets `HG_CANCELED`, unless it has ended.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_cancel(op_id: Token) -> c_int {
-    code("HG_Bulk_cancel", || {
-        let Ok((context, number)) = OPERATIONS.get(op_id) else {
-            return OPERATIONS.was_one(op_id); // it has ended
-        };
-        match context.upgrade() {
-            Some(context) => context.na.cancel(OpId(number)),
-            None => Ok(()),
-        }
-    })
+    code("HG_Bulk_cancel", || OPERATIONS.cancel(op_id))
 }

@@ -19,7 +19,8 @@
 //! | [`v2`] | the interface of Mercury 2.4, by its own names: `mercury2/*.h` |
 //!
 //! They share the tables of handles ([`table`]), calls at their ends ([`handles`]), functions
-//! of programs ([`functions`], [`params`]), what callbacks are given ([`callbacks`]), and
+//! of programs ([`functions`], [`params`]), transfers by name (`operations`), what
+//! callbacks are given ([`callbacks`]), and
 //! the way in and out of C ([`face`]).
 //!
 //! **Errors.** A call that returns a code has changed nothing then that it does not
@@ -38,6 +39,7 @@ pub(crate) mod hg2_class;
 pub(crate) mod hg2_handle;
 pub(crate) mod na;
 pub(crate) mod na_transfer;
+mod operations;
 pub(crate) mod params;
 pub(crate) mod proc;
 pub(crate) mod proc_bulk;

@@ -65,21 +65,6 @@ pub(crate) fn local(address: *const c_void, bytes: usize) -> Result<usize> {
     Ok(address as usize)
 }
 
-/// An array of C, which may be null when it has no elements.
-///
-/// # Safety
-/// `data` must be valid for reads of `n` elements, if it is not null.
-pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
-    if n == 0 {
-        return Ok(&[]);
-    }
-    if data.is_null() {
-        fail!(Argument, "{what} is null, but {n} elements are to be read");
-    }
-    // SAFETY: the caller vouches for the array.
-    Ok(unsafe { std::slice::from_raw_parts(data, n) })
-}
-
 /// Makes a reference; nothing is checked before it is used.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {

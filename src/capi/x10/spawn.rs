@@ -9,6 +9,7 @@ use super::refs;
 use super::{code, environment, lock};
 use crate::am::Am;
 use crate::am::{Accept, Arrival, Handler};
+use crate::capi::boundary::array;
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::runtime::Engine;
@@ -33,7 +34,7 @@ pub(super) unsafe fn arguments<'a>(n: c_int, given: c_int, args: *const i64) -> 
         fail!(Argument, "{n} arguments, but at most {MAX_ARGS} are possible");
     }
     // SAFETY: passed on from the caller.
-    unsafe { refs::array(args, n, "the array of arguments") }
+    unsafe { array(args, n, "the array of arguments") }
 }
 
 /// Runs a function on `count` items of `n` arguments, which lie bare in `items`.

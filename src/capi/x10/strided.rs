@@ -4,6 +4,7 @@ use super::copy;
 use super::refs::{self, GasRef, Way};
 use super::{code, environment, switches};
 use crate::any_memory::Span;
+use crate::capi::boundary::array;
 use crate::error::{Result, fail};
 use crate::layout::{MAX_LEVELS, Shape};
 use crate::peer::CompletionCounter;
@@ -38,9 +39,9 @@ impl Call {
         // SAFETY: the caller vouches for the arrays.
         let (counts, local, remote) = unsafe {
             (
-                refs::array(self.count, levels + 1, "the count array")?,
-                refs::array(self.local_stride, levels, "the local stride array")?,
-                refs::array(self.remote_stride, levels, "the remote stride array")?,
+                array(self.count, levels + 1, "the count array")?,
+                array(self.local_stride, levels, "the local stride array")?,
+                array(self.remote_stride, levels, "the remote stride array")?,
             )
         };
         let mut sizes = [0usize; MAX_LEVELS + 1];
@@ -113,25 +114,31 @@ impl Call {
     }
 }
 
-macro_rules! strided_get {
-    ($(#[$doc:meta])* $name:ident $(, $hndl:ident)?) => {
+/// Exports a call: which way it goes, its remote and its local side, and their strides.
+macro_rules! strided {
+    (
+        $(#[$doc:meta])* $name:ident, $way:ident,
+        ($src:ident: $src_type:ty, $src_stride:ident, $dest:ident: $dest_type:ty, $dest_stride:ident),
+        ($remote:ident, $remote_stride:ident), ($local:ident, $local_stride:ident)
+        $(, $hndl:ident)?
+    ) => {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(
-            src: GasRef,
-            src_stride: *const c_int,
-            dest: *mut c_void,
-            dest_stride: *const c_int,
+            $src: $src_type,
+            $src_stride: *const c_int,
+            $dest: $dest_type,
+            $dest_stride: *const c_int,
             count: *const c_int,
             levels: c_int,
             $($hndl: usize,)?
         ) -> c_int {
             let call = Call {
-                way: Way::Get,
-                remote: src,
-                remote_stride: src_stride,
-                local: dest,
-                local_stride: dest_stride,
+                way: Way::$way,
+                remote: $remote,
+                remote_stride: $remote_stride,
+                local: $local,
+                local_stride: $local_stride,
                 count,
                 levels,
             };
@@ -143,63 +150,35 @@ macro_rules! strided_get {
         }
     };
 }
-
-macro_rules! strided_put {
-    ($(#[$doc:meta])* $name:ident $(, $hndl:ident)?) => {
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(
-            src: *const c_void,
-            src_stride: *const c_int,
-            dest: GasRef,
-            dest_stride: *const c_int,
-            count: *const c_int,
-            levels: c_int,
-            $($hndl: usize,)?
-        ) -> c_int {
-            let call = Call {
-                way: Way::Put,
-                remote: dest,
-                remote_stride: dest_stride,
-                local: src,
-                local_stride: src_stride,
-                count,
-                levels,
-            };
-            #[allow(unused_mut, unused_assignments)]
-            let mut hndl = None;
-            $(hndl = Some($hndl);)?
-            // SAFETY: passed on from the caller.
-            code(stringify!($name), |engine| unsafe { call.run(engine, hndl) })
-        }
-    };
-}
-
-strided_get! {
+strided! {
     /// Gets strided bytes; on return they are here.
     ///
     /// # Safety
     /// The arrays must be as long as `levels` says, the local bytes valid for writes.
-    x10_get_s
+    x10_get_s, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
+    (src, src_stride), (dest, dest_stride)
 }
-strided_get! {
+strided! {
     /// As `x10_get_s`, on a switch.
     ///
     /// # Safety
     /// As for `x10_get_s`; the bytes until the switch is done.
-    x10_get_s_nb, hndl
+    x10_get_s_nb, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
+    (src, src_stride), (dest, dest_stride), hndl
 }
-strided_put! {
+strided! {
     /// Puts strided bytes; on return they are there.
     ///
     /// # Safety
     /// The arrays must be as long as `levels` says, the local bytes valid for reads.
-    x10_put_s
+    x10_put_s, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
+    (dest, dest_stride), (src, src_stride)
 }
-strided_put! {
+strided! {
     /// As `x10_put_s`, on a switch.
     ///
     /// # Safety
     /// As for `x10_put_s`; the bytes until the switch is done.
-    x10_put_s_nb, hndl
+    x10_put_s_nb, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
+    (dest, dest_stride), (src, src_stride), hndl
 }

@@ -7,6 +7,7 @@ use super::copy;
 use super::refs::{self, GasRef, Way};
 use super::{code, environment, switches};
 use crate::any_memory::Span;
+use crate::capi::boundary::array;
 use crate::error::Result;
 use crate::runtime::Engine;
 use std::collections::BTreeMap;
@@ -36,15 +37,15 @@ unsafe fn spans(engine: &Engine, list: *const GiovRef, len: c_int) -> Result<(By
     let n = refs::count(len, "the number of vector elements")?;
     let (mut by_place, mut total) = (ByPlace::new(), 0usize);
     // SAFETY: the caller vouches for the arrays.
-    let list = unsafe { refs::array(list, n, "the array of vector elements")? };
+    let list = unsafe { array(list, n, "the array of vector elements")? };
     for element in list {
         let bytes = refs::count(element.bytes, "the number of bytes of a block")?;
         let n = refs::count(element.count, "the number of blocks")?;
         // SAFETY: as above.
         let (remote, local) = unsafe {
             (
-                refs::array(element.remote, n, "the array of references")?,
-                refs::array(element.local, n, "the array of local addresses")?,
+                array(element.remote, n, "the array of references")?,
+                array(element.local, n, "the array of local addresses")?,
             )
         };
         for (&to, &here) in remote.iter().zip(local) {

@@ -1,24 +1,17 @@
 //! Bulk transfers, with a callback that runs in trigger.
-//!
-//! The name of a transfer under way goes when its callback is queued, so a name that is
-//! not known any more is one of a transfer that has ended.
 
 use super::address;
 use super::bulk_handle::BULKS;
 use super::codes::calls;
 use super::objects::{CONTEXTS, count};
 use super::types::{BulkInfo, CB_BULK, Callback, Caller, HgCallback, InfoOf};
-use crate::capi::mercury::face::maybe;
-use crate::capi::mercury::table::{Table, Token};
+use crate::capi::mercury::operations::Operations;
+use crate::capi::mercury::table::Token;
 use crate::rpc::failure::{Result, refuse};
-use crate::rpc::hg::context::{ContextShared, Work};
-use crate::rpc::na::{self, Direction, OpId, Part};
+use crate::rpc::na::{Direction, Part};
 use std::os::raw::{c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
-type Operation = (Weak<ContextShared>, u64);
-static OPERATIONS: Table<Operation> = Table::new("bulk operation", 0x46);
+static OPERATIONS: Operations = Operations::new(0x46);
 
 /// One side of a transfer.
 type Side = (Token, u64);
@@ -65,28 +58,14 @@ unsafe fn transfer(
     let (local_offset, _) = local.check(local_offset, size)?;
     let info = InfoOf { bulk: BulkInfo { origin_handle, local_handle, op, size } };
     let caller = Caller { callback: Callback::Hg(callback), arg, kind: CB_BULK, info };
-    let shared = held.context.shared.clone();
-    let name = Arc::new(AtomicUsize::new(0));
-    let named = name.clone();
-    let done: na::Callback = Box::new(move |event| {
-        // The operation's name goes with it.
-        let _ = OPERATIONS.remove(named.load(Ordering::Acquire) as Token);
-        shared.push(Work::Run(Box::new(move || caller.tell(event.status))));
-    });
-    let OpId(number) = held.context.shared.na.transfer(
-        direction,
-        &address,
-        Part { mem: local.bulk.mem(), offset: local_offset },
-        Part { mem: origin.bulk.mem(), offset: origin_offset },
-        len,
-        done,
-    )?;
-    count(&held.class.counts.bulk);
+    let ours = Part { mem: local.bulk.mem(), offset: local_offset };
+    let theirs = Part { mem: origin.bulk.mem(), offset: origin_offset };
+    let (towards, tell) = ((direction, &address), move |status| caller.tell(status));
     // SAFETY: passed on from the caller.
-    if let Some(to) = unsafe { maybe(op_id) } {
-        *to = OPERATIONS.insert((Arc::downgrade(&held.context.shared), number));
-        name.store(*to as usize, Ordering::Release);
+    unsafe {
+        OPERATIONS.begin(&held.context.shared, towards, (ours, theirs), len, tell, op_id)?;
     }
+    count(&held.class.counts.bulk);
     Ok(())
 }
 
@@ -149,13 +128,5 @@ calls! {
     }
 
     /// Cancels a transfer: its callback gets `HG_CANCELED`, unless it has ended.
-    HG_Bulk_cancel(op_id: Token) {
-        let Ok((context, number)) = OPERATIONS.get(op_id) else {
-            return OPERATIONS.was_one(op_id); // it has ended
-        };
-        match context.upgrade() {
-            Some(context) => context.na.cancel(OpId(number)),
-            None => Ok(()),
-        }
-    }
+    HG_Bulk_cancel(op_id: Token) { OPERATIONS.cancel(op_id) }
 }

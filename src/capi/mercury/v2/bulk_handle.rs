@@ -9,8 +9,9 @@ use super::address;
 use super::codes::calls;
 use super::objects::{CLASSES, CONTEXTS, HeldClass as Class};
 use super::types::BulkAttr;
+use crate::capi::mercury::bulk::give;
 use crate::capi::mercury::face::put_bytes;
-use crate::capi::mercury::face::{bytes, maybe, place};
+use crate::capi::mercury::face::{bytes, place};
 use crate::capi::mercury::table::{Number, Table, Token};
 use crate::rpc::bulk::Bulk;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
@@ -241,22 +242,8 @@ calls! {
         let (offset, size) = held.check(offset, size)?;
         // The owner may use its own memory as it likes, whatever others may do.
         let runs = held.bulk.access(offset, size)?;
-        let given = runs.len().min(most as usize);
-        for (n, run) in runs.iter().take(given).enumerate() {
-            // SAFETY: the arrays that there are have `most` elements.
-            unsafe {
-                if !ptrs.is_null() {
-                    *ptrs.add(n) = run.address as *mut c_void;
-                }
-                if !sizes.is_null() {
-                    *sizes.add(n) = run.len as u64;
-                }
-            }
-        }
-        // SAFETY: passed on from the caller.
-        if let Some(actual) = unsafe { maybe(actual) } {
-            *actual = given as u32;
-        }
+        // SAFETY: passed on from the caller; sizes are of 8 bytes on either side.
+        unsafe { give(&runs, most, (ptrs, sizes.cast()), actual) };
         Ok(())
     }
 

@@ -1,7 +1,9 @@
 //! Structs of the headers, as Rust sees them.
 
 use super::codes::{to_code, to_status};
-pub(crate) use crate::capi::mercury::callbacks::BulkInfo;
+pub(crate) use crate::capi::mercury::callbacks::{
+    BulkInfo, CB_BULK, CB_FORWARD, CB_LOOKUP, CB_RESPOND,
+};
 use crate::capi::mercury::table::Token;
 use crate::rpc::failure::Status;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
@@ -182,11 +184,6 @@ impl Callback {
         matches!(self, Callback::Hg(None) | Callback::Core(None))
     }
 }
-
-pub(super) const CB_LOOKUP: c_int = 0;
-pub(super) const CB_FORWARD: c_int = 1;
-pub(super) const CB_RESPOND: c_int = 2;
-pub(super) const CB_BULK: c_int = 3;
 
 /// A callback and what it is told.
 pub(super) struct Caller {

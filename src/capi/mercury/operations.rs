@@ -1,0 +1,62 @@
+//! Bulk transfers whose callback runs in trigger, by the names that cancel them.
+//!
+//! The name of a transfer under way goes when its callback is queued, so a name that is
+//! not known any more is one of a transfer that has ended.
+
+use super::face::maybe;
+use super::table::{Table, Token};
+use crate::rpc::failure::{Result, Status};
+use crate::rpc::hg::context::{ContextShared, Work};
+use crate::rpc::na::{Address, Callback, Direction, OpId, Part};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// The transfers under way of an interface.
+pub(super) struct Operations(Table<(Weak<ContextShared>, u64)>);
+
+impl Operations {
+    pub(super) const fn new(kind: u8) -> Operations {
+        Operations(Table::new("bulk operation", kind))
+    }
+
+    /// Begins a transfer of `size` bytes; `tell` runs in trigger.
+    ///
+    /// # Safety
+    /// `op_id` must be null, ignored or valid for writes.
+    pub(super) unsafe fn begin(
+        &'static self,
+        context: &Arc<ContextShared>,
+        (direction, peer): (Direction, &Address),
+        (local, remote): (Part<'_>, Part<'_>),
+        size: usize,
+        tell: impl FnOnce(Status) + Send + 'static,
+        op_id: *mut Token,
+    ) -> Result<()> {
+        let shared = context.clone();
+        let name = Arc::new(AtomicUsize::new(0));
+        let named = name.clone();
+        let done: Callback = Box::new(move |event| {
+            // The operation's name goes with it.
+            let _ = self.0.remove(named.load(Ordering::Acquire) as Token);
+            shared.push(Work::Run(Box::new(move || tell(event.status))));
+        });
+        let OpId(number) = context.na.transfer(direction, peer, local, remote, size, done)?;
+        // SAFETY: passed on from the caller.
+        if let Some(to) = unsafe { maybe(op_id) } {
+            *to = self.0.insert((Arc::downgrade(context), number));
+            name.store(*to as usize, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Cancels a transfer: its callback gets `HG_CANCELED`, unless it has ended.
+    pub(super) fn cancel(&self, op_id: Token) -> Result<()> {
+        let Ok((context, number)) = self.0.get(op_id) else {
+            return self.0.was_one(op_id); // it has ended
+        };
+        match context.upgrade() {
+            Some(context) => context.na.cancel(OpId(number)),
+            None => Ok(()),
+        }
+    }
+}
