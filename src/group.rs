@@ -26,7 +26,9 @@ pub struct Group {
     key: u64,
     comm: Mutex<Option<Arc<Comm>>>,
     members: Vec<usize>,
-    rank_of: HashMap<usize, usize>,
+    /// Numbers in the group by world rank, where the two differ: not in the world, which
+    /// may have thousands.
+    rank_of: Option<HashMap<usize, usize>>,
     me: usize,
     on_one_node: bool,
     freed: AtomicBool,
@@ -50,7 +52,8 @@ impl Group {
             | u64::from(if me == 0 { NEXT_KEY.fetch_add(1, Ordering::Relaxed) } else { 0 });
         let mut key = [leader_key];
         collective::broadcast(&comm, progress, bytemuck::bytes_of_mut(&mut key), 0)?;
-        let rank_of = members.iter().enumerate().map(|(i, &w)| (w, i)).collect();
+        let differ = members.iter().enumerate().any(|(i, &w)| i != w);
+        let rank_of = differ.then(|| members.iter().enumerate().map(|(i, &w)| (w, i)).collect());
         let node = topology.node_of(members[0]);
         Ok(Arc::new(Group {
             key: key[0],
@@ -130,7 +133,10 @@ impl Group {
 
     /// The number in the group of a world rank.
     pub fn rank_of(&self, world: usize) -> Option<usize> {
-        self.rank_of.get(&world).copied()
+        match &self.rank_of {
+            Some(known) => known.get(&world).copied(),
+            None => (world < self.size()).then_some(world),
+        }
     }
 
     /// Whether all members share one node.

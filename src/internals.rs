@@ -159,3 +159,6 @@ pub mod transfer {
 pub mod wait {
     pub use crate::wait::{Boot, Progress};
 }
+pub mod watchdog {
+    pub use crate::watchdog::configure;
+}

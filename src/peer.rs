@@ -7,13 +7,15 @@
 //!
 //! The [`Peer::pending`] bits are a summary that the fast path reads with one
 //! load.
+//!
+//! A rank has as many of these as the job has ranks, and talks to few of them: what a peer needs
+//! only when it is used is allocated then.
 
 use crate::error::{Error, Result};
 use crate::memory::slab::Slab;
 use parking_lot::Mutex;
-use smallvec::SmallVec;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Window operations are unfinished.
 pub(crate) const PENDING_RMA: u8 = 1;
@@ -86,8 +88,8 @@ struct Touch {
 /// Window operations to one target.
 #[derive(Debug, Default)]
 pub(crate) struct RmaPending {
-    windows: SmallVec<[(Arc<Slab>, usize); 2]>,
-    touched: SmallVec<[Touch; 8]>,
+    windows: Vec<(Arc<Slab>, usize)>,
+    touched: Vec<Touch>,
 }
 
 /// How many unfinished window operations are told apart before a flush.
@@ -142,6 +144,10 @@ pub(crate) struct Sent {
     pub bytes: u64,
 }
 
+/// Most bytes of a peer that was never used: thousands of ranks have thousands each.
+const MOST_BYTES: usize = 128;
+const _: () = assert!(size_of::<Peer>() <= MOST_BYTES);
+
 /// Everything outstanding towards one target.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
@@ -152,8 +158,8 @@ pub(crate) struct Peer {
     confirmed_bytes: AtomicU64,
     /// Window operations.
     pub(crate) rma: Mutex<RmaPending>,
-    /// Operations without a handle.
-    pub implicit: Arc<CompletionCounter>,
+    /// Operations without a handle, once there were any.
+    implicit: OnceLock<Arc<CompletionCounter>>,
 }
 
 impl Peer {
@@ -171,6 +177,17 @@ impl Peer {
     /// Clears a bit; true when it was the last one that was set.
     pub(crate) fn clear(&self, bit: u8) -> bool {
         self.dirty.fetch_and(!bit, Ordering::Relaxed) == bit
+    }
+
+    /// The counter of operations without a handle.
+    #[inline]
+    pub(crate) fn implicit(&self) -> &Arc<CompletionCounter> {
+        self.implicit.get_or_init(Arc::default)
+    }
+
+    /// The same, if there were any.
+    pub(crate) fn used_implicit(&self) -> Option<&Arc<CompletionCounter>> {
+        self.implicit.get()
     }
 
     /// Notes that the target has handled `count` requests and `bytes` bytes in all.

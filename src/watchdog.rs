@@ -259,7 +259,7 @@ impl Watch {
 }
 
 /// Takes the settings over; they also hold for waits while the engine starts.
-pub(crate) fn configure(config: &Config) {
+pub fn configure(config: &Config) {
     let ms = |time: Duration| match time.as_millis() as u64 {
         0 => NEVER,
         ms => ms.min(NEVER),

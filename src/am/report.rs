@@ -20,8 +20,9 @@ fn towards(rank: usize, peer: &Peer) -> Option<String> {
     if peer.pending() & PENDING_RMA != 0 {
         parts.push("window operations unfinished".into());
     }
-    if peer.implicit.outstanding() > 0 {
-        parts.push(format!("{} operations without handle", peer.implicit.outstanding()));
+    let implicit = peer.used_implicit().map_or(0, |counter| counter.outstanding());
+    if implicit > 0 {
+        parts.push(format!("{implicit} operations without handle"));
     }
     (!parts.is_empty()).then(|| format!("towards rank {rank}: {}", parts.join(", ")))
 }

@@ -129,8 +129,13 @@ impl PieceIndex {
     pub fn insert(&mut self, piece: Piece) {
         debug_assert!(piece.len > 0);
         let at = self.pieces.partition_point(|p| p.start < piece.start);
-        self.pieces.insert(at, piece);
         let pages = ((piece.end() - 1) >> self.shift) + 1;
+        if self.pieces.is_empty() {
+            // Most slices hold one piece, and there may be thousands of slices.
+            self.pieces.reserve_exact(1);
+            self.pages.reserve_exact(pages.saturating_sub(self.pages.len()));
+        }
+        self.pieces.insert(at, piece);
         if pages > self.pages.len() {
             self.pages.resize(pages, NONE);
         }

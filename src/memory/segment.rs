@@ -160,21 +160,20 @@ impl Memory {
     /// Before anything is made: is there room on every node for what its ranks
     /// still need? Every rank computes the same answer.
     fn check_room(&self, group: &Group, all: &[Cut]) -> Result<()> {
-        for node in 0..self.topology.nodes() {
-            let waiting = || {
-                group.members().iter().enumerate().filter(|&(rank, &world)| {
-                    all[rank].slab == NEED && self.topology.node_of(world) == node
-                })
-            };
-            let needed = waiting().fold(0u64, |n, (r, _)| n.saturating_add(all[r].asked));
-            if waiting().any(|(r, _)| all[r].free < needed) {
-                // The one that asks for most is the one to name.
-                let most = waiting().max_by_key(|&(r, _)| all[r].asked);
-                let (rank, &world) = most.expect("somebody waits");
-                return Err(no_memory(world, &all[rank], needed));
-            }
+        let waiting = || {
+            let cuts = group.members().iter().zip(all).filter(|(_, cut)| cut.slab == NEED);
+            cuts.map(|(&world, cut)| (world, self.topology.node_of(world), cut))
+        };
+        let mut needed = vec![0u64; self.topology.nodes()];
+        for (_, node, cut) in waiting() {
+            needed[node] = needed[node].saturating_add(cut.asked);
         }
-        Ok(())
+        let short = waiting().filter(|&(_, node, cut)| cut.free < needed[node]);
+        let Some(node) = short.map(|(_, node, _)| node).min() else { return Ok(()) };
+        // The one that asks for most is the one to name.
+        let most = waiting().filter(|&(_, at, _)| at == node).max_by_key(|(.., cut)| cut.asked);
+        let (world, _, cut) = most.expect("one waits");
+        Err(no_memory(world, cut, needed[node]))
     }
 
     fn cut_new(

@@ -136,7 +136,7 @@ impl Ops {
     /// Waits for all operations without a handle to `target`.
     pub fn wait_implicit_to(&self, target: usize) -> Result<()> {
         self.check_rank(target)?;
-        let counter = &self.peer(target).implicit;
+        let Some(counter) = self.peer(target).used_implicit() else { return Ok(()) };
         crate::wait::until(
             self,
             &|| format!("{} operations without handle to rank {target}", counter.outstanding()),

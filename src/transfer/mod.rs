@@ -245,7 +245,7 @@ impl Ops {
         shape: &Shape,
     ) -> Result<()> {
         self.check_rank(target)?;
-        let counter = &self.peer(target).implicit;
+        let counter = self.peer(target).implicit();
         // SAFETY: passed on from the caller.
         unsafe { self.issue(kind, target, remote, local, shape, Some(counter)) }?;
         Ok(())
@@ -263,7 +263,7 @@ impl Ops {
     ) -> Result<()> {
         self.check_rank(target)?;
         // SAFETY: passed on from the caller.
-        unsafe { self.vector_counted(kind, target, list, &self.peer(target).implicit) }
+        unsafe { self.vector_counted(kind, target, list, self.peer(target).implicit()) }
     }
 
     /// Puts along a shape. On return the source may be reused.

@@ -92,8 +92,12 @@ fn totals(ctx: &Ctx, messages: &Messages<'_>, what: &str, count: u64, sum: u64) 
     let seen = messages.state::<Seen>().expect("the state");
     let world = ctx.engine.world();
     let expected = world.allgather(&*ctx.engine, &[count, sum]).expect("allgather");
-    assert_eq!(sum_over(ctx, &seen.count), expected.iter().map(|e| e[0]).sum(), "{what}: count");
-    assert_eq!(sum_over(ctx, &seen.sum), expected.iter().map(|e| e[1]).sum(), "{what}: sum");
+    assert_eq!(
+        sum_over(ctx, &seen.count),
+        expected.iter().map(|e| e[0]).sum::<u64>(),
+        "{what}: count"
+    );
+    assert_eq!(sum_over(ctx, &seen.sum), expected.iter().map(|e| e[1]).sum::<u64>(), "{what}: sum");
     seen.count.store(0, Ordering::Relaxed);
     seen.sum.store(0, Ordering::Relaxed);
     ctx.barrier();

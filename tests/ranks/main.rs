@@ -14,6 +14,7 @@
 //! | [`cases`] | the tables: configurations and checks |
 //! | [`alone`] | the table of launches of a single check |
 //! | [`child`] | a rank: start, the checks, failure |
+//! | [`ctx`] | what a check gets, here and on simulated ranks |
 //! | the others | the checks, by subject |
 //!
 //! A failed random check prints its seed; `PORTOLAN_TEST_SEED` runs it again.
@@ -35,6 +36,7 @@ mod compose;
 mod compose_fuzz;
 mod compose_life;
 mod consistency;
+mod ctx;
 mod driver;
 mod errors;
 mod fences;

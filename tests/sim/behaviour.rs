@@ -11,8 +11,9 @@ pub struct Behaviour {
     pub delay: (u64, u64),
     /// One message in so many takes a hundred times as long; 0 is none.
     pub late_every: u64,
-    /// Messages up to so many bytes are sent eagerly.
+    /// Messages up to so many bytes are sent eagerly, but for one in so many (0 is none).
     pub eager: usize,
+    pub long_every: u64,
     /// Ranks of a host.
     pub ranks_per_host: usize,
     /// Cores that each host shows.
@@ -45,6 +46,7 @@ impl Behaviour {
             delay: (shortest, shortest * rng.pick(&[2, 20, 200])),
             late_every: rng.pick(&[0, 10, 100]),
             eager: rng.pick(&[0, 64, 1 << 12, 1 << 16]),
+            long_every: 8,
             ranks_per_host: rng.pick(&[1, 2, 4, 16]),
             cores: rng.pick(&[1, 4, 64]),
             slow,
@@ -61,6 +63,7 @@ impl Behaviour {
             delay: (1_000, 2_000),
             late_every: 0,
             eager: 1 << 12,
+            long_every: 8,
             ranks_per_host,
             cores: 1024,
             slow: Vec::new(),

@@ -4,23 +4,57 @@ use crate::behaviour::Behaviour;
 use crate::child::Ctx;
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
-use crate::{am, atomics, collectives, consistency, groups, mutexes, random, settings};
+use crate::{
+    am, am_items, am_many, am_rest, am_typed, anywhere, atomics, collectives, compose, consistency,
+    errors, fences, flood, groups, lookups, mutexes, random, segments, settings, threads_of_ranks,
+};
 
 /// A check, and its name.
 type Check = (&'static str, fn(&Ctx));
 
 pub const CHECKS: &[Check] = &[
+    ("odd_sizes", segments::odd_sizes),
+    ("neighbours", segments::neighbours),
+    ("lookups", lookups::lookups),
+    ("errors", errors::errors),
+    ("shape_errors", errors::shapes),
     ("random", random::random),
+    ("consistency", consistency::consistency),
+    ("fences", fences::fences),
+    ("flags", fences::flags),
     ("totals", atomics::totals),
     ("swaps", atomics::swaps),
     ("stripes", atomics::stripes),
+    ("unaligned", atomics::unaligned),
     ("mutexes", mutexes::mutexes),
-    ("consistency", consistency::consistency),
+    ("mutex_errors", mutexes::errors),
+    ("threads", threads_of_ranks::threads),
+    ("thread_fences", threads_of_ranks::fences),
+    ("flood", flood::flood),
+    ("storm", flood::storm),
     ("groups", groups::groups),
+    ("group_orders", groups::orders),
     ("collectives", collectives::collectives),
+    ("reductions", collectives::reductions),
+    ("am_sizes", am::sizes),
     ("am_nested", am::nested),
     ("am_answers", am::answers),
+    ("am_fences", am::fences),
     ("am_aggregates", am::aggregates),
+    ("am_many_handlers", am_many::many_handlers),
+    ("am_many_batches", am_many::many_batches),
+    ("am_late_items", am_rest::late_items),
+    ("am_senders", am::senders),
+    ("typed_values", am_typed::values),
+    ("typed_order", am_typed::order),
+    ("typed_nesting", am_typed::nesting),
+    ("typed_answers", am_typed::answers),
+    ("typed_blocking", am_typed::blocking),
+    ("typed_items", am_items::items),
+    ("anywhere_together", anywhere::together),
+    ("anywhere_errors", anywhere::errors),
+    ("compose_random", compose::random),
+    ("compose_patterns", compose::patterns),
 ];
 
 const STACK: usize = 1 << 20;

@@ -5,7 +5,7 @@
 //! that never ends, costs that seed alone.
 
 use crate::machine::Outcome;
-use crate::{checks, floor, programs, scale};
+use crate::{checks, floor, programs, reports, scale, silent};
 use std::io::BufRead;
 use std::ops::Range;
 use std::process::{Command, ExitCode, Stdio};
@@ -32,6 +32,9 @@ fn cases() -> Vec<Case> {
         case("floor_collectives", 20, 200, 8, floor::collectives),
         case("programs", 300, 10_000, 16, programs::run),
         case("programs_of_three", 100, 2_000, 3, programs::run),
+        case("slow", 10, 500, 16, programs::slow),
+        case("gone", 5, 200, 8, silent::gone),
+        case("stopped", 5, 200, 8, silent::stopped),
         case("scale_16", 1, 1, 16, scale::run),
         case("scale_64", 1, 1, 64, scale::run),
     ];
@@ -236,7 +239,7 @@ pub fn main() -> ExitCode {
         if let Some(name) = arguments.get(6) {
             put_back(name);
         }
-        let _ = env_logger::Builder::new().filter_level(log::LevelFilter::Warn).try_init();
+        reports::install();
         child(case, number(2) as usize, number(3)..number(4));
         return ExitCode::SUCCESS;
     }

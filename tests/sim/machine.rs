@@ -78,6 +78,8 @@ pub struct Machine {
     events: u64,
     print: bool,
     pub main: Baton,
+    /// The run is over though threads are left.
+    pub halted: bool,
 }
 
 static MACHINE: Mutex<Option<Box<Machine>>> = Mutex::new(None);
@@ -159,6 +161,7 @@ pub fn run(
         events: 0,
         print: std::env::var_os("SIM_TRACE").is_some(),
         main,
+        halted: false,
         behaviour,
     }));
     let body = std::sync::Arc::new(body);
@@ -180,14 +183,16 @@ pub fn run(
         machine.threads[first].baton
     });
     main.pass(first);
-    for handle in handles {
-        handle.join().expect("a rank's thread ends");
+    if !with(|machine| machine.halted) {
+        handles.into_iter().for_each(|handle| handle.join().expect("a rank's thread ends"));
     }
     let machine = MACHINE.lock().take().expect("the machine that was made");
-    machine.threads.iter().for_each(|thread| thread.baton.free());
-    main.free();
-    if let Err(left) = machine.network.is_clean() {
-        fail_with(seed, &left, "");
+    if !machine.halted {
+        if let Err(left) = machine.is_clean() {
+            fail_with(seed, &left, "");
+        }
+        machine.threads.iter().for_each(|thread| thread.baton.free());
+        main.free();
     }
     Outcome {
         trace: machine.hash,
@@ -234,6 +239,21 @@ impl Machine {
     /// Ends the run as failed; for what is found within the machine.
     pub fn fail(&self, why: &str) -> ! {
         fail_with(self.seed, &format!("rank {}: {why}", RANK.get() as isize), &self.describe())
+    }
+
+    /// What is left at the end, or was more than it may be.
+    fn is_clean(&self) -> Result<(), String> {
+        self.network.is_clean()?;
+        if let Some((base, (len, ..))) = self.mappings.first_key_value() {
+            let count = self.mappings.len();
+            return Err(format!(
+                "{count} mappings are left, the first of {len} bytes at {base:#x}"
+            ));
+        }
+        if !self.sleepers.is_empty() {
+            return Err("threads are left on futexes".into());
+        }
+        Ok(())
     }
 
     fn describe(&self) -> String {

@@ -19,9 +19,10 @@
 //! | [`floor`] | checks of the simulation itself, with plain MPI |
 //! | [`settings`] | the engine's settings of a seed |
 //! | [`programs`] | random programs against a reference model |
+//! | [`silent`], [`reports`] | a rank that is gone or stopped, and what the others say |
 //! | [`scale`], [`memory`] | how cost grows with the number of ranks |
 //! | [`checks`] | the checks of the real ranks, on simulated ones |
-//! | [`child`] | what those need |
+//! | [`child`] | a simulated rank, from its engine's start to its end |
 //!
 //! A failed run prints its seed; `--seeds N..M` with the case's name runs it again, and
 //! `SIM_TRACE=1` prints its events.
@@ -38,26 +39,61 @@ mod memory;
 mod mpi_calls;
 mod network;
 mod programs;
+mod reports;
 mod scale;
 mod settings;
+mod silent;
 mod system;
 mod threads;
 
 #[path = "../ranks/am.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod am;
+#[path = "../ranks/am_items.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod am_items;
+#[path = "../ranks/am_many.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod am_many;
+#[path = "../ranks/am_rest.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod am_rest;
+#[path = "../ranks/am_typed.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod am_typed;
+#[path = "../ranks/anywhere.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod anywhere;
 #[path = "../ranks/atomics.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod atomics;
 #[path = "../ranks/collectives.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod collectives;
+#[path = "../ranks/compose.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod compose;
 #[path = "../ranks/consistency.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod consistency;
+#[path = "../ranks/ctx.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod ctx;
+#[path = "../ranks/errors.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod errors;
+#[path = "../ranks/fences.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod fences;
+#[path = "../ranks/flood.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod flood;
 #[path = "../ranks/groups.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod groups;
+#[path = "../ranks/lookups.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod lookups;
 #[path = "../ranks/model.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod model;
@@ -70,6 +106,12 @@ mod random;
 #[path = "../ranks/rng.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod rng;
+#[path = "../ranks/segments.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod segments;
+#[path = "../ranks/threads.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod threads_of_ranks;
 
 fn main() -> std::process::ExitCode {
     driver::main()

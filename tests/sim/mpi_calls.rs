@@ -65,6 +65,10 @@ fn is_null(request: MPI_Request) -> bool {
 /// Bytes of an element of a predefined datatype.
 fn size_of_type(datatype: MPI_Datatype) -> usize {
     const SIZES: [usize; 8] = [1, 4, 8, 4, 8, 8, 16, 8];
+    // SAFETY: a constant of the bindings.
+    if raw(unsafe { ffi::RSMPI_INT32_T }) == raw(datatype) {
+        return 4;
+    }
     // SAFETY: the function only returns a constant.
     let is = |which: &usize| raw(unsafe { portolan_shim_type(*which as c_int) }) == raw(datatype);
     match (0..SIZES.len()).find(is) {
@@ -276,8 +280,47 @@ functions! {
         *request = handle(call("MPI_Isend", |machine, rank| {
             let comm = context(comm);
             let to = machine.members(comm)[to as usize];
-            machine.send(rank, comm, to, tag, data.cast(), len)
+            machine.send(rank, comm, to, tag, data.cast(), len, false)
         }));
+        OK
+    }
+
+    fn MPI_Send(
+        data: *const c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        to: c_int,
+        tag: c_int,
+        comm: MPI_Comm,
+    ) {
+        let len = count as usize * size_of_type(datatype);
+        let request = call("MPI_Send", |machine, rank| {
+            let comm = context(comm);
+            let to = machine.members(comm)[to as usize];
+            // Programs rely on it that a few bytes leave at once.
+            machine.send(rank, comm, to, tag, data.cast(), len, len <= 64)
+        });
+        block("MPI_Send", request);
+        OK
+    }
+
+    fn PMPI_Recv(
+        data: *mut c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        source: c_int,
+        tag: c_int,
+        comm: MPI_Comm,
+        status: *mut MPI_Status,
+    ) {
+        let len = count as usize * size_of_type(datatype);
+        let request = call("MPI_Recv", |machine, rank| {
+            let comm = context(comm);
+            let (source, tag) = wanted(machine, comm, source, tag);
+            machine.receive(rank, comm, source, tag, data.cast(), len)
+        });
+        let (source, tag, bytes) = block("MPI_Recv", request);
+        fill(status, source, tag, bytes);
         OK
     }
 
@@ -306,10 +349,16 @@ functions! {
         flag: *mut c_int,
         status: *mut MPI_Status,
     ) {
-        let _ = (source, tag, comm, status);
-        // The engine calls it for MPI's progress alone, where there are no messages.
-        call("MPI_Iprobe", |_, _| ());
-        *flag = 0;
+        let found = call("MPI_Iprobe", |machine, rank| {
+            let comm = context(comm);
+            let (source, tag) = wanted(machine, comm, source, tag);
+            let (source, tag, bytes) = machine.network.look(rank, comm, source, tag)?;
+            Some((machine.network.context(comm)?.place(source)?, tag, bytes))
+        });
+        *flag = c_int::from(found.is_some());
+        if let Some((source, tag, bytes)) = found {
+            fill(status, source, tag, bytes);
+        }
         OK
     }
 

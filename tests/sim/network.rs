@@ -10,6 +10,7 @@
 //! What a program does wrong with MPI ends the run: a receive that is too short, a request that
 //! is no more, collectives that do not fit each other; and what is left at the end is told.
 
+use crate::behaviour::Behaviour;
 use crate::machine::Machine;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -337,6 +338,18 @@ impl Network {
         }
     }
 
+    /// The source, tag and length of a message that has arrived and that nobody has received.
+    pub fn look(
+        &self,
+        rank: usize,
+        context: u32,
+        source: Option<usize>,
+        tag: Option<i32>,
+    ) -> Option<(usize, i32, usize)> {
+        let message = self.mail[rank].here.get(&context)?.iter().find(|m| fits(source, tag, m))?;
+        Some((message.source, message.tag, message.bytes()))
+    }
+
     fn take_here(
         &mut self,
         rank: usize,
@@ -384,7 +397,8 @@ impl Machine {
         }
     }
 
-    /// Begins a send of the bytes at `data` to a world rank.
+    /// Begins a send of the bytes at `data` to a world rank; eager for sure where it is to be
+    /// `buffered`.
     pub fn send(
         &mut self,
         from: usize,
@@ -393,12 +407,14 @@ impl Machine {
         tag: i32,
         data: *const u8,
         len: usize,
+        buffered: bool,
     ) -> u32 {
         let request = self.network.new_request((from, context), "a send", 0, 0);
         let traffic = &mut self.network.traffic[from];
         traffic.messages += 1;
         traffic.bytes += len as u64;
-        let eager = len <= self.behaviour.eager && !self.rng.one_in(8);
+        let Behaviour { eager, long_every, .. } = self.behaviour;
+        let eager = len <= eager && !self.rng.one_in(long_every) || buffered;
         let body = if eager {
             // SAFETY: the caller of MPI_Isend gives so many bytes.
             let bytes = unsafe { std::slice::from_raw_parts(data, len) }.to_vec();

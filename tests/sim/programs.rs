@@ -492,6 +492,20 @@ const STACK: usize = 512 << 10;
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let behaviour = Behaviour::draw(&mut dice, ranks);
+    run_on(seed, ranks, behaviour, dice)
+}
+
+/// The same with ranks that run seldom, and one message in ten late.
+pub fn slow(seed: u64, ranks: usize) -> Outcome {
+    let mut dice = Dice::new(seed);
+    let mut behaviour = Behaviour::draw(&mut dice, ranks);
+    let some = 1 + dice.below(ranks as u64 / 4) as usize;
+    behaviour.slow = (0..some).map(|_| dice.below(ranks as u64) as usize).collect();
+    behaviour.late_every = 10;
+    run_on(seed, ranks, behaviour, dice)
+}
+
+fn run_on(seed: u64, ranks: usize, behaviour: Behaviour, mut dice: Dice) -> Outcome {
     let config = settings::draw(&mut dice);
     let shared = Arc::new(Shared((0..ranks).map(|_| Totals::default()).collect()));
     let (phases, operations) = (2, 12);

@@ -124,6 +124,15 @@ impl Beginning {
     }
 }
 
+/// The run is over, whatever its threads wait for: none of them goes on.
+pub fn halt() {
+    let main = with(|machine| {
+        machine.halted = true;
+        machine.main
+    });
+    BATON.get().expect("a thread of the machine").pass(main);
+}
+
 /// The calling thread ends.
 pub fn end_thread() {
     let next = with(|machine| {
