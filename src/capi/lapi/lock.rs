@@ -217,15 +217,14 @@ pub(crate) const FUNCTIONS: ThreadFunctions = ThreadFunctions {
 
 mod layout {
     use super::*;
-    use memoffset::offset_of;
+    use crate::capi::boundary::layout;
     use static_assertions::const_assert_eq;
     use std::mem::{align_of, size_of};
 
-    const_assert_eq!(size_of::<Condition>(), size_of::<libc::pthread_cond_t>());
     const_assert_eq!(align_of::<Condition>(), 8);
-    const_assert_eq!(offset_of!(ThreadFunctions, mutex_lock), 8);
-    const_assert_eq!(offset_of!(ThreadFunctions, mutex_getowner), 32);
-    const_assert_eq!(offset_of!(ThreadFunctions, cond_wait), 40);
-    const_assert_eq!(offset_of!(ThreadFunctions, cond_destroy), 72);
-    const_assert_eq!(size_of::<ThreadFunctions>(), 80);
+    layout! {
+        Condition: size_of::<libc::pthread_cond_t>();
+        ThreadFunctions: 80, mutex_lock at 8, mutex_getowner at 32, cond_wait at 40,
+            cond_destroy at 72;
+    }
 }
