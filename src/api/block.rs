@@ -113,7 +113,7 @@ impl Block {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the block has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

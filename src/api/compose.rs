@@ -160,7 +160,7 @@ impl<'rt> Composer<'rt> {
     ///
     /// # Errors
     /// `State` as for [`Composer::perform`]; `Address` where a rank has no memory at an
-    /// address: the others have been served.
+    /// address: the other ranks have been served.
     ///
     /// # Safety
     /// Addresses that were added by [`Composition::add_raw`] must be valid: here for
@@ -245,7 +245,7 @@ fn raw_refused() -> Result<()> {
 }
 
 impl<'rt> Composition<'rt> {
-    /// Whether it is simple, so that elements can be added, or merged.
+    /// Whether the composition is simple, so that elements can be added, or merged.
     pub fn kind(&self) -> Kind {
         self.inner.kind()
     }

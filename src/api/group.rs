@@ -102,7 +102,7 @@ impl<'rt> Group<'rt> {
     }
 
     /// Combines `data` element by element over all ranks; the result is at
-    /// `root`, and the others' data stays as it was. Collective; all ranks give
+    /// `root`, and the other ranks' data stays as it was. Collective; all ranks give
     /// as many elements, the same operator and the same root.
     ///
     /// # Errors

@@ -49,7 +49,7 @@
 //!
 //! # Errors and panics
 //! Calls return [`crate::Error`], which names the call and the rank. An error or
-//! a panic on one rank leaves the others waiting for it, so a panic ends the job
+//! a panic on one rank leaves the other ranks waiting for it, so a panic ends the job
 //! ([`Builder::abort_on_panic`]), and [`run`] does the same for errors.
 //!
 //! | module | owns |

@@ -30,7 +30,7 @@ pub struct MutexGuard<'a> {
 }
 
 impl<'rt> Group<'rt> {
-    /// Makes `here` mutexes on this rank and as many as the others ask for on
+    /// Makes `here` mutexes on this rank and as many as the other ranks ask for on
     /// theirs. Collective.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ impl Segment<'_, i32> {
 
 impl<T: Element> Segment<'_, T> {
     /// Puts `source` to `offset` of `rank`, and then sets element `index` of
-    /// `flags` at the same rank to `value`: who sees the flag
+    /// `flags` at the same rank to `value`: a rank that sees the flag
     /// ([`Segment::wait_notify`]) sees the elements. On return the source may be
     /// reused.
     ///

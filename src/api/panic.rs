@@ -1,6 +1,6 @@
 //! A panic on one rank ends the job.
 //!
-//! A rank that unwinds leaves the others waiting in the next collective call,
+//! A rank that unwinds leaves the other ranks waiting in the next collective call,
 //! and finalising while unwinding would wait for them in turn. So the first
 //! runtime of the process installs a panic hook that prints the rank and the
 //! message, runs the hook that was there before, and aborts all ranks. The hook

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 /// Initialises the runtime, runs `body`, and finalises.
 ///
-/// An error that only one rank gets must not let that rank leave: the others
+/// An error that only one rank gets must not let that rank leave: the other ranks
 /// would wait for it for ever. So where `body` fails on any rank, its error is
 /// printed with the rank, and the whole job is aborted with exit code 1.
 ///

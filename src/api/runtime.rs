@@ -50,7 +50,7 @@ impl Builder {
     /// every panic of the process, also one that `catch_unwind` would stop, so a
     /// program that recovers from panics switches it off. A panic that then
     /// unwinds past the runtime leaves it unfinalised: the process must end, so
-    /// that the launcher ends the others.
+    /// that the launcher ends the other ranks.
     pub fn abort_on_panic(mut self, yes: bool) -> Builder {
         self.abort_on_panic = yes;
         self
@@ -126,7 +126,7 @@ impl Runtime {
     ///
     /// Dropping the runtime does the same and logs an error instead of returning
     /// it. A function that returns early with an error on one rank drops its
-    /// runtime there and waits for the others: let [`run`](super::run) handle
+    /// runtime there and waits for the other ranks: let [`run`](super::run) handle
     /// errors where they may differ between ranks. While a panic unwinds, the
     /// destructor does nothing.
     ///

@@ -30,6 +30,17 @@ pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Resul
     Ok(unsafe { std::slice::from_raw_parts(data, n) })
 }
 
+/// Checks at compile time that structures lie as C has them: their bytes, and where members begin.
+macro_rules! layout {
+    ($($structure:ident: $bytes:expr $(, $member:ident at $offset:expr)*;)+) => {
+        $(
+            const_assert_eq!(std::mem::size_of::<$structure>(), $bytes);
+            $(const_assert_eq!(std::mem::offset_of!($structure, $member), $offset);)*
+        )+
+    };
+}
+pub(crate) use layout;
+
 /// Runs a face's body: an error or a panic goes to `failed`, which decides what
 /// the C caller sees.
 #[inline]

@@ -65,7 +65,7 @@ pub struct Record {
     pub body: Vec<u8>,
 }
 
-/// Who reads or writes.
+/// The rank that reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The rank.
@@ -179,7 +179,7 @@ fn path_of(dir: &str, number: i32, place: Place) -> Result<PathBuf> {
     Ok(Path::new(dir).join(format!("compose-{number}.{}", place.rank)))
 }
 
-/// Who this is.
+/// The calling rank's.
 pub fn place_of(engine: &Engine) -> Place {
     Place { rank: engine.rank(), ranks: engine.size() }
 }

@@ -115,7 +115,7 @@ impl Composition {
         Composition { form: Form::Merged(Vec::new()), keep: Vec::new() }
     }
 
-    /// What it is.
+    /// The kind of the composition.
     pub fn kind(&self) -> Kind {
         match &self.form {
             Form::Simple(..) => Kind::Simple,

@@ -94,7 +94,7 @@ fn sort(runs: &mut [Run]) {
     }
 }
 
-/// Keeps the pieces in whose span nothing else lies; the others become runs, behind
+/// Keeps the pieces in whose span nothing else lies; the other pieces become runs, behind
 /// those that are there, which are sorted and joined.
 fn alone(
     pieces: Vec<Piece>,

@@ -170,7 +170,7 @@ impl Part {
         &self.pieces
     }
 
-    /// Whether it has no pair.
+    /// Whether the part has no pair.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.pieces.is_empty()

@@ -15,7 +15,7 @@ use crate::wait;
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 
-/// What performing needs beside compositions: who has arrived, what has not left.
+/// What performing needs beside compositions: counts of arrivals, and transfers that have not left.
 #[derive(Debug, Default)]
 pub struct Composer {
     arrivals: OnceLock<ArrivalCounters>,
@@ -95,7 +95,7 @@ impl Composer {
     /// `State` before the first sync, or where a segment that it was mapped to was
     /// freed: nothing has moved then. `Address`
     /// where a rank has no memory at an address outside segments; the ranks that got
-    /// all their bytes have been told, the others not.
+    /// all their bytes have been told, the other ranks not.
     ///
     /// # Safety
     /// The local bytes must be valid for reads, and unchanged until the memory is free

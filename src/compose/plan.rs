@@ -62,7 +62,7 @@ pub struct Toward {
 pub struct Plan {
     /// By rank; none has nothing to do.
     pub towards: Vec<Toward>,
-    /// Whether it can still be performed.
+    /// Whether the plan can still be performed.
     pub guard: Guard,
 }
 

@@ -5,8 +5,10 @@ use super::rma::TypeCache;
 use super::two_sided::TwoSided;
 use crate::core::Core;
 use crate::error::{Result, fail};
+use crate::memory::slab::Slab;
 use crate::wait;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// The layer of the paths.
 #[derive(Debug)]
@@ -34,6 +36,15 @@ impl Transport {
     /// The layer below.
     pub fn core(&self) -> &Core {
         &self.core
+    }
+
+    /// Where bytes of this rank lie that another rank asks for: the slab, and the offset in this
+    /// rank's slice of it.
+    ///
+    /// # Errors
+    /// `Address` where they are not all in a slice of this rank.
+    pub(crate) fn own(&self, address: u64, len: usize) -> Result<(Arc<Slab>, usize)> {
+        self.memory.registry.in_slice(self.rank(), address as usize, len)
     }
 
     /// The message path.

@@ -16,7 +16,7 @@ use std::mem::size_of;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Head {
-    /// Who waits for the answer; 0 nobody.
+    /// The token of the wait for the answer; 0 where nobody waits.
     pub token: u64,
     /// Bytes of the encoded value in the data; [`IN_HEADER`] where it is not there.
     pub encoded: u64,
@@ -53,7 +53,7 @@ pub(super) struct Encoded {
 }
 
 impl Encoded {
-    /// Encodes `value` for whoever waits under `token`.
+    /// Encodes `value` for the wait of `token`.
     pub(super) fn new<T: Serialize>(token: u64, value: &T, name: &str) -> Result<Encoded> {
         let mut buffer = Buffer::new();
         buffer.extend_from_slice(&[0; HEAD]);

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 
-/// Where a handler runs and for whom: this rank's state, the sender, the payload, and
+/// What a handler is given: this rank's state, the sender, the payload, and
 /// the means to send further messages.
 #[derive(Debug)]
 pub struct Context<'a> {
@@ -19,7 +19,7 @@ pub struct Context<'a> {
 
 /// Bytes that came beside a message.
 pub(super) struct Payload<'a> {
-    /// They lie in what has arrived.
+    /// The bytes lie in the message that has arrived.
     lent: &'a [u8],
     /// Or they are this rank's, from here on.
     own: Cell<Option<Vec<u8>>>,

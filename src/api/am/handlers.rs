@@ -116,7 +116,7 @@ impl Handlers {
         self.register_in(rt.engine()).in_call("Handlers::register")
     }
 
-    /// [`Handlers::register`] for who started the engine itself. The messages must not
+    /// [`Handlers::register`] for a test that started the engine itself. The messages must not
     /// be used when it has been stopped.
     ///
     /// # Errors

@@ -210,7 +210,7 @@ impl<'rt> Messages<'rt> {
         self.engine.quiesce().in_call("Messages::quiesce")
     }
 
-    /// Handles what has come, once; true where anything had. Every call of this
+    /// Handles the messages that have arrived, once; true where any had. Every call of this
     /// library that waits does the same, and so does the progress thread, so there is
     /// no need for it, except to be quicker than that thread.
     ///

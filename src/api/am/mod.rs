@@ -2,7 +2,7 @@
 //!
 //! A [`Message`] is a value that is sent to a rank and handled there. An [`Item`] is
 //! a small piece of plain data, of which many travel together. Both are registered
-//! by type, in the same order on every rank, by [`Handlers`]; what comes back is
+//! by type, in the same order on every rank, by [`Handlers`]; that gives
 //! [`Messages`], by which they are sent. A handler reaches this rank's data as
 //! [`Context::state`].
 //!

@@ -104,7 +104,7 @@ impl<R: Send + 'static> Future for Reply<'_, R> {
 
     fn poll(self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Result<R>> {
         const CALL: &str = "Reply::poll";
-        // Whoever polls a future may do nothing else that makes progress.
+        // The thread that polls a future may do nothing else that makes progress.
         match self.is_done() {
             Err(error) => return Poll::Ready(Err(error)),
             Ok(true) => return Poll::Ready(self.take().in_call(CALL)),

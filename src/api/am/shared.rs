@@ -1,4 +1,4 @@
-//! What a registration keeps: handlers' numbers, batches, state, who awaits answers.
+//! What a registration keeps: handlers' numbers, batches, state, the waits for answers.
 
 use super::context::Context;
 use super::{Item, Message};
@@ -35,7 +35,7 @@ impl Hasher for TypeHasher {
 /// Something for each of some types.
 pub(super) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeHasher>>;
 
-/// What runs when an answer has come: the encoded answer, and on behalf of whom.
+/// What runs when an answer has arrived: it gets the encoded answer and its handler's context.
 pub(super) type OnReply = Box<dyn FnOnce(&[u8], &Context<'_>) -> Result<()> + Send>;
 
 /// What registration finds out when the handlers exist already.
@@ -49,7 +49,7 @@ pub(super) struct Numbers {
     pub all: Vec<HandlerId>,
 }
 
-/// One registration. Handlers hold it, so it lives as long as they do.
+/// A registration. Handlers hold it, so it lives as long as they do.
 #[derive(Default)]
 pub(super) struct Shared {
     pub numbers: OnceLock<Numbers>,

@@ -133,9 +133,7 @@ fn own_state(
     transport: &Transport,
     header: &RequestHeader,
 ) -> Result<(MutexState, *mut u8, usize)> {
-    let bytes = state_bytes(transport.size());
-    let (slab, offset) =
-        transport.memory.registry.in_slice(transport.rank(), header.address as usize, bytes)?;
+    let (slab, offset) = transport.own(header.address, state_bytes(transport.size()))?;
     // SAFETY: the state lies in our slice, which stays mapped: the requester
     // holds the set alive until it has released the mutex.
     let state = unsafe { MutexState::at(slab.my_base().wrapping_add(offset)) };

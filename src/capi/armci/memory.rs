@@ -53,7 +53,7 @@ fn own(ptr: *mut c_void) -> Option<usize> {
 }
 
 twin! {
-    /// Allocates `size` bytes on this rank and what the others ask on theirs;
+    /// Allocates `size` bytes on this rank and what the other ranks ask on theirs;
     /// `base_ptrs[p]` is rank `p`'s address, null where it has no bytes.
     /// Collective over all ranks.
     ARMCI_Malloc / PARMCI_Malloc(base_ptrs: *mut *mut c_void, size: ArmciSize) -> c_int {

@@ -327,7 +327,7 @@ pub(crate) unsafe extern "C" fn armci_msg_group_bcast_scope(
     })
 }
 
-/// Copies the buffer of the node's first rank to the others of the node.
+/// Copies the buffer of the node's first rank to the other ranks of the node.
 ///
 /// # Safety
 /// `buf` must be valid for `len` bytes.

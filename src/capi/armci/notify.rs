@@ -1,5 +1,5 @@
 //! `armci_notify` and `armci_notify_wait`: a rank tells another one that everything it did
-//! there so far is complete, and the other one waits for it.
+//! there so far is complete, and that rank waits for it.
 //!
 //! Both sides count. A notification is a message with its number, sent when a fence has
 //! completed what came before; MPI keeps those of one rank in order. The n-th wait for a rank

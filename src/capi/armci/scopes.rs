@@ -10,7 +10,7 @@ use std::os::raw::c_int;
 pub(super) enum Scope {
     /// All.
     All,
-    /// Those of the caller's node.
+    /// The ranks of the caller's node.
     Node,
     /// The first of each node.
     Masters,

@@ -71,32 +71,23 @@ pub(crate) struct ArmcixMutexes {
 
 mod layout {
     use super::*;
-    use memoffset::offset_of;
+    use crate::capi::boundary::layout;
     use static_assertions::{const_assert, const_assert_eq};
     use std::mem::size_of;
 
     const COMM: usize = size_of::<CommHandle>();
     // MPICH's handles are ints, Open MPI's are pointers.
     const GROUP: usize = if COMM == 4 { 32 } else { 40 };
-
     const_assert_eq!(size_of::<c_int>(), 4);
-    const_assert_eq!(size_of::<ArmciSize>(), 8);
-    const_assert_eq!(size_of::<ArmciHandle>(), 8);
-    const_assert_eq!(offset_of!(ArmciHandle, target), 0);
-    const_assert_eq!(offset_of!(ArmciHandle, aggregate), 4);
-    const_assert_eq!(size_of::<ArmciGiov>(), 24);
-    const_assert_eq!(offset_of!(ArmciGiov, dst_ptr_array), 8);
-    const_assert_eq!(offset_of!(ArmciGiov, bytes), 16);
-    const_assert_eq!(offset_of!(ArmciGiov, ptr_array_len), 20);
-    const_assert_eq!(size_of::<ArmciGroup>(), GROUP);
-    const_assert_eq!(offset_of!(ArmciGroup, noncoll_pgroup_comm), COMM);
-    const_assert_eq!(offset_of!(ArmciGroup, grp_to_abs), 2 * COMM);
-    const_assert_eq!(offset_of!(ArmciGroup, abs_to_grp), 2 * COMM + 8);
-    const_assert_eq!(offset_of!(ArmciGroup, rank), 2 * COMM + 16);
-    const_assert_eq!(offset_of!(ArmciGroup, size), 2 * COMM + 20);
-    const_assert_eq!(size_of::<ArmcixMutexes>(), 8 + GROUP + 16);
-    const_assert_eq!(offset_of!(ArmcixMutexes, grp), 8);
     const_assert!(COMM == 4 || COMM == 8);
+    layout! {
+        ArmciSize: 8;
+        ArmciHandle: 8, target at 0, aggregate at 4;
+        ArmciGiov: 24, dst_ptr_array at 8, bytes at 16, ptr_array_len at 20;
+        ArmciGroup: GROUP, noncoll_pgroup_comm at COMM, grp_to_abs at 2 * COMM,
+            abs_to_grp at 2 * COMM + 8, rank at 2 * COMM + 16, size at 2 * COMM + 20;
+        ArmcixMutexes: 8 + GROUP + 16, grp at 8;
+    }
 }
 
 /// Whether the sizes above are those of the MPI in use; asked at start, since

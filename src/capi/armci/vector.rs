@@ -11,7 +11,7 @@ use std::os::raw::{c_int, c_void};
 
 type Vectors<'a> = SmallVec<[Vector<'a>; 4]>;
 
-/// Reads the descriptors; a get's source is remote, the others' is local.
+/// Reads the descriptors; a get's source is remote, that of other transfers is local.
 ///
 /// # Safety
 /// The descriptors and their arrays must be valid.

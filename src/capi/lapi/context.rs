@@ -107,11 +107,11 @@ pub(crate) struct Context {
     pub pending: Pending,
     /// Read-modify-writes without an answer.
     pub asked: AtomicUsize,
-    /// What has happened.
+    /// Counts of what this task has sent and received.
     pub tallies: Tallies,
     /// The way to each rank.
     pub ways: Box<[Way]>,
-    /// What has gone each way.
+    /// The messages that have gone each way.
     pub traffic: [Traffic; 3],
     /// Counters that keep the status of destinations.
     pub watched: Watched,

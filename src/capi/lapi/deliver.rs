@@ -5,7 +5,7 @@
 //! the message waits at the context's [`Gate`] until there is one. A message for an index that
 //! is not set waits there too, in either mode.
 //!
-//! It gets a copy of the user header, which lives until its completion
+//! The handler gets a copy of the user header, which lives until its completion
 //! handler has returned, and a [`ReturnInfo`] behind `msg_len`. What it returns:
 //!
 //! | the data | address | what happens |

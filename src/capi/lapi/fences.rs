@@ -3,7 +3,7 @@
 //! A fence waits for data: puts and gets are complete, the data of active messages is
 //! in place. It does not wait for completion handlers; only a completion counter shows
 //! that one has run. A target in polling mode takes the data of active messages in when it
-//! makes a call, and so do those who wait here.
+//! makes a call, and so does a task that waits here.
 
 use super::context::{self, Context, call};
 use super::finish;

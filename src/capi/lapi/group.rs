@@ -132,7 +132,7 @@ pub(crate) unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
                 // What went with the message is left to it: it may have been sent.
                 return Err(failure);
             }
-            // Some members have it, the others never will.
+            // Some members have the group, the other members never will.
             let text = format!("a multicast ended after {n} of {} members", members.len());
             context::fatal(&Error::new(ErrorKind::State, text));
         }

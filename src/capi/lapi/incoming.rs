@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 pub(crate) struct Incoming {
     /// What traveled before the user header.
     pub head: Head,
-    /// Who sent it.
+    /// The sender.
     pub origin: usize,
     /// The user header; lives until the completion handler has returned.
     pub uhdr: Vec<u64>,

@@ -59,7 +59,7 @@ fn register(engine: &Engine, gate: &Arc<Gate>) -> Result<Handlers> {
 
 twin! {
     /// Makes the context, over all ranks of the job; starts MPI too, unless the program
-    /// has. Collective: where the arguments of one task are refused, the others wait until
+    /// has. Collective: where the arguments of one task are refused, the other tasks wait until
     /// it calls again with better ones.
     LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int {
         call("LAPI_Init", || {

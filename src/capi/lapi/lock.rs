@@ -4,12 +4,12 @@
 //! The lock is the engine's, under which handlers are run (see [`crate::am::lock`]): while
 //! a thread holds it no header handler and no completion handler that runs at once runs in
 //! this process, but for those that run within a call of the holder's that waits or polls.
-//! It nests, and a handler may take it, since it runs under it.
+//! The lock nests, and a handler may take it, since it runs under it.
 //!
-//! A condition is a word that a signal changes; who waits for it gives up the lock, serves
-//! others, and sleeps on the word. A wait may end without a signal for it, as POSIX's may.
+//! A condition is a word that a signal changes; a thread that waits for it gives up the lock,
+//! serves others, and sleeps on the word. A wait may end without a signal for it, as POSIX's may.
 //!
-//! They return 0, or as POSIX's functions `EBUSY`, `EPERM`, `ETIMEDOUT` or `EINVAL`, or a
+//! The functions return 0, or as POSIX's functions `EBUSY`, `EPERM`, `ETIMEDOUT` or `EINVAL`, or a
 //! return code of LAPI's for a handle that is none and for a null pointer.
 
 use super::context::{call, enter, may_wait};
@@ -217,15 +217,14 @@ pub(crate) const FUNCTIONS: ThreadFunctions = ThreadFunctions {
 
 mod layout {
     use super::*;
-    use memoffset::offset_of;
+    use crate::capi::boundary::layout;
     use static_assertions::const_assert_eq;
     use std::mem::{align_of, size_of};
 
-    const_assert_eq!(size_of::<Condition>(), size_of::<libc::pthread_cond_t>());
     const_assert_eq!(align_of::<Condition>(), 8);
-    const_assert_eq!(offset_of!(ThreadFunctions, mutex_lock), 8);
-    const_assert_eq!(offset_of!(ThreadFunctions, mutex_getowner), 32);
-    const_assert_eq!(offset_of!(ThreadFunctions, cond_wait), 40);
-    const_assert_eq!(offset_of!(ThreadFunctions, cond_destroy), 72);
-    const_assert_eq!(size_of::<ThreadFunctions>(), 80);
+    layout! {
+        Condition: size_of::<libc::pthread_cond_t>();
+        ThreadFunctions: 80, mutex_lock at 8, mutex_getowner at 32, cond_wait at 40,
+            cond_destroy at 72;
+    }
 }

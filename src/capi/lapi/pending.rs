@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What is to happen when a transfer is done.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// What it is.
+    /// The kind of the transfer.
     pub of: ErrorOf,
     /// The other rank.
     pub target: usize,

@@ -21,7 +21,7 @@ fn round(context: &Context, engine: &Am) -> Result<()> {
 }
 
 twin! {
-    /// Serves what has come, once.
+    /// Serves the messages that have arrived, once.
     LAPI_Probe / PLAPI_Probe(hndl: Handle) -> c_int {
         call("LAPI_Probe", || {
             let (context, engine) = context::enter(hndl)?;
@@ -31,7 +31,7 @@ twin! {
 }
 
 twin! {
-    /// Serves what comes, until a message has been sent or received, at most `cnt`
+    /// Serves messages that arrive, until one has been sent or received, at most `cnt`
     /// times. The status says what has happened: `LAPI_SEND_COMPLETE`,
     /// `LAPI_RECV_COMPLETE`, both, or `LAPI_DISP_CNTR` for neither.
     LAPI_Msgpoll / PLAPI_Msgpoll(hndl: Handle, cnt: c_uint, info: *mut MsgInfo) -> c_int {

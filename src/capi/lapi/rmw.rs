@@ -26,7 +26,7 @@ const FETCH_AND_OR: c_int = 1;
 const SWAP: c_int = 2;
 const COMPARE_AND_SWAP: c_int = 3;
 
-/// What is asked of the target.
+/// The operation that the target is asked for.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Request {
@@ -37,7 +37,7 @@ struct Request {
     asked: u64,
 }
 
-/// What it answers.
+/// What the target answers.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Answer {

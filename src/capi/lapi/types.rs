@@ -359,57 +359,36 @@ pub(crate) enum ErrorOf {
 
 mod layout {
     use super::*;
-    use memoffset::offset_of;
+    use crate::capi::boundary::layout;
     use static_assertions::{const_assert, const_assert_eq};
     use std::mem::{align_of, size_of};
 
     const_assert_eq!(size_of::<c_int>(), 4);
     const_assert_eq!(size_of::<c_long>(), 8);
     const_assert_eq!(size_of::<Option<ErrHandler>>(), 8);
-    const_assert_eq!(offset_of!(Counter, value), 0);
-    const_assert_eq!(size_of::<Counter>(), 16);
     const_assert_eq!(align_of::<Counter>(), 4);
-    const_assert_eq!(offset_of!(ReturnInfo, msg_len), 0);
-    const_assert_eq!(offset_of!(ReturnInfo, magic), 8);
-    const_assert_eq!(offset_of!(ReturnInfo, ret_flags), 12);
-    const_assert_eq!(offset_of!(ReturnInfo, ctl_flags), 16);
-    const_assert_eq!(offset_of!(ReturnInfo, dgsp_handle), 24);
-    const_assert_eq!(offset_of!(ReturnInfo, bytes), 32);
-    const_assert_eq!(offset_of!(ReturnInfo, src), 40);
-    const_assert_eq!(offset_of!(ReturnInfo, udata_one_pkt_ptr), 48);
-    const_assert_eq!(offset_of!(ReturnInfo, recv_offset_dgsp_bytes), 56);
-    const_assert_eq!(size_of::<ReturnInfo>(), 64);
-    const_assert_eq!(offset_of!(Info, err_hndlr), 24);
-    const_assert_eq!(size_of::<Info>(), 56);
-    const_assert_eq!(size_of::<SendInfo>(), 56);
-    const_assert_eq!(size_of::<MsgInfo>(), 88);
-    const_assert_eq!(size_of::<Statistics>(), 72);
-    const_assert_eq!(size_of::<Vector>(), 24);
-    const_assert_eq!(offset_of!(Vector, info), 8);
-    const_assert_eq!(offset_of!(Vector, len), 16);
-    const_assert_eq!(offset_of!(AmXfer, hdr_hdl), 16);
-    const_assert_eq!(offset_of!(AmXfer, uhdr_len), 24);
-    const_assert_eq!(offset_of!(AmXfer, uhdr), 32);
-    const_assert_eq!(offset_of!(AmXfer, udata), 40);
-    const_assert_eq!(offset_of!(AmXfer, udata_len), 48);
-    const_assert_eq!(offset_of!(AmXfer, shdlr), 56);
-    const_assert_eq!(offset_of!(AmXfer, sinfo), 64);
-    const_assert_eq!(offset_of!(AmXfer, tgt_cntr), 72);
-    const_assert_eq!(offset_of!(AmXfer, org_cntr), 80);
-    const_assert_eq!(offset_of!(AmXfer, cmpl_cntr), 88);
-    const_assert_eq!(size_of::<AmXfer>(), 96);
-    const_assert_eq!(size_of::<GetXfer>(), 72);
-    const_assert_eq!(size_of::<PutXfer>(), 80);
-    const_assert_eq!(size_of::<GetvXfer>(), 64);
-    const_assert_eq!(size_of::<PutvXfer>(), 72);
-    const_assert_eq!(size_of::<AmvXfer>(), 88);
-    const_assert_eq!(size_of::<RmwXfer>(), 64);
-    const_assert_eq!(offset_of!(McXfer, hdr_hdl), 16);
-    const_assert_eq!(offset_of!(McXfer, udata_len), 48);
-    const_assert_eq!(offset_of!(McXfer, sinfo), 64);
-    const_assert_eq!(size_of::<McXfer>(), 72);
-    const_assert_eq!(size_of::<Xfer>(), 96);
     const_assert!(WORD == size_of::<usize>());
+    layout! {
+        Counter: 16, value at 0;
+        ReturnInfo: 64, msg_len at 0, magic at 8, ret_flags at 12, ctl_flags at 16,
+            dgsp_handle at 24, bytes at 32, src at 40, udata_one_pkt_ptr at 48,
+            recv_offset_dgsp_bytes at 56;
+        Info: 56, err_hndlr at 24;
+        SendInfo: 56;
+        MsgInfo: 88;
+        Statistics: 72;
+        Vector: 24, info at 8, len at 16;
+        AmXfer: 96, hdr_hdl at 16, uhdr_len at 24, uhdr at 32, udata at 40, udata_len at 48,
+            shdlr at 56, sinfo at 64, tgt_cntr at 72, org_cntr at 80, cmpl_cntr at 88;
+        GetXfer: 72;
+        PutXfer: 80;
+        GetvXfer: 64;
+        PutvXfer: 72;
+        AmvXfer: 88;
+        RmwXfer: 64;
+        McXfer: 72, hdr_hdl at 16, udata_len at 48, sinfo at 64;
+        Xfer: 96;
+    }
 }
 
 /// Something of C's that is called on another thread.

@@ -71,7 +71,7 @@ impl List {
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     lists: Mutex<HashMap<usize, List>>,
-    /// How many there are, for those who count.
+    /// How many lists there are, for the thread that counts a counter.
     count: AtomicUsize,
 }
 

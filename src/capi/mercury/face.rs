@@ -181,7 +181,7 @@ pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
         name => format!("{prefix}{name}: {}", status.meaning()),
     };
     let text = std::ffi::CString::new(text).unwrap_or_default();
-    // As many texts as there are statuses; C keeps no count of who holds one.
+    // As many texts as there are statuses; C keeps no count of a text's holders.
     let text: &'static CStr = Box::leak(text.into_boxed_c_str());
     texts.push((status, na, text));
     text

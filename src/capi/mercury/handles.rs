@@ -104,7 +104,7 @@ impl Held {
         Ok(last && self.flights.load(Ordering::Acquire) == 0)
     }
 
-    /// The address of the other side, the same handle each time; null where that is not
+    /// The address of the peer, the same handle each time; null where that is not
     /// told yet.
     pub(super) fn address(&self) -> Token {
         let mut address = self.address.lock();

@@ -145,7 +145,7 @@ pub(super) fn both(class: Token, context: Token) -> Result<(Class, Context)> {
     Ok((class, context))
 }
 
-/// Gives an operation's number to whoever wants it.
+/// Gives an operation's number to a caller that wants it.
 ///
 /// # Safety
 /// `place` must be null, `NA_OP_ID_IGNORE`, or valid for writes.

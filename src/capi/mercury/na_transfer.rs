@@ -209,7 +209,7 @@ pub(crate) extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> 
     })
 }
 
-/// No longer.
+/// Ends that others use the memory.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Mem_deregister(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_deregister", || {

@@ -269,7 +269,7 @@ macro_rules! setters {
 setters! {
     /// Asks for a buffer of at least so many bytes.
     hg_proc_set_size(buf_size: u64), |p| p.set_size(bytes(buf_size)?);
-    /// Says who frees the extra buffer.
+    /// Says whether the caller or the proc frees the extra buffer.
     hg_proc_set_extra_buf_is_mine(mine: u8), |p| p.set_extra_is_mine(mine != 0);
     /// Ends the pass.
     hg_proc_flush(), |p| p.flush();

@@ -1,8 +1,8 @@
 //! Order: what was issued is complete at its target.
 //!
-//! Messages are fenced by who sent them. Aggregated asyncs that travel by way of other
-//! ranks (`am::route`) are sent on by those: so the fence asks the ranks on the
-//! way, first those of the own node, then those of the others, to send on what they
+//! Messages are fenced by the rank that sent them. Aggregated asyncs that travel by way of other
+//! ranks (`am::gateway`) are sent on by those: so the fence asks the ranks on the
+//! way, first those of the own node, then those of other nodes, to send on what they
 //! have and to fence that.
 
 use super::handler_ids::SETTLE;

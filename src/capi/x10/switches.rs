@@ -206,7 +206,7 @@ pub(crate) extern "C" fn x10_wait(hndl: usize) -> c_int {
     code("x10_wait", |engine| wait(engine, hndl))
 }
 
-/// The same.
+/// `x10_wait` by another name.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_next_on_switch(hndl: usize) -> c_int {
     code("x10_next_on_switch", |engine| wait(engine, hndl))

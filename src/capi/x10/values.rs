@@ -86,7 +86,7 @@ macro_rules! values {
             code(stringify!($put), |engine| put(engine, val, dest))
         }
 
-        /// The same by another name.
+        /// The short name of the call above.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put_short(val: $ty, dest: GasRef) -> c_int {
             code(stringify!($put_short), |engine| put(engine, val, dest))
@@ -98,7 +98,7 @@ macro_rules! values {
             code(stringify!($put_nb), |engine| put_nb(engine, val, dest, hndl))
         }
 
-        /// The same by another name.
+        /// The short name of the call above.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put_short_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
             code(stringify!($put_short_nb), |engine| put_nb(engine, val, dest, hndl))

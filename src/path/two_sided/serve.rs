@@ -109,8 +109,7 @@ impl Service for Transfers {
             RequestKind::Get => two_sided.answer_get(transport, source, &header, &shape)?,
             RequestKind::Rmw => {
                 let op = header.rmw()?;
-                let address = header.address as usize;
-                match transport.memory.registry.in_slice(transport.rank(), address, op.size()) {
+                match transport.own(header.address, op.size()) {
                     Ok((slab, offset)) => {
                         // SAFETY: the number lies in our slice.
                         let old = unsafe { shm_atomics::rmw(slab.my_base(), offset, op) };
@@ -141,11 +140,7 @@ fn store_blocks(
             fail!(Internal, "a message ends inside the payload of its blocks");
         };
         payload = rest;
-        let (slab, offset) = transport.memory.registry.in_slice(
-            transport.rank(),
-            block.address as usize,
-            bytes.len(),
-        )?;
+        let (slab, offset) = transport.own(block.address, bytes.len())?;
         // SAFETY: the block lies in our slice, the payload has its bytes.
         unsafe {
             if accumulate {
@@ -170,9 +165,8 @@ fn store_blocks(
 /// shape's start in it.
 fn own(transport: &Transport, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
     let (lo, hi) = shape.extent(Side::Remote);
-    let first = (header.address as usize).wrapping_add_signed(lo);
-    let len = hi.wrapping_sub(lo) as usize;
-    let (slab, offset) = transport.memory.registry.in_slice(transport.rank(), first, len)?;
+    let first = header.address.wrapping_add_signed(lo as i64);
+    let (slab, offset) = transport.own(first, hi.wrapping_sub(lo) as usize)?;
     Ok((slab, offset.wrapping_sub(lo as usize)))
 }
 
@@ -180,8 +174,7 @@ fn own(transport: &Transport, header: &RequestHeader, shape: &Shape) -> Result<(
 /// later requests wait.
 fn land(transport: &Transport, header: &RequestHeader) -> Result<Incoming> {
     let len = header.operand[0] as usize;
-    let address = header.address as usize;
-    let (slab, offset) = transport.memory.registry.in_slice(transport.rank(), address, len)?;
+    let (slab, offset) = transport.own(header.address, len)?;
     let to = Address(slab.my_base().wrapping_add(offset));
     // The parcel keeps the slice mapped.
     Ok(Incoming { to, len, tag: header.tag, parcel: Box::new(slab) })
@@ -201,10 +194,7 @@ impl TwoSided {
         let mut buffer = self.buffer(total);
         for block in list {
             let bytes = block.bytes as usize;
-            let address = block.address as usize;
-            let Ok((slab, offset)) =
-                transport.memory.registry.in_slice(transport.rank(), address, bytes)
-            else {
+            let Ok((slab, offset)) = transport.own(block.address, bytes) else {
                 return self.refuse(source, header.tag);
             };
             let from = slab.my_base().wrapping_add(offset);

@@ -1,6 +1,6 @@
 //! The local side of transfers, safe and without a copy.
 //!
-//! A [`Buffer`] is plain memory to whoever has it. A transfer takes it by value and gives
+//! A [`Buffer`] is plain memory to its owner. A transfer takes it by value and gives
 //! it back when it has ended, so nobody can look at bytes that are being moved. It reuses
 //! [`Bulk`] and [`Context::transfer`]; its invariant is that its handle is never given to
 //! others, so only a transfer that owns the buffer touches the bytes besides its owner.
@@ -75,7 +75,7 @@ impl DerefMut for Buffer {
     }
 }
 
-/// A buffer in a transfer, and who gets it back.
+/// A buffer in a transfer, and the callback that gets it back.
 type Held<F> = Arc<Mutex<Option<(Buffer, F)>>>;
 
 impl Context {

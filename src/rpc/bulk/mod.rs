@@ -92,7 +92,7 @@ impl Bulk {
         self.mem.len()
     }
 
-    /// Whether there are none.
+    /// Whether the handle has no bytes.
     pub fn is_empty(&self) -> bool {
         self.mem.is_empty()
     }
@@ -129,7 +129,7 @@ impl Bulk {
         let mut rest = bytes;
         for run in self.own(offset, bytes.len())? {
             let (part, after) = rest.split_at(run.len);
-            // SAFETY: the memory is valid while the handle lives. Whoever moves the same
+            // SAFETY: the memory is valid while the handle lives. A rank that moves the same
             // bytes at the same time gets some of each, as with all one-sided access.
             unsafe { std::ptr::copy(part.as_ptr(), run.address as *mut u8, part.len()) };
             rest = after;

@@ -1,4 +1,4 @@
-//! A class of functions over a network: calls under way, what comes for them.
+//! A class of functions over a network: calls under way, and the messages for them.
 //!
 //! A call is known by its token here, a number with a generation, so that an answer
 //! that comes late, or never was wanted, finds nobody. Long inputs and outputs are
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a token stands for at the origin.
 enum Entry {
-    /// A call, and who is to answer.
+    /// A call, and the peer that is to answer.
     Call(Arc<Origin>, Peer),
     /// The call was cancelled, but its input may still be pulled.
     Cancelled(#[expect(dead_code, reason = "keeps the bytes")] Kept, Peer),
@@ -418,7 +418,7 @@ impl ClassShared {
 
     // --------------------------------------------------------------- progress
 
-    /// Turns what has come into work for a context; true if anything happened.
+    /// Turns the messages that have arrived into work for a context; true if anything happened.
     pub(super) fn step(&self, context: &Arc<ContextShared>) -> bool {
         let mut busy = false;
         while context.accepts()

@@ -1,6 +1,6 @@
 //! A context: the calls to run and the callbacks of one's own calls.
 //!
-//! What comes is turned into work by progress; trigger does the work.
+//! Progress turns messages that arrive into work; trigger does the work.
 //!
 //! **Handlers within handlers.** A handler may make progress and trigger again: other calls
 //! then run within it, on the same stack. Up to `SHALLOW` deep they run as they come. From
@@ -64,7 +64,7 @@ impl Queue {
 /// Where a context is in its life.
 mod stage {
     pub(super) const OPEN: u8 = 0;
-    /// It is being destroyed: nothing begins any more, what has begun ends.
+    /// The context is being destroyed: no call begins any more, those that have begun end.
     pub(super) const ENDING: u8 = 1;
     /// What ends now has nobody to tell.
     pub(super) const GONE: u8 = 2;
@@ -79,11 +79,11 @@ const ROUNDS: usize = 3;
 pub(crate) struct ContextShared {
     /// Its class.
     pub class: Arc<ClassShared>,
-    /// That of the network, for bulk transfers.
+    /// The context of the network, for bulk transfers.
     pub na: na::Context,
     /// Its number, by which a call may ask for it.
     pub id: u8,
-    /// Whether it takes calls of others.
+    /// Whether the context takes calls of others.
     accepts: AtomicBool,
     work: BiasedLock<Queue>,
     len: AtomicUsize,
@@ -185,7 +185,7 @@ impl ContextShared {
         self.accepts.store(accepts, Ordering::Release);
     }
 
-    /// Whether it takes calls of others; not any more once it is being destroyed.
+    /// Whether the context takes calls of others; not any more once it is being destroyed.
     pub(crate) fn accepts(&self) -> bool {
         self.accepts.load(Ordering::Acquire) && self.stage.load(Ordering::Acquire) == stage::OPEN
     }
@@ -222,7 +222,7 @@ impl ContextShared {
         self.class.na.shared.notify();
     }
 
-    /// Turns what has come into work.
+    /// Turns the messages that have arrived into work.
     #[inline]
     pub(crate) fn step(self: &Arc<ContextShared>) -> Result<()> {
         self.class.step(self);

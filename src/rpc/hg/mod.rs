@@ -6,7 +6,7 @@
 //! | `typed` | functions with types: [`Rpc`], [`Handle`], [`Call`] |
 //! | `origin`, `target` | a call at its two ends |
 //! | `context` | what waits for trigger |
-//! | `class` | calls under way, what comes for them, pulling what is long |
+//! | `class` | calls under way, the messages for them, pulling long parameters |
 //! | `registry` | functions by name |
 //! | `wire` | the heads of requests and answers |
 //! | `payload` | encoded parameters |
@@ -16,7 +16,7 @@
 //! unexpected message. The server's progress finds the function by its number and puts
 //! the call into a context's queue; trigger runs it. The call is answered, then or
 //! later, by a message that finds its origin by its token. What is too long for a
-//! message is exposed, and pulled by the other side, of any length.
+//! message is exposed, and pulled by the rank that is to have it, of any length.
 //!
 //! A call to oneself is not sent: it goes straight into the queue.
 //!

@@ -69,7 +69,7 @@ impl State {
 mod stage {
     pub(super) const IDLE: u8 = 0;
     pub(super) const UNDER_WAY: u8 = 1;
-    /// It has ended well.
+    /// The call has ended well.
     pub(super) const DONE: u8 = 2;
     pub(super) const FAILED: u8 = 3;
 }
@@ -88,7 +88,7 @@ impl Deref for Output {
 
 /// A request that has left.
 struct Sent {
-    /// It is to this process.
+    /// The call is to this process.
     own: Option<Arc<Target>>,
     /// There will be an answer.
     answered: bool,
@@ -232,7 +232,7 @@ impl Origin {
         Ok(())
     }
 
-    /// Makes it a call that was never forwarded, for someone who has it alone.
+    /// Makes it a call that was never forwarded, for a holder that has it alone.
     fn renew(&mut self, target: Address, function: Arc<Function>) {
         let state = self.state.get_mut();
         (state.target, state.target_context, state.function) = (Some(target), 0, function);
@@ -241,7 +241,7 @@ impl Origin {
         self.clear();
     }
 
-    /// Gives up what the last call has left, for someone who has it alone.
+    /// Gives up what the last call has left, for a holder that has it alone.
     fn clear(&mut self) {
         let state = self.state.get_mut();
         (state.token, state.callback_pending) = (0, false);
@@ -270,7 +270,7 @@ impl Origin {
             // Without an answer nothing is awaited.
             let quiet = state.function.is_quiet();
             state.token = if quiet { 0 } else { class.expect(self, target.peer) };
-            // Now, because who destroys the context looks for calls after it has said so.
+            // Now, because a thread that destroys the context says so before it looks for calls.
             if let Err(failure) = self.context.check_open() {
                 class.forget(state.token);
                 return Err(failure);
@@ -401,13 +401,13 @@ impl Origin {
         self.state.lock().callback_pending = false;
     }
 
-    /// Whether it has ended.
+    /// Whether the call has ended.
     #[inline]
     pub(crate) fn is_done(&self) -> bool {
         self.stage.load(Ordering::Acquire) >= stage::DONE
     }
 
-    /// Whether it was forwarded and has not ended, or its callback has not run.
+    /// Whether the call was forwarded and has not ended, or its callback has not run.
     pub(crate) fn is_under_way(&self) -> bool {
         self.state.lock().check_free().is_err()
     }
@@ -460,7 +460,7 @@ impl Origin {
         self.state.lock().status
     }
 
-    /// Whether it has ended well.
+    /// Whether the call has ended well.
     ///
     /// # Errors
     /// As for [`Origin::output`].

@@ -39,7 +39,7 @@ impl<R> std::fmt::Debug for Function<R> {
 }
 
 impl<R> Function<R> {
-    /// One without a name, whose number is 0.
+    /// A function without a name, whose number is 0.
     pub(crate) fn unnamed() -> Function<R> {
         let (name, quiet) = ("no function".into(), AtomicBool::new(false));
         Function { id: 0, check: 0, name, rpc: None, extra: None, quiet }
@@ -106,7 +106,7 @@ type ById<K, R> = BrLock<HashMap<K, Arc<Function<R>>, BuildHasherDefault<IdHashe
 #[derive(Debug)]
 pub(crate) struct Registry<R> {
     by_id: ById<u32, R>,
-    /// Those without a name.
+    /// The functions without a name.
     chosen: ById<u64, R>,
 }
 

@@ -84,7 +84,7 @@ impl Target {
         &self.function
     }
 
-    /// Who calls.
+    /// The address of the caller.
     pub(crate) fn source(&self) -> Address {
         self.source
     }

@@ -134,7 +134,7 @@ pub struct Call<I, O> {
 }
 
 impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
-    /// Who calls.
+    /// The address of the caller.
     pub fn source(&self) -> Address {
         self.target.source()
     }

@@ -1,4 +1,4 @@
-//! Whom a class can talk to.
+//! The processes that a class can talk to.
 
 use crate::rpc::failure::{Result, refuse};
 
@@ -23,7 +23,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Whether it is the calling process's own.
+    /// Whether the address is the calling process's own.
     pub fn is_self(&self) -> bool {
         self.peer == Peer::Own
     }
@@ -44,7 +44,7 @@ pub enum Scheme {
     Own,
     /// The ranks of this job.
     Mpi,
-    /// Those, and processes of other jobs.
+    /// The ranks of the job, and processes of other jobs.
     Dynamic,
 }
 

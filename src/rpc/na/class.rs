@@ -51,7 +51,7 @@ pub(crate) fn kept(body: Cow<'_, [u8]>) -> Bytes {
 /// A message that nobody has received yet.
 #[derive(Debug)]
 pub(crate) struct Message {
-    /// Who has sent it.
+    /// The sender.
     pub from: Address,
     /// Its tag.
     pub tag: u32,
@@ -123,12 +123,12 @@ impl Shared {
         Ok(())
     }
 
-    /// What it runs over.
+    /// The network that the class runs over.
     pub(crate) fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Whether it takes messages of others.
+    /// Whether the class takes messages of other processes.
     pub(crate) fn listens(&self) -> bool {
         self.listen
     }
@@ -149,7 +149,7 @@ impl Shared {
         })
     }
 
-    /// It goes.
+    /// The class of calls that runs over this one goes.
     pub(crate) fn clear_upper(&self) {
         self.upper.change(|now| *now = None);
     }
@@ -233,7 +233,7 @@ impl Shared {
         self.pending.lock().insert(op, (pending, Arc::downgrade(context)));
     }
 
-    /// What is pending in a context.
+    /// The operations that are pending in a context.
     pub(super) fn pending_of(&self, context: &ContextShared) -> Vec<u64> {
         let pending = self.pending.lock();
         let of = |(_, (_, of)): &(&u64, &(Pending, Weak<ContextShared>))| {

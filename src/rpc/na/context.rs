@@ -25,7 +25,7 @@ pub enum What {
     RecvUnexpected {
         /// Its bytes.
         body: Vec<u8>,
-        /// Who has sent it.
+        /// The sender.
         source: Address,
         /// Its tag.
         tag: u32,
@@ -48,7 +48,7 @@ pub enum What {
 pub struct Event {
     /// How it ended.
     pub status: Status,
-    /// What it was.
+    /// The operation.
     pub what: What,
 }
 

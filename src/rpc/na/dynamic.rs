@@ -1,7 +1,7 @@
 //! Peers in other jobs: a connection for each, made when its address is looked up.
 //!
 //! A listening process has a TCP socket, whose address is the one that is published, with a
-//! token. Who connects there must prove that it knows the token (`secret`, `greeting`);
+//! token. A process that connects there must prove that it knows the token (`secret`, `greeting`);
 //! then it is told the name of an MPI port, and one side accepts and the other connects by MPI
 //! (`listener`, `meeting`). After that the socket says only that its peer lives. So a server
 //! that waits for connections sleeps in the system, not in MPI, and can be ended.
@@ -201,7 +201,7 @@ impl Dynamic {
 
     // -------------------------------------------------------------- progress
 
-    /// Takes in what has come.
+    /// Takes in the messages that have arrived.
     pub(crate) fn poll(&self, class: &Shared) -> Result<bool> {
         let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
         let mut busy = false;
@@ -351,7 +351,7 @@ impl Dynamic {
 
     // ---------------------------------------------------------------- memory
 
-    /// Puts the bytes of `runs` into a handle of the other side.
+    /// Puts the bytes of `runs` into a handle of the peer.
     pub(crate) fn put(
         &self,
         n: u32,
@@ -373,7 +373,7 @@ impl Dynamic {
         self.posted(token, posted)
     }
 
-    /// Gets bytes of a handle of the other side into `runs`.
+    /// Gets bytes of a handle of the peer into `runs`.
     pub(crate) fn get(
         &self,
         n: u32,

@@ -1,10 +1,10 @@
 //! How much may be under way to a peer that takes nothing in.
 //!
-//! Messages that the other side has not taken in count against a window of bytes, one
+//! Messages that the receiver has not taken in count against a window of bytes, one
 //! for unexpected and one for expected messages. What goes beyond it is held at the
-//! sender, in order, and goes out when the other side reports what it has taken in,
+//! sender, in order, and goes out when the receiver reports what it has taken in,
 //! which it does for a quarter of a window at a time. So a receiver keeps at most a
-//! window for each peer and kind, whatever comes, and loses nothing.
+//! window for each peer and kind, whatever its peers send, and loses nothing.
 //!
 //! Invariant: while messages are held, or are being sent from those held, new ones are
 //! held behind them.
@@ -43,7 +43,7 @@ pub(crate) struct Held {
     pub head: Head,
     /// Its body.
     pub body: Vec<u8>,
-    /// Who is told.
+    /// Runs when the message has left.
     pub sent: Option<OnSent>,
     /// Its number, for cancelling it.
     pub op: u64,
@@ -59,7 +59,7 @@ struct Window {
 pub(crate) struct Flow {
     out: BiasedLock<[Window; 2]>,
     taken: [AtomicU64; 2],
-    /// What has come of a peer in another job and was not taken in.
+    /// Bytes of a peer in another job that have arrived and were not taken in.
     kept: [AtomicU64; 2],
     window: u64,
 }
@@ -101,7 +101,7 @@ impl Flow {
         None
     }
 
-    /// The other side has taken in so many bytes. True where the caller is to send
+    /// The receiver has taken in so many bytes. True where the caller is to send
     /// what is held, by [`Flow::next`].
     pub(crate) fn credit(&self, which: usize, bytes: u64) -> bool {
         let window = &mut self.out.lock()[which];

@@ -6,7 +6,7 @@
 //! bytes that lie about our own memory are refused before anybody follows them.
 //!
 //! Others use memory from when it is registered until it is deregistered or the handle is
-//! freed, and not a moment longer, whoever keeps its bytes (`crate::memory::exposed`).
+//! freed, and not a moment longer, even if a peer keeps its bytes (`crate::memory::exposed`).
 
 mod access;
 mod runs;
@@ -66,7 +66,8 @@ const NOBODY: u32 = u32::MAX;
 
 static LIVE: LazyLock<Mutex<HashMap<u64, Weak<Mem>>>> = LazyLock::new(Mutex::default);
 
-/// A number for a handle that nobody can guess: between jobs, who knows it may use the memory.
+/// A number for a handle that nobody can guess: between jobs, a peer that knows it may use the
+/// memory.
 fn number() -> Result<u64> {
     /// Random bytes, drawn so many at a time.
     static DRAWN: Mutex<(usize, [u8; 512])> = Mutex::new((512, [0; 512]));
@@ -245,7 +246,7 @@ impl Mem {
     }
 
     /// Begins a use for others of memory of this process: it stays registered meanwhile, or
-    /// whoever deregisters it waits.
+    /// the thread that deregisters it waits.
     ///
     /// # Errors
     /// `ACCESS` where it is not registered, or not any more.
@@ -265,7 +266,7 @@ impl Mem {
         self.total
     }
 
-    /// Whether it has no bytes.
+    /// Whether the handle has no bytes.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
@@ -302,7 +303,7 @@ impl Mem {
         }
     }
 
-    /// No longer: nobody reads or writes it for others when this returns
+    /// Ends that others use the memory: nobody reads or writes it for them when this returns
     /// (`crate::memory::exposed`). A handle that came as bytes only names memory, and stays
     /// as it is.
     pub fn deregister(&self) {

@@ -7,7 +7,7 @@
 //! | `context` | completions, progress, trigger |
 //! | `memory` | memory handles and their bytes |
 //! | `transfer` | put and get, in chunks |
-//! | `flow` | windows: how much may be under way to one who takes nothing in |
+//! | `flow` | windows: how much may be under way to a peer that takes nothing in |
 //! | `wire` | the head of a message |
 //! | `class_table` | the classes of the process, and the handler that messages come to |
 //! | `dynamic` | peers in other jobs |
@@ -109,12 +109,12 @@ impl Class {
         self.shared.dynamic.as_ref().map_or(0, dynamic::Dynamic::refused)
     }
 
-    /// What it runs over.
+    /// The network that the class runs over.
     pub fn scheme(&self) -> Scheme {
         self.shared.scheme()
     }
 
-    /// Whether it was made to take messages of others.
+    /// Whether the class was made to take messages of other processes.
     pub fn listens(&self) -> bool {
         self.shared.listens()
     }
@@ -124,7 +124,7 @@ impl Class {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Whether it was not finalised.
+    /// Whether the class was not finalised.
     pub fn is_open(&self) -> bool {
         self.shared.check_open().is_ok()
     }
@@ -200,7 +200,7 @@ impl Context {
     /// [`Class::lookup`], with a callback.
     ///
     /// # Errors
-    /// As for the other one; the callback does not run then.
+    /// As for [`Class::lookup`]; the callback does not run then.
     pub fn lookup(&self, name: &str, callback: Callback) -> Result<OpId> {
         let address = self.shared.class.lookup(name)?;
         Ok(OpId(self.shared.looked_up(address, callback)))

@@ -130,7 +130,7 @@ impl Transfer {
         })
     }
 
-    /// What it is, for its callback.
+    /// What the callback is told that the operation was.
     pub(crate) fn what(&self) -> What {
         match self.direction {
             Direction::Put => What::Put,

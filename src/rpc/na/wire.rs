@@ -2,7 +2,7 @@
 //!
 //! A head is the header of an active message, or the first bytes of a message
 //! between jobs; the body is its data. Heads that make no sense are dropped with a
-//! line in the log: whoever has sent them is no class of ours.
+//! line in the log: their sender is no class of ours.
 
 /// Bytes of a chunk.
 pub(in crate::rpc::na) const CHUNK: usize = 1 << 20;
@@ -15,9 +15,9 @@ const VERSION: u8 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// One that nobody needs to expect.
+    /// A message for which nobody needs to have posted a receive.
     Unexpected = 0,
-    /// One for a receive with its source and tag.
+    /// A message for a receive with its source and tag.
     Expected = 1,
     /// The answer to a call; goes to the layer above by its token.
     Reply = 2,
@@ -31,7 +31,7 @@ pub enum Kind {
     GetData = 6,
     /// Bytes for registered memory (between jobs).
     Put = 7,
-    /// Those are in place, or why not.
+    /// The data of a put is in place, or why not.
     PutDone = 8,
 }
 
@@ -47,7 +47,7 @@ impl Kind {
 /// The head of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// What it is.
+    /// The kind of the message.
     pub kind: Kind,
     /// The number of the class, the same at both sides.
     pub class: u16,

@@ -21,7 +21,7 @@ pub enum Fault {
         method: &'static str,
         /// The one that came.
         sent: u64,
-        /// That of the bytes consumed.
+        /// The checksum of the bytes consumed.
         found: u64,
     },
     /// The trailer that came speaks of another number of bytes than were consumed.

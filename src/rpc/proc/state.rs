@@ -136,7 +136,7 @@ impl<'a> Proc<'a> {
         self.source = source;
     }
 
-    /// What it does.
+    /// What the pass does.
     #[inline]
     pub fn op(&self) -> Op {
         if self.undoing > 0 { Op::Free } else { self.op }

@@ -213,13 +213,13 @@ calls! {
     /// One holder less; null is none.
     HG_Core_addr_free(addr: Token) { release(addr) }
 
-    /// A hint that the other side has gone: nothing is kept for it here.
+    /// A hint that the peer has gone: nothing is kept for it here.
     HG_Addr_set_remove(class: Token, addr: Token) {
         CLASSES.get(class)?;
         get(addr).map(drop)
     }
 
-    /// A hint that the other side has gone: nothing is kept for it here.
+    /// A hint that the peer has gone: nothing is kept for it here.
     HG_Core_addr_set_remove(addr: Token) { get(addr).map(drop) }
 
     /// The calling process's address.

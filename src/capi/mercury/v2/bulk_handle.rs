@@ -2,7 +2,7 @@
 //!
 //! The serialised form is that of the interface of 2013. A handle that is bound
 //! (`HG_Bulk_bind`) has before it: a magic number (4), the number of the context (1),
-//! zero (1), the length of the address (2), the address as text; so whoever gets it knows
+//! zero (1), the length of the address (2), the address as text; so the process that gets it knows
 //! where to transfer from.
 
 use super::address;
@@ -58,7 +58,7 @@ const HEAD: usize = 8;
 const HOST: [i32; 2] = [0, 4];
 
 impl Held {
-    /// Whom it is bound to.
+    /// The address that the handle is bound to.
     pub(super) fn bound(&self) -> Option<Bound> {
         self.bound.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! What of HG Core the other modules do not have.
+//! The calls of HG Core that the other modules do not have.
 
 use super::codes::calls;
 use super::objects::CLASSES;

@@ -41,7 +41,7 @@ same! {
     hg_proc_reset = face::hg_proc_reset: (proc: HgProc, buf: *mut c_void, size: u64, op: c_int);
     /// Asks for a buffer of at least so many bytes.
     hg_proc_set_size = face::hg_proc_set_size: (proc: HgProc, size: u64);
-    /// Says who frees the extra buffer.
+    /// Says whether the caller or the proc frees the extra buffer.
     hg_proc_set_extra_buf_is_mine = face::hg_proc_set_extra_buf_is_mine: (proc: HgProc, mine: u8);
     /// Ends the pass.
     hg_proc_flush = face::hg_proc_flush: (proc: HgProc);

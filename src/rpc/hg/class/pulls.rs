@@ -14,7 +14,7 @@ use crate::rpc::na::{Access, Address, Direction, Mem, Part};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What is pulled, and for what.
+/// Parameters that are pulled, and the call that they are for.
 pub(super) enum Purpose {
     Input { request: Request, function: Arc<Function>, source: Address },
     Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },

@@ -155,7 +155,7 @@ impl Connection {
         *self.bye.lock()
     }
 
-    /// It is given up; true for the first who says so.
+    /// The connection is given up; true for the first thread that says so.
     pub(super) fn lose(&self) -> bool {
         let first = !self.lost.swap(true, Ordering::AcqRel);
         if first {

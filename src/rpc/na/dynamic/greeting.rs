@@ -10,12 +10,12 @@
 //! | 5 | client | `C`: it is about to connect |
 //! | 6 | client | `J`: MPI has connected it |
 //!
-//! Then both prove once more, over MPI, that they are those who talked here: a name of a port
+//! Then both prove once more, over MPI, that they are the two that talked here: a name of a port
 //! can be guessed. The socket stays: its end says that the peer has vanished, and a `B` on it
 //! that the peer ends the connection.
 //!
 //! Nothing is said about MPI before 3 was found right. All lengths are fixed or bounded, and
-//! whoever calls gives a stream that ends at a deadline ([`Timed`]).
+//! the caller gives a stream that ends at a deadline ([`Timed`]).
 
 use super::secret::{Key, NONCE, Nonce, PROOF, Part, Proof, Transcript, random};
 use crate::rpc::failure::Failure;
@@ -37,11 +37,11 @@ const NAME: usize = 4096;
 /// Why a connection comes to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The other side has said nothing for too long.
+    /// The peer has said nothing for too long.
     Silent,
-    /// It has closed the socket.
+    /// The peer has closed the socket.
     Left,
-    /// It speaks something else.
+    /// The peer speaks something else.
     Rubbish,
     /// Its proof is wrong.
     Unproven,
@@ -149,7 +149,7 @@ impl Greeted {
         key.prove(part, &self.said(place), &[])
     }
 
-    /// Whether the other side has sent that.
+    /// Whether these are the first bytes that the peer sends over MPI.
     pub fn is_inside(&self, key: &Key, place: &str, part: Part, proof: &[u8]) -> bool {
         key.verify(part, &self.said(place), &[], proof)
     }
@@ -235,7 +235,7 @@ pub(crate) fn await_joined(with: &mut impl Read) -> Result<(), Refusal> {
 /// The client's side, to its own proof.
 ///
 /// # Errors
-/// Where the other side does not answer as a server does.
+/// Where the peer does not answer as a server does.
 pub fn introduce(with: &mut (impl Read + Write), key: &Key, at: &str) -> Result<Greeted, Refusal> {
     let client = random()?;
     with.write_all(&opening(&client))?;

@@ -1,7 +1,7 @@
-//! The door: a socket, and a thread for each guest who is being examined.
+//! The door: a socket, and a thread for each guest that is being examined.
 //!
 //! A guest has a time to prove itself ([`LIMITS`]). So many are examined at a time; where more
-//! come, the one that has waited longest without a proof gives way, so guests who say nothing
+//! connect, the one that has waited longest without a proof gives way, so guests that say nothing
 //! keep out nobody. One that has proved itself waits for one of the [`DESKS`] at which MPI makes
 //! connections, and has a time for that from then on. MPI's accept waits without a deadline,
 //! so it has a thread of its own; where the guest does not come, it is called off. Each meeting
@@ -39,7 +39,7 @@ pub(super) struct Limits {
     pub guests: usize,
 }
 
-/// Those of every class.
+/// The limits of every class.
 pub(super) const LIMITS: Limits = Limits {
     greeting: Duration::from_secs(5),
     turn: Duration::from_secs(20),
@@ -69,7 +69,7 @@ pub(super) trait Meet: Send + Sync + 'static {
     fn call_off(&self, port: &Self::Port);
     /// The port is not used any more.
     fn close(&self, port: Self::Port);
-    /// Sends a proof and waits for that of the other side.
+    /// Sends a proof and waits for that of the guest.
     fn exchange(&self, line: &Self::Line, mine: &Proof, end: Instant) -> Result<Vec<u8>>;
     /// Ends a connection that nobody wants.
     fn end(&self, line: Self::Line);
@@ -83,7 +83,7 @@ pub(super) type OnJoined<L> = Box<dyn Fn(L, Lifeline) + Send + Sync>;
 struct Guest {
     stream: Arc<TcpStream>,
     proven: Arc<AtomicBool>,
-    /// It had to give way.
+    /// The guest had to give way.
     dropped: Arc<AtomicBool>,
     number: u64,
 }
@@ -153,7 +153,7 @@ impl<M: Meet> Door<M> {
         self.hall.refusals.total()
     }
 
-    /// Lets nobody in any more, sends those away who are being examined, and waits until
+    /// Lets nobody in any more, sends the guests away that are being examined, and waits until
     /// they have left, for a few seconds at most.
     pub(super) fn close(mut self) {
         let hall = &self.hall;
@@ -239,7 +239,7 @@ impl<M: Meet> Hall<M> {
     fn take_in(self: &Arc<Self>, stream: TcpStream, from: SocketAddr, number: u64) {
         self.make_room(self.limits.guests - 1);
         let mut guests = self.guests.lock();
-        // Those who were sent away leave at once; their threads are bounded all the same.
+        // Guests that were sent away leave at once; their threads are bounded all the same.
         if guests.len() >= 2 * self.limits.guests {
             drop(guests);
             self.refusals.add(Some(from), &Refusal::Busy);
@@ -307,7 +307,7 @@ impl<M: Meet> Hall<M> {
         }
     }
 
-    /// Whether who was connected is who was greeted; a name of a port can be guessed.
+    /// Whether the process that MPI connected is the guest; a name of a port can be guessed.
     fn is_the_same(
         &self,
         line: &M::Line,
@@ -388,7 +388,7 @@ impl<M: Meet> Hall<M> {
             }
             Err(why) => why,
         };
-        // It may have been connected, or have failed, while the guest was waited for.
+        // MPI may have connected the guest, or have failed, while this thread waited for it.
         let ended = match told.try_recv() {
             Ok(Err(failure)) => return Err(failure.into()),
             Ok(connected) => Some(connected),

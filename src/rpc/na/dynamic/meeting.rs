@@ -103,7 +103,7 @@ impl Client {
     /// Connects to a place; tries again where there is no room for now.
     ///
     /// # Errors
-    /// `HOSTUNREACH` with the reason; `PERMISSION` where the other side refuses.
+    /// `HOSTUNREACH` with the reason; `PERMISSION` where the peer refuses.
     pub(super) fn connect(&self, place: &str, key: &Key) -> Result<(Comm, Lifeline)> {
         let end = Instant::now() + LIMITS.greeting + LIMITS.turn;
         let mut pause = Duration::from_millis(20);

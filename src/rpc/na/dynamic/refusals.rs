@@ -1,4 +1,4 @@
-//! Counts those who were refused, and says so at most once a second: strangers must not be
+//! Counts the guests that were refused, and says so at most once a second: strangers must not be
 //! able to fill a log.
 
 use super::greeting::Refusal;

@@ -1,7 +1,7 @@
 //! Memory that other jobs read and write: what their messages name, checked when it is used.
 //!
 //! A message names memory by the number of a handle, which is random and stands in the handle's
-//! bytes only, so a peer can use what it, or somebody who passed it on, was given. Whether the
+//! bytes only, so a peer can use memory only whose handle it was given, or was told. Whether the
 //! handle is still registered, what it permits and where it ends are looked up for each message,
 //! in the owner's own record; what the peer believes about it plays no part.
 
@@ -82,7 +82,7 @@ pub fn read(body: &[u8]) -> Result<Vec<u8>> {
     named.with(readable, |runs| {
         let mut bytes = Vec::with_capacity(named.len);
         for run in runs {
-            // SAFETY: whoever has exposed the memory vouches for it while it is registered.
+            // SAFETY: the program that exposed the memory vouches for it while it is registered.
             let part = unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) };
             bytes.extend_from_slice(part);
         }
