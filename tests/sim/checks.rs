@@ -4,7 +4,9 @@ use crate::behaviour::Behaviour;
 use crate::child::Ctx;
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
-use crate::{am, atomics, collectives, consistency, groups, mutexes, random, settings};
+use crate::{
+    am, am_aggregates, atomics, collectives, consistency, groups, mutexes, random, settings,
+};
 
 /// A check, and its name.
 type Check = (&'static str, fn(&Ctx));
@@ -20,7 +22,7 @@ pub const CHECKS: &[Check] = &[
     ("collectives", collectives::collectives),
     ("am_nested", am::nested),
     ("am_answers", am::answers),
-    ("am_aggregates", am::aggregates),
+    ("am_aggregates", am_aggregates::aggregates),
 ];
 
 const STACK: usize = 1 << 20;
