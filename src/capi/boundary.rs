@@ -35,7 +35,7 @@ macro_rules! layout {
     ($($structure:ident: $bytes:expr $(, $member:ident at $offset:expr)*;)+) => {
         $(
             const_assert_eq!(std::mem::size_of::<$structure>(), $bytes);
-            $(const_assert_eq!(std::mem::offset_of!($structure, $member), $offset);)*
+            $(const_assert_eq!(memoffset::offset_of!($structure, $member), $offset);)*
         )+
     };
 }
@@ -132,7 +132,8 @@ pub(crate) fn abort(message: &str, code: c_int) -> ! {
     eprintln!("{message} (error code {code})");
     let _ = std::io::stdout().flush();
     // An exit status keeps eight bits, and an error must never look like success.
-    crate::process::end_job(if code & 0xff == 0 { 1 } else { code })
+    // Before the first start, too, where MPI runs.
+    crate::mpi::init::abort(if code & 0xff == 0 { 1 } else { code })
 }
 
 /// The text of this thread's last error; empty where there was none.

@@ -2,9 +2,9 @@
 
 use crate::child::Ctx;
 use crate::{
-    am, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere, atomics,
-    collectives, compose, compose_fuzz, compose_life, consistency, errors, fences, flood, groups,
-    limits, lookups, mutexes, paths, progress, random, rpc, rpc_life, segments, threads,
+    am, am_aggregates, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere,
+    atomics, collectives, compose, compose_fuzz, compose_life, consistency, errors, fences, flood,
+    groups, limits, lookups, mutexes, paths, progress, random, rpc, rpc_life, segments, threads,
 };
 
 /// One way to run the engine.
@@ -274,11 +274,11 @@ pub const CHECKS: &[Check] = &[
     Check { name: "am_answers", seconds: 60, on: always, run: am::answers },
     Check { name: "am_fences", seconds: 60, on: always, run: am::fences },
     Check { name: "am_computing", seconds: 60, on: two_served, run: am::computing },
-    Check { name: "am_aggregates", seconds: 60, on: always, run: am::aggregates },
+    Check { name: "am_aggregates", seconds: 60, on: always, run: am_aggregates::aggregates },
     Check { name: "am_many_handlers", seconds: 60, on: always, run: am_many::many_handlers },
     Check { name: "am_late_items", seconds: 60, on: always, run: am_rest::late_items },
     Check { name: "am_many_batches", seconds: 60, on: always, run: am_many::many_batches },
-    Check { name: "am_senders", seconds: 60, on: threaded, run: am::senders },
+    Check { name: "am_senders", seconds: 60, on: threaded, run: am_aggregates::senders },
     Check { name: "am_errors", seconds: 60, on: always, run: am_errors::errors },
     Check { name: "anywhere", seconds: 60, on: always, run: anywhere::anywhere },
     Check { name: "anywhere_together", seconds: 60, on: always, run: anywhere::together },

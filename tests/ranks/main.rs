@@ -21,6 +21,7 @@
 
 mod alone;
 mod am;
+mod am_aggregates;
 mod am_errors;
 mod am_items;
 mod am_many;

@@ -11,8 +11,8 @@ use crate::child::{self, Ctx, step};
 use crate::flood::status;
 use crate::rng::Rng;
 use crate::{
-    am, am_items, am_typed, anywhere, atomics, collectives, compose, consistency, fences, groups,
-    limits, lookups, mutexes, random, segments,
+    am, am_aggregates, am_items, am_typed, anywhere, atomics, collectives, compose, consistency,
+    fences, groups, limits, lookups, mutexes, random, segments,
 };
 use portolan::internals::runtime::Engine;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ const ROUNDS: &[Row] = &[
     ("anywhere", 1, true, anywhere::anywhere),
     ("am_nested", 1, true, am::nested),
     ("am_answers", 1, true, am::answers),
-    ("am_aggregates", 1, true, am::aggregates),
+    ("am_aggregates", 1, true, am_aggregates::aggregates),
     ("typed_values", 1, true, am_typed::values),
     ("typed_items", 1, true, am_items::items),
     ("compose_random", 2, true, compose::random),

@@ -5,8 +5,9 @@ use crate::child::Ctx;
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
 use crate::{
-    am, am_items, am_many, am_rest, am_typed, anywhere, atomics, collectives, compose, consistency,
-    errors, fences, flood, groups, lookups, mutexes, random, segments, settings, threads_of_ranks,
+    am, am_aggregates, am_items, am_many, am_rest, am_typed, anywhere, atomics, collectives,
+    compose, consistency, errors, fences, flood, groups, lookups, mutexes, random, segments,
+    settings, threads_of_ranks,
 };
 
 /// A check, and its name.
@@ -40,11 +41,11 @@ pub const CHECKS: &[Check] = &[
     ("am_nested", am::nested),
     ("am_answers", am::answers),
     ("am_fences", am::fences),
-    ("am_aggregates", am::aggregates),
+    ("am_aggregates", am_aggregates::aggregates),
     ("am_many_handlers", am_many::many_handlers),
     ("am_many_batches", am_many::many_batches),
     ("am_late_items", am_rest::late_items),
-    ("am_senders", am::senders),
+    ("am_senders", am_aggregates::senders),
     ("typed_values", am_typed::values),
     ("typed_order", am_typed::order),
     ("typed_nesting", am_typed::nesting),

@@ -49,6 +49,9 @@ mod threads;
 #[path = "../ranks/am.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod am;
+#[path = "../ranks/am_aggregates.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod am_aggregates;
 #[path = "../ranks/am_items.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod am_items;
