@@ -23,6 +23,11 @@ pub enum Fault {
     /// A direct operation held the registry open while it waited for what went to its target
     /// by messages.
     ReadsOn,
+    /// A target gave credits back by the number of requests alone: long ones used up an
+    /// origin's bytes before.
+    CreditByCount,
+    /// A message that a handler sends waited for credit, as others do.
+    HandlerWaits,
 }
 
 impl Fault {
@@ -35,6 +40,8 @@ impl Fault {
         ("fence_of_others", Fault::FenceOfOthers),
         ("out_of_order", Fault::OutOfOrder),
         ("reads_on", Fault::ReadsOn),
+        ("credit_by_count", Fault::CreditByCount),
+        ("handler_waits", Fault::HandlerWaits),
     ];
 }
 
