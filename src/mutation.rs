@@ -28,6 +28,9 @@ pub enum Fault {
     CreditByCount,
     /// A message that a handler sends waited for credit, as others do.
     HandlerWaits,
+    /// A gateway's partner handed out all that had come for a rank as one batch, longer than
+    /// what goes with its header in a ring of the node.
+    HandedWhole,
 }
 
 impl Fault {
@@ -42,6 +45,7 @@ impl Fault {
         ("reads_on", Fault::ReadsOn),
         ("credit_by_count", Fault::CreditByCount),
         ("handler_waits", Fault::HandlerWaits),
+        ("handed_whole", Fault::HandedWhole),
     ];
 }
 
