@@ -303,7 +303,7 @@ pub fn main() -> ExitCode {
         arguments.get(at + 1).cloned()
     };
     if arguments.iter().any(|a| a == "--table") {
-        scale::table(value("--most").and_then(|n| n.parse().ok()).unwrap_or(4096));
+        scale::table(value("--most").and_then(|n| n.parse().ok()).unwrap_or(1024));
         return ExitCode::SUCCESS;
     }
     if arguments.iter().any(|a| a == "mutations") {

@@ -173,7 +173,7 @@ pub fn run(seed: u64, ranks: usize) -> Outcome {
 const HEAD: &str = "\
 # How cost grows with the number of ranks
 
-`PORTOLAN_BLESS=1 cargo test --release --test sim -- --table` writes this page. It simulates all
+`PORTOLAN_BLESS=1 cargo test --release --test sim -- --table` writes this page (with `--most 4096`, a larger job too). It simulates all
 ranks in one process: the engine's own code, over a simulated MPI. The tables count what the engine asks of
 MPI and what it keeps; they say nothing of time.
 
@@ -184,6 +184,9 @@ MPI and what it keeps; they say nothing of time.
   which costs MPI messages of its own.
 * *Heap* is what the engine, and the program's few bytes, hold of the heap after the phase on
   average, and the most that any rank has held until then. Shared memory is not in it.
+
+4,096 ranks want more memory than 20 GB: a rank has about 2.6 MiB of heap then, by what the table says for each
+rank of the job, and the simulation adds stacks and rings.
 
 ## What grows, and why
 

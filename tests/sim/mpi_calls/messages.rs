@@ -16,7 +16,7 @@ functions! {
         *request = handle(call("MPI_Isend", |machine, rank| {
             let comm = context(comm);
             let to = machine.members(comm)[to as usize];
-            machine.send(rank, comm, to, tag, data.cast(), len, false)
+            machine.send((rank, to), comm, tag, data.cast(), len, false)
         }));
         OK
     }
@@ -34,7 +34,7 @@ functions! {
             let comm = context(comm);
             let to = machine.members(comm)[to as usize];
             // Programs rely on it that a few bytes leave at once.
-            machine.send(rank, comm, to, tag, data.cast(), len, len <= 64)
+            machine.send((rank, to), comm, tag, data.cast(), len, len <= 64)
         });
         block("MPI_Send", request);
         OK

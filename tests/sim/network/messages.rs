@@ -37,9 +37,8 @@ impl Machine {
     /// `buffered`.
     pub fn send(
         &mut self,
-        from: usize,
+        (from, to): (usize, usize),
         context: u32,
-        to: usize,
         tag: i32,
         data: *const u8,
         len: usize,
