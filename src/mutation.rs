@@ -23,6 +23,14 @@ pub enum Fault {
     /// A direct operation held the registry open while it waited for what went to its target
     /// by messages.
     ReadsOn,
+    /// A target gave credits back by the number of requests alone: long ones used up an
+    /// origin's bytes before.
+    CreditByCount,
+    /// A message that a handler sends waited for credit, as others do.
+    HandlerWaits,
+    /// A gateway's partner handed out all that had come for a rank as one batch, longer than
+    /// what goes with its header in a ring of the node.
+    HandedWhole,
 }
 
 impl Fault {
@@ -35,6 +43,9 @@ impl Fault {
         ("fence_of_others", Fault::FenceOfOthers),
         ("out_of_order", Fault::OutOfOrder),
         ("reads_on", Fault::ReadsOn),
+        ("credit_by_count", Fault::CreditByCount),
+        ("handler_waits", Fault::HandlerWaits),
+        ("handed_whole", Fault::HandedWhole),
     ];
 }
 

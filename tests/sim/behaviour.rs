@@ -7,6 +7,9 @@ use crate::dice::Dice;
 pub struct Behaviour {
     /// One MPI call in so many passes the baton on.
     pub switch_every: u64,
+    /// A thread is interrupted at one use of the heap in so many, whatever locks it holds; 0 is
+    /// never.
+    pub interrupt_every: u64,
     /// Bounds of a message's time on the way, in nanoseconds.
     pub delay: (u64, u64),
     /// One message in so many takes a hundred times as long; 0 is none.
@@ -43,6 +46,7 @@ impl Behaviour {
         let shortest = rng.pick(&[100, 1_000, 10_000]);
         Behaviour {
             switch_every: rng.pick(&[1, 2, 5, 20]),
+            interrupt_every: rng.pick(&[0, 20, 200]),
             delay: (shortest, shortest * rng.pick(&[2, 20, 200])),
             late_every: rng.pick(&[0, 10, 100]),
             eager: rng.pick(&[0, 64, 1 << 12, 1 << 16]),
@@ -52,7 +56,7 @@ impl Behaviour {
             slow,
             stopped,
             gone: None,
-            most_switches: 20_000_000,
+            most_switches: 5_000_000,
         }
     }
 
@@ -60,6 +64,7 @@ impl Behaviour {
     pub fn plain(ranks_per_host: usize) -> Behaviour {
         Behaviour {
             switch_every: 4,
+            interrupt_every: 0,
             delay: (1_000, 2_000),
             late_every: 0,
             eager: 1 << 12,

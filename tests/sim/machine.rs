@@ -283,7 +283,6 @@ impl Machine {
             at: "start",
             idle: 0,
         });
-        self.ready.push(id);
         self.alive += 1;
         (id, baton)
     }

@@ -19,6 +19,7 @@
 //! | [`floor`] | checks of the simulation itself, with plain MPI |
 //! | [`settings`] | the engine's settings of a seed |
 //! | [`programs`] | random programs against a reference model |
+//! | [`rest`] | quiescence while handlers send |
 //! | [`silent`], [`reports`] | a rank that is gone or stopped, and what the others say |
 //! | [`scale`], [`memory`] | how cost grows with the number of ranks |
 //! | [`checks`] | the checks of the real ranks, on simulated ones |
@@ -40,6 +41,7 @@ mod mpi_calls;
 mod network;
 mod programs;
 mod reports;
+mod rest;
 mod scale;
 mod settings;
 mod silent;

@@ -1,6 +1,7 @@
-//! How much memory each simulated rank has: a counting allocator.
+//! How much memory each simulated rank has: a counting allocator, at which threads may also be
+//! interrupted.
 
-use crate::machine;
+use crate::{machine, threads};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -24,12 +25,14 @@ fn count(bytes: i64) {
 // SAFETY: all is done by the system's allocator; only numbers are kept beside.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        threads::interrupt();
         count(layout.size() as i64);
         // SAFETY: passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        threads::interrupt();
         count(-(layout.size() as i64));
         // SAFETY: passed on.
         unsafe { System.dealloc(at, layout) }
@@ -50,6 +53,18 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// Has all ranks share one heap that grows at its end: one thread runs at a time, so an arena for
+/// each saves nothing, and thousands of ranks would have more mappings than the kernel allows.
+pub fn one_heap() {
+    // SAFETY: called before other threads begin.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_MMAP_MAX, 0);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
+        libc::mallopt(libc::M_TOP_PAD, 1 << 20);
+    }
+}
 
 /// Heap bytes that the calling rank's code has now.
 pub fn held() -> i64 {

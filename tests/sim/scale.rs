@@ -173,42 +173,104 @@ pub fn run(seed: u64, ranks: usize) -> Outcome {
 const HEAD: &str = "\
 # How cost grows with the number of ranks
 
-These tables are printed by `cargo test --release --test sim -- --table`, which simulates all ranks
-in one process: the engine's own code, over a simulated MPI. They count what the engine asks of
+`PORTOLAN_BLESS=1 cargo test --release --test sim -- --table` writes this page (with `--most 4096`, a larger job too). It simulates all
+ranks in one process: the engine's own code, over a simulated MPI. The tables count what the engine asks of
 MPI and what it keeps; they say nothing of time.
 
 * All transfers go by messages, also on a node: what ranks on hosts of their own do. Active
-  messages go by rings on a node, and between nodes by MPI through a gateway on each node.
+  messages go by rings on a node, and between nodes by MPI, those of an aggregator through a gateway on each node.
 * *Messages* and *bytes* are those of MPI's two-sided messages that ranks sent in the phase, on
   average and by the rank that sent most. *Collectives* are calls of MPI's collectives, each of
   which costs MPI messages of its own.
 * *Heap* is what the engine, and the program's few bytes, hold of the heap after the phase on
-  average, and the most that any rank has held. Shared memory is not in it.
+  average, and the most that any rank has held until then. Shared memory is not in it.
+
+4,096 ranks want more memory than 20 GB: a rank has about 2.6 MiB of heap then, by what the table says for each
+rank of the job, and the simulation adds stacks and rings.
+
+## What grows, and why
+
+* **Memory.** A rank keeps a record of every other rank, used or not: what is outstanding towards it
+  (120 bytes), how far its requests are handled (64), its table of slices (32), its node and its number (32).
+  The first segment adds what finds an address of each rank: its slice and its part of the segment (64), and an
+  index of its pieces (some 200). That is about half a KiB for each rank of the job once there is a segment, and
+  40 bytes for each further segment. Room for window operations and for operations without handle is
+  taken when a rank is first used so.
+* **Fixed cost.** About 270 KiB, nearly all of it 16 posted receives of 16 KiB, and 64 KiB for the table of
+  active messages' handlers when the first is registered.
+* **Messages.** A put with a fence costs three messages whatever the size of the job, and a barrier of the world
+  one collective: a fence asks only the ranks to which something was sent. What rank 0 sends in the phase of the
+  counter is two answers to each rank, so a counter on one rank is served in time that grows with the ranks.
+* **Collectives** of a phase do not grow; what MPI does inside of one grows with the logarithm of the
+  ranks, and what an allgather brings with the ranks.
+* **Aggregated messages** of a node meet at its gateways, so a rank sends some messages for each *node* at
+  most, not for each rank. An aggregator takes room for a whole batch for each target that it has items for: small
+  batches are the thing for many targets.
 ";
 
-/// Prints docs/scaling.md.
+/// The most memory that this process has had, in KiB.
+fn most_resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Prints the tables; with `PORTOLAN_BLESS=1` they become docs/scaling.md.
 pub fn table(most: usize) {
-    print!("{HEAD}");
+    let mut page = String::from(HEAD);
+    let mut summary = String::from(
+        "\n## All phases together\n\n| ranks | messages a rank | bytes a rank | collectives a rank | \
+         heap a rank | of that for each rank of the job | most heap of a rank | all memory a rank |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    let mut tables = String::new();
+    let mut smallest = None;
     for ranks in [16, 64, 256, 1024, 4096].into_iter().filter(|ranks| *ranks <= most) {
         let begun = std::time::Instant::now();
         let (_, table) = measure(1, ranks, NODE);
         eprintln!("{ranks} ranks: {:.1} s", begun.elapsed().as_secs_f64());
-        println!("\n## {ranks} ranks, {NODE} to a node\n");
-        println!(
-            "| phase | messages a rank | most of one rank | bytes a rank | collectives | heap a rank | most heap |"
+        let each = |sum: u64| sum as f64 / ranks as f64;
+        let kib = |bytes: i64| bytes / 1024;
+        let sum = |of: fn(&Traffic) -> u64| each(table.iter().map(|(_, f)| of(&f.traffic)).sum());
+        // Before the segment goes.
+        let full = table[table.len() - 2].1;
+        let held = full.held / ranks as i64;
+        let (first, few) = *smallest.get_or_insert((held, ranks));
+        let grown = match ranks - few {
+            0 => "-".to_string(),
+            more => format!("{} bytes", (held - first) / more as i64),
+        };
+        summary += &format!(
+            "| {ranks} | {:.1} | {:.0} | {:.1} | {} KiB | {grown} | {} KiB | {} KiB |\n",
+            sum(|t| t.messages),
+            sum(|t| t.bytes),
+            sum(|t| t.collectives),
+            kib(held),
+            kib(full.most),
+            most_resident() / ranks as u64,
         );
-        println!("|---|---|---|---|---|---|---|");
+        tables += &format!(
+            "\n## {ranks} ranks, {NODE} to a node\n\n| phase | messages a rank | most of one rank | \
+             bytes a rank | collectives | heap a rank | most heap |\n|---|---|---|---|---|---|---|\n"
+        );
         for (name, f) in table {
-            let each = |sum: u64| sum as f64 / ranks as f64;
-            println!(
-                "| {name} | {:.1} | {} | {:.0} | {:.1} | {} KiB | {} KiB |",
+            tables += &format!(
+                "| {name} | {:.1} | {} | {:.0} | {:.1} | {} KiB | {} KiB |\n",
                 each(f.traffic.messages),
                 f.most_messages,
                 each(f.traffic.bytes),
                 each(f.traffic.collectives),
-                f.held / ranks as i64 / 1024,
-                f.most / 1024
+                kib(f.held / ranks as i64),
+                kib(f.most)
             );
         }
+    }
+    summary +=
+        "\n*All memory* is that of the process with its stacks, rings and the simulation itself.\n";
+    page += &(summary + &tables);
+    print!("{page}");
+    if std::env::var_os("PORTOLAN_BLESS").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/scaling.md");
+        std::fs::write(path, page).expect("docs/scaling.md is written");
     }
 }

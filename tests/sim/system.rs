@@ -151,7 +151,11 @@ unsafe fn futex(word: *const u32, operation: c_int, value: u32, time: *const tim
             if threads::futex_wait(place, time) { 0 } else { failed(libc::ETIMEDOUT) }
         }
         libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => {
-            threads::futex_wake(place, value as usize) as c_long
+            let woken = threads::futex_wake(place, value as usize);
+            if woken > 0 {
+                threads::interrupt();
+            }
+            woken as c_long
         }
         other => machine::fail(&format!("futex operation {other} is not simulated")),
     }

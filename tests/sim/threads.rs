@@ -29,6 +29,20 @@ pub fn point(at: &'static str, always: bool, most: u64) {
     pass(next, theirs);
 }
 
+/// The calling thread uses the heap, or has woken another: it may be interrupted here as anywhere,
+/// which shows what happens between calls that the machine knows.
+pub fn interrupt() {
+    if simulated() {
+        let now = with(|machine| {
+            let every = machine.behaviour.interrupt_every;
+            every > 0 && machine.rng.one_in(every)
+        });
+        if now {
+            point("interrupt", true, 500);
+        }
+    }
+}
+
 /// Only moves the clock.
 pub fn tick(most: u64) -> u64 {
     with(|machine| {
@@ -101,9 +115,12 @@ pub fn begin_thread() -> Option<Beginning> {
     }))
 }
 
-/// Notes by which handle a thread is joined.
+/// A thread has begun, and may run: notes by which handle it is joined.
 pub fn began(native: libc::pthread_t, id: usize) {
-    with(|machine| machine.natives.insert(native, id));
+    with(|machine| {
+        machine.natives.insert(native, id);
+        machine.ready.push(id);
+    });
 }
 
 impl Beginning {

@@ -76,7 +76,7 @@ impl TwoSided {
         let peer = transport.peer(target);
         let cost = buffer.len() as u64;
         let flight = transport.config.flight_bytes as u64;
-        let at_once = handler::running().is_some();
+        let at_once = handler::running().is_some() && !mutation::is(Fault::HandlerWaits);
         // Confirmed when what was asked for last has come.
         let mut asked = 0;
         let room = |sent: &Sent, asked: u64| {

@@ -7,6 +7,7 @@ use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
 use crate::mpi::p2p;
+use crate::mutation::{self, Fault};
 use crate::path::Transport;
 use crate::path::{kernel, shm_atomics};
 use std::sync::Arc;
@@ -273,6 +274,7 @@ impl TwoSided {
         if now
             || origin.handled - origin.confirmed >= CREDIT_EVERY
             || bytes >= transport.config.flight_bytes as u64 / 4
+                && !mutation::is(Fault::CreditByCount)
         {
             origin.confirmed = origin.handled;
             origin.confirmed_bytes = origin.handled_bytes;

@@ -1,0 +1,137 @@
+//! Collectives, and the operations of reductions.
+
+use super::*;
+
+functions! {
+    fn MPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) {
+        *request = begin("MPI_Ibarrier", comm, Kind::Barrier, std::ptr::null(), 0, std::ptr::null_mut());
+        OK
+    }
+
+    fn MPI_Ibcast(
+        data: *mut c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        root: c_int,
+        comm: MPI_Comm,
+        request: *mut MPI_Request,
+    ) {
+        let len = count as usize * size_of_type(datatype);
+        let kind = Kind::Broadcast { root: root as usize };
+        *request = begin("MPI_Ibcast", comm, kind, data, len, data);
+        OK
+    }
+
+    fn MPI_Iallgather(
+        data: *const c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        to: *mut c_void,
+        _to_count: c_int,
+        _to_type: MPI_Datatype,
+        comm: MPI_Comm,
+        request: *mut MPI_Request,
+    ) {
+        let len = count as usize * size_of_type(datatype);
+        *request = begin("MPI_Iallgather", comm, Kind::Allgather, data, len, to);
+        OK
+    }
+
+    fn MPI_Iallreduce(
+        _data: *const c_void,
+        to: *mut c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        op: MPI_Op,
+        comm: MPI_Comm,
+        request: *mut MPI_Request,
+    ) {
+        let len = count as usize * size_of_type(datatype);
+        let kind = reduction(op, datatype, count as usize, None);
+        *request = begin("MPI_Iallreduce", comm, kind, to, len, to);
+        OK
+    }
+
+    fn MPI_Ireduce(
+        data: *const c_void,
+        to: *mut c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        op: MPI_Op,
+        root: c_int,
+        comm: MPI_Comm,
+        request: *mut MPI_Request,
+    ) {
+        let len = count as usize * size_of_type(datatype);
+        let data = if data == portolan_shim_in_place().cast_const() { to.cast_const() } else { data };
+        let kind = reduction(op, datatype, count as usize, Some(root as usize));
+        *request = begin("MPI_Ireduce", comm, kind, data, len, to);
+        OK
+    }
+
+    fn MPI_Op_create(function: ffi::MPI_User_function, _commute: c_int, op: *mut MPI_Op) {
+        let function = function.map_or(0, |function| function as usize);
+        *op = handle(OPS.lock().push_function(function));
+        OK
+    }
+
+    fn MPI_Op_free(_op: *mut MPI_Op) {
+        OK
+    }
+}
+
+/// The functions of operations; a number stays that of its function.
+struct Ops(Vec<usize>);
+
+static OPS: parking_lot::Mutex<Ops> = parking_lot::Mutex::new(Ops(Vec::new()));
+
+impl Ops {
+    fn push_function(&mut self, function: usize) -> u32 {
+        let at = self.0.iter().position(|&known| known == function).unwrap_or_else(|| {
+            self.0.push(function);
+            self.0.len() - 1
+        });
+        at as u32 + 1
+    }
+}
+
+fn reduction(op: MPI_Op, datatype: MPI_Datatype, count: usize, root: Option<usize>) -> Kind {
+    let address = OPS.lock().0[number(op) as usize - 1];
+    // SAFETY: an address that MPI_Op_create was given as one of such a function.
+    let function: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut MPI_Datatype) =
+        unsafe { std::mem::transmute(address) };
+    let raw = raw(datatype);
+    let combine = Arc::new(move |from: *const u8, into: *mut u8, count: usize| {
+        let mut datatype: MPI_Datatype = if size_of::<MPI_Datatype>() == 4 {
+            handle(raw as u32)
+        } else {
+            // SAFETY: the bytes of the handle that was given.
+            unsafe { std::mem::transmute_copy(&raw) }
+        };
+        let mut count = count as c_int;
+        // SAFETY: both have so many elements of the type.
+        unsafe { function(from.cast_mut().cast(), into.cast(), &mut count, &mut datatype) };
+    });
+    Kind::Reduce { root, combine, count }
+}
+
+/// Begins a collective of the caller on a communicator.
+///
+/// # Safety
+/// There are `len` bytes at `data`; the result has room at `to` until the request is done.
+unsafe fn begin(
+    name: &'static str,
+    comm: MPI_Comm,
+    kind: Kind,
+    data: *const c_void,
+    len: usize,
+    to: *mut c_void,
+) -> MPI_Request {
+    let give = if len == 0 {
+        Vec::new()
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) }.to_vec()
+    };
+    handle(call(name, |machine, rank| machine.enter(rank, context(comm), kind, give, to.cast())))
+}

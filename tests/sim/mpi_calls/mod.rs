@@ -1,0 +1,199 @@
+//! The simulated MPI: the functions that the engine calls, under their own names.
+//!
+//! This program defines them itself, so its references are bound to these and none to the MPI
+//! library's, which is linked but never initialised. Handles are numbers of [`crate::network`],
+//! in the type that the MPI gives them.
+//!
+//! | module | owns |
+//! |---|---|
+//! | this one | handles, what all calls do, the environment |
+//! | `communicators` | communicators and groups |
+//! | `messages` | messages and requests |
+//! | `collectives` | collectives and their operations |
+
+use crate::machine::{self, Machine};
+use crate::network::{Kind, WORLD};
+use crate::threads;
+use mpi::ffi::{
+    self, MPI_Comm, MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Message, MPI_Op,
+    MPI_Request, MPI_Status,
+};
+use std::os::raw::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+const OK: c_int = 0;
+/// `MPI_ERR_TRUNCATE` and `MPI_ERR_OTHER` of both.
+const ERR_TRUNCATE: c_int = 15;
+const ERR_OTHER: c_int = 16;
+
+unsafe extern "C" {
+    fn portolan_shim_type(which: c_int) -> MPI_Datatype;
+    fn portolan_shim_in_place() -> *mut c_void;
+}
+
+/// A handle from a number, and back: handles are integers or pointers.
+fn handle<H: Copy>(number: u32) -> H {
+    let (narrow, wide) = (number, u64::from(number));
+    // SAFETY: a handle is a plain integer or pointer of four or eight bytes.
+    unsafe {
+        match size_of::<H>() {
+            4 => std::mem::transmute_copy::<u32, H>(&narrow),
+            8 => std::mem::transmute_copy::<u64, H>(&wide),
+            _ => unreachable!("a handle has four or eight bytes"),
+        }
+    }
+}
+
+fn raw<H: Copy>(handle: H) -> u64 {
+    // SAFETY: as above.
+    unsafe {
+        match size_of::<H>() {
+            4 => u64::from(std::mem::transmute_copy::<H, u32>(&handle)),
+            8 => std::mem::transmute_copy::<H, u64>(&handle),
+            _ => unreachable!("a handle has four or eight bytes"),
+        }
+    }
+}
+
+fn number<H: Copy>(handle: H) -> u32 {
+    u32::try_from(raw(handle)).unwrap_or(u32::MAX)
+}
+
+fn context(comm: MPI_Comm) -> u32 {
+    // SAFETY: a constant of the bindings.
+    if raw(comm) == raw(unsafe { ffi::RSMPI_COMM_WORLD }) { WORLD } else { number(comm) }
+}
+
+fn is_null(request: MPI_Request) -> bool {
+    // SAFETY: a constant of the bindings.
+    raw(request) == raw(unsafe { ffi::RSMPI_REQUEST_NULL })
+}
+
+/// Bytes of an element of a predefined datatype.
+fn size_of_type(datatype: MPI_Datatype) -> usize {
+    const SIZES: [usize; 8] = [1, 4, 8, 4, 8, 8, 16, 8];
+    // SAFETY: a constant of the bindings.
+    if raw(unsafe { ffi::RSMPI_INT32_T }) == raw(datatype) {
+        return 4;
+    }
+    // SAFETY: the function only returns a constant.
+    let is = |which: &usize| raw(unsafe { portolan_shim_type(*which as c_int) }) == raw(datatype);
+    match (0..SIZES.len()).find(is) {
+        Some(which) => SIZES[which],
+        None => machine::fail("a datatype that the simulated MPI does not know"),
+    }
+}
+
+/// A call of MPI by the calling rank: another thread may run before it, and what has come by
+/// then happens.
+fn call<R>(name: &'static str, body: impl FnOnce(&mut Machine, usize) -> R) -> R {
+    if !machine::simulated() {
+        eprintln!("{name} is called outside of a simulated rank");
+        std::process::abort();
+    }
+    threads::point(name, false, 500);
+    machine::with(|machine| {
+        let rank = machine::rank();
+        machine.progress(rank);
+        body(machine, rank)
+    })
+}
+
+/// Waits for a request as MPI's blocking calls do: serving nobody but MPI.
+fn block(name: &'static str, request: u32) -> (usize, i32, usize) {
+    loop {
+        if let Some(done) = call(name, |machine, rank| machine.test(rank, request)) {
+            return done;
+        }
+        threads::point(name, true, 500);
+    }
+}
+
+/// # Safety
+/// `status` is writable, or to be ignored.
+unsafe fn fill(status: *mut MPI_Status, source: usize, tag: i32, bytes: usize) {
+    // SAFETY: a constant of the bindings.
+    if status.is_null() || status == unsafe { ffi::RSMPI_STATUS_IGNORE } {
+        return;
+    }
+    // SAFETY: the caller's promise. The count is kept where no error is noted.
+    unsafe {
+        (*status).MPI_SOURCE = source as c_int;
+        (*status).MPI_TAG = tag;
+        (*status).MPI_ERROR = bytes as c_int;
+    }
+}
+
+fn wanted(machine: &Machine, comm: u32, source: c_int, tag: c_int) -> (Option<usize>, Option<i32>) {
+    // SAFETY: constants of the bindings.
+    let (any_source, any_tag) = unsafe { (ffi::RSMPI_ANY_SOURCE, ffi::RSMPI_ANY_TAG) };
+    let source = (source != any_source).then(|| machine.members(comm)[source as usize]);
+    (source, (tag != any_tag).then_some(tag))
+}
+
+/// Defines functions under the names of MPI's.
+macro_rules! functions {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+        /// # Safety
+        /// As MPI's.
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "they are MPI's")]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+            // SAFETY: the caller's promises are those that MPI asks for.
+            #[allow(unused_unsafe)]
+            unsafe { $body }
+        }
+    )*};
+}
+
+mod collectives;
+mod communicators;
+mod messages;
+
+functions! {
+    fn MPI_Initialized(flag: *mut c_int) {
+        *flag = c_int::from(machine::simulated());
+        OK
+    }
+
+    fn MPI_Finalized(flag: *mut c_int) {
+        *flag = 0;
+        OK
+    }
+
+    fn MPI_Query_thread(provided: *mut c_int) {
+        *provided = ffi::RSMPI_THREAD_MULTIPLE;
+        OK
+    }
+
+    fn MPI_Abort(_comm: MPI_Comm, code: c_int) {
+        machine::fail(&format!("MPI_Abort with code {code}"))
+    }
+
+    fn MPI_Error_string(code: c_int, text: *mut c_char, len: *mut c_int) {
+        let words = format!("simulated error {code}\0");
+        std::ptr::copy_nonoverlapping(words.as_ptr(), text.cast(), words.len());
+        *len = words.len() as c_int - 1;
+        OK
+    }
+
+    fn MPI_Comm_set_errhandler(_comm: MPI_Comm, _handler: MPI_Errhandler) {
+        OK
+    }
+
+    fn MPI_Win_create(
+        _base: *mut c_void,
+        _len: ffi::MPI_Aint,
+        _unit: c_int,
+        _info: MPI_Info,
+        _comm: MPI_Comm,
+        _win: *mut ffi::MPI_Win,
+    ) {
+        ERR_OTHER
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Wtime() -> f64 {
+    threads::tick(300) as f64 * 1e-9
+}

@@ -1,0 +1,223 @@
+//! Collectives: each rank gives, and gets its result when those have given of whom it depends.
+
+use super::Event;
+use crate::machine::Machine;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A reduction of MPI: elements of the second are combined into the third argument.
+pub type Combine = Arc<dyn Fn(*const u8, *mut u8, usize) + Send + Sync>;
+
+/// What a collective does.
+#[derive(Clone)]
+pub enum Kind {
+    Barrier,
+    Broadcast {
+        root: usize,
+    },
+    Allgather,
+    Reduce {
+        root: Option<usize>,
+        combine: Combine,
+        count: usize,
+    },
+    Dup,
+    SplitByHost,
+    /// Ranks meet on a communicator made for them.
+    Create,
+}
+
+impl std::fmt::Debug for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Kind {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Barrier => "a barrier",
+            Kind::Broadcast { .. } => "a broadcast",
+            Kind::Allgather => "an allgather",
+            Kind::Reduce { .. } => "a reduction",
+            Kind::Dup => "a duplication",
+            Kind::SplitByHost => "a split",
+            Kind::Create => "a creation",
+        }
+    }
+}
+
+/// A collective that some have begun.
+#[derive(Debug)]
+pub struct Collective {
+    kind: Kind,
+    len: usize,
+    first: usize,
+    /// By member: what it gave, and its request.
+    parts: BTreeMap<usize, (Vec<u8>, u32)>,
+    entered: usize,
+    result: Option<Arc<Vec<u8>>>,
+}
+
+impl Machine {
+    /// Frees a communicator, as far as one rank is concerned.
+    pub fn free_context(&mut self, rank: usize, id: u32) {
+        self.members(id);
+        let posted = self.network.mail[rank].posted.remove(&id);
+        if posted.is_some_and(|posted| !posted.is_empty()) {
+            self.fail(&format!("communicator {id} is freed while a receive waits on it"));
+        }
+        let context = self.network.contexts.get_mut(&id).expect("looked at above");
+        context.freed += 1;
+        if context.freed < context.members.len() {
+            return;
+        }
+        self.network.contexts.remove(&id);
+        for rank in 0..self.ranks {
+            let left = self.network.mail[rank].here.remove(&id);
+            if let Some(message) = left.and_then(|mut here| here.pop_front()) {
+                self.fail(&format!(
+                    "communicator {id} is freed, but rank {rank} never received {message:?}"
+                ));
+            }
+        }
+    }
+
+    /// Begins a creation of a communicator by some ranks of `parent`: the context on which
+    /// they meet is one of their own.
+    pub fn meeting(&mut self, parent: u32, tag: i32, members: &[usize]) -> u32 {
+        let key = (parent, tag, members.to_vec());
+        if let Some((context, entered)) = self.network.creations.get_mut(&key) {
+            let context = *context;
+            *entered += 1;
+            if *entered == members.len() {
+                self.network.creations.remove(&key);
+            }
+            return context;
+        }
+        let context = self.network.new_context(members.to_vec());
+        if members.len() > 1 {
+            self.network.creations.insert(key, (context, 1));
+        }
+        context
+    }
+
+    /// Begins a collective: what the caller gives, and where its result goes.
+    pub fn enter(&mut self, rank: usize, id: u32, kind: Kind, give: Vec<u8>, to: *mut u8) -> u32 {
+        let name = kind.name();
+        let request = self.network.new_request((rank, id), name, to as usize, give.len());
+        let traffic = &mut self.network.traffic[rank];
+        traffic.collectives += 1;
+        self.trace("collective", rank as u64, u64::from(id));
+        self.members(id);
+        let context = self.network.contexts.get_mut(&id).expect("looked at above");
+        let Some(place) = context.place(rank) else {
+            self.fail(&format!("{name} on a communicator of which the rank is no member"));
+        };
+        let (index, len, size) = (context.begun[place], give.len(), context.members.len());
+        context.begun[place] += 1;
+        let new = || Collective {
+            kind: kind.clone(),
+            len,
+            first: rank,
+            parts: BTreeMap::new(),
+            entered: 0,
+            result: None,
+        };
+        let collective = context.collectives.entry(index).or_insert_with(new);
+        if collective.kind.name() != name || collective.len != len {
+            let why = format!(
+                "{name} of {len} bytes where rank {} has begun {} of {}",
+                collective.first,
+                collective.kind.name(),
+                collective.len
+            );
+            self.fail(&why);
+        }
+        collective.entered += 1;
+        let all = collective.entered == size;
+        collective.parts.insert(place, (give, request));
+        let parts = match &collective.kind {
+            Kind::Broadcast { root } => {
+                if place == *root {
+                    let (bytes, _) = &collective.parts[root];
+                    collective.result = Some(Arc::new(bytes.clone()));
+                }
+                collective.result.is_some()
+            }
+            Kind::Reduce { root: Some(root), .. } if !all => {
+                // Whoever gives only is done.
+                if place != *root {
+                    let part = collective.parts.get_mut(&place).expect("inserted above");
+                    let request = std::mem::replace(&mut part.1, 0);
+                    self.happen_later(rank, Event::Done { request });
+                }
+                return request;
+            }
+            _ => all,
+        };
+        if parts {
+            self.complete(id, index, size, all);
+        }
+        request
+    }
+
+    /// The result of a collective is known: it is on its way to those who have entered.
+    fn complete(&mut self, id: u32, index: u64, size: usize, all: bool) {
+        let context = self.network.contexts.get_mut(&id).expect("a collective is on it");
+        let members = context.members.clone();
+        let mut collective = context.collectives.remove(&index).expect("it was entered");
+        let parts = std::mem::take(&mut collective.parts);
+        let (len, kind) = (collective.len, collective.kind.clone());
+        let result = match (&collective.result, &kind) {
+            (Some(result), _) => result.clone(),
+            (None, Kind::Allgather) => {
+                Arc::new(parts.values().flat_map(|(bytes, _)| bytes.iter().copied()).collect())
+            }
+            (None, Kind::Reduce { combine, count, .. }) => {
+                let mut all = parts.values();
+                let mut sum = all.next().map(|(bytes, _)| bytes.clone()).unwrap_or_default();
+                all.for_each(|(bytes, _)| combine(bytes.as_ptr(), sum.as_mut_ptr(), *count));
+                Arc::new(sum)
+            }
+            (None, Kind::Dup) => {
+                let made = self.network.new_context(members.to_vec());
+                Arc::new(made.to_ne_bytes().to_vec())
+            }
+            (None, Kind::Create) => Arc::new(id.to_ne_bytes().to_vec()),
+            (None, Kind::SplitByHost) => {
+                let host = self.network.ranks_per_host;
+                let mut made: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+                members.iter().for_each(|&rank| made.entry(rank / host).or_default().push(rank));
+                let made: BTreeMap<usize, u32> = made
+                    .into_iter()
+                    .map(|(host, ranks)| (host, self.network.new_context(ranks)))
+                    .collect();
+                Arc::new(
+                    members.iter().flat_map(|rank| made[&(rank / host)].to_ne_bytes()).collect(),
+                )
+            }
+            (None, Kind::Barrier | Kind::Broadcast { .. }) => Arc::new(Vec::new()),
+        };
+        for (place, (_, request)) in parts {
+            if request == 0 {
+                continue;
+            }
+            let (from, len) = match &kind {
+                Kind::Allgather => (0, len * size),
+                Kind::SplitByHost => (place * 4, 4),
+                Kind::Dup | Kind::Create => (0, 4),
+                Kind::Barrier => (0, 0),
+                Kind::Broadcast { root } if *root == place => (0, 0),
+                Kind::Reduce { root: Some(root), .. } if *root != place => (0, 0),
+                Kind::Broadcast { .. } | Kind::Reduce { .. } => (0, len),
+            };
+            let result = result.clone();
+            self.happen_later(members[place], Event::Collect { request, result, from, len });
+        }
+        if !all {
+            let context = self.network.contexts.get_mut(&id).expect("as above");
+            context.collectives.insert(index, collective);
+        }
+    }
+}
