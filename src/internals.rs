@@ -107,6 +107,7 @@ pub mod path {
         pub use crate::path::ops::{Rmw, TransferKind};
     }
     pub mod two_sided {
+        pub use crate::path::two_sided::MOST_IN_FLIGHT;
         pub mod wire {
             pub use crate::path::two_sided::wire::{
                 MAX_HEAD, RequestHeader, RequestKind, blocks, decode, encode, head_len,

@@ -51,7 +51,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 /// Most unconfirmed requests from one origin to one target.
-pub(crate) const MOST_IN_FLIGHT: u64 = 512;
+pub const MOST_IN_FLIGHT: u64 = 512;
 /// The target returns credits at least once in this many requests.
 pub(crate) const CREDIT_EVERY: u64 = 32;
 /// Messages taken in one poll.
