@@ -121,6 +121,7 @@ fn bind(core: usize) {
 
 /// A seed that failed.
 struct Failure {
+    #[cfg_attr(not(feature = "mutations"), expect(dead_code, reason = "for the table of faults"))]
     seed: u64,
     /// Why, and what the run said.
     text: String,
