@@ -215,7 +215,7 @@ fn parent(
         let mut tally = tally.lock().expect("no thread has panicked");
         tally.runs += 1;
         let why = if late { "no end within the limit" } else { "failed" };
-        let text = format!("{} seed {next} of {ranks} ranks: {why}\n{said}", case.name);
+        let text = format!("{} of {ranks} ranks: {why}\n{said}", case.name);
         tally.failures.push(Failure { seed: next, text });
         next += 1;
     }
@@ -362,7 +362,7 @@ pub fn main() -> ExitCode {
             begun.elapsed().as_secs_f64()
         );
         for failure in tally.failures.iter().take(3) {
-            println!("{}", failure.text);
+            println!("seed {}, {}", failure.seed, failure.text);
         }
         match tally.failures.is_empty() {
             true => passed += 1,
