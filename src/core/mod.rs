@@ -253,19 +253,20 @@ impl Core {
     /// then: a program may wait for another rank by calling them in a loop.
     #[inline]
     pub(crate) fn serve_sometimes(&self) -> Result<()> {
-        if self.is_threadless() { self.serve_now_and_then() } else { Ok(()) }
+        if self.is_time_to_serve() { self.serve() } else { Ok(()) }
     }
 
-    /// Whether it does so.
+    /// Whether a call is to serve other ranks now: each of some calls, where no thread does it.
     #[inline]
-    pub(crate) fn is_threadless(&self) -> bool {
-        self.threadless.load(Ordering::Relaxed)
+    pub(crate) fn is_time_to_serve(&self) -> bool {
+        const EVERY: u32 = 16;
+        self.threadless.load(Ordering::Relaxed) && count(&self.polls).is_multiple_of(EVERY)
     }
 
+    /// Serves other ranks where no thread does.
     #[cold]
-    fn serve_now_and_then(&self) -> Result<()> {
-        const EVERY: u32 = 16;
-        if count(&self.polls).is_multiple_of(EVERY) {
+    pub(crate) fn serve(&self) -> Result<()> {
+        if self.threadless.load(Ordering::Relaxed) {
             self.poll()?;
         }
         Ok(())

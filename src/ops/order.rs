@@ -19,6 +19,11 @@ impl Ops {
     #[inline]
     pub(crate) fn order_before(&self, target: usize, path: Path) -> Result<()> {
         self.serve_sometimes()?;
+        self.settle_before(target, path)
+    }
+
+    #[inline]
+    fn settle_before(&self, target: usize, path: Path) -> Result<()> {
         let dirty = self.peer(target).pending();
         let own = match path {
             Path::Direct => 0,
@@ -32,7 +37,7 @@ impl Ops {
     /// then by [`Ops::find_in_order`].
     #[inline]
     pub(crate) fn is_out_of_order(&self, target: usize) -> bool {
-        self.peer(target).pending() != 0 || self.is_threadless()
+        self.peer(target).pending() != 0 || self.is_time_to_serve()
     }
 
     /// Waits until a direct operation may go on so many bytes at an address, and finds their
@@ -48,7 +53,8 @@ impl Ops {
         slice: *mut u8,
         (remote, bytes): (usize, usize),
     ) -> Result<Hit<'_>> {
-        self.order_before(target, Path::Direct)?;
+        self.serve()?;
+        self.settle_before(target, Path::Direct)?;
         let again = self.memory.registry.find(target, remote, bytes)?;
         if again.slice() != slice {
             fail!(State, "a segment of rank {target} was freed while a call used it");

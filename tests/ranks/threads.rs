@@ -110,6 +110,9 @@ pub fn fences(ctx: &Ctx) {
                     while !done.load(Ordering::Relaxed) {
                         ctx.put(1, at + 64 * other, &[1; 8]);
                         engine.fence_all().expect("fence");
+                        // Where nothing waits for another rank, nothing else lets a simulated
+                        // thread go on.
+                        std::thread::yield_now();
                     }
                 });
             }

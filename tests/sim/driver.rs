@@ -119,9 +119,14 @@ fn bind(core: usize) {
     }
 }
 
+/// The kernel ends this process when the one that has started it ends, however that ends.
+fn end_with_parent() {
+    // SAFETY: it only says which signal this process gets then.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
 /// A seed that failed.
 struct Failure {
-    #[cfg_attr(not(feature = "mutations"), expect(dead_code, reason = "for the table of faults"))]
     seed: u64,
     /// Why, and what the run said.
     text: String,
@@ -295,6 +300,7 @@ pub fn main() -> ExitCode {
         if let Some(name) = arguments.get(6) {
             put_back(name);
         }
+        end_with_parent();
         reports::install();
         child(case, number(2) as usize, number(3)..number(4));
         return ExitCode::SUCCESS;

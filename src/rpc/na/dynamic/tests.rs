@@ -244,7 +244,7 @@ fn strangers_are_told_nothing_and_keep_out_nobody() {
     }
     house.await_refused(refused);
     house.client();
-    assert_eq!(house.joined.lock().len(), 2);
+    house.wait("both are in", |house| house.joined.lock().len() == 2);
     assert_eq!(house.net.accepting.load(Ordering::SeqCst), 2, "MPI heard of clients alone");
     house.close();
     drop(silent);
