@@ -234,8 +234,8 @@ impl Table {
                     &format!("{W} path=rma"),
                     "hang-fence",
                     &[
-                        r"a call has been 1\.[0-9] s in MPI_Win_flush towards rank 1",
-                        &ends("no progress for .* MPI_Win_flush towards rank 1.*"),
+                        r"a call has been 1\.[0-9] s in MPI_Win_flush(_local)? towards rank 1",
+                        &ends("no progress for .* MPI_Win_flush(_local)? towards rank 1.*"),
                     ],
                 );
             } else {
