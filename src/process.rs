@@ -50,7 +50,8 @@ pub(crate) fn set_end(end: fn(i32) -> !) {
     leave(&END, end);
 }
 
-/// Ends all ranks of the job with this code; where there is no job yet, this process.
+/// Ends all ranks of the job with this code; before the first start, this process alone. What
+/// may run before that, above MPI's wrappers, calls `mpi::init::abort` itself.
 pub(crate) fn end_job(code: i32) -> ! {
     match left(&END) {
         Some(end) => end(code),

@@ -11,6 +11,7 @@
 //! request waits at the head of its origin's queue, and is tried again with the
 //! next poll.
 
+use super::handler_dispatch::fatal;
 use super::rendezvous::{InboundMessage, Via};
 use super::{Am, wire};
 use crate::error::{Result, fail};
@@ -87,7 +88,9 @@ impl Am {
         two_sided.request(self, target, buffer)?;
         let parcel = Box::new(OutgoingData(token));
         // SAFETY: passed on from the caller.
-        unsafe { two_sided.send_data(RequestKind::AmRts, target, data, tag, parcel) }
+        let sent = unsafe { two_sided.send_data(RequestKind::AmRts, target, data, tag, parcel) };
+        // The target counts on the data, and MPI may be sending a part of it.
+        sent.or_else(|error| fatal(&error))
     }
 }
 
@@ -132,7 +135,7 @@ impl Service for Am {
             _ => Ok(()),
         };
         if let Err(error) = told {
-            super::handler_dispatch::fatal(&error);
+            fatal(&error);
         }
     }
 }

@@ -50,5 +50,5 @@ fn give_up(error: Box<dyn std::error::Error>) -> ! {
     };
     // In one piece, since other ranks may be writing too.
     let _ = std::io::stderr().write_all(line.as_bytes());
-    crate::process::end_job(1)
+    crate::mpi::init::abort(1)
 }

@@ -132,7 +132,7 @@ pub(crate) fn abort(message: &str, code: c_int) -> ! {
     eprintln!("{message} (error code {code})");
     let _ = std::io::stdout().flush();
     // An exit status keeps eight bits, and an error must never look like success.
-    // Before the first start, too, where MPI runs.
+    // All ranks, where MPI runs: also before the first start.
     crate::mpi::init::abort(if code & 0xff == 0 { 1 } else { code })
 }
 

@@ -41,8 +41,9 @@ impl Ops {
     }
 
     /// Waits until a direct operation may go on so many bytes at an address, and finds their
-    /// slice, which is to be the same as before. The caller holds nothing of the registry open: a thread that changes the registry
-    /// waits for all that read it, and other ranks may be waiting for that thread.
+    /// slice, which is to be the same as before. The caller holds nothing of the registry open:
+    /// a thread that changes the registry waits for all that read it, and other ranks may be
+    /// waiting for that thread.
     ///
     /// # Errors
     /// Of the order, of the look-up, and `State` where the segment was freed meanwhile.
