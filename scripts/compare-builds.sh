@@ -65,7 +65,7 @@ build() {
 arguments() { # of a program
   case $1 in
     armci) echo "$quick --skip get8_among_10000,busy" ;;
-    x10) echo "16" ;;
+    x10) echo "20" ;;
     *) echo "$quick" ;;
   esac
 }

@@ -10,12 +10,11 @@ use super::functions::{RpcCallback, register};
 use super::handles;
 use super::params::{self, ProcCallback, Procs};
 use super::table::{ADDRESSES, CLASSES, Number, Table, Token};
-use crate::memory::brlock::BrLock;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use crate::rpc::hg::origin::{Origin, Spares};
 use crate::rpc::hg::{Class, Context};
 use crate::rpc::na::Address;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -30,7 +29,7 @@ pub(super) struct Global {
     bulk_is_ours: bool,
 }
 
-static GLOBAL: LazyLock<BrLock<Option<Arc<Global>>>> = LazyLock::new(BrLock::default);
+static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
 /// Held while Mercury begins.
 static TURN: Mutex<()> = Mutex::new(());
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
@@ -91,7 +90,7 @@ pub(crate) extern "C" fn HG_Init(na_class: Token) -> c_int {
         let context = class.context()?;
         let bulk_is_ours = bulk::init_unless(na_class)?;
         let made = Arc::new(Global { class, context, na: Number::of(na_class), bulk_is_ours });
-        GLOBAL.change(|global| *global = Some(made));
+        *GLOBAL.write() = Some(made);
         INITIALIZED.store(true, Ordering::Release);
         Ok(())
     })
@@ -105,7 +104,7 @@ pub(crate) extern "C" fn HG_Finalize() -> c_int {
         let global = global()?;
         global.context.shared.check_idle()?;
         INITIALIZED.store(false, Ordering::Release);
-        GLOBAL.change(|global| *global = None);
+        *GLOBAL.write() = None;
         for request in REQUESTS.drain() {
             request.origin.cancel();
         }

@@ -45,7 +45,6 @@ use crate::path::Transport;
 use crate::peer::CompletionCounter;
 use crate::watchdog::{self, Event};
 use parking_lot::Mutex;
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
@@ -147,14 +146,6 @@ pub struct TwoSided {
 /// Buffers kept for reuse, and their bytes together.
 const KEEP_BUFFERS: usize = 64;
 const KEEP_BYTES: usize = 4 << 20;
-/// Those that a thread keeps for itself, so that small messages need no lock for them.
-const KEEP_AT_HAND: usize = 4;
-/// Longest of these.
-const SMALL_BUFFER: usize = 4 << 10;
-
-thread_local! {
-    static AT_HAND: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
 
 impl TwoSided {
     /// Makes the two communicators. Collective.
@@ -191,24 +182,11 @@ impl TwoSided {
 
     /// An empty buffer with room for `bytes`.
     pub(crate) fn buffer(&self, bytes: usize) -> Vec<u8> {
-        match AT_HAND.with_borrow_mut(Vec::pop) {
-            Some(mut buffer) => {
-                buffer.clear();
-                buffer.reserve(bytes);
-                buffer
-            }
-            None => self.buffers.take(bytes),
-        }
+        self.buffers.take(bytes)
     }
 
     fn recycle(&self, buffer: Vec<u8>) {
-        let kept = buffer.capacity() <= SMALL_BUFFER
-            && AT_HAND.with_borrow(|at_hand| at_hand.len() < KEEP_AT_HAND);
-        if kept {
-            AT_HAND.with_borrow_mut(|at_hand| at_hand.push(buffer));
-        } else {
-            self.buffers.give(buffer);
-        }
+        self.buffers.give(buffer);
     }
 
     /// A tag for an answer (`even`) and for bytes that follow (`even + 1`).

@@ -9,8 +9,8 @@
 //! travels as the number, its upper half as the second hash. With a name, the two hashes
 //! are the halves of such a number, so that everything has one ([`Function::number`]).
 
-use crate::memory::brlock::BrLock;
 use crate::rpc::failure::{Result, refuse};
+use parking_lot::RwLock;
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -100,7 +100,7 @@ impl Hasher for IdHasher {
     }
 }
 
-type ById<K, R> = BrLock<HashMap<K, Arc<Function<R>>, BuildHasherDefault<IdHasher>>>;
+type ById<K, R> = RwLock<HashMap<K, Arc<Function<R>>, BuildHasherDefault<IdHasher>>>;
 
 /// The functions of a class.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ pub(crate) struct Registry<R> {
 
 impl<R> Default for Registry<R> {
     fn default() -> Self {
-        Registry { by_id: BrLock::default(), chosen: BrLock::default() }
+        Registry { by_id: RwLock::default(), chosen: RwLock::default() }
     }
 }
 
@@ -131,21 +131,19 @@ impl<R> Registry<R> {
             refuse!(INVALID_ARG, "a function must have a name");
         }
         let (id, check) = (id_of(name), check_of(name));
-        let (function, replaced) = self.by_id.change(|by_id| {
-            if let Some(other) = by_id.get(&id).filter(|other| other.name != name) {
-                refuse!(
-                    EXIST,
-                    "the functions '{name}' and '{}' have the same number {id:#x}; rename one",
-                    other.name
-                );
-            }
-            let quiet = by_id.get(&id).is_some_and(|old| old.is_quiet());
-            let quiet = AtomicBool::new(quiet);
-            let function = Arc::new(Function { id, check, name: name.into(), rpc, extra, quiet });
-            let replaced = by_id.insert(id, function.clone());
-            Ok((function, replaced))
-        })?;
-        drop(replaced); // while others may read
+        let mut by_id = self.by_id.write();
+        if let Some(other) = by_id.get(&id).filter(|other| other.name != name) {
+            refuse!(
+                EXIST,
+                "the functions '{name}' and '{}' have the same number {id:#x}; rename one",
+                other.name
+            );
+        }
+        let quiet = AtomicBool::new(by_id.get(&id).is_some_and(|old| old.is_quiet()));
+        let function = Arc::new(Function { id, check, name: name.into(), rpc, extra, quiet });
+        let replaced = by_id.insert(id, function.clone());
+        drop(by_id);
+        drop(replaced); // without the lock, since it drops values of users
         Ok(function)
     }
 
@@ -168,14 +166,13 @@ impl<R> Registry<R> {
         if let Some(named) = self.get(id).filter(|named| named.check == check) {
             refuse!(EXIST, "the number {number:#x} is that of the function '{}'", named.name);
         }
-        let (function, replaced) = self.chosen.change(|chosen| {
-            let quiet = AtomicBool::new(chosen.get(&number).is_some_and(|old| old.is_quiet()));
-            let name = format!("{number:#x}");
-            let function = Arc::new(Function { id, check, name, rpc, extra, quiet });
-            let replaced = chosen.insert(number, function.clone());
-            (function, replaced)
-        });
-        drop(replaced); // while others may read
+        let mut chosen = self.chosen.write();
+        let quiet = AtomicBool::new(chosen.get(&number).is_some_and(|old| old.is_quiet()));
+        let name = format!("{number:#x}");
+        let function = Arc::new(Function { id, check, name, rpc, extra, quiet });
+        let replaced = chosen.insert(number, function.clone());
+        drop(chosen);
+        drop(replaced); // as in `add`
         Ok(function)
     }
 
@@ -196,7 +193,8 @@ impl<R> Registry<R> {
     /// # Errors
     /// `NO_MATCH` where there is none.
     pub(crate) fn remove_numbered(&self, number: u64) -> Result<()> {
-        if self.chosen.change(|chosen| chosen.remove(&number)).is_some() {
+        let removed = self.chosen.write().remove(&number);
+        if removed.is_some() {
             return Ok(());
         }
         match self.numbered(number) {
@@ -215,7 +213,8 @@ impl<R> Registry<R> {
     /// # Errors
     /// `NO_MATCH` where there is none.
     pub(crate) fn remove(&self, id: u32) -> Result<()> {
-        if self.by_id.change(|by_id| by_id.remove(&id)).is_none() {
+        let removed = self.by_id.write().remove(&id);
+        if removed.is_none() {
             refuse!(NO_MATCH, "no function has the number {id:#x}");
         }
         Ok(())

@@ -14,7 +14,6 @@ use super::flow::Flow;
 use super::wire::Kind;
 use crate::am::HandlerId;
 use crate::memory::biased_lock::BiasedLock;
-use crate::memory::brlock::BrLock;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::runtime::Engine;
 use crate::wait::Progress;
@@ -98,7 +97,7 @@ pub(crate) struct Shared {
     remote_flows: RwLock<Vec<Arc<Flow>>>,
     pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
     next_op: AtomicU64,
-    upper: BrLock<Option<Weak<dyn Upper>>>,
+    upper: RwLock<Option<Weak<dyn Upper>>>,
     closed: AtomicBool,
     max_unexpected: usize,
     pub(crate) wake_source: WakeSource,
@@ -140,18 +139,17 @@ impl Shared {
 
     /// The layer above; one at a time.
     pub(crate) fn set_upper(&self, upper: Weak<dyn Upper>) -> Result<()> {
-        self.upper.change(|now| {
-            if now.as_ref().is_some_and(|upper| upper.strong_count() > 0) {
-                refuse!(BUSY, "the class carries calls already");
-            }
-            *now = Some(upper);
-            Ok(())
-        })
+        let mut now = self.upper.write();
+        if now.as_ref().is_some_and(|upper| upper.strong_count() > 0) {
+            refuse!(BUSY, "the class carries calls already");
+        }
+        *now = Some(upper);
+        Ok(())
     }
 
     /// The class of calls that runs over this one goes.
     pub(crate) fn clear_upper(&self) {
-        self.upper.change(|now| *now = None);
+        *self.upper.write() = None;
     }
 
     /// Longest unexpected message.

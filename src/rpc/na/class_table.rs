@@ -12,13 +12,12 @@ use super::wire::Head;
 use crate::am::Am;
 use crate::am::{Accept, Arrival, Destination, Handler, HandlerId, Then};
 use crate::error::Result as EngineResult;
-use crate::memory::brlock::BrLock;
 use crate::rpc::failure::{Result, refuse};
 use crate::runtime::{self, Engine};
 use crate::sharing;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, Weak};
 
 /// A message for a class that is not there yet.
 struct Early {
@@ -33,7 +32,7 @@ struct Slot {
     early: Vec<Early>,
 }
 
-static SLOTS: LazyLock<BrLock<Vec<Slot>>> = LazyLock::new(|| BrLock::new(Vec::new()));
+static SLOTS: RwLock<Vec<Slot>> = RwLock::new(Vec::new());
 
 /// The engine, while classes use it.
 struct Attached {
@@ -84,7 +83,7 @@ pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
     let number = usize::from(head.class);
     {
         // Open meanwhile: the class stays, and nothing that it does now enlists or retires.
-        let slots = SLOTS.read();
+        let slots = SLOTS.read_recursive();
         if let Some(class) = slots.get(number).and_then(|slot| slot.class.as_ref()) {
             return class.arrived(from, &head, body);
         }
@@ -93,39 +92,35 @@ pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
         log::warn!("a message from {from:?} for class {number} is dropped: there is none");
         return;
     }
-    let there = SLOTS.change(|slots| {
-        while slots.len() <= number {
-            slots.push(Slot::default());
-        }
-        if let Some(class) = slots[number].class.clone() {
-            return Some((class, body));
-        }
-        let early = &mut slots[number].early;
-        if early.iter().map(|e| e.body.len()).sum::<usize>() < MOST_EARLY {
-            early.push(Early { from, head, body: body.into_owned() });
-        }
-        None
-    });
-    if let Some((class, body)) = there {
-        class.arrived(from, &head, body);
+    let mut slots = SLOTS.write();
+    if slots.len() <= number {
+        slots.resize_with(number + 1, Slot::default);
+    }
+    if let Some(class) = slots[number].class.clone() {
+        drop(slots);
+        return class.arrived(from, &head, body);
+    }
+    let early = &mut slots[number].early;
+    if early.iter().map(|e| e.body.len()).sum::<usize>() < MOST_EARLY {
+        early.push(Early { from, head, body: body.into_owned() });
     }
 }
 
 /// Gives a class a number, and the messages that were received for it already.
 pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared>> {
-    let (class, early) = SLOTS.change(|slots| {
-        let number = match slots.iter().position(|slot| slot.class.is_none()) {
-            Some(number) => number,
-            None if slots.len() < MOST_CLASSES => {
-                slots.push(Slot::default());
-                slots.len() - 1
-            }
-            None => refuse!(BUSY, "there are {MOST_CLASSES} classes; finalise some"),
-        };
-        let class = make(number as u16);
-        slots[number].class = Some(class.clone());
-        Ok((class, std::mem::take(&mut slots[number].early)))
-    })?;
+    let mut slots = SLOTS.write();
+    let number = match slots.iter().position(|slot| slot.class.is_none()) {
+        Some(number) => number,
+        None if slots.len() < MOST_CLASSES => {
+            slots.push(Slot::default());
+            slots.len() - 1
+        }
+        None => refuse!(BUSY, "there are {MOST_CLASSES} classes; finalise some"),
+    };
+    let class = make(number as u16);
+    slots[number].class = Some(class.clone());
+    let early = std::mem::take(&mut slots[number].early);
+    drop(slots);
     for Early { from, head, body } in early {
         class.arrived(from, &head, Cow::Owned(body));
     }
@@ -134,8 +129,8 @@ pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared
 
 /// Takes a class out of the table.
 pub(super) fn retire(number: u16) {
-    let class = SLOTS.change(|slots| slots.get_mut(usize::from(number))?.class.take());
-    drop(class); // while others may read
+    let class = SLOTS.write().get_mut(usize::from(number)).and_then(|slot| slot.class.take());
+    drop(class); // without the lock
 }
 
 /// Called for a new class over MPI: starts the engine and registers the handler for the
@@ -180,7 +175,7 @@ pub(super) fn detach(engine: Arc<Engine>) -> Result<()> {
         // No rank may send any more, and then the handler can go.
         engine.quiesce()?;
         engine.unregister_handlers(&[now.handler])?;
-        SLOTS.change(|slots| slots.iter_mut().for_each(|slot| slot.early.clear()));
+        SLOTS.write().iter_mut().for_each(|slot| slot.early.clear());
     }
     drop(engine);
     sharing::detach()?;

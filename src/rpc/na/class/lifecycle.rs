@@ -3,7 +3,6 @@
 use super::{MAX_UNEXPECTED, Shared};
 use crate::am::HandlerId;
 use crate::memory::biased_lock::BiasedLock;
-use crate::memory::brlock::BrLock;
 use crate::memory::large_buffer;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::address::Scheme;
@@ -59,7 +58,7 @@ impl Shared {
                 remote_flows: RwLock::default(),
                 pending: Mutex::default(),
                 next_op: AtomicU64::new(1),
-                upper: BrLock::new(None),
+                upper: RwLock::default(),
                 closed: AtomicBool::new(false),
                 max_unexpected: eager.min(MAX_UNEXPECTED),
                 wake_source: WakeSource::default(),
