@@ -64,6 +64,20 @@ pub(crate) fn is(fault: Fault) -> bool {
     BACK.load(std::sync::atomic::Ordering::Relaxed) == fault as usize
 }
 
+/// Lets other threads run between two statements, where this fault is back and shows only if one
+/// comes between them.
+#[cfg(feature = "mutations")]
+pub(crate) fn window(fault: Fault) {
+    if is(fault) {
+        (0..8).for_each(|_| std::thread::yield_now());
+    }
+}
+
+/// Nothing.
+#[cfg(not(feature = "mutations"))]
+#[inline(always)]
+pub(crate) const fn window(_: Fault) {}
+
 /// Whether this fault is back: never.
 #[cfg(not(feature = "mutations"))]
 #[inline(always)]

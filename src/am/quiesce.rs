@@ -46,6 +46,7 @@ impl Am {
             // Messages that have arrived are handled before the rank counts.
             while state.poll(self)? {}
             let mine = [state.all_sent(), handled(state)];
+            mutation::window(Fault::CountedOnce);
             let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
             let sums = all.iter().fold([0u64; 2], |s, c| [s[0] + c[0], s[1] + c[1]]);
             if sums[0] == sums[1] && (before == Some(sums) || mutation::is(Fault::CountedOnce)) {

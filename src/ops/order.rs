@@ -86,6 +86,7 @@ impl Ops {
         let two_sided = self.two_sided()?;
         let count = two_sided.ask_confirmation(self, target)?;
         two_sided.confirmed(self, target, count)?;
+        mutation::window(Fault::FenceOfOthers);
         let peer = self.peer(target);
         let sent = peer.sent.lock();
         if sent.count == count || mutation::is(Fault::FenceOfOthers) {

@@ -79,6 +79,7 @@ impl TwoSided {
             sent += bytes;
             self.started(request, Action::DataLeft(leaving.clone()))?;
         }
+        mutation::window(Fault::LostSent);
         // Another thread may have seen all pieces leave by now.
         if mutation::is(Fault::LostSent) { Ok(()) } else { self.data_left(leaving) }
     }
