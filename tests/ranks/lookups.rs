@@ -10,7 +10,7 @@ use std::sync::Arc;
 type Span = (usize, usize);
 
 fn pieces(live: &[Arc<Segment>], rank: usize) -> Vec<(Span, &Arc<Segment>)> {
-    let all = live.iter().map(|s| ((s.parts()[rank].address(), s.parts()[rank].len()), s));
+    let all = live.iter().map(|s| ((s.part(rank).address(), s.part(rank).len()), s));
     all.filter(|((_, len), _)| *len > 0).collect()
 }
 
@@ -25,7 +25,7 @@ pub fn lookups(ctx: &Ctx) {
         if !live.is_empty() && rng.one_in(3) {
             let segment = live.swap_remove(rng.below(live.len()));
             let ranks = 0..ctx.n;
-            gone.extend(ranks.map(|r| (r, segment.parts()[r].address())).filter(|(_, a)| *a != 0));
+            gone.extend(ranks.map(|r| (r, segment.part(r).address())).filter(|(_, a)| *a != 0));
             ctx.free(segment);
         } else {
             let sizes: Vec<usize> =

@@ -19,16 +19,16 @@ pub fn odd_sizes(ctx: &Ctx) {
         own(&segment).copy_from_slice(&content(ctx.me, 0));
         ctx.barrier();
         for rank in 0..ctx.n {
-            let got = ctx.get(rank, segment.parts()[rank].address(), bytes);
+            let got = ctx.get(rank, segment.part(rank).address(), bytes);
             assert!(got == content(rank, 0), "rank {rank}'s own {bytes} bytes, read from here");
         }
         ctx.barrier();
         let right = (ctx.me + 1) % ctx.n;
-        ctx.put(right, segment.parts()[right].address(), &content(right, 1));
+        ctx.put(right, segment.part(right).address(), &content(right, 1));
         ctx.barrier();
         assert!(own(&segment) == content(ctx.me, 1), "own {bytes} bytes, written from elsewhere");
         for rank in 0..ctx.n {
-            let part = &segment.parts()[rank];
+            let part = segment.part(rank);
             if !part.local().is_null() {
                 // SAFETY: the piece is mapped here and nobody writes before the
                 // barrier.
@@ -47,7 +47,7 @@ pub fn neighbours(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segments: Vec<Arc<Segment>> = (0..6).map(|_| ctx.allocate(64)).collect();
     for target in 0..ctx.n {
-        let mut at: Vec<usize> = segments.iter().map(|s| s.parts()[target].address()).collect();
+        let mut at: Vec<usize> = segments.iter().map(|s| s.part(target).address()).collect();
         at.sort_unstable();
         let touching =
             at.windows(2).position(|p| p[0] + 64 == p[1]).expect("two segments in a row");
@@ -114,7 +114,7 @@ pub fn many(ctx: &Ctx) {
         if i % 100 == 0 {
             step(format!("many_segments: writing {i}"));
         }
-        ctx.put(peer, segment.parts()[peer].address(), &content(i, peer));
+        ctx.put(peer, segment.part(peer).address(), &content(i, peer));
     }
     ctx.barrier();
     for (i, segment) in segments.iter().enumerate() {
@@ -122,7 +122,7 @@ pub fn many(ctx: &Ctx) {
             step(format!("many_segments: reading {i}"));
         }
         assert!(own(segment) == content(i, ctx.me), "own piece of segment {i}");
-        let got = ctx.get(peer, segment.parts()[peer].address(), sizes[i]);
+        let got = ctx.get(peer, segment.part(peer).address(), sizes[i]);
         assert!(got == content(i, peer), "the peer's piece of segment {i}");
     }
     ctx.barrier();
