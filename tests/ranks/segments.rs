@@ -1,8 +1,8 @@
-//! Segments: odd sizes, neighbours, very many.
+//! Segments: odd sizes, neighbours, very many, many at once.
 
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
-use portolan::error::ErrorKind;
+use portolan::error::{Error, ErrorKind};
 use portolan::internals::layout::{Shape, Vector};
 use portolan::internals::memory::segment::Segment;
 use portolan::internals::transfer::{Handle, TransferKind};
@@ -136,4 +136,75 @@ pub fn many(ctx: &Ctx) {
     // What was given back is used again: room for as many once more.
     let again: Vec<_> = (0..100).map(|_| ctx.allocate(1024)).collect();
     again.into_iter().for_each(|s| ctx.free(s));
+}
+
+/// Many segments in one call are as good as many in as many: of the same lengths on all ranks, of
+/// different ones, of none, in a slab that is there and in a new one.
+pub fn together(ctx: &Ctx) {
+    let world = ctx.engine.world();
+    let right = (ctx.me + 1) % ctx.n;
+    let count = if ctx.quick { 100 } else { 1000 };
+    for same in [true, false] {
+        for round in 0..3u64 {
+            step(format!("together: round {round}, the same lengths {same}"));
+            let len = |i: usize, rank: usize| {
+                let mut rng =
+                    Rng::new(ctx.seed, &[round, i as u64, if same { 0 } else { rank as u64 }]);
+                *rng.pick(&[0, 1, 40, 64, 100, 5000])
+            };
+            let mine: Vec<usize> = (0..count).map(|i| len(i, ctx.me)).collect();
+            let mut all = ctx.engine.allocate_many(world, Ok(&mine)).expect("allocate");
+            assert_eq!(all.len(), count);
+            let content =
+                |i: usize, of: usize| Rng::new(ctx.seed, &[i as u64, of as u64]).bytes(len(i, of));
+            ctx.barrier();
+            for (i, segment) in all.iter().enumerate() {
+                for rank in 0..ctx.n {
+                    let part = segment.part(rank);
+                    assert_eq!(
+                        (part.len(), part.address() == 0),
+                        (len(i, rank), len(i, rank) == 0)
+                    );
+                }
+                ctx.put(right, segment.part(right).address(), &content(i, right));
+            }
+            ctx.barrier();
+            for (i, segment) in all.iter().enumerate() {
+                assert!(own(segment) == content(i, ctx.me), "own piece of segment {i}");
+            }
+            ctx.barrier();
+            // In any order, and others are allocated meanwhile where they were.
+            Rng::new(ctx.seed, &[round]).shuffle(&mut all);
+            let rest = all.split_off(count / 2);
+            all.into_iter().for_each(|segment| ctx.free(segment));
+            let again = ctx.allocate(3000);
+            rest.into_iter().for_each(|segment| ctx.free(segment));
+            ctx.free(again);
+        }
+    }
+    step("together: refused");
+    let live = ctx.engine.memory.live_segments();
+    let committed = ctx.engine.memory.committed(world);
+    let last = ctx.me == ctx.n - 1;
+    let none = ctx.engine.allocate_many(world, Ok(&[])).expect("none");
+    assert!(none.is_empty());
+    let other_count = ctx.engine.allocate_many(world, Ok(if last { &[8, 8][..] } else { &[8] }));
+    if ctx.n > 1 {
+        refused(ErrorKind::Argument, "different numbers of segments", other_count);
+    } else {
+        other_count.expect("two").into_iter().for_each(|segment| ctx.free(segment));
+    }
+    let huge = ctx.engine.allocate_many(world, Ok(&[8, if last { usize::MAX } else { 8 }, 8]));
+    refused(ErrorKind::Memory, "more than there is", huge);
+    let bad = if last {
+        Err(Error::new(ErrorKind::Argument, "the lengths are wrong"))
+    } else {
+        Ok(&[8][..])
+    };
+    refused(ErrorKind::Argument, "bad arguments", ctx.engine.allocate_many(world, bad));
+    assert_eq!(ctx.engine.memory.live_segments(), live);
+    assert!(
+        ctx.engine.memory.committed(world) <= committed,
+        "there is memory for what was refused"
+    );
 }
