@@ -103,7 +103,7 @@ fn main() {
     engine.barrier_of(&world).expect("barrier");
     if engine.rank() == 0 {
         let target = usize::from(engine.size() > 1);
-        measure(&engine, target, segment.parts()[target].address());
+        measure(&engine, target, segment.part(target).address());
     }
     engine.barrier_of(&world).expect("barrier");
     engine.release(segment).expect("release");

@@ -1,9 +1,11 @@
 /*
- * portolan.h - what Portolan tells about itself, besides the interfaces that it
+ * portolan.h - calls of Portolan's own, besides the interfaces that it
  * implements. Strings belong to the library.
  */
 #ifndef PORTOLAN_H
 #define PORTOLAN_H
+
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,6 +18,15 @@ extern "C" {
  * not initialised.
  */
 const char *portolan_path_name(int target);
+
+/*
+ * Allocates count segments at once, in about the time of one: what count calls of
+ * ARMCI_Malloc do with bytes[0] to bytes[count - 1]. ptrs[n * ranks + p] gets the
+ * address of segment n at rank p, NULL where that rank asked for no bytes of it. Each
+ * is freed by ARMCI_Free. Collective over all ranks, which must give the same
+ * count. Returns 0, or an error on all ranks, with nothing allocated.
+ */
+int portolan_malloc_many(int count, const size_t *bytes, void **ptrs);
 
 /* Name and version of the library; needs no initialisation. */
 const char *portolan_version(void);

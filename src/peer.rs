@@ -5,14 +5,13 @@
 //! requests and bytes it has handled, in order. Window traffic is a short list of
 //! windows with unfinished operations and the address ranges they touch.
 //!
-//! The [`Peer::pending`] bits are a summary that the fast path reads with one
-//! load.
-//!
-//! A rank has as many of these as the job has ranks, and talks to few of them: what a peer needs
-//! only when it is used is allocated then.
+//! The [`Peers::pending`] bits are a summary that the fast path reads with one
+//! load: a byte for each rank of the job. A [`Peer`] is made when something is first issued to
+//! its rank otherwise than directly, for a rank talks to few others.
 
 use crate::error::{Error, Result};
 use crate::memory::slab::Slab;
+use crate::memory::sparse::Sparse;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -144,14 +143,9 @@ pub(crate) struct Sent {
     pub bytes: u64,
 }
 
-/// Most bytes of a peer that was never used: thousands of ranks have thousands each.
-const MOST_BYTES: usize = 128;
-const _: () = assert!(size_of::<Peer>() <= MOST_BYTES);
-
 /// Everything outstanding towards one target.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
-    dirty: AtomicU8,
     /// Held while a request is counted and sent, so that the two agree.
     pub(crate) sent: Mutex<Sent>,
     confirmed_count: AtomicU64,
@@ -163,22 +157,6 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The summary: [`PENDING_RMA`] and [`PENDING_MESSAGE`].
-    #[inline]
-    pub(crate) fn pending(&self) -> u8 {
-        self.dirty.load(Ordering::Relaxed)
-    }
-
-    /// Sets a bit of the summary; true when none was set before.
-    pub(crate) fn mark(&self, bit: u8) -> bool {
-        self.dirty.fetch_or(bit, Ordering::Relaxed) == 0
-    }
-
-    /// Clears a bit; true when it was the last one that was set.
-    pub(crate) fn clear(&self, bit: u8) -> bool {
-        self.dirty.fetch_and(!bit, Ordering::Relaxed) == bit
-    }
-
     /// The counter of operations without a handle.
     #[inline]
     pub(crate) fn implicit(&self) -> &Arc<CompletionCounter> {
@@ -204,6 +182,83 @@ impl Peer {
     /// Bytes that are sent and not confirmed.
     pub(crate) fn in_flight(&self, sent: &Sent) -> u64 {
         sent.bytes.saturating_sub(self.confirmed_bytes.load(Ordering::Relaxed))
+    }
+}
+
+/// What is outstanding towards all ranks.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    /// By rank: [`PENDING_RMA`] and [`PENDING_MESSAGE`].
+    summary: Box<[AtomicU8]>,
+    peers: Sparse<Peer>,
+    /// At least as many as have a bit of their summary set.
+    dirty: AtomicUsize,
+}
+
+impl Peers {
+    /// Of so many ranks, with nothing outstanding.
+    pub(crate) fn new(ranks: usize) -> Peers {
+        Peers {
+            summary: (0..ranks).map(|_| AtomicU8::new(0)).collect(),
+            peers: Sparse::new(ranks),
+            dirty: AtomicUsize::new(0),
+        }
+    }
+
+    /// The number of ranks.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.summary.len()
+    }
+
+    /// What is outstanding towards a rank: [`PENDING_RMA`] and [`PENDING_MESSAGE`].
+    #[inline]
+    pub(crate) fn pending(&self, rank: usize) -> u8 {
+        self.summary[rank].load(Ordering::Relaxed)
+    }
+
+    /// A rank's, made where it was not used.
+    #[inline]
+    pub(crate) fn at(&self, rank: usize) -> &Peer {
+        &self.peers[rank]
+    }
+
+    /// A rank's, if it was used.
+    #[inline]
+    pub(crate) fn used(&self, rank: usize) -> Option<&Peer> {
+        self.peers.get(rank)
+    }
+
+    /// Those that were used, by rank.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Peer)> {
+        self.peers.iter()
+    }
+
+    /// Whether anything is unfinished towards any rank.
+    #[inline]
+    pub(crate) fn any_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Relaxed) > 0
+    }
+
+    /// Notes something unfinished towards `rank`. Under the lock of what the bit
+    /// stands for, as is [`Peers::mark_complete`].
+    pub(crate) fn mark_pending(&self, rank: usize, bit: u8) {
+        if self.pending(rank) & bit != 0 {
+            return;
+        }
+        // Counted first, so that the count is never too low: other threads' fences
+        // skip everything when it is zero.
+        self.dirty.fetch_add(1, Ordering::Relaxed);
+        if self.summary[rank].fetch_or(bit, Ordering::Relaxed) != 0 {
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that all that the bit stands for is finished.
+    pub(crate) fn mark_complete(&self, rank: usize, bit: u8) {
+        if self.summary[rank].fetch_and(!bit, Ordering::Relaxed) == bit {
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

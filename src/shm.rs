@@ -74,6 +74,35 @@ impl Descriptor {
     }
 }
 
+/// Device and inode of a file, and the process and descriptor by which it is open.
+type FilePlace = (u64, u64, u32, u32);
+
+fn place_of(file: &File) -> Result<FilePlace> {
+    let meta = file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
+    Ok((meta.dev(), meta.ino(), std::process::id(), file.as_raw_fd() as u32))
+}
+
+/// A file without a name that has no length yet.
+#[derive(Debug)]
+pub(crate) struct FreshFile(File);
+
+impl FreshFile {
+    /// Makes one in `dir`.
+    pub(crate) fn create(dir: &str) -> io::Result<FreshFile> {
+        open_unnamed(dir).map(FreshFile)
+    }
+
+    /// Where other ranks find it, as [`SharedFile::place`].
+    pub(crate) fn place(&self) -> Result<FilePlace> {
+        place_of(&self.0)
+    }
+
+    /// Gives it `len` bytes of address space and maps it.
+    pub(crate) fn map(self, len: usize) -> Result<SharedFile> {
+        SharedFile::of_length(self.0, len, None)
+    }
+}
+
 fn os_error(what: &str, error: io::Error) -> Error {
     Error::new(ErrorKind::Memory, format!("{what}: {error}"))
 }
@@ -97,13 +126,17 @@ impl SharedFile {
                 e,
             )
         })?;
-        if let Err(e) = file.set_len(len as u64) {
-            if let Some(path) = &name {
-                let _ = std::fs::remove_file(path);
-            }
-            return Err(os_error(&format!("cannot size a shared-memory file to {len} bytes"), e));
-        }
-        let mut shared = SharedFile { file, base: std::ptr::null_mut(), len, named: name };
+        SharedFile::of_length(file, len, name)
+    }
+
+    /// Gives a file its length and maps it.
+    fn of_length(file: File, len: usize, named: Option<PathBuf>) -> Result<SharedFile> {
+        // Takes the name away where it fails.
+        let mut shared = SharedFile { file, base: std::ptr::null_mut(), len, named };
+        let sized = shared.file.set_len(len as u64);
+        sized.map_err(|e| {
+            os_error(&format!("cannot size a shared-memory file to {len} bytes"), e)
+        })?;
         shared.base = map(&shared.file, len)?;
         Ok(shared)
     }
@@ -137,9 +170,8 @@ impl SharedFile {
     }
 
     /// Device and inode, and the process and descriptor by which it is open.
-    pub(crate) fn place(&self) -> Result<(u64, u64, u32, u32)> {
-        let meta = self.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
-        Ok((meta.dev(), meta.ino(), std::process::id(), self.file.as_raw_fd() as u32))
+    pub(crate) fn place(&self) -> Result<FilePlace> {
+        place_of(&self.file)
     }
 
     /// What other ranks need to open it.

@@ -187,7 +187,7 @@ impl Bench {
         const ROUND: u32 = 50_000;
         let engine = &*self.engine;
         let segment = engine.allocate(engine.world(), 256).expect("segment");
-        let base = segment.parts()[0].address();
+        let base = segment.part(0).address();
         let mapped =
             engine.memory.registry.find(0, base, 256).ok().map(|hit| (hit.slice(), hit.offset));
         let rounds = if self.quick { 5 } else { 15 };

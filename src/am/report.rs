@@ -9,7 +9,7 @@ use crate::peer::{PENDING_RMA, Peer};
 /// Ranks of which a report speaks.
 const MOST: usize = 8;
 
-fn towards(rank: usize, peer: &Peer) -> Option<String> {
+fn towards(rank: usize, peer: &Peer, windows: bool) -> Option<String> {
     let mut parts = Vec::new();
     if let Some(sent) = peer.sent.try_lock() {
         let count = sent.count.saturating_sub(peer.confirmed());
@@ -17,7 +17,7 @@ fn towards(rank: usize, peer: &Peer) -> Option<String> {
             parts.push(format!("{count} requests ({} bytes) unconfirmed", peer.in_flight(&sent)));
         }
     }
-    if peer.pending() & PENDING_RMA != 0 {
+    if windows {
         parts.push("window operations unfinished".into());
     }
     let implicit = peer.used_implicit().map_or(0, |counter| counter.outstanding());
@@ -30,12 +30,10 @@ fn towards(rank: usize, peer: &Peer) -> Option<String> {
 impl Am {
     /// What is pending, in one line.
     pub fn pending(&self) -> String {
-        let mut all: Vec<String> = self
-            .peers()
-            .iter()
-            .enumerate()
-            .filter_map(|(rank, peer)| towards(rank, peer))
-            .collect();
+        let windows = |rank| self.peers().pending(rank) & PENDING_RMA != 0;
+        let used = self.peers().iter();
+        let mut all: Vec<String> =
+            used.filter_map(|(rank, peer)| towards(rank, peer, windows(rank))).collect();
         if all.len() > MOST {
             let more = all.len() - MOST;
             all.truncate(MOST);

@@ -13,6 +13,7 @@ use super::{Handler, HandlerId, Signal};
 use crate::error::{Result, fail};
 use crate::handles::Handles;
 use crate::memory::buffer_pool::BufferPool;
+use crate::memory::sparse::Sparse;
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -207,7 +208,7 @@ pub(crate) struct AmState {
     /// Messages among it: neither handled nor to be waited for by other faces.
     pub(super) set_aside: AtomicU64,
     /// By target.
-    pub(super) towards: Box<[Towards]>,
+    pub(super) towards: Sparse<Towards>,
     /// Messages that this rank has sent, without those in the node's rings.
     pub(super) sent: AtomicU64,
     /// Messages that were handled here under the dispatcher's lock.
@@ -250,7 +251,7 @@ impl AmState {
             gates: RwLock::default(),
             behind_gates: AtomicUsize::new(0),
             set_aside: AtomicU64::new(0),
-            towards: (0..ranks).map(|_| Towards::default()).collect(),
+            towards: Sparse::new(ranks),
             sent: AtomicU64::new(0),
             handled: AtomicU64::new(0),
             handled_on_thread: AtomicU64::new(0),

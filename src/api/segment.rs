@@ -6,7 +6,7 @@ use crate::error::{Result, fail};
 use crate::memory::{segment, slab};
 use crate::runtime::Engine;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An array of which every rank of a group owns a part, in memory that all of
 /// them reach.
@@ -21,7 +21,8 @@ use std::sync::Arc;
 pub struct Segment<'rt, T: Element> {
     group: Group<'rt>,
     inner: Arc<segment::Segment>,
-    lens: Box<[usize]>,
+    /// What [`Segment::lens`] has given out.
+    lens: OnceLock<Box<[usize]>>,
     freed: bool,
     _elements: PhantomData<T>,
 }
@@ -43,7 +44,24 @@ impl<'rt> Group<'rt> {
     /// `Memory` on all ranks where it cannot be had on one, naming the rank, what
     /// it asked for and what was free; `State` after the group was freed.
     pub fn allocate<T: Element>(&self, here: usize) -> Result<Segment<'rt, T>> {
-        const CALL: &str = "Group::allocate";
+        let mut made = self.allocate_inner(&[here]).in_call("Group::allocate")?;
+        match made.pop() {
+            Some(segment) => Ok(segment),
+            None => fail!(Internal, "a segment was asked for, and none was made"),
+        }
+    }
+
+    /// Allocates as many segments as `here` has numbers of elements, in about the time of one.
+    /// Otherwise as that many calls of [`Group::allocate`]; the segments are freed one by one.
+    ///
+    /// # Errors
+    /// As for [`Group::allocate`], with no segment allocated; `Argument` on all ranks where they
+    /// ask for different numbers of segments.
+    pub fn allocate_many<T: Element>(&self, here: &[usize]) -> Result<Vec<Segment<'rt, T>>> {
+        self.allocate_inner(here).in_call("Group::allocate_many")
+    }
+
+    fn allocate_inner<T: Element>(&self, here: &[usize]) -> Result<Vec<Segment<'rt, T>>> {
         const {
             assert!(size_of::<T>() > 0, "a segment's elements must have a size");
             assert!(
@@ -53,19 +71,23 @@ impl<'rt> Group<'rt> {
         }
         // More bytes than can be counted are asked for too, so that the request
         // fails on all ranks and not on this one alone.
-        let bytes = here.saturating_mul(size_of::<T>());
-        let inner = self.engine().allocate(self.inner(), bytes).in_call(CALL)?;
-        let base = inner.my_base();
-        if !base.is_null() {
+        let bytes: Vec<usize> = here.iter().map(|n| n.saturating_mul(size_of::<T>())).collect();
+        let made = self.engine().allocate_many(self.inner(), Ok(&bytes))?;
+        for (segment, bytes) in made.iter().zip(bytes).filter(|(_, bytes)| *bytes > 0) {
             // SAFETY: the part has this many bytes, and no other rank touches it
             // before the barrier below.
-            unsafe { base.write_bytes(0, bytes) };
+            unsafe { segment.my_base().write_bytes(0, bytes) };
         }
-        let lens = inner.parts().iter().map(|p| p.len() / size_of::<T>()).collect();
-        let segment =
-            Segment { group: self.clone(), inner, lens, freed: false, _elements: PhantomData };
-        self.engine().barrier_of(self.inner()).in_call(CALL)?;
-        Ok(segment)
+        let wrap = |inner| Segment {
+            group: self.clone(),
+            inner,
+            lens: OnceLock::new(),
+            freed: false,
+            _elements: PhantomData,
+        };
+        let segments = made.into_iter().map(wrap).collect();
+        self.engine().barrier_of(self.inner())?;
+        Ok(segments)
     }
 }
 
@@ -107,20 +129,24 @@ impl<'rt, T: Element> Segment<'rt, T> {
     /// `Rank` outside the group.
     #[inline]
     pub fn len_at(&self, rank: usize) -> Result<usize> {
-        match self.lens.get(rank) {
-            Some(&len) => Ok(len),
-            None => fail!(Rank, "rank {rank} is outside the group of {} ranks", self.lens.len()),
+        if rank >= self.group.size() {
+            fail!(Rank, "rank {rank} is outside the group of {} ranks", self.group.size());
         }
+        Ok(self.inner.len_at(rank) / size_of::<T>())
     }
 
     /// The numbers of elements of all parts, by rank.
     pub fn lens(&self) -> &[usize] {
-        &self.lens
+        self.lens.get_or_init(|| self.inner.parts().map(|p| p.len() / size_of::<T>()).collect())
+    }
+
+    fn my_len(&self) -> usize {
+        self.inner.len_at(self.group.rank()) / size_of::<T>()
     }
 
     /// This rank's own part.
     pub fn local(&self) -> Local<'_, T> {
-        let len = self.lens[self.group.rank()];
+        let len = self.my_len();
         // SAFETY: our part has `len` elements at `my_base`, which is aligned for
         // any element (`allocate` checked), and stays mapped while `inner` does.
         unsafe { Local::new(self.inner.my_base().cast(), len) }
@@ -154,7 +180,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
     /// Where the part of a rank of the group begins; 0 where it has none.
     #[inline]
     pub(super) fn part_address(&self, rank: usize) -> usize {
-        self.inner.parts()[rank].address()
+        self.inner.part(rank).address()
     }
 
     /// Puts `source` to `offset` of `rank`. On return the source may be reused;
@@ -235,7 +261,7 @@ impl<T: Element> Drop for Segment<'_, T> {
                 "[{}] a segment with {} elements here is dropped and not freed; its memory goes \
                  when the runtime ends",
                 self.group.runtime().rank(),
-                self.lens[self.group.rank()]
+                self.my_len()
             );
         }
     }

@@ -65,7 +65,7 @@ impl ArrivalCounters {
         // barrier below.
         unsafe { mine.write_bytes(0, LINES * LINE) };
         engine.barrier_of(engine.world())?;
-        let mapped: Vec<*mut u8> = segment.parts().iter().map(|p| p.local()).collect();
+        let mapped: Vec<*mut u8> = segment.parts().map(|p| p.local()).collect();
         Ok(ArrivalCounters {
             me: engine.rank(),
             all_near: mapped.iter().all(|p| !p.is_null()),
@@ -121,7 +121,7 @@ impl ArrivalCounters {
         target: usize,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let part = &self.segment.parts()[target];
+        let part = self.segment.part(target);
         let at = part.address() + (FAR + self.parity()) * LINE;
         let path = {
             let hit = engine.memory.registry.find(target, at, 4)?;

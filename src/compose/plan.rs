@@ -216,7 +216,7 @@ fn toward(
         let folded = detect_loops(pairs);
         match path::for_transfer(&slab, local) {
             Path::Direct => {
-                let shift = (local as usize).wrapping_sub(slab.slices()[group_rank].base) as isize;
+                let shift = (local as usize).wrapping_sub(slab.base(group_rank)) as isize;
                 near.push(Near { shift, loops: Loops::new(folded), _slab: Some(slab) });
             }
             Path::Rma => far.windows.push(Puts::new(slab, group_rank, folded)?),

@@ -234,7 +234,7 @@ impl Pieces<'_> {
                 if row.group == 0 { "all ranks" } else { "a group" }
             );
         };
-        let part = segment.group().rank_of(row.rank).map(|rank| &segment.parts()[rank]);
+        let part = segment.group().rank_of(row.rank).map(|rank| segment.part(rank));
         let bytes = part.map_or(0, |p| p.len());
         let Some(part) = part.filter(|p| p.len() == row.bytes) else {
             fail!(

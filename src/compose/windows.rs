@@ -75,7 +75,7 @@ impl Puts {
     /// # Errors
     /// `Mpi` where a datatype cannot be made.
     pub fn new(slab: Arc<Slab>, rank: usize, pairs: Normal) -> Result<Puts> {
-        let base = slab.slices()[rank].base;
+        let base = slab.base(rank);
         let (mut from, mut to) = (usize::MAX, 0);
         let mut see = |first: usize, end: usize| (from, to) = (from.min(first), to.max(end));
         pairs.runs.iter().for_each(|r| see(r.remote, r.end()));
@@ -117,7 +117,7 @@ impl Puts {
             pending.flush()?;
         }
         pending.note(&self.slab, self.rank, RmaKind::Put, self.from, self.to);
-        engine.mark_pending(target, PENDING_RMA);
+        engine.peers().mark_pending(target, PENDING_RMA);
         for put in &self.puts {
             let transfer = Transfer {
                 origin: put.local as *mut u8,

@@ -23,14 +23,14 @@ use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Memory;
 use crate::mpi::init::ThreadLevel;
-use crate::peer::Peer;
+use crate::peer::{Peer, Peers};
 use crate::topology::Topology;
 use crate::wait::{GivenUp, Progress};
 use crate::watchdog::Standing;
 use above::Above;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The lowest layer of an engine.
@@ -43,9 +43,7 @@ pub struct Core {
     /// Segments and their addresses.
     pub memory: Memory,
     world: Arc<Group>,
-    peers: Vec<Peer>,
-    /// At least as many as have a bit of their summary set.
-    dirty_peers: AtomicUsize,
+    peers: Peers,
     groups: Mutex<Vec<Arc<Group>>>,
     level: ThreadLevel,
     /// There are ranks that are served by messages.
@@ -92,8 +90,7 @@ impl Core {
         let ranks = topology.size();
         Core {
             memory,
-            peers: (0..ranks).map(|_| Peer::default()).collect(),
-            dirty_peers: AtomicUsize::new(0),
+            peers: Peers::new(ranks),
             groups: Mutex::new(vec![world.clone()]),
             world,
             level,
@@ -158,14 +155,15 @@ impl Core {
         self.crowded
     }
 
+    /// What is outstanding towards a rank.
     #[inline]
     pub(crate) fn peer(&self, rank: usize) -> &Peer {
-        &self.peers[rank]
+        self.peers.at(rank)
     }
 
     /// What is outstanding, by rank.
     #[inline]
-    pub(crate) fn peers(&self) -> &[Peer] {
+    pub(crate) fn peers(&self) -> &Peers {
         &self.peers
     }
 
@@ -177,34 +175,6 @@ impl Core {
             fail!(Rank, "rank {rank} is outside the {} ranks of the job", self.peers.len());
         }
         Ok(())
-    }
-
-    /// Notes something unfinished towards `rank`. Under the lock of what the bit
-    /// stands for, as is [`Core::mark_complete`].
-    pub(crate) fn mark_pending(&self, rank: usize, bit: u8) {
-        let peer = &self.peers[rank];
-        if peer.pending() & bit != 0 {
-            return;
-        }
-        // Counted first, so that the count is never too low: other threads' fences
-        // skip everything when it is zero.
-        self.dirty_peers.fetch_add(1, Ordering::Relaxed);
-        if !peer.mark(bit) {
-            self.dirty_peers.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Notes that all that the bit stands for is finished.
-    pub(crate) fn mark_complete(&self, rank: usize, bit: u8) {
-        if self.peers[rank].clear(bit) {
-            self.dirty_peers.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether anything is unfinished towards any rank.
-    #[inline]
-    pub(crate) fn any_dirty(&self) -> bool {
-        self.dirty_peers.load(Ordering::Relaxed) > 0
     }
 
     /// Whether a segment of `owner` is mapped by `rank`.

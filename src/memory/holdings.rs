@@ -3,11 +3,13 @@
 //! Kept by the group's key, for groups know nothing of memory. The ranks of a group make,
 //! fill and unmake slabs in the same order, so that their numbers agree.
 
-use super::slab::{KEEP_EMPTY_BYTES, Slab};
+use super::slab::{KEEP_EMPTY_BYTES, Neighbours, Slab};
 use crate::error::{Result, fail};
+use crate::group::Group;
+use crate::topology::Topology;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The slabs of a group, and how many segments live.
 #[derive(Debug, Default)]
@@ -17,9 +19,15 @@ pub(super) struct Holdings {
     next_segment: AtomicU64,
     next_slab: AtomicU32,
     live_segments: AtomicUsize,
+    neighbours: OnceLock<Neighbours>,
 }
 
 impl Holdings {
+    /// The ranks of the group on this rank's node.
+    pub(super) fn neighbours(&self, group: &Group, topology: &Topology) -> &Neighbours {
+        self.neighbours.get_or_init(|| Neighbours::new(group, topology))
+    }
+
     /// The number of the next slab.
     pub(super) fn next_slab(&self) -> u32 {
         self.next_slab.fetch_add(1, Ordering::Relaxed)
@@ -65,7 +73,7 @@ impl Holdings {
             if slab.live.load(Ordering::Relaxed) > 0 {
                 return true;
             }
-            let widest = slab.slices().iter().map(|s| s.len).max().unwrap_or(0);
+            let widest = slab.widest();
             if keep && kept + widest <= KEEP_EMPTY_BYTES {
                 kept += widest;
                 return true;

@@ -2,21 +2,26 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `allocation` | how segments are allocated by all ranks together |
 //! | [`membarrier`] | barriers that one side pays for both |
 //! | [`biased_lock`] | a lock that is almost free for its owner |
 //! | [`buffer_pool`] | a pool of buffers |
 //! | [`exposed`] | memory that others may use for a while, and what uses it now |
 //! | [`free_list`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
+//! | `own_slice` | this rank's slice: what is free, and what has memory |
 //! | `holdings` | the slabs of a group |
 //! | `part` | a segment and its parts |
+//! | `per_rank` | a value for each rank, kept once where all are equal |
 //! | [`piece_index`] | the pieces of segments in one slice, found by offset |
 //! | [`brlock`] | a value whose readers take no lock |
 //! | [`registry`] | (rank, address) to slab, offset and path |
-//! | [`segment`] | collective allocation and freeing |
+//! | `extents` | the slices of the ranks that were looked up |
+//! | [`segment`] | the live segments, and their freeing |
 //! | [`shm_export`] | memory in a file of its own, for others of the node to map |
 //! | [`large_buffer`] | a pool of long buffers |
 //! | [`local`] | memory that only its rank uses |
+//! | [`sparse`] | a table by rank of which few entries are used |
 //! | [`stack`] | how much of its stack a thread has left |
 //!
 //! **Slabs and segments.** Windows and mappings are dear and few, segments are
@@ -24,6 +29,10 @@
 //! *slice*. A *segment* is one *piece* of each rank's slice, possibly in
 //! different slabs on different ranks. Each rank cuts its own pieces; one
 //! allgather of (slab, offset, length) makes the segment known.
+//!
+//! **What grows with the ranks.** A rank keeps an address of each rank for each slab, and a
+//! pointer of each rank in the registry; where all have cut a segment alike, which they do while
+//! they ask for the same, nothing of a segment.
 //!
 //! **Growth.** A slab's slice has at least `PORTOLAN_SLAB_BYTES` and at least an
 //! eighth of what the group already holds, so the number of slabs grows with
@@ -38,22 +47,27 @@
 //! takes a whole number of them; the length that was asked for is kept for the
 //! bounds check.
 
+mod allocation;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 pub(crate) mod biased_lock;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 pub(crate) mod brlock;
 pub(crate) mod buffer_pool;
 pub(crate) mod exposed;
+mod extents;
 pub(crate) mod free_list;
 mod holdings;
 pub(crate) mod large_buffer;
 pub(crate) mod local;
 pub(crate) mod membarrier;
+mod own_slice;
 mod part;
+pub(crate) mod per_rank;
 pub(crate) mod piece_index;
 mod reader_slot;
 pub(crate) mod registry;
 pub(crate) mod segment;
 pub(crate) mod shm_export;
 pub(crate) mod slab;
+pub(crate) mod sparse;
 pub(crate) mod stack;

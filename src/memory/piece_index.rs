@@ -65,11 +65,10 @@ impl Piece {
 }
 
 /// The pieces of a slice.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PieceIndex {
     pieces: Vec<Piece>,
-    /// As many as reach to the end of the farthest piece so far: each rank has an index of each
-    /// slice of every rank, most of which hold little.
+    /// As many as reach to the end of the farthest piece so far: most slices hold little.
     pages: Vec<Entry>,
     leaves: Vec<[Entry; PARTS]>,
     /// Leaves that no page uses.
@@ -131,7 +130,7 @@ impl PieceIndex {
         let at = self.pieces.partition_point(|p| p.start < piece.start);
         let pages = ((piece.end() - 1) >> self.shift) + 1;
         if self.pieces.is_empty() {
-            // Most slices hold one piece, and there may be thousands of slices.
+            // Most slices hold one piece, and a rank may know thousands of slices.
             self.pieces.reserve_exact(1);
             self.pages.reserve_exact(pages.saturating_sub(self.pages.len()));
         }

@@ -1,54 +1,67 @@
 //! From (rank, address in that rank's space) to slab, offset and local address.
 //!
-//! For each rank there is a short sorted table of slices, with the last hit
-//! tried first, and for each slice an index of the pieces in it. A look-up
-//! costs the same however many segments live. The whole extent of a transfer
+//! What all ranks need is kept once: the slabs, and for each slab an index of the pieces that
+//! all its ranks have cut alike. What belongs to one rank, its slices of the slabs, is kept for
+//! ranks that are looked up ([`super::extents`]). In a slab that the ranks have not cut alike, such
+//! an extent has an index of its own.
+//!
+//! A look-up costs the same however many segments live. The whole extent of a transfer
 //! must lie in one piece: the length that was asked for, not the rounded one.
 
 use super::brlock::{BrLock, BrReadGuard};
+use super::extents::{Extent, Extents};
+use super::part::Segment;
 use super::piece_index::{Piece, PieceIndex};
-use super::slab::{Slab, Slice};
+use super::slab::Slab;
 use crate::error::{Error, ErrorKind, Result};
+use crate::group::Group;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One rank's slice of one slab, as the look-up sees it.
+/// A slab, and what of it is the same for all ranks.
 #[derive(Debug)]
-pub(crate) struct Extent {
-    base: usize,
-    end: usize,
-    local: *mut u8,
-    group_rank: usize,
-    group_key: u64,
+struct SlabTable {
     slab: Arc<Slab>,
+    group: Arc<Group>,
+    /// Pieces that all ranks have cut alike.
     pieces: PieceIndex,
+    /// Segments that they have cut differently.
+    unlike: Vec<Arc<Segment>>,
 }
 
-impl Extent {
-    /// Whether the address lies in the slice, or just behind it.
-    #[inline]
-    fn holds(&self, address: usize) -> bool {
-        self.base <= address && address <= self.end
+impl SlabTable {
+    /// The extent of a world rank; `None` where it is not of the group.
+    fn extent(&self, at: usize, world: usize) -> Option<Extent> {
+        let rank = self.group.rank_of(world)?;
+        let own = (!self.unlike.is_empty()).then(|| {
+            let mut own = Box::new(self.pieces.clone());
+            let pieces = self.unlike.iter().filter_map(|s| piece_in(s, rank, self.slab.number()));
+            pieces.for_each(|piece| own.insert(piece));
+            own
+        });
+        Extent::new(at, &self.slab, rank, own)
     }
 }
 
-#[derive(Debug, Default)]
-struct RankTable {
-    extents: Vec<Extent>,
-    last: AtomicUsize,
+/// The piece of a segment in the slice of a rank of the group, of the slab of this number.
+fn piece_in(segment: &Segment, rank: usize, slab: u32) -> Option<Piece> {
+    let place = segment.places.at(rank);
+    let piece = Piece { start: place.offset, len: place.len, segment: segment.id.number };
+    (place.len > 0 && place.slab == slab).then_some(piece)
+}
+
+/// What is known of all ranks.
+#[derive(Debug)]
+struct Tables {
+    slabs: Vec<SlabTable>,
+    extents: Extents,
 }
 
 /// The tables of all ranks.
 #[derive(Debug)]
 pub struct Registry {
-    tables: BrLock<Vec<RankTable>>,
+    tables: BrLock<Tables>,
 }
-
-// SAFETY: the raw pointers are addresses in mappings that the slabs own.
-unsafe impl Send for Registry {}
-// SAFETY: as above.
-unsafe impl Sync for Registry {}
 
 /// Where an address lies. Holds the registry open for reading, so it is to be
 /// dropped before anything that waits.
@@ -58,7 +71,7 @@ pub struct Hit<'a> {
     extent: &'a Extent,
     /// Offset in the slice.
     pub offset: usize,
-    _open: BrReadGuard<'a, Vec<RankTable>>,
+    _open: BrReadGuard<'a, Tables>,
 }
 
 impl Hit<'_> {
@@ -90,97 +103,129 @@ pub struct SegmentId {
     pub number: u64,
 }
 
-impl RankTable {
+impl Tables {
     #[inline]
-    fn extent(&self, address: usize) -> Option<&Extent> {
-        let last = self.last.load(Ordering::Relaxed);
-        match self.extents.get(last) {
-            Some(extent) if extent.holds(address) => Some(extent),
-            _ => self.search(address),
-        }
+    fn extent(&self, rank: usize, address: usize) -> Option<&Extent> {
+        self.extents.find(rank, address, || {
+            let slabs = self.slabs.iter().enumerate();
+            slabs.filter_map(|(at, slab)| slab.extent(at, rank)).collect()
+        })
     }
 
-    fn search(&self, address: usize) -> Option<&Extent> {
-        let at = self.extents.partition_point(|e| e.base <= address).checked_sub(1)?;
-        let extent = self.extents.get(at).filter(|e| e.holds(address))?;
-        self.last.store(at, Ordering::Relaxed);
-        Some(extent)
+    /// The index in which an extent's pieces are found.
+    #[inline]
+    fn pieces<'a>(&'a self, extent: &'a Extent) -> &'a PieceIndex {
+        match &extent.own {
+            Some(own) => own,
+            None => &self.slabs[extent.at].pieces,
+        }
     }
 
     /// The extent in which `len` bytes at `address` lie in one segment, and where there.
     #[inline]
-    fn piece(&self, address: usize, len: usize) -> Option<(&Extent, usize)> {
-        let extent = self.extent(address)?;
+    fn piece(&self, rank: usize, address: usize, len: usize) -> Option<(&Extent, usize)> {
+        let extent = self.extent(rank, address)?;
         let offset = address - extent.base;
-        let piece = extent.pieces.find(offset)?;
+        let piece = self.pieces(extent).find(offset)?;
         (len <= piece.start + piece.len - offset).then_some((extent, offset))
+    }
+
+    fn slab_at(&self, slab: &Arc<Slab>) -> Option<usize> {
+        self.slabs.iter().position(|table| Arc::ptr_eq(&table.slab, slab))
+    }
+
+    /// Makes the pieces of a segment known.
+    fn add(&mut self, segment: &Arc<Segment>) {
+        for slab in &segment.slabs {
+            let Some(at) = self.slab_at(slab) else { continue };
+            let table = &mut self.slabs[at];
+            let number = slab.number();
+            if segment.places.alike().is_some() {
+                piece_in(segment, 0, number).into_iter().for_each(|p| table.pieces.insert(p));
+            } else {
+                table.unlike.push(segment.clone());
+                if table.unlike.len() == 1 {
+                    // Each rank has an index of its own from now on.
+                    self.extents.forget();
+                    continue;
+                }
+            }
+            self.extents.change(|e| {
+                if e.at == at
+                    && let Some(own) = &mut e.own
+                    && let Some(piece) = piece_in(segment, e.group_rank, number)
+                {
+                    own.insert(piece);
+                }
+            });
+        }
+    }
+
+    /// Forgets them.
+    fn remove(&mut self, segment: &Arc<Segment>) {
+        for slab in &segment.slabs {
+            let Some(at) = self.slab_at(slab) else { continue };
+            let table = &mut self.slabs[at];
+            let number = slab.number();
+            if let Some(place) = segment.places.alike() {
+                table.pieces.remove(place.offset);
+            } else {
+                table.unlike.retain(|s| !Arc::ptr_eq(s, segment));
+                if table.unlike.is_empty() {
+                    self.extents.forget();
+                    continue;
+                }
+            }
+            self.extents.change(|e| {
+                if e.at == at
+                    && let Some(own) = &mut e.own
+                    && let Some(piece) = piece_in(segment, e.group_rank, number)
+                {
+                    own.remove(piece.start);
+                }
+            });
+        }
     }
 }
 
 impl Registry {
     /// Empty tables for `ranks` ranks.
     pub fn new(ranks: usize) -> Registry {
-        Registry { tables: BrLock::new((0..ranks).map(|_| RankTable::default()).collect()) }
+        let tables = Tables { slabs: Vec::new(), extents: Extents::new(ranks) };
+        Registry { tables: BrLock::new(tables) }
     }
 
-    /// Makes a slab's slices known. `members` are the group's world ranks.
-    pub(super) fn add_slab(&self, slab: &Arc<Slab>, group_key: u64, members: &[usize]) {
+    /// Makes the slices of a group's slab known.
+    pub(super) fn add_slab(&self, slab: &Arc<Slab>, group: &Arc<Group>) {
+        let pieces = PieceIndex::new(slab.widest());
+        let (slab, group) = (slab.clone(), group.clone());
         self.tables.change(|tables| {
-            for (group_rank, (&world, slice)) in members.iter().zip(slab.slices()).enumerate() {
-                let table = &mut tables[world].extents;
-                let at = table.partition_point(|e| e.base < slice.base);
-                if table.is_empty() {
-                    // Most ranks have one slab, and there may be thousands of ranks.
-                    table.reserve_exact(1);
-                }
-                table.insert(
-                    at,
-                    Extent {
-                        base: slice.base,
-                        end: slice.base + slice.len,
-                        local: slice.local,
-                        group_rank,
-                        group_key,
-                        slab: slab.clone(),
-                        pieces: PieceIndex::new(slice.len),
-                    },
-                );
-            }
+            tables.extents.forget();
+            tables.slabs.push(SlabTable { slab, group, pieces, unlike: Vec::new() });
         });
+    }
+
+    /// The addresses of a slab's slices have become known.
+    pub(super) fn complete_slab(&self) {
+        self.tables.change(|tables| tables.extents.forget());
     }
 
     /// Forgets a slab.
-    pub(super) fn remove_slab(&self, slab: &Arc<Slab>, members: &[usize]) {
+    pub(super) fn remove_slab(&self, slab: &Arc<Slab>) {
         self.tables.change(|tables| {
-            for &world in members {
-                tables[world].extents.retain(|e| !Arc::ptr_eq(&e.slab, slab));
-            }
+            tables.extents.forget();
+            tables.slabs.retain(|table| !Arc::ptr_eq(&table.slab, slab));
         });
     }
 
-    /// Makes the pieces of a segment known: (world rank, slab, piece).
-    pub(super) fn add_pieces<'a>(&self, pieces: impl Iterator<Item = (usize, &'a Slice, Piece)>) {
-        self.tables.change(|tables| {
-            for (world, slice, piece) in pieces {
-                if let Some(extent) = exact(&mut tables[world], slice.base) {
-                    extent.pieces.insert(piece);
-                }
-            }
-        });
+    /// Makes the pieces of segments known.
+    pub(super) fn add_segments(&self, segments: &[Arc<Segment>]) {
+        self.tables.change(|tables| segments.iter().for_each(|segment| tables.add(segment)));
     }
 
-    /// Forgets them.
-    pub(super) fn remove_pieces<'a>(
-        &self,
-        pieces: impl Iterator<Item = (usize, &'a Slice, usize)>,
-    ) {
-        self.tables.change(|tables| {
-            for (world, slice, start) in pieces {
-                if let Some(extent) = exact(&mut tables[world], slice.base) {
-                    extent.pieces.remove(start);
-                }
-            }
-        });
+    /// Forgets those of one.
+    pub(super) fn remove_segment(&self, segment: &Arc<Segment>) {
+        self.tables.change(|tables| tables.remove(segment));
     }
 
     /// Finds `len` bytes at `address` of `rank`.
@@ -203,33 +248,35 @@ impl Registry {
         // SAFETY: the extent that is taken from it goes into the hit, which
         // holds the reading and gives out no reference that outlives itself.
         let tables = unsafe { open.value() };
-        let (extent, offset) = tables[rank].piece(address, len)?;
+        let (extent, offset) = tables.piece(rank, address, len)?;
         Some(Hit { extent, offset, _open: open })
     }
 
     /// How many of the first ranges of `rank`, address and length, lie in no segment.
     pub fn outside(&self, rank: usize, ranges: impl Iterator<Item = (usize, usize)>) -> usize {
-        let table = &self.tables.read()[rank];
-        ranges.take_while(|&(address, len)| table.piece(address, len).is_none()).count()
+        let tables = self.tables.read();
+        ranges.take_while(|&(address, len)| tables.piece(rank, address, len).is_none()).count()
     }
 
     /// The segment whose piece on `rank` begins exactly at `address`.
     pub fn segment_at(&self, rank: usize, address: usize) -> Option<SegmentId> {
         let tables = self.tables.read();
-        let e = tables[rank].extent(address)?;
-        let number = e.pieces.segment_from(address - e.base)?;
-        Some(SegmentId { group: e.group_key, number })
+        let e = tables.extent(rank, address)?;
+        let number = tables.pieces(e).segment_from(address - e.base)?;
+        Some(SegmentId { group: tables.slabs[e.at].group.key(), number })
     }
 
     /// The segment in which an address of `rank` lies, and the addresses that it has
     /// there.
     pub fn locate(&self, rank: usize, address: usize) -> Option<(SegmentId, Range<usize>)> {
         let tables = self.tables.read();
-        let e = tables[rank].extent(address)?;
-        let piece = e.pieces.find(address - e.base)?;
-        let number = e.pieces.segment_from(piece.start)?;
+        let e = tables.extent(rank, address)?;
+        let pieces = tables.pieces(e);
+        let piece = pieces.find(address - e.base)?;
+        let number = pieces.segment_from(piece.start)?;
         let start = e.base + piece.start;
-        Some((SegmentId { group: e.group_key, number }, start..start + piece.len))
+        let group = tables.slabs[e.at].group.key();
+        Some((SegmentId { group, number }, start..start + piece.len))
     }
 
     /// Whether `len` bytes at `address` lie in one of `rank`'s slices. What a
@@ -238,7 +285,7 @@ impl Registry {
     /// the target before any origin can name it, which the segment is not.
     pub fn in_slice(&self, rank: usize, address: usize, len: usize) -> Result<(Arc<Slab>, usize)> {
         let tables = self.tables.read();
-        match tables[rank].extent(address) {
+        match tables.extent(rank, address) {
             Some(e) if e.end - address >= len => Ok((e.slab.clone(), address - e.base)),
             _ => Err(explain(&tables, rank, address, len)),
         }
@@ -246,13 +293,13 @@ impl Registry {
 }
 
 #[cold]
-fn explain(tables: &[RankTable], rank: usize, address: usize, len: usize) -> Error {
+fn explain(tables: &Tables, rank: usize, address: usize, len: usize) -> Error {
     if address == 0 {
         let detail = format!("the address at rank {rank} is null, but {len} bytes are to move");
         return Error::new(ErrorKind::Argument, detail);
     }
-    let piece = tables[rank].extent(address).and_then(|e| {
-        e.pieces.find(address - e.base).map(|piece| (e.base + piece.start, piece.len))
+    let piece = tables.extent(rank, address).and_then(|e| {
+        tables.pieces(e).find(address - e.base).map(|piece| (e.base + piece.start, piece.len))
     });
     let detail = match piece {
         Some((base, held)) => format!(
@@ -265,9 +312,4 @@ fn explain(tables: &[RankTable], rank: usize, address: usize, len: usize) -> Err
         ),
     };
     Error::new(ErrorKind::Address, detail)
-}
-
-fn exact(table: &mut RankTable, base: usize) -> Option<&mut Extent> {
-    let at = table.extents.binary_search_by_key(&base, |e| e.base).ok()?;
-    Some(&mut table.extents[at])
 }

@@ -8,17 +8,15 @@
 //! The first [`HEADER`] bytes of a slice hold the locks that make operations on
 //! the slice atomic (see [`crate::atomics`]); the rest is cut into pieces.
 
-use super::free_list::FreeList;
-use crate::collective::{agree, allgather, share};
-use crate::error::{Error, ErrorKind, Result};
+use super::own_slice::{GRAIN, OwnSlice};
+use super::per_rank::PerRank;
+use crate::error::Result;
 use crate::group::Group;
 use crate::mpi::Window;
-use crate::shm::{self, SharedFile};
+use crate::shm;
 use crate::topology::Topology;
-use crate::wait::Progress;
-use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 
 /// Every piece starts at a multiple of this and takes a whole number of it.
 /// (MPICH 4.0 confuses windows whose size is not a multiple of 16 bytes; a cache
@@ -28,8 +26,6 @@ pub(crate) const ALIGN: usize = 64;
 pub(crate) const HEADER: usize = 4096;
 /// A group keeps empty slabs up to this many bytes of committed memory a rank.
 pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
-/// A free tail of a slice longer than this gives its memory back at once.
-const TRIM_BYTES: usize = 32 << 20;
 
 /// What makes accumulate and read-modify-write atomic in a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,134 +66,134 @@ pub struct Slice {
     pub local: *mut u8,
 }
 
-/// The owner's view of which parts of its slice are free.
-#[derive(Debug)]
-struct Cutting {
-    free: FreeList,
-    committed: usize,
-}
-
 /// A slice on every rank of a group.
+///
+/// What grows with the ranks is their addresses, 8 bytes each, and their lengths where these
+/// differ.
 #[derive(Debug)]
 pub struct Slab {
     number: u32,
-    slices: Vec<Slice>,
     me: usize,
-    my_base: *mut u8,
-    file_offset: usize,
-    file: SharedFile,
-    window: Option<Window>,
+    /// Once they are known.
+    bases: OnceLock<PerRank<usize>>,
+    lens: PerRank<usize>,
+    /// The slices that are mapped here, by rank of the group, ascending.
+    mapped: Box<[(usize, *mut u8)]>,
+    has_window: bool,
+    window: OnceLock<Window>,
     domain: Domain,
-    cutting: Mutex<Cutting>,
+    pub(super) own: OwnSlice,
     /// Segments with a piece in this slab, on any rank.
     pub(super) live: AtomicUsize,
 }
 
-// SAFETY: the raw pointers name the mapping that `file` owns.
+// SAFETY: the raw pointers name the mapping that `own` keeps.
 unsafe impl Send for Slab {}
 // SAFETY: as above; access to the memory behind them is the engine's business.
 unsafe impl Sync for Slab {}
 
-/// Where a slice lies in its node's file.
-struct FileLayout {
-    leader: usize,
-    offset: usize,
-    total: usize,
+/// What the slice of a rank has at least, where it is to hold `need` bytes beside its header and
+/// the rank holds `held` bytes in the group already.
+pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
+    let wanted = (need + HEADER).max(policy.slab_bytes).max(held / 8);
+    wanted.next_multiple_of(shm::page().max(GRAIN))
 }
 
-fn place(group: &Group, topology: &Topology, capacities: &[usize]) -> FileLayout {
-    let mine = topology.my_node();
-    let (mut leader, mut offset, mut total) = (None, 0, 0);
-    for (rank, &world) in group.members().iter().enumerate() {
-        if topology.node_of(world) == mine {
-            leader.get_or_insert(rank);
-            if rank == group.rank() {
-                offset = total;
-            }
-            total += capacities[rank];
-        }
+/// Which ranks of a group share this rank's node.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    /// By rank of the group, ascending.
+    ranks: Box<[usize]>,
+    me: usize,
+}
+
+impl Neighbours {
+    pub(super) fn new(group: &Group, topology: &Topology) -> Neighbours {
+        let mine = topology.my_node();
+        let members = group.members().iter().enumerate();
+        let near = members.filter(|&(_, &world)| topology.node_of(world) == mine);
+        Neighbours { ranks: near.map(|(rank, _)| rank).collect(), me: group.rank() }
     }
-    FileLayout { leader: leader.unwrap_or(group.rank()), offset, total }
+
+    /// The rank that makes the node's file.
+    pub(super) fn leader(&self) -> usize {
+        self.ranks[0]
+    }
+
+    /// Where the slices of these lengths lie in the node's file: this rank's offset, and the
+    /// length of all.
+    pub(super) fn layout(&self, lens: &PerRank<usize>) -> (usize, usize) {
+        let (mut own, mut total) = (0, 0);
+        for &rank in &self.ranks {
+            if rank == self.me {
+                own = total;
+            }
+            total += lens.at(rank);
+        }
+        (own, total)
+    }
+
+    /// The slices that are mapped here, given the mapping of the node's file.
+    fn mapped(
+        &self,
+        file: *mut u8,
+        lens: &PerRank<usize>,
+        direct: bool,
+    ) -> Box<[(usize, *mut u8)]> {
+        let mut offset = 0;
+        let place = |&rank: &usize| {
+            let at = file.wrapping_add(offset);
+            offset += lens.at(rank);
+            (rank, at)
+        };
+        let all = self.ranks.iter().map(place);
+        // A rank's own memory is always reached directly: its owner sees it without any call.
+        all.filter(|&(rank, _)| direct || rank == self.me).collect()
+    }
 }
 
 impl Slab {
-    /// Makes a slab, the group's `number`th, in which this rank can cut at least `need` bytes.
-    /// Collective over the group.
-    ///
-    /// # Errors
-    /// `Memory`, on all ranks, where any rank's address space or file cannot be
-    /// had; `Mpi` where the window cannot.
-    pub(super) fn create(
+    /// The slab of slices of these lengths, the group's `number`th, of which this rank has its own:
+    /// it can serve others who name it, while [`Slab::complete`] is still to come.
+    pub(super) fn new(
         group: &Group,
         topology: &Topology,
         policy: &Policy,
-        progress: &impl Progress,
-        number: u32,
-        need: usize,
-        held: usize,
-    ) -> Result<Arc<Slab>> {
-        let comm = group.comm()?;
-        let wanted = (need + HEADER).max(policy.slab_bytes).max(held / 8);
-        let capacity = wanted.next_multiple_of(shm::page().max(64 << 10));
-        // Capacities first: every rank must know them all to place its slice.
-        let capacities: Vec<usize> = allgather(&comm, progress, &(capacity as u64))?
-            .into_iter()
-            .map(|c| c as usize)
-            .collect();
-        let place = place(group, topology, &capacities);
-        let file = share(&comm, progress, &policy.shm_dir, place.leader, place.total)?;
-        let my_base = file.base().wrapping_add(place.offset);
-        let header = file.reserve(place.offset, HEADER).map_err(|e| {
-            Error::new(
-                ErrorKind::Memory,
-                format!("no room for the {HEADER}-byte header of a slab: {e}"),
-            )
-        });
-        agree(&comm, progress, header)?;
-        let bases = allgather(&comm, progress, &(my_base as u64))?;
-        let mut in_file = 0;
-        let slices: Vec<Slice> = (0..group.size())
-            .map(|rank| {
-                let mut local = std::ptr::null_mut();
-                if topology.node_of(group.members()[rank]) == topology.my_node() {
-                    // A rank's own memory is always reached directly: its owner
-                    // sees it without any call.
-                    if policy.direct || rank == group.rank() {
-                        local = file.base().wrapping_add(in_file);
-                    }
-                    in_file += capacities[rank];
-                }
-                Slice { base: bases[rank] as usize, len: capacities[rank], local }
-            })
-            .collect();
-
-        let wants_window = policy.windows
+        (number, neighbours): (u32, &Neighbours),
+        lens: PerRank<usize>,
+        own: OwnSlice,
+    ) -> Arc<Slab> {
+        let windows = policy.windows
             && (policy.group_windows || group.size() == topology.size())
             && (policy.mpi_atomics || !policy.direct || !group.on_one_node());
-        let window = if wants_window {
+        Arc::new(Slab {
+            number,
+            me: group.rank(),
+            mapped: neighbours.mapped(own.file().base(), &lens, policy.direct),
+            bases: OnceLock::new(),
+            lens,
+            has_window: windows,
+            window: OnceLock::new(),
+            domain: if windows && policy.mpi_atomics { Domain::Mpi } else { Domain::Native },
+            own,
+            live: AtomicUsize::new(0),
+        })
+    }
+
+    /// Makes the addresses of all slices known, and the window. Collective over the group.
+    ///
+    /// # Errors
+    /// `Mpi` where the window cannot be had.
+    pub(super) fn complete(&self, group: &Group, bases: PerRank<usize>) -> Result<()> {
+        if self.has_window {
+            let (base, len) = (self.own.base(), self.own.len());
             // SAFETY: the mapping lives as long as the slab, which frees the
             // window before it goes.
-            Some(unsafe { Window::create(&comm, my_base, capacity) }?)
-        } else {
-            None
-        };
-        let domain =
-            if window.is_some() && policy.mpi_atomics { Domain::Mpi } else { Domain::Native };
-        Ok(Arc::new(Slab {
-            number,
-            slices,
-            me: group.rank(),
-            my_base,
-            file_offset: place.offset,
-            window,
-            domain,
-            cutting: Mutex::new(Cutting {
-                free: FreeList::new(HEADER, capacity),
-                committed: HEADER,
-            }),
-            file,
-            live: AtomicUsize::new(0),
-        }))
+            let window = unsafe { Window::create(&*group.comm()?, base, len) }?;
+            let _ = self.window.set(window);
+        }
+        let _ = self.bases.set(bases);
+        Ok(())
     }
 
     /// The slab's number in its group.
@@ -205,14 +201,40 @@ impl Slab {
         self.number
     }
 
-    /// All slices, by rank of the group.
-    pub fn slices(&self) -> &[Slice] {
-        &self.slices
+    /// Where the slice of a rank of the group begins in the rank's address space; 0 while that is
+    /// not known.
+    #[inline]
+    pub fn base(&self, rank: usize) -> usize {
+        self.bases.get().map_or(0, |bases| bases.at(rank))
+    }
+
+    /// The slice of a rank of the group; `None` while its address is not known, as that of the
+    /// calling rank always is.
+    pub fn slice(&self, rank: usize) -> Option<Slice> {
+        let base = if rank == self.me { self.own.base() as usize } else { self.base(rank) };
+        if base == 0 {
+            return None;
+        }
+        let local = match self.mapped.binary_search_by_key(&rank, |&(rank, _)| rank) {
+            Ok(at) => self.mapped[at].1,
+            Err(_) => std::ptr::null_mut(),
+        };
+        Some(Slice { base, len: self.lens.at(rank), local })
+    }
+
+    /// This rank's slice, as memory.
+    pub fn my_base(&self) -> *mut u8 {
+        self.own.base()
+    }
+
+    /// Length of the longest slice.
+    pub(super) fn widest(&self) -> usize {
+        self.lens.values().iter().copied().max().unwrap_or(0)
     }
 
     /// The window, where the slab has one.
     pub fn window(&self) -> Option<&Window> {
-        self.window.as_ref()
+        self.window.get()
     }
 
     /// The atomicity domain.
@@ -220,77 +242,10 @@ impl Slab {
         self.domain
     }
 
-    /// This rank's slice, as memory.
-    pub fn my_base(&self) -> *mut u8 {
-        self.my_base
-    }
-
-    /// Length of this rank's slice.
-    pub fn my_len(&self) -> usize {
-        self.slices[self.me].len
-    }
-
-    /// Bytes of memory that this rank's slice holds.
-    pub(super) fn committed(&self) -> usize {
-        self.cutting.lock().committed
-    }
-
-    /// Cuts `len` bytes (a multiple of [`ALIGN`]) out of this rank's slice and
-    /// makes sure that memory is behind them. `Ok(None)` where no free part is
-    /// long enough, an error where there is no memory.
-    pub(super) fn cut(&self, len: usize) -> Result<Option<usize>> {
-        let mut cutting = self.cutting.lock();
-        let Some(offset) = cutting.free.take(len) else {
-            return Ok(None);
-        };
-        let end = offset + len;
-        if end > cutting.committed {
-            let from = cutting.committed;
-            // Whole pages, and a few at a time, so that small segments do not
-            // each pay a system call.
-            let to = end.next_multiple_of(64 << 10).min(self.my_len());
-            if let Err(e) = self.file.reserve(self.file_offset + from, to - from) {
-                cutting.free.give(offset, len);
-                self.file.release(self.file_offset + from, to - from);
-                return Err(Error::new(
-                    ErrorKind::Memory,
-                    format!(
-                        "{len} bytes asked, {} bytes free in shared memory: {e}",
-                        self.file.room()
-                    ),
-                ));
-            }
-            cutting.committed = to;
-        }
-        Ok(Some(offset))
-    }
-
-    /// Gives a piece of this rank's slice back. Some memory is kept for the next
-    /// piece.
-    pub(super) fn give_back(&self, offset: usize, len: usize) {
-        self.give_back_keeping(offset, len, TRIM_BYTES);
-    }
-
-    /// Undoes a cut that came to nothing, for want of memory elsewhere: all memory
-    /// behind the last piece goes back, so that others can have it.
-    pub(super) fn uncut(&self, offset: usize, len: usize) {
-        self.give_back_keeping(offset, len, 0);
-    }
-
-    fn give_back_keeping(&self, offset: usize, len: usize, keep: usize) {
-        let mut cutting = self.cutting.lock();
-        cutting.free.give(offset, len);
-        let tail = cutting.free.tail().next_multiple_of(64 << 10);
-        if tail + keep < cutting.committed {
-            self.file.release(self.file_offset + tail, cutting.committed - tail);
-            cutting.committed = tail;
-        }
-    }
-
     /// Frees the window. Collective, once; the mapping goes with the last
     /// reference to the slab.
     pub(super) fn close(&self) -> Result<()> {
-        match &self.window {
+        match self.window.get() {
             Some(window) => window.free(),
             None => Ok(()),
         }

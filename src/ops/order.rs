@@ -10,7 +10,7 @@ use crate::error::{Result, fail};
 use crate::memory::registry::Hit;
 use crate::mutation::{self, Fault};
 use crate::path::Path;
-use crate::peer::{PENDING_MESSAGE, PENDING_RMA};
+use crate::peer::{PENDING_MESSAGE, PENDING_RMA, Peer};
 use std::sync::atomic::Ordering;
 
 impl Ops {
@@ -24,7 +24,7 @@ impl Ops {
 
     #[inline]
     fn settle_before(&self, target: usize, path: Path) -> Result<()> {
-        let dirty = self.peer(target).pending();
+        let dirty = self.peers().pending(target);
         let own = match path {
             Path::Direct => 0,
             Path::Rma => PENDING_RMA,
@@ -37,7 +37,7 @@ impl Ops {
     /// then by [`Ops::find_in_order`].
     #[inline]
     pub(crate) fn is_out_of_order(&self, target: usize) -> bool {
-        self.peer(target).pending() != 0 || self.is_time_to_serve()
+        self.peers().pending(target) != 0 || self.is_time_to_serve()
     }
 
     /// Waits until a direct operation may go on so many bytes at an address, and finds their
@@ -78,7 +78,7 @@ impl Ops {
         let peer = self.peer(target);
         let mut pending = peer.rma.lock();
         pending.flush()?;
-        self.mark_complete(target, PENDING_RMA);
+        self.peers().mark_complete(target, PENDING_RMA);
         Ok(())
     }
 
@@ -90,7 +90,7 @@ impl Ops {
         let peer = self.peer(target);
         let sent = peer.sent.lock();
         if sent.count == count || mutation::is(Fault::FenceOfOthers) {
-            self.mark_complete(target, PENDING_MESSAGE);
+            self.peers().mark_complete(target, PENDING_MESSAGE);
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Ops {
         self.check_rank(target)?;
         // Drains the stores of direct operations.
         std::sync::atomic::fence(Ordering::SeqCst);
-        let dirty = self.peer(target).pending();
+        let dirty = self.peers().pending(target);
         if dirty == 0 { Ok(()) } else { self.settle_others(target, dirty) }
     }
 
@@ -109,17 +109,17 @@ impl Ops {
     #[inline]
     pub fn fence_all(&self) -> Result<()> {
         std::sync::atomic::fence(Ordering::SeqCst);
-        if self.any_dirty() { self.fence_dirty() } else { Ok(()) }
+        if self.peers().any_dirty() { self.fence_dirty() } else { Ok(()) }
     }
 
     fn fence_dirty(&self) -> Result<()> {
         // All are asked before any is waited for.
         let mut asked = Vec::new();
-        for (rank, peer) in self.peers().iter().enumerate() {
-            if peer.pending() & PENDING_RMA != 0 {
+        for (rank, _) in self.peers().iter() {
+            if self.peers().pending(rank) & PENDING_RMA != 0 {
                 self.flush_windows(rank)?;
             }
-            if peer.pending() & PENDING_MESSAGE != 0 {
+            if self.peers().pending(rank) & PENDING_MESSAGE != 0 {
                 asked.push((rank, self.two_sided()?.ask_confirmation(self, rank)?));
             }
         }
@@ -127,7 +127,7 @@ impl Ops {
             self.two_sided()?.confirmed(self, rank, count)?;
             let sent = self.peer(rank).sent.lock();
             if sent.count == count {
-                self.mark_complete(rank, PENDING_MESSAGE);
+                self.peers().mark_complete(rank, PENDING_MESSAGE);
             }
         }
         Ok(())
@@ -135,16 +135,15 @@ impl Ops {
 
     /// Waits for all operations without a handle to any target.
     pub fn wait_implicit(&self) -> Result<()> {
-        for rank in 0..self.size() {
-            self.wait_implicit_to(rank)?;
-        }
-        Ok(())
+        self.peers().iter().try_for_each(|(rank, _)| self.wait_implicit_to(rank))
     }
 
     /// Waits for all operations without a handle to `target`.
     pub fn wait_implicit_to(&self, target: usize) -> Result<()> {
         self.check_rank(target)?;
-        let Some(counter) = self.peer(target).used_implicit() else { return Ok(()) };
+        let Some(counter) = self.peers().used(target).and_then(Peer::used_implicit) else {
+            return Ok(());
+        };
         crate::wait::until(
             self,
             &|| format!("{} operations without handle to rank {target}", counter.outstanding()),

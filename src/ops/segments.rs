@@ -31,6 +31,16 @@ impl Ops {
         self.memory.allocate(group, bytes, self.core())
     }
 
+    /// Allocates several segments at once, as [`Ops::allocate_checked`]. Collective over the
+    /// group.
+    pub fn allocate_many(
+        &self,
+        group: &Arc<Group>,
+        bytes: Result<&[usize]>,
+    ) -> Result<Vec<Arc<Segment>>> {
+        self.memory.allocate_many(group, bytes, self.core())
+    }
+
     /// Frees a segment of which all ranks of its group hold the reference.
     /// Collective.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {

@@ -156,14 +156,14 @@ unsafe fn issue(
     {
         let mut pending = peer.rma.lock();
         let (lo, hi) = shape.extent(Side::Remote);
-        let slice = target.slab.slices()[target.rank].base;
+        let slice = target.slab.base(target.rank);
         let start = slice.wrapping_add(target.offset);
         let (from, to) = (start.wrapping_add_signed(lo), start.wrapping_add_signed(hi));
         if pending.conflicts(kind, from, to) {
             pending.flush()?;
         }
         pending.note(&target.slab, target.rank, kind, from, to);
-        transport.mark_pending(target.world, PENDING_RMA);
+        transport.peers().mark_pending(target.world, PENDING_RMA);
         shape.split(LONGEST, base.size(), &mut |l, r, piece| {
             let of = |side| -> Result<Option<Arc<DerivedType>>> {
                 if piece.is_contiguous_on(side) {
@@ -303,7 +303,7 @@ pub(crate) unsafe fn accumulate(
 pub(crate) fn rmw(transport: &Transport, target: &RmaTarget, op: Rmw) -> Result<i64> {
     let peer = transport.peer(target.world);
     let mut pending = peer.rma.lock();
-    let at = target.slab.slices()[target.rank].base + target.offset;
+    let at = target.slab.base(target.rank) + target.offset;
     if pending.conflicts(RmaKind::Put, at, at + op.size()) {
         pending.flush()?;
     }

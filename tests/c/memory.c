@@ -1,4 +1,4 @@
-/* Segments: empty and odd parts, 300 in a row, 400 alive; local memory; the
+/* Segments: empty and odd parts, 300 in a row, 400 alive, 50 in one call; local memory; the
  * device forms. Where ranks share cores, collectives are slow: 100 and 100. An
  * argument sets how many are alive. */
 // TEST: armci moving
@@ -77,6 +77,31 @@ static void empty_parts(void)
       exercise(base, sizes, which);
       free_and_forget(base);
     }
+  free(sizes);
+}
+
+/* Fifty in one call, of the same sizes on all ranks and of different ones. */
+static void many_at_once(void)
+{
+  enum { COUNT = 50 };
+  long *sizes = check_calloc(nproc * (long)sizeof(long));
+  void **all = check_calloc(COUNT * nproc * (long)sizeof(void *));
+  size_t mine[COUNT];
+
+  CHECK_OK(portolan_malloc_many(0, NULL, NULL));
+  for (int same = 0; same < 2; same++) {
+    for (int i = 0; i < COUNT; i++)
+      mine[i] = (size_t)((i * 97 + (same ? 0 : me * 31)) % 300);
+    CHECK_OK(portolan_malloc_many(COUNT, mine, all));
+    for (int i = 0; i < COUNT; i += 7) {
+      for (int p = 0; p < nproc; p++)
+        sizes[p] = (i * 97 + (same ? 0 : p * 31)) % 300;
+      exercise(all + i * nproc, sizes, i);
+    }
+    for (int i = COUNT - 1; i >= 0; i--)
+      CHECK_OK(ARMCI_Free(all[i * nproc + me]));
+  }
+  free(all);
   free(sizes);
 }
 
@@ -173,6 +198,7 @@ int main(int argc, char **argv)
   const int crowded = nproc > sysconf(_SC_NPROCESSORS_ONLN);
   odd_sizes();
   empty_parts();
+  many_at_once();
   local_memory();
   devices();
   cycles(crowded ? 100 : 300);

@@ -32,7 +32,7 @@ pub fn anywhere(ctx: &Ctx) {
         (&raw mut GLOBAL as u64, 4096),
         (stack.as_mut_ptr() as u64, 8192),
         (heap.as_mut_ptr() as u64, HEAP as u64),
-        (segment.parts()[ctx.me].address() as u64, 50_000),
+        (segment.part(ctx.me).address() as u64, 50_000),
     ];
     for (address, bytes) in mine {
         // SAFETY: the four regions are this rank's own, and nobody writes yet.

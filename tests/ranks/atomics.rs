@@ -23,7 +23,7 @@ pub fn totals(ctx: &Ctx) {
         step(format!("totals: round {i} of {rounds}"));
         for turn in 0..ctx.n {
             let target = (ctx.me + turn) % ctx.n;
-            let at = segment.parts()[target].address();
+            let at = segment.part(target).address();
             // SAFETY: the sources live until the waits below.
             unsafe {
                 engine.blocking(add, target, at, (&raw mut one).cast(), &shape).expect("acc");
@@ -47,7 +47,7 @@ pub fn totals(ctx: &Ctx) {
     ctx.barrier();
     let all = ctx.n as i64 * i64::from(rounds);
     for target in 0..ctx.n {
-        let at = segment.parts()[target].address();
+        let at = segment.part(target).address();
         assert_eq!(
             i64::from(ctx.load::<i32>(target, at)),
             8 * all,
@@ -71,7 +71,7 @@ pub fn swaps(ctx: &Ctx) {
     for i in 0..if ctx.quick { 200 } else { 500 } {
         step(format!("swaps: round {i}"));
         let target = (ctx.me + i) % ctx.n;
-        let at = segment.parts()[target].address();
+        let at = segment.part(target).address();
         long = engine.rmw(target, at, Rmw::SwapLong(long)).expect("swap");
         int = engine.rmw(target, at + 8, Rmw::SwapInt(int as i32)).expect("swap");
     }
@@ -79,13 +79,12 @@ pub fn swaps(ctx: &Ctx) {
     let count =
         |token: i64| if token >= 1000 { token as usize % 1000 } else { ctx.n + token as usize };
     let mut hold =
-        vec![count(long), count(ctx.load::<i64>(ctx.me, segment.parts()[ctx.me].address()))];
+        vec![count(long), count(ctx.load::<i64>(ctx.me, segment.part(ctx.me).address()))];
     hold.push(2 * ctx.n + count(int));
     hold.push(
-        2 * ctx.n
-            + count(i64::from(ctx.load::<i32>(ctx.me, segment.parts()[ctx.me].address() + 8))),
+        2 * ctx.n + count(i64::from(ctx.load::<i32>(ctx.me, segment.part(ctx.me).address() + 8))),
     );
-    let at = counters.parts()[0].address();
+    let at = counters.part(0).address();
     for token in hold {
         engine.rmw(0, at + 8 * token, Rmw::AddLong(1)).expect("rmw");
     }
@@ -115,7 +114,7 @@ pub fn stripes(ctx: &Ctx) {
         for turn in 0..ctx.n {
             step(format!("stripes: round {round}, turn {turn}"));
             let target = (ctx.me + turn) % ctx.n;
-            let at = segment.parts()[target].address();
+            let at = segment.part(target).address();
             let acc = |by: f64| TransferKind::Accumulate(Scale::Double(by));
             let remote: Vec<usize> = remote_offsets.iter().map(|o| at + o).collect();
             // SAFETY: the source has all elements and lives until the end.
@@ -134,7 +133,7 @@ pub fn stripes(ctx: &Ctx) {
     want.iter_mut().skip(1).step_by(2).for_each(|w| *w += 2.0);
     want.iter_mut().skip(3).step_by(10).for_each(|w| *w += 4.0);
     for target in 0..ctx.n {
-        let got: Vec<f64> = ctx.loads(target, segment.parts()[target].address(), ELEMENTS);
+        let got: Vec<f64> = ctx.loads(target, segment.part(target).address(), ELEMENTS);
         for (i, (g, w)) in got.iter().zip(&want).enumerate() {
             assert_eq!(*g, w * times, "element {i} at rank {target}");
         }
@@ -228,7 +227,7 @@ fn all_at_once(
     let rounds = if ctx.quick { 1 } else { 3 };
     for turn in 0..ctx.n * rounds {
         let target = (ctx.me + turn) % ctx.n;
-        let base = segment.parts()[target].address();
+        let base = segment.part(target).address();
         let places = rows.places(base);
         // SAFETY: the source has the bytes of all rows and lives until the wait.
         unsafe {
@@ -265,7 +264,7 @@ fn all_at_once(
 fn in_order(ctx: &Ctx, segment: &portolan::internals::memory::segment::Segment) {
     let engine = &*ctx.engine;
     let target = (ctx.me + 1) % ctx.n;
-    let base = segment.parts()[target].address();
+    let base = segment.part(target).address();
     let one = 1i64;
     for at in [0, 1, 4, 7, (16 << 10) - 5, (16 << 10) - 8] {
         step(format!("unaligned: in order at {at}"));

@@ -246,6 +246,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "random", seconds: 90, on: always, run: random::random },
     Check { name: "neighbours", seconds: 60, on: always, run: segments::neighbours },
     Check { name: "paths", seconds: 30, on: always, run: paths::paths },
+    Check { name: "together", seconds: 60, on: always, run: segments::together },
     Check { name: "lookups", seconds: 60, on: always, run: lookups::lookups },
     Check { name: "consistency", seconds: 60, on: always, run: consistency::consistency },
     Check { name: "stripes", seconds: 60, on: always, run: atomics::stripes },

@@ -153,7 +153,7 @@ pub fn random(ctx: &Ctx) {
         let mut whole: Option<Composition> = None;
         let mut each = Vec::new();
         for (dst, &heap) in heaps.iter().enumerate() {
-            let base = if heap_to { heap as usize } else { to_segment.parts()[dst].address() };
+            let base = if heap_to { heap as usize } else { to_segment.part(dst).address() };
             let remote = base + ctx.me * REGION;
             let mut simple = Composition::simple(engine, dst).expect("simple");
             let mut other = Composition::simple(engine, dst).expect("simple");
@@ -241,7 +241,7 @@ pub fn patterns(ctx: &Ctx) {
     let composer = Composer::new();
     let segment = ctx.allocate(8 * ctx.n * MANY);
     let mut out = vec![0u64; MANY];
-    let at = |rank: usize, slot: usize| segment.parts()[rank].address() + 8 * slot;
+    let at = |rank: usize, slot: usize| segment.part(rank).address() + 8 * slot;
     let local = |i: usize, out: &Vec<u64>| out.as_ptr() as usize + 8 * i;
     let next = (ctx.me + 1) % ctx.n;
     let ring = block(ctx, next, local(0, &out), at(next, 0), 8);
@@ -298,7 +298,7 @@ pub fn computing(ctx: &Ctx) {
     own(&segment).fill(0);
     let out = vec![7u8; 100_000];
     let other = 1 - ctx.me;
-    let c = block(ctx, other, out.as_ptr() as usize, segment.parts()[other].address(), out.len());
+    let c = block(ctx, other, out.as_ptr() as usize, segment.part(other).address(), out.len());
     composer.sync(engine).expect("sync");
     let begun = Instant::now();
     if ctx.me == 0 {
@@ -330,7 +330,7 @@ pub fn million(ctx: &Ctx) {
     own(&segment).fill(0);
     let out: Vec<u8> = (0..ROWS * 1000).map(|i| (i * 7 + i / 1000) as u8).collect();
     let target = (ctx.me + 1) % ctx.n;
-    let there = segment.parts()[target].address();
+    let there = segment.part(target).address();
     let mut c = Composition::simple(engine, target).expect("simple");
     for column in 0..1000 {
         for row in 0..ROWS {
@@ -366,7 +366,7 @@ pub fn neighbours(ctx: &Ctx) {
     own(&b).fill(0);
     ctx.barrier();
     let target = (ctx.me + 1) % ctx.n;
-    let (at_a, at_b) = (a.parts()[target].address(), b.parts()[target].address());
+    let (at_a, at_b) = (a.part(target).address(), b.part(target).address());
     let out: Vec<u8> = (0..=255).collect();
     if at_a + 640 == at_b {
         let c = block(ctx, target, out.as_ptr() as usize, at_a + 600, 100);

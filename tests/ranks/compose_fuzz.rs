@@ -41,7 +41,7 @@ pub fn damaged(ctx: &Ctx) {
     let mut rng = Rng::new(ctx.seed, &[ctx.me as u64, 17]);
     let place = file::place_of(engine);
     let here = segment.my_base() as usize;
-    let there = |target: usize| segment.parts()[target].address() + 4096;
+    let there = |target: usize| segment.part(target).address() + 4096;
     let mut all = Vec::new();
     for target in 0..ctx.n {
         let mut c = Composition::simple(engine, target).expect("simple");

@@ -14,7 +14,7 @@ pub fn freed(ctx: &Ctx) {
     let (a, b) = (ctx.allocate(4096), ctx.allocate(4096));
     let target = (ctx.me + 1) % ctx.n;
     let out = [3u8; 64];
-    let to = |s: &portolan::internals::memory::segment::Segment| s.parts()[target].address() + 64;
+    let to = |s: &portolan::internals::memory::segment::Segment| s.part(target).address() + 64;
     let to_a = block(ctx, target, out.as_ptr() as usize, to(&a), 64);
     let from_a = block(ctx, target, a.my_base() as usize, to(&b), 64);
     let to_b = block(ctx, target, out.as_ptr() as usize, to(&b), 64);
@@ -56,7 +56,7 @@ pub fn errors(ctx: &Ctx) {
     own(&segment).fill(0);
     let out = [9u8; 256];
     let (here, target) = (out.as_ptr() as usize, (ctx.me + 1) % ctx.n);
-    let there = segment.parts()[target].address();
+    let there = segment.part(target).address();
     refused(Rank, "a target outside", Composition::simple(engine, ctx.n));
     let mut c = Composition::simple(engine, target).expect("simple");
     refused(Argument, "null here", c.add(0, there, 1));
@@ -142,7 +142,7 @@ pub fn files(ctx: &Ctx) {
     let mut whole = Composition::simple(engine, 0).expect("simple");
     for dst in 0..ctx.n {
         let mut simple = Composition::simple(engine, dst).expect("simple");
-        let remote = to.parts()[dst].address() + ctx.me * REGION;
+        let remote = to.part(dst).address() + ctx.me * REGION;
         for added in stored(ctx, ctx.me, dst) {
             added.add(&mut simple, from.my_base() as usize, remote).expect("add");
         }
@@ -190,7 +190,7 @@ pub fn files(ctx: &Ctx) {
     refused(Argument, "a negative number", composer.rewind(-1));
     let heap = [1u8; 8];
     let mut outside = Composition::simple(engine, 0).expect("simple");
-    outside.add(heap.as_ptr() as usize, to.parts()[0].address(), 8).expect("add");
+    outside.add(heap.as_ptr() as usize, to.part(0).address(), 8).expect("add");
     let text =
         refused(Address, "store an address of the heap", composer.store(engine, 6, &outside));
     assert!(text.contains("no segment"), "{text}");

@@ -16,7 +16,7 @@ pub fn consistency(ctx: &Ctx) {
     let mut rng = Rng::new(ctx.seed, &[ctx.me as u64, 77]);
     for turn in 0..ctx.n {
         let target = (ctx.me + turn) % ctx.n;
-        let at = segment.parts()[target].address() + SLOT * ctx.me;
+        let at = segment.part(target).address() + SLOT * ctx.me;
         step(format!("consistency: bytes at rank {target}"));
         for (bytes, times) in
             [(1, 100), (8, 200), (100, 100), (5000, 40), (40_000, 10), (300_000, 3)]

@@ -79,7 +79,7 @@ pub fn own(segment: &Segment) -> &mut [u8] {
     if base.is_null() {
         return &mut [];
     }
-    let len = segment.parts()[segment.group().rank()].len();
+    let len = segment.part(segment.group().rank()).len();
     // SAFETY: the piece is mapped while the segment lives; checks use it only
     // between barriers in which no other rank does.
     unsafe { std::slice::from_raw_parts_mut(base, len) }

@@ -61,7 +61,7 @@ pub fn errors(ctx: &Ctx) {
     let p = local.as_mut_ptr();
     let outside = local.as_ptr() as usize;
     for target in 0..ctx.n {
-        let at = segment.parts()[target].address();
+        let at = segment.part(target).address();
         step(format!("errors: at rank {target}"));
         let must_fail =
             |kind: ErrorKind, what: &str, t: usize, at: usize, p: *mut u8, bytes: usize| {
@@ -193,8 +193,8 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
 fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan::internals::memory::segment::Segment>) {
     let engine = &*ctx.engine;
     step("errors: freeing");
-    let mine = segment.parts()[ctx.me].address();
-    let theirs = segment.parts()[(ctx.me + 1) % ctx.n].address();
+    let mine = segment.part(ctx.me).address();
+    let theirs = segment.part((ctx.me + 1) % ctx.n).address();
     // One rank names an address that begins nothing: nothing is freed anywhere.
     for wrong in [mine + 64, 16, usize::MAX] {
         let given = if ctx.me == ctx.n - 1 { wrong } else { mine };
@@ -206,12 +206,12 @@ fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan::internals::memory::segment
     }
     let other = ctx.allocate(64);
     if ctx.n > 1 {
-        let given = if ctx.me == 0 { other.parts()[0].address() } else { mine };
+        let given = if ctx.me == 0 { other.part(0).address() } else { mine };
         let mixed = engine.release_at(engine.world(), Some(given));
         refused(ErrorKind::Address, "freeing two segments at once", mixed);
     }
     assert_eq!(engine.memory.live_segments(), 2, "a refused free freed something");
-    let other_mine = other.parts()[ctx.me].address();
+    let other_mine = other.part(ctx.me).address();
     engine.release_at(engine.world(), Some(other_mine)).expect("free by address");
     refused(ErrorKind::State, "freeing again", engine.release(other));
     ctx.free(segment.clone());
@@ -246,7 +246,7 @@ pub fn shapes(ctx: &Ctx) {
     let mut local = vec![3u8; 4 * BYTES];
     let p = local.as_mut_ptr();
     for target in 0..ctx.n {
-        let at = segment.parts()[target].address();
+        let at = segment.part(target).address();
         step(format!("shape_errors: at rank {target}"));
         // The last block ends one byte beyond; the first begins one byte before.
         let over = Shape::strided(&[8, 10], &[8], &[111]).expect("a shape");
@@ -298,7 +298,7 @@ pub fn shapes(ctx: &Ctx) {
     for kind in [TransferKind::Put, TransferKind::Get] {
         let over = Shape::strided(&[8, 10], &[8], &[110]).expect("a shape");
         let under = Shape::strided(&[8, 10], &[8], &[-110]).expect("a shape");
-        let at = segment.parts()[ctx.me].address();
+        let at = segment.part(ctx.me).address();
         for (shape, at) in [(&over, at), (&over, at + 2), (&under, at + 990), (&under, at + 992)] {
             // SAFETY: the local side has 80 bytes.
             unsafe { engine.blocking(kind, ctx.me, at, p, shape) }.expect("an extent that fits");

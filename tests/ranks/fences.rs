@@ -50,7 +50,7 @@ pub fn fences(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(BYTES);
     let (right, left) = ((ctx.me + 1) % ctx.n, (ctx.me + ctx.n - 1) % ctx.n);
-    let at = segment.parts()[right].address();
+    let at = segment.part(right).address();
     for round in 0..if ctx.quick { 10 } else { 40 } {
         for bytes in [8, 104, 5000, 50_000, BYTES] {
             step(format!("fences: round {round}, {bytes} bytes"));
@@ -107,7 +107,7 @@ pub fn flags(ctx: &Ctx) {
     own(&segment).fill(0);
     ctx.barrier();
     let right = (ctx.me + 1) % ctx.n;
-    let at = segment.parts()[right].address();
+    let at = segment.part(right).address();
     let flag = own(&segment)[MOST..].as_ptr().cast::<i32>();
     for round in 1..if ctx.quick { 20 } else { 60 } {
         let bytes = [8, 200, 6000, MOST][round % 4];

@@ -47,7 +47,7 @@ pub fn flood(ctx: &Ctx) {
         step("flood: rank 0 is away");
         std::thread::sleep(Duration::from_millis(300));
     } else {
-        let at = segment.parts()[0].address();
+        let at = segment.part(0).address();
         let value = ctx.me as i64;
         let (source, shape) = ((&raw const value).cast::<u8>().cast_mut(), Shape::contiguous(8));
         for i in 0..each {
@@ -79,7 +79,7 @@ pub fn flood(ctx: &Ctx) {
     if ctx.me == 0 {
         let adds = (each as i64 + 2) / 4;
         let want: i64 = (1..ctx.n as i64).map(|r| r * adds).sum();
-        assert_eq!(ctx.load::<i64>(0, segment.parts()[0].address() + 2048), want, "accumulates");
+        assert_eq!(ctx.load::<i64>(0, segment.part(0).address() + 2048), want, "accumulates");
         let grown = status("VmHWM").saturating_sub(before);
         let bound = 2 * engine.config.flight_bytes * (ctx.n - 1) + SLACK;
         assert!(
@@ -102,7 +102,7 @@ pub fn storm(ctx: &Ctx) {
     for i in 0..if ctx.quick { 300 } else { 1000 / ctx.n } {
         step(format!("storm: operation {i}"));
         let target = rng.below(ctx.n);
-        let at = segment.parts()[target].address();
+        let at = segment.part(target).address();
         let bytes = 8 * *rng.pick(&[1, 1, 20, 500, 700, 2500, 5000, 25_000]);
         let rows = Shape::strided(&[8, bytes / 8], &[8], &[8]).expect("a shape");
         let gaps = Shape::strided(&[4, bytes / 8], &[4], &[8]).expect("a shape");

@@ -26,12 +26,12 @@ fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
     own(&segment).fill(0);
     engine.barrier_of(group).expect("barrier");
     let right = (group.rank() + 1) % ranks.len();
-    let (world, at) = (ranks[right], segment.parts()[right].address());
-    assert_eq!(segment.parts()[right].len(), 1000 + 8 * right);
+    let (world, at) = (ranks[right], segment.part(right).address());
+    assert_eq!(segment.part(right).len(), 1000 + 8 * right);
     let data = Rng::new(ctx.seed, &[world as u64, ranks.len() as u64]).bytes(992);
     ctx.put(world, at, &data);
     for &member in ranks {
-        let part = &segment.parts()[group.rank_of(member).expect("a member")];
+        let part = segment.part(group.rank_of(member).expect("a member"));
         let (one, shape) = (1i64, Shape::contiguous(8));
         let source = (&raw const one).cast::<u8>().cast_mut();
         let add = TransferKind::Accumulate(Scale::Long(2));
@@ -138,7 +138,7 @@ pub fn orders(ctx: &Ctx) {
             refused(ErrorKind::State, "memory of a freed group", engine.allocate(&group, 8));
             for segment in [&first, &second] {
                 let right = (group.rank() + 1) % ranks.len();
-                let at = segment.parts()[right].address();
+                let at = segment.part(right).address();
                 ctx.put(ranks[right], at, &[i as u8 + 1; 64]);
                 assert_eq!(ctx.get(ranks[right], at, 64), [i as u8 + 1; 64]);
             }
@@ -146,7 +146,7 @@ pub fn orders(ctx: &Ctx) {
             if i % 2 == 0 {
                 engine.release(second).expect("release");
             } else {
-                let mine = second.parts()[group.rank()].address();
+                let mine = second.part(group.rank()).address();
                 engine.release_at(&group, Some(mine)).expect("release by address");
             }
         }
@@ -165,7 +165,7 @@ pub fn orders(ctx: &Ctx) {
     ctx.barrier();
     let one = 1i32;
     for _ in 0..if ctx.me == 0 { 0 } else { 20 } {
-        let (at, source) = (segment.parts()[0].address(), (&raw const one).cast());
+        let (at, source) = (segment.part(0).address(), (&raw const one).cast());
         // SAFETY: an accumulate only reads its source, four bytes.
         unsafe { engine.accumulate(0, at, source, 4, Scale::Int(1)) }.expect("acc");
         engine.fence(0).expect("fence");
@@ -189,7 +189,7 @@ pub fn orders(ctx: &Ctx) {
             engine.release(own).expect("release");
             engine.free_group(&group).expect("free");
         } else {
-            let at = segment.parts()[0].address();
+            let at = segment.part(0).address();
             engine.rmw(0, at, portolan::internals::atomics::Rmw::AddInt(1)).expect("rmw");
             ctx.put(0, at + 8, &[i; 8]);
             assert_eq!(ctx.get(0, at + 16, 8), [0; 8]);

@@ -34,7 +34,7 @@ pub fn large() {
     let engine = &*ctx.engine;
     step("large: allocate");
     let segment = ctx.allocate(if ctx.me == 1 { LENGTH } else { 0 });
-    let at = segment.parts()[1].address();
+    let at = segment.part(1).address();
     if ctx.me == 0 {
         let mut data: Vec<u64> = (0..LENGTH / 8).map(|i| word(i, 1)).collect();
         let bytes = data.as_mut_ptr().cast::<u8>();

@@ -15,7 +15,7 @@ fn use_engine(leave: bool) {
     own(&segment).fill(0);
     ctx.barrier();
     let right = (ctx.me + 1) % ctx.n;
-    ctx.put(right, segment.parts()[right].address(), &[7; 16]);
+    ctx.put(right, segment.part(right).address(), &[7; 16]);
     ctx.barrier();
     assert_eq!(own(&segment)[..16], [7; 16]);
     ctx.barrier();
@@ -112,7 +112,7 @@ pub fn part_of_world() {
     let ctx = Ctx::new(engine);
     let segment = ctx.allocate(8);
     let other = (ctx.me + 1) % ctx.n;
-    ctx.store(other, segment.parts()[other].address(), 40 + ctx.me as i64);
+    ctx.store(other, segment.part(other).address(), 40 + ctx.me as i64);
     ctx.barrier();
     assert_eq!(own(&segment), (40 + other as i64).to_ne_bytes());
     ctx.free(segment);

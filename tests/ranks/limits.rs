@@ -41,7 +41,7 @@ pub fn huge_ask(ctx: &Ctx) {
                 own(&next).fill(ctx.me as u8);
                 ctx.barrier();
                 for rank in 0..ctx.n {
-                    let at = next.parts()[rank].address();
+                    let at = next.part(rank).address();
                     assert_eq!(ctx.get(rank, at, 5000), vec![rank as u8; 5000]);
                 }
                 ctx.barrier();
@@ -82,7 +82,7 @@ pub fn no_leaks(ctx: &Ctx) {
             let bytes = [100, 5000, 1 << 20, 9 << 20][i % 4];
             let segment = ctx.allocate(if i % 3 == 0 { bytes * ctx.me } else { bytes });
             let peer = (ctx.me + i) % ctx.n;
-            let part = &segment.parts()[peer];
+            let part = segment.part(peer);
             if !part.is_empty() {
                 ctx.put(peer, part.address() + part.len() - 8, &[1; 8]);
             }
@@ -159,7 +159,7 @@ pub fn small_directory() {
         ctx.barrier();
         for segment in &held {
             for rank in 0..ctx.n {
-                let at = segment.parts()[rank].address();
+                let at = segment.part(rank).address();
                 assert_eq!(ctx.get(rank, at + 699_992, 8), [round; 8]);
             }
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 type Span = (usize, usize);
 
 fn pieces(live: &[Arc<Segment>], rank: usize) -> Vec<(Span, &Arc<Segment>)> {
-    let all = live.iter().map(|s| ((s.parts()[rank].address(), s.parts()[rank].len()), s));
+    let all = live.iter().map(|s| ((s.part(rank).address(), s.part(rank).len()), s));
     all.filter(|((_, len), _)| *len > 0).collect()
 }
 
@@ -22,15 +22,21 @@ pub fn lookups(ctx: &Ctx) {
     let mut gone: Vec<(usize, usize)> = Vec::new();
     for round in 0..if ctx.quick { 40 } else { 120 } {
         step(format!("lookups: round {round}"));
-        if !live.is_empty() && rng.one_in(3) {
+        if !live.is_empty() && rng.one_in(2) {
             let segment = live.swap_remove(rng.below(live.len()));
             let ranks = 0..ctx.n;
-            gone.extend(ranks.map(|r| (r, segment.parts()[r].address())).filter(|(_, a)| *a != 0));
+            gone.extend(ranks.map(|r| (r, segment.part(r).address())).filter(|(_, a)| *a != 0));
             ctx.free(segment);
         } else {
-            let sizes: Vec<usize> =
-                (0..ctx.n).map(|_| *rng.pick(&[0, 1, 8, 63, 64, 65, 1000, 70_000])).collect();
-            live.push(ctx.allocate(sizes[ctx.me]));
+            // One or several, of the same length on all ranks or of different ones.
+            let (count, same) = (*rng.pick(&[1, 1, 2, 5]), rng.one_in(2));
+            let mut draw = || {
+                let sizes = (0..ctx.n).map(|_| *rng.pick(&[0, 1, 8, 63, 64, 65, 1000, 70_000]));
+                sizes.collect::<Vec<usize>>()[if same { 0 } else { ctx.me }]
+            };
+            let mine: Vec<usize> = (0..count).map(|_| draw()).collect();
+            let made = ctx.engine.allocate_many(ctx.engine.world(), Ok(&mine));
+            live.extend(made.expect("allocate"));
         }
         for rank in 0..ctx.n {
             let pieces = pieces(&live, rank);

@@ -19,7 +19,7 @@ pub fn mutexes(ctx: &Ctx) {
             step(format!("mutexes: set {again}, round {i} of {rounds}"));
             for turn in 0..ctx.n {
                 let owner = (ctx.me + turn) % ctx.n;
-                let at = segment.parts()[owner].address();
+                let at = segment.part(owner).address();
                 // Another mutex of the same rank protects another number.
                 let index = if i % 3 == 0 { owner } else { 0 };
                 let at = if index == 0 { at } else { at + 8 };
@@ -35,7 +35,7 @@ pub fn mutexes(ctx: &Ctx) {
         }
         ctx.barrier();
         for owner in 0..ctx.n {
-            let at = segment.parts()[owner].address();
+            let at = segment.part(owner).address();
             let sum = ctx.load::<i64>(owner, at) + ctx.load::<i64>(owner, at + 8);
             assert_eq!(sum, (ctx.n * rounds) as i64, "updates under the mutex of rank {owner}");
         }
@@ -61,11 +61,11 @@ fn turns(ctx: &Ctx, again: usize) {
         step(format!("turns {again}: lock {mine}"));
         engine.lock(&set, 0, 0).expect("lock");
         mine += 1;
-        ctx.store(0, counts.parts()[0].address() + 8 * ctx.me, mine);
+        ctx.store(0, counts.part(0).address() + 8 * ctx.me, mine);
         engine.unlock(&set, 0, 0).expect("unlock");
     }
     ctx.barrier();
-    let all: Vec<i64> = ctx.loads(0, counts.parts()[0].address(), ctx.n);
+    let all: Vec<i64> = ctx.loads(0, counts.part(0).address(), ctx.n);
     // Ranks that ask in turn differ by one; those that lose their core by more.
     assert!(all.iter().all(|&c| c > 0), "some rank never had the mutex: {all:?}");
     engine.destroy_mutexes(&set).expect("destroy");

@@ -34,7 +34,7 @@ pub fn paths(ctx: &Ctx) {
     own(&segment).fill(0xff);
     ctx.barrier();
     for target in 0..ctx.n {
-        ctx.put(target, segment.parts()[target].address() + 8 * ctx.me, &[ctx.me as u8; 8]);
+        ctx.put(target, segment.part(target).address() + 8 * ctx.me, &[ctx.me as u8; 8]);
     }
     engine.fence_all().expect("fence");
     ctx.barrier();

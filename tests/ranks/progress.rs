@@ -26,7 +26,7 @@ pub fn progress(ctx: &Ctx) {
     let segment = ctx.allocate(200_000);
     own(&segment).fill(1);
     let set = engine.create_mutexes(engine.world(), 1).expect("mutexes");
-    let at = segment.parts()[1].address();
+    let at = segment.part(1).address();
     let mut times = Vec::new();
     for attempt in 0..3 {
         ctx.barrier();
@@ -97,7 +97,7 @@ pub fn bystander(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(500_000);
     own(&segment).fill(0);
-    let at = segment.parts()[0].address();
+    let at = segment.part(0).address();
     let source = vec![1u8; 400_000];
     for bytes in [5000, 15_000, 60_000, 400_000] {
         let mut best = COMPUTES;

@@ -125,7 +125,7 @@ impl World {
         let (group, segment) = &self.segments[item.segment];
         let group = self.groups[*group].1.as_ref().expect("a member plans the item");
         let rank = group.rank_of(item.target).expect("the target is a member");
-        segment.as_ref().expect("allocated").parts()[rank].address() + item.at
+        segment.as_ref().expect("allocated").part(rank).address() + item.at
     }
 
     /// Every member reads every piece, and its own as plain memory.
@@ -134,7 +134,7 @@ impl World {
             let Some(segment) = segment else { continue };
             for (i, &world) in self.groups[*group].0.iter().enumerate() {
                 let want = &self.model.pieces[s][world];
-                let got = ctx.get(world, segment.parts()[i].address(), want.len());
+                let got = ctx.get(world, segment.part(i).address(), want.len());
                 compare(want, &got, &format!("phase {phase}: segment {s} at rank {world}"));
             }
             let want = &self.model.pieces[s][ctx.me];

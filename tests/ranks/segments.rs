@@ -1,8 +1,8 @@
-//! Segments: odd sizes, neighbours, very many.
+//! Segments: odd sizes, neighbours, very many, many at once.
 
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
-use portolan::error::ErrorKind;
+use portolan::error::{Error, ErrorKind};
 use portolan::internals::layout::{Shape, Vector};
 use portolan::internals::memory::segment::Segment;
 use portolan::internals::transfer::{Handle, TransferKind};
@@ -19,16 +19,16 @@ pub fn odd_sizes(ctx: &Ctx) {
         own(&segment).copy_from_slice(&content(ctx.me, 0));
         ctx.barrier();
         for rank in 0..ctx.n {
-            let got = ctx.get(rank, segment.parts()[rank].address(), bytes);
+            let got = ctx.get(rank, segment.part(rank).address(), bytes);
             assert!(got == content(rank, 0), "rank {rank}'s own {bytes} bytes, read from here");
         }
         ctx.barrier();
         let right = (ctx.me + 1) % ctx.n;
-        ctx.put(right, segment.parts()[right].address(), &content(right, 1));
+        ctx.put(right, segment.part(right).address(), &content(right, 1));
         ctx.barrier();
         assert!(own(&segment) == content(ctx.me, 1), "own {bytes} bytes, written from elsewhere");
         for rank in 0..ctx.n {
-            let part = &segment.parts()[rank];
+            let part = segment.part(rank);
             if !part.local().is_null() {
                 // SAFETY: the piece is mapped here and nobody writes before the
                 // barrier.
@@ -47,7 +47,7 @@ pub fn neighbours(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segments: Vec<Arc<Segment>> = (0..6).map(|_| ctx.allocate(64)).collect();
     for target in 0..ctx.n {
-        let mut at: Vec<usize> = segments.iter().map(|s| s.parts()[target].address()).collect();
+        let mut at: Vec<usize> = segments.iter().map(|s| s.part(target).address()).collect();
         at.sort_unstable();
         let touching =
             at.windows(2).position(|p| p[0] + 64 == p[1]).expect("two segments in a row");
@@ -114,7 +114,7 @@ pub fn many(ctx: &Ctx) {
         if i % 100 == 0 {
             step(format!("many_segments: writing {i}"));
         }
-        ctx.put(peer, segment.parts()[peer].address(), &content(i, peer));
+        ctx.put(peer, segment.part(peer).address(), &content(i, peer));
     }
     ctx.barrier();
     for (i, segment) in segments.iter().enumerate() {
@@ -122,7 +122,7 @@ pub fn many(ctx: &Ctx) {
             step(format!("many_segments: reading {i}"));
         }
         assert!(own(segment) == content(i, ctx.me), "own piece of segment {i}");
-        let got = ctx.get(peer, segment.parts()[peer].address(), sizes[i]);
+        let got = ctx.get(peer, segment.part(peer).address(), sizes[i]);
         assert!(got == content(i, peer), "the peer's piece of segment {i}");
     }
     ctx.barrier();
@@ -136,4 +136,75 @@ pub fn many(ctx: &Ctx) {
     // What was given back is used again: room for as many once more.
     let again: Vec<_> = (0..100).map(|_| ctx.allocate(1024)).collect();
     again.into_iter().for_each(|s| ctx.free(s));
+}
+
+/// Many segments in one call are as good as many in as many: of the same lengths on all ranks, of
+/// different ones, of none, in a slab that is there and in a new one.
+pub fn together(ctx: &Ctx) {
+    let world = ctx.engine.world();
+    let right = (ctx.me + 1) % ctx.n;
+    let count = if ctx.quick { 100 } else { 1000 };
+    for same in [true, false] {
+        for round in 0..3u64 {
+            step(format!("together: round {round}, the same lengths {same}"));
+            let len = |i: usize, rank: usize| {
+                let mut rng =
+                    Rng::new(ctx.seed, &[round, i as u64, if same { 0 } else { rank as u64 }]);
+                *rng.pick(&[0, 1, 40, 64, 100, 5000])
+            };
+            let mine: Vec<usize> = (0..count).map(|i| len(i, ctx.me)).collect();
+            let mut all = ctx.engine.allocate_many(world, Ok(&mine)).expect("allocate");
+            assert_eq!(all.len(), count);
+            let content =
+                |i: usize, of: usize| Rng::new(ctx.seed, &[i as u64, of as u64]).bytes(len(i, of));
+            ctx.barrier();
+            for (i, segment) in all.iter().enumerate() {
+                for rank in 0..ctx.n {
+                    let part = segment.part(rank);
+                    assert_eq!(
+                        (part.len(), part.address() == 0),
+                        (len(i, rank), len(i, rank) == 0)
+                    );
+                }
+                ctx.put(right, segment.part(right).address(), &content(i, right));
+            }
+            ctx.barrier();
+            for (i, segment) in all.iter().enumerate() {
+                assert!(own(segment) == content(i, ctx.me), "own piece of segment {i}");
+            }
+            ctx.barrier();
+            // In any order, and others are allocated meanwhile where they were.
+            Rng::new(ctx.seed, &[round]).shuffle(&mut all);
+            let rest = all.split_off(count / 2);
+            all.into_iter().for_each(|segment| ctx.free(segment));
+            let again = ctx.allocate(3000);
+            rest.into_iter().for_each(|segment| ctx.free(segment));
+            ctx.free(again);
+        }
+    }
+    step("together: refused");
+    let live = ctx.engine.memory.live_segments();
+    let committed = ctx.engine.memory.committed(world);
+    let last = ctx.me == ctx.n - 1;
+    let none = ctx.engine.allocate_many(world, Ok(&[])).expect("none");
+    assert!(none.is_empty());
+    let other_count = ctx.engine.allocate_many(world, Ok(if last { &[8, 8][..] } else { &[8] }));
+    if ctx.n > 1 {
+        refused(ErrorKind::Argument, "different numbers of segments", other_count);
+    } else {
+        other_count.expect("two").into_iter().for_each(|segment| ctx.free(segment));
+    }
+    let huge = ctx.engine.allocate_many(world, Ok(&[8, if last { usize::MAX } else { 8 }, 8]));
+    refused(ErrorKind::Memory, "more than there is", huge);
+    let bad = if last {
+        Err(Error::new(ErrorKind::Argument, "the lengths are wrong"))
+    } else {
+        Ok(&[8][..])
+    };
+    refused(ErrorKind::Argument, "bad arguments", ctx.engine.allocate_many(world, bad));
+    assert_eq!(ctx.engine.memory.live_segments(), live);
+    assert!(
+        ctx.engine.memory.committed(world) <= committed,
+        "there is memory for what was refused"
+    );
 }

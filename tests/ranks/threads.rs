@@ -28,7 +28,7 @@ pub fn threads(ctx: &Ctx) {
             scope.spawn(move || {
                 for round in 0..rounds {
                     let target = (ctx.me + round + thread) % ctx.n;
-                    let at = segment.parts()[target].address();
+                    let at = segment.part(target).address();
                     engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw");
                     add_one(ctx, target, at);
                     engine.lock(set, 0, target).expect("lock");
@@ -47,7 +47,7 @@ pub fn threads(ctx: &Ctx) {
     ctx.barrier();
     let (mut adds, mut locked) = (0, 0);
     for target in 0..ctx.n {
-        let at = segment.parts()[target].address();
+        let at = segment.part(target).address();
         adds += ctx.load::<i64>(target, at);
         locked += ctx.load::<i64>(target, at + 8);
     }
@@ -76,7 +76,7 @@ fn add_one(ctx: &Ctx, target: usize, at: usize) {
 
 fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, target: usize) {
     let engine = &*ctx.engine;
-    let at = segment.parts()[target].address() + 64 + SLOT * (ctx.me * THREADS + thread);
+    let at = segment.part(target).address() + 64 + SLOT * (ctx.me * THREADS + thread);
     let bytes = [8, 700, 6000, SLOT][round % 4];
     let mut data = Rng::new(ctx.seed, &[ctx.me as u64, thread as u64, round as u64]).bytes(bytes);
     if round.is_multiple_of(2) {
@@ -100,7 +100,7 @@ pub fn fences(ctx: &Ctx) {
     own(&segment).fill(0);
     ctx.barrier();
     let rounds = if ctx.quick { 300 } else { 1000 };
-    let at = segment.parts()[1].address();
+    let at = segment.part(1).address();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if ctx.me == 0 {

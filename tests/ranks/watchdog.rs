@@ -37,7 +37,7 @@ pub fn stopped_peer() {
         unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
     }
     std::thread::sleep(Duration::from_millis(300));
-    ctx.get(1, segment.parts()[1].address(), 8);
+    ctx.get(1, segment.part(1).address(), 8);
     panic!("a stopped rank has answered");
 }
 
@@ -76,7 +76,7 @@ pub fn served_meanwhile() {
         // Longer than the watchdog is patient with a wait in which nothing happens, which
         // it would be with a slow start as well.
         while begun.elapsed() < Duration::from_secs(6) {
-            ctx.put(0, segment.parts()[0].address(), &[1; 8]);
+            ctx.put(0, segment.part(0).address(), &[1; 8]);
             ctx.engine.fence(0).expect("fence");
             std::thread::sleep(Duration::from_millis(20));
         }

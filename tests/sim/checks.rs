@@ -16,6 +16,7 @@ type Check = (&'static str, fn(&Ctx));
 pub const CHECKS: &[Check] = &[
     ("odd_sizes", segments::odd_sizes),
     ("neighbours", segments::neighbours),
+    ("together", segments::together),
     ("lookups", lookups::lookups),
     ("errors", errors::errors),
     ("shape_errors", errors::shapes),

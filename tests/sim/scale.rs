@@ -113,13 +113,13 @@ fn work(ctx: &Ctx, table: &Table) {
     let count = ctx.n.min(SOME);
     let some = || (0..count).map(|i| (ctx.me + i * (ctx.n / count)) % ctx.n);
     for (i, target) in some().enumerate() {
-        let at = segment.parts()[target].address() + 64 + i * 8;
+        let at = segment.part(target).address() + 64 + i * 8;
         ctx.store(target, at, ctx.me as u64);
     }
     engine.fence_all().expect("fence");
     marks.mark("put to each (256 at most), fence");
     step("counter");
-    let at = segment.parts()[0].address();
+    let at = segment.part(0).address();
     engine.rmw(0, at, Rmw::AddLong(1)).expect("rmw");
     ctx.barrier();
     if ctx.me == 0 {

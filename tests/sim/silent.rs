@@ -33,7 +33,7 @@ fn config(dice: &mut Dice) -> Config {
 /// One operation that is complete when it returns.
 fn operate(ctx: &Ctx, segment: &Segment, dice: &mut Dice) {
     let target = dice.below(ctx.n as u64) as usize;
-    let base = segment.parts()[target].address();
+    let base = segment.part(target).address();
     let (counter, sum, mine) = (base, base + 8, base + 16 + ctx.me * 8);
     let which = dice.below(4);
     step(format!("operation {which} to rank {target}"));

@@ -165,10 +165,10 @@ impl Ops {
             unsafe { std::ptr::write_bytes(base, 0, bytes) };
         }
         self.barrier_of(group)?;
-        let counts: Vec<usize> = segment.parts().iter().map(|p| p.len() / each).collect();
+        let counts: Vec<usize> = segment.parts().map(|p| p.len() / each).collect();
         let mut before = 0;
         let mut places = Vec::new();
-        for (rank, part) in segment.parts().iter().enumerate() {
+        for (rank, part) in segment.parts().enumerate() {
             let mut place = OwnerMutexes {
                 world: group.members()[rank],
                 address: part.address(),

@@ -32,7 +32,7 @@ unsafe fn allocate(
         bytes(size)
     };
     let segment = engine.allocate_checked(group, asked())?;
-    for (rank, part) in segment.parts().iter().enumerate() {
+    for (rank, part) in segment.parts().enumerate() {
         // SAFETY: the caller vouches for the array.
         unsafe { *base_ptrs.add(rank) = part.address() as *mut c_void };
     }

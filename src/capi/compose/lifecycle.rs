@@ -95,7 +95,7 @@ pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) 
             Ok(bytes)
         };
         let segment = engine.allocate_checked(engine.world(), asked)?;
-        for (rank, part) in segment.parts().iter().enumerate() {
+        for (rank, part) in segment.parts().enumerate() {
             // SAFETY: the caller vouches for one pointer a rank.
             unsafe { ptrs.add(rank).write(part.address() as *mut c_void) };
         }

@@ -39,6 +39,7 @@ use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::buffer_pool::BufferPool;
 use crate::memory::slab::Slab;
+use crate::memory::sparse::Sparse;
 use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::mutation::{self, Fault};
 use crate::path::Transport;
@@ -119,7 +120,7 @@ struct Origin {
 struct Serving {
     requests: Requests<Action>,
     /// By rank.
-    origins: Vec<Origin>,
+    origins: Sparse<Origin>,
     next_ticket: u64,
     inbox: Inbox,
     /// Origins whose first request is here, but waits for the dispatcher.
@@ -156,7 +157,7 @@ impl TwoSided {
             requests,
             data: world.dup()?,
             serving: Mutex::new(Serving {
-                origins: (0..world.size()).map(|_| Origin::default()).collect(),
+                origins: Sparse::new(world.size()),
                 inbox,
                 ..Serving::default()
             }),

@@ -101,7 +101,7 @@ impl TwoSided {
                 if at_once || room == Room::Now {
                     sent.count += 1;
                     sent.bytes += cost;
-                    transport.mark_pending(target, PENDING_MESSAGE);
+                    transport.peers().mark_pending(target, PENDING_MESSAGE);
                     self.send(target, buffer)?;
                     return Ok(sent.count);
                 }

@@ -55,7 +55,7 @@ impl Player<'_> {
     }
 
     fn word(&self, target: usize, word: usize) -> usize {
-        self.segment.parts()[target].address() + word
+        self.segment.part(target).address() + word
     }
 
     fn region(&self, target: usize) -> usize {
@@ -335,7 +335,7 @@ impl Player<'_> {
         let place = group.rank();
         let next = (place + 1) % members.len();
         let data = pattern(bytes, me as u64);
-        self.ctx.put(members[next], segment.parts()[next].address(), &data);
+        self.ctx.put(members[next], segment.part(next).address(), &data);
         engine.barrier_of(&group).expect("barrier");
         let before = members[(place + members.len() - 1) % members.len()];
         assert!(own(&segment) == pattern(bytes, before as u64), "what rank {before} has put");

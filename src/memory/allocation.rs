@@ -1,0 +1,514 @@
+//! Collective allocation: how the ranks of a group come by pieces of the same segments.
+//!
+//! Every rank cuts one run of bytes from a slab of the group that has room, for all segments
+//! that are allocated together, and tells the others in one exchange: that is all, while there
+//! is room. Where some rank has none, that exchange also tells how long the slices of a new
+//! slab are to be, and brings the files that the lowest rank of each node has made for it; the
+//! ranks that need it cut their run there, and a second exchange brings the addresses. A third
+//! one, of lengths, is made where several segments are allocated at once and the ranks ask for
+//! different lengths.
+//!
+//! What a rank tells fits the slot of a node's board, however many segments it asks for: ranks that
+//! ask for the same lengths know each other's by a digest of 64 bits. It is looked at once, and
+//! where all have cut alike nothing is kept of it.
+//!
+//! **Invariant.** A failure on one rank is a failure on all, with nothing changed on any
+//! (invariant 7): each step is decided by what all ranks have told.
+
+use super::holdings::Holdings;
+use super::own_slice::OwnSlice;
+use super::part::{Place, Segment};
+use super::per_rank::PerRank;
+use super::registry::SegmentId;
+use super::segment::{Memory, rounded};
+use super::slab::{self, Slab};
+use crate::collective::share;
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::group::Group;
+use crate::shm::{self, Descriptor, FreshFile, SharedFile};
+use crate::wait::Progress;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a rank sends to the others about its run.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Cut {
+    /// Bytes of all segments; the exact length where it is one.
+    asked: u64,
+    /// Slab number in the group, [`NEED`], [`FAILED`] or [`REFUSED`].
+    slab: u64,
+    /// Offset in the slice. Bytes free, where there is no run; the code of the error's class, where
+    /// the rank's arguments were bad.
+    place: u64,
+    /// Length of the rank's slice, should there be a new slab.
+    capacity: u64,
+    /// Of the lengths of all segments; the length where it is one.
+    digest: u64,
+    /// The file that a rank offers, if it is its node's leader and needs a slab.
+    inode: u64,
+    device: u32,
+    pid: u32,
+    fd: u32,
+    /// How many segments; 24 bits, and a bit that says that the rank is its node's leader.
+    count: u32,
+}
+
+const NEED: u64 = u64::MAX;
+const FAILED: u64 = u64::MAX - 1;
+/// The rank's arguments were bad.
+const REFUSED: u64 = u64::MAX - 2;
+
+const LEADS: u32 = 1 << 31;
+/// Most segments that are allocated together.
+const MOST: usize = 1 << 24;
+/// Lengths that travel together, where ranks ask for different ones.
+const TOGETHER: usize = 512;
+
+/// What a rank sends to the others about its slice of a new slab.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Made {
+    /// 0, [`FAILED`] for want of memory, or [`NEED`] where the node's file cannot be mapped.
+    verdict: u64,
+    base: u64,
+    /// Of the run, where the rank needed one.
+    offset: u64,
+    /// Bytes free, where memory is wanting.
+    free: u64,
+}
+
+impl Cut {
+    fn count(&self) -> usize {
+        (self.count & !LEADS) as usize
+    }
+
+    /// Whether two ranks have cut the same bytes of their slices, for segments of the same lengths.
+    fn is_like(&self, other: &Cut) -> bool {
+        (self.slab, self.place, self.asked) == (other.slab, other.place, other.asked)
+            && self.asks_like(other)
+    }
+
+    fn asks_like(&self, other: &Cut) -> bool {
+        self.digest == other.digest
+    }
+}
+
+/// What the ranks have told, after one look at each.
+#[derive(Default)]
+struct Survey {
+    /// The first rank whose arguments are bad, that has no memory, and that asks for another
+    /// number of segments than rank 0.
+    refused: Option<usize>,
+    failed: Option<usize>,
+    other_count: Option<usize>,
+    /// A rank needs a new slab, and the leader of a node offers no file for it.
+    need: bool,
+    no_file: bool,
+    /// All have cut alike, or ask for the same lengths at least.
+    alike: bool,
+    same_lengths: bool,
+}
+
+impl Survey {
+    fn of(all: &[Cut]) -> Survey {
+        let mut survey = Survey { alike: true, same_lengths: true, ..Survey::default() };
+        for (rank, cut) in all.iter().enumerate() {
+            match cut.slab {
+                REFUSED => survey.refused = survey.refused.or(Some(rank)),
+                FAILED => survey.failed = survey.failed.or(Some(rank)),
+                NEED => survey.need = true,
+                _ => {}
+            }
+            if cut.count() != all[0].count() {
+                survey.other_count = survey.other_count.or(Some(rank));
+            }
+            survey.no_file |= cut.count & LEADS != 0 && cut.pid == 0;
+            survey.alike &= cut.is_like(&all[0]);
+            survey.same_lengths &= cut.asks_like(&all[0]);
+        }
+        survey
+    }
+
+    /// # Errors
+    /// That of the first rank that has told one, the same on all ranks.
+    fn check(&self, group: &Group, all: &[Cut]) -> Result<()> {
+        let world = |rank: usize| group.members()[rank];
+        if let Some(rank) = self.refused {
+            let kind = ErrorKind::from_code(all[rank].place as i32);
+            let world = world(rank);
+            let text = format!("rank {world} gave bad arguments; nothing was allocated");
+            return Err(Error::new(kind, text));
+        }
+        if let Some(rank) = self.failed {
+            return Err(no_memory(world(rank), &all[rank], all[rank].asked));
+        }
+        if let Some(rank) = self.other_count {
+            fail!(
+                Argument,
+                "rank {} asks for {} segments at once and rank {} for {}; nothing was allocated",
+                world(0),
+                all[0].count(),
+                world(rank),
+                all[rank].count()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a run that holds segments of these lengths.
+fn run_bytes(lens: &[usize]) -> usize {
+    let most = usize::MAX - slab::ALIGN;
+    lens.iter().fold(0, |sum, &len| sum.saturating_add(rounded(len.min(most))).min(most))
+}
+
+fn digest(lens: &[usize]) -> u64 {
+    if let [len] = lens {
+        return *len as u64;
+    }
+    let mut hasher = DefaultHasher::new();
+    lens.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn no_memory(world: usize, cut: &Cut, needed: u64) -> Error {
+    Error::new(
+        ErrorKind::Memory,
+        format!(
+            "rank {world} asked for {} bytes ({needed} on its node), but only {} are free in \
+             shared memory; nothing was allocated",
+            cut.asked, cut.place
+        ),
+    )
+}
+
+impl Memory {
+    /// Allocates as many segments as this rank gives lengths, and what the others ask for on
+    /// theirs. Collective over the group. A rank whose own arguments are bad passes the
+    /// error, so that the others do not wait for it and get an error too.
+    ///
+    /// # Errors
+    /// `Memory` on all ranks where it cannot be had on one: the error names the
+    /// rank, what it asked and what was free. `Argument` on all where they ask for different
+    /// numbers of segments.
+    pub fn allocate_many(
+        &self,
+        group: &Arc<Group>,
+        asked: Result<&[usize]>,
+        progress: &impl Progress,
+    ) -> Result<Vec<Arc<Segment>>> {
+        if group.is_freed() {
+            fail!(State, "the group was freed");
+        }
+        let holdings = self.of(group);
+        let asked = asked.and_then(|lens| match lens.len() {
+            0..MOST => Ok(lens),
+            n => fail!(Argument, "{n} segments at once; {} are the most", MOST - 1),
+        });
+        let (mut mine, file) = match &asked {
+            Ok(lens) => self.cut(group, &holdings, lens),
+            Err(error) => (refused(error), None),
+        };
+        let mut all = group.allgather(progress, &mine)?;
+        let mut survey = Survey::of(&all);
+        let mut done = survey.check(group, &all);
+        if done.is_ok() && survey.need {
+            done = self
+                .check_room(group, &all)
+                .and_then(|()| self.cut_new(group, &holdings, file, &mut all, &survey, progress));
+            mine = all[group.rank()];
+            survey = Survey::of(&all);
+        }
+        let lens = match done {
+            Ok(()) => asked?,
+            Err(error) => {
+                uncut(&holdings, &mine);
+                asked?;
+                return Err(error);
+            }
+        };
+        let others = match survey.same_lengths || lens.len() == 1 {
+            true => None,
+            false => Some(gather_lengths(group, lens, progress)?),
+        };
+        let found = match survey.alike {
+            true => alike(&holdings, &mine, lens)?,
+            false => unlike(&holdings, &all, lens, others.as_deref())?,
+        };
+        Ok(self.publish(group, &holdings, found))
+    }
+
+    /// Cuts a run from a slab that has room; where none has, and the rank is its node's leader,
+    /// makes a file for a new one.
+    fn cut(&self, group: &Group, holdings: &Holdings, lens: &[usize]) -> (Cut, Option<FreshFile>) {
+        let run = run_bytes(lens);
+        let held = holdings.slabs.lock().iter().map(|s| s.own.len()).sum();
+        let neighbours = holdings.neighbours(group, &self.topology);
+        let leads = neighbours.leader() == group.rank();
+        let mut cut = Cut {
+            asked: if let [len] = lens { *len } else { run } as u64,
+            slab: NEED,
+            capacity: slab::capacity(&self.policy, 0, held) as u64,
+            digest: digest(lens),
+            count: lens.len() as u32 | if leads { LEADS } else { 0 },
+            ..bytemuck::Zeroable::zeroed()
+        };
+        if run == 0 {
+            cut.slab = 0;
+            return (cut, None);
+        }
+        if run > isize::MAX as usize / 2 {
+            cut.slab = FAILED;
+            cut.place = shm::room_in(&self.policy.shm_dir).unwrap_or(0) as u64;
+            return (cut, None);
+        }
+        for slab in holdings.slabs.lock().iter() {
+            match slab.own.cut(run) {
+                Ok(Some(offset)) => {
+                    cut.slab = u64::from(slab.number());
+                    cut.place = offset as u64;
+                    return (cut, None);
+                }
+                Ok(None) => {}
+                Err(_) => {
+                    cut.slab = FAILED;
+                    break;
+                }
+            }
+        }
+        cut.place = shm::room_in(&self.policy.shm_dir).unwrap_or(usize::MAX) as u64;
+        cut.capacity = slab::capacity(&self.policy, run, held) as u64;
+        let wanted = leads && cut.slab == NEED;
+        let file = wanted.then(|| FreshFile::create(&self.policy.shm_dir).ok()).flatten();
+        let Some(Ok((device, inode, pid, fd))) = file.as_ref().map(FreshFile::place) else {
+            return (cut, None);
+        };
+        let Ok(device) = u32::try_from(device) else { return (cut, None) };
+        (Cut { device, inode, pid, fd, ..cut }, file)
+    }
+
+    /// Before anything is made: is there room on every node for what its ranks
+    /// still need? Every rank computes the same answer.
+    fn check_room(&self, group: &Group, all: &[Cut]) -> Result<()> {
+        let waiting = || {
+            let cuts = group.members().iter().zip(all).filter(|(_, cut)| cut.slab == NEED);
+            cuts.map(|(&world, cut)| (world, self.topology.node_of(world), cut))
+        };
+        let mut needed = vec![0u64; self.topology.nodes()];
+        for (_, node, cut) in waiting() {
+            needed[node] = needed[node].saturating_add(cut.asked);
+        }
+        let short = waiting().filter(|&(_, node, cut)| cut.place < needed[node]);
+        let Some(node) = short.map(|(_, node, _)| node).min() else { return Ok(()) };
+        // The one that asks for most is the one to name.
+        let most = waiting().filter(|&(_, at, _)| at == node).max_by_key(|(.., cut)| cut.asked);
+        let (world, _, cut) = most.expect("one waits");
+        Err(no_memory(world, cut, needed[node]))
+    }
+
+    /// Makes a new slab, in which the ranks that have no run cut it.
+    fn cut_new(
+        &self,
+        group: &Arc<Group>,
+        holdings: &Holdings,
+        file: Option<FreshFile>,
+        all: &mut [Cut],
+        survey: &Survey,
+        progress: &impl Progress,
+    ) -> Result<()> {
+        let lens = PerRank::of(all.iter().map(|cut| cut.capacity as usize));
+        let neighbours = holdings.neighbours(group, &self.topology);
+        let (offset, total) = neighbours.layout(&lens);
+        let leader = neighbours.leader();
+        let me = all[group.rank()];
+        let fill = |file: Result<SharedFile>| {
+            let own = file.map(|file| OwnSlice::new(file, offset, lens.at(group.rank())));
+            self.fill(group, holdings, own, (&me, &lens), progress)
+        };
+        let mut made = None;
+        if !survey.no_file {
+            let opened = match file {
+                Some(file) => file.map(total),
+                None => {
+                    let Cut { device, inode, pid, fd, .. } = all[leader];
+                    SharedFile::open(&Descriptor::unnamed(device.into(), inode, pid, fd), total)
+                }
+            };
+            made = fill(opened)?;
+        }
+        if made.is_none() {
+            // Step by step, and with a name if need be.
+            let dir = &self.policy.shm_dir;
+            made = fill(Ok(share(&*group.comm()?, progress, dir, leader, total)?))?;
+        }
+        let Some((slab, slices)) = made else {
+            fail!(Internal, "a file that all ranks have mapped is not mapped");
+        };
+        let failed = slices.iter().position(|made| made.verdict == FAILED);
+        let slab = match (failed, slab) {
+            (None, Some(slab)) => slab,
+            (failed, slab) => {
+                slab.iter().for_each(|slab| self.registry.remove_slab(slab));
+                let rank = failed.unwrap_or(group.rank());
+                let cut = Cut { place: slices[rank].free, ..all[rank] };
+                return Err(no_memory(group.members()[rank], &cut, cut.asked));
+            }
+        };
+        let number = slab.number().into();
+        slab.complete(group, PerRank::of(slices.iter().map(|made| made.base as usize)))?;
+        self.registry.complete_slab();
+        holdings.slabs.lock().push(slab);
+        for (cut, made) in all.iter_mut().zip(slices).filter(|(cut, _)| cut.slab == NEED) {
+            (cut.slab, cut.place) = (number, made.offset);
+        }
+        Ok(())
+    }
+
+    /// Cuts this rank's run from its slice of a new slab, if it needs one, and tells the others.
+    /// `None` on all ranks where one could not map its file.
+    ///
+    /// The slice is known here before any other rank can name it.
+    #[expect(clippy::type_complexity, reason = "a pair that is taken apart at once")]
+    fn fill(
+        &self,
+        group: &Arc<Group>,
+        holdings: &Holdings,
+        own: Result<Result<OwnSlice>>,
+        (cut, lens): (&Cut, &PerRank<usize>),
+        progress: &impl Progress,
+    ) -> Result<Option<(Option<Arc<Slab>>, Vec<Made>)>> {
+        let number = holdings.next_slab();
+        let mut mine = Made { verdict: FAILED, ..bytemuck::Zeroable::zeroed() };
+        let mut slab = None;
+        match own {
+            Ok(Ok(own)) => {
+                let run = match cut.slab {
+                    NEED => own.cut(rounded(cut.asked as usize)).ok().flatten(),
+                    _ => Some(0),
+                };
+                if let Some(run) = run {
+                    (mine.verdict, mine.base, mine.offset) = (0, own.base() as u64, run as u64);
+                    let numbered = (number, holdings.neighbours(group, &self.topology));
+                    let (topology, policy) = (&self.topology, &self.policy);
+                    let made = Slab::new(group, topology, policy, numbered, lens.clone(), own);
+                    self.registry.add_slab(&made, group);
+                    slab = Some(made);
+                }
+            }
+            Ok(Err(error)) => log::debug!("memory of a slab: {error}"),
+            Err(error) => {
+                log::debug!("shared memory of a slab: {error}");
+                mine.verdict = NEED;
+            }
+        }
+        if mine.verdict == FAILED {
+            mine.free = shm::room_in(&self.policy.shm_dir).unwrap_or(0) as u64;
+        }
+        let all = group.allgather(progress, &mine)?;
+        if all.iter().any(|made| made.verdict == NEED) {
+            slab.iter().for_each(|slab| self.registry.remove_slab(slab));
+            return Ok(None);
+        }
+        Ok(Some((slab, all)))
+    }
+
+    fn publish(
+        &self,
+        group: &Arc<Group>,
+        holdings: &Holdings,
+        found: Vec<(PerRank<Place>, Vec<Arc<Slab>>)>,
+    ) -> Vec<Arc<Segment>> {
+        let segments: Vec<Arc<Segment>> = found
+            .into_iter()
+            .map(|(places, slabs)| {
+                slabs.iter().for_each(|slab| {
+                    slab.live.fetch_add(1, Ordering::Relaxed);
+                });
+                let id = SegmentId { group: group.key(), number: holdings.begin_segment() };
+                Arc::new(Segment { id, group: group.clone(), slabs: slabs.into(), places })
+            })
+            .collect();
+        self.registry.add_segments(&segments);
+        self.segments.lock().extend(segments.iter().map(|segment| (segment.id, segment.clone())));
+        segments
+    }
+}
+
+fn refused(error: &Error) -> Cut {
+    let place = error.kind().code() as u64;
+    Cut { slab: REFUSED, place, ..bytemuck::Zeroable::zeroed() }
+}
+
+fn uncut(holdings: &Holdings, cut: &Cut) {
+    if cut.asked == 0 || cut.slab >= REFUSED {
+        return;
+    }
+    if let Ok(slab) = holdings.numbered(cut.slab) {
+        slab.own.uncut(cut.place as usize, rounded(cut.asked as usize));
+    }
+}
+
+/// Every rank's lengths, one rank's after the other's.
+fn gather_lengths(group: &Group, lens: &[usize], progress: &impl Progress) -> Result<Vec<usize>> {
+    let (ranks, count) = (group.size(), lens.len());
+    let mut all = vec![0; ranks * count];
+    for (part, some) in lens.chunks(TOGETHER).enumerate() {
+        let mut mine = [0u64; TOGETHER];
+        mine.iter_mut().zip(some).for_each(|(to, &len)| *to = len as u64);
+        for (rank, theirs) in group.allgather(progress, &mine)?.iter().enumerate() {
+            let at = rank * count + part * TOGETHER;
+            let to = all[at..][..some.len()].iter_mut();
+            to.zip(theirs).for_each(|(to, &len)| *to = len as usize);
+        }
+    }
+    Ok(all)
+}
+
+/// The places of segments that all ranks have cut alike.
+fn alike(
+    holdings: &Holdings,
+    mine: &Cut,
+    lens: &[usize],
+) -> Result<Vec<(PerRank<Place>, Vec<Arc<Slab>>)>> {
+    let slab = if mine.asked == 0 { None } else { Some(holdings.numbered(mine.slab)?) };
+    let mut next = mine.place as usize;
+    let found = lens.iter().map(|&len| {
+        let place = Place::new(mine.slab as u32, next, len);
+        next += rounded(len);
+        let here = slab.clone().filter(|_| len > 0);
+        (PerRank::Alike(place), here.into_iter().collect())
+    });
+    Ok(found.collect())
+}
+
+/// The places of others. `others`: where several segments have different lengths, every rank's.
+fn unlike(
+    holdings: &Holdings,
+    all: &[Cut],
+    lens: &[usize],
+    others: Option<&[usize]>,
+) -> Result<Vec<(PerRank<Place>, Vec<Arc<Slab>>)>> {
+    let mut next: Vec<usize> = all.iter().map(|cut| cut.place as usize).collect();
+    let mut found = Vec::with_capacity(lens.len());
+    for n in 0..lens.len() {
+        let len_at = |rank: usize| match others {
+            Some(others) => others[rank * lens.len() + n],
+            None if lens.len() == 1 => all[rank].asked as usize,
+            None => lens[n],
+        };
+        let mut slabs: Vec<Arc<Slab>> = Vec::new();
+        let mut places = Vec::with_capacity(all.len());
+        for (rank, cut) in all.iter().enumerate() {
+            let len = len_at(rank);
+            places.push(Place::new(cut.slab as u32, next[rank], len));
+            next[rank] += rounded(len);
+            if len > 0 && !slabs.iter().any(|slab| u64::from(slab.number()) == cut.slab) {
+                slabs.push(holdings.numbered(cut.slab)?);
+            }
+        }
+        found.push((PerRank::of(places.iter().copied()), slabs));
+    }
+    Ok(found)
+}
