@@ -1,12 +1,20 @@
-//! Collectives over a communicator: barrier, broadcast, allgather, reductions.
+//! Collectives: barrier, broadcast, allgather, reductions, agreements.
 //!
-//! Each starts MPI's non-blocking form and waits in the engine's loop
+//! | module | owns |
+//! |---|---|
+//! | `team` | the ranks of a group by nodes: its collectives of short values |
+//! | `board` | shared memory on which the ranks of a node meet |
+//! | `mark` | a number there on which they sleep |
+//! | `circle` | collectives by messages between nodes |
+//! | `wire` | the communicator of these messages |
+//! | `share` | files that ranks of a node have in common |
+//! | `reduce` | operators, and what they are to MPI |
+//!
+//! The functions of this module are those over a communicator, for long values, whose
+//! bandwidth counts. Each starts MPI's non-blocking form and waits in the engine's loop
 //! ([`crate::wait`]), so that a rank inside a collective serves the others, and
 //! gives up its core when it has to wait long. Lengths beyond what one MPI call
-//! takes are cut into pieces.
-//!
-//! Ranks that share memory meet on a [`Board`] instead, for barriers and small
-//! gathers ([`crate::group::Group::barrier`]).
+//! takes are cut into pieces. [`crate::group::Group`] takes the one or the other.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, ReduceOp, Request};
@@ -14,11 +22,16 @@ use crate::wait::{self, Progress};
 use bytemuck::Pod;
 
 mod board;
+mod circle;
+mod mark;
 mod reduce;
 mod share;
-pub(crate) use board::Board;
+mod team;
+mod wire;
 pub use reduce::{Element, Operator};
 pub(crate) use share::share;
+pub(crate) use team::{Sharing, Team};
+pub(crate) use wire::Wire;
 
 /// The longest piece of one MPI call, in bytes.
 const PIECE: usize = 1 << 30;
@@ -84,6 +97,25 @@ pub fn allgather<T: Pod, P: Progress + ?Sized>(
     Ok(all)
 }
 
+/// Does a reduction for which the rank needs no other one, of `size`; false where it needs them.
+pub(crate) fn needs_no_other<T: Element>(
+    data: &mut [T],
+    operator: Operator,
+    root: Option<usize>,
+    (rank, size): (usize, usize),
+) -> bool {
+    if operator == Operator::Abs {
+        if root.is_none_or(|root| root == rank) {
+            data.iter_mut().for_each(|x| *x = x.absolute());
+        }
+        return true;
+    }
+    if size == 1 {
+        data.iter_mut().for_each(|x| *x = x.alone(operator));
+    }
+    size == 1 || data.is_empty()
+}
+
 /// Combines `data` element by element over all ranks; the result is everywhere,
 /// or only at `root` (elsewhere `data` is then left as it was).
 pub fn reduce<T: Element, P: Progress + ?Sized>(
@@ -93,21 +125,7 @@ pub fn reduce<T: Element, P: Progress + ?Sized>(
     operator: Operator,
     root: Option<usize>,
 ) -> Result<()> {
-    if operator == Operator::Abs {
-        if root.is_some_and(|root| root != comm.rank()) {
-            return Ok(());
-        }
-        for x in data.iter_mut() {
-            *x = x.absolute();
-        }
-        return Ok(());
-    }
-    if comm.size() == 1 || data.is_empty() {
-        if comm.size() == 1 {
-            for x in data.iter_mut() {
-                *x = x.alone(operator);
-            }
-        }
+    if needs_no_other(data, operator, root, (comm.rank(), comm.size())) {
         return Ok(());
     }
     let op: ReduceOp = T::reduce_op(operator)?;
@@ -121,32 +139,43 @@ pub fn reduce<T: Element, P: Progress + ?Sized>(
     Ok(())
 }
 
+/// A rank's verdict on its part of a collective step, as it travels.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Verdict {
+    /// Of the error; 0 is none.
+    kind: u32,
+    text: [u8; 252],
+}
+
+impl Verdict {
+    fn of(result: &Result<()>) -> Verdict {
+        let mut verdict = Verdict { kind: 0, text: [0; 252] };
+        if let Err(error) = result {
+            verdict.kind = error.kind().code() as u32;
+            let text = error.detail().as_bytes();
+            let n = text.len().min(verdict.text.len());
+            verdict.text[..n].copy_from_slice(&text[..n]);
+        }
+        verdict
+    }
+
+    /// What others make of it.
+    fn result_of(&self, rank: usize) -> Result<()> {
+        if self.kind == 0 {
+            return Ok(());
+        }
+        let len = self.text.iter().position(|&b| b == 0).unwrap_or(self.text.len());
+        let text = String::from_utf8_lossy(&self.text[..len]);
+        let kind = ErrorKind::from_code(self.kind as i32);
+        Err(Error::new(kind, format!("rank {rank} of the group failed: {text}")))
+    }
+}
+
 /// An agreement: every rank says whether its part of a collective step went
 /// well; all succeed, or all get the error of the lowest rank that failed.
 pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) -> Result<()> {
-    /// A rank's verdict, as it travels.
-    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-    #[repr(C)]
-    struct Verdict {
-        kind: u32,
-        text: [u8; 252],
-    }
-    let mut verdict = Verdict { kind: 0, text: [0; 252] };
-    if let Err(error) = &mine {
-        verdict.kind = error.kind().code() as u32;
-        let text = error.detail().as_bytes();
-        let n = text.len().min(verdict.text.len());
-        verdict.text[..n].copy_from_slice(&text[..n]);
-    }
-    let all = allgather(comm, progress, &verdict)?;
+    let all = allgather(comm, progress, &Verdict::of(&mine))?;
     mine?;
-    for (rank, v) in all.iter().enumerate() {
-        if v.kind != 0 {
-            let len = v.text.iter().position(|&b| b == 0).unwrap_or(v.text.len());
-            let text = String::from_utf8_lossy(&v.text[..len]).into_owned();
-            let kind = ErrorKind::from_code(v.kind as i32);
-            return Err(Error::new(kind, format!("rank {rank} of the group failed: {text}")));
-        }
-    }
-    Ok(())
+    all.iter().enumerate().try_for_each(|(rank, verdict)| verdict.result_of(rank))
 }

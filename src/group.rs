@@ -8,8 +8,11 @@
 //! Creating a group is collective over its members only; ranks outside may call
 //! too and get nothing. A group that is freed while segments of it live stays
 //! usable for freeing those, and its communicator goes with the last of them.
+//!
+//! Collectives of short values go by nodes ([`crate::collective::Team`]), those of long ones by
+//! MPI's own over the communicator.
 
-use crate::collective::{self, Board};
+use crate::collective::{self, Element, Operator, Sharing, Team, Wire};
 use crate::error::{Result, fail};
 use crate::mpi::{Comm, CommHandle};
 use crate::topology::Topology;
@@ -17,54 +20,63 @@ use crate::wait::Progress;
 use bytemuck::Pod;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// An ordered set of ranks of the world.
 #[derive(Debug)]
 pub struct Group {
     key: u64,
     comm: Mutex<Option<Arc<Comm>>>,
-    members: Vec<usize>,
+    team: Team,
     /// Numbers in the group by world rank, where the two differ: not in the world, which
     /// may have thousands.
     rank_of: Option<HashMap<usize, usize>>,
-    me: usize,
     on_one_node: bool,
     freed: AtomicBool,
-    board: OnceLock<Board>,
 }
+
+/// Longer values travel by MPI's collectives.
+const LONGEST: usize = 64 << 10;
 
 /// Distinguishes the groups that this rank has led.
 static NEXT_KEY: AtomicU32 = AtomicU32::new(1);
 
+/// A number that no other group that this rank leads has.
+pub(crate) fn next_key() -> u32 {
+    NEXT_KEY.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Group {
-    /// Wraps a communicator whose rank `i` is world rank `members[i]`.
-    /// Collective over the communicator.
-    pub(crate) fn new(
+    /// The group of all ranks, in their order; `key` is one of rank 0 ([`next_key`]).
+    /// Collective.
+    pub(crate) fn world(
         comm: Comm,
-        members: Vec<usize>,
+        wire: &Arc<Wire>,
+        key: u32,
         topology: &Topology,
+        sharing: Sharing<'_>,
         progress: &impl Progress,
     ) -> Result<Arc<Group>> {
-        let me = comm.rank();
-        let leader_key = ((members[0] as u64) << 32)
-            | u64::from(if me == 0 { NEXT_KEY.fetch_add(1, Ordering::Relaxed) } else { 0 });
-        let mut key = [leader_key];
-        collective::broadcast(&comm, progress, bytemuck::bytes_of_mut(&mut key), 0)?;
+        let members = (0..comm.size()).collect();
+        let team = Team::create(wire, 1, members, topology, sharing, progress)?;
+        Ok(Group::of(comm, team, u64::from(key), topology))
+    }
+
+    /// Wraps a communicator whose ranks are those of `team`.
+    fn of(comm: Comm, team: Team, key: u64, topology: &Topology) -> Arc<Group> {
+        let members = team.members();
         let differ = members.iter().enumerate().any(|(i, &w)| i != w);
         let rank_of = differ.then(|| members.iter().enumerate().map(|(i, &w)| (w, i)).collect());
         let node = topology.node_of(members[0]);
-        Ok(Arc::new(Group {
-            key: key[0],
+        Arc::new(Group {
+            key: (members[0] as u64) << 32 | key,
             comm: Mutex::new(Some(Arc::new(comm))),
             on_one_node: members.iter().all(|&w| topology.node_of(w) == node),
-            members,
+            team,
             rank_of,
-            me,
             freed: AtomicBool::new(false),
-            board: OnceLock::new(),
-        }))
+        })
     }
 
     /// Makes the group of `ranks` (ranks of `self`, in this order). Collective
@@ -77,6 +89,7 @@ impl Group {
         &self,
         ranks: &[usize],
         topology: &Topology,
+        sharing: Sharing<'_>,
         progress: &impl Progress,
     ) -> Result<Option<Arc<Group>>> {
         let mut seen = vec![false; self.size()];
@@ -89,15 +102,21 @@ impl Group {
                 Some(unseen) => *unseen = true,
             }
         }
-        if !ranks.contains(&self.me) {
+        if !ranks.contains(&self.rank()) {
             return Ok(None);
         }
         // Members of disjoint groups may create them at the same time: the tag
         // is one that only the same list of ranks gives.
         let tag = ranks.iter().fold(ranks.len(), |h, &r| (h * 31 + r) & 0x3fff);
         let comm = self.comm()?.create_group(ranks, tag as i32)?;
-        let members = ranks.iter().map(|&r| self.members[r]).collect();
-        Group::new(comm, members, topology, progress).map(Some)
+        let members = ranks.iter().map(|&r| self.members()[r]).collect();
+        let wire = self.team.wire();
+        // The first member's key, and a tag that is above all of every member's.
+        let key = if comm.rank() == 0 { next_key() } else { 0 };
+        let mut agreed = [i64::from(key), i64::from(wire.next_tag())];
+        collective::reduce(&comm, progress, &mut agreed, Operator::Max, None)?;
+        let team = Team::create(wire, agreed[1] as u32, members, topology, sharing, progress)?;
+        Ok(Some(Group::of(comm, team, agreed[0] as u64, topology)))
     }
 
     /// Unique among the groups of a job, and the same on all members.
@@ -107,17 +126,17 @@ impl Group {
 
     /// The number of ranks.
     pub fn size(&self) -> usize {
-        self.members.len()
+        self.team.members().len()
     }
 
     /// The calling rank's number in the group.
     pub fn rank(&self) -> usize {
-        self.me
+        self.team.rank()
     }
 
     /// World ranks of the members, in the group's order.
     pub fn members(&self) -> &[usize] {
-        &self.members
+        self.team.members()
     }
 
     /// The world rank of a member.
@@ -125,7 +144,7 @@ impl Group {
     /// # Errors
     /// `Rank` outside the group.
     pub fn world_rank(&self, rank: usize) -> Result<usize> {
-        match self.members.get(rank) {
+        match self.members().get(rank) {
             Some(&w) => Ok(w),
             None => fail!(Rank, "rank {rank} is outside the group of {} ranks", self.size()),
         }
@@ -144,24 +163,9 @@ impl Group {
         self.on_one_node
     }
 
-    /// Gives a group whose ranks share memory a board to meet on. Collective.
-    pub(crate) fn set_up_board(&self, dir: &str, progress: &impl Progress) -> Result<()> {
-        if self.on_one_node
-            && self.size() > 1
-            && let Some(board) = Board::create(&*self.comm()?, &self.members, dir, progress)?
-        {
-            let _ = self.board.set(board);
-        }
-        Ok(())
-    }
-
     /// Waits until all members have called.
     pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
-        let comm = self.comm()?;
-        match self.board.get() {
-            Some(board) => board.barrier(progress),
-            None => collective::barrier(&comm, progress),
-        }
+        self.live_team()?.barrier(progress)
     }
 
     /// Every member's `item`, in the order of ranks.
@@ -170,10 +174,55 @@ impl Group {
         progress: &P,
         item: &T,
     ) -> Result<Vec<T>> {
-        let comm = self.comm()?;
-        match self.board.get() {
-            Some(board) if Board::holds::<T>() => board.allgather(progress, item),
-            _ => collective::allgather(&comm, progress, item),
+        match size_of::<T>() {
+            0..=LONGEST => self.live_team()?.allgather(progress, item),
+            _ => collective::allgather(&*self.comm()?, progress, item),
+        }
+    }
+
+    /// Copies `data` of `root` to all members.
+    pub fn broadcast<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        data: &mut [u8],
+        root: usize,
+    ) -> Result<()> {
+        match data.len() {
+            0..=LONGEST => self.live_team()?.broadcast(progress, data, root),
+            _ => collective::broadcast(&*self.comm()?, progress, data, root),
+        }
+    }
+
+    /// Combines `data` element by element over all members; the result is everywhere, or only
+    /// at `root` (elsewhere `data` is then left as it was).
+    pub fn reduce<T: Element, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        data: &mut [T],
+        operator: Operator,
+        root: Option<usize>,
+    ) -> Result<()> {
+        let team = self.live_team()?;
+        if collective::needs_no_other(data, operator, root, (self.rank(), self.size())) {
+            return Ok(());
+        }
+        match size_of_val(data) {
+            0..=LONGEST => team.reduce(progress, (data, operator), root),
+            _ => collective::reduce(&*self.comm()?, progress, data, operator, root),
+        }
+    }
+
+    /// Every member says whether its part of a collective step went well; all succeed, or all
+    /// get the error of the lowest rank that failed.
+    pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
+        self.live_team()?.agree(progress, mine)
+    }
+
+    /// The members by nodes.
+    pub(crate) fn live_team(&self) -> Result<&Team> {
+        match &*self.comm.lock() {
+            Some(_) => Ok(&self.team),
+            None => fail!(State, "the group was freed"),
         }
     }
 
@@ -203,8 +252,16 @@ impl Group {
     /// Frees the communicator. Collective.
     pub(crate) fn release_comm(&self) -> Result<()> {
         match self.comm.lock().take() {
-            Some(comm) => comm.free(),
+            Some(comm) => {
+                self.team.dissolve();
+                comm.free()
+            }
             None => Ok(()),
         }
+    }
+
+    /// Frees the communicator of all groups' messages, when the groups are gone. Collective.
+    pub(crate) fn free_wire(&self) -> Result<()> {
+        self.team.wire().comm().free()
     }
 }

@@ -1,14 +1,11 @@
 //! Which ranks share memory.
 //!
-//! A *node* is a set of ranks that map each other's segments. Real nodes come
-//! from MPI; `PORTOLAN_NODE_SIZE=k` cuts each into *virtual nodes* of `k` ranks
-//! that behave as if they shared nothing, so that every path runs on one
-//! machine. Everything above this module sees nodes only.
+//! A *node* is a set of ranks that map each other's segments. What real node a rank is on, each
+//! tells the others when it starts (`runtime::introduction`); `PORTOLAN_NODE_SIZE=k` cuts each
+//! into *virtual nodes* of `k` ranks that behave as if they shared nothing, so that every path
+//! runs on one machine. Everything above this module sees nodes only.
 //!
 //! Invariant: all ranks hold the same table.
-
-use crate::error::Result;
-use crate::mpi::Comm;
 
 /// The nodes of the world and their ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,22 +50,6 @@ impl Topology {
         real.sort_unstable();
         real.dedup();
         Topology { node_of, nodes, me, labels: labels.to_vec(), real_nodes: real.len() }
-    }
-
-    /// Asks MPI which ranks share memory. Collective over `world`.
-    pub fn discover(
-        world: &Comm,
-        cut: usize,
-        allgather: impl Fn(&Comm, u64) -> Result<Vec<u64>>,
-    ) -> Result<Topology> {
-        let node = world.split_by_node()?;
-        // SAFETY: `world` is live.
-        let in_world = unsafe { node.ranks_in(world.handle()) }?;
-        let label = in_world.into_iter().flatten().min().unwrap_or(world.rank());
-        node.free()?;
-        let labels: Vec<usize> =
-            allgather(world, label as u64)?.into_iter().map(|l| l as usize).collect();
-        Ok(Topology::from_labels(world.rank(), &labels, cut))
     }
 
     /// The calling rank.

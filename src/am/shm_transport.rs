@@ -16,8 +16,8 @@ use super::wire::{MAX_HEADER, RecordHead, RecordKind};
 use super::work_split::{JOBS, SplitJob};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::group::Group;
 use crate::memory::exposed;
-use crate::mpi::Comm;
 use crate::shm::SharedFile;
 use crate::topology::Topology;
 use crate::wait::{self, Progress};
@@ -92,11 +92,17 @@ pub(crate) struct Incoming {
 /// The number that peers try to read.
 static MARK: u64 = 0x506f_7274_6f6c_616e;
 
+fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
+    // SAFETY: the file is mapped while it lives, and begins with a page for each rank; a
+    // mailbox consists of atomics, and begins as zeros.
+    unsafe { &*file.base().add(index * PAGE).cast() }
+}
+
 impl ShmTransport {
     /// Sets the rings up. Collective; `None` on all ranks where a node has no shared
     /// memory for it.
     pub(crate) fn create<P: Progress + ?Sized>(
-        comm: &Comm,
+        world: &Group,
         topology: &Topology,
         config: &Config,
         progress: &P,
@@ -114,20 +120,22 @@ impl ShmTransport {
         if !fits {
             return Ok(None);
         }
-        let Ok(file) = crate::collective::share(comm, progress, &config.shm_dir, ranks[0], len)
-        else {
+        let prepare = |file: &SharedFile| {
+            let reserved = file.reserve(areas + me * area, area);
+            reserved.and_then(|()| file.reserve(me * PAGE, PAGE)).map_err(|e| {
+                let text = format!("{} bytes of shared memory: {e}", PAGE + area);
+                Error::new(ErrorKind::Memory, text)
+            })?;
+            let mine = mailbox(file, me);
+            mine.mark.store(&raw const MARK as u64, Ordering::Relaxed);
+            mine.pid.store(std::process::id(), Ordering::Release);
+            Ok(())
+        };
+        let Ok(file) = world.live_team()?.share(progress, &config.shm_dir, len, prepare) else {
             return Ok(None);
         };
         let file = Arc::new(file);
-        let reserved = file.reserve(areas + me * area, area);
-        let reserved = reserved.and_then(|()| file.reserve(me * PAGE, PAGE)).map_err(|e| {
-            let text = format!("{} bytes of shared memory: {e}", PAGE + area);
-            Error::new(ErrorKind::Memory, text)
-        });
-        if crate::collective::agree(comm, progress, reserved).is_err() {
-            return Ok(None);
-        }
-        let node = ShmTransport {
+        Ok(Some(ShmTransport {
             exposures: Arc::new(exposed::Table::new(file.clone(), areas, n, me)),
             file,
             me,
@@ -138,18 +146,11 @@ impl ShmTransport {
                 .map(|rank| ranks.binary_search(&rank).map_or(ELSEWHERE, |index| index as u32))
                 .collect(),
             ranks,
-        };
-        let mine = node.mailbox(me);
-        mine.mark.store(&raw const MARK as u64, Ordering::Relaxed);
-        mine.pid.store(std::process::id(), Ordering::Release);
-        crate::collective::barrier(comm, progress)?;
-        Ok(Some(node))
+        }))
     }
 
     fn mailbox(&self, index: usize) -> &Mailbox {
-        // SAFETY: the file is mapped while the node lives and begins with a page
-        // for each rank; a mailbox consists of atomics, and begins as zeros.
-        unsafe { &*self.file.base().add(index * PAGE).cast() }
+        mailbox(&self.file, index)
     }
 
     fn ring_offset(&self, from: usize, to: usize) -> usize {

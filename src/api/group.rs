@@ -2,7 +2,6 @@
 
 use super::in_call::InCall;
 use super::{Element, Operator, Reducible, Runtime};
-use crate::collective;
 use crate::error::{Result, fail};
 use crate::group;
 use crate::runtime::Engine;
@@ -96,9 +95,8 @@ impl<'rt> Group<'rt> {
     pub fn broadcast<T: Element>(&self, root: usize, data: &mut [T]) -> Result<()> {
         const CALL: &str = "Group::broadcast";
         self.check_root(root).in_call(CALL)?;
-        let comm = self.inner.comm().in_call(CALL)?;
         let bytes = bytemuck::cast_slice_mut(data);
-        collective::broadcast(&comm, self.engine(), bytes, root).in_call(CALL)
+        self.inner.broadcast(self.engine(), bytes, root).in_call(CALL)
     }
 
     /// Combines `data` element by element over all ranks; the result is at
@@ -110,8 +108,7 @@ impl<'rt> Group<'rt> {
     pub fn reduce<T: Reducible>(&self, root: usize, data: &mut [T], op: Operator) -> Result<()> {
         const CALL: &str = "Group::reduce";
         self.check_root(root).in_call(CALL)?;
-        let comm = self.inner.comm().in_call(CALL)?;
-        collective::reduce(&comm, self.engine(), data, op, Some(root)).in_call(CALL)
+        self.inner.reduce(self.engine(), data, op, Some(root)).in_call(CALL)
     }
 
     /// [`Group::reduce`] with the result on all ranks. Collective.
@@ -119,9 +116,7 @@ impl<'rt> Group<'rt> {
     /// # Errors
     /// `Mpi`, `State` after the group was freed.
     pub fn all_reduce<T: Reducible>(&self, data: &mut [T], op: Operator) -> Result<()> {
-        const CALL: &str = "Group::all_reduce";
-        let comm = self.inner.comm().in_call(CALL)?;
-        collective::reduce(&comm, self.engine(), data, op, None).in_call(CALL)
+        self.inner.reduce(self.engine(), data, op, None).in_call("Group::all_reduce")
     }
 
     /// Combines one value of each rank; all get the result. Collective.

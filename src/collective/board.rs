@@ -1,79 +1,60 @@
-//! A page of shared memory on which the ranks of a group meet.
+//! Shared memory on which the ranks of a group that share a node meet.
 //!
-//! Ranks that share a node need no messages to wait for each other. The board
-//! holds a count of the ranks that have arrived, a generation that the last one
-//! advances, and two slots for each rank, used in turn, for small gathers. A
-//! rank that waits long sleeps on the generation. Each rank also notes the
-//! generation at which it arrives, so that a report can name the ranks that are missing.
+//! Ranks that share memory need no messages to wait for each other or to combine values. They
+//! take *steps*, all the same ones in the same order, which each rank counts for itself. A step
+//! uses one of [`TURNS`] sets of slots. In some steps all arrive and wait until all have; the
+//! last one to arrive combines what all have given, so that nobody else need be woken
+//! for it. In others one rank gives and goes on (a broadcast), or all give and only one waits (a
+//! reduction to one rank). Between arrival and release one rank, the *representative*, may
+//! exchange what was combined with other nodes.
 //!
-//! Invariant: no rank writes a slot while another one may still read it. A slot
-//! is written again two gathers later, and in between every rank has passed the
-//! barrier of the gather in the middle, which it does only after it has read.
+//! **Invariant.** No rank writes a slot while another may still read it. Each rank notes the step
+//! that it has done with, and a slot is written in a step only when all have done with the one
+//! that used it last, [`TURNS`] steps before. So a rank is never further ahead than that.
+//!
+//! Values longer than a line of memory lie in an area whose memory is taken when it is first
+//! needed: by the step in which all ranks see that they have such values. Where there is none,
+//! such values travel a line at a time.
 
-use super::{agree, share};
-use crate::error::{Error, ErrorKind, Result};
-use crate::futex;
-use crate::mpi::Comm;
+use super::mark::{Mark, reached};
+use super::{Element, Operator, reduce};
+use crate::error::Result;
 use crate::shm::{self, SharedFile};
-use crate::wait::{self, Progress};
-use bytemuck::Pod;
-use std::mem::size_of;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use crate::wait::Progress;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Bytes of a slot.
-const SLOT: usize = 64;
 const LINE: usize = 64;
-/// The words at the head, each on a line of its own.
-const HEAD: usize = 3 * LINE;
+/// Sets of slots.
+const TURNS: usize = 4;
+/// Bytes of a slot, and of one in the area for longer values.
+const SLOT: usize = LINE;
+const LONG_SLOT: usize = 8 << 10;
+/// The head: the marks of release and of fullness, and the arrivals of each turn.
+const HEAD: usize = (2 + TURNS) * LINE;
 
-/// The board of a group on one node.
+/// The board, as one of its ranks sees it.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(super) struct Board {
     file: SharedFile,
-    rank: usize,
-    size: usize,
+    me: usize,
     /// World ranks.
     members: Vec<usize>,
-    /// Which of the two slots is next.
-    turn: AtomicU32,
+    /// Ranks outnumber cores.
+    crowded: bool,
+    /// Steps that this rank has begun.
+    step: AtomicU32,
+    /// A step that all ranks are known to have done with.
+    settled: AtomicU32,
+    long_tried: AtomicBool,
+    long: AtomicBool,
 }
 
-/// The words on which ranks meet.
-struct Meeting<'a> {
-    arrived: &'a AtomicU32,
-    generation: &'a AtomicU32,
-    sleepers: &'a AtomicU32,
-}
-
-impl Meeting<'_> {
-    fn generation(&self) -> u32 {
-        self.generation.load(Ordering::Acquire)
-    }
-
-    /// Counts the caller, who has seen generation `now`; the last of `size` lets all go, and
-    /// is told so.
-    fn arrive(&self, size: usize, now: u32) -> bool {
-        if (self.arrived.fetch_add(1, Ordering::AcqRel) as usize) + 1 < size {
-            return false;
-        }
-        self.arrived.store(0, Ordering::Relaxed);
-        self.generation.store(now.wrapping_add(1), Ordering::Release);
-        // Either a sleeper is seen here, or it sees the new generation.
-        fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::Relaxed) > 0 {
-            futex::wake_all(self.generation);
-        }
-        true
-    }
-
-    fn wait<P: Progress + ?Sized>(
-        &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
-        now: u32,
-    ) -> Result<()> {
-        wait::while_equal(progress, what, self.generation, now, Some(self.sleepers))
-    }
+/// Who does what between the arrival of all and their release.
+pub(super) struct Representative<'a> {
+    /// Its place on the node.
+    pub place: usize,
+    /// What it does with what was combined, in place.
+    pub work: &'a dyn Fn(&mut [u8]),
 }
 
 /// A list of ranks, not too long.
@@ -86,104 +67,348 @@ fn some(ranks: &[usize]) -> String {
     texts.join(", ")
 }
 
+/// Bytes before the area for longer values.
+fn short_area(ranks: usize) -> usize {
+    (HEAD + TURNS * SLOT + ranks * (LINE + TURNS * SLOT)).next_multiple_of(shm::page())
+}
+
 impl Board {
-    /// Makes the board of a communicator whose ranks share a node. Collective;
-    /// `None` where there is no shared memory for it.
-    pub(crate) fn create<P: Progress + ?Sized>(
-        comm: &Comm,
-        members: &[usize],
-        dir: &str,
-        progress: &P,
-    ) -> Result<Option<Board>> {
-        let (rank, size) = (comm.rank(), comm.size());
-        let len = (HEAD + size * (2 * SLOT + LINE)).next_multiple_of(shm::page());
-        let Ok(file) = share(comm, progress, dir, 0, len) else {
-            return Ok(None);
-        };
-        let reserved = match rank {
-            0 => file.reserve(0, len),
-            _ => Ok(()),
-        };
-        let reserved = reserved.map_err(|e| {
-            Error::new(ErrorKind::Memory, format!("{len} bytes of shared memory: {e}"))
-        });
-        match agree(comm, progress, reserved) {
-            Ok(()) => {
-                let members = members.to_vec();
-                Ok(Some(Board { file, rank, size, members, turn: AtomicU32::new(0) }))
-            }
-            Err(_) => Ok(None),
+    /// How long the file of a board is.
+    pub(super) fn file_len(ranks: usize) -> usize {
+        short_area(ranks) + (ranks + 1) * TURNS * LONG_SLOT
+    }
+
+    /// How much of it there must be memory for from the beginning.
+    pub(super) fn reserved_len(ranks: usize) -> usize {
+        short_area(ranks)
+    }
+
+    /// A board on a file of zeros that all of these ranks have mapped.
+    pub(super) fn on(file: SharedFile, me: usize, members: Vec<usize>, crowded: bool) -> Board {
+        Board {
+            file,
+            me,
+            members,
+            crowded,
+            step: AtomicU32::new(0),
+            settled: AtomicU32::new(0),
+            long_tried: AtomicBool::new(false),
+            long: AtomicBool::new(false),
         }
     }
 
-    fn word(&self, line: usize) -> &AtomicU32 {
-        // SAFETY: the file is mapped while the board lives; its head consists of
-        // aligned words that are only used as atomics, and begins as zeros.
-        unsafe { &*self.file.base().add(line * LINE).cast() }
+    fn size(&self) -> usize {
+        self.members.len()
     }
 
-    /// Where a rank notes that it has arrived: the generation that follows.
-    fn seen(&self, rank: usize) -> &AtomicU32 {
-        let at = HEAD + 2 * self.size * SLOT + rank * LINE;
-        // SAFETY: as for `word`; these words lie behind the slots.
+    fn word(&self, at: usize) -> &AtomicU32 {
+        // SAFETY: the file is mapped while the board lives; these words are aligned, within
+        // the part that is reserved, only used as atomics, and begin as zeros.
         unsafe { &*self.file.base().add(at).cast() }
     }
 
-    fn missing(&self, now: u32) -> Vec<usize> {
-        let next = now.wrapping_add(1);
-        let is_missing = |rank: &usize| self.seen(*rank).load(Ordering::Relaxed) != next;
-        (0..self.size).filter(is_missing).map(|rank| self.members[rank]).collect()
+    fn mark(&self, at: usize) -> Mark<'_> {
+        Mark { number: self.word(at), sleepers: self.word(at + 4), crowded: self.crowded }
     }
 
-    fn slot(&self, turn: u32, rank: usize) -> *mut u8 {
-        self.file.base().wrapping_add(HEAD + (turn as usize * self.size + rank) * SLOT)
+    /// The last step from which all were released.
+    fn released(&self) -> Mark<'_> {
+        self.mark(0)
     }
 
-    /// Waits until all ranks have called.
-    pub(crate) fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
-        // A thread that may not wait must not count as arrived.
-        progress.may_wait()?;
-        let meeting =
-            Meeting { arrived: self.word(0), generation: self.word(1), sleepers: self.word(2) };
-        let now = meeting.generation();
-        self.seen(self.rank).store(now.wrapping_add(1), Ordering::Relaxed);
-        if !meeting.arrive(self.size, now) {
-            let what = || {
-                let missing = self.missing(now);
-                let here = self.size - missing.len();
-                let ranks = if missing.len() == 1 { "rank" } else { "ranks" };
-                format!(
-                    "a barrier at which {here} of {} ranks have arrived, without {ranks} {}",
-                    self.size,
-                    some(&missing)
-                )
-            };
-            return meeting.wait(progress, &what, now);
+    /// The last step with a representative at which all have arrived.
+    fn full(&self) -> Mark<'_> {
+        self.mark(LINE)
+    }
+
+    /// How many have arrived at the step that uses a turn.
+    fn arrived(&self, turn: usize) -> &AtomicU32 {
+        self.word((2 + turn) * LINE)
+    }
+
+    fn own_line(&self, place: usize) -> usize {
+        HEAD + TURNS * SLOT + place * (LINE + TURNS * SLOT)
+    }
+
+    /// The last step in which a rank gave something to all.
+    fn given(&self, place: usize) -> Mark<'_> {
+        self.mark(self.own_line(place))
+    }
+
+    /// The last step that a rank has done with.
+    fn done(&self, place: usize) -> Mark<'_> {
+        self.mark(self.own_line(place) + 8)
+    }
+
+    fn has_done(&self, place: usize) -> u32 {
+        self.done(place).number.load(Ordering::Acquire)
+    }
+
+    /// The last step at which a rank has arrived, for reports.
+    fn seen(&self, place: usize) -> &AtomicU32 {
+        self.word(self.own_line(place) + 16)
+    }
+
+    /// The slot of a rank, or of the result (`None`), for values of a length.
+    fn slot(&self, place: Option<usize>, step: u32, len: usize) -> *mut u8 {
+        let turn = step as usize % TURNS;
+        let at = if len <= SLOT {
+            place.map_or(HEAD, |place| self.own_line(place) + LINE) + turn * SLOT
+        } else {
+            let area = place.map_or(0, |place| place + 1);
+            short_area(self.size()) + (area * TURNS + turn) * LONG_SLOT
+        };
+        self.file.base().wrapping_add(at)
+    }
+
+    fn write(&self, place: Option<usize>, step: u32, data: &[u8]) {
+        let slot = self.slot(place, step, data.len());
+        // SAFETY: the slot has room for the data and memory behind it (`piece_len`), and by the
+        // module's invariant nobody uses it now but the caller.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), slot, data.len()) };
+    }
+
+    fn read(&self, place: Option<usize>, step: u32, data: &mut [u8]) {
+        let slot = self.slot(place, step, data.len());
+        // SAFETY: as in `write`; nobody writes a slot before all have done with the step.
+        unsafe { std::ptr::copy_nonoverlapping(slot, data.as_mut_ptr(), data.len()) };
+    }
+
+    /// The longest piece of values of `len` bytes that a step takes. All ranks call with the same.
+    pub(super) fn piece_len<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        what: &dyn Fn() -> String,
+        len: usize,
+    ) -> Result<usize> {
+        if len <= SLOT {
+            return Ok(SLOT);
+        }
+        if !self.long_tried.load(Ordering::Relaxed) {
+            let mut there = [0u8];
+            if self.me == 0 {
+                let at = short_area(self.size());
+                let len = Board::file_len(self.size()) - at;
+                there[0] = u8::from(self.file.reserve(at, len).is_ok());
+            }
+            self.broadcast(progress, what, &mut there, 0)?;
+            self.long.store(there[0] != 0, Ordering::Relaxed);
+            self.long_tried.store(true, Ordering::Relaxed);
+        }
+        Ok(if self.long.load(Ordering::Relaxed) { LONG_SLOT } else { SLOT })
+    }
+
+    /// Begins a step: its slots are free.
+    fn begin<P: Progress + ?Sized>(&self, progress: &P, what: &dyn Fn() -> String) -> Result<u32> {
+        let step = self.step.load(Ordering::Relaxed).wrapping_add(1);
+        self.step.store(step, Ordering::Relaxed);
+        let before = step.wrapping_sub(TURNS as u32);
+        if !reached(self.settled.load(Ordering::Relaxed), before) {
+            for place in 0..self.size() {
+                let what = || format!("{}: rank {} is behind", what(), self.members[place]);
+                self.done(place).wait_for(progress, &what, before)?;
+            }
+            let all = (0..self.size()).map(|place| self.has_done(place));
+            let least = all.min_by_key(|done| done.wrapping_sub(before)).unwrap_or(before);
+            self.settled.store(least, Ordering::Relaxed);
+        }
+        Ok(step)
+    }
+
+    /// Ends a step of which all have arrived: nobody sleeps until this rank has done with it.
+    fn finish(&self, step: u32) {
+        self.done(self.me).number.store(step, Ordering::Release);
+    }
+
+    /// Counts the caller among those that have arrived; the last one runs `combine`.
+    fn arrive(&self, step: u32, combine: impl FnOnce()) -> bool {
+        self.seen(self.me).store(step, Ordering::Relaxed);
+        let arrived = self.arrived(step as usize % TURNS);
+        let last = arrived.fetch_add(1, Ordering::AcqRel) as usize + 1 == self.size();
+        if last {
+            arrived.store(0, Ordering::Relaxed);
+            combine();
+        }
+        last
+    }
+
+    fn missing(&self, what: &dyn Fn() -> String, step: u32) -> String {
+        let seen = |place: usize| self.seen(place).load(Ordering::Relaxed);
+        let missing: Vec<usize> = (0..self.size())
+            .filter(|&place| !reached(seen(place), step))
+            .map(|place| self.members[place])
+            .collect();
+        let here = self.size() - missing.len();
+        match missing.len() {
+            0 => format!("{} at which the {here} ranks of the node have arrived", what()),
+            n => format!(
+                "{} at which {here} of {} ranks have arrived, without {} {}",
+                what(),
+                self.size(),
+                if n == 1 { "rank" } else { "ranks" },
+                some(&missing)
+            ),
+        }
+    }
+
+    /// A step at which all arrive and wait for all; the last one combines, and the
+    /// representative, where there is one, works on the result of `len` bytes before all go on.
+    fn all<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        what: &dyn Fn() -> String,
+        step: u32,
+        combine: impl FnOnce(),
+        (representative, len): (Option<&Representative<'_>>, usize),
+    ) -> Result<()> {
+        let last = self.arrive(step, combine);
+        let missing = || self.missing(what, step);
+        match representative {
+            Some(one) if one.place == self.me => {
+                if !last {
+                    self.full().wait_for(progress, &missing, step)?;
+                }
+                let mut result = vec![0; len];
+                self.read(None, step, &mut result);
+                (one.work)(&mut result);
+                self.write(None, step, &result);
+                self.released().set(step);
+            }
+            None if last => self.released().set(step),
+            _ => {
+                if last {
+                    self.full().set(step);
+                }
+                self.released().wait_for(progress, &missing, step)?;
+            }
+        }
+        // All have arrived, so they have done with all before.
+        self.settled.store(step.wrapping_sub(1), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits until all ranks have called, and the representative has done its work.
+    pub(super) fn barrier<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        what: &dyn Fn() -> String,
+        representative: Option<&Representative<'_>>,
+    ) -> Result<()> {
+        let step = self.begin(progress, what)?;
+        self.all(progress, what, step, || (), (representative, 0))?;
+        self.finish(step);
+        Ok(())
+    }
+
+    /// Everyone's bytes, one after the other; each has as many, which fit a piece. What
+    /// `representative` makes of no bytes is nothing: it works when all have arrived.
+    pub(super) fn allgather<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        what: &dyn Fn() -> String,
+        own: &[u8],
+    ) -> Result<Vec<u8>> {
+        let step = self.begin(progress, what)?;
+        self.write(Some(self.me), step, own);
+        self.all(progress, what, step, || (), (None, 0))?;
+        let mut all = vec![0; own.len() * self.size()];
+        if !own.is_empty() {
+            for (place, item) in all.chunks_exact_mut(own.len()).enumerate() {
+                self.read(Some(place), step, item);
+            }
+        }
+        self.finish(step);
+        Ok(all)
+    }
+
+    /// Copies the bytes of one rank to all, which need not wait for each other.
+    pub(super) fn broadcast<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        what: &dyn Fn() -> String,
+        data: &mut [u8],
+        root: usize,
+    ) -> Result<()> {
+        let piece_len = self.piece_len(progress, what, data.len())?;
+        for piece in data.chunks_mut(piece_len) {
+            let step = self.begin(progress, what)?;
+            self.seen(self.me).store(step, Ordering::Relaxed);
+            if self.me == root {
+                self.write(Some(root), step, piece);
+                self.given(root).set(step);
+            } else {
+                let missing = || format!("{} from rank {}", what(), self.members[root]);
+                self.given(root).wait_for(progress, &missing, step)?;
+                self.read(Some(root), step, piece);
+            }
+            self.done(self.me).set(step);
         }
         Ok(())
     }
 
-    /// Whether values of a type fit into a slot.
-    pub(crate) const fn holds<T>() -> bool {
-        size_of::<T>() <= SLOT
+    /// Combines what all have given in a step into the result, in the order of ranks.
+    fn combine<T: Element>(&self, step: u32, count: usize, operator: Operator) {
+        let len = count * size_of::<T>();
+        // SAFETY: all have given so many elements in this step, in slots that are aligned for
+        // any element and nobody changes before all have done with the step; the result's
+        // is used by nobody but the caller now.
+        unsafe {
+            let slot = |place| self.slot(place, step, len).cast::<T>();
+            let result = std::slice::from_raw_parts_mut(slot(None), count);
+            result.copy_from_slice(std::slice::from_raw_parts(slot(Some(0)), count));
+            for place in 1..self.size() {
+                let theirs = std::slice::from_raw_parts(slot(Some(place)), count);
+                reduce::fold(result, theirs, operator);
+            }
+        }
     }
 
-    /// Every rank's `item`, in the order of ranks.
-    pub(crate) fn allgather<T: Pod, P: Progress + ?Sized>(
+    /// Combines `data` of all, everywhere. The representative may only be where it fits a piece.
+    pub(super) fn all_reduce<T: Element, P: Progress + ?Sized>(
         &self,
         progress: &P,
-        item: &T,
-    ) -> Result<Vec<T>> {
-        assert!(Self::holds::<T>(), "the value is larger than a slot");
-        let turn = self.turn.fetch_xor(1, Ordering::Relaxed) & 1;
-        // SAFETY: the slot is ours, has room for the value, and no rank reads it
-        // now (see the module's invariant).
-        unsafe { self.slot(turn, self.rank).cast::<T>().write_unaligned(*item) };
-        self.barrier(progress)?;
-        // SAFETY: every rank has written its slot before the barrier, and writes
-        // it again only after we have passed the next one.
-        let read = |rank| unsafe { self.slot(turn, rank).cast::<T>().read_unaligned() };
-        Ok((0..self.size).map(read).collect())
+        what: &dyn Fn() -> String,
+        (data, operator): (&mut [T], Operator),
+        representative: Option<&Representative<'_>>,
+    ) -> Result<()> {
+        let piece_len = self.piece_len(progress, what, size_of_val(data))?;
+        for piece in data.chunks_mut(piece_len / size_of::<T>()) {
+            let step = self.begin(progress, what)?;
+            self.write(Some(self.me), step, bytemuck::cast_slice(piece));
+            let combine = || self.combine::<T>(step, piece.len(), operator);
+            let len = size_of_val(piece);
+            self.all(progress, what, step, combine, (representative, len))?;
+            self.read(None, step, bytemuck::cast_slice_mut(piece));
+            self.finish(step);
+        }
+        Ok(())
+    }
+
+    /// Combines `data` of all at the root; nobody else waits.
+    pub(super) fn reduce<T: Element, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        what: &dyn Fn() -> String,
+        (data, operator): (&mut [T], Operator),
+        root: usize,
+    ) -> Result<()> {
+        let piece_len = self.piece_len(progress, what, size_of_val(data))?;
+        for piece in data.chunks_mut(piece_len / size_of::<T>()) {
+            let step = self.begin(progress, what)?;
+            self.write(Some(self.me), step, bytemuck::cast_slice(piece));
+            let last = self.arrive(step, || self.combine::<T>(step, piece.len(), operator));
+            if self.me == root {
+                if !last {
+                    let missing = || self.missing(what, step);
+                    self.full().wait_for(progress, &missing, step)?;
+                }
+                self.read(None, step, bytemuck::cast_slice_mut(piece));
+            } else if last {
+                self.full().set(step);
+            }
+            self.done(self.me).set(step);
+        }
+        Ok(())
     }
 }
 
@@ -191,42 +416,94 @@ impl Board {
 mod tests {
     use super::*;
     use crate::wait::Boot;
-    use std::cell::UnsafeCell;
 
-    struct Plain(UnsafeCell<[u32; 3]>);
-    // SAFETY: a thread writes its own number before a barrier, and all are read after it.
-    unsafe impl Sync for Plain {}
+    const RANKS: usize = 3;
 
-    /// What was written before a barrier is read after it, without any other order.
-    #[test]
-    fn all_meet_and_see_what_was_done_before() {
-        const RANKS: usize = 3;
-        const ROUNDS: u32 = if cfg!(miri) { 6 } else { 3000 };
-        let words = [AtomicU32::new(0), AtomicU32::new(u32::MAX - 2), AtomicU32::new(0)];
-        let numbers = Plain(UnsafeCell::new([0; RANKS]));
-        let (words, numbers) = (&words, &numbers);
+    /// Ranks on threads, each with a mapping of its own.
+    fn ranks(body: impl Fn(usize, &Board) + Sync) {
+        let dir = std::env::temp_dir();
+        let len = Board::file_len(RANKS);
+        let mut file = SharedFile::create(dir.to_str().unwrap(), len, true).unwrap();
+        file.reserve(0, Board::reserved_len(RANKS)).unwrap();
         std::thread::scope(|scope| {
-            for rank in 0..RANKS {
-                scope.spawn(move || {
-                    let barrier = || {
-                        let [arrived, generation, sleepers] = words;
-                        let meeting = Meeting { arrived, generation, sleepers };
-                        let now = meeting.generation();
-                        if !meeting.arrive(RANKS, now) {
-                            meeting.wait(&Boot, &|| "the others".into(), now).unwrap();
-                        }
-                    };
-                    for round in 1..=ROUNDS {
-                        // SAFETY: the number is this thread's, and nobody reads it now.
-                        unsafe { numbers.0.get().cast::<u32>().add(rank).write(round) };
-                        barrier();
-                        // SAFETY: nobody writes between the two barriers.
-                        assert_eq!(unsafe { *numbers.0.get() }, [round; RANKS]);
-                        barrier();
-                    }
-                });
+            for me in 0..RANKS {
+                let (file, body) = (SharedFile::open(&file.descriptor().unwrap(), len), &body);
+                scope.spawn(move || body(me, &Board::on(file.unwrap(), me, vec![5, 6, 7], me > 0)));
             }
         });
-        assert_eq!(words[0].load(Ordering::Relaxed), 0);
+        file.unlink();
+    }
+
+    fn what() -> String {
+        "a test".into()
+    }
+
+    /// Steps of every kind one after the other: what each gets, however far ahead the others are.
+    #[test]
+    fn steps_of_all_kinds_follow_each_other() {
+        const ROUNDS: u64 = if cfg!(miri) { 5 } else { 2000 };
+        ranks(|me, board| {
+            for round in 0..ROUNDS {
+                let root = round as usize % RANKS;
+                let n = [1, 8, 9, 700, 3000][round as usize / 7 % 5];
+                let of = |rank: usize| -> Vec<i64> {
+                    (0..n).map(|i| (i * (rank + 1)) as i64 + round as i64).collect()
+                };
+                let sum: Vec<i64> = (0..n as i64).map(|i| i * 6 + 3 * round as i64).collect();
+                let mut data = of(me);
+                match round / 3 % 5 {
+                    0 => board.barrier(&Boot, &what, None).unwrap(),
+                    1 => {
+                        let one = Representative { place: root, work: &|r| r.fill(r[0] ^ 1) };
+                        let mut data = [0i64; 2];
+                        let given = (&mut data[..], Operator::Sum);
+                        board.all_reduce(&Boot, &what, given, Some(&one)).unwrap();
+                        assert_eq!(data, [0x0101_0101_0101_0101; 2]);
+                    }
+                    2 => {
+                        board
+                            .broadcast(&Boot, &what, bytemuck::cast_slice_mut(&mut data), root)
+                            .unwrap();
+                        assert_eq!(data, of(root));
+                    }
+                    3 => {
+                        let given = (&mut data[..], Operator::Sum);
+                        board.reduce(&Boot, &what, given, root).unwrap();
+                        assert!(me != root || data == sum);
+                    }
+                    _ => {
+                        let given = (&mut data[..], Operator::Sum);
+                        board.all_reduce(&Boot, &what, given, None).unwrap();
+                        assert_eq!(data, sum);
+                    }
+                }
+                let all = board.allgather(&Boot, &what, &[me as u8, round as u8]).unwrap();
+                let want = |rank: usize| [rank as u8, round as u8];
+                assert!(all.chunks(2).enumerate().all(|(rank, got)| got == want(rank)));
+            }
+        });
+    }
+
+    /// A rank that gives goes on, but never so far that it would overwrite what was not read.
+    #[test]
+    fn a_root_is_not_too_far_ahead() {
+        ranks(|me, board| {
+            for round in 0..200u32 {
+                if me == 2 && round % 20 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                let mut data = round.to_ne_bytes();
+                if me != 0 {
+                    data.fill(0);
+                }
+                board.broadcast(&Boot, &what, &mut data, 0).unwrap();
+                assert_eq!(u32::from_ne_bytes(data), round);
+            }
+            let ahead = board.step.load(Ordering::Relaxed);
+            assert!((0..RANKS).all(|rank| reached(
+                board.done(rank).load(Ordering::Acquire),
+                ahead.wrapping_sub(TURNS as u32)
+            )));
+        });
     }
 }

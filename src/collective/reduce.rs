@@ -93,6 +93,23 @@ pub trait Element: Pod + sealed::Sealed {
     fn reduce_op(operator: Operator) -> Result<ReduceOp>;
 }
 
+/// Combines two arrays element by element; `into` is that of the lower rank.
+pub(super) fn fold<T: Element>(into: &mut [T], from: &[T], operator: Operator) {
+    macro_rules! each {
+        ($($name:ident)+) => {
+            match operator {
+                // A loop for each operator, which the compiler can make vectors of.
+                $(Operator::$name => {
+                    for (a, b) in into.iter_mut().zip(from) {
+                        *a = a.combine(*b, Operator::$name);
+                    }
+                })+
+            }
+        };
+    }
+    each!(Sum Product Min Max AbsMin AbsMax Abs Or LogicalAnd LogicalOr And);
+}
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for i32 {}

@@ -7,6 +7,7 @@
 use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
 use super::{Datatype, ReduceOp, Request};
 use crate::error::Result;
+use crate::wait::{self, Boot};
 use crate::watchdog::{Call, Inside};
 use mpi::ffi;
 use std::mem::MaybeUninit;
@@ -104,11 +105,29 @@ impl Comm {
         unsafe { portolan_shim_comm_null() }
     }
 
-    /// A duplicate of a communicator of the host program. Collective.
+    /// A duplicate of a communicator of one group. Collective; waits in the engine's way, where
+    /// `MPI_Comm_dup` would keep the core from the ranks that it waits for.
     ///
     /// # Safety
     /// `parent` must be a live communicator.
     pub unsafe fn dup_of(parent: CommHandle) -> Result<Comm> {
+        // MPI may write to it until the request is done, so it outlives a wait that fails.
+        let raw = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut request = Request::null();
+        // SAFETY: the caller vouches for `parent`; `raw` stays in its place.
+        unsafe {
+            check(ffi::MPI_Comm_idup(parent, raw.as_mut_ptr(), &mut request.raw), "MPI_Comm_idup")?;
+        }
+        wait::until(&Boot, &|| "a duplicate of a communicator".into(), || request.test())?;
+        // SAFETY: MPI has written the handle, and writes no more; the box is the one above.
+        unsafe { Comm::adopt(Box::from_raw(raw).assume_init_read()) }
+    }
+
+    /// A duplicate of a communicator between two groups, made inside MPI. Collective.
+    ///
+    /// # Safety
+    /// `parent` must be a live communicator.
+    pub(super) unsafe fn dup_inter(parent: CommHandle) -> Result<Comm> {
         let _inside = Inside::enter(Call::CommDup, None);
         let mut raw = MaybeUninit::uninit();
         // SAFETY: the caller vouches for `parent`.
@@ -149,26 +168,6 @@ impl Comm {
             );
             ffi::MPI_Group_free(&mut part);
             made?;
-            Comm::adopt(raw.assume_init())
-        }
-    }
-
-    /// The ranks of `self` that share memory with the caller, as a communicator
-    /// that the caller frees. Collective.
-    pub fn split_by_node(&self) -> Result<Comm> {
-        let mut raw = MaybeUninit::uninit();
-        // SAFETY: `self.raw` is live.
-        unsafe {
-            check(
-                ffi::MPI_Comm_split_type(
-                    self.raw,
-                    ffi::RSMPI_COMM_TYPE_SHARED,
-                    self.rank as c_int,
-                    ffi::RSMPI_INFO_NULL,
-                    raw.as_mut_ptr(),
-                ),
-                "MPI_Comm_split_type",
-            )?;
             Comm::adopt(raw.assume_init())
         }
     }

@@ -258,7 +258,7 @@ pub(crate) fn outlive_broken_pipes() {
 /// Both sides take a duplicate, which is ours, and let the first one go.
 fn adopt(mut raw: ffi::MPI_Comm) -> Result<Comm> {
     // SAFETY: the intercommunicator is live.
-    let comm = unsafe { Comm::dup_of(raw) }?;
+    let comm = unsafe { Comm::dup_inter(raw) }?;
     // SAFETY: nothing uses it.
     check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")?;
     Ok(comm)

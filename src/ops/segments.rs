@@ -4,6 +4,7 @@
 //! meets the other ranks first.
 
 use super::Ops;
+use crate::collective::Sharing;
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Segment;
@@ -66,12 +67,11 @@ impl Ops {
 
     /// Makes a group of world-ranked or parent-ranked members.
     pub fn create_group(&self, parent: &Group, ranks: &[usize]) -> Result<Option<Arc<Group>>> {
-        let group = parent.subgroup(ranks, &self.topology, self.core())?;
+        let policy = self.memory.policy();
+        let crowded = self.is_crowded();
+        let sharing = Sharing { direct: policy.direct, dir: &policy.shm_dir, crowded };
+        let group = parent.subgroup(ranks, &self.topology, sharing, self.core())?;
         if let Some(group) = &group {
-            let policy = self.memory.policy();
-            if policy.direct {
-                group.set_up_board(&policy.shm_dir, self.core())?;
-            }
             self.groups().lock().push(group.clone());
         }
         Ok(group)

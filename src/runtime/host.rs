@@ -5,12 +5,15 @@
 //! and polls it only as long as it is open ([`Engine::shut_host`]); afterwards it polls
 //! nothing but its own request.
 
+use super::introduction::Introduction;
+use super::oversubscription::is_crowded;
 use super::{Engine, try_running};
 use crate::config::Config;
 use crate::error::Result;
 use crate::mpi::Comm;
 use crate::mpi::blocking::HostWaits;
-use crate::wait::{self, Boot, Progress};
+use crate::topology::Topology;
+use crate::wait::{self, Progress};
 use crate::watchdog::Standing;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,20 +28,18 @@ pub(super) fn waiter() -> Option<Box<dyn HostWaits>> {
     takes_part.then(|| Box::new(Waiter(engine)) as Box<dyn HostWaits>)
 }
 
-/// Whether the engine takes part: where it serves other nodes by messages, and where ranks
-/// share cores, which MPI's own waits do not give up. Alike on all ranks. Collective.
-pub(super) fn takes_part(
-    config: &Config,
-    messages: bool,
-    crowded: bool,
-    world: &Comm,
-) -> Result<bool> {
+/// Whether this rank may take part: where its communicator has all ranks of the job.
+pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
     // SAFETY: MPI_COMM_WORLD is live while MPI runs.
     let job = unsafe { Comm::size_of(Comm::world_handle()) }?;
-    let may = config.mpi_waits && world.size() > 1 && world.size() == job;
-    let mine = [u8::from(may), u8::from(messages || crowded)];
-    let all = crate::collective::allgather(world, &Boot, &mine)?;
-    Ok(all.iter().all(|[may, _]| *may != 0) && all.iter().any(|[_, gains]| *gains != 0))
+    Ok(config.mpi_waits && world.size() > 1 && world.size() == job)
+}
+
+/// Whether the engine takes part: where it serves other nodes by messages, and where ranks
+/// share cores, which MPI's own waits do not give up. Alike on all ranks.
+pub(super) fn takes_part(messages: bool, all: &[Introduction], topology: &Topology) -> bool {
+    let may = all.iter().all(|one| one.may_wait != 0);
+    may && (messages || (0..all.len()).any(|rank| is_crowded(rank, all, topology)))
 }
 
 impl HostWaits for Waiter {

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 mod choice;
 mod host;
+mod introduction;
 pub(crate) mod log_sink;
 mod oversubscription;
 mod path_selection;

@@ -7,16 +7,14 @@
 //! limit of the container to fewer cores than its processes may run on counts for all
 //! ranks of the machine together.
 
-use crate::collective;
-use crate::error::Result;
-use crate::mpi::Comm;
+use super::introduction::Introduction;
 use crate::topology::Topology;
-use crate::wait::Boot;
 
 /// The cores that a process may run on, a bit each.
-type Cores = [u64; 16];
+pub(super) type Cores = [u64; 16];
 
-fn own_cores() -> Cores {
+/// Those of the calling process.
+pub(super) fn own_cores() -> Cores {
     let mut cores: Cores = [0; 16];
     // SAFETY: the set has that many bytes, and any bits are a set. Where the call fails,
     // on a machine with more cores, there are none in it.
@@ -32,14 +30,6 @@ fn overlap(a: &Cores, b: &Cores) -> bool {
     a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
-/// What the kernel calls its present run; zero where it does not say.
-fn boot() -> [u64; 2] {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-    let number = u128::from_str_radix(&digits, 16).unwrap_or(0);
-    [number as u64, (number >> 64) as u64]
-}
-
 /// Whether the first of the ranks of a machine, which may run on these cores, has to share
 /// them; `available` is how many it may use at once.
 fn shares(ranks: &[Cores], available: usize) -> bool {
@@ -53,19 +43,17 @@ fn shares(ranks: &[Cores], available: usize) -> bool {
     near.len() > count(&all) || available < count(mine) && ranks.len() > available
 }
 
-/// Whether ranks outnumber the cores that this one runs on. Collective.
-pub(super) fn are_crowded(world: &Comm, topology: &Topology) -> Result<bool> {
-    let (own_boot, own_cores) = (boot(), own_cores());
-    let boots = collective::allgather(world, &Boot, &own_boot)?;
-    let all = collective::allgather(world, &Boot, &own_cores)?;
-    let me = topology.me();
-    let here = |rank: &usize| match own_boot {
-        [0, 0] => topology.same_node(*rank, me),
-        _ => boots[*rank] == own_boot,
+/// Whether ranks outnumber the cores that `rank` runs on.
+pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology) -> bool {
+    let one = &all[rank];
+    let here = |other: &usize| match one.boot {
+        0 => topology.same_node(*other, rank),
+        boot => all[*other].boot == boot,
     };
-    let others = (0..topology.size()).filter(|&rank| rank != me).filter(here);
-    let ranks: Vec<Cores> = std::iter::once(me).chain(others).map(|rank| all[rank]).collect();
-    Ok(shares(&ranks, std::thread::available_parallelism().map_or(1, usize::from)))
+    let others = (0..all.len()).filter(|&other| other != rank).filter(here);
+    let ranks: Vec<Cores> =
+        std::iter::once(rank).chain(others).map(|rank| all[rank].cores).collect();
+    shares(&ranks, one.available as usize)
 }
 
 #[cfg(test)]
@@ -101,7 +89,5 @@ mod tests {
     #[test]
     fn a_process_runs_somewhere() {
         assert!(count(&own_cores()) > 0);
-        assert_ne!(boot(), [0, 0]);
-        assert_eq!(boot(), boot());
     }
 }

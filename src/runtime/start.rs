@@ -1,19 +1,26 @@
 //! Starting and stopping the engine.
 //!
-//! How the job reaches memory is decided on the way, by [`super::path_selection`].
+//! Starting makes two communicators and one exchange of all that ranks tell each other
+//! ([`super::introduction`]); the ranks of a node then meet in shared memory. How the job reaches
+//! memory is decided on the way, by [`super::path_selection`].
+//!
+//! Invariant: nothing here waits inside MPI, where many ranks that share cores keep them from each
+//! other; but windows, which are made only where they are used.
 
+use super::introduction::{self, Introduction};
 use super::{
     CURRENT, Engine, OWNER, host, log_sink, not_running, oversubscription, path_selection,
 };
 use crate::am::shm_transport::ShmTransport;
 use crate::am::{self, Am, Owner};
 use crate::any_memory::AnyMemory;
-use crate::collective;
+use crate::collective::{Sharing, Wire};
 use crate::config::{AmChoice, Config, ThreadChoice};
 use crate::core::{self, Core};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Memory;
+use crate::memory::slab::Policy;
 use crate::mpi::init::{self, ThreadLevel};
 use crate::mpi::{Comm, CommHandle, blocking, exit_guard};
 use crate::ops::Ops;
@@ -131,18 +138,19 @@ impl Engine {
     }
 
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
-        let gather = |c: &Comm, x: u64| collective::allgather(c, &Boot, &x);
-        let topology = Arc::new(Topology::discover(&world, config.node_size, gather)?);
+        let wire = Arc::new(Wire::new(world.dup()?));
+        let may_wait = host::may_take_part(&config, &world)?;
+        let all = wire.introduce(&Introduction::own(&config, may_wait));
+        let labels = introduction::labels(&all);
+        let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));
         let decision = path_selection::decide(&config, &topology, &world)?;
         let two_sided = if decision.messages { Some(TwoSided::new(&world)?) } else { None };
-        let crowded = oversubscription::are_crowded(&world, &topology)?;
-        let host_waits = host::takes_part(&config, two_sided.is_some(), crowded, &world)?;
-        let ranks = world.size();
-        let members = (0..ranks).collect();
-        let world = Group::new(world, members, &topology, &Boot)?;
-        if decision.policy.direct {
-            world.set_up_board(&decision.policy.shm_dir, &Boot)?;
-        }
+        let crowded = oversubscription::is_crowded(topology.me(), &all, &topology);
+        let host_waits = host::takes_part(two_sided.is_some(), &all, &topology);
+        let Policy { direct, shm_dir: dir, .. } = &decision.policy;
+        let sharing = Sharing { direct: *direct, dir, crowded };
+        let world = Group::world(world, &wire, all[0].key, &topology, sharing, &Boot)?;
+        drop(all);
         let core = Core::new(core::Parts {
             memory: Memory::new(decision.policy, topology.clone()),
             world,
@@ -178,10 +186,9 @@ impl Engine {
         if self.started().is_some() {
             return Ok(());
         }
-        let comm = self.world().comm()?;
         let node = match self.config.am {
             AmChoice::Mpi => None,
-            _ => ShmTransport::create(&comm, &self.topology, &self.config, self.core())?,
+            _ => ShmTransport::create(self.world(), &self.topology, &self.config, self.core())?,
         };
         if node.is_none() && self.config.am == AmChoice::Node {
             fail!(Memory, "PORTOLAN_AM=node, but there is no shared memory for rings");
@@ -279,6 +286,7 @@ impl Engine {
         for group in groups.iter().rev() {
             group.release_comm()?;
         }
+        self.world().free_wire()?;
         let freed = self.free();
         drop(self.watchdog.lock().take());
         freed

@@ -4,7 +4,8 @@ use crate::child::Ctx;
 use crate::{
     am, am_aggregates, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere,
     atomics, collectives, compose, compose_fuzz, compose_life, consistency, errors, fences, flood,
-    groups, limits, lookups, mutexes, paths, progress, random, rpc, rpc_life, segments, threads,
+    group_collectives, groups, limits, lookups, mutexes, paths, progress, random, rpc, rpc_life,
+    segments, threads,
 };
 
 /// One way to run the engine.
@@ -270,6 +271,12 @@ pub const CHECKS: &[Check] = &[
     Check { name: "group_orders", seconds: 60, on: several, run: groups::orders },
     Check { name: "collectives", seconds: 60, on: always, run: collectives::collectives },
     Check { name: "reductions", seconds: 60, on: always, run: collectives::reductions },
+    Check {
+        name: "group_collectives",
+        seconds: 60,
+        on: always,
+        run: group_collectives::group_collectives,
+    },
     Check { name: "am_sizes", seconds: 90, on: always, run: am::sizes },
     Check { name: "am_nested", seconds: 60, on: always, run: am::nested },
     Check { name: "am_answers", seconds: 60, on: always, run: am::answers },

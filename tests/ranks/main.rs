@@ -42,6 +42,7 @@ mod driver;
 mod errors;
 mod fences;
 mod flood;
+mod group_collectives;
 mod groups;
 mod hosts;
 mod job;

@@ -6,8 +6,8 @@ use crate::dice::Dice;
 use crate::machine::{self, Outcome};
 use crate::{
     am, am_aggregates, am_items, am_many, am_rest, am_typed, anywhere, atomics, collectives,
-    compose, consistency, errors, fences, flood, groups, lookups, mutexes, random, segments,
-    settings, threads_of_ranks,
+    compose, consistency, errors, fences, flood, group_collectives, groups, lookups, mutexes,
+    random, segments, settings, threads_of_ranks,
 };
 
 /// A check, and its name.
@@ -38,6 +38,7 @@ pub const CHECKS: &[Check] = &[
     ("group_orders", groups::orders),
     ("collectives", collectives::collectives),
     ("reductions", collectives::reductions),
+    ("group_collectives", group_collectives::group_collectives),
     ("am_sizes", am::sizes),
     ("am_nested", am::nested),
     ("am_answers", am::answers),

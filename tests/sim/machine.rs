@@ -141,7 +141,7 @@ pub fn run(
     body: impl Fn(usize) + Send + Sync + 'static,
 ) -> Outcome {
     let main = Baton::new();
-    let network = Network::new(ranks, behaviour.ranks_per_host);
+    let network = Network::new(ranks);
     *MACHINE.lock() = Some(Box::new(Machine {
         seed,
         steps: vec![String::new(); ranks],

@@ -93,6 +93,8 @@ mod fences;
 #[path = "../ranks/flood.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod flood;
+#[path = "../ranks/group_collectives.rs"]
+mod group_collectives;
 #[path = "../ranks/groups.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod groups;

@@ -328,6 +328,23 @@ pub unsafe extern "C" fn munmap(base: *mut c_void, len: size_t) -> c_int {
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn gethostname(name: *mut libc::c_char, len: size_t) -> c_int {
+    if !machine::simulated() {
+        return real!(gethostname(name, len) as fn(*mut libc::c_char, size_t) -> c_int);
+    }
+    let host = machine::with(|machine| machine::rank() / machine.behaviour.ranks_per_host);
+    let text = format!("host{host}\0");
+    if text.len() > len {
+        return -1;
+    }
+    // SAFETY: the caller gives so many bytes.
+    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), name, text.len()) };
+    0
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_getaffinity(
     process: libc::pid_t,
     len: size_t,

@@ -9,7 +9,6 @@ use crate::am::aggregate::{Aggregator, DEFAULT_LIMIT};
 use crate::am::{Handler, HandlerId};
 use crate::api::Runtime;
 use crate::api::in_call::InCall;
-use crate::collective;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::runtime::Engine;
 use std::any::{Any, TypeId};
@@ -123,14 +122,14 @@ impl Handlers {
     /// As for `register`.
     pub(crate) fn register_in(self, engine: &Engine) -> Result<Messages<'_>> {
         let Handlers { planned, states, messages, twice } = self;
-        let agree = |verdict| collective::agree(&*engine.world().comm()?, engine, verdict);
-        agree(match twice {
+        let verdict = match twice {
             Some(state) => Err(Error::new(
                 ErrorKind::Argument,
                 format!("two states of type {state}: handlers find states by their type"),
             )),
             None => Ok(()),
-        })?;
+        };
+        engine.world().agree(engine, verdict)?;
         let shared = Arc::new(Shared::new(states));
         let mut handlers: Vec<(String, Arc<dyn Handler>)> = Vec::new();
         let mut notes = Vec::new();
@@ -156,7 +155,7 @@ impl Handlers {
             Err(_) => fail!(Internal, "registered twice"),
         });
         // No message comes before this rank knows by which numbers to answer.
-        agree(noted)?;
+        engine.world().agree(engine, noted)?;
         Ok(Messages::new(engine, shared))
     }
 }

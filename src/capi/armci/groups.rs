@@ -3,7 +3,6 @@
 use super::group_table::{GROUPS, default_group, find, free_arrays, key, not_started, register};
 use super::types::{self, ArmciGroup};
 use crate::capi::boundary::{array, code, guard, or_abort};
-use crate::collective;
 use crate::error::{Result, fail};
 use crate::mpi::{Comm, CommHandle};
 use crate::runtime::{Engine, current};
@@ -256,7 +255,7 @@ pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
         }
         // SAFETY: the caller vouches for the parent.
         let parent = unsafe { find(engine, parent) }?;
-        let all = collective::allgather(&*parent.comm()?, engine, &[color, sort_key])?;
+        let all = parent.allgather(engine, &[color, sort_key])?;
         let mut mine: Vec<usize> = (0..all.len()).filter(|&r| all[r][0] == color).collect();
         mine.sort_by_key(|&r| (all[r][1], r));
         let made = if color < 0 { None } else { engine.create_group(&parent, &mine)? };

@@ -7,7 +7,6 @@ use super::group_table;
 use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
 use crate::capi::boundary::{self, or_abort, or_abort_alone};
-use crate::collective;
 use crate::config::Config;
 use crate::error::{Result, fail};
 use crate::group::Group;
@@ -267,7 +266,7 @@ fn broadcast(
     let Some(root) = part.rank_of(root) else {
         fail!(Rank, "the root {root} of the broadcast is not in the scope");
     };
-    collective::broadcast(&*part.comm()?, engine, data, root)
+    part.broadcast(engine, data, root)
 }
 
 macro_rules! broadcast_call {

@@ -12,7 +12,6 @@
 
 use super::{group_table, messages, twin, types};
 use crate::capi::boundary::{guard, reported};
-use crate::collective;
 use crate::error::{Result, fail};
 use crate::mpi::p2p;
 use crate::runtime::{Engine, current};
@@ -51,7 +50,7 @@ static LIFE: Mutex<Life> = Mutex::new(Life { number: 0, counts: Vec::new() });
 pub(super) fn start() -> Result<()> {
     let engine = current()?;
     let last = LIFE.lock().number;
-    let all = collective::allgather(&*group_table::message_comm()?, engine, &last)?;
+    let all = engine.world().allgather(engine, &last)?;
     let number = all.into_iter().fold(0, c_int::max) + 1;
     *LIFE.lock() = Life { number, counts: vec![Counts::default(); engine.size()] };
     Ok(())

@@ -6,7 +6,7 @@ use super::messages::bytes_mut;
 use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
 use crate::capi::boundary::or_abort;
-use crate::collective::{self, Element, Operator};
+use crate::collective::{Element, Operator};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::runtime::Engine;
@@ -80,7 +80,7 @@ unsafe fn reduce_typed<T: Element>(
     }
     // SAFETY: the caller vouches for the array.
     let data = unsafe { std::slice::from_raw_parts_mut(x.cast::<T>(), n) };
-    collective::reduce(&*part.comm()?, engine, data, operator, root)
+    part.reduce(engine, data, operator, root)
 }
 
 /// # Safety
@@ -292,8 +292,7 @@ unsafe fn select(
     };
     let mut mine = Candidate { contributes: u64::from(contribute != 0), first: [0; 8] };
     mine.first[..size].copy_from_slice(&data[..size]);
-    let comm = part.comm()?;
-    let all = collective::allgather(&comm, engine, &mine)?;
+    let all = part.allgather(engine, &mine)?;
     let mut best: Option<usize> = None;
     for (rank, candidate) in all.iter().enumerate().filter(|(_, c)| c.contributes != 0) {
         if best.is_none_or(|b| candidate.is_better(&all[b], ty, max)) {
@@ -301,7 +300,7 @@ unsafe fn select(
         }
     }
     match best {
-        Some(root) => collective::broadcast(&comm, engine, data, root),
+        Some(root) => part.broadcast(engine, data, root),
         None => Ok(()),
     }
 }
@@ -358,7 +357,7 @@ unsafe fn exchange(
     // SAFETY: the caller vouches for the array; an address has the size and
     // alignment of a long.
     let data = unsafe { std::slice::from_raw_parts_mut(ptr_ar.cast::<i64>(), n) };
-    collective::reduce(&*group.comm()?, engine, data, Operator::Sum, None)
+    group.reduce(engine, data, Operator::Sum, None)
 }
 
 /// Gives every rank all addresses: each rank has filled its own entries and set

@@ -22,19 +22,12 @@ functions! {
         OK
     }
 
-    fn MPI_Comm_dup(comm: MPI_Comm, made: *mut MPI_Comm) {
-        *made = handle(meet("MPI_Comm_dup", context(comm), Kind::Dup));
-        OK
-    }
-
-    fn MPI_Comm_split_type(
-        comm: MPI_Comm,
-        _kind: c_int,
-        _key: c_int,
-        _info: MPI_Info,
-        made: *mut MPI_Comm,
-    ) {
-        *made = handle(meet("MPI_Comm_split_type", context(comm), Kind::SplitByHost));
+    fn MPI_Comm_idup(comm: MPI_Comm, made: *mut MPI_Comm, request: *mut MPI_Request) {
+        // A handle wider than the number that is written begins as zeros.
+        *made = handle(0);
+        *request = handle(call("MPI_Comm_idup", |machine, rank| {
+            machine.enter(rank, context(comm), Kind::Dup, Vec::new(), made.cast())
+        }));
         OK
     }
 

@@ -22,7 +22,6 @@ pub enum Kind {
         count: usize,
     },
     Dup,
-    SplitByHost,
     /// Ranks meet on a communicator made for them.
     Create,
 }
@@ -41,7 +40,6 @@ impl Kind {
             Kind::Allgather => "an allgather",
             Kind::Reduce { .. } => "a reduction",
             Kind::Dup => "a duplication",
-            Kind::SplitByHost => "a split",
             Kind::Create => "a creation",
         }
     }
@@ -185,18 +183,6 @@ impl Machine {
                 Arc::new(made.to_ne_bytes().to_vec())
             }
             (None, Kind::Create) => Arc::new(id.to_ne_bytes().to_vec()),
-            (None, Kind::SplitByHost) => {
-                let host = self.network.ranks_per_host;
-                let mut made: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-                members.iter().for_each(|&rank| made.entry(rank / host).or_default().push(rank));
-                let made: BTreeMap<usize, u32> = made
-                    .into_iter()
-                    .map(|(host, ranks)| (host, self.network.new_context(ranks)))
-                    .collect();
-                Arc::new(
-                    members.iter().flat_map(|rank| made[&(rank / host)].to_ne_bytes()).collect(),
-                )
-            }
             (None, Kind::Barrier | Kind::Broadcast { .. }) => Arc::new(Vec::new()),
         };
         for (place, (_, request)) in parts {
@@ -205,7 +191,6 @@ impl Machine {
             }
             let (from, len) = match &kind {
                 Kind::Allgather => (0, len * size),
-                Kind::SplitByHost => (place * 4, 4),
                 Kind::Dup | Kind::Create => (0, 4),
                 Kind::Barrier => (0, 0),
                 Kind::Broadcast { root } if *root == place => (0, 0),

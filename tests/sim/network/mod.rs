@@ -172,7 +172,6 @@ impl Context {
 /// The network, and the objects of MPI.
 #[derive(Debug)]
 pub struct Network {
-    ranks_per_host: usize,
     mail: Vec<Mailbox>,
     contexts: BTreeMap<u32, Context>,
     next_context: u32,
@@ -192,9 +191,8 @@ pub struct Network {
 pub const WORLD: u32 = 1;
 
 impl Network {
-    pub fn new(ranks: usize, ranks_per_host: usize) -> Network {
+    pub fn new(ranks: usize) -> Network {
         Network {
-            ranks_per_host,
             mail: (0..ranks).map(|_| Mailbox::default()).collect(),
             contexts: BTreeMap::from([(WORLD, Context::new((0..ranks).collect()))]),
             next_context: WORLD + 1,

@@ -1,0 +1,73 @@
+//! A number in shared memory that grows, and on which ranks of a node sleep.
+
+use crate::error::Result;
+use crate::futex;
+use crate::wait::{self, Progress, Waiting};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::time::Duration;
+
+/// Where ranks share cores, a rank sleeps at once, up to so many times for so long: yields of many
+/// ranks keep the core from the one that they wait for.
+const SLEEPS: u32 = 20;
+const SLEEP: Duration = Duration::from_millis(1);
+
+/// Whether `now` is at or behind `number`: numbers wrap, so only their distance tells.
+pub(super) fn reached(now: u32, number: u32) -> bool {
+    now.wrapping_sub(number) as i32 >= 0
+}
+
+/// The number, and how many threads sleep on it.
+#[derive(Clone, Copy)]
+pub(super) struct Mark<'a> {
+    pub number: &'a AtomicU32,
+    pub sleepers: &'a AtomicU32,
+    /// Ranks outnumber cores.
+    pub crowded: bool,
+}
+
+impl Mark<'_> {
+    /// Sets it: what was written before is seen by all that have waited for it.
+    pub(super) fn set(&self, number: u32) {
+        self.number.store(number, Ordering::Release);
+        // Either a sleeper is seen here, or it sees the new number.
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
+            futex::wake_all(self.number);
+        }
+    }
+
+    /// Waits until it has reached a number.
+    pub(super) fn wait_for<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        what: &dyn Fn() -> String,
+        number: u32,
+    ) -> Result<()> {
+        if self.crowded && !reached(self.number.load(Ordering::Acquire), number) {
+            self.sleep(progress, number)?;
+        }
+        loop {
+            let now = self.number.load(Ordering::Acquire);
+            if reached(now, number) {
+                return Ok(());
+            }
+            wait::while_equal(progress, what, self.number, now, Some(self.sleepers))?;
+        }
+    }
+    fn sleep<P: Progress + ?Sized>(&self, progress: &P, number: u32) -> Result<()> {
+        let _waiting = Waiting::begin(progress)?;
+        for _ in 0..SLEEPS {
+            let busy = progress.poll()?;
+            let now = self.number.load(Ordering::Acquire);
+            if reached(now, number) {
+                break;
+            }
+            if !busy {
+                self.sleepers.fetch_add(1, Ordering::SeqCst);
+                progress.nap_on(self.number, now, SLEEP);
+                self.sleepers.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        Ok(())
+    }
+}
