@@ -10,11 +10,11 @@
 /// The nodes of the world and their ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
-    node_of: Vec<usize>,
+    node_of: Box<[u32]>,
     nodes: Vec<Vec<usize>>,
     me: usize,
     /// Of each rank, alike on the ranks of a real node.
-    labels: Vec<usize>,
+    labels: Box<[u32]>,
     real_nodes: usize,
 }
 
@@ -31,7 +31,7 @@ impl Topology {
     /// Builds the table from the real node of each rank (any label that ranks
     /// of one node share), cut into nodes of `cut` ranks unless that is 0.
     pub fn from_labels(me: usize, labels: &[usize], cut: usize) -> Topology {
-        let mut node_of = vec![usize::MAX; labels.len()];
+        let mut node_of = vec![0; labels.len()];
         let mut nodes: Vec<Vec<usize>> = Vec::new();
         let mut open: std::collections::HashMap<usize, usize> = Default::default();
         for (rank, &label) in labels.iter().enumerate() {
@@ -43,13 +43,17 @@ impl Topology {
                     nodes.len() - 1
                 }
             };
-            node_of[rank] = node;
+            node_of[rank] = node as u32;
             nodes[node].push(rank);
         }
         let mut real: Vec<usize> = labels.to_vec();
         real.sort_unstable();
         real.dedup();
-        Topology { node_of, nodes, me, labels: labels.to_vec(), real_nodes: real.len() }
+        nodes.iter_mut().for_each(Vec::shrink_to_fit);
+        nodes.shrink_to_fit();
+        // A label is the number of a rank.
+        let labels = labels.iter().map(|&label| label as u32).collect();
+        Topology { node_of: node_of.into(), nodes, me, labels, real_nodes: real.len() }
     }
 
     /// The calling rank.
@@ -74,7 +78,7 @@ impl Topology {
 
     /// The node of a rank.
     pub fn node_of(&self, rank: usize) -> usize {
-        self.node_of[rank]
+        self.node_of[rank] as usize
     }
 
     /// The ranks of a node, ascending.
@@ -89,7 +93,7 @@ impl Topology {
 
     /// The calling rank's node.
     pub fn my_node(&self) -> usize {
-        self.node_of[self.me]
+        self.node_of(self.me)
     }
 
     /// Whether two ranks share memory.

@@ -119,8 +119,10 @@ impl Ground {
         let verdict = window.as_ref().map(|_| ()).map_err(Clone::clone);
         if let Err(error) = collective::agree(world, &Boot, verdict) {
             // A window that exists on some ranks only cannot be freed collectively;
-            // it goes with the process.
-            std::mem::forget(memory);
+            // there it goes with the process.
+            if window.is_ok() {
+                std::mem::forget(memory);
+            }
             return Err(error);
         }
         Ok(Ground { window: window?, memory })

@@ -5,7 +5,7 @@
 //! that never ends, costs that seed alone.
 
 use crate::machine::Outcome;
-use crate::{checks, floor, memory, programs, reports, rest, scale, silent};
+use crate::{checks, floor, held, memory, programs, reports, rest, scale, silent};
 use std::io::BufRead;
 use std::ops::Range;
 use std::process::{Command, ExitCode, Stdio};
@@ -36,6 +36,9 @@ fn cases() -> Vec<Case> {
         case("rest", 40, 1_000, 5, rest::run),
         case("gone", 5, 200, 8, silent::gone),
         case("stopped", 5, 200, 8, silent::stopped),
+        case("held_16", 1, 1, 16, held::run),
+        case("held_64", 1, 1, 64, held::run),
+        case("held_256", 1, 1, 256, held::run),
         case("scale_16", 1, 1, 16, scale::run),
         case("scale_64", 1, 1, 64, scale::run),
     ];

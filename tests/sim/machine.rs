@@ -12,6 +12,7 @@
 use crate::baton::Baton;
 use crate::behaviour::Behaviour;
 use crate::dice::Dice;
+use crate::memory;
 use crate::network::Network;
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -86,6 +87,9 @@ static MACHINE: Mutex<Option<Box<Machine>>> = Mutex::new(None);
 
 pub const NOBODY: usize = usize::MAX;
 
+/// Heap that a rank may leave behind: names and slots that a process keeps for its next engine.
+const MOST_LEFT: i64 = 6 << 10;
+
 thread_local! {
     /// The calling thread's number in the machine.
     pub static ME: Cell<usize> = const { Cell::new(NOBODY) };
@@ -102,9 +106,10 @@ pub fn simulated() -> bool {
     ME.get() != NOBODY && !INSIDE.get()
 }
 
-/// The rank whose code the calling thread runs; none inside the machine.
-pub fn running_rank() -> Option<usize> {
-    simulated().then(|| RANK.get())
+/// The rank whose memory the calling thread uses, also when it has ended and only its thread-local
+/// values go; none inside the machine.
+pub fn counted_rank() -> Option<usize> {
+    (RANK.get() != NOBODY && !INSIDE.get()).then(|| RANK.get())
 }
 
 /// The calling thread's rank.
@@ -165,6 +170,7 @@ pub fn run(
         behaviour,
     }));
     let body = std::sync::Arc::new(body);
+    memory::reset_all();
     let handles: Vec<_> = (0..ranks)
         .map(|rank| {
             let body = body.clone();
@@ -186,8 +192,13 @@ pub fn run(
     if !with(|machine| machine.halted) {
         handles.into_iter().for_each(|handle| handle.join().expect("a rank's thread ends"));
     }
+    drop(body);
     let machine = MACHINE.lock().take().expect("the machine that was made");
     if !machine.halted {
+        let left = memory::held_by_all() / ranks as i64;
+        if left > MOST_LEFT {
+            fail_with(seed, &format!("{left} bytes of heap are left of each rank"), "");
+        }
         if let Err(left) = machine.is_clean() {
             fail_with(seed, &left, "");
         }

@@ -35,6 +35,7 @@ mod child;
 mod dice;
 mod driver;
 mod floor;
+mod held;
 mod machine;
 mod memory;
 mod mpi_calls;

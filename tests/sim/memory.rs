@@ -14,7 +14,7 @@ static MOST: [AtomicI64; RANKS] = [const { AtomicI64::new(0) }; RANKS];
 struct Counting;
 
 fn count(bytes: i64) {
-    if let Some(rank) = machine::running_rank().filter(|rank| *rank < RANKS) {
+    if let Some(rank) = machine::counted_rank().filter(|rank| *rank < RANKS) {
         let now = BYTES[rank].fetch_add(bytes, Ordering::Relaxed) + bytes;
         if now > MOST[rank].load(Ordering::Relaxed) {
             MOST[rank].store(now, Ordering::Relaxed);
@@ -74,6 +74,17 @@ pub fn held() -> i64 {
 /// The most that it has had since [`reset`].
 pub fn most() -> i64 {
     MOST[machine::rank()].load(Ordering::Relaxed)
+}
+
+/// Begins anew for all ranks.
+pub fn reset_all() {
+    BYTES.iter().chain(&MOST).for_each(|bytes| bytes.store(0, Ordering::Relaxed));
+}
+
+/// Heap bytes that the code of all ranks together has now: what one rank's code has allocated
+/// another one's may free.
+pub fn held_by_all() -> i64 {
+    BYTES.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
 }
 
 /// Begins anew for the calling rank.

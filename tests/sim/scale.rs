@@ -7,6 +7,7 @@
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};
+use crate::held;
 use crate::machine::{self, Outcome};
 use crate::memory;
 use crate::network::Traffic;
@@ -185,19 +186,19 @@ MPI and what it keeps; they say nothing of time.
 * *Heap* is what the engine, and the program's few bytes, hold of the heap after the phase on
   average, and the most that any rank has held until then. Shared memory is not in it.
 
-4,096 ranks want more memory than 20 GB: a rank has about 2.6 MiB of heap then, by what the table says for each
-rank of the job, and the simulation adds stacks and rings.
+With 4,096 ranks the simulation takes some minutes and 11 GB.
 
 ## What grows, and why
 
-* **Memory.** A rank keeps a record of every other rank, used or not: what is outstanding towards it
-  (120 bytes), how far its requests are handled (64), its table of slices (32), its node and its number (32).
-  The first segment adds what finds an address of each rank: its slice and its part of the segment (64), and an
-  index of its pieces (some 200). That is about half a KiB for each rank of the job once there is a segment, and
-  40 bytes for each further segment. Room for window operations and for operations without handle is
-  taken when a rank is first used so.
-* **Fixed cost.** About 270 KiB, nearly all of it 16 posted receives of 16 KiB, and 64 KiB for the table of
+* **Memory.** Of a rank that it never uses a rank keeps an address for each slab, a pointer in the
+  registry, its node and number, and a byte that says that nothing is outstanding. What is outstanding
+  towards a rank, how far its requests are handled, and where its slices lie is made when the rank is first used.
+  A segment that all ranks have cut alike, as they do while they ask for the same lengths, is one record
+  and one entry of an index. The formulas are below.
+* **Fixed cost.** About 260 KiB, nearly all of it 16 posted receives of 16 KiB, and 64 KiB for the table of
   active messages' handlers when the first is registered.
+* **Allocation.** A segment costs one exchange while there is room in a slab, and two with a new slab,
+  however many ranks there are; so do many segments at once (`Group::allocate_many`, `portolan_malloc_many`).
 * **Messages.** A put with a fence costs three messages whatever the size of the job, and a barrier of the world
   one collective: a fence asks only the ranks to which something was sent. What rank 0 sends in the phase of the
   counter is two answers to each rank, so a counter on one rank is served in time that grows with the ranks.
@@ -267,7 +268,7 @@ pub fn table(most: usize) {
     }
     summary +=
         "\n*All memory* is that of the process with its stacks, rings and the simulation itself.\n";
-    page += &(summary + &tables);
+    page += &(held::page() + &summary + &tables);
     print!("{page}");
     if std::env::var_os("PORTOLAN_BLESS").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/scaling.md");

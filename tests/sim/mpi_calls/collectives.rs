@@ -47,7 +47,7 @@ functions! {
         request: *mut MPI_Request,
     ) {
         let len = count as usize * size_of_type(datatype);
-        let kind = reduction(op, datatype, count as usize, None);
+        let kind = machine::with(|_| reduction(op, datatype, count as usize, None));
         *request = begin("MPI_Iallreduce", comm, kind, to, len, to);
         OK
     }
@@ -64,7 +64,7 @@ functions! {
     ) {
         let len = count as usize * size_of_type(datatype);
         let data = if data == portolan_shim_in_place().cast_const() { to.cast_const() } else { data };
-        let kind = reduction(op, datatype, count as usize, Some(root as usize));
+        let kind = machine::with(|_| reduction(op, datatype, count as usize, Some(root as usize)));
         *request = begin("MPI_Ireduce", comm, kind, data, len, to);
         OK
     }
@@ -127,11 +127,12 @@ unsafe fn begin(
     len: usize,
     to: *mut c_void,
 ) -> MPI_Request {
-    let give = if len == 0 {
-        Vec::new()
-    } else {
-        // SAFETY: the caller's promise.
-        unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) }.to_vec()
-    };
-    handle(call(name, |machine, rank| machine.enter(rank, context(comm), kind, give, to.cast())))
+    handle(call(name, |machine, rank| {
+        let give = match len {
+            0 => Vec::new(),
+            // SAFETY: the caller's promise.
+            _ => unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) }.to_vec(),
+        };
+        machine.enter(rank, context(comm), kind, give, to.cast())
+    }))
 }
