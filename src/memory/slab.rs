@@ -225,6 +225,12 @@ impl Slab {
         self.my_base
     }
 
+    /// The memory that this node's slices share, which begins with the first of them, and where
+    /// this rank's lies in it.
+    pub(crate) fn node_file(&self) -> (*mut u8, usize) {
+        (self.file.base(), self.file_offset)
+    }
+
     /// Length of this rank's slice.
     pub fn my_len(&self) -> usize {
         self.slices[self.me].len

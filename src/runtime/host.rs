@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::mpi::Comm;
 use crate::mpi::blocking::HostWaits;
-use crate::wait::{self, Boot, Progress};
+use crate::wait::{self, Boot, Patience, Progress};
 use crate::watchdog::Standing;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,8 +56,8 @@ impl Progress for Waiter {
         // The program's messages ring no bell of ours.
         std::thread::sleep(nap);
     }
-    fn spin(&self) -> u32 {
-        self.0.spin_polls()
+    fn patience(&self, woken: bool) -> Patience {
+        self.0.core().patience(woken)
     }
     fn waiting(&self, begins: bool) {
         Progress::waiting(&*self.0, begins);
