@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: scripts/bench-hosts.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
-#                               [hosts_bench's own arguments]
+#                               [--json FILE] [hosts_bench's own arguments]
 #
 # Measures transfers between two hosts over TCP (namespaces of this machine,
 # scripts/cluster.sh) beside MPI's own messages in the same run (benches/c/hosts_bench.c):
@@ -12,15 +12,17 @@
 #   --rounds R   how often the program runs, 5 by default
 #   --quick      short measurements, for a first look
 #   --installed  take the library in target/MPI/prefix as it is
+#   --json FILE  also write medians, ratios and bounds, an object for each MPI, into FILE
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi=all rounds=5 installed='' flags=()
+mpi=all rounds=5 installed='' json='' flags=()
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --rounds) needs_value "$@" && rounds=$2 && shift 2 ;;
     --installed) installed=1 && shift ;;
+    --json) needs_value "$@" && json=$(realpath -m "$2") && shift 2 ;;
     -h | --help) usage && exit ;;
     *) flags+=("$1") && shift ;;
   esac
@@ -31,31 +33,57 @@ cd "$ROOT"
 why=$(scripts/cluster.sh check) || die "$why"
 for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do unset "$variable"; done
 
-# Medians of all rounds, and the requirements that can be computed from them.
-table() {
-  sort -k 1,1 -k 2,2g "$1" | awk -F '\t' '
-    $1 != name { put(); name = $1; n = 0 }
-    { v[++n] = $2 }
-    function put() { if (n) { m[name] = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2; printf "%-22s %12.2f %s\n", name, m[name], name ~ /_rate$/ ? "MiB/s" : "us" } }
-    function need(what, a, b, limit, least,  value, good) {
-      if (!(a in m) || !(b in m)) return
-      value = m[a] / m[b]
+# Medians of all rounds, and the requirements that can be computed from them: of the ratios of
+# two cases the median of the rounds, because load moves both. Writes JSON of the same.
+table() { # rows of round, case and value; MPI; file
+  sort -t $'\t' -k 2,2 -k 3,3g "$1" | awk -F '\t' -v mpi="$2" -v json="$3" '
+    $2 != name { put(); name = $2; n = 0 }
+    { v[++n] = $3; of[$1, $2] = $3; rounds[$1] = 1 }
+    function middle(v, n) { return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2 }
+    function unit(name) { return name ~ /_rate$/ ? "MiB/s" : name ~ /8(_both)?$/ ? "thousand/s" : "us" }
+    function put() {
+      if (!n) return
+      m[name] = middle(v, n)
+      printf "%-22s %12.2f %s\n", name, m[name], unit(name)
+      medians = medians sprintf("%s\"%s\": %.3f", medians ? ", " : "", name, m[name])
+    }
+    function judge(what, value, limit, least,  good) {
       good = least ? value >= limit : value <= limit
       printf "%-4s %s: %.2f, required %s %s\n", good ? "ok" : "FAIL", what, value, least ? "at least" : "at most", limit
+      ratios = ratios sprintf("%s{\"what\": \"%s\", \"value\": %.3f, \"%s\": %s, \"ok\": %s}", ratios ? ", " : "", what, value, least ? "at_least" : "at_most", limit, good ? "true" : "false")
       if (!good) short = 1
+    }
+    function need(what, a, b, limit, least,  r, i, j, x, n, v) {
+      for (r in rounds) {
+        if (!((r, a) in of) || !((r, b) in of)) continue
+        x = of[r, a] / of[r, b]
+        for (i = n++; i > 0 && v[i] > x; i--) v[i + 1] = v[i]
+        v[i + 1] = x
+      }
+      if (n) judge(what, middle(v, n), limit, least)
     }
     END {
       put()
-      need("8 B: put until it arrives over half a round trip of messages", "put_arrives", "pingpong", 1.5, 0)
-      need("8 B: put and fence over half a round trip (a round trip is 2)", "put_fence", "pingpong", 3, 0)
-      need("8 B: get over half a round trip (a round trip is 2)", "get", "pingpong", 3, 0)
-      need("1 MiB: puts over messages", "put_rate", "send_rate", 0.8, 1)
-      need("1 MiB: gets over messages", "get_rate", "send_rate", 0.8, 1)
+      need("8 B: put until it arrives over half a round trip of messages", "put_arrives", "pingpong", 1.2, 0)
+      need("8 B: put and fence over half a round trip (a round trip is 2)", "put_fence", "pingpong", 2.4, 0)
+      need("8 B: get over half a round trip (a round trip is 2)", "get", "pingpong", 2.2, 0)
+      need("8 B: rate of puts over messages", "puts8", "sends8", 0.8, 1)
+      need("8 B: rate of puts over messages, both directions", "puts8_both", "sends8_both", 0.8, 1)
+      need("8 B: rate of gets, 64 under way, over answered messages", "gets8", "asks8", 0.8, 1)
+      need("1 MiB: puts over messages", "put_rate", "send_rate", 0.95, 1)
+      need("1 MiB: gets over messages", "get_rate", "send_rate", 0.95, 1)
+      need("1 MiB: puts over messages, both directions", "put_both_rate", "send_both_rate", 0.95, 1)
+      need("1 MiB: gets over messages, both directions", "get_both_rate", "send_both_rate", 0.95, 1)
+      need("1 MiB in rows: puts over messages", "put_rows_rate", "send_rows_rate", 0.95, 1)
+      need("1 MiB in rows: gets over messages", "get_rows_rate", "send_rows_rate", 0.95, 1)
+      if ("small_behind_bulk" in m) judge("8 B: get from a rank that moves bulk, ms", m["small_behind_bulk"] / 1000, 1, 0)
+      if (json != "") printf "{\"mpi\": \"%s\", \"medians\": {%s}, \"ratios\": [%s]}\n", mpi, medians, ratios >>json
       exit short
     }'
 }
 
 short=0
+if [[ -n $json ]]; then : >"$json"; fi
 for m in "${mpis[@]}"; do
   complete_mpi "$m"
   if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" >&2; fi
@@ -66,10 +94,11 @@ for m in "${mpis[@]}"; do
   : >"$dir/raw.tsv"
   for ((round = 1; round <= rounds; round++)); do
     printf '%s round %s of %s\n' "$MPI_NAME" "$round" "$rounds" >&2
-    timeout -k 10 300 ./mpirun.sh --mpi "$MPI_NAME" --per-host 1,1 "$dir/hosts_bench" "${flags[@]}" </dev/null >>"$dir/raw.tsv"
+    timeout -k 10 300 ./mpirun.sh --mpi "$MPI_NAME" --per-host 1,1 "$dir/hosts_bench" "${flags[@]}" </dev/null |
+      sed "s/^/$round\t/" >>"$dir/raw.tsv"
   done
   echo "$MPI_NAME, two hosts, TCP"
-  table "$dir/raw.tsv" || short=1
+  table "$dir/raw.tsv" "$MPI_NAME" "$json" || short=1
   if [[ $MPI_NAME == "$MPI" ]]; then
     scripts/cluster.sh run --hosts 2 -- scripts/test-programs.sh --mpi "$MPI_NAME" --exact \
       'ga/ga_dgemm [n=2 hosts=1,1]' 'ga/ga_dgemm [n=4 hosts=2,2]' || short=1

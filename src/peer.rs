@@ -141,6 +141,56 @@ pub(crate) struct Sent {
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Requests since the last fence, and how many there were before that one. Programs repeat
+    /// themselves: a fence is expected after as many.
+    since: u16,
+    run: u16,
+    /// How many of the last requests move no data.
+    bare: u16,
+    /// The last request asks the target to confirm.
+    asks: bool,
+}
+
+/// What a request means to a fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// It moves data, or may.
+    Data,
+    /// It moves none: a mutex is taken or given back.
+    Bare,
+    /// It asks the target to confirm, and nothing else.
+    Flush,
+}
+
+impl Sent {
+    /// Counts a request; whether it is to ask the target to confirm, as one does that asks for
+    /// nothing else, and one after which a fence is expected.
+    pub(crate) fn count(&mut self, bytes: u64, weight: Weight) -> bool {
+        self.count += 1;
+        self.bytes += bytes;
+        self.bare = if weight == Weight::Data { 0 } else { self.bare.saturating_add(1) };
+        self.since = self.since.saturating_add(u16::from(weight == Weight::Data));
+        let expected = self.since == self.run && self.since < u16::MAX;
+        self.asks = weight == Weight::Flush || weight == Weight::Data && expected;
+        self.asks
+    }
+
+    /// As many requests as must be confirmed for all data to be in place.
+    pub(crate) fn data(&self) -> u64 {
+        self.count - u64::from(self.bare)
+    }
+
+    /// A fence follows the last request.
+    pub(crate) fn fenced(&mut self) {
+        if self.since > 0 {
+            self.run = std::mem::take(&mut self.since);
+        }
+    }
+
+    /// Whether the target will confirm the last request without being asked again.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asks
+    }
 }
 
 /// Everything outstanding towards one target.
@@ -277,6 +327,25 @@ mod tests {
         pending.touched.push(Touch { kind: RmaKind::Accumulate, from: 0, to: 8 });
         assert!(!pending.conflicts(RmaKind::Accumulate, 0, 8));
         assert!(pending.conflicts(RmaKind::Put, 0, 8));
+    }
+
+    #[test]
+    fn a_fence_is_expected_where_the_last_one_was() {
+        let mut sent = Sent::default();
+        let asks: Vec<bool> = (0..3).map(|_| sent.count(8, Weight::Data)).collect();
+        assert_eq!(asks, [false; 3], "nothing is known yet");
+        sent.fenced();
+        assert!(sent.count(8, Weight::Flush) && sent.is_asked());
+        sent.fenced(); // of another thread: changes nothing
+        let asks: Vec<bool> = (0..4).map(|_| sent.count(8, Weight::Data)).collect();
+        assert_eq!(asks, [false, false, true, false]);
+        assert!(!sent.is_asked(), "this run was longer");
+        sent.fenced();
+        assert!(!sent.count(8, Weight::Bare));
+        let asks: Vec<bool> = (0..4).map(|_| sent.count(8, Weight::Data)).collect();
+        assert_eq!(asks, [false, false, false, true]);
+        assert!(!sent.count(8, Weight::Bare) && !sent.is_asked());
+        assert_eq!((sent.count, sent.bytes, sent.data()), (14, 112, 13));
     }
 
     #[test]

@@ -5,6 +5,11 @@
 //! longer and longer. Every poll makes progress for other ranks too: a rank that
 //! waits is a rank that serves.
 //!
+//! Where ranks outnumber cores, polls of many ranks that wait keep the core from the one that they
+//! wait for ([`Patience`]): they share the polls and the time of one; naps grow with the time that
+//! nothing has happened; and a thread that waits for a word, which another rank wakes, sleeps
+//! before it polls, while the progress thread serves.
+//!
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need
 //! this one, and no wait is silent: when it takes too long it reports what it
 //! waits for ([`crate::watchdog`]).
@@ -37,9 +42,9 @@ pub trait Progress {
         futex::wait(word, value, nap);
     }
 
-    /// How long to poll before yielding, in polls.
-    fn spin(&self) -> u32 {
-        50
+    /// How a thread waits; `woken` where it is woken when its wait is over.
+    fn patience(&self, _woken: bool) -> Patience {
+        Patience::POLLING
     }
 
     /// Whether the caller may wait at all: an error where others depend on it.
@@ -84,8 +89,8 @@ macro_rules! progress_by_deref {
             ) {
                 $crate::wait::Progress::nap_on(&**self, word, value, nap);
             }
-            fn spin(&self) -> u32 {
-                $crate::wait::Progress::spin(&**self)
+            fn patience(&self, woken: bool) -> $crate::wait::Patience {
+                $crate::wait::Progress::patience(&**self, woken)
             }
             #[inline]
             fn may_wait(&self) -> $crate::error::Result<()> {
@@ -141,33 +146,66 @@ impl Naps {
     }
 }
 
+/// How a thread waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Polls before it yields.
+    pub spin: u32,
+    /// How long it yields before it naps.
+    pub yields: Duration,
+    /// Its first nap, unless something has happened since the wait began.
+    pub first_nap: Duration,
+    /// The longest, where little time has passed.
+    pub longest_nap: Duration,
+    /// The longest of all.
+    pub limit: Duration,
+    /// It naps before it first polls: it is woken when its wait is over, and another thread
+    /// serves meanwhile.
+    pub naps_first: bool,
+}
+
+impl Patience {
+    /// Of a thread with a core of its own.
+    pub const POLLING: Patience = Patience {
+        spin: 50,
+        yields: YIELD_FOR,
+        first_nap: FIRST_NAP,
+        longest_nap: LONGEST_NAP,
+        limit: LONGEST_NAP,
+        naps_first: false,
+    };
+
+    /// The same where so many ranks share a core.
+    pub(crate) fn shared(self, ranks: u32) -> Patience {
+        Patience { spin: (self.spin / ranks).max(1), yields: self.yields / ranks, ..self }
+    }
+}
+
 /// The ladder of a thread that finds nothing to do: it polls, then yields its core between
 /// polls, and at last naps between them.
 #[derive(Debug)]
 pub(crate) struct Backoff {
-    /// Polls before it yields.
-    spin: u32,
-    /// How long it yields before it naps.
-    yields: Duration,
+    patience: Patience,
     polls: u32,
     naps: Naps,
 }
 
 impl Backoff {
-    pub(crate) fn new(spin: u32, yields: Duration) -> Backoff {
-        Backoff { spin, yields, polls: 0, naps: Naps::new(FIRST_NAP, LONGEST_NAP) }
+    pub(crate) fn new(patience: Patience) -> Backoff {
+        let naps = Naps::new(patience.first_nap, patience.limit);
+        Backoff { patience, polls: 0, naps }
     }
 
     /// Something happened: the thread begins at the foot again.
     pub(crate) fn reset(&mut self) {
         self.polls = 0;
-        self.naps.reset();
+        self.naps = Naps::new(FIRST_NAP, self.patience.limit);
     }
 
     /// Counts a poll that found nothing; whether the thread polls again at once.
     pub(crate) fn spins(&mut self) -> bool {
         self.polls += 1;
-        self.polls <= self.spin
+        self.polls <= self.patience.spin
     }
 
     /// Yields or naps once, as a thread does that has been idle for so long; naps no longer
@@ -176,10 +214,11 @@ impl Backoff {
     where
         P: Progress + ?Sized,
     {
-        if idle < self.yields {
+        if idle < self.patience.yields {
             std::thread::yield_now();
         } else {
-            progress.nap(self.naps.take().min(longest));
+            let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
+            progress.nap(self.naps.take_up_to(grown.min(longest).min(self.patience.limit)));
         }
     }
 }
@@ -198,6 +237,8 @@ impl Progress for Boot {
 /// the first nap.
 const YIELD_FOR: Duration = Duration::from_micros(2000);
 const FIRST_NAP: Duration = Duration::from_micros(20);
+/// A nap may last this part of the time for which nothing has happened.
+const IDLE_SHARE: u32 = 32;
 pub(crate) const LONGEST_NAP: Duration = Duration::from_micros(100);
 
 /// A thread that polls: it has given up the lock that it holds between waits only, and takes
@@ -261,7 +302,14 @@ fn not_yet<P: Progress + ?Sized>(
     done: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<()> {
     let _waiting = Waiting::begin(progress)?;
-    let mut backoff = Backoff::new(progress.spin(), YIELD_FOR);
+    let patience = progress.patience(false);
+    let mut backoff = Backoff::new(patience);
+    if patience.naps_first {
+        backoff.rest(progress, patience.limit, Duration::MAX);
+        if done()? {
+            return Ok(());
+        }
+    }
     let mut idle_since: Option<Instant> = None;
     let mut watch = Watch::new();
     loop {
@@ -285,7 +333,7 @@ fn not_yet<P: Progress + ?Sized>(
         }
         let now = Instant::now();
         let since = *idle_since.get_or_insert(now);
-        backoff.rest(progress, now - since, LONGEST_NAP);
+        backoff.rest(progress, now - since, Duration::MAX);
         if let Some((cause, waited)) = watch.look(since, now) {
             progress.report(&Standing { cause, what: &what(), waited, idle: now - since });
         }
@@ -314,8 +362,8 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
             sleepers.fetch_sub(1, Ordering::SeqCst);
         }
     }
-    fn spin(&self) -> u32 {
-        self.inner.spin()
+    fn patience(&self, _woken: bool) -> Patience {
+        self.inner.patience(true)
     }
     fn may_wait(&self) -> Result<()> {
         self.inner.may_wait()

@@ -11,10 +11,24 @@
  *   put_fence     ARMCI_Put and ARMCI_Fence: the origin knows that it has arrived
  *   get           ARMCI_Get
  *   fetch_add     ARMCI_Rmw
+ * Of 8 bytes, in thousands a second:
+ *   sends8        MPI_Isend and MPI_Irecv, 64 at a time, and an answer when 1024 are there
+ *   puts8         ARMCI_NbPut, 1024 and ARMCI_Fence
+ *   sends8_both   the same of both ranks at once
+ *   puts8_both
+ *   asks8         64 requests by MPI_Isend at a time, each answered by MPI_Isend when it comes
+ *   gets8         64 ARMCI_NbGet at a time, and ARMCI_WaitAll
  * Of 1 MiB, in MiB a second, 16 at a time:
  *   send_rate     MPI_Isend and MPI_Irecv, and an answer when all are there
  *   put_rate      ARMCI_NbPut, and ARMCI_Fence
  *   get_rate      ARMCI_NbGet, and ARMCI_WaitAll
+ *   send_both_rate, put_both_rate, get_both_rate   the same of both ranks at once, of all bytes
+ *   send_rows_rate, put_rows_rate, get_rows_rate   in rows of 1 KiB with gaps on both sides; MPI
+ *                 sends and receives them by a datatype, ARMCI_NbPutS and ARMCI_NbGetS have the
+ *                 strides
+ * In microseconds, the median and the longest of 100:
+ *   small_behind_bulk, small_behind_bulk_max   gets of 8 bytes, one after the other, while the
+ *                 other rank puts 1 MiB at a time into this one's memory and gets as much
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -23,7 +37,8 @@
 
 #include "bench.h"
 
-enum { LARGE = 1 << 20, AT_ONCE = 16, SMALL_TURNS = 200 };
+enum { LARGE = 1 << 20, AT_ONCE = 16, SMALL_TURNS = 200, MANY = 1024, WINDOW = 64 };
+enum { ROW = 1024, GAP = 1024, ROWS = LARGE / ROW, PLACE = ROWS * (ROW + GAP) };
 
 static int me;
 static void *small[2], *large[2];
@@ -88,39 +103,170 @@ static void fetch_add(void)
         MUST(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &value, (long *)small[1] + 2, 1, 1));
 }
 
-static void send_rate(void)
+/* Sends MANY small messages, or receives as many, or both. */
+static void small_messages(int sends, int receives)
 {
-    MPI_Request request[AT_ONCE];
-    MPI_Status status[AT_ONCE];
-    for (int i = 0; i < AT_ONCE; i++) {
-        char *at = (me == 0 ? buffer : (char *)large[1]) + (long)i * LARGE;
-        if (me == 0)
-            MPI_Isend(at, LARGE, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &request[i]);
-        else
-            MPI_Irecv(at, LARGE, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &request[i]);
+    static long from[WINDOW], to[WINDOW];
+    MPI_Request request[2 * WINDOW];
+    MPI_Status status[2 * WINDOW];
+    for (int done = 0; done < MANY; done += WINDOW) {
+        int n = 0;
+        for (int i = 0; receives && i < WINDOW; i++)
+            MPI_Irecv(&to[i], 8, MPI_BYTE, 1 - me, 4, MPI_COMM_WORLD, &request[n++]);
+        for (int i = 0; sends && i < WINDOW; i++)
+            MPI_Isend(&from[i], 8, MPI_BYTE, 1 - me, 4, MPI_COMM_WORLD, &request[n++]);
+        MPI_Waitall(n, request, status);
     }
-    MPI_Waitall(AT_ONCE, request, status);
+    if (receives)
+        MPI_Send(NULL, 0, MPI_BYTE, 1 - me, 5, MPI_COMM_WORLD);
+    if (sends)
+        MPI_Recv(NULL, 0, MPI_BYTE, 1 - me, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void sends8(void) { small_messages(me == 0, me == 1); }
+static void sends8_both(void) { small_messages(1, 1); }
+
+static void puts8_both(void)
+{
+    static long value[MANY];
+    for (int i = 0; i < MANY; i++)
+        MUST(ARMCI_NbPut(&value[i], (long *)large[1 - me] + i, 8, 1 - me, NULL));
+    ARMCI_Fence(1 - me);
+}
+
+static void puts8(void)
+{
     if (me == 0)
-        MPI_Recv(NULL, 0, MPI_BYTE, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    else
-        MPI_Send(NULL, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD);
+        puts8_both();
+}
+
+static void asks8(void)
+{
+    static long asked[WINDOW], answer[WINDOW];
+    MPI_Request request[2 * WINDOW];
+    MPI_Status status[2 * WINDOW];
+    for (int done = 0; done < MANY; done += WINDOW) {
+        for (int i = 0; i < WINDOW; i++)
+            MPI_Irecv(&answer[i], 8, MPI_BYTE, 1 - me, 6, MPI_COMM_WORLD, &request[i]);
+        if (me == 0)
+            for (int i = 0; i < WINDOW; i++)
+                MPI_Isend(&asked[i], 8, MPI_BYTE, 1, 6, MPI_COMM_WORLD, &request[WINDOW + i]);
+        for (int i = 0; me == 1 && i < WINDOW; i++) {
+            MPI_Wait(&request[i], MPI_STATUS_IGNORE);
+            MPI_Isend(&asked[i], 8, MPI_BYTE, 0, 6, MPI_COMM_WORLD, &request[WINDOW + i]);
+        }
+        MPI_Waitall(2 * WINDOW, request, status);
+    }
+}
+
+static void gets8(void)
+{
+    static long value[WINDOW];
+    for (int done = 0; me == 0 && done < MANY; done += WINDOW) {
+        for (int i = 0; i < WINDOW; i++)
+            MUST(ARMCI_NbGet((long *)large[1] + i, &value[i], 8, 1, NULL));
+        MUST(ARMCI_WaitAll());
+    }
+}
+
+/* Sends AT_ONCE blocks of LARGE bytes, or receives as many, or both. */
+static void large_messages(int sends, int receives, MPI_Datatype type, int count)
+{
+    MPI_Request request[2 * AT_ONCE];
+    MPI_Status status[2 * AT_ONCE];
+    int n = 0;
+    for (int i = 0; receives && i < AT_ONCE; i++)
+        MPI_Irecv((char *)large[me] + (long)i * PLACE, count, type, 1 - me, 2, MPI_COMM_WORLD, &request[n++]);
+    for (int i = 0; sends && i < AT_ONCE; i++)
+        MPI_Isend(buffer + (long)i * PLACE, count, type, 1 - me, 2, MPI_COMM_WORLD, &request[n++]);
+    MPI_Waitall(n, request, status);
+    if (receives)
+        MPI_Send(NULL, 0, MPI_BYTE, 1 - me, 3, MPI_COMM_WORLD);
+    if (sends)
+        MPI_Recv(NULL, 0, MPI_BYTE, 1 - me, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void send_rate(void) { large_messages(me == 0, me == 1, MPI_BYTE, LARGE); }
+static void send_both_rate(void) { large_messages(1, 1, MPI_BYTE, LARGE); }
+
+static void send_rows_rate(void)
+{
+    static MPI_Datatype rows = MPI_DATATYPE_NULL;
+    if (rows == MPI_DATATYPE_NULL) {
+        MPI_Type_vector(ROWS, ROW, ROW + GAP, MPI_BYTE, &rows);
+        MPI_Type_commit(&rows);
+    }
+    large_messages(me == 0, me == 1, rows, 1);
+}
+
+static void put_both_rate(void)
+{
+    for (int i = 0; i < AT_ONCE; i++)
+        MUST(ARMCI_NbPut(buffer + (long)i * PLACE, (char *)large[1 - me] + (long)i * PLACE, LARGE, 1 - me, NULL));
+    ARMCI_Fence(1 - me);
+}
+
+static void get_both_rate(void)
+{
+    for (int i = 0; i < AT_ONCE; i++)
+        MUST(ARMCI_NbGet((char *)large[1 - me] + (long)i * PLACE, buffer + (long)i * PLACE, LARGE, 1 - me, NULL));
+    MUST(ARMCI_WaitAll());
 }
 
 static void put_rate(void)
 {
-    if (me != 0)
-        return;
-    for (int i = 0; i < AT_ONCE; i++)
-        MUST(ARMCI_NbPut(buffer + (long)i * LARGE, (char *)large[1] + (long)i * LARGE, LARGE, 1, NULL));
-    ARMCI_Fence(1);
+    if (me == 0)
+        put_both_rate();
 }
 
 static void get_rate(void)
 {
-    if (me != 0)
-        return;
-    for (int i = 0; i < AT_ONCE; i++)
-        MUST(ARMCI_NbGet((char *)large[1] + (long)i * LARGE, buffer + (long)i * LARGE, LARGE, 1, NULL));
+    if (me == 0)
+        get_both_rate();
+}
+
+static void put_rows_rate(void)
+{
+    int stride[1] = { ROW + GAP }, count[2] = { ROW, ROWS };
+    for (int i = 0; me == 0 && i < AT_ONCE; i++)
+        MUST(ARMCI_NbPutS(buffer + (long)i * PLACE, stride, (char *)large[1] + (long)i * PLACE, stride, count, 1, 1, NULL));
+    if (me == 0)
+        ARMCI_Fence(1);
+}
+
+static void get_rows_rate(void)
+{
+    int stride[1] = { ROW + GAP }, count[2] = { ROW, ROWS };
+    for (int i = 0; me == 0 && i < AT_ONCE; i++)
+        MUST(ARMCI_NbGetS((char *)large[1] + (long)i * PLACE, stride, buffer + (long)i * PLACE, stride, count, 1, 1, NULL));
+    MUST(ARMCI_WaitAll());
+}
+
+/* Rank 0 gets numbers, and notes how long each takes, while rank 1 moves LARGE bytes at a time. */
+enum { GETS = 100 };
+static double behind_bulk[GETS];
+
+static void small_behind_bulk(void)
+{
+    volatile long *mine = small[me];
+    const long end = ++turn;
+    for (int i = 0; me == 0 && i < GETS; i++) {
+        long value;
+        const double begin = now();
+        MUST(ARMCI_Get((long *)small[1] + 1, &value, 8, 1));
+        behind_bulk[i] = (now() - begin) * 1e6;
+    }
+    if (me == 0) {
+        MUST(ARMCI_Put((void *)&end, small[1], 8, 1));
+        ARMCI_Fence(1);
+    }
+    for (int i = 0; me == 1 && *mine != end; i = (i + 1) % (AT_ONCE / 2)) {
+        char *here = buffer + (long)i * PLACE, *there = (char *)large[0] + (long)i * PLACE;
+        MUST(ARMCI_NbPut(here, there, LARGE, 0, NULL));
+        MUST(ARMCI_NbGet(there + AT_ONCE / 2 * (long)PLACE, here + AT_ONCE / 2 * (long)PLACE, LARGE, 0, NULL));
+        if (i == 0)
+            MUST(ARMCI_WaitAll());
+    }
     MUST(ARMCI_WaitAll());
 }
 
@@ -135,15 +281,28 @@ static const struct {
     { "put_fence", put_fence, 0, SMALL_TURNS },
     { "get", get, 0, SMALL_TURNS },
     { "fetch_add", fetch_add, 0, SMALL_TURNS },
+    { "sends8", sends8, MANY / 1e3, 1 },
+    { "puts8", puts8, MANY / 1e3, 1 },
+    { "sends8_both", sends8_both, 2 * MANY / 1e3, 1 },
+    { "puts8_both", puts8_both, 2 * MANY / 1e3, 1 },
+    { "asks8", asks8, MANY / 1e3, 1 },
+    { "gets8", gets8, MANY / 1e3, 1 },
     { "send_rate", send_rate, AT_ONCE, 1 },
     { "put_rate", put_rate, AT_ONCE, 1 },
     { "get_rate", get_rate, AT_ONCE, 1 },
+    { "send_both_rate", send_both_rate, 2 * AT_ONCE, 1 },
+    { "put_both_rate", put_both_rate, 2 * AT_ONCE, 1 },
+    { "get_both_rate", get_both_rate, 2 * AT_ONCE, 1 },
+    { "send_rows_rate", send_rows_rate, AT_ONCE, 1 },
+    { "put_rows_rate", put_rows_rate, AT_ONCE, 1 },
+    { "get_rows_rate", get_rows_rate, AT_ONCE, 1 },
+    { "small_behind_bulk", small_behind_bulk, 0, 1 },
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
 int main(int argc, char **argv)
 {
-    static double value[CASES][MAX_REPS];
+    static double value[CASES][MAX_REPS], longest[MAX_REPS];
     int n;
     const char *unknown = NULL;
     MPI_Init(&argc, &argv);
@@ -157,11 +316,11 @@ int main(int argc, char **argv)
     }
     MUST(ARMCI_Init());
     MUST(ARMCI_Malloc(small, 64));
-    MUST(ARMCI_Malloc(large, (long)LARGE * AT_ONCE));
+    MUST(ARMCI_Malloc(large, (long)PLACE * AT_ONCE));
     memset(small[me], 0, 64);
-    memset(large[me], 1, (size_t)LARGE * AT_ONCE);
-    buffer = malloc((size_t)LARGE * AT_ONCE);
-    memset(buffer, 2, (size_t)LARGE * AT_ONCE);
+    memset(large[me], 1, (size_t)PLACE * AT_ONCE);
+    buffer = malloc((size_t)PLACE * AT_ONCE);
+    memset(buffer, 2, (size_t)PLACE * AT_ONCE);
 
     const int reps = bench_quick ? 5 : 25;
     for (int rep = -1; rep < reps; rep++) /* the first is for warming up */
@@ -173,12 +332,20 @@ int main(int argc, char **argv)
             cases[c].run();
             const double seconds = now() - begin;
             ARMCI_Barrier();
-            if (rep >= 0)
+            if (cases[c].run == small_behind_bulk) {
+                qsort(behind_bulk, GETS, sizeof *behind_bulk, compare_doubles);
+                if (rep >= 0) {
+                    value[c][rep] = behind_bulk[GETS / 2];
+                    longest[rep] = behind_bulk[GETS - 1];
+                }
+            } else if (rep >= 0)
                 value[c][rep] = cases[c].per_second > 0 ? cases[c].per_second / seconds : seconds / cases[c].turns * 1e6;
         }
     for (int c = 0; me == 0 && c < CASES; c++)
         if (wanted(cases[c].name))
             printf("%s\t%.3f\n", cases[c].name, median(value[c], reps));
+    if (me == 0 && wanted("small_behind_bulk"))
+        printf("small_behind_bulk_max\t%.3f\n", median(longest, reps));
     fflush(stdout);
     MUST(ARMCI_Free(small[me]));
     MUST(ARMCI_Free(large[me]));

@@ -10,7 +10,7 @@ use super::{Am, Owner};
 use crate::core::{count, handler};
 use crate::error::Result;
 use crate::mpi::p2p;
-use crate::wait::{GivenUp, Progress};
+use crate::wait::{GivenUp, Patience, Progress};
 use crate::watchdog::Standing;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -176,8 +176,8 @@ impl Progress for Am {
         };
         self.absent(|| crate::futex::wait(word, value, nap));
     }
-    fn spin(&self) -> u32 {
-        self.spin_polls()
+    fn patience(&self, woken: bool) -> Patience {
+        self.core().patience(woken)
     }
     fn nap(&self, nap: Duration) {
         match self.rings() {

@@ -18,6 +18,7 @@
 //! and never waits for anything else while it does.
 
 pub(crate) mod mutex;
+mod node_queue;
 pub(crate) mod notify;
 pub(crate) mod rmw;
 

@@ -1,11 +1,19 @@
 //! Read-modify-write of an `int` or a `long`.
 
+use super::node_queue::{NodeFile, combined};
 use crate::error::{Result, fail};
 use crate::ops::Ops;
 use crate::path::ops::Rmw;
 use crate::path::{self, Path, rma, shm_atomics};
 
 impl Ops {
+    /// Whether `target` has handled everything that this rank has sent.
+    fn is_confirmed(&self, target: usize) -> bool {
+        let peer = self.peer(target);
+        let sent = peer.sent.lock().count;
+        peer.confirmed() >= sent
+    }
+
     /// Combines the number at `remote` of `target` and returns what was there.
     /// Blocking and complete on return, whatever the path.
     ///
@@ -36,9 +44,17 @@ impl Ops {
                 Ok(unsafe { shm_atomics::rmw(slice, hit.offset, op) })
             }
             Path::Message => {
+                let slab = hit.slab().clone();
                 drop(hit);
                 self.order_before(target, Path::Message)?;
-                self.two_sided()?.rmw(self, target, remote, op)
+                let two_sided = self.two_sided()?;
+                let send = |op| two_sided.rmw(self, target, remote, op);
+                match NodeFile::of(self, &slab).filter(|_| op.adds() && self.is_confirmed(target)) {
+                    Some(file) => {
+                        combined(self, file.queue(target, remote, op.size() as u64 & 4), op, &send)
+                    }
+                    None => send(op),
+                }
             }
             Path::Rma => {
                 let place = rma::RmaTarget {

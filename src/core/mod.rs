@@ -25,7 +25,7 @@ use crate::memory::segment::Memory;
 use crate::mpi::init::ThreadLevel;
 use crate::peer::{Peer, Peers};
 use crate::topology::Topology;
-use crate::wait::{GivenUp, Progress};
+use crate::wait::{GivenUp, LONGEST_NAP, Patience, Progress};
 use crate::watchdog::Standing;
 use above::Above;
 use parking_lot::Mutex;
@@ -58,7 +58,11 @@ pub struct Core {
     waiters: AtomicU32,
     /// Polls of callers, roughly.
     polls: AtomicU32,
-    spin: u32,
+    /// Requests of other ranks that were handled, roughly, and how many at the last wait.
+    served: AtomicU32,
+    served_before: AtomicU32,
+    /// How many ranks share a core, where the node has more ranks than cores.
+    per_core: u32,
     /// The node has more ranks than cores.
     crowded: bool,
     progress: Above<dyn Progress + Send + Sync>,
@@ -100,8 +104,9 @@ impl Core {
             alone: AtomicBool::new(false),
             waiters: AtomicU32::new(0),
             polls: AtomicU32::new(0),
-            // Polling longer is of use only with a core for every rank.
-            spin: if crowded { config.spin.min(20) } else { config.spin },
+            served: AtomicU32::new(0),
+            served_before: AtomicU32::new(0),
+            per_core: if crowded { ranks_per_core(&topology) } else { 1 },
             crowded,
             progress: Above::default(),
             topology,
@@ -253,14 +258,14 @@ impl Core {
         &self.polls
     }
 
+    /// Notes that a request of another rank was handled.
+    pub(crate) fn note_served(&self) {
+        count(&self.served);
+    }
+
     /// Longest nap of a thread that looks after MPI.
     pub(crate) fn idle_poll(&self) -> Duration {
         self.config.idle_poll
-    }
-
-    /// How many polls a wait makes before it yields.
-    pub(crate) fn spin_polls(&self) -> u32 {
-        self.spin
     }
 
     /// Waits until `done` says so, serving others meanwhile.
@@ -274,6 +279,13 @@ impl Core {
     ) -> Result<()> {
         crate::wait::until(self, what, done)
     }
+}
+
+/// How many ranks of this machine share one of the cores that this one may run on.
+fn ranks_per_core(topology: &Topology) -> u32 {
+    let near = (0..topology.size()).filter(|&rank| topology.same_host(rank, topology.me()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    near.count().div_ceil(cores) as u32
 }
 
 /// Counts, roughly where several threads do, without a locked instruction.
@@ -302,8 +314,25 @@ impl Progress for Core {
             None => crate::futex::wait(word, value, nap),
         }
     }
-    fn spin(&self) -> u32 {
-        self.spin
+    fn patience(&self, woken: bool) -> Patience {
+        let polling = Patience { spin: self.config.spin, ..Patience::POLLING };
+        if !self.crowded {
+            return polling;
+        }
+        // Polling longer is of use only with a core for every rank.
+        const MOST_POLLS: u32 = 20;
+        let limit = (self.config.idle_poll / 2).max(LONGEST_NAP);
+        let spin = polling.spin.min(MOST_POLLS);
+        let shared = Patience { spin, limit, ..polling }.shared(self.per_core);
+        if !woken || !self.is_watched() {
+            return shared;
+        }
+        // A rank that others have asked for something lately looks after them.
+        let served = self.served.load(Ordering::Relaxed);
+        if self.served_before.swap(served, Ordering::Relaxed) != served {
+            return shared;
+        }
+        Patience { first_nap: limit, longest_nap: limit, naps_first: true, ..shared }
     }
     #[inline]
     fn may_wait(&self) -> Result<()> {

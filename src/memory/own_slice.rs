@@ -58,6 +58,11 @@ impl OwnSlice {
         &self.file
     }
 
+    /// Address of the file, and where the slice begins in it.
+    pub(super) fn in_file(&self) -> (*mut u8, usize) {
+        (self.file.base(), self.offset)
+    }
+
     /// Its length.
     pub(super) fn len(&self) -> usize {
         self.len

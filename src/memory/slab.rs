@@ -242,6 +242,12 @@ impl Slab {
         self.domain
     }
 
+    /// The memory that this node's slices share, which begins with the first of them, and where
+    /// this rank's lies in it.
+    pub(crate) fn node_file(&self) -> (*mut u8, usize) {
+        self.own.in_file()
+    }
+
     /// Frees the window. Collective, once; the mapping goes with the last
     /// reference to the slab.
     pub(super) fn close(&self) -> Result<()> {

@@ -15,6 +15,11 @@ pub(super) fn received_bytes(status: &ffi::MPI_Status) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
+/// The source and the length of a received message.
+fn message_of(status: &ffi::MPI_Status) -> (usize, usize) {
+    (status.MPI_SOURCE as usize, received_bytes(status))
+}
+
 /// One outstanding request. The memory it names must outlive it: see the
 /// constructors, which are `unsafe` or tie the memory to the caller's wait.
 #[derive(Debug)]
@@ -58,8 +63,7 @@ impl Request {
             return Ok(None);
         }
         // SAFETY: MPI has filled the status of a completed receive.
-        let status = unsafe { status.assume_init() };
-        Ok(Some((status.MPI_SOURCE as usize, received_bytes(&status))))
+        Ok(Some(message_of(unsafe { status.assume_init_ref() })))
     }
 
     /// Takes a receive back that nothing has matched, and waits until it is gone.
@@ -118,15 +122,22 @@ impl<T> Requests<T> {
         self.tags.push(tag);
     }
 
-    /// Takes out the requests that have completed and appends them to `done`.
+    /// Takes out the requests that have completed and appends them to `done`. Looks for the
+    /// message of `receive` with the same call of MPI: its source and its length, once.
     ///
     /// # Errors
     /// `Mpi` where a request failed; the set is then not to be used further.
-    pub fn poll(&mut self, done: &mut Vec<Completed<T>>) -> Result<()> {
-        let n = self.raw.len();
-        if n == 0 {
-            return Ok(());
+    pub fn poll(
+        &mut self,
+        receive: Option<&mut Request>,
+        done: &mut Vec<Completed<T>>,
+    ) -> Result<Option<(usize, usize)>> {
+        let own = self.raw.len();
+        if own == 0 {
+            return receive.map_or(Ok(None), Request::test_message);
         }
+        self.raw.extend(receive.as_ref().map(|receive| receive.raw));
+        let n = self.raw.len();
         self.indices.resize(n, 0);
         if self.statuses.len() < n {
             // SAFETY: MPI_Status is plain old data; MPI writes each status
@@ -134,7 +145,7 @@ impl<T> Requests<T> {
             self.statuses.resize(n, unsafe { MaybeUninit::zeroed().assume_init() });
         }
         let mut outcount: c_int = 0;
-        check(
+        let tested = check(
             // SAFETY: the arrays have `n` elements each.
             unsafe {
                 ffi::MPI_Testsome(
@@ -146,14 +157,20 @@ impl<T> Requests<T> {
                 )
             },
             "MPI_Testsome",
-        )?;
-        if outcount <= 0 {
-            return Ok(()); // also MPI_UNDEFINED, which is negative
+        );
+        if let Some(receive) = receive {
+            receive.raw = self.raw.pop().unwrap_or(receive.raw);
         }
-        let outcount = outcount as usize;
-        let mut finished: Vec<(usize, usize)> = Vec::with_capacity(outcount);
-        for (index, status) in self.indices[..outcount].iter().zip(&self.statuses) {
-            finished.push((*index as usize, received_bytes(status)));
+        tested?;
+        // MPI_UNDEFINED is negative.
+        let outcount = usize::try_from(outcount).unwrap_or(0);
+        let mut message = None;
+        let mut finished: Vec<(usize, usize)> = Vec::new();
+        for (&index, status) in self.indices[..outcount].iter().zip(&self.statuses) {
+            match index as usize {
+                index if index < own => finished.push((index, received_bytes(status))),
+                _ => message = Some(message_of(status)),
+            }
         }
         // From the highest index down, so that swap_remove moves only live ones.
         finished.sort_unstable_by_key(|&(index, _)| std::cmp::Reverse(index));
@@ -163,6 +180,6 @@ impl<T> Requests<T> {
             done.push(Completed { tag: self.tags.swap_remove(index), bytes });
         }
         done[first..].reverse();
-        Ok(())
+        Ok(message)
     }
 }

@@ -109,17 +109,24 @@ impl Ops {
     #[inline]
     pub fn fence_all(&self) -> Result<()> {
         std::sync::atomic::fence(Ordering::SeqCst);
-        if self.peers().any_dirty() { self.fence_dirty() } else { Ok(()) }
+        if self.peers().any_dirty() { self.fence_dirty(false) } else { Ok(()) }
     }
 
-    fn fence_dirty(&self) -> Result<()> {
+    /// The same for all that moves data: what mutexes were asked may be under way.
+    pub(crate) fn fence_data(&self) -> Result<()> {
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.peers().any_dirty() { self.fence_dirty(true) } else { Ok(()) }
+    }
+
+    fn fence_dirty(&self, data: bool) -> Result<()> {
         // All are asked before any is waited for.
         let mut asked = Vec::new();
-        for (rank, _) in self.peers().iter() {
+        for (rank, peer) in self.peers().iter() {
             if self.peers().pending(rank) & PENDING_RMA != 0 {
                 self.flush_windows(rank)?;
             }
-            if self.peers().pending(rank) & PENDING_MESSAGE != 0 {
+            let settled = || data && peer.confirmed() >= peer.sent.lock().data();
+            if self.peers().pending(rank) & PENDING_MESSAGE != 0 && !settled() {
                 asked.push((rank, self.two_sided()?.ask_confirmation(self, rank)?));
             }
         }

@@ -46,6 +46,29 @@ impl Rmw {
             Rmw::AddLong(_) | Rmw::SwapLong(_) => 8,
         }
     }
+
+    /// Whether it adds.
+    pub(crate) fn adds(self) -> bool {
+        matches!(self, Rmw::AddInt(_) | Rmw::AddLong(_))
+    }
+
+    /// Its operand.
+    pub(crate) fn value(self) -> i64 {
+        match self {
+            Rmw::AddInt(v) | Rmw::SwapInt(v) => v.into(),
+            Rmw::AddLong(v) | Rmw::SwapLong(v) => v,
+        }
+    }
+
+    /// The same with another operand, of which the number's bits are taken.
+    pub(crate) fn with_value(self, value: i64) -> Rmw {
+        match self {
+            Rmw::AddInt(_) => Rmw::AddInt(value as i32),
+            Rmw::AddLong(_) => Rmw::AddLong(value),
+            Rmw::SwapInt(_) => Rmw::SwapInt(value as i32),
+            Rmw::SwapLong(_) => Rmw::SwapLong(value),
+        }
+    }
 }
 
 /// A run of bytes to move: where it lies here and at the other rank.

@@ -17,7 +17,8 @@ pub(crate) const STRIPES: usize = 64;
 /// Bytes that share a lock with their neighbours.
 pub(crate) const SPAN: usize = 16 << 10;
 
-const LINE: usize = 64;
+/// Bytes of a lock's line, of which the lock uses the first four.
+pub(crate) const LINE: usize = 64;
 const SPIN: u32 = 128;
 
 const _: () = assert!(STRIPES * LINE <= crate::memory::slab::HEADER);

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::mpi::Comm;
 use crate::mpi::blocking::HostWaits;
 use crate::topology::Topology;
-use crate::wait::{self, Progress};
+use crate::wait::{self, Patience, Progress};
 use crate::watchdog::Standing;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,8 +57,8 @@ impl Progress for Waiter {
         // The program's messages ring no bell of ours.
         std::thread::sleep(nap);
     }
-    fn spin(&self) -> u32 {
-        self.0.spin_polls()
+    fn patience(&self, woken: bool) -> Patience {
+        self.0.core().patience(woken)
     }
     fn waiting(&self, begins: bool) {
         Progress::waiting(&*self.0, begins);

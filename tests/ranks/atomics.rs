@@ -58,6 +58,72 @@ pub fn totals(ctx: &Ctx) {
     ctx.free(segment);
 }
 
+/// Counters that all ranks add to and nothing else is done to, so that ranks of one node may
+/// carry each other's additions: every value is given out once, and a rank's values grow. Then
+/// each rank puts a number and adds to it, while its neighbours add nothing to the same word:
+/// whichever rank carries the addition, it finds the number.
+pub fn combined(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let words = 4 + ctx.n;
+    let segment = ctx.allocate(8 * words);
+    own(&segment).fill(0);
+    ctx.barrier();
+    let rounds: i64 = if ctx.quick { 60 } else { 400 };
+    let mut mine: Vec<Vec<i64>> = vec![Vec::new(); 2 * ctx.n];
+    for i in 0..rounds {
+        step(format!("combined: round {i} of {rounds}"));
+        for target in 0..ctx.n {
+            let at = segment.parts()[target].address();
+            mine[2 * target].push(engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw"));
+            let small = engine.rmw(target, at + 8, Rmw::AddInt(1)).expect("rmw");
+            mine[2 * target + 1].push(small);
+        }
+    }
+    for (i, values) in mine.iter().enumerate() {
+        assert!(values.is_sorted_by(|a, b| a < b), "the values of counter {i} grow: {values:?}");
+    }
+    ctx.barrier();
+    // How often a value was given out, by sums of which each rank knows its part.
+    for (i, values) in mine.iter().enumerate() {
+        let at = segment.parts()[i / 2].address() + 16;
+        let sum: i64 = values.iter().sum();
+        let squares: i64 = values.iter().map(|v| v * v).sum();
+        engine.rmw(i / 2, at, Rmw::AddLong(sum)).expect("rmw");
+        engine.rmw(i / 2, at + 8, Rmw::AddLong(squares)).expect("rmw");
+        ctx.barrier();
+        let all = rounds * ctx.n as i64;
+        let of_all: i64 = (0..all).sum();
+        let squares_of_all: i64 = (0..all).map(|v| v * v).sum();
+        assert_eq!(ctx.load::<i64>(i / 2, at), of_all, "counter {i}");
+        assert_eq!(ctx.load::<i64>(i / 2, at + 8), squares_of_all, "counter {i}");
+        ctx.barrier();
+        for word in 0..2 {
+            if ctx.me == i / 2 {
+                own(&segment)[16 + 8 * word..][..8].fill(0);
+            }
+        }
+        ctx.barrier();
+    }
+    for i in 0..rounds {
+        step(format!("combined: word {i} of {rounds}"));
+        for target in 0..ctx.n {
+            for rank in 0..ctx.n {
+                let at = segment.parts()[target].address() + 16 + 8 * rank;
+                if rank != ctx.me {
+                    engine.rmw(target, at, Rmw::AddLong(0)).expect("rmw");
+                    continue;
+                }
+                let base = 1000 * i + ctx.me as i64;
+                ctx.put(target, at, &base.to_ne_bytes());
+                let old = engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw");
+                assert_eq!(old, base, "a rank's addition behind its own put");
+            }
+        }
+    }
+    ctx.barrier();
+    ctx.free(segment);
+}
+
 /// Swaps pass tokens on: each is in exactly one place at the end.
 pub fn swaps(ctx: &Ctx) {
     let engine = &*ctx.engine;

@@ -253,6 +253,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "stripes", seconds: 60, on: always, run: atomics::stripes },
     Check { name: "unaligned", seconds: 60, on: always, run: atomics::unaligned },
     Check { name: "totals", seconds: 60, on: always, run: atomics::totals },
+    Check { name: "combined", seconds: 60, on: always, run: atomics::combined },
     Check { name: "swaps", seconds: 60, on: always, run: atomics::swaps },
     Check { name: "fences", seconds: 60, on: several, run: fences::fences },
     Check { name: "flags", seconds: 60, on: several, run: fences::flags },

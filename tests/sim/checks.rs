@@ -25,6 +25,7 @@ pub const CHECKS: &[Check] = &[
     ("fences", fences::fences),
     ("flags", fences::flags),
     ("totals", atomics::totals),
+    ("combined", atomics::combined),
     ("swaps", atomics::swaps),
     ("stripes", atomics::stripes),
     ("unaligned", atomics::unaligned),

@@ -41,7 +41,7 @@ pub fn order(seed: u64, ranks: usize) -> Outcome {
         let mut next = vec![0u64; comm.size()];
         let mut got = 0;
         while got < EACH * comm.size() as u64 {
-            sending.poll(&mut done).unwrap();
+            sending.poll(None, &mut done).unwrap();
             let Some(message) = p2p::improbe(&comm, None, Some(7)).unwrap() else {
                 std::thread::yield_now();
                 continue;
@@ -56,7 +56,7 @@ pub fn order(seed: u64, ranks: usize) -> Outcome {
             got += 1;
         }
         while !sending.is_empty() {
-            sending.poll(&mut done).unwrap();
+            sending.poll(None, &mut done).unwrap();
             std::thread::yield_now();
         }
         let mut barrier = comm.ibarrier().unwrap();

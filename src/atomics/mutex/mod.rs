@@ -7,7 +7,11 @@
 //! rank on `p`'s node changes the state itself under the slice's lock and
 //! sleeps on its own granted word (futex); any other rank asks `p`'s progress
 //! engine and gets a message when the mutex is its own. The rank that releases hands
-//! over to the first in the queue, by whichever of the two ways that rank waits.
+//! over to the first in the queue, by whichever of the two ways that rank waits. Ranks of one
+//! node that want the same mutex of another node form a queue of their own
+//! ([`super::node_queue`]): the first asks the owner, and the mutex passes from one to the next
+//! without the owner, to as many as the node has ranks; then it goes back, in the name of the
+//! rank that asked.
 //!
 //! **MPI domain**: a queue lock on the window. The state is one word, the rank
 //! that came last; a rank swaps itself in, tells its predecessor by message,
@@ -15,6 +19,7 @@
 //!
 //! Invariant: exactly one rank holds a mutex or is being told that it does.
 
+use super::node_queue::{Entry, NodeFile, NodeQueue, Told};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Segment;
@@ -55,6 +60,8 @@ struct OwnerMutexes {
     slice: *mut u8,
     offset: usize,
     path: Path,
+    /// Where ranks of this node queue for the mutexes, if they do.
+    queues: Option<NodeFile>,
     /// Number of mutexes on the ranks before.
     before: usize,
 }
@@ -68,7 +75,8 @@ unsafe impl Sync for OwnerMutexes {}
 struct FoundMutex<'a> {
     place: &'a OwnerMutexes,
     name: MutexName,
-    /// Which thread of this rank holds it: see [`thread_number`]; 0 is none.
+    /// Which thread of this rank holds it: see [`thread_number`]; 0 is none. [`BY_QUEUE`] where
+    /// it came by the node's queue.
     held: &'a AtomicU64,
     at: usize,
 }
@@ -82,6 +90,12 @@ impl FoundMutex<'_> {
         self.place.offset + self.at
     }
 
+    /// Where ranks of this node queue for the mutex, if they do.
+    fn queue(&self) -> Option<NodeQueue> {
+        const KIND: u64 = 2;
+        self.place.queues.map(|file| file.queue(self.place.world, self.address(), KIND))
+    }
+
     /// The state and the lock over it, on the direct path.
     fn state(&self) -> (MutexState, stripe::StripeGuard) {
         let slice = self.place.slice;
@@ -93,6 +107,9 @@ impl FoundMutex<'_> {
         }
     }
 }
+
+/// Added to the number of a thread that holds a mutex which came by its node's queue.
+const BY_QUEUE: u64 = 1 << 63;
 
 /// A number for the calling thread, above zero.
 fn thread_number() -> u64 {
@@ -175,11 +192,13 @@ impl Ops {
                 slice: std::ptr::null_mut(),
                 offset: 0,
                 path: Path::Direct,
+                queues: None,
                 before,
             };
             if !part.is_empty() {
                 let hit = self.memory.registry.find(place.world, part.address(), part.len())?;
                 (place.slice, place.offset) = (hit.slice(), hit.offset);
+                place.queues = NodeFile::of(self, hit.slab());
                 place.path = match path::for_atomics(hit.slab(), hit.slice()) {
                     Path::Rma if windows_lock() => Path::Rma,
                     _ if hit.slice().is_null() => Path::Message,
@@ -222,7 +241,7 @@ impl Ops {
             Ordering::Relaxed,
         ) {
             Ok(_) => Ok(true),
-            Err(holder) if holder == me && wait => fail!(
+            Err(holder) if holder & !BY_QUEUE == me && wait => fail!(
                 State,
                 "mutex {} of rank {} is held by the caller already: waiting for it would never end",
                 found.name.index,
@@ -274,6 +293,16 @@ impl Ops {
         let name = found.name;
         let what = || format!("mutex {} of rank {}", name.index, name.owner);
         let granted = || wait::until(self, &what, || Ok(self.mutexes.take_grant(name)));
+        let ask = || {
+            let mut header = RequestHeader::new(RequestKind::Lock, found.address());
+            header.operand = name.operand();
+            let owner = found.place.world;
+            let sent = self.two_sided()?.command(self, owner, header)?;
+            granted()?;
+            // It handles requests in order.
+            self.peer(owner).confirm(sent.count, sent.bytes);
+            Ok(())
+        };
         match found.place.path {
             Path::Direct => {
                 let me = self.rank();
@@ -290,10 +319,19 @@ impl Ops {
                 wait::while_equal(self, &what, word, 0, None)
             }
             Path::Message => {
-                let mut header = RequestHeader::new(RequestKind::Lock, found.address());
-                header.operand = name.operand();
-                self.two_sided()?.command(self, found.place.world, header)?;
-                granted()
+                self.may_wait()?;
+                let Some(queue) = found.queue() else { return ask() };
+                let told = match queue.enter(0) {
+                    Entry::Alone => return ask(),
+                    Entry::Leads => Told::Leads,
+                    Entry::Waits => queue.wait(self, &what)?.0,
+                };
+                if told != Told::Has {
+                    ask().inspect_err(|_| queue.leave())?;
+                    queue.taken(self.rank());
+                }
+                found.held.fetch_or(BY_QUEUE, Ordering::Relaxed);
+                Ok(())
             }
             Path::Rma => {
                 let me = self.rank() as i64 + 1;
@@ -357,7 +395,7 @@ impl Ops {
         if found.held.load(Ordering::Relaxed) == 0 {
             fail!(State, "mutex {index} of rank {rank} is not held by this rank");
         }
-        self.fence_all()?;
+        self.fence_data()?;
         let released = self.release_mutex(&found);
         found.held.store(0, Ordering::Release);
         released
@@ -376,9 +414,21 @@ impl Ops {
                 }
             }
             Path::Message => {
+                let by_queue = found.held.load(Ordering::Relaxed) & BY_QUEUE != 0;
+                let queue = found.queue().filter(|_| by_queue);
+                let ranks = self.topology.ranks_of(self.topology.my_node()).len();
+                let holder = match &queue {
+                    Some(queue) => queue.pass_on(ranks - 1),
+                    None => Some(self.rank()),
+                };
+                let Some(holder) = holder else { return Ok(()) };
                 let mut header = RequestHeader::new(RequestKind::Unlock, found.address());
                 header.operand = name.operand();
+                header.tag = holder as u32;
                 self.two_sided()?.command(self, found.place.world, header)?;
+                if let Some(queue) = queue {
+                    queue.leave();
+                }
                 Ok(())
             }
             Path::Rma => {

@@ -164,10 +164,15 @@ fn serve_try(transport: &Transport, source: usize, header: &RequestHeader) -> Re
 
 fn serve_unlock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
     let (state, slice, stripe) = own_state(transport, header)?;
+    // The rank in whose name its node has the mutex.
+    let holder = header.tag as usize;
+    if holder >= transport.size() || !transport.topology.same_node(holder, source) {
+        fail!(Internal, "rank {source} releases a mutex in the name of {holder}");
+    }
     let next = {
         // SAFETY: our own slice.
         let _held = unsafe { stripe::take(slice, stripe) };
-        state.release(source)
+        state.release(holder)
     };
     hand_over(transport, state, MutexName::of(header), next, transport.rank())
 }

@@ -32,9 +32,19 @@ pub(crate) struct Receiving {
     done: usize,
     tag: u32,
     parcel: Option<Parcel>,
-    /// The place of their request among those of the origin, and its bytes, where it is to be
-    /// counted when they are here.
-    request: Option<(u64, u64)>,
+    /// Their request, where it is to be counted when they are here.
+    request: Option<Awaiting>,
+}
+
+/// A request that waits for its bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Awaiting {
+    /// Its place among those of the origin.
+    pub ticket: u64,
+    /// Its own bytes.
+    pub cost: u64,
+    /// It asks for credits.
+    pub ack: bool,
 }
 
 impl Receiving {
@@ -42,7 +52,7 @@ impl Receiving {
         kind: RequestKind,
         source: usize,
         incoming: Incoming,
-        request: Option<(u64, u64)>,
+        request: Option<Awaiting>,
     ) -> Box<Receiving> {
         let Incoming { to, len, tag, parcel } = incoming;
         Box::new(Receiving { kind, source, to, len, done: 0, tag, parcel: Some(parcel), request })
@@ -145,11 +155,11 @@ impl TwoSided {
             serving.arrived.push(receiving);
             return Ok(());
         }
-        let Some((ticket, cost)) = request else { return Ok(()) };
+        let Some(Awaiting { ticket, cost, ack }) = request else { return Ok(()) };
         let origin = &mut serving.origins[source];
         debug_assert_eq!(origin.waiting.front().map(|w| w.ticket), Some(ticket));
         origin.waiting.pop_front();
-        self.handled(transport, serving, source, cost, false)?;
+        self.handled(transport, serving, source, cost, ack)?;
         self.drain(transport, serving, source)
     }
 }

@@ -74,13 +74,24 @@ impl Inbox {
         Ok(())
     }
 
+    /// The receive into which the next request comes, for a look at it with others.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<&mut Request> {
+        self.posted.front_mut().map(|(request, _)| request)
+    }
+
+    /// The next request, of which such a look has told the source and the length.
+    #[inline]
+    pub(crate) fn received(&mut self, (source, bytes): (usize, usize)) -> ReceivedRequest {
+        let buffer = self.posted.pop_front().map(|(_, buffer)| buffer).unwrap_or_default();
+        ReceivedRequest { source, bytes, buffer }
+    }
+
     /// The next request, if it is here.
     #[inline]
     pub(crate) fn take(&mut self) -> Result<Option<ReceivedRequest>> {
-        let Some((request, _)) = self.posted.front_mut() else { return Ok(None) };
-        let Some((source, bytes)) = request.test_message()? else { return Ok(None) };
-        let buffer = self.posted.pop_front().map(|(_, buffer)| buffer).unwrap_or_default();
-        Ok(Some(ReceivedRequest { source, bytes, buffer }))
+        let Some(next) = self.next() else { return Ok(None) };
+        Ok(next.test_message()?.map(|message| self.received(message)))
     }
 
     /// Takes the receives back. Nothing may be under way any more.

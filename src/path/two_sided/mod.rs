@@ -18,7 +18,8 @@
 //! **Bounds.** An origin has at most `PORTOLAN_FLIGHT_BYTES` and
 //! [`MOST_IN_FLIGHT`] requests unconfirmed at a target; beyond that it waits,
 //! and serves others while it does. The target confirms every [`CREDIT_EVERY`]
-//! requests or quarter of the bytes, and when asked. So a flood of puts holds a
+//! requests or quarter of the bytes, and when asked: by the last request before a fence, where
+//! the origin has foreseen that one ([`crate::peer::Sent`]), else by a request of its own. So a flood of puts holds a
 //! bounded amount of memory at the target.
 //!
 //! **No deadlock.** Serving never waits: answers are started and polled, and a
@@ -123,6 +124,8 @@ struct Serving {
     origins: Sparse<Origin>,
     next_ticket: u64,
     inbox: Inbox,
+    /// The last poll found a request.
+    in_stream: bool,
     /// Origins whose first request is here, but waits for the dispatcher.
     stalled: Vec<usize>,
     /// Bytes that are here, but whose service is held up by another thread.
@@ -237,15 +240,15 @@ impl TwoSided {
                 serving.requests.push(request, action);
             }
         }
-        if !serving.requests.is_empty() {
-            let mut done = Vec::new();
-            serving.requests.poll(&mut done)?;
-            busy |= !done.is_empty();
-            for completed in done {
-                let answer = !matches!(completed.tag, Action::Sent(_) | Action::Left { .. });
-                watchdog::note(if answer { Event::Answer } else { Event::Left }, usize::MAX);
-                self.complete(transport, serving, completed.tag, completed.bytes)?;
-            }
+        // One call of MPI looks at everything: each of them costs as much as a small message does.
+        let mut done = Vec::new();
+        let message = serving.requests.poll(serving.inbox.next(), &mut done)?;
+        let mut next = message.map(|message| serving.inbox.received(message));
+        busy |= !done.is_empty();
+        for completed in done {
+            let answer = !matches!(completed.tag, Action::Sent(_) | Action::Left { .. });
+            watchdog::note(if answer { Event::Answer } else { Event::Left }, usize::MAX);
+            self.complete(transport, serving, completed.tag, completed.bytes)?;
         }
         for receiving in std::mem::take(&mut serving.arrived) {
             self.offer(transport, serving, receiving)?;
@@ -253,19 +256,24 @@ impl TwoSided {
         for source in std::mem::take(&mut serving.stalled) {
             self.drain(transport, serving, source)?;
         }
-        for _ in 0..PER_POLL {
-            let Some(arrived) = serving.inbox.take()? else { break };
+        let mut taken = 0;
+        while let Some(arrived) = next.take() {
             busy = true;
+            taken += 1;
             watchdog::note(Event::Request, arrived.source);
             let message = &arrived.buffer[..arrived.bytes];
             let accepted = self.accept(transport, serving, arrived.source, message);
             serving.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
-            // Another look costs a call of MPI, and this may be what the caller waits for.
-            if serving.requests.is_empty() {
+            // Another look costs a call of MPI, and this may be what the caller waits for, unless
+            // requests have come one upon the other.
+            let last = serving.requests.is_empty() && !serving.in_stream;
+            if last || taken == PER_POLL {
                 break;
             }
+            next = serving.inbox.take()?;
         }
+        serving.in_stream = taken > 0;
         if !busy {
             serving.inbox.post_all(&self.requests)?;
         }
@@ -389,17 +397,11 @@ impl TwoSided {
         message: &[u8],
     ) -> Result<bool> {
         let kind = wire::RequestKind::of(message)?;
-        let cost = message.len() as u64;
+        let (cost, ack) = (message.len() as u64, wire::asks_for_ack(message));
         match self.services.of(kind)?.serve(transport, source, kind, message)? {
             Served::Busy => return Ok(false),
             Served::Done if kind.is_counted() => {
-                self.handled(
-                    transport,
-                    serving,
-                    source,
-                    cost,
-                    kind == wire::RequestKind::FlushReq,
-                )?;
+                self.handled(transport, serving, source, cost, ack)?;
             }
             Served::Done => {}
             Served::Data(incoming) => {
@@ -407,7 +409,8 @@ impl TwoSided {
                 serving.next_ticket += 1;
                 let waiting = WaitingRequest { ticket, ready: None };
                 serving.origins[source].waiting.push_front(waiting);
-                let receiving = data::Receiving::new(kind, source, incoming, Some((ticket, cost)));
+                let request = data::Awaiting { ticket, cost, ack };
+                let receiving = data::Receiving::new(kind, source, incoming, Some(request));
                 let (request, action) = self.receive_next(receiving)?;
                 serving.requests.push(request, action);
             }

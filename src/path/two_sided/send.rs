@@ -3,7 +3,7 @@
 use super::inbox;
 use super::wire::{self, RequestHeader, RequestKind};
 use super::{Action, Address, CREDIT_EVERY, MOST_IN_FLIGHT, Number, TwoSided};
-use crate::core::handler;
+use crate::core::{count, handler};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
 use crate::mpi::p2p;
@@ -20,6 +20,8 @@ use std::sync::atomic::Ordering;
 const IN_PLACE: usize = 32 << 10;
 /// Longest single MPI message.
 pub(super) const LONGEST: usize = 1 << 30;
+/// A thread that sends polls once in this many requests.
+const SENDS_PER_POLL: u32 = 16;
 /// Pieces of one get that may be outstanding.
 const GET_PIECES: usize = 16;
 
@@ -71,12 +73,19 @@ impl TwoSided {
         &self,
         transport: &Transport,
         target: usize,
-        buffer: Vec<u8>,
-    ) -> Result<u64> {
+        mut buffer: Vec<u8>,
+    ) -> Result<Sent> {
         let peer = transport.peer(target);
         let cost = buffer.len() as u64;
+        let weight = RequestKind::of(&buffer)?.weight();
         let flight = transport.config.flight_bytes as u64;
-        let at_once = handler::running().is_some() && !mutation::is(Fault::HandlerWaits);
+        let in_handler = handler::running().is_some();
+        let at_once = in_handler && !mutation::is(Fault::HandlerWaits);
+        // A thread that sends much takes in what comes back by itself: it would meet the progress
+        // thread at MPI's lock, which therefore stands back.
+        if count(transport.polls()).is_multiple_of(SENDS_PER_POLL) && !in_handler {
+            self.poll(transport)?;
+        }
         // Confirmed when what was asked for last has come.
         let mut asked = 0;
         let room = |sent: &Sent, asked: u64| {
@@ -99,15 +108,16 @@ impl TwoSided {
                 let mut sent = peer.sent.lock();
                 let room = room(&sent, asked);
                 if at_once || room == Room::Now {
-                    sent.count += 1;
-                    sent.bytes += cost;
+                    if sent.count(cost, weight) {
+                        wire::ask_for_ack(&mut buffer);
+                    }
                     transport.peers().mark_pending(target, PENDING_MESSAGE);
                     self.send(target, buffer)?;
-                    return Ok(sent.count);
+                    return Ok(*sent);
                 }
                 if room == Room::WhenAsked {
                     drop(sent);
-                    asked = self.ask_confirmation(transport, target)?;
+                    asked = self.ask_for_ack(transport, target)?;
                 }
             }
             wait::until(
@@ -155,7 +165,7 @@ impl TwoSided {
         transport: &Transport,
         target: usize,
         header: RequestHeader,
-    ) -> Result<u64> {
+    ) -> Result<Sent> {
         let mut buffer = self.buffer(wire::MAX_HEAD);
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         self.request(transport, target, buffer)
@@ -335,10 +345,12 @@ impl TwoSided {
             p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.tag as i32)
         }?;
         self.started(request, Action::Value { number: number.clone(), buffer })?;
-        self.command(transport, target, header)?;
+        let sent = self.command(transport, target, header)?;
         wait::until(transport, &|| format!("an answer of rank {target}"), || {
             number.counter.check()
         })?;
+        // It handles requests in order, so that its answer confirms those before as well.
+        transport.peer(target).confirm(sent.count, sent.bytes);
         Ok(number.value.load(Ordering::Relaxed))
     }
 
@@ -347,15 +359,22 @@ impl TwoSided {
         self.ask(transport, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
     }
 
-    /// Asks `target` to confirm everything sent so far; returns the count to
+    /// For a fence: has `target` confirm everything sent so far; returns the count to
     /// wait for with [`TwoSided::confirmed`].
     pub fn ask_confirmation(&self, transport: &Transport, target: usize) -> Result<u64> {
+        transport.peer(target).sent.lock().fenced();
+        self.ask_for_ack(transport, target)
+    }
+
+    /// The same for flow control. Nothing is sent where the last request has asked already.
+    fn ask_for_ack(&self, transport: &Transport, target: usize) -> Result<u64> {
         let peer = transport.peer(target);
-        let sent = peer.sent.lock().count;
-        if peer.confirmed() >= sent {
-            return Ok(sent);
+        let sent = *peer.sent.lock();
+        if peer.confirmed() >= sent.count || sent.is_asked() {
+            return Ok(sent.count);
         }
-        self.command(transport, target, RequestHeader::new(RequestKind::FlushReq, 0))
+        let flush = RequestHeader::new(RequestKind::FlushReq, 0);
+        Ok(self.command(transport, target, flush)?.count)
     }
 
     /// Waits until `target` has confirmed `count` requests.

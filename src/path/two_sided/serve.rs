@@ -267,6 +267,7 @@ impl TwoSided {
         cost: u64,
         now: bool,
     ) -> Result<()> {
+        transport.note_served();
         let origin = &mut serving.origins[source];
         origin.handled += 1;
         origin.handled_bytes += cost;

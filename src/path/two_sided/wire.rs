@@ -9,8 +9,9 @@ use crate::error::{Result, fail};
 use crate::layout::{Dim, Shape};
 use crate::path::kernel::Scale;
 use crate::path::ops::Rmw;
+use crate::peer::Weight;
 use num_complex::Complex;
-use std::mem::size_of;
+use std::mem::{offset_of, size_of};
 
 /// What a message asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub enum RequestKind {
     Get = 4,
     /// Combine a number and send back what was there.
     Rmw = 5,
-    /// Return all credits: a fence waits for that.
+    /// Nothing: what it asks for is that all credits come back ([`ask_for_ack`]).
     FlushReq = 6,
     /// Credits come back: how many requests and bytes were handled so far.
     CreditAck = 7,
@@ -99,6 +100,15 @@ impl RequestKind {
         }
     }
 
+    /// What it means to a fence.
+    pub(crate) fn weight(self) -> Weight {
+        match self {
+            RequestKind::FlushReq => Weight::Flush,
+            RequestKind::Lock | RequestKind::TryLock | RequestKind::Unlock => Weight::Bare,
+            _ => Weight::Data,
+        }
+    }
+
     /// Whether the target counts it, so that a fence waits for it.
     pub fn is_counted(self) -> bool {
         !matches!(
@@ -120,7 +130,7 @@ pub struct RequestHeader {
     /// Element type of an accumulate, operation of a read-modify-write.
     element: u8,
     levels: u8,
-    _pad: u8,
+    flags: u8,
     /// Tag of the answer, or of the bytes that follow.
     pub tag: u32,
     /// Address in the target's space.
@@ -136,7 +146,8 @@ pub struct RequestHeader {
 #[repr(C)]
 pub(crate) struct AmHeader {
     kind: u8,
-    _pad: [u8; 3],
+    _pad: [u8; 2],
+    flags: u8,
     /// Tag of the bytes that follow.
     pub tag: u32,
 }
@@ -144,7 +155,7 @@ pub(crate) struct AmHeader {
 impl AmHeader {
     /// Of a kind.
     pub(crate) fn new(kind: RequestKind, tag: u32) -> AmHeader {
-        AmHeader { kind: kind as u8, _pad: [0; 3], tag }
+        AmHeader { kind: kind as u8, _pad: [0; 2], flags: 0, tag }
     }
 
     /// Splits a message of such a kind after its header.
@@ -157,6 +168,24 @@ impl AmHeader {
             None => fail!(Internal, "an active message of {} bytes", message.len()),
         }
     }
+}
+
+/// Where all headers have their flags, and the one flag: all credits are to come back when the
+/// request is handled.
+const FLAGS: usize = offset_of!(RequestHeader, flags);
+const _: () = assert!(FLAGS == offset_of!(AmHeader, flags));
+const ACK: u8 = 1;
+
+/// Has an encoded request ask for all credits when it is handled.
+pub(crate) fn ask_for_ack(message: &mut [u8]) {
+    if let Some(flags) = message.get_mut(FLAGS) {
+        *flags |= ACK;
+    }
+}
+
+/// Whether a request asks for that.
+pub(crate) fn asks_for_ack(message: &[u8]) -> bool {
+    message.get(FLAGS).is_some_and(|flags| flags & ACK != 0)
 }
 
 /// A dimension on the wire; the other side is packed.
@@ -203,7 +232,7 @@ impl RequestHeader {
             kind: kind as u8,
             element: 0,
             levels: 0,
-            _pad: 0,
+            flags: 0,
             tag: 0,
             address: address as u64,
             block: 0,
@@ -304,6 +333,9 @@ pub fn decode(message: &[u8]) -> Result<(RequestHeader, Shape, &[u8])> {
         fail!(Internal, "a message of {} bytes is shorter than its header", message.len());
     };
     let header: RequestHeader = bytemuck::pod_read_unaligned(head);
+    if header.levels == 0 {
+        return Ok((header, Shape::contiguous(header.block as usize), rest));
+    }
     let mut counts = vec![header.block as usize];
     let (mut local, mut remote) = (Vec::new(), Vec::new());
     let mut row = header.block as isize;

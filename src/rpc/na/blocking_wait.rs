@@ -15,7 +15,7 @@ use super::eventcount::EventCount;
 use crate::futex;
 use crate::rpc::failure::Result;
 use crate::runtime::Engine;
-use crate::wait::{Backoff, Boot, LONGEST_NAP, Progress, Unlocked, Waiting};
+use crate::wait::{Backoff, Boot, LONGEST_NAP, Patience, Progress, Unlocked, Waiting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -192,7 +192,11 @@ pub(crate) fn until(
     let wake_source = &class.wake_source;
     let _waiting = Waiting::begin(progress)?;
     let was_idle = wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR;
-    let mut backoff = Backoff::new(if was_idle { 0 } else { progress.spin() }, YIELD_FOR);
+    let mut patience = Patience { yields: YIELD_FOR, ..progress.patience(false) };
+    if was_idle {
+        patience.spin = 0;
+    }
+    let mut backoff = Backoff::new(patience);
     let (mut polls, mut was_idle) = (0u32, false);
     loop {
         let count = wake_source.events.now();

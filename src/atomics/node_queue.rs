@@ -1,0 +1,390 @@
+//! What several ranks of a node want of one number or mutex of another node goes in one message
+//! at a time.
+//!
+//! The first rank *leads*: it asks the owner, and others of its node that want the same
+//! meanwhile wait in a queue, asleep. Then the next one leads, for all that wait: additions to
+//! a number travel as their sum ([`combined`]), a mutex passes from rank to rank before it goes
+//! back to its owner (`super::mutex`). So the owner sees a message a node and turn, however
+//! many ranks there are, and ranks that wait poll no MPI.
+//!
+//! The queues lie in the headers of a slab's slices, beside the [`stripe`] locks: [`stripe::STRIPES`]
+//! of them in the header of the first slice of the node's file, found by a hash of what is
+//! wanted. A rank that finds its queue taken by something else asks the owner by itself. A rank
+//! waits in the same line of its own slice's header.
+//!
+//! Invariants: a queue changes under the stripe lock of its line, which is never held while
+//! anything waits. A rank leads until it leaves, and then the first in the queue leads: first
+//! come, first served. A rank joins only when the owner has handled everything that the rank has
+//! sent: its operations on one location stay in order, whichever rank carries them (invariant 1).
+
+use crate::core::Core;
+use crate::error::Result;
+use crate::futex;
+use crate::memory::slab::Slab;
+use crate::path::ops::Rmw;
+use crate::path::stripe::{self, StripeGuard};
+use crate::wait::{self, Progress};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+/// What a rank that waits is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Told {
+    /// Nothing yet.
+    Waits = 0,
+    /// It leads.
+    Leads = 1,
+    /// Its operation is done, or what it wants is its own.
+    Has = 2,
+    /// The rank that led could not: it is to ask by itself.
+    Failed = 3,
+}
+
+/// A line of a slice's header: a queue, and a rank that waits in one.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Line {
+    /// The stripe's.
+    lock: AtomicU32,
+    /// Whose number or mutex is wanted: its owner + 1, 0 where nothing is.
+    owner: AtomicU32,
+    /// Its address there, with the kind of request in the bits that are zero in it.
+    address: AtomicU64,
+    /// The ranks that wait, as links to their lines; 0 is none.
+    head: AtomicU32,
+    tail: AtomicU32,
+    /// Of a mutex: how often it was passed on, and in whose name it was taken.
+    passed: AtomicU32,
+    name: AtomicU32,
+    /// Of the rank that waits: what it is told, the one behind it, and its number.
+    told: AtomicU32,
+    next: AtomicU32,
+    value: AtomicI64,
+    _spare: u64,
+}
+
+const _: () = assert!(size_of::<Line>() == stripe::LINE);
+
+/// A node's part of a slab, as one of its ranks sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NodeFile {
+    /// Its mapping here, which begins with the first slice.
+    base: *mut u8,
+    /// Where this rank's slice begins.
+    mine: usize,
+}
+
+/// A queue for something of another node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NodeQueue {
+    file: NodeFile,
+    line: usize,
+    owner: u32,
+    address: u64,
+}
+
+/// A rank that waits in a queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiter<'a>(&'a Line);
+
+impl Waiter<'_> {
+    fn tell(self, what: Told) {
+        // Its line may be used again from here on.
+        self.0.told.store(what as u32, Ordering::Release);
+        futex::wake_all(&self.0.told);
+    }
+}
+
+/// How a rank begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// It leads.
+    Leads,
+    /// It waits until it is told.
+    Waits,
+    /// It is to ask the owner by itself.
+    Alone,
+}
+
+impl NodeFile {
+    /// Of a slab, which must live as long as its queues are used; nothing where the rank shares
+    /// no memory with another, or the links would not reach.
+    pub(super) fn of(core: &Core, slab: &Slab) -> Option<NodeFile> {
+        let shares = core.memory.policy().direct
+            && core.topology.ranks_of(core.topology.my_node()).len() > 1;
+        let (base, mine) = slab.node_file();
+        let reaches = u32::try_from(mine / stripe::LINE + stripe::STRIPES).is_ok();
+        (shares && reaches).then_some(NodeFile { base, mine })
+    }
+
+    /// The queue for something at `address` of rank `owner`, of a kind below the address's
+    /// alignment.
+    pub(super) fn queue(self, owner: usize, address: usize, kind: u64) -> NodeQueue {
+        let address = address as u64 | kind;
+        // Multiplication by an odd number near 2^64 / phi spreads what differs in few bits.
+        let hash = (address ^ (owner as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let line = (hash >> 32) as usize % stripe::STRIPES;
+        NodeQueue { file: self, line, owner: owner as u32 + 1, address }
+    }
+
+    fn line(&self, offset: usize) -> &Line {
+        // SAFETY: the file is mapped while the slab lives, which the maker of the queue sees to;
+        // callers name lines in the headers of its slices, which begin as zeros and are used as
+        // these atomics only.
+        unsafe { &*self.base.add(offset).cast::<Line>() }
+    }
+
+    fn linked(&self, link: u32) -> Option<&Line> {
+        (link != 0).then(|| self.line((link as usize - 1) * stripe::LINE))
+    }
+}
+
+impl NodeQueue {
+    fn head(&self) -> &Line {
+        self.file.line(self.line * stripe::LINE)
+    }
+
+    fn mine(&self) -> &Line {
+        self.file.line(self.file.mine + self.line * stripe::LINE)
+    }
+
+    fn lock(&self) -> StripeGuard {
+        // SAFETY: the file begins with a mapped slice, as in `NodeFile::line`.
+        unsafe { stripe::take(self.file.base, self.line) }
+    }
+
+    /// Joins, with a number.
+    pub(super) fn enter(&self, value: i64) -> Entry {
+        let (head, mine) = (self.head(), self.mine());
+        let _lock = self.lock();
+        if head.owner.load(Ordering::Relaxed) == 0 {
+            head.owner.store(self.owner, Ordering::Relaxed);
+            head.address.store(self.address, Ordering::Relaxed);
+            return Entry::Leads;
+        }
+        let same = head.owner.load(Ordering::Relaxed) == self.owner
+            && head.address.load(Ordering::Relaxed) == self.address;
+        // Another thread of this rank may wait in the line.
+        if !same || mine.next.load(Ordering::Relaxed) != 0 {
+            return Entry::Alone;
+        }
+        let link = ((self.file.mine / stripe::LINE) + self.line) as u32 + 1;
+        mine.value.store(value, Ordering::Relaxed);
+        mine.told.store(Told::Waits as u32, Ordering::Relaxed);
+        // The last one is linked to itself, so that a line in use never has a link of 0.
+        mine.next.store(link, Ordering::Relaxed);
+        match self.file.linked(head.tail.swap(link, Ordering::Relaxed)) {
+            Some(last) => last.next.store(link, Ordering::Relaxed),
+            None => head.head.store(link, Ordering::Relaxed),
+        }
+        Entry::Waits
+    }
+
+    /// Sleeps until this rank is told something, with a number.
+    pub(super) fn wait<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        what: &dyn Fn() -> String,
+    ) -> Result<(Told, i64)> {
+        let Line { told, next, value, .. } = self.mine();
+        wait::while_equal(progress, what, told, Told::Waits as u32, None)?;
+        let word = told.load(Ordering::Acquire);
+        let answer = [Told::Leads, Told::Has].into_iter().find(|&told| told as u32 == word);
+        let value = value.load(Ordering::Relaxed);
+        // Another thread of this rank may wait in the line from here on.
+        next.store(0, Ordering::Release);
+        Ok((answer.unwrap_or(Told::Failed), value))
+    }
+
+    /// Takes the first out. Under the lock.
+    fn pop(&self) -> Option<Waiter<'_>> {
+        let head = self.head();
+        let link = head.head.load(Ordering::Relaxed);
+        let first = self.file.linked(link)?;
+        let next = first.next.load(Ordering::Relaxed);
+        let last = next == link;
+        head.head.store(if last { 0 } else { next }, Ordering::Relaxed);
+        if last {
+            head.tail.store(0, Ordering::Relaxed);
+        }
+        Some(Waiter(first))
+    }
+
+    /// Takes all out. By the rank that leads.
+    fn take_all(&self) -> Vec<Waiter<'_>> {
+        let _lock = self.lock();
+        std::iter::from_fn(|| self.pop()).collect()
+    }
+
+    /// The rank that leads leaves: the next one leads.
+    pub(super) fn leave(&self) {
+        let lock = self.lock();
+        let next = self.pop();
+        if next.is_none() {
+            self.head().owner.store(0, Ordering::Relaxed);
+        }
+        drop(lock);
+        if let Some(next) = next {
+            next.tell(Told::Leads);
+        }
+    }
+
+    /// Of a mutex: this rank has taken it from its owner.
+    pub(super) fn taken(&self, rank: usize) {
+        let _lock = self.lock();
+        self.head().name.store(rank as u32, Ordering::Relaxed);
+        self.head().passed.store(0, Ordering::Relaxed);
+    }
+
+    /// Of a mutex that this rank has: gives it to the next one that waits, unless `most` have had
+    /// it so by now. Where it goes back to the owner, the rank in whose name it was taken.
+    pub(super) fn pass_on(&self, most: usize) -> Option<usize> {
+        let lock = self.lock();
+        let head = self.head();
+        let passed = head.passed.load(Ordering::Relaxed);
+        let next = if (passed as usize) < most { self.pop() } else { None };
+        let Some(next) = next else { return Some(head.name.load(Ordering::Relaxed) as usize) };
+        head.passed.store(passed + 1, Ordering::Relaxed);
+        drop(lock);
+        next.tell(Told::Has);
+        None
+    }
+}
+
+/// Adds to a number of another node by way of a queue. `send` asks the owner to add, and returns
+/// what was there.
+///
+/// # Errors
+/// `State` in a handler, and those of `send`.
+pub(super) fn combined<P: Progress + ?Sized>(
+    progress: &P,
+    queue: NodeQueue,
+    op: Rmw,
+    send: &dyn Fn(Rmw) -> Result<i64>,
+) -> Result<i64> {
+    let what = || format!("an addition on rank {} that another rank carries", queue.owner - 1);
+    progress.may_wait()?;
+    let mine = op.value();
+    match queue.enter(mine) {
+        Entry::Leads => {}
+        Entry::Alone => return send(op),
+        Entry::Waits => match queue.wait(progress, &what)? {
+            (Told::Leads, _) => {}
+            (Told::Has, old) => return Ok(old),
+            (Told::Failed | Told::Waits, _) => return send(op),
+        },
+    }
+    let waiting = queue.take_all();
+    let values = waiting.iter().map(|waiter| waiter.0.value.load(Ordering::Relaxed));
+    let sent = send(op.with_value(values.fold(mine, i64::wrapping_add)));
+    let mut at = sent.as_ref().map_or(0, |old| old.wrapping_add(mine));
+    for waiter in waiting {
+        let value = waiter.0.value.load(Ordering::Relaxed);
+        waiter.0.value.store(op.with_value(at).value(), Ordering::Relaxed);
+        waiter.tell(if sent.is_ok() { Told::Has } else { Told::Failed });
+        at = at.wrapping_add(value);
+    }
+    queue.leave();
+    sent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Error, ErrorKind};
+    use crate::wait::Boot;
+
+    const RANKS: usize = 4;
+    const SLICE: usize = 8192;
+
+    /// A node's file, as zeros, and its parts as ranks see them.
+    struct Node(Vec<u64>);
+
+    impl Node {
+        fn new() -> Node {
+            Node(vec![0; (RANKS * SLICE + stripe::LINE) / 8])
+        }
+
+        fn rank(&mut self, rank: usize) -> NodeFile {
+            let base = self.0.as_mut_ptr().cast::<u8>();
+            let base = base.wrapping_add(base.align_offset(stripe::LINE));
+            NodeFile { base, mine: rank * SLICE }
+        }
+
+        fn queues(&mut self, address: usize) -> Vec<NodeQueue> {
+            (0..RANKS).map(|rank| self.rank(rank).queue(7, address, 0)).collect()
+        }
+    }
+
+    // SAFETY: the numbers of a node's lines are atomics, and the node outlives the threads.
+    unsafe impl Send for NodeQueue {}
+
+    #[test]
+    fn additions_of_all_ranks_are_carried_once() {
+        let mut node = Node::new();
+        let number = AtomicI64::new(0);
+        let asked = AtomicU32::new(0);
+        let send = |op: Rmw| {
+            // While the owner is asked, others join.
+            std::thread::yield_now();
+            match asked.fetch_add(1, Ordering::Relaxed) % 50 {
+                49 => Err(Error::new(ErrorKind::Address, "refused")),
+                _ => Ok(number.fetch_add(op.value(), Ordering::Relaxed)),
+            }
+        };
+        let mut all: Vec<i64> = std::thread::scope(|scope| {
+            let each = node.queues(64).into_iter().map(|queue| {
+                let send = &send;
+                scope.spawn(move || {
+                    let add = || loop {
+                        // A refused request is asked again.
+                        if let Ok(old) = combined(&Boot, queue, Rmw::AddLong(1), send) {
+                            return old;
+                        }
+                    };
+                    (0..500).map(|_| add()).collect::<Vec<_>>()
+                })
+            });
+            each.collect::<Vec<_>>().into_iter().flat_map(|t| t.join().unwrap()).collect()
+        });
+        all.sort_unstable();
+        assert_eq!(all, (0..500 * RANKS as i64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_mutex_passes_in_turn_and_goes_back() {
+        let mut node = Node::new();
+        let ranks = node.queues(128);
+        let told = |rank: usize| ranks[rank].mine().told.load(Ordering::Relaxed);
+        assert_eq!(ranks[2].enter(0), Entry::Leads);
+        ranks[2].taken(2);
+        for rank in [0, 3, 1] {
+            assert_eq!(ranks[rank].enter(0), Entry::Waits);
+        }
+        assert_eq!(ranks[0].enter(0), Entry::Alone, "another thread of the rank waits");
+        assert_eq!(ranks[2].pass_on(2), None);
+        assert_eq!((told(0), told(3)), (Told::Has as u32, Told::Waits as u32));
+        assert_eq!(ranks[0].wait(&Boot, &String::new).unwrap().0, Told::Has);
+        assert_eq!(ranks[0].pass_on(2), None);
+        assert_eq!(ranks[3].wait(&Boot, &String::new).unwrap().0, Told::Has);
+        // Two have had it: it goes back in the name of the rank that took it, and the next asks.
+        assert_eq!(ranks[3].pass_on(2), Some(2));
+        ranks[3].leave();
+        assert_eq!(ranks[1].wait(&Boot, &String::new).unwrap().0, Told::Leads);
+        ranks[1].taken(1);
+        assert_eq!(ranks[1].pass_on(2), Some(1), "nobody waits");
+        ranks[1].leave();
+        assert_eq!(ranks[0].enter(0), Entry::Leads);
+    }
+
+    #[test]
+    fn something_else_in_the_same_line_goes_alone() {
+        let mut node = Node::new();
+        let file = node.rank(1);
+        let first = file.queue(7, 64, 0);
+        let other = (1..).map(|n| file.queue(7, 64 + 8 * n, 0)).find(|q| q.line == first.line);
+        assert_eq!(first.enter(1), Entry::Leads);
+        assert_eq!(other.unwrap().enter(1), Entry::Alone);
+        assert_eq!(first.enter(1), Entry::Waits, "the same of another thread");
+    }
+}
