@@ -501,7 +501,7 @@ mod tests {
             }
             let ahead = board.step.load(Ordering::Relaxed);
             assert!((0..RANKS).all(|rank| reached(
-                board.done(rank).load(Ordering::Acquire),
+                board.done(rank).number.load(Ordering::Acquire),
                 ahead.wrapping_sub(TURNS as u32)
             )));
         });

@@ -73,7 +73,7 @@ pub fn combined(ctx: &Ctx) {
     for i in 0..rounds {
         step(format!("combined: round {i} of {rounds}"));
         for target in 0..ctx.n {
-            let at = segment.parts()[target].address();
+            let at = segment.part(target).address();
             mine[2 * target].push(engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw"));
             let small = engine.rmw(target, at + 8, Rmw::AddInt(1)).expect("rmw");
             mine[2 * target + 1].push(small);
@@ -85,7 +85,7 @@ pub fn combined(ctx: &Ctx) {
     ctx.barrier();
     // How often a value was given out, by sums of which each rank knows its part.
     for (i, values) in mine.iter().enumerate() {
-        let at = segment.parts()[i / 2].address() + 16;
+        let at = segment.part(i / 2).address() + 16;
         let sum: i64 = values.iter().sum();
         let squares: i64 = values.iter().map(|v| v * v).sum();
         engine.rmw(i / 2, at, Rmw::AddLong(sum)).expect("rmw");
@@ -108,7 +108,7 @@ pub fn combined(ctx: &Ctx) {
         step(format!("combined: word {i} of {rounds}"));
         for target in 0..ctx.n {
             for rank in 0..ctx.n {
-                let at = segment.parts()[target].address() + 16 + 8 * rank;
+                let at = segment.part(target).address() + 16 + 8 * rank;
                 if rank != ctx.me {
                     engine.rmw(target, at, Rmw::AddLong(0)).expect("rmw");
                     continue;
