@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `team` | the ranks of a group by nodes: its collectives of short values |
 //! | `board` | shared memory on which the ranks of a node meet |
+//! | `slots` | that memory: marks, and slots for values |
 //! | `mark` | a number there on which they sleep |
 //! | `circle` | collectives by messages between nodes |
 //! | `wire` | the communicator of these messages |
@@ -26,6 +27,7 @@ mod circle;
 mod mark;
 mod reduce;
 mod share;
+mod slots;
 mod team;
 mod wire;
 pub use reduce::{Element, Operator};

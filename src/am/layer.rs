@@ -168,13 +168,11 @@ impl Progress for Am {
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
         // Without messages of ours nothing else needs this rank, but the host's
         // own may.
-        let nap = if self.has_messages() {
-            nap
-        } else {
-            self.polls().store(0, Ordering::Relaxed);
-            Duration::from_millis(1)
-        };
+        let nap = if self.has_messages() { nap } else { Duration::from_millis(1) };
         self.absent(|| crate::futex::wait(word, value, nap));
+        if !self.has_messages() && word.load(Ordering::Relaxed) == value {
+            self.polls().store(0, Ordering::Relaxed);
+        }
     }
     fn patience(&self, woken: bool) -> Patience {
         self.core().patience(woken)

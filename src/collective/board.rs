@@ -16,31 +16,21 @@
 //! needed: by the step in which all ranks see that they have such values. Where there is none,
 //! such values travel a line at a time.
 
-use super::mark::{Mark, reached};
-use super::{Element, Operator, reduce};
+use super::mark::reached;
+use super::slots::{LONG_SLOT, SLOT, Slots, TURNS};
+use super::{Element, Operator};
 use crate::error::Result;
-use crate::shm::{self, SharedFile};
+use crate::shm::SharedFile;
 use crate::wait::Progress;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-const LINE: usize = 64;
-/// Sets of slots.
-const TURNS: usize = 4;
-/// Bytes of a slot, and of one in the area for longer values.
-const SLOT: usize = LINE;
-const LONG_SLOT: usize = 8 << 10;
-/// The head: the marks of release and of fullness, and the arrivals of each turn.
-const HEAD: usize = (2 + TURNS) * LINE;
 
 /// The board, as one of its ranks sees it.
 #[derive(Debug)]
 pub(super) struct Board {
-    file: SharedFile,
+    slots: Slots,
     me: usize,
     /// World ranks.
     members: Vec<usize>,
-    /// Ranks outnumber cores.
-    crowded: bool,
     /// Steps that this rank has begun.
     step: AtomicU32,
     /// A step that all ranks are known to have done with.
@@ -67,29 +57,13 @@ fn some(ranks: &[usize]) -> String {
     texts.join(", ")
 }
 
-/// Bytes before the area for longer values.
-fn short_area(ranks: usize) -> usize {
-    (HEAD + TURNS * SLOT + ranks * (LINE + TURNS * SLOT)).next_multiple_of(shm::page())
-}
-
 impl Board {
-    /// How long the file of a board is.
-    pub(super) fn file_len(ranks: usize) -> usize {
-        short_area(ranks) + (ranks + 1) * TURNS * LONG_SLOT
-    }
-
-    /// How much of it there must be memory for from the beginning.
-    pub(super) fn reserved_len(ranks: usize) -> usize {
-        short_area(ranks)
-    }
-
     /// A board on a file of zeros that all of these ranks have mapped.
     pub(super) fn on(file: SharedFile, me: usize, members: Vec<usize>, crowded: bool) -> Board {
         Board {
-            file,
+            slots: Slots::on(file, members.len(), crowded),
             me,
             members,
-            crowded,
             step: AtomicU32::new(0),
             settled: AtomicU32::new(0),
             long_tried: AtomicBool::new(false),
@@ -99,79 +73,6 @@ impl Board {
 
     fn size(&self) -> usize {
         self.members.len()
-    }
-
-    fn word(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: the file is mapped while the board lives; these words are aligned, within
-        // the part that is reserved, only used as atomics, and begin as zeros.
-        unsafe { &*self.file.base().add(at).cast() }
-    }
-
-    fn mark(&self, at: usize) -> Mark<'_> {
-        Mark { number: self.word(at), sleepers: self.word(at + 4), crowded: self.crowded }
-    }
-
-    /// The last step from which all were released.
-    fn released(&self) -> Mark<'_> {
-        self.mark(0)
-    }
-
-    /// The last step with a representative at which all have arrived.
-    fn full(&self) -> Mark<'_> {
-        self.mark(LINE)
-    }
-
-    /// How many have arrived at the step that uses a turn.
-    fn arrived(&self, turn: usize) -> &AtomicU32 {
-        self.word((2 + turn) * LINE)
-    }
-
-    fn own_line(&self, place: usize) -> usize {
-        HEAD + TURNS * SLOT + place * (LINE + TURNS * SLOT)
-    }
-
-    /// The last step in which a rank gave something to all.
-    fn given(&self, place: usize) -> Mark<'_> {
-        self.mark(self.own_line(place))
-    }
-
-    /// The last step that a rank has done with.
-    fn done(&self, place: usize) -> Mark<'_> {
-        self.mark(self.own_line(place) + 8)
-    }
-
-    fn has_done(&self, place: usize) -> u32 {
-        self.done(place).number.load(Ordering::Acquire)
-    }
-
-    /// The last step at which a rank has arrived, for reports.
-    fn seen(&self, place: usize) -> &AtomicU32 {
-        self.word(self.own_line(place) + 16)
-    }
-
-    /// The slot of a rank, or of the result (`None`), for values of a length.
-    fn slot(&self, place: Option<usize>, step: u32, len: usize) -> *mut u8 {
-        let turn = step as usize % TURNS;
-        let at = if len <= SLOT {
-            place.map_or(HEAD, |place| self.own_line(place) + LINE) + turn * SLOT
-        } else {
-            let area = place.map_or(0, |place| place + 1);
-            short_area(self.size()) + (area * TURNS + turn) * LONG_SLOT
-        };
-        self.file.base().wrapping_add(at)
-    }
-
-    fn write(&self, place: Option<usize>, step: u32, data: &[u8]) {
-        let slot = self.slot(place, step, data.len());
-        // SAFETY: the slot has room for the data and memory behind it (`piece_len`), and by the
-        // module's invariant nobody uses it now but the caller.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), slot, data.len()) };
-    }
-
-    fn read(&self, place: Option<usize>, step: u32, data: &mut [u8]) {
-        let slot = self.slot(place, step, data.len());
-        // SAFETY: as in `write`; nobody writes a slot before all have done with the step.
-        unsafe { std::ptr::copy_nonoverlapping(slot, data.as_mut_ptr(), data.len()) };
     }
 
     /// The longest piece of values of `len` bytes that a step takes. All ranks call with the same.
@@ -187,9 +88,7 @@ impl Board {
         if !self.long_tried.load(Ordering::Relaxed) {
             let mut there = [0u8];
             if self.me == 0 {
-                let at = short_area(self.size());
-                let len = Board::file_len(self.size()) - at;
-                there[0] = u8::from(self.file.reserve(at, len).is_ok());
+                there[0] = u8::from(self.slots.reserve_long());
             }
             self.broadcast(progress, what, &mut there, 0)?;
             self.long.store(there[0] != 0, Ordering::Relaxed);
@@ -206,9 +105,9 @@ impl Board {
         if !reached(self.settled.load(Ordering::Relaxed), before) {
             for place in 0..self.size() {
                 let what = || format!("{}: rank {} is behind", what(), self.members[place]);
-                self.done(place).wait_for(progress, &what, before)?;
+                self.slots.done(place).wait_for(progress, &what, before)?;
             }
-            let all = (0..self.size()).map(|place| self.has_done(place));
+            let all = (0..self.size()).map(|place| self.slots.has_done(place));
             let least = all.min_by_key(|done| done.wrapping_sub(before)).unwrap_or(before);
             self.settled.store(least, Ordering::Relaxed);
         }
@@ -217,13 +116,13 @@ impl Board {
 
     /// Ends a step of which all have arrived: nobody sleeps until this rank has done with it.
     fn finish(&self, step: u32) {
-        self.done(self.me).number.store(step, Ordering::Release);
+        self.slots.done(self.me).number.store(step, Ordering::Release);
     }
 
     /// Counts the caller among those that have arrived; the last one runs `combine`.
     fn arrive(&self, step: u32, combine: impl FnOnce()) -> bool {
-        self.seen(self.me).store(step, Ordering::Relaxed);
-        let arrived = self.arrived(step as usize % TURNS);
+        self.slots.seen(self.me).store(step, Ordering::Relaxed);
+        let arrived = self.slots.arrived(step as usize % TURNS);
         let last = arrived.fetch_add(1, Ordering::AcqRel) as usize + 1 == self.size();
         if last {
             arrived.store(0, Ordering::Relaxed);
@@ -233,7 +132,7 @@ impl Board {
     }
 
     fn missing(&self, what: &dyn Fn() -> String, step: u32) -> String {
-        let seen = |place: usize| self.seen(place).load(Ordering::Relaxed);
+        let seen = |place: usize| self.slots.seen(place).load(Ordering::Relaxed);
         let missing: Vec<usize> = (0..self.size())
             .filter(|&place| !reached(seen(place), step))
             .map(|place| self.members[place])
@@ -266,20 +165,20 @@ impl Board {
         match representative {
             Some(one) if one.place == self.me => {
                 if !last {
-                    self.full().wait_for(progress, &missing, step)?;
+                    self.slots.full().wait_for(progress, &missing, step)?;
                 }
                 let mut result = vec![0; len];
-                self.read(None, step, &mut result);
+                self.slots.read(None, step, &mut result);
                 (one.work)(&mut result);
-                self.write(None, step, &result);
-                self.released().set(step);
+                self.slots.write(None, step, &result);
+                self.slots.released().set(step);
             }
-            None if last => self.released().set(step),
+            None if last => self.slots.released().set(step),
             _ => {
                 if last {
-                    self.full().set(step);
+                    self.slots.full().set(step);
                 }
-                self.released().wait_for(progress, &missing, step)?;
+                self.slots.released().wait_for(progress, &missing, step)?;
             }
         }
         // All have arrived, so they have done with all before.
@@ -309,12 +208,12 @@ impl Board {
         own: &[u8],
     ) -> Result<Vec<u8>> {
         let step = self.begin(progress, what)?;
-        self.write(Some(self.me), step, own);
+        self.slots.write(Some(self.me), step, own);
         self.all(progress, what, step, || (), (None, 0))?;
         let mut all = vec![0; own.len() * self.size()];
         if !own.is_empty() {
             for (place, item) in all.chunks_exact_mut(own.len()).enumerate() {
-                self.read(Some(place), step, item);
+                self.slots.read(Some(place), step, item);
             }
         }
         self.finish(step);
@@ -332,35 +231,18 @@ impl Board {
         let piece_len = self.piece_len(progress, what, data.len())?;
         for piece in data.chunks_mut(piece_len) {
             let step = self.begin(progress, what)?;
-            self.seen(self.me).store(step, Ordering::Relaxed);
+            self.slots.seen(self.me).store(step, Ordering::Relaxed);
             if self.me == root {
-                self.write(Some(root), step, piece);
-                self.given(root).set(step);
+                self.slots.write(Some(root), step, piece);
+                self.slots.given(root).set(step);
             } else {
                 let missing = || format!("{} from rank {}", what(), self.members[root]);
-                self.given(root).wait_for(progress, &missing, step)?;
-                self.read(Some(root), step, piece);
+                self.slots.given(root).wait_for(progress, &missing, step)?;
+                self.slots.read(Some(root), step, piece);
             }
-            self.done(self.me).set(step);
+            self.slots.done(self.me).set(step);
         }
         Ok(())
-    }
-
-    /// Combines what all have given in a step into the result, in the order of ranks.
-    fn combine<T: Element>(&self, step: u32, count: usize, operator: Operator) {
-        let len = count * size_of::<T>();
-        // SAFETY: all have given so many elements in this step, in slots that are aligned for
-        // any element and nobody changes before all have done with the step; the result's
-        // is used by nobody but the caller now.
-        unsafe {
-            let slot = |place| self.slot(place, step, len).cast::<T>();
-            let result = std::slice::from_raw_parts_mut(slot(None), count);
-            result.copy_from_slice(std::slice::from_raw_parts(slot(Some(0)), count));
-            for place in 1..self.size() {
-                let theirs = std::slice::from_raw_parts(slot(Some(place)), count);
-                reduce::fold(result, theirs, operator);
-            }
-        }
     }
 
     /// Combines `data` of all, everywhere. The representative may only be where it fits a piece.
@@ -374,11 +256,11 @@ impl Board {
         let piece_len = self.piece_len(progress, what, size_of_val(data))?;
         for piece in data.chunks_mut(piece_len / size_of::<T>()) {
             let step = self.begin(progress, what)?;
-            self.write(Some(self.me), step, bytemuck::cast_slice(piece));
-            let combine = || self.combine::<T>(step, piece.len(), operator);
+            self.slots.write(Some(self.me), step, bytemuck::cast_slice(piece));
+            let combine = || self.slots.combine::<T>(step, piece.len(), operator);
             let len = size_of_val(piece);
             self.all(progress, what, step, combine, (representative, len))?;
-            self.read(None, step, bytemuck::cast_slice_mut(piece));
+            self.slots.read(None, step, bytemuck::cast_slice_mut(piece));
             self.finish(step);
         }
         Ok(())
@@ -395,18 +277,18 @@ impl Board {
         let piece_len = self.piece_len(progress, what, size_of_val(data))?;
         for piece in data.chunks_mut(piece_len / size_of::<T>()) {
             let step = self.begin(progress, what)?;
-            self.write(Some(self.me), step, bytemuck::cast_slice(piece));
-            let last = self.arrive(step, || self.combine::<T>(step, piece.len(), operator));
+            self.slots.write(Some(self.me), step, bytemuck::cast_slice(piece));
+            let last = self.arrive(step, || self.slots.combine::<T>(step, piece.len(), operator));
             if self.me == root {
                 if !last {
                     let missing = || self.missing(what, step);
-                    self.full().wait_for(progress, &missing, step)?;
+                    self.slots.full().wait_for(progress, &missing, step)?;
                 }
-                self.read(None, step, bytemuck::cast_slice_mut(piece));
+                self.slots.read(None, step, bytemuck::cast_slice_mut(piece));
             } else if last {
-                self.full().set(step);
+                self.slots.full().set(step);
             }
-            self.done(self.me).set(step);
+            self.slots.done(self.me).set(step);
         }
         Ok(())
     }
@@ -422,9 +304,9 @@ mod tests {
     /// Ranks on threads, each with a mapping of its own.
     fn ranks(body: impl Fn(usize, &Board) + Sync) {
         let dir = std::env::temp_dir();
-        let len = Board::file_len(RANKS);
+        let len = Slots::file_len(RANKS);
         let mut file = SharedFile::create(dir.to_str().unwrap(), len, true).unwrap();
-        file.reserve(0, Board::reserved_len(RANKS)).unwrap();
+        file.reserve(0, Slots::reserved_len(RANKS)).unwrap();
         std::thread::scope(|scope| {
             for me in 0..RANKS {
                 let (file, body) = (SharedFile::open(&file.descriptor().unwrap(), len), &body);
@@ -500,10 +382,12 @@ mod tests {
                 assert_eq!(u32::from_ne_bytes(data), round);
             }
             let ahead = board.step.load(Ordering::Relaxed);
-            assert!((0..RANKS).all(|rank| reached(
-                board.done(rank).number.load(Ordering::Acquire),
-                ahead.wrapping_sub(TURNS as u32)
-            )));
+            assert!(
+                (0..RANKS).all(|rank| reached(
+                    board.slots.has_done(rank),
+                    ahead.wrapping_sub(TURNS as u32)
+                ))
+            );
         });
     }
 }

@@ -13,6 +13,7 @@
 use super::board::{Board, Representative};
 use super::circle::Circle;
 use super::share::{self, Meeting};
+use super::slots::Slots;
 use super::wire::Wire;
 use super::{Element, Operator};
 use crate::error::{Error, ErrorKind, Result};
@@ -89,13 +90,13 @@ impl Team {
         }
         let ranks = team.here.len();
         let reserve = |file: &SharedFile| match team.leads() {
-            true => file.reserve(0, Board::reserved_len(ranks)).map_err(|e| {
-                let bytes = Board::reserved_len(ranks);
+            true => file.reserve(0, Slots::reserved_len(ranks)).map_err(|e| {
+                let bytes = Slots::reserved_len(ranks);
                 Error::new(ErrorKind::Memory, format!("{bytes} bytes of shared memory: {e}"))
             }),
             false => Ok(()),
         };
-        match team.share(progress, sharing.dir, Board::file_len(ranks), reserve) {
+        match team.share(progress, sharing.dir, Slots::file_len(ranks), reserve) {
             Ok(file) => {
                 let place = team.place();
                 let world = team.here.iter().map(|&rank| team.members[rank]).collect();

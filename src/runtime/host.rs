@@ -6,13 +6,11 @@
 //! nothing but its own request.
 
 use super::introduction::Introduction;
-use super::oversubscription::is_crowded;
 use super::{Engine, try_running};
 use crate::config::Config;
 use crate::error::Result;
 use crate::mpi::Comm;
 use crate::mpi::blocking::HostWaits;
-use crate::topology::Topology;
 use crate::wait::{self, Patience, Progress};
 use crate::watchdog::Standing;
 use std::sync::Arc;
@@ -37,9 +35,8 @@ pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
 
 /// Whether the engine takes part: where it serves other nodes by messages, and where ranks
 /// share cores, which MPI's own waits do not give up. Alike on all ranks.
-pub(super) fn takes_part(messages: bool, all: &[Introduction], topology: &Topology) -> bool {
-    let may = all.iter().all(|one| one.may_wait != 0);
-    may && (messages || (0..all.len()).any(|rank| is_crowded(rank, all, topology)))
+pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) -> bool {
+    (messages || crowded) && all.iter().all(|one| one.may_wait != 0)
 }
 
 impl HostWaits for Waiter {

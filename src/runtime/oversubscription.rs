@@ -9,6 +9,7 @@
 
 use super::introduction::Introduction;
 use crate::topology::Topology;
+use std::collections::HashSet;
 
 /// The cores that a process may run on, a bit each.
 pub(super) type Cores = [u64; 16];
@@ -54,6 +55,16 @@ pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology)
     let ranks: Vec<Cores> =
         std::iter::once(rank).chain(others).map(|rank| all[rank].cores).collect();
     shares(&ranks, one.available as usize)
+}
+
+/// Whether that is so for any rank.
+pub(super) fn is_any_crowded(all: &[Introduction], topology: &Topology) -> bool {
+    // Ranks of a machine that have the same cores are alike.
+    let mut seen = HashSet::new();
+    let mut new = |rank: &usize| seen.insert((all[*rank].boot, all[*rank].cores));
+    (0..all.len())
+        .filter(|rank| all[*rank].boot == 0 || new(rank))
+        .any(|rank| is_crowded(rank, all, topology))
 }
 
 #[cfg(test)]

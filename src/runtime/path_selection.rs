@@ -29,12 +29,19 @@ pub(super) struct Decision {
     pub measured: Vec<(&'static str, String)>,
 }
 
-/// Decides; collective over `world`.
+/// Decides; collective over `world`. `in_vain` says that ranks of one machine, and there is
+/// no other, outnumber its cores: they would make a window by waiting for each other with the core
+/// in hand, and what it costs could not be measured.
 ///
 /// # Errors
 /// `Argument` for settings that cannot be; `Mpi` where windows are asked for and do not
 /// work.
-pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision> {
+pub(super) fn decide(
+    config: &Config,
+    topology: &Topology,
+    world: &Comm,
+    in_vain: bool,
+) -> Result<Decision> {
     let one_node = topology.nodes() == 1;
     let (direct, remote) = match config.path {
         PathChoice::Direct if !one_node => fail!(
@@ -74,6 +81,8 @@ pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Resu
         if topology.me() == 0 {
             log::warn!("messages are used instead of windows: {reason}");
         }
+    } else if wanted && in_vain && !forced {
+        reason = "windows were not tried: ranks outnumber the cores of the machine".into();
     } else if wanted {
         let begun = Instant::now();
         let found = try_windows(world, topology, !forced);

@@ -143,10 +143,13 @@ impl Engine {
         let all = wire.introduce(&Introduction::own(&config, may_wait));
         let labels = introduction::labels(&all);
         let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));
-        let decision = path_selection::decide(&config, &topology, &world)?;
+        let any_crowded = oversubscription::is_any_crowded(&all, &topology);
+        let one_machine = all.iter().all(|one| one.boot == all[0].boot);
+        let in_vain = any_crowded && one_machine;
+        let decision = path_selection::decide(&config, &topology, &world, in_vain)?;
         let two_sided = if decision.messages { Some(TwoSided::new(&world)?) } else { None };
         let crowded = oversubscription::is_crowded(topology.me(), &all, &topology);
-        let host_waits = host::takes_part(two_sided.is_some(), &all, &topology);
+        let host_waits = host::takes_part(two_sided.is_some(), any_crowded, &all);
         let Policy { direct, shm_dir: dir, .. } = &decision.policy;
         let sharing = Sharing { direct: *direct, dir, crowded };
         let world = Group::world(world, &wire, all[0].key, &topology, sharing, &Boot)?;
