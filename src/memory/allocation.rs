@@ -1,10 +1,10 @@
 //! Collective allocation: how the ranks of a group come by pieces of the same segments.
 //!
-//! Every rank cuts one run of bytes from a slab of the group that has room, for all segments
+//! Every rank cuts one stretch of bytes from a slab of the group that has room, for all segments
 //! that are allocated together, and tells the others in one exchange: that is all, while there
 //! is room. Where some rank has none, that exchange also tells how long the slices of a new
 //! slab are to be, and brings the files that the lowest rank of each node has made for it; the
-//! ranks that need it cut their run there, and a second exchange brings the addresses. A third
+//! ranks that need it cut their stretch there, and a second exchange brings the addresses. A third
 //! one, of lengths, is made where several segments are allocated at once and the ranks ask for
 //! different lengths.
 //!
@@ -15,6 +15,10 @@
 //! **Invariant.** A failure on one rank is a failure on all, with nothing changed on any
 //! (invariant 7): each step is decided by what all ranks have told.
 
+use super::cut::{
+    Cut, FAILED, LEADS, MOST, Made, NEED, REFUSED, Survey, digest, no_memory, refused,
+    stretch_bytes,
+};
 use super::holdings::Holdings;
 use super::own_slice::OwnSlice;
 use super::part::{Place, Segment};
@@ -23,166 +27,18 @@ use super::registry::SegmentId;
 use super::segment::{Memory, rounded};
 use super::slab::{self, Slab};
 use crate::collective::share;
-use crate::error::{Error, ErrorKind, Result, fail};
+use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::shm::{self, Descriptor, FreshFile, SharedFile};
 use crate::wait::Progress;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a rank sends to the others about its run.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-struct Cut {
-    /// Bytes of all segments; the exact length where it is one.
-    asked: u64,
-    /// Slab number in the group, [`NEED`], [`FAILED`] or [`REFUSED`].
-    slab: u64,
-    /// Offset in the slice. Bytes free, where there is no run; the code of the error's class, where
-    /// the rank's arguments were bad.
-    place: u64,
-    /// Length of the rank's slice, should there be a new slab.
-    capacity: u64,
-    /// Of the lengths of all segments; the length where it is one.
-    digest: u64,
-    /// The file that a rank offers, if it is its node's leader and needs a slab.
-    inode: u64,
-    device: u32,
-    pid: u32,
-    fd: u32,
-    /// How many segments; 24 bits, and a bit that says that the rank is its node's leader.
-    count: u32,
-}
-
-const NEED: u64 = u64::MAX;
-const FAILED: u64 = u64::MAX - 1;
-/// The rank's arguments were bad.
-const REFUSED: u64 = u64::MAX - 2;
-
-const LEADS: u32 = 1 << 31;
-/// Most segments that are allocated together.
-const MOST: usize = 1 << 24;
 /// Lengths that travel together, where ranks ask for different ones.
 const TOGETHER: usize = 512;
 
-/// What a rank sends to the others about its slice of a new slab.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-struct Made {
-    /// 0, [`FAILED`] for want of memory, or [`NEED`] where the node's file cannot be mapped.
-    verdict: u64,
-    base: u64,
-    /// Of the run, where the rank needed one.
-    offset: u64,
-    /// Bytes free, where memory is wanting.
-    free: u64,
-}
-
-impl Cut {
-    fn count(&self) -> usize {
-        (self.count & !LEADS) as usize
-    }
-
-    /// Whether two ranks have cut the same bytes of their slices, for segments of the same lengths.
-    fn is_like(&self, other: &Cut) -> bool {
-        (self.slab, self.place, self.asked) == (other.slab, other.place, other.asked)
-            && self.asks_like(other)
-    }
-
-    fn asks_like(&self, other: &Cut) -> bool {
-        self.digest == other.digest
-    }
-}
-
-/// What the ranks have told, after one look at each.
-#[derive(Default)]
-struct Survey {
-    /// The first rank whose arguments are bad, that has no memory, and that asks for another
-    /// number of segments than rank 0.
-    refused: Option<usize>,
-    failed: Option<usize>,
-    other_count: Option<usize>,
-    /// A rank needs a new slab, and the leader of a node offers no file for it.
-    need: bool,
-    no_file: bool,
-    /// All have cut alike, or ask for the same lengths at least.
-    alike: bool,
-    same_lengths: bool,
-}
-
-impl Survey {
-    fn of(all: &[Cut]) -> Survey {
-        let mut survey = Survey { alike: true, same_lengths: true, ..Survey::default() };
-        for (rank, cut) in all.iter().enumerate() {
-            match cut.slab {
-                REFUSED => survey.refused = survey.refused.or(Some(rank)),
-                FAILED => survey.failed = survey.failed.or(Some(rank)),
-                NEED => survey.need = true,
-                _ => {}
-            }
-            if cut.count() != all[0].count() {
-                survey.other_count = survey.other_count.or(Some(rank));
-            }
-            survey.no_file |= cut.count & LEADS != 0 && cut.pid == 0;
-            survey.alike &= cut.is_like(&all[0]);
-            survey.same_lengths &= cut.asks_like(&all[0]);
-        }
-        survey
-    }
-
-    /// # Errors
-    /// That of the first rank that has told one, the same on all ranks.
-    fn check(&self, group: &Group, all: &[Cut]) -> Result<()> {
-        let world = |rank: usize| group.members()[rank];
-        if let Some(rank) = self.refused {
-            let kind = ErrorKind::from_code(all[rank].place as i32);
-            let world = world(rank);
-            let text = format!("rank {world} gave bad arguments; nothing was allocated");
-            return Err(Error::new(kind, text));
-        }
-        if let Some(rank) = self.failed {
-            return Err(no_memory(world(rank), &all[rank], all[rank].asked));
-        }
-        if let Some(rank) = self.other_count {
-            fail!(
-                Argument,
-                "rank {} asks for {} segments at once and rank {} for {}; nothing was allocated",
-                world(0),
-                all[0].count(),
-                world(rank),
-                all[rank].count()
-            );
-        }
-        Ok(())
-    }
-}
-
-/// Bytes of a run that holds segments of these lengths.
-fn run_bytes(lens: &[usize]) -> usize {
-    let most = usize::MAX - slab::ALIGN;
-    lens.iter().fold(0, |sum, &len| sum.saturating_add(rounded(len.min(most))).min(most))
-}
-
-fn digest(lens: &[usize]) -> u64 {
-    if let [len] = lens {
-        return *len as u64;
-    }
-    let mut hasher = DefaultHasher::new();
-    lens.hash(&mut hasher);
-    hasher.finish()
-}
-
-fn no_memory(world: usize, cut: &Cut, needed: u64) -> Error {
-    Error::new(
-        ErrorKind::Memory,
-        format!(
-            "rank {world} asked for {} bytes ({needed} on its node), but only {} are free in \
-             shared memory; nothing was allocated",
-            cut.asked, cut.place
-        ),
-    )
-}
+/// Where the pieces of a segment lie, and the slabs in which some rank has one.
+type Found = (PerRank<Place>, Vec<Arc<Slab>>);
 
 impl Memory {
     /// Allocates as many segments as this rank gives lengths, and what the others ask for on
@@ -240,32 +96,32 @@ impl Memory {
         Ok(self.publish(group, &holdings, found))
     }
 
-    /// Cuts a run from a slab that has room; where none has, and the rank is its node's leader,
+    /// Cuts a stretch from a slab that has room; where none has, and the rank is its node's leader,
     /// makes a file for a new one.
     fn cut(&self, group: &Group, holdings: &Holdings, lens: &[usize]) -> (Cut, Option<FreshFile>) {
-        let run = run_bytes(lens);
+        let stretch = stretch_bytes(lens);
         let held = holdings.slabs.lock().iter().map(|s| s.own.len()).sum();
         let neighbours = holdings.neighbours(group, &self.topology);
         let leads = neighbours.leader() == group.rank();
         let mut cut = Cut {
-            asked: if let [len] = lens { *len } else { run } as u64,
+            asked: if let [len] = lens { *len } else { stretch } as u64,
             slab: NEED,
             capacity: slab::capacity(&self.policy, 0, held) as u64,
             digest: digest(lens),
             count: lens.len() as u32 | if leads { LEADS } else { 0 },
             ..bytemuck::Zeroable::zeroed()
         };
-        if run == 0 {
+        if stretch == 0 {
             cut.slab = 0;
             return (cut, None);
         }
-        if run > isize::MAX as usize / 2 {
+        if stretch > isize::MAX as usize / 2 {
             cut.slab = FAILED;
             cut.place = shm::room_in(&self.policy.shm_dir).unwrap_or(0) as u64;
             return (cut, None);
         }
         for slab in holdings.slabs.lock().iter() {
-            match slab.own.cut(run) {
+            match slab.own.cut(stretch) {
                 Ok(Some(offset)) => {
                     cut.slab = u64::from(slab.number());
                     cut.place = offset as u64;
@@ -279,7 +135,7 @@ impl Memory {
             }
         }
         cut.place = shm::room_in(&self.policy.shm_dir).unwrap_or(usize::MAX) as u64;
-        cut.capacity = slab::capacity(&self.policy, run, held) as u64;
+        cut.capacity = slab::capacity(&self.policy, stretch, held) as u64;
         let wanted = leads && cut.slab == NEED;
         let file = wanted.then(|| FreshFile::create(&self.policy.shm_dir).ok()).flatten();
         let Some(Ok((device, inode, pid, fd))) = file.as_ref().map(FreshFile::place) else {
@@ -308,7 +164,7 @@ impl Memory {
         Err(no_memory(world, cut, needed[node]))
     }
 
-    /// Makes a new slab, in which the ranks that have no run cut it.
+    /// Makes a new slab, in which the ranks that have no stretch cut it.
     fn cut_new(
         &self,
         group: &Arc<Group>,
@@ -366,7 +222,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Cuts this rank's run from its slice of a new slab, if it needs one, and tells the others.
+    /// Cuts this rank's stretch from its slice of a new slab, if it needs one, and tells the others.
     /// `None` on all ranks where one could not map its file.
     ///
     /// The slice is known here before any other rank can name it.
@@ -384,12 +240,12 @@ impl Memory {
         let mut slab = None;
         match own {
             Ok(Ok(own)) => {
-                let run = match cut.slab {
+                let stretch = match cut.slab {
                     NEED => own.cut(rounded(cut.asked as usize)).ok().flatten(),
                     _ => Some(0),
                 };
-                if let Some(run) = run {
-                    (mine.verdict, mine.base, mine.offset) = (0, own.base() as u64, run as u64);
+                if let Some(stretch) = stretch {
+                    (mine.verdict, mine.base, mine.offset) = (0, own.base() as u64, stretch as u64);
                     let numbered = (number, holdings.neighbours(group, &self.topology));
                     let (topology, policy) = (&self.topology, &self.policy);
                     let made = Slab::new(group, topology, policy, numbered, lens.clone(), own);
@@ -418,7 +274,7 @@ impl Memory {
         &self,
         group: &Arc<Group>,
         holdings: &Holdings,
-        found: Vec<(PerRank<Place>, Vec<Arc<Slab>>)>,
+        found: Vec<Found>,
     ) -> Vec<Arc<Segment>> {
         let segments: Vec<Arc<Segment>> = found
             .into_iter()
@@ -434,11 +290,6 @@ impl Memory {
         self.segments.lock().extend(segments.iter().map(|segment| (segment.id, segment.clone())));
         segments
     }
-}
-
-fn refused(error: &Error) -> Cut {
-    let place = error.kind().code() as u64;
-    Cut { slab: REFUSED, place, ..bytemuck::Zeroable::zeroed() }
 }
 
 fn uncut(holdings: &Holdings, cut: &Cut) {
@@ -467,11 +318,7 @@ fn gather_lengths(group: &Group, lens: &[usize], progress: &impl Progress) -> Re
 }
 
 /// The places of segments that all ranks have cut alike.
-fn alike(
-    holdings: &Holdings,
-    mine: &Cut,
-    lens: &[usize],
-) -> Result<Vec<(PerRank<Place>, Vec<Arc<Slab>>)>> {
+fn alike(holdings: &Holdings, mine: &Cut, lens: &[usize]) -> Result<Vec<Found>> {
     let slab = if mine.asked == 0 { None } else { Some(holdings.numbered(mine.slab)?) };
     let mut next = mine.place as usize;
     let found = lens.iter().map(|&len| {
@@ -489,7 +336,7 @@ fn unlike(
     all: &[Cut],
     lens: &[usize],
     others: Option<&[usize]>,
-) -> Result<Vec<(PerRank<Place>, Vec<Arc<Slab>>)>> {
+) -> Result<Vec<Found>> {
     let mut next: Vec<usize> = all.iter().map(|cut| cut.place as usize).collect();
     let mut found = Vec::with_capacity(lens.len());
     for n in 0..lens.len() {

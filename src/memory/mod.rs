@@ -2,6 +2,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `cut` | what ranks tell each other when they allocate |
 //! | `allocation` | how segments are allocated by all ranks together |
 //! | [`membarrier`] | barriers that one side pays for both |
 //! | [`biased_lock`] | a lock that is almost free for its owner |
@@ -53,6 +54,7 @@ pub(crate) mod biased_lock;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 pub(crate) mod brlock;
 pub(crate) mod buffer_pool;
+mod cut;
 pub(crate) mod exposed;
 mod extents;
 pub(crate) mod free_list;

@@ -65,6 +65,11 @@ pub fn await_naming(of: impl Iterator<Item = usize>, named: usize, ends: bool) {
     *AWAITED.lock() = Some(awaited);
 }
 
+/// Whether reports are awaited: they have stacks, for which a process keeps its own symbols.
+pub fn are_awaited() -> bool {
+    AWAITED.lock().is_some()
+}
+
 /// The ranks whose report has not come, and all that was reported.
 pub fn missing() -> (Vec<usize>, Vec<String>) {
     let awaited = AWAITED.lock();
