@@ -31,6 +31,8 @@ pub enum Fault {
     /// A gateway's partner handed out all that had come for a rank as one batch, longer than
     /// what goes with its header in a ring of the node.
     HandedWhole,
+    /// A rank had another one carry its addition to a number while its own put to it was under way.
+    JoinedEarly,
 }
 
 impl Fault {
@@ -46,6 +48,7 @@ impl Fault {
         ("credit_by_count", Fault::CreditByCount),
         ("handler_waits", Fault::HandlerWaits),
         ("handed_whole", Fault::HandedWhole),
+        ("joined_early", Fault::JoinedEarly),
     ];
 }
 

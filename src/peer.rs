@@ -145,7 +145,7 @@ pub(crate) struct Sent {
     /// themselves: a fence is expected after as many.
     since: u16,
     run: u16,
-    /// How many of the last requests move no data.
+    /// How many of the last requests are [`Weight::Bare`], or flushes.
     bare: u16,
     /// The last request asks the target to confirm.
     asks: bool,
@@ -156,7 +156,7 @@ pub(crate) struct Sent {
 pub(crate) enum Weight {
     /// It moves data, or may.
     Data,
-    /// It moves none: a mutex is taken or given back.
+    /// It moves none, or its call returns with the answer: mutexes, read-modify-writes.
     Bare,
     /// It asks the target to confirm, and nothing else.
     Flush,

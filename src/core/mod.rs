@@ -61,7 +61,9 @@ pub struct Core {
     /// Requests of other ranks that were handled, roughly, and how many at the last wait.
     served: AtomicU32,
     served_before: AtomicU32,
-    /// How many ranks share a core, where the node has more ranks than cores.
+    /// How many polls a wait makes before it yields.
+    spin: u32,
+    /// How many ranks share a core, where the node has more ranks than cores and polls ask MPI.
     per_core: u32,
     /// The node has more ranks than cores.
     crowded: bool,
@@ -106,7 +108,9 @@ impl Core {
             polls: AtomicU32::new(0),
             served: AtomicU32::new(0),
             served_before: AtomicU32::new(0),
-            per_core: if crowded { ranks_per_core(&topology) } else { 1 },
+            // Polling longer is of use only with a core for every rank.
+            spin: if crowded { config.spin.min(20) } else { config.spin },
+            per_core: if crowded && messages { ranks_per_core(&topology) } else { 1 },
             crowded,
             progress: Above::default(),
             topology,
@@ -281,6 +285,9 @@ impl Core {
     }
 }
 
+/// With so many ranks to a core, polls of those that wait cost more than they find.
+const MANY: u32 = 4;
+
 /// How many ranks of this machine share one of the cores that this one may run on.
 fn ranks_per_core(topology: &Topology) -> u32 {
     let near = (0..topology.size()).filter(|&rank| topology.same_host(rank, topology.me()));
@@ -315,15 +322,12 @@ impl Progress for Core {
         }
     }
     fn patience(&self, woken: bool) -> Patience {
-        let polling = Patience { spin: self.config.spin, ..Patience::POLLING };
-        if !self.crowded {
+        let polling = Patience { spin: self.spin, ..Patience::POLLING };
+        if self.per_core < MANY {
             return polling;
         }
-        // Polling longer is of use only with a core for every rank.
-        const MOST_POLLS: u32 = 20;
         let limit = (self.config.idle_poll / 2).max(LONGEST_NAP);
-        let spin = polling.spin.min(MOST_POLLS);
-        let shared = Patience { spin, limit, ..polling }.shared(self.per_core);
+        let shared = Patience { limit, ..polling }.shared(self.per_core);
         if !woken || !self.is_watched() {
             return shared;
         }

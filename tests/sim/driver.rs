@@ -251,6 +251,7 @@ const SEEKERS: &[(&str, u64)] = &[
     ("programs", 1),
     ("rest", 2),
     ("check_thread_fences", 50),
+    ("check_combined", 10),
     ("check_am_aggregates", 10),
     ("check_am_late_items", 10),
 ];

@@ -146,14 +146,26 @@ impl MutexSet {
                 self.counts[rank]
             );
         }
+        Ok(self.at(place, index, ranks))
+    }
+
+    #[inline]
+    fn at<'a>(&'a self, place: &'a OwnerMutexes, index: usize, ranks: usize) -> FoundMutex<'a> {
         let id = self.segment.id();
         let owner = place.world as u32;
-        Ok(FoundMutex {
+        FoundMutex {
             place,
             name: MutexName { group: id.group, set: id.number, owner, index: index as u32 },
             held: &self.held[place.before + index],
             at: index * state_bytes(ranks),
-        })
+        }
+    }
+
+    /// The mutexes that this rank holds.
+    fn held(&self, ranks: usize) -> Vec<FoundMutex<'_>> {
+        let all = self.places.iter().zip(&self.counts);
+        let all = all.flat_map(|(place, &count)| (0..count).map(move |i| self.at(place, i, ranks)));
+        all.filter(|found| found.held.load(Ordering::Relaxed) != 0).collect()
     }
 }
 
@@ -221,9 +233,16 @@ impl Ops {
         if !set.live.swap(false, Ordering::AcqRel) {
             fail!(State, "the mutexes were destroyed already");
         }
-        let held = set.held.iter().filter(|h| h.load(Ordering::Relaxed) != 0).count();
+        let held = set.held(self.size());
         self.barrier_of(set.group())?;
+        // A later set may have its state at the same addresses.
+        for found in held.iter().filter(|f| f.held.load(Ordering::Relaxed) & BY_QUEUE != 0) {
+            if let Some(queue) = found.queue() {
+                queue.leave();
+            }
+        }
         self.release(set.segment.clone())?;
+        let held = held.len();
         if held > 0 {
             fail!(State, "{held} mutexes of the set were destroyed while this rank held them");
         }

@@ -104,7 +104,10 @@ impl RequestKind {
     pub(crate) fn weight(self) -> Weight {
         match self {
             RequestKind::FlushReq => Weight::Flush,
-            RequestKind::Lock | RequestKind::TryLock | RequestKind::Unlock => Weight::Bare,
+            RequestKind::Lock
+            | RequestKind::TryLock
+            | RequestKind::Unlock
+            | RequestKind::Rmw => Weight::Bare,
             _ => Weight::Data,
         }
     }
