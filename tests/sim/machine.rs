@@ -227,7 +227,8 @@ fn fail_with(seed: u64, why: &str, state: &str) -> ! {
 /// Notes what the calling rank does, for a run that fails.
 pub fn step(text: String) {
     let rank = RANK.get();
-    with(|machine| machine.steps[rank] = text);
+    let before = with(|machine| std::mem::replace(&mut machine.steps[rank], text));
+    drop(before); // out here, where it is counted as the rank's
 }
 
 /// Ends the run as failed.
