@@ -58,6 +58,8 @@ impl Mark<'_> {
             wait::while_equal(progress, what, self.number, now, Some(self.sleepers))?;
         }
     }
+
+    /// Waits a while as ranks do that share cores.
     fn sleep<P: Progress + ?Sized>(&self, progress: &P, number: u32) -> Result<()> {
         let _waiting = Waiting::begin(progress)?;
         let mut yields = POLLS + YIELDS;
