@@ -4,10 +4,14 @@ use crate::error::Result;
 use crate::futex;
 use crate::wait::{self, Progress, Waiting};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Where ranks share cores, a rank sleeps at once, up to so many times for so long: yields of many
-/// ranks keep the core from the one that they wait for.
+/// Where ranks share cores, a rank polls and yields this often, as long as yields come back soon:
+/// a few ranks a core meet so without a sleep. Yields of many ranks keep the core from the one that
+/// they wait for, so then it sleeps, up to so many times for so long.
+const POLLS: u32 = 20;
+const YIELDS: u32 = 8;
+const SOON: Duration = Duration::from_micros(30);
 const SLEEPS: u32 = 20;
 const SLEEP: Duration = Duration::from_millis(1);
 
@@ -54,19 +58,31 @@ impl Mark<'_> {
             wait::while_equal(progress, what, self.number, now, Some(self.sleepers))?;
         }
     }
+
+    /// Waits a while as ranks do that share cores.
     fn sleep<P: Progress + ?Sized>(&self, progress: &P, number: u32) -> Result<()> {
         let _waiting = Waiting::begin(progress)?;
-        for _ in 0..SLEEPS {
+        let mut yields = POLLS + YIELDS;
+        for turn in 0..POLLS + YIELDS + SLEEPS {
             let busy = progress.poll()?;
             let now = self.number.load(Ordering::Acquire);
             if reached(now, number) {
                 break;
             }
-            if !busy {
-                self.sleepers.fetch_add(1, Ordering::SeqCst);
-                progress.nap_on(self.number, now, SLEEP);
-                self.sleepers.fetch_sub(1, Ordering::SeqCst);
+            if busy || turn < POLLS {
+                continue;
             }
+            if turn < yields {
+                let begun = Instant::now();
+                std::thread::yield_now();
+                if begun.elapsed() > SOON {
+                    yields = 0;
+                }
+                continue;
+            }
+            self.sleepers.fetch_add(1, Ordering::SeqCst);
+            progress.nap_on(self.number, now, SLEEP);
+            self.sleepers.fetch_sub(1, Ordering::SeqCst);
         }
         Ok(())
     }
