@@ -149,6 +149,8 @@ pub(crate) struct Sent {
     bare: u16,
     /// The last request asks the target to confirm.
     asks: bool,
+    /// Requests were confirmed by their answers ([`Peer::answered`]).
+    pub answered: bool,
 }
 
 /// What a request means to a fence.
@@ -222,6 +224,14 @@ impl Peer {
     pub(crate) fn confirm(&self, count: u64, bytes: u64) {
         self.confirmed_bytes.fetch_max(bytes, Ordering::Relaxed);
         self.confirmed_count.fetch_max(count, Ordering::Release);
+    }
+
+    /// Notes that the request after which this was sent is answered: the target handles requests in
+    /// order, so that the answer confirms those before as well. An acknowledgement that the
+    /// target has sent of its own accord may still be on its way.
+    pub(crate) fn answered(&self, sent: Sent) {
+        self.confirm(sent.count, sent.bytes);
+        self.sent.lock().answered = true;
     }
 
     /// Requests that the target has confirmed.

@@ -78,6 +78,7 @@ impl Transport {
         let Some(two_sided) = &self.two_sided else {
             return Ok(());
         };
+        two_sided.await_acks(self)?;
         let comm = self.world().comm()?;
         let mut barrier = comm.ibarrier()?;
         let mut passed = false;

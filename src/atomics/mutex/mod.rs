@@ -318,8 +318,7 @@ impl Ops {
             let owner = found.place.world;
             let sent = self.two_sided()?.command(self, owner, header)?;
             granted()?;
-            // It handles requests in order.
-            self.peer(owner).confirm(sent.count, sent.bytes);
+            self.peer(owner).answered(sent);
             Ok(())
         };
         match found.place.path {

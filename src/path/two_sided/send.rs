@@ -349,8 +349,7 @@ impl TwoSided {
         wait::until(transport, &|| format!("an answer of rank {target}"), || {
             number.counter.check()
         })?;
-        // It handles requests in order, so that its answer confirms those before as well.
-        transport.peer(target).confirm(sent.count, sent.bytes);
+        transport.peer(target).answered(sent);
         Ok(number.value.load(Ordering::Relaxed))
     }
 
@@ -375,6 +374,20 @@ impl TwoSided {
         }
         let flush = RequestHeader::new(RequestKind::FlushReq, 0);
         Ok(self.command(transport, target, flush)?.count)
+    }
+
+    /// Waits for the acknowledgements that are on their way although answers have confirmed what
+    /// they would: none may come to a rank that has left. They come in order, so each target is
+    /// asked for a last one.
+    pub(crate) fn await_acks(&self, transport: &Transport) -> Result<()> {
+        let flush = RequestHeader::new(RequestKind::FlushReq, 0);
+        let mut asked = Vec::new();
+        for target in 0..transport.size() {
+            if transport.peer(target).sent.lock().answered {
+                asked.push((target, self.command(transport, target, flush)?.count));
+            }
+        }
+        asked.into_iter().try_for_each(|(target, count)| self.confirmed(transport, target, count))
     }
 
     /// Waits until `target` has confirmed `count` requests.

@@ -104,10 +104,9 @@ impl RequestKind {
     pub(crate) fn weight(self) -> Weight {
         match self {
             RequestKind::FlushReq => Weight::Flush,
-            RequestKind::Lock
-            | RequestKind::TryLock
-            | RequestKind::Unlock
-            | RequestKind::Rmw => Weight::Bare,
+            RequestKind::Lock | RequestKind::TryLock | RequestKind::Unlock | RequestKind::Rmw => {
+                Weight::Bare
+            }
             _ => Weight::Data,
         }
     }
