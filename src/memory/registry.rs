@@ -1,7 +1,7 @@
 //! From (rank, address in that rank's space) to slab, offset and local address.
 //!
-//! For each rank there is a short sorted table of slices, with the last hit
-//! tried first, and for each slice an index of the pieces in it. A look-up
+//! For each rank there is a short sorted table of slices, with the thread's
+//! last hit tried first, and for each slice an index of the pieces in it. A look-up
 //! costs the same however many segments live. The whole extent of a transfer
 //! must lie in one piece: the length that was asked for, not the rounded one.
 
@@ -9,9 +9,9 @@ use super::brlock::{BrLock, BrReadGuard};
 use super::piece_index::{Piece, PieceIndex};
 use super::slab::{Slab, Slice};
 use crate::error::{Error, ErrorKind, Result};
+use crate::thread::fast_tls;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One rank's slice of one slab, as the look-up sees it.
 #[derive(Debug)]
@@ -36,7 +36,13 @@ impl Extent {
 #[derive(Debug, Default)]
 struct RankTable {
     extents: Vec<Extent>,
-    last: AtomicUsize,
+}
+
+fast_tls! {
+    /// In which slice of a rank's table the thread found an address last. It is each thread's
+    /// own: threads that use different slices at once would take a common one from each
+    /// other's cache with each look-up.
+    static LAST: usize = 0;
 }
 
 /// The tables of all ranks.
@@ -93,7 +99,7 @@ pub struct SegmentId {
 impl RankTable {
     #[inline]
     fn extent(&self, address: usize) -> Option<&Extent> {
-        let last = self.last.load(Ordering::Relaxed);
+        let last = if self.extents.len() > 1 { LAST.get() } else { 0 };
         match self.extents.get(last) {
             Some(extent) if extent.holds(address) => Some(extent),
             _ => self.search(address),
@@ -103,7 +109,7 @@ impl RankTable {
     fn search(&self, address: usize) -> Option<&Extent> {
         let at = self.extents.partition_point(|e| e.base <= address).checked_sub(1)?;
         let extent = self.extents.get(at).filter(|e| e.holds(address))?;
-        self.last.store(at, Ordering::Relaxed);
+        LAST.set(at);
         Some(extent)
     }
 
