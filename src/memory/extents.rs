@@ -1,14 +1,16 @@
 //! The extents of each rank that was looked up: its slices of the slabs, found by address.
 //!
-//! A rank's extents are made when it is first looked up, in a table sorted by address. The one
-//! that was found last is tried first, and it is all that is kept of a rank that is never looked
-//! up: a null pointer.
+//! A rank's extents are made when it is first looked up, in a table sorted by address; of a rank
+//! that is never looked up a null pointer is kept. The first extent is tried first, because most
+//! programs have one slab, and then the one that the thread found last: threads that use different
+//! slabs at once take no line of memory from each other's cache.
 //!
 //! Invariant: extents are made, without a lock, while the value is shared, and change or go only
 //! while it is borrowed exclusively ([`super::brlock`]). A table of extents never moves.
 
 use super::piece_index::PieceIndex;
 use super::slab::Slab;
+use crate::thread::fast_tls;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -67,11 +69,16 @@ struct Table {
     next: *mut Table,
 }
 
+fast_tls! {
+    /// Which extent of a table the thread found last.
+    static LAST: usize = 0;
+}
+
 /// The extents of all ranks.
 #[derive(Debug)]
 pub(super) struct Extents {
-    /// By rank: the extent that was found last, null where the rank has no table.
-    last: Box<[AtomicPtr<Extent>]>,
+    /// By rank: the first extent of its table, null where it has none.
+    first: Box<[AtomicPtr<Extent>]>,
     /// The tables, each made by `Box::into_raw`.
     tables: AtomicPtr<Table>,
 }
@@ -85,7 +92,7 @@ impl Extents {
     /// No tables, for so many ranks.
     pub(super) fn new(ranks: usize) -> Extents {
         Extents {
-            last: (0..ranks).map(|_| AtomicPtr::default()).collect(),
+            first: (0..ranks).map(|_| AtomicPtr::default()).collect(),
             tables: AtomicPtr::default(),
         }
     }
@@ -98,31 +105,34 @@ impl Extents {
         address: usize,
         make: impl FnOnce() -> Vec<Extent>,
     ) -> Option<&Extent> {
-        let last = self.last[rank].load(Ordering::Acquire);
+        let first = self.first[rank].load(Ordering::Acquire);
         // SAFETY: the pointer is null or names an extent of a table, which goes only while the
         // value is not shared.
-        match unsafe { last.as_ref() } {
+        match unsafe { first.as_ref() } {
             Some(extent) if extent.holds(address) => Some(extent),
             Some(extent) => self.search(extent, address),
-            None => self.search(self.first(rank, make())?, address),
+            None => self.search(self.make_table(rank, make())?, address),
         }
     }
 
+    /// Looks through the table of an extent.
     #[inline(never)]
     fn search(&self, extent: &Extent, address: usize) -> Option<&Extent> {
         // SAFETY: each extent knows its table, which lives as long.
-        let table = unsafe { &*extent.table };
-        let at = table.extents.partition_point(|e| e.base <= address).checked_sub(1)?;
-        let found = table.extents.get(at).filter(|e| e.holds(address))?;
-        let place = table.extents.as_ptr().wrapping_add(at);
-        self.last[table.rank].store(place.cast_mut(), Ordering::Release);
+        let extents = unsafe { &(*extent.table).extents };
+        if let Some(last) = extents.get(LAST.get()).filter(|e| e.holds(address)) {
+            return Some(last);
+        }
+        let at = extents.partition_point(|e| e.base <= address).checked_sub(1)?;
+        let found = extents.get(at).filter(|e| e.holds(address))?;
+        LAST.set(at);
         Some(found)
     }
 
     /// Keeps the extents of a rank that has no table: the first of them, or of those that another
     /// thread has kept meanwhile; `None` where there is none.
     #[cold]
-    fn first(&self, rank: usize, mut extents: Vec<Extent>) -> Option<&Extent> {
+    fn make_table(&self, rank: usize, mut extents: Vec<Extent>) -> Option<&Extent> {
         if extents.is_empty() {
             return None;
         }
@@ -135,7 +145,7 @@ impl Extents {
             (*table).extents.as_mut_ptr()
         };
         let null = ptr::null_mut();
-        match self.last[rank].compare_exchange(null, first, Ordering::AcqRel, Ordering::Acquire) {
+        match self.first[rank].compare_exchange(null, first, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 let mut next = self.tables.load(Ordering::Relaxed);
                 loop {
@@ -166,7 +176,7 @@ impl Extents {
             // SAFETY: a table of the list, which nothing names any more: no reading is open, and
             // the pointer to its extents goes here.
             let table = unsafe { Box::from_raw(next) };
-            *self.last[table.rank].get_mut() = ptr::null_mut();
+            *self.first[table.rank].get_mut() = ptr::null_mut();
             next = table.next;
         }
     }

@@ -97,31 +97,39 @@ const AHEAD: usize = 32;
 /// `n` blocks of the size of `T`, the loop over them unrolled by the compiler.
 #[inline]
 unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: isize, d: isize) {
-    let far_source = s.unsigned_abs() >= d.unsigned_abs();
-    let (mut hint, step) = if far_source { (src, s) } else { (dst.cast_const(), d) };
-    let mut ahead = || {
-        prefetch(hint);
-        hint = hint.wrapping_offset(step);
-    };
-    let mut row = || {
-        // SAFETY: passed on. The pointers may step past the end after the last
-        // block, so they step with wrapping arithmetic.
-        unsafe { dst.cast::<T>().write_unaligned(src.cast::<T>().read_unaligned()) };
-        src = src.wrapping_offset(s);
-        dst = dst.wrapping_offset(d);
-    };
     let mut left = n;
+    let from_far = s.unsigned_abs() >= d.unsigned_abs();
+    let (first, step) = if from_far { (src, s) } else { (dst.cast_const(), d) };
     if step.unsigned_abs() >= FAR && n >= 2 * AHEAD && size_of::<T>() <= 64 {
         left = AHEAD;
-        (0..AHEAD).for_each(|_| ahead());
+        let ahead = step.wrapping_mul(AHEAD as isize);
+        (0..AHEAD as isize).for_each(|i| prefetch(first.wrapping_offset(step.wrapping_mul(i))));
         for _ in AHEAD..n {
-            ahead();
-            row();
-            // Unrolled, the stores to lines of one set of the cache would evict each other.
-            keep_loop();
+            if from_far {
+                prefetch(src.wrapping_offset(ahead));
+            } else {
+                prefetch(dst.wrapping_offset(ahead));
+                // Unrolled, the stores to lines of one set of the cache would evict each other.
+                keep_loop();
+            }
+            // SAFETY: passed on from the caller, here and below.
+            unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
         }
     }
-    (0..left).for_each(|_| row());
+    for _ in 0..left {
+        // SAFETY: as above.
+        unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
+    }
+}
+
+/// One block, after which the pointers are at the next one: behind the last block they may be
+/// past the end, so they step with wrapping arithmetic.
+#[inline(always)]
+unsafe fn copy_row<T: Copy>(src: &mut *const u8, dst: &mut *mut u8, s: isize, d: isize) {
+    // SAFETY: passed on from the caller.
+    unsafe { dst.cast::<T>().write_unaligned(src.cast::<T>().read_unaligned()) };
+    *src = src.wrapping_offset(s);
+    *dst = dst.wrapping_offset(d);
 }
 
 /// Has the cache line at `at` brought into the second level of the cache, which has more lines

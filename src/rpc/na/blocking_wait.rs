@@ -5,7 +5,9 @@
 //! the engine do. A class that has received nothing for [`SHORT_FOR`] sleeps longer, in
 //! this wait and in those that follow: until a doorbell of the node's rings, until another
 //! thread notifies the class's [`WakeSource`], or for the idle interval of the progress
-//! thread, after which MPI is polled (twice that where this library has no messages there).
+//! thread, after which MPI is polled. Where this library has no messages there, only operations
+//! of the program itself can need that: then for twice the interval, and once the class was idle
+//! for [`LONG`] for eight times.
 //!
 //! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
 //! afterwards ([`super::eventcount`]).
@@ -27,6 +29,9 @@ const YIELD_FOR: Duration = Duration::from_micros(200);
 const SHORT_FOR: Duration = Duration::from_millis(2);
 /// How long after the last message of other ranks MPI is still polled more often.
 const LATELY: Duration = Duration::from_millis(100);
+/// After this time without an event the program itself is not expected to have operations
+/// pending in MPI that need this rank soon.
+const LONG: Duration = Duration::from_secs(1);
 /// A thread that sends or runs callbacks polls once in this many steps.
 const POLL_EVERY: u32 = 16;
 /// How long a thread sleeps where every event comes with a wake-up.
@@ -259,8 +264,8 @@ fn sleep(
         None => ALONE,
         Some(engine) if idle < LATELY => engine.idle_poll() / 8,
         Some(engine) if engine.has_messages() => engine.idle_poll(),
-        // Only the program itself can have operations pending in MPI.
-        Some(engine) => engine.idle_poll() * 2,
+        Some(engine) if idle < LONG => engine.idle_poll() * 2,
+        Some(engine) => engine.idle_poll() * 8,
     };
     let nap = longest.max(LONGEST_NAP).min(left);
     class.wake_source.events.sleep(check, |word, value| match class.engine() {
