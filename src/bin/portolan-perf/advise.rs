@@ -7,6 +7,8 @@
 //! What is measured follows from the job alone and not from what was measured before, so that
 //! all ranks do the same ([`measure`](crate::measure)'s invariant). Rank 0 draws the conclusions.
 
+mod conclusion;
+
 use crate::Result;
 use crate::args::Args;
 use crate::cases::{ITEM_SIZES, TESTS, Test};
@@ -17,32 +19,14 @@ use crate::report::{Advice, Report, Row};
 use crate::run::{Plan, describe, set_variables};
 use crate::stats::Figure;
 use crate::table::number;
+pub use conclusion::text;
+use conclusion::{Experiment, ROUNDS, Series, Where, aggregate, conclude};
 use mpi::topology::SimpleCommunicator;
 use portolan::internals::api::engine;
 use portolan::{Operator, Runtime};
 use std::fmt::Write;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-
-/// Where an experiment makes sense.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Where {
-    Always,
-    /// Some ranks are reached by messages.
-    Messages,
-    /// Some ranks share a node.
-    Node,
-}
-
-/// A variable, and what it moves.
-struct Experiment {
-    variable: &'static str,
-    /// The default first.
-    values: &'static [&'static str],
-    tests: &'static [&'static str],
-    sizes: &'static [usize],
-    place: Where,
-}
 
 const EXPERIMENTS: &[Experiment] = &[
     Experiment {
@@ -68,66 +52,9 @@ const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
-/// What another value must gain before it is advised.
-const GAIN: f64 = 1.03;
-
-/// Times of a test at a size: for each value, one a round.
-struct Series {
-    test: &'static str,
-    bytes: usize,
-    times: Vec<Vec<f64>>,
-}
-
-/// How much better each value is than the first one: by the mean over the series of a round.
-fn gains(series: &[Series], values: usize) -> Vec<Figure> {
-    let rounds = series.iter().flat_map(|s| &s.times).map(Vec::len).min().unwrap_or(0);
-    (0..values)
-        .filter_map(|value| {
-            let of_round = |round: usize| {
-                let logs = series.iter().map(|s| (s.times[0][round] / s.times[value][round]).ln());
-                (logs.sum::<f64>() / series.len() as f64).exp()
-            };
-            Figure::of(&(0..rounds).map(of_round).collect::<Vec<_>>())
-        })
-        .collect()
-}
-
-/// The value to have: the first, unless another one is better beyond the noise.
-fn best(gains: &[Figure]) -> usize {
-    let better = |(_, gain): &(usize, &Figure)| gain.low > GAIN;
-    let order = |a: &(usize, &Figure), b: &(usize, &Figure)| a.1.median.total_cmp(&b.1.median);
-    gains.iter().enumerate().filter(better).max_by(order).map_or(0, |(place, _)| place)
-}
-
-/// One line of advice of an experiment.
-fn conclude(experiment: &Experiment, series: &[Series]) -> Advice {
-    let gains = gains(series, experiment.values.len());
-    let best = best(&gains);
-    let mut reason = match gains.get(best) {
-        Some(gain) if best > 0 => {
-            format!("{:.0} % faster than {}", (gain.median - 1.0) * 100.0, experiment.values[0])
-        }
-        _ => "no other value is faster beyond the noise".to_string(),
-    };
-    for s in series {
-        let _ = write!(reason, "; {} of {}:", s.test, bytes(s.bytes));
-        for (value, times) in experiment.values.iter().zip(&s.times) {
-            let median = Figure::of(times).map_or(0.0, |f| f.median);
-            let _ = write!(reason, " {value} {} us,", number(median * 1e6));
-        }
-        reason.pop();
-    }
-    Advice {
-        variable: Some(experiment.variable.into()),
-        value: experiment.values[best].into(),
-        default: best == 0,
-        reason,
-    }
-}
-
 /// Measures and advises, on all ranks; `measured` are results that there are already. Collective.
 pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -> Result<Report> {
-    let lab = Adviser { args, mpi, rounds: if args.quick { 2 } else { 5 } };
+    let lab = Adviser { args, mpi, rounds: if args.quick { 2 } else { ROUNDS } };
     let (mut report, job) = lab.with(&[], |rt| {
         let report = measured.map_or_else(|| describe(rt), Ok)?;
         let thread = rt.has_progress_thread();
@@ -329,82 +256,9 @@ fn burn(rt: &Runtime, span: Duration) -> Result<f64> {
     Ok(sum / rt.size() as f64)
 }
 
-/// The advice from how much faster items of each size are than messages of their own.
-fn aggregate(gains: &[(usize, f64)]) -> Advice {
-    let most = gains.iter().take_while(|(_, gain)| *gain > 1.1).last();
-    let value = match most {
-        Some((size, _)) => format!("aggregate items of up to {} at least", bytes(*size)),
-        None => "do not aggregate: messages of their own are as fast".into(),
-    };
-    let each: Vec<String> =
-        gains.iter().map(|(size, gain)| format!("{}: {gain:.1} times", bytes(*size))).collect();
-    let reason = format!("the rate of aggregated items to that of messages, {}", each.join(", "));
-    Advice { variable: None, value, default: most.is_some(), reason }
-}
-
-/// The advice as lines of a shell, with the reasons as comments.
-pub fn text(advice: &[Advice]) -> String {
-    let mut text = String::new();
-    if !advice.is_empty() {
-        text += "\n# advice for this machine and these ranks\n";
-    }
-    for Advice { variable, value, default, reason } in advice {
-        let line = match variable {
-            Some(name) if *default => format!("# {name}={value} (the default)"),
-            Some(name) => format!("export {name}={value}"),
-            None => format!("# {value}"),
-        };
-        let _ = writeln!(text, "{line}");
-        for part in reason.split("; ") {
-            let _ = writeln!(text, "#     {part}");
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn series(times: &[&[f64]]) -> Vec<Series> {
-        let times = times.iter().map(|t| t.to_vec()).collect();
-        vec![Series { test: "put_lat", bytes: 8, times }]
-    }
-
-    const EXPERIMENT: Experiment = Experiment {
-        variable: "PORTOLAN_X",
-        values: &["1", "2"],
-        tests: &["put_lat"],
-        sizes: &[8],
-        place: Where::Always,
-    };
-
-    #[test]
-    fn another_value_has_to_be_faster_beyond_the_noise() {
-        let noisy = series(&[&[1.0, 1.0, 1.0], &[0.5, 1.1, 1.2]]);
-        assert!(conclude(&EXPERIMENT, &noisy).default);
-        let faster = series(&[&[1.0, 1.1, 0.9], &[0.5, 0.55, 0.45]]);
-        let advice = conclude(&EXPERIMENT, &faster);
-        assert_eq!((advice.value.as_str(), advice.default), ("2", false));
-        assert!(advice.reason.contains("100 % faster than 1"), "{}", advice.reason);
-        let shell = text(&[advice]);
-        assert!(shell.contains("\nexport PORTOLAN_X=2\n#     100 % faster"), "{shell}");
-    }
-
-    #[test]
-    fn defaults_are_comments() {
-        let same = series(&[&[1.0, 1.0], &[1.0, 1.0]]);
-        let shell = text(&[conclude(&EXPERIMENT, &same)]);
-        assert!(shell.lines().all(|line| line.is_empty() || line.starts_with('#')), "{shell}");
-        assert_eq!(text(&[]), "");
-    }
-
-    #[test]
-    fn aggregation_pays_up_to_a_size() {
-        let advice = aggregate(&[(8, 20.0), (32, 5.0), (128, 1.0), (512, 1.5)]);
-        assert!(advice.value.contains("up to 32 B"), "{}", advice.value);
-        assert!(aggregate(&[(8, 1.0)]).value.contains("do not aggregate"));
-    }
 
     #[test]
     fn experiments_begin_with_the_default() {

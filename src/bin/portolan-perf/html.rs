@@ -179,7 +179,7 @@ fn section(place: usize, name: &str, rows: &[&Row], ranks: usize) -> String {
     };
     if first.bytes.is_some() {
         text += &Plot { name, unit, lines: &lines(rows) }.svg();
-        let _ = write!(text, "<details><summary>figures</summary>{}</details>\n", table(rows));
+        let _ = writeln!(text, "<details><summary>figures</summary>{}</details>", table(rows));
     } else {
         text += &table(rows);
     }
