@@ -7,10 +7,12 @@
 //! | [`lines`] | what the sources themselves ask for |
 //! | [`build`] | commands that build them |
 //! | [`special`] | cases that take more than a program and its end |
+//! | [`perf`] | `portolan-perf` |
 //! | this one | the plan, a launch, and what it takes to pass |
 
 pub mod build;
 pub mod lines;
+mod perf;
 mod special;
 
 use super::args::Args;

@@ -4,6 +4,7 @@
 use super::super::system;
 use super::build::{other_flavour, other_prefix};
 use super::lines::{self, Entry, Families, Kind};
+use super::perf;
 use super::{Case, LIMIT, Outcome, Suite, exit_code, lines_with, terminate};
 use regex::Regex;
 use std::path::Path;
@@ -44,6 +45,14 @@ pub const ALL: &[Special] = &[
         run: terminated,
     },
     Special { label: "guard/other-launcher [n=2]", programs: &["c/values"], run: launcher },
+    Special { label: perf::ALONE, programs: &[], run: perf::measures },
+    Special { label: perf::ALL_TESTS, programs: &[], run: perf::measures },
+    Special { label: perf::PATHS, programs: &[], run: perf::measures },
+    Special { label: perf::VIRTUAL, programs: &[], run: perf::measures },
+    Special { label: perf::PATTERNS, programs: &[], run: perf::measures },
+    Special { label: perf::ADVICE, programs: &[], run: perf::measures },
+    Special { label: perf::REFUSES, programs: &[], run: perf::refuses },
+    Special { label: perf::KILLED, programs: &[], run: perf::killed },
     Special { label: "guard/other-library [n=2]", programs: &[], run: library },
 ];
 

@@ -1,0 +1,191 @@
+//! Who sends to whom, and how many messages that makes.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// Which ranks take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Rank 0 to the last rank.
+    Pair,
+    /// Each rank of the lower half to its partner in the upper half.
+    Pairs,
+    /// Rank 0 to all others in turn.
+    OneToAll,
+    /// All others to rank 0.
+    AllToOne,
+}
+
+impl Pattern {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pattern::Pair => "pair",
+            Pattern::Pairs => "pairs",
+            Pattern::OneToAll => "one-to-all",
+            Pattern::AllToOne => "all-to-one",
+        }
+    }
+
+    /// In words.
+    pub fn words(self, ranks: usize) -> String {
+        let last = ranks - 1;
+        match self {
+            Pattern::Pair if ranks == 1 => "rank 0 to itself".into(),
+            Pattern::Pair => format!("rank 0 to rank {last}"),
+            Pattern::Pairs => format!("{} pairs, rank i to rank i+{}", ranks / 2, ranks / 2),
+            Pattern::OneToAll => format!("rank 0 to ranks 1-{last} in turn"),
+            Pattern::AllToOne => format!("ranks 1-{last} to rank 0"),
+        }
+    }
+
+    /// Whether it is another one than a pair for so many ranks.
+    pub fn fits(self, ranks: usize) -> bool {
+        match self {
+            Pattern::Pair => true,
+            Pattern::Pairs => ranks >= 4,
+            Pattern::OneToAll | Pattern::AllToOne => ranks >= 3,
+        }
+    }
+
+    /// The targets of a rank, in turn.
+    pub fn targets(self, rank: usize, ranks: usize) -> Vec<usize> {
+        match self {
+            Pattern::Pair if rank == 0 => vec![ranks - 1],
+            Pattern::Pairs if rank < ranks / 2 => vec![rank + ranks / 2],
+            Pattern::OneToAll if rank == 0 => (1..ranks).collect(),
+            Pattern::AllToOne if rank > 0 => vec![0],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The ranks that have targets.
+    pub fn origins(self, ranks: usize) -> Vec<usize> {
+        (0..ranks).filter(|&rank| !self.targets(rank, ranks).is_empty()).collect()
+    }
+
+    /// How many of the iterations of all origins, `n` each, are for a rank.
+    pub fn inbound(self, rank: usize, ranks: usize, n: usize) -> usize {
+        self.origins(ranks)
+            .into_iter()
+            .map(|origin| {
+                let targets = self.targets(origin, ranks);
+                let turns =
+                    |place: usize| n / targets.len() + usize::from(place < n % targets.len());
+                targets.iter().position(|&target| target == rank).map_or(0, turns)
+            })
+            .sum()
+    }
+}
+
+/// What the target does meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// It waits in a call of the library.
+    Waits,
+    /// It computes, and calls nothing.
+    Computes,
+}
+
+/// What a number is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
+pub enum Type {
+    /// 32-bit integers.
+    I32,
+    /// 64-bit integers.
+    I64,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+    /// Complex numbers of single precision.
+    C32,
+    /// Complex numbers of double precision.
+    C64,
+}
+
+impl Type {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::I32 => "i32",
+            Type::I64 => "i64",
+            Type::F32 => "f32",
+            Type::F64 => "f64",
+            Type::C32 => "c32",
+            Type::C64 => "c64",
+        }
+    }
+
+    /// Bytes of a number.
+    pub fn size(self) -> usize {
+        match self {
+            Type::I32 | Type::F32 => 4,
+            Type::I64 | Type::F64 | Type::C32 => 8,
+            Type::C64 => 16,
+        }
+    }
+}
+
+/// One line of a table: what a test is to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// Who takes part.
+    pub pattern: Pattern,
+    /// What the target does.
+    pub target: Target,
+    /// Of accumulates.
+    pub element: Type,
+    /// Bytes of an operation.
+    pub bytes: usize,
+}
+
+/// Operations that are under way together, as in OSU's tests of bandwidth.
+const WINDOW: usize = 64;
+/// Bytes that are under way together at most, if more than one operation is.
+const WINDOW_BYTES: usize = 4 << 20;
+
+impl Case {
+    /// How many operations are under way together where that is measured.
+    pub fn window(&self) -> usize {
+        (WINDOW_BYTES / self.bytes.max(1)).clamp(1, WINDOW)
+    }
+}
+
+/// The most bytes of memory that a test touches with operations of up to so many bytes.
+pub fn region(bytes: usize) -> usize {
+    bytes.max(WINDOW_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_has_an_origin_and_a_target() {
+        for pattern in Pattern::value_variants() {
+            for ranks in (1..7).filter(|&ranks| pattern.fits(ranks)) {
+                for n in [1, 5, 12] {
+                    let sent = n * pattern.origins(ranks).len();
+                    let received: usize = (0..ranks).map(|r| pattern.inbound(r, ranks, n)).sum();
+                    assert_eq!(sent, received, "{pattern:?}, {ranks} ranks, {n}");
+                }
+            }
+        }
+        assert_eq!(Pattern::OneToAll.inbound(1, 4, 4), 2);
+        assert_eq!(Pattern::OneToAll.inbound(3, 4, 4), 1);
+    }
+
+    #[test]
+    fn a_window_stays_in_its_region() {
+        for bytes in [1, 8, 4096, 65536, 65537, 1 << 20, 64 << 20] {
+            let case =
+                Case { pattern: Pattern::Pair, target: Target::Waits, element: Type::F64, bytes };
+            assert!(case.window() * bytes <= region(bytes), "{bytes}");
+            assert!((1..=64).contains(&case.window()));
+        }
+    }
+}
