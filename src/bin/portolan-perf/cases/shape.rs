@@ -111,7 +111,7 @@ pub(super) fn vector_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contend
     let local = places(from.as_ptr() as usize, block);
     let remote: Vec<Vec<usize>> = targets
         .iter()
-        .map(|&target| places(segment.parts()[target].address(), 2 * block))
+        .map(|&target| places(segment.part(target).address(), 2 * block))
         .collect();
     let body = move |n: usize| {
         debug_assert_eq!(from.len(), count * block, "the addresses in `local` are in it");
