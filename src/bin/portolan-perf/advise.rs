@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         variable: "PORTOLAN_PATH",
-        values: &["auto", "message", "direct+rma", "rma"],
+        values: &["auto", "message", "direct+rma"],
         tests: &["put_lat", "get_lat"],
         sizes: &[8, 1 << 10, 64 << 10, 4 << 20],
         place: Where::Always,
@@ -63,6 +63,7 @@ pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -
         let job = Job {
             ranks: rt.size(),
             nodes: rt.nodes(),
+            virtual_nodes: engine(rt).topology.real_nodes() < rt.nodes(),
             messages: engine(rt).has_messages(),
             thread: agreed != 0,
             // To a rank itself there is no limit: the last rank has no part in this.
@@ -82,7 +83,12 @@ pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -
         };
         if fits {
             let series = lab.series(experiment)?;
-            report.advice.push(conclude(experiment, &series));
+            let mut advice = conclude(experiment, &series);
+            if job.virtual_nodes {
+                advice.reason += "; the nodes are virtual and share memory, which MPI uses: real \
+                                  ones may want another value";
+            }
+            report.advice.push(advice);
         }
     }
     report.advice.push(lab.aggregation()?);
@@ -101,6 +107,7 @@ fn eager_agreed(rt: &Runtime, limit: usize) -> Result<usize> {
 struct Job {
     ranks: usize,
     nodes: usize,
+    virtual_nodes: bool,
     messages: bool,
     thread: bool,
     eager: usize,

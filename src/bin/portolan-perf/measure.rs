@@ -10,7 +10,7 @@
 use crate::Result;
 use crate::bounds::rma::Window;
 use crate::cases::Services;
-use crate::plan::{Case, Pattern, Target};
+use crate::plan::{Case, Pattern, Target, cores};
 use crate::stats::Figure;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::CommunicatorCollectives;
@@ -183,8 +183,7 @@ impl<'rt> Lab<'rt> {
 
     /// Whether there are more ranks than cores, so that waiting ranks should not keep one.
     pub fn is_crowded(&self) -> bool {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        self.size().div_ceil(engine(self.rt).topology.real_nodes()) > cores
+        self.size().div_ceil(engine(self.rt).topology.real_nodes()) > cores()
     }
 
     /// Why a target that computes would not be served, if so.

@@ -160,6 +160,24 @@ pub fn region(bytes: usize) -> usize {
     bytes.max(WINDOW_BYTES)
 }
 
+/// Cores of this host that are online; a rank that is bound to one sees the others here too.
+pub fn cores() -> usize {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok();
+    let known = std::thread::available_parallelism().map_or(1, usize::from);
+    online.and_then(|text| count(text.trim())).unwrap_or(known)
+}
+
+/// How many numbers a list as `0-3,6` has.
+fn count(list: &str) -> Option<usize> {
+    list.split(',')
+        .map(|run| {
+            let (first, last) = run.split_once('-').unwrap_or((run, run));
+            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+            (last + 1).checked_sub(first)
+        })
+        .sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +195,12 @@ mod tests {
         }
         assert_eq!(Pattern::OneToAll.inbound(1, 4, 4), 2);
         assert_eq!(Pattern::OneToAll.inbound(3, 4, 4), 1);
+    }
+
+    #[test]
+    fn cores_are_counted() {
+        assert_eq!((count("0-3,6"), count("0"), count("")), (Some(5), Some(1), None));
+        assert!(cores() >= 1);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct Report {
     pub ranks: usize,
     /// The name of each node, and how many ranks it has.
     pub nodes: Vec<(String, usize)>,
-    /// Cores that the first rank may use.
+    /// Cores of the first rank's host.
     pub cores: usize,
     /// `PORTOLAN_*` and `ARMCI_*` variables that were set.
     pub settings: Vec<(String, String)>,

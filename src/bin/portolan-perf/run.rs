@@ -7,7 +7,7 @@ use crate::Result;
 use crate::args::Args;
 use crate::cases::{Sizes, Test};
 use crate::measure::{Bounds, By, Effort, Lab, Rounds};
-use crate::plan::{Case, Pattern, Target, region};
+use crate::plan::{Case, Pattern, Target, cores, region};
 use crate::report::{ALL_RANKS, Bound, FORMAT, Report, Row};
 use crate::stats::Figure;
 use mpi::topology::SimpleCommunicator;
@@ -53,7 +53,7 @@ pub fn describe(rt: &Runtime) -> Result<Report> {
         mpi: mpi.join(" "),
         ranks: rt.size(),
         nodes: places.collect(),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        cores: cores(),
         settings: settings.collect(),
         rows: Vec::new(),
         skipped: Vec::new(),
