@@ -52,7 +52,7 @@ pub const PHASES: &[Phase] = &[
         text: "207 for each segment, whatever n",
         bytes: |_| ALIKE * 207,
     },
-    Phase { name: "puts to 8 ranks, and by 8 others", text: "9,800, whatever n", bytes: |_| 9_800 },
+    Phase { name: "puts to 8 ranks, and by 8 others", text: "8,700, whatever n", bytes: |_| 8_700 },
     Phase {
         name: "20 segments that they have cut differently",
         text: "280 + 24n for each segment",

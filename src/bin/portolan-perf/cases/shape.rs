@@ -109,10 +109,8 @@ pub(super) fn vector_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contend
         (0..count).rev().map(|i| base + i * stride).collect()
     };
     let local = places(from.as_ptr() as usize, block);
-    let remote: Vec<Vec<usize>> = targets
-        .iter()
-        .map(|&target| places(segment.part(target).address(), 2 * block))
-        .collect();
+    let remote: Vec<Vec<usize>> =
+        targets.iter().map(|&target| places(segment.part(target).address(), 2 * block)).collect();
     let body = move |n: usize| {
         debug_assert_eq!(from.len(), count * block, "the addresses in `local` are in it");
         for turn in (0..n).filter(|_| !targets.is_empty()) {
