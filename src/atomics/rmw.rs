@@ -51,9 +51,12 @@ impl Ops {
                 let two_sided = self.two_sided()?;
                 let send = |op| two_sided.rmw(self, target, remote, op);
                 match NodeFile::of(self, &slab).filter(|_| op.adds() && self.is_confirmed(target)) {
-                    Some(file) => {
-                        combined(self, file.queue(target, remote, op.size() as u64 & 4), op, &send)
-                    }
+                    Some(file) => combined(
+                        self,
+                        file.queue(target, remote, u64::from(op.size() == 4)),
+                        op,
+                        &send,
+                    ),
                     None => send(op),
                 }
             }

@@ -69,14 +69,17 @@ pub fn combined(ctx: &Ctx) {
     own(&segment).fill(0);
     ctx.barrier();
     let rounds: i64 = if ctx.quick { 60 } else { 400 };
-    let mut mine: Vec<Vec<i64>> = vec![Vec::new(); 2 * ctx.n];
+    let mut mine: Vec<Vec<i64>> = vec![Vec::new(); 3 * ctx.n];
     for i in 0..rounds {
         step(format!("combined: round {i} of {rounds}"));
         for target in 0..ctx.n {
             let at = segment.part(target).address();
-            mine[2 * target].push(engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw"));
-            let small = engine.rmw(target, at + 8, Rmw::AddInt(1)).expect("rmw");
-            mine[2 * target + 1].push(small);
+            mine[3 * target].push(engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw"));
+            // Neighbours, of which ranks of a node ask for different ones at once.
+            for k in [ctx.me % 2, 1 - ctx.me % 2] {
+                let small = engine.rmw(target, at + 8 + 4 * k, Rmw::AddInt(1)).expect("rmw");
+                mine[3 * target + 1 + k].push(small);
+            }
         }
     }
     for (i, values) in mine.iter().enumerate() {
@@ -85,20 +88,20 @@ pub fn combined(ctx: &Ctx) {
     ctx.barrier();
     // How often a value was given out, by sums of which each rank knows its part.
     for (i, values) in mine.iter().enumerate() {
-        let at = segment.part(i / 2).address() + 16;
+        let at = segment.part(i / 3).address() + 16;
         let sum: i64 = values.iter().sum();
         let squares: i64 = values.iter().map(|v| v * v).sum();
-        engine.rmw(i / 2, at, Rmw::AddLong(sum)).expect("rmw");
-        engine.rmw(i / 2, at + 8, Rmw::AddLong(squares)).expect("rmw");
+        engine.rmw(i / 3, at, Rmw::AddLong(sum)).expect("rmw");
+        engine.rmw(i / 3, at + 8, Rmw::AddLong(squares)).expect("rmw");
         ctx.barrier();
         let all = rounds * ctx.n as i64;
         let of_all: i64 = (0..all).sum();
         let squares_of_all: i64 = (0..all).map(|v| v * v).sum();
-        assert_eq!(ctx.load::<i64>(i / 2, at), of_all, "counter {i}");
-        assert_eq!(ctx.load::<i64>(i / 2, at + 8), squares_of_all, "counter {i}");
+        assert_eq!(ctx.load::<i64>(i / 3, at), of_all, "counter {i}");
+        assert_eq!(ctx.load::<i64>(i / 3, at + 8), squares_of_all, "counter {i}");
         ctx.barrier();
         for word in 0..2 {
-            if ctx.me == i / 2 {
+            if ctx.me == i / 3 {
                 own(&segment)[16 + 8 * word..][..8].fill(0);
             }
         }
