@@ -8,7 +8,7 @@
 static ARMCI_Group world, dead, evens;      /* of all ranks, freed, of some */
 static void *table[64];
 static int value;
-static const size_t eight = 8;
+static const size_t one_length = 8;
 static void *freed_here;            /* an own address that begins nothing any more */
 
 static void make_groups(void)
@@ -121,11 +121,11 @@ static int mixed(void)              /* gets do not go with puts in an aggregate 
   X(notify_wait, "armci_notify_wait", "a rank outside", "below 0", armci_notify_wait(nproc, &value) < 0)  \
   X(path_rank, "portolan_path_name", "a rank outside", "`NULL`", portolan_path_name(nproc) == NULL)       \
   X(many_negative, "portolan_malloc_many", "a negative count", "`PORTOLAN_ERR_ARG` on all ranks",         \
-    IS(PORTOLAN_ERR_ARG, portolan_malloc_many(me == 0 ? -1 : 1, &eight, table)))                 \
+    IS(PORTOLAN_ERR_ARG, portolan_malloc_many(me == 0 ? -1 : 1, &one_length, table)))                 \
   X(many_counts, "portolan_malloc_many", "counts that differ by rank", "`PORTOLAN_ERR_ARG` on all ranks", \
-    nproc == 1 || IS(PORTOLAN_ERR_ARG, portolan_malloc_many(me == 0 ? 0 : 1, &eight, table)))    \
+    nproc == 1 || IS(PORTOLAN_ERR_ARG, portolan_malloc_many(me == 0 ? 0 : 1, &one_length, table)))    \
   X(many_null, "portolan_malloc_many", "`NULL` for the addresses", "`PORTOLAN_ERR_ARG` on all ranks",     \
-    IS(PORTOLAN_ERR_ARG, portolan_malloc_many(1, &eight, me == 0 ? NULL : table)))               \
+    IS(PORTOLAN_ERR_ARG, portolan_malloc_many(1, &one_length, me == 0 ? NULL : table)))               \
   X(domain_rank, "armci_domain_id", "a rank outside", "below 0", armci_domain_id(ARMCI_DOMAIN_SMP, nproc) < 0)  \
   X(domain_nprocs, "armci_domain_nprocs", "a domain outside", "below 0",                                  \
     armci_domain_nprocs(ARMCI_DOMAIN_SMP, nproc) < 0)                                                   \
