@@ -5,7 +5,7 @@
 //! only where it is faster by more than the noise of the rounds; the reason has all figures.
 //!
 //! What is measured follows from the job alone and not from what was measured before, so that
-//! all ranks do the same ([`measure`](crate::measure)'s invariant). Rank 0 draws the conclusions.
+//! all ranks do the same ([`measure`](mod@crate::measure)'s invariant). Rank 0 draws the conclusions.
 
 mod conclusion;
 

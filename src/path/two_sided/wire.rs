@@ -27,7 +27,7 @@ pub enum RequestKind {
     Get = 4,
     /// Combine a number and send back what was there.
     Rmw = 5,
-    /// Nothing: what it asks for is that all credits come back ([`ask_for_ack`]).
+    /// Nothing: what it asks for is that all credits come back (`ask_for_ack`).
     FlushReq = 6,
     /// Credits come back: how many requests and bytes were handled so far.
     CreditAck = 7,
@@ -335,7 +335,7 @@ pub fn decode(message: &[u8]) -> Result<(RequestHeader, Shape, &[u8])> {
         fail!(Internal, "a message of {} bytes is shorter than its header", message.len());
     };
     let header: RequestHeader = bytemuck::pod_read_unaligned(head);
-    if header.levels == 0 {
+    if header.levels == 0 && isize::try_from(header.block).is_ok() {
         return Ok((header, Shape::contiguous(header.block as usize), rest));
     }
     let mut counts = vec![header.block as usize];
