@@ -60,8 +60,9 @@ pub fn totals(ctx: &Ctx) {
 
 /// Counters that all ranks add to and nothing else is done to, so that ranks of one node may
 /// carry each other's additions: every value is given out once, and a rank's values grow. Then
-/// each rank puts a number and adds to it, while its neighbours add nothing to the same word:
-/// whichever rank carries the addition, it finds the number.
+/// each rank accumulates to a number and adds to it, while its neighbours add nothing to the same:
+/// whichever rank carries the addition, it comes behind the accumulate. (A put in its place would
+/// not be atomic against the neighbours.)
 pub fn combined(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let words = 4 + ctx.n;
@@ -116,10 +117,9 @@ pub fn combined(ctx: &Ctx) {
                     engine.rmw(target, at, Rmw::AddLong(0)).expect("rmw");
                     continue;
                 }
-                let base = 1000 * i + ctx.me as i64;
-                ctx.put(target, at, &base.to_ne_bytes());
+                ctx.accumulate(target, at, &[1000i64], Scale::Long(1));
                 let old = engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw");
-                assert_eq!(old, base, "a rank's addition behind its own put");
+                assert_eq!(old, 1001 * i + 1000, "a rank's addition behind its own accumulate");
             }
         }
     }

@@ -80,43 +80,27 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
     }
 }
 
-fn accumulate<T: bytemuck::Pod>(ctx: &Ctx, target: usize, at: usize, values: &[T], scale: Scale) {
-    let source = bytemuck::cast_slice::<T, u8>(values);
-    let shape = Shape::contiguous(source.len());
-    // SAFETY: an accumulate reads its source only, which has the shape's bytes.
-    unsafe {
-        ctx.engine.blocking(
-            TransferKind::Accumulate(scale),
-            target,
-            at,
-            source.as_ptr().cast_mut(),
-            &shape,
-        )
-    }
-    .expect("accumulate");
-}
-
 fn numbers_in_order(ctx: &Ctx, target: usize, at: usize, i: i32) {
     let engine = &*ctx.engine;
     let rmw = |op| engine.rmw(target, at, op).expect("rmw");
     // put; acc; get
     ctx.store(target, at, 10 * i);
-    accumulate(ctx, target, at, &[3i32], Scale::Int(2));
+    ctx.accumulate(target, at, &[3i32], Scale::Int(2));
     assert_eq!(ctx.load::<i32>(target, at), 10 * i + 6, "put; acc; get");
     // acc; rmw; get
-    accumulate(ctx, target, at, &[1i32], Scale::Int(1));
+    ctx.accumulate(target, at, &[1i32], Scale::Int(1));
     assert_eq!(rmw(Rmw::AddInt(5)), i64::from(10 * i + 7), "acc; rmw");
     assert_eq!(ctx.load::<i32>(target, at), 10 * i + 12, "acc; rmw; get");
     // rmw; put; rmw; acc; rmw
     assert_eq!(rmw(Rmw::SwapInt(-1)), i64::from(10 * i + 12), "get; swap");
     ctx.store(target, at, -9i32);
     assert_eq!(rmw(Rmw::AddInt(1)), -9, "swap; put; rmw");
-    accumulate(ctx, target, at, &[100i32], Scale::Int(1));
+    ctx.accumulate(target, at, &[100i32], Scale::Int(1));
     assert_eq!(rmw(Rmw::SwapInt(0)), 92, "rmw; acc; rmw");
     // The same with longs and doubles, and a source that is changed at once.
     let mut value = [1i64 << 40];
     ctx.store(target, at, 5i64);
-    accumulate(ctx, target, at, &value, Scale::Long(3));
+    ctx.accumulate(target, at, &value, Scale::Long(3));
     value[0] = -77;
     assert_eq!(rmw(Rmw::AddLong(1)), (3 << 40) + 5, "put; acc of a long; rmw");
     assert_eq!(rmw(Rmw::SwapLong(value[0])), (3 << 40) + 6, "rmw; swap of a long");
@@ -124,8 +108,8 @@ fn numbers_in_order(ctx: &Ctx, target: usize, at: usize, i: i32) {
     let mut many = vec![0.5f64; 300];
     ctx.put(target, at, bytemuck::cast_slice(&many));
     for _ in 0..3 {
-        accumulate(ctx, target, at, &many, Scale::Double(2.0));
-        accumulate(ctx, target, at, &many, Scale::Double(1.0));
+        ctx.accumulate(target, at, &many, Scale::Double(2.0));
+        ctx.accumulate(target, at, &many, Scale::Double(1.0));
         many[299] += 1.0;
     }
     let got: Vec<f64> = ctx.loads(target, at, 300);

@@ -5,6 +5,7 @@
 use bytemuck::Pod;
 use portolan::error::{ErrorKind, Result};
 use portolan::internals::memory::segment::Segment;
+use portolan::internals::path::kernel::Scale;
 use portolan::internals::runtime::Engine;
 use std::sync::Arc;
 
@@ -58,6 +59,14 @@ impl Ctx {
     /// Puts a number.
     pub fn store<T: Pod>(&self, target: usize, at: usize, value: T) {
         self.put(target, at, bytemuck::bytes_of(&value));
+    }
+
+    /// Accumulates numbers.
+    pub fn accumulate<T: Pod>(&self, target: usize, at: usize, values: &[T], scale: Scale) {
+        let source: &[u8] = bytemuck::cast_slice(values);
+        // SAFETY: the slice is valid.
+        unsafe { self.engine.accumulate(target, at, source.as_ptr(), source.len(), scale) }
+            .expect("accumulate");
     }
 
     /// Gets so many numbers.

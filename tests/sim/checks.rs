@@ -9,6 +9,7 @@ use crate::{
     compose, consistency, errors, fences, flood, group_collectives, groups, lookups, mutexes,
     random, segments, settings, threads_of_ranks,
 };
+use portolan::internals::config::{Config, PathChoice};
 
 /// A check, and its name.
 type Check = (&'static str, fn(&Ctx));
@@ -72,6 +73,21 @@ pub fn run(check: &'static str, seed: u64, ranks: usize) -> Outcome {
     machine::run(seed, ranks, behaviour, STACK, move |_| {
         let ctx = Ctx::start(config.clone(), seed);
         body(&ctx);
+        ctx.stop();
+    })
+}
+
+/// [`atomics::combined`] in nodes of several ranks, which carry each other's additions.
+pub fn combined(seed: u64, ranks: usize) -> Outcome {
+    let mut dice = Dice::new(seed);
+    // Where messages are slow, thousands of round trips take many naps.
+    let drawn = Behaviour::draw(&mut dice, ranks);
+    let behaviour =
+        Behaviour { ranks_per_host: ranks / 2, most_switches: 4 * drawn.most_switches, ..drawn };
+    let config = Config { path: PathChoice::Auto, node_size: 0, ..settings::draw(&mut dice) };
+    machine::run(seed, ranks, behaviour, STACK, move |_| {
+        let ctx = Ctx::start(config.clone(), seed);
+        atomics::combined(&ctx);
         ctx.stop();
     })
 }
