@@ -8,7 +8,7 @@
 //! Where ranks outnumber cores, polls of many ranks that wait keep the core from the one that they
 //! wait for ([`Patience`]): they share the polls and the time of one; naps grow with the time that
 //! nothing has happened; and a thread that waits for a word, which another rank wakes, sleeps
-//! before it polls, while the progress thread serves.
+//! and polls once in a while ([`Ends`]), unless others ask its rank for something.
 //!
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need
 //! this one, and no wait is silent: when it takes too long it reports what it
@@ -42,9 +42,9 @@ pub trait Progress {
         futex::wait(word, value, nap);
     }
 
-    /// How a thread waits; `woken` where it is woken when its wait is over.
-    fn patience(&self, _woken: bool) -> Patience {
-        Patience::POLLING
+    /// How a thread waits.
+    fn patience(&self, ends: Ends) -> Patience {
+        if ends == Ends::Meeting { Patience::MEETING } else { Patience::POLLING }
     }
 
     /// Whether the caller may wait at all: an error where others depend on it.
@@ -89,8 +89,8 @@ macro_rules! progress_by_deref {
             ) {
                 $crate::wait::Progress::nap_on(&**self, word, value, nap);
             }
-            fn patience(&self, woken: bool) -> $crate::wait::Patience {
-                $crate::wait::Progress::patience(&**self, woken)
+            fn patience(&self, ends: $crate::wait::Ends) -> $crate::wait::Patience {
+                $crate::wait::Progress::patience(&**self, ends)
             }
             #[inline]
             fn may_wait(&self) -> $crate::error::Result<()> {
@@ -146,6 +146,17 @@ impl Naps {
     }
 }
 
+/// What ends a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// What the waiting thread may have to poll for.
+    Polled,
+    /// A thread that wakes the waiting one.
+    Woken,
+    /// The last rank of a node to meet the others, which share cores with it: it wakes them.
+    Meeting,
+}
+
 /// How a thread waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
@@ -153,6 +164,8 @@ pub struct Patience {
     pub spin: u32,
     /// How long it yields before it naps.
     pub yields: Duration,
+    /// It yields no more when a yield has taken longer.
+    pub soon: Duration,
     /// Its first nap, unless something has happened since the wait began.
     pub first_nap: Duration,
     /// The longest, where little time has passed.
@@ -169,9 +182,23 @@ impl Patience {
     pub const POLLING: Patience = Patience {
         spin: 50,
         yields: YIELD_FOR,
+        soon: Duration::MAX,
         first_nap: FIRST_NAP,
         longest_nap: LONGEST_NAP,
         limit: LONGEST_NAP,
+        naps_first: false,
+    };
+
+    /// Of ranks that share cores and meet: a few to a core meet without a sleep. Yields of many
+    /// would keep the core from the one that they wait for, so then they sleep. A rank that others
+    /// ask for something meanwhile naps as any that polls.
+    pub(crate) const MEETING: Patience = Patience {
+        spin: 20,
+        yields: Duration::from_micros(400),
+        soon: Duration::from_micros(120),
+        first_nap: MEETING_NAP,
+        longest_nap: MEETING_NAP,
+        limit: MEETING_NAP,
         naps_first: false,
     };
 
@@ -215,7 +242,11 @@ impl Backoff {
         P: Progress + ?Sized,
     {
         if idle < self.patience.yields {
+            let begun = Instant::now();
             std::thread::yield_now();
+            if begun.elapsed() > self.patience.soon {
+                self.patience.yields = Duration::ZERO;
+            }
         } else {
             let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
             progress.nap(self.naps.take_up_to(grown.min(longest).min(self.patience.limit)));
@@ -240,6 +271,7 @@ const FIRST_NAP: Duration = Duration::from_micros(20);
 /// A nap may last this part of the time for which nothing has happened.
 const IDLE_SHARE: u32 = 32;
 pub(crate) const LONGEST_NAP: Duration = Duration::from_micros(100);
+const MEETING_NAP: Duration = Duration::from_millis(1);
 
 /// A thread that polls: it has given up the lock that it holds between waits only, and takes
 /// it again at the end.
@@ -302,7 +334,7 @@ fn not_yet<P: Progress + ?Sized>(
     done: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<()> {
     let _waiting = Waiting::begin(progress)?;
-    let patience = progress.patience(false);
+    let patience = progress.patience(Ends::Polled);
     let mut backoff = Backoff::new(patience);
     if patience.naps_first {
         backoff.rest(progress, patience.limit, Duration::MAX);
@@ -347,6 +379,7 @@ struct OnWord<'a, P: ?Sized> {
     value: u32,
     /// Counts the threads that sleep on the word, for wakers that would save the call.
     sleepers: Option<&'a AtomicU32>,
+    ends: Ends,
 }
 
 impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
@@ -362,8 +395,8 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
             sleepers.fetch_sub(1, Ordering::SeqCst);
         }
     }
-    fn patience(&self, _woken: bool) -> Patience {
-        self.inner.patience(true)
+    fn patience(&self, _: Ends) -> Patience {
+        self.inner.patience(self.ends)
     }
     fn may_wait(&self) -> Result<()> {
         self.inner.may_wait()
@@ -391,8 +424,9 @@ pub(crate) fn while_equal<P: Progress + ?Sized>(
     word: &AtomicU32,
     value: u32,
     sleepers: Option<&AtomicU32>,
+    ends: Ends,
 ) -> Result<()> {
-    let on_word = OnWord { inner: progress, word, value, sleepers };
+    let on_word = OnWord { inner: progress, word, value, sleepers, ends };
     until(&on_word, what, || Ok(word.load(Ordering::Acquire) != value))
 }
 
@@ -404,7 +438,8 @@ pub(crate) fn until_on<P: Progress + ?Sized>(
     (word, value): (&AtomicU32, u32),
     done: impl FnMut() -> Result<bool>,
 ) -> Result<()> {
-    until(&OnWord { inner: progress, word, value, sleepers: None }, what, done)
+    let ends = Ends::Woken;
+    until(&OnWord { inner: progress, word, value, sleepers: None, ends }, what, done)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{Am, Owner};
 use crate::core::{count, handler};
 use crate::error::Result;
 use crate::mpi::p2p;
-use crate::wait::{GivenUp, Patience, Progress};
+use crate::wait::{Ends, GivenUp, Patience, Progress};
 use crate::watchdog::Standing;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -174,8 +174,8 @@ impl Progress for Am {
             self.polls().store(0, Ordering::Relaxed);
         }
     }
-    fn patience(&self, woken: bool) -> Patience {
-        self.core().patience(woken)
+    fn patience(&self, ends: Ends) -> Patience {
+        self.core().patience(ends)
     }
     fn nap(&self, nap: Duration) {
         match self.rings() {

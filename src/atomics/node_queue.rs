@@ -23,7 +23,7 @@ use crate::futex;
 use crate::memory::slab::Slab;
 use crate::path::ops::Rmw;
 use crate::path::stripe::{self, StripeGuard};
-use crate::wait::{self, Progress};
+use crate::wait::{self, Ends, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// What a rank that waits is told.
@@ -60,7 +60,8 @@ struct Line {
     told: AtomicU32,
     next: AtomicU32,
     value: AtomicI64,
-    _spare: u64,
+    /// Of additions: how many the last turn has carried for others.
+    carried: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Line>() == stripe::LINE);
@@ -187,7 +188,7 @@ impl NodeQueue {
         what: &dyn Fn() -> String,
     ) -> Result<(Told, i64)> {
         let Line { told, next, value, .. } = self.mine();
-        wait::while_equal(progress, what, told, Told::Waits as u32, None)?;
+        wait::while_equal(progress, what, told, Told::Waits as u32, None, Ends::Woken)?;
         let word = told.load(Ordering::Acquire);
         let answer = [Told::Leads, Told::Has].into_iter().find(|&told| told as u32 == word);
         let value = value.load(Ordering::Relaxed);
@@ -210,10 +211,15 @@ impl NodeQueue {
         Some(Waiter(first))
     }
 
-    /// Takes all out. By the rank that leads. Under the lock nothing is allocated, so that a
-    /// rank that takes it never waits for more than a few instructions of another.
+    /// Takes all out. By the rank that leads. Ranks that the last turn has carried are awake now,
+    /// and want the same again, it may be: they get a turn on the core to say so. Under the lock
+    /// nothing is allocated, so that a rank that takes it never waits for more than a few
+    /// instructions of another.
     fn take_all(&self) -> Vec<Waiter<'_>> {
         let head = self.head();
+        if head.carried.load(Ordering::Relaxed) > 0 {
+            std::thread::yield_now();
+        }
         let lock = self.lock();
         let mut link = head.head.swap(0, Ordering::Relaxed);
         head.tail.store(0, Ordering::Relaxed);
@@ -224,6 +230,7 @@ impl NodeQueue {
             let next = line.next.load(Ordering::Relaxed);
             link = if next == link { 0 } else { next };
         }
+        head.carried.store(all.len() as u64, Ordering::Relaxed);
         all
     }
 

@@ -2,18 +2,8 @@
 
 use crate::error::Result;
 use crate::futex;
-use crate::wait::{self, Progress, Waiting};
+use crate::wait::{self, Ends, Progress};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::time::{Duration, Instant};
-
-/// Where ranks share cores, a rank polls and yields this often, as long as yields come back soon:
-/// a few ranks a core meet so without a sleep. Yields of many ranks keep the core from the one that
-/// they wait for, so then it sleeps, up to so many times for so long.
-const POLLS: u32 = 20;
-const YIELDS: u32 = 8;
-const SOON: Duration = Duration::from_micros(30);
-const SLEEPS: u32 = 20;
-const SLEEP: Duration = Duration::from_millis(1);
 
 /// Whether `now` is at or behind `number`: numbers wrap, so only their distance tells.
 pub(super) fn reached(now: u32, number: u32) -> bool {
@@ -47,43 +37,13 @@ impl Mark<'_> {
         what: &dyn Fn() -> String,
         number: u32,
     ) -> Result<()> {
-        if self.crowded && !reached(self.number.load(Ordering::Acquire), number) {
-            self.sleep(progress, number)?;
-        }
+        let ends = if self.crowded { Ends::Meeting } else { Ends::Woken };
         loop {
             let now = self.number.load(Ordering::Acquire);
             if reached(now, number) {
                 return Ok(());
             }
-            wait::while_equal(progress, what, self.number, now, Some(self.sleepers))?;
+            wait::while_equal(progress, what, self.number, now, Some(self.sleepers), ends)?;
         }
-    }
-
-    /// Waits a while as ranks do that share cores.
-    fn sleep<P: Progress + ?Sized>(&self, progress: &P, number: u32) -> Result<()> {
-        let _waiting = Waiting::begin(progress)?;
-        let mut yields = POLLS + YIELDS;
-        for turn in 0..POLLS + YIELDS + SLEEPS {
-            let busy = progress.poll()?;
-            let now = self.number.load(Ordering::Acquire);
-            if reached(now, number) {
-                break;
-            }
-            if busy || turn < POLLS {
-                continue;
-            }
-            if turn < yields {
-                let begun = Instant::now();
-                std::thread::yield_now();
-                if begun.elapsed() > SOON {
-                    yields = 0;
-                }
-                continue;
-            }
-            self.sleepers.fetch_add(1, Ordering::SeqCst);
-            progress.nap_on(self.number, now, SLEEP);
-            self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        }
-        Ok(())
     }
 }

@@ -23,7 +23,7 @@ use crate::path::{self, Path};
 use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
 use crate::transfer::TransferKind;
-use crate::wait;
+use crate::wait::{self, Ends};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -168,7 +168,7 @@ impl ArrivalCounters {
                 return Ok(());
             }
             let sleepers = Some(self.word(self.me, SLEEPERS));
-            wait::while_equal(engine, &what, word, seen, sleepers)?;
+            wait::while_equal(engine, &what, word, seen, sleepers, Ends::Woken)?;
         }
     }
 

@@ -25,7 +25,7 @@ use crate::memory::segment::Memory;
 use crate::mpi::init::ThreadLevel;
 use crate::peer::{Peer, Peers};
 use crate::topology::Topology;
-use crate::wait::{GivenUp, LONGEST_NAP, Patience, Progress};
+use crate::wait::{Ends, GivenUp, LONGEST_NAP, Patience, Progress};
 use crate::watchdog::Standing;
 use above::Above;
 use parking_lot::Mutex;
@@ -321,14 +321,22 @@ impl Progress for Core {
             None => crate::futex::wait(word, value, nap),
         }
     }
-    fn patience(&self, woken: bool) -> Patience {
+    fn patience(&self, ends: Ends) -> Patience {
         let polling = Patience { spin: self.spin, ..Patience::POLLING };
+        if ends == Ends::Meeting {
+            let Patience { first_nap, longest_nap, limit, .. } = polling;
+            // Messages of a rank without the thread wait for no other poll.
+            return match self.is_watched() || !self.messages {
+                true => Patience::MEETING,
+                false => Patience { first_nap, longest_nap, limit, ..Patience::MEETING },
+            };
+        }
         if self.per_core < MANY {
             return polling;
         }
         let limit = (self.config.idle_poll / 2).max(LONGEST_NAP);
         let shared = Patience { limit, ..polling }.shared(self.per_core);
-        if !woken || !self.is_watched() {
+        if ends == Ends::Polled || !self.is_watched() {
             return shared;
         }
         // A rank that others have asked for something lately looks after them.
@@ -336,7 +344,9 @@ impl Progress for Core {
         if self.served_before.swap(served, Ordering::Relaxed) != served {
             return shared;
         }
-        Patience { first_nap: limit, longest_nap: limit, naps_first: true, ..shared }
+        let (yields, limit) = (Duration::ZERO, self.config.idle_poll.max(LONGEST_NAP));
+        let naps = Patience { first_nap: limit, longest_nap: limit, limit, ..shared };
+        Patience { spin: 0, yields, naps_first: true, ..naps }
     }
     #[inline]
     fn may_wait(&self) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::mpi::Comm;
 use crate::mpi::blocking::HostWaits;
-use crate::wait::{self, Patience, Progress};
+use crate::wait::{self, Ends, Patience, Progress};
 use crate::watchdog::Standing;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,8 +54,8 @@ impl Progress for Waiter {
         // The program's messages ring no bell of ours.
         std::thread::sleep(nap);
     }
-    fn patience(&self, woken: bool) -> Patience {
-        self.0.core().patience(woken)
+    fn patience(&self, ends: Ends) -> Patience {
+        self.0.core().patience(ends)
     }
     fn waiting(&self, begins: bool) {
         Progress::waiting(&*self.0, begins);

@@ -10,8 +10,8 @@
 //! over to the first in the queue, by whichever of the two ways that rank waits. Ranks of one
 //! node that want the same mutex of another node form a queue of their own
 //! ([`super::node_queue`]): the first asks the owner, and the mutex passes from one to the next
-//! without the owner, to as many as the node has ranks; then it goes back, in the name of the
-//! rank that asked.
+//! without the owner, up to [`PASSES`] times; then it goes back, in the name of the rank that
+//! asked, and ranks of other nodes have their turn.
 //!
 //! **MPI domain**: a queue lock on the window. The state is one word, the rank
 //! that came last; a rank swaps itself in, tells its predecessor by message,
@@ -27,7 +27,7 @@ use crate::mpi::Flavour;
 use crate::ops::Ops;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
 use crate::path::{self, Path, rma};
-use crate::wait::{self, Progress};
+use crate::wait::{self, Ends, Progress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -107,6 +107,10 @@ impl FoundMutex<'_> {
         }
     }
 }
+
+/// How often a mutex passes on within a node: a pass costs a wake-up, and its way by the owner to
+/// another node two messages to ranks that have slept.
+const PASSES: usize = 15;
 
 /// Added to the number of a thread that holds a mutex which came by its node's queue.
 const BY_QUEUE: u64 = 1 << 63;
@@ -334,7 +338,7 @@ impl Ops {
                     Some(holder) => format!("{}, which rank {holder} holds", what()),
                     None => what(),
                 };
-                wait::while_equal(self, &what, word, 0, None)
+                wait::while_equal(self, &what, word, 0, None, Ends::Woken)
             }
             Path::Message => {
                 self.may_wait()?;
@@ -434,9 +438,8 @@ impl Ops {
             Path::Message => {
                 let by_queue = found.held.load(Ordering::Relaxed) & BY_QUEUE != 0;
                 let queue = found.queue().filter(|_| by_queue);
-                let ranks = self.topology.ranks_of(self.topology.my_node()).len();
                 let holder = match &queue {
-                    Some(queue) => queue.pass_on(ranks - 1),
+                    Some(queue) => queue.pass_on(PASSES),
                     None => Some(self.rank()),
                 };
                 let Some(holder) = holder else { return Ok(()) };

@@ -17,7 +17,7 @@ use super::eventcount::EventCount;
 use crate::futex;
 use crate::rpc::failure::Result;
 use crate::runtime::Engine;
-use crate::wait::{Backoff, Boot, LONGEST_NAP, Patience, Progress, Unlocked, Waiting};
+use crate::wait::{Backoff, Boot, Ends, LONGEST_NAP, Patience, Progress, Unlocked, Waiting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -197,7 +197,7 @@ pub(crate) fn until(
     let wake_source = &class.wake_source;
     let _waiting = Waiting::begin(progress)?;
     let was_idle = wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR;
-    let mut patience = Patience { yields: YIELD_FOR, ..progress.patience(false) };
+    let mut patience = Patience { yields: YIELD_FOR, ..progress.patience(Ends::Polled) };
     if was_idle {
         patience.spin = 0;
     }
