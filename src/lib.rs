@@ -38,6 +38,7 @@ mod shm;
 mod sync;
 mod thread;
 mod topology;
+mod trace;
 mod transfer;
 mod wait;
 mod watchdog;
