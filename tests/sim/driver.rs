@@ -144,7 +144,12 @@ impl Failure {
         let mut lines = self.text.lines().filter(|line| !line.trim().is_empty());
         let panic = lines.clone().skip_while(|line| !line.contains("panicked at")).nth(1);
         let line = panic.or_else(|| lines.clone().find(|line| line.contains("FAILED")));
-        let line = line.or_else(|| lines.next_back()).unwrap_or(&self.text).rsplit("FAILED: ").next().unwrap_or_default();
+        let line = line
+            .or_else(|| lines.next_back())
+            .unwrap_or(&self.text)
+            .rsplit("FAILED: ")
+            .next()
+            .unwrap_or_default();
         line.chars().filter(|c| !"|`".contains(*c)).take(110).collect()
     }
 }
@@ -265,7 +270,7 @@ fn run_case(case: &Case, ranks: usize, seeds: Range<u64>, mutation: Option<&str>
 const SEEKERS: &[(&str, u64)] = &[
     ("programs", 1),
     ("rest", 2),
-    ("check_thread_fences", 2),
+    ("check_thread_fences", 5),
     ("combined", 2),
     ("check_am_aggregates", 10),
     ("check_am_late_items", 10),
