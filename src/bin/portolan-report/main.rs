@@ -36,9 +36,13 @@ use std::process::ExitCode;
 /// A job, read and understood.
 #[derive(Debug)]
 pub struct Run {
+    /// Its directory.
     pub name: String,
+    /// Where its events are.
     pub trace: Trace,
+    /// What they come to.
     pub analysis: Analysis,
+    /// The same in words.
     pub findings: Vec<Finding>,
 }
 

@@ -365,7 +365,7 @@ impl Telling<'_> {
             kind: "imbalance",
             title: format!("Imbalance: ranks wait for others at {} collective calls", count(late.meetings)),
             text: format!(
-                "All ranks together waited {} for the last one to come. Rank {rank} was last {} times, and kept the others waiting for {}; outside of calls it spent {}. Once rank {last} let them wait for {}.",
+                "All ranks together waited {} for the last one to come. Rank {rank} was last at {} of them, and kept the others waiting for {}; outside of calls it spent {}. Once rank {last} let them wait for {}.",
                 time(late.waited as f64), count(*times), time(*kept as f64), percent(computing as f64, self.wall()), time(waited as f64)
             ),
             advice: "Give each rank the same work, or hand tasks out by a counter, so that a rank that is done takes the next one.".into(),

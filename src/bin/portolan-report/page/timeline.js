@@ -284,7 +284,7 @@ class Timeline {
   }
 
   drawRows(pen, look, plot) {
-    const height = this.rowHeight(), step = Math.max(1, Math.ceil(14 / height));
+    const height = this.rowHeight(), step = Math.max(1, Math.ceil(20 / height));
     pen.font = "12px system-ui, sans-serif";
     pen.textAlign = "right";
     pen.fillStyle = look.text;
@@ -294,11 +294,13 @@ class Timeline {
       pen.fillText(ranksText(row * this.each, this.each, report.ranks), GUTTER - 8, middle + 4);
     });
     pen.textAlign = "left";
-    // Hosts are parted by lines.
+    // Hosts are parted by lines: into the labels where there is room between them.
+    const first = report.hostRanges[1] ? report.hostRanges[1][0] / this.each * height : 0;
+    const start = first > 30 ? 4 : plot.left;
     pen.fillStyle = look.text;
     for (const [first] of report.hostRanges) {
       const y = plot.top + (first / this.each - this.view.top) * height;
-      if (first > 0 && y > plot.top && y < plot.top + plot.height) pen.fillRect(4, y - 0.5, plot.left + plot.width - 4, 1);
+      if (first > 0 && y > plot.top && y < plot.top + plot.height) pen.fillRect(start, y - 0.5, plot.left + plot.width - start, first > 30 ? 1 : 0.5);
     }
   }
 

@@ -85,7 +85,7 @@ impl Regions {
                 if let Some(number) = self.own.get(name) {
                     return *number;
                 }
-                let number = 1000 + self.own.len() as u32;
+                let number = (What::all().count() + self.own.len()) as u32;
                 self.own.insert(name.clone(), number);
                 number
             }
@@ -168,7 +168,9 @@ fn define(
         let name = to.string(&what.name())?;
         to.region(u32::from(what.number()), name, empty, role(what), PARADIGM_SHMEM)?;
     }
-    for (name, number) in &regions.own {
+    let mut own: Vec<(&u32, &String)> = regions.own.iter().map(|(name, n)| (n, name)).collect();
+    own.sort();
+    for (number, name) in own {
         let name = to.string(name)?;
         to.region(*number, name, empty, ROLE_CODE, PARADIGM_USER)?;
     }
