@@ -430,3 +430,7 @@ fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
+
+#[cfg(test)]
+#[path = "findings_tests.rs"]
+mod tests;

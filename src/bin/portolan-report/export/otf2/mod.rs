@@ -205,6 +205,3 @@ fn role(what: What) -> u8 {
         _ => ROLE_FUNCTION,
     }
 }
-
-#[cfg(test)]
-mod tests;
