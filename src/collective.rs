@@ -19,6 +19,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, ReduceOp, Request};
+use crate::trace::Cause;
 use crate::wait::{self, Progress};
 use bytemuck::Pod;
 
@@ -42,7 +43,7 @@ const PIECE: usize = 1 << 30;
 /// may still use the caller's memory, so the job ends.
 fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut request: Request) {
     let text = || format!("{what} of {} ranks", comm.size());
-    if let Err(error) = wait::until(progress, &text, || request.test()) {
+    if let Err(error) = wait::until(progress, Cause::Collective, &text, || request.test()) {
         log::error!("{what} failed: {error}");
         crate::process::end_job(error.kind().code());
     }

@@ -131,6 +131,20 @@ pub struct Config {
     pub watchdog_abort: Duration,
     /// `PORTOLAN_X10_AGGREGATE`
     pub x10_aggregate: usize,
+    /// `PORTOLAN_STATS`
+    pub stats: bool,
+    /// `PORTOLAN_TRACE`; empty is none.
+    pub trace: String,
+    /// `PORTOLAN_TRACE_BYTES`; 0 is no limit.
+    pub trace_bytes: usize,
+    /// `PORTOLAN_TRACE_SAMPLE`
+    pub trace_sample: u32,
+    /// `PORTOLAN_TRACE_CLOCK`: the time-stamp counter may be used.
+    pub trace_counter: bool,
+    /// Added to the clock of traces, for tests.
+    pub trace_shift: Duration,
+    /// How often the process has started its engine before.
+    pub trace_start: usize,
     /// `PORTOLAN_LOG`
     pub log: String,
 }
@@ -164,6 +178,13 @@ impl Default for Config {
             rpc_secret_file: String::new(),
             watchdog_abort: Duration::ZERO,
             x10_aggregate: 0,
+            stats: false,
+            trace: String::new(),
+            trace_bytes: 0,
+            trace_sample: 1,
+            trace_counter: true,
+            trace_shift: Duration::ZERO,
+            trace_start: 0,
             log: String::new(),
         };
         for variable in VARIABLES {

@@ -16,6 +16,7 @@ use crate::collective::{self, Element, Operator, Sharing, Team, Wire};
 use crate::error::{Result, fail};
 use crate::mpi::{Comm, CommHandle};
 use crate::topology::Topology;
+use crate::trace::Call;
 use crate::wait::Progress;
 use bytemuck::Pod;
 use parking_lot::Mutex;
@@ -38,6 +39,19 @@ pub struct Group {
 
 /// Longer values travel by MPI's collectives.
 const LONGEST: usize = 64 << 10;
+
+/// Carries a collective call out, and tells the observer of it: all of it is time in which ranks wait for each other.
+fn meet<R, P: Progress + ?Sized>(
+    progress: &P,
+    call: Call,
+    bytes: usize,
+    body: impl FnOnce() -> Result<R>,
+) -> Result<R> {
+    match progress.told_by() {
+        Some(observer) if observer.is_on() => observer.meet(call, bytes, body),
+        _ => body(),
+    }
+}
 
 /// Distinguishes the groups that this rank has led.
 static NEXT_KEY: AtomicU32 = AtomicU32::new(1);
@@ -165,7 +179,7 @@ impl Group {
 
     /// Waits until all members have called.
     pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
-        self.live_team()?.barrier(progress)
+        meet(progress, Call::Barrier, 0, || self.live_team()?.barrier(progress))
     }
 
     /// Every member's `item`, in the order of ranks.
@@ -174,10 +188,10 @@ impl Group {
         progress: &P,
         item: &T,
     ) -> Result<Vec<T>> {
-        match size_of::<T>() {
+        meet(progress, Call::Exchange, size_of::<T>(), || match size_of::<T>() {
             0..=LONGEST => self.live_team()?.allgather(progress, item),
             _ => collective::allgather(&*self.comm()?, progress, item),
-        }
+        })
     }
 
     /// Copies `data` of `root` to all members.
@@ -187,10 +201,10 @@ impl Group {
         data: &mut [u8],
         root: usize,
     ) -> Result<()> {
-        match data.len() {
+        meet(progress, Call::Broadcast, data.len(), || match data.len() {
             0..=LONGEST => self.live_team()?.broadcast(progress, data, root),
             _ => collective::broadcast(&*self.comm()?, progress, data, root),
-        }
+        })
     }
 
     /// Combines `data` element by element over all members; the result is everywhere, or only
@@ -206,10 +220,10 @@ impl Group {
         if collective::needs_no_other(data, operator, root, (self.rank(), self.size())) {
             return Ok(());
         }
-        match size_of_val(data) {
+        meet(progress, Call::Reduce, size_of_val(data), || match size_of_val(data) {
             0..=LONGEST => team.reduce(progress, (data, operator), root),
             _ => collective::reduce(&*self.comm()?, progress, data, operator, root),
-        }
+        })
     }
 
     /// Every member says whether its part of a collective step went well; all succeed, or all

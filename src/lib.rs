@@ -45,9 +45,10 @@ mod watchdog;
 
 pub use api::am::{Batches, Context, Endpoint, Handlers, Item, Message, Messages, Reply};
 pub use api::{
-    Accumulate, Atomic, Block, Builder, Complex, Composer, Composition, CompositionKind, Element,
-    Group, Loaded, Local, Mapped, MutexGuard, MutexSet, Operator, Path, Pending, PendingGet,
-    PendingVec, Pod, Reducible, Remote, Runtime, Scope, Segment, Slice, ThreadLevel, run,
+    Accumulate, Atomic, Block, Builder, CallStats, Complex, Composer, Composition, CompositionKind,
+    Element, Group, Loaded, Local, Mapped, MutexGuard, MutexSet, Operator, Path, Pending,
+    PendingGet, PendingVec, Pod, Reducible, Region, Remote, Runtime, Scope, Segment, Slice, Stats,
+    ThreadLevel, TimeStats, run,
 };
 pub use config::{VARIABLES, Variable};
 pub use error::{Error, ErrorKind, Result};

@@ -106,6 +106,11 @@ impl Topology {
         self.labels[a] == self.labels[b]
     }
 
+    /// The lowest rank of the real node that a rank is on.
+    pub fn host_of(&self, rank: usize) -> usize {
+        self.labels[rank] as usize
+    }
+
     /// The lowest rank of each node.
     pub fn masters(&self) -> Vec<usize> {
         self.nodes.iter().map(|ranks| ranks[0]).collect()

@@ -16,6 +16,7 @@
 
 use crate::error::Result;
 use crate::futex;
+use crate::trace::{self, Awaited, Observer};
 use crate::watchdog::{self, Event, Standing, Watch};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -50,6 +51,11 @@ pub trait Progress {
     /// Whether the caller may wait at all: an error where others depend on it.
     fn may_wait(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// What is told of waits.
+    fn told_by(&self) -> Option<&Observer> {
+        None
     }
 
     /// Called when a wait begins and ends, so that a progress thread can stand
@@ -95,6 +101,9 @@ macro_rules! progress_by_deref {
             #[inline]
             fn may_wait(&self) -> $crate::error::Result<()> {
                 $crate::wait::Progress::may_wait(&**self)
+            }
+            fn told_by(&self) -> Option<&$crate::trace::Observer> {
+                $crate::wait::Progress::told_by(&**self)
             }
             fn waiting(&self, begins: bool) {
                 $crate::wait::Progress::waiting(&**self, begins);
@@ -209,17 +218,19 @@ impl Backoff {
     }
 
     /// Yields or naps once, as a thread does that has been idle for so long; naps no longer
-    /// than `longest`.
-    pub(crate) fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration)
+    /// than `longest`. Whether it was a nap.
+    pub(crate) fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
     where
         P: Progress + ?Sized,
     {
-        if idle < self.patience.yields {
+        let naps = idle >= self.patience.yields;
+        if !naps {
             std::thread::yield_now();
         } else {
             let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
             progress.nap(self.naps.take_up_to(grown.min(longest).min(self.patience.limit)));
         }
+        naps
     }
 }
 
@@ -279,32 +290,64 @@ impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
     }
 }
 
-/// Waits until `done` says so, making progress meanwhile. `what` describes the
-/// wait for the watchdog.
+/// Waits until `done` says so, making progress meanwhile. `awaited` is what the statistics count the wait for, and `what`
+/// describes it for the watchdog.
 ///
 /// # Errors
 /// The first error of `done` or of the progress engine.
 pub(crate) fn until<P: Progress + ?Sized>(
     progress: &P,
+    awaited: impl Into<Awaited>,
     what: &dyn Fn() -> String,
     mut done: impl FnMut() -> Result<bool>,
 ) -> Result<()> {
     if done()? {
         return Ok(());
     }
-    not_yet(progress, what, &mut done)
+    not_yet(progress, &awaited.into(), what, &mut done)
+}
+
+/// The wait, told of to the observer.
+fn not_yet<P: Progress + ?Sized>(
+    progress: &P,
+    awaited: &Awaited,
+    what: &dyn Fn() -> String,
+    done: &mut dyn FnMut() -> Result<bool>,
+) -> Result<()> {
+    let Some(observer) = progress.told_by() else {
+        return rest_until(progress, what, done, &mut Rests::default());
+    };
+    let (begun, mut rests) = (observer.begin(), Rests::default());
+    let waited = rest_until(progress, what, done, &mut rests);
+    if rests.naps > 0 {
+        trace::count(&observer.always.naps, rests.naps);
+    }
+    if begun.is_some() || rests.since.is_some() {
+        observer.waited(begun, *awaited, rests.since.map(|since| since.elapsed()));
+    }
+    waited
+}
+
+/// When a thread that waits first rested, and how often it napped.
+#[derive(Default)]
+struct Rests {
+    since: Option<Instant>,
+    naps: u64,
 }
 
 /// The wait itself, once for each kind of progress.
-fn not_yet<P: Progress + ?Sized>(
+fn rest_until<P: Progress + ?Sized>(
     progress: &P,
     what: &dyn Fn() -> String,
     done: &mut dyn FnMut() -> Result<bool>,
+    rests: &mut Rests,
 ) -> Result<()> {
     let _waiting = Waiting::begin(progress)?;
     let patience = progress.patience(false);
     let mut backoff = Backoff::new(patience);
     if patience.naps_first {
+        rests.since = Some(Instant::now());
+        rests.naps += 1;
         backoff.rest(progress, patience.limit, Duration::MAX);
         if done()? {
             return Ok(());
@@ -333,7 +376,8 @@ fn not_yet<P: Progress + ?Sized>(
         }
         let now = Instant::now();
         let since = *idle_since.get_or_insert(now);
-        backoff.rest(progress, now - since, Duration::MAX);
+        rests.since.get_or_insert(now);
+        rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
         if let Some((cause, waited)) = watch.look(since, now) {
             progress.report(&Standing { cause, what: &what(), waited, idle: now - since });
         }
@@ -368,6 +412,9 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
     fn may_wait(&self) -> Result<()> {
         self.inner.may_wait()
     }
+    fn told_by(&self) -> Option<&Observer> {
+        self.inner.told_by()
+    }
     fn waiting(&self, begins: bool) {
         self.inner.waiting(begins);
     }
@@ -387,41 +434,44 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
 /// is zero.
 pub(crate) fn while_equal<P: Progress + ?Sized>(
     progress: &P,
+    awaited: impl Into<Awaited>,
     what: &dyn Fn() -> String,
     word: &AtomicU32,
     value: u32,
     sleepers: Option<&AtomicU32>,
 ) -> Result<()> {
     let on_word = OnWord { inner: progress, word, value, sleepers };
-    until(&on_word, what, || Ok(word.load(Ordering::Acquire) != value))
+    until(&on_word, awaited, what, || Ok(word.load(Ordering::Acquire) != value))
 }
 
 /// As [`until`], asleep on a word where a plain wait would nap: ends as soon when a thread
 /// changes the word from `value` and wakes it.
 pub(crate) fn until_on<P: Progress + ?Sized>(
     progress: &P,
+    awaited: impl Into<Awaited>,
     what: &dyn Fn() -> String,
     (word, value): (&AtomicU32, u32),
     done: impl FnMut() -> Result<bool>,
 ) -> Result<()> {
-    until(&OnWord { inner: progress, word, value, sleepers: None }, what, done)
+    until(&OnWord { inner: progress, word, value, sleepers: None }, awaited, what, done)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::Cause;
     use std::cell::Cell;
 
     #[test]
     fn waits_until_done_and_stops_on_errors() {
         let n = Cell::new(0);
-        until(&Boot, &|| "a count".into(), || {
+        until(&Boot, Cause::Other, &|| "a count".into(), || {
             n.set(n.get() + 1);
             Ok(n.get() == 100)
         })
         .unwrap();
         assert_eq!(n.get(), 100);
-        let failed = until(&Boot, &String::new, || {
+        let failed = until(&Boot, Cause::Other, &String::new, || {
             Err(crate::error::Error::new(crate::error::ErrorKind::Internal, "x"))
         });
         assert!(failed.is_err());

@@ -23,6 +23,7 @@ use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::memory::biased_lock::BiasedLock;
 use crate::memory::buffer_pool::BufferPool;
+use crate::trace::{self, About, Call, Cause};
 use bytemuck::Pod;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -209,7 +210,7 @@ impl Aggregator {
     fn send_collected(&self, am: &Am, aged: bool) -> Result<bool> {
         let sent = self.send_dirty(am, aged)?;
         if !aged && handler::running().is_none() {
-            am.wait_until(&|| "batches that other threads send".into(), || {
+            am.wait_for(Cause::Message, &|| "batches that other threads send".into(), || {
                 Ok(self.sending.load(Ordering::Acquire) == 0)
             })?;
         }
@@ -275,6 +276,17 @@ impl Aggregator {
     }
 
     fn send_bytes(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
+        let always = &am.observer().always;
+        trace::count(&always.batches, 1);
+        trace::count(&always.items, items as u64);
+        let about = About::new(Call::Aggregate).to(target).moves(bytes.len());
+        am.observed(
+            || About { blocks: items, ..about.by(am.about_message(target, 0).way) },
+            || self.send_batch_of(am, target, bytes, items),
+        )
+    }
+
+    fn send_batch_of(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
         let topology = &am.topology;
         if self.routed && topology.node_of(target) != topology.my_node() {
             let way = BatchFormat { handler: self.handler, header: &self.header, item: self.item };

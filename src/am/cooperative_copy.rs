@@ -21,6 +21,7 @@ pub(super) const HELP: HandlerId = HandlerId(1);
 use crate::error::{Result, fail};
 use crate::path::cma::{self, Direction};
 use crate::path::ops::Span;
+use crate::trace::Cause;
 use crate::wait::{self, Boot};
 use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
@@ -203,7 +204,7 @@ impl Am {
         }
         // What is left is the copy of one piece, which needs nothing of this rank.
         let what = || format!("rank {} to copy what it has begun", node.rank_of(index));
-        wait::until(&Boot, &what, || Ok(claims.left(job).is_some()))?;
+        wait::until(&Boot, Cause::Other, &what, || Ok(claims.left(job).is_some()))?;
         places.helped.fetch_add((pieces.len() - taken) as u64, Ordering::Relaxed);
         if claims.left(job) == Some(false) {
             for piece in &pieces[taken..] {

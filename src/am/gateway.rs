@@ -17,6 +17,7 @@ use super::{Accept, Arrival, Handler, HandlerId};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::mutation::{self, Fault};
+use crate::trace::Cause;
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;
 use std::mem::size_of;
@@ -69,7 +70,7 @@ impl Am {
         drop(taken);
         sent?;
         if !aged && handler::running().is_none() {
-            self.wait_until(&|| "batches that other threads pass on".into(), || {
+            self.wait_for(Cause::Message, &|| "batches that other threads pass on".into(), || {
                 Ok(gateway.is_settled())
             })?;
         }

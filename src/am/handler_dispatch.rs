@@ -15,6 +15,7 @@ use super::wire::{RecordHead, RecordKind};
 use super::{Accept, Arrival, Destination, Signal, Then};
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, fail};
+use crate::trace::Served;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,6 +44,17 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
             fatal(&Error::new(ErrorKind::Internal, format!("the handler {name} panicked: {text}")))
         }
     }
+}
+
+/// Runs a header handler, and tells the observer of it.
+#[inline]
+fn run_header_handler(am: &Am, entry: &HandlerEntry, arrival: &Arrival<'_>) -> Accept {
+    let told = am.begin_to_serve();
+    let accept = guarded(entry.name, || entry.handler.arrive(am, arrival));
+    if let Some(told) = told {
+        told.end(Served::Handler, arrival.origin, arrival.header.len() + arrival.len, None);
+    }
+    accept
 }
 
 impl HandlerEntry {
@@ -102,7 +114,7 @@ impl AmState {
         data: &[u8],
     ) -> Result<()> {
         let arrival = Arrival { origin, header, len: data.len(), data: Some(data) };
-        let accept = guarded(entry.name, || entry.handler.arrive(am, &arrival));
+        let accept = run_header_handler(am, entry, &arrival);
         match accept {
             Accept { to: Destination::Taken, then: Then::Nothing } => {
                 self.handled_here(am, origin, head.token)
@@ -151,7 +163,7 @@ impl AmState {
     ) -> Result<InboundMessage> {
         let entry = self.entry(origin, head)?;
         let arrival = Arrival { origin, header, len: head.len as usize, data: None };
-        let accept = guarded(entry.name, || entry.handler.arrive(am, &arrival));
+        let accept = run_header_handler(am, entry, &arrival);
         self.place(origin, head, entry, accept, None)
     }
 
@@ -227,21 +239,31 @@ impl AmState {
         match then {
             Then::Nothing => self.handled_here(am, origin, token),
             Then::Inline(run) => {
+                let told = am.begin_to_serve();
+                let bytes = buffer.len();
                 guarded(name, || {
                     run(am, buffer);
                     Ok(())
                 });
+                if let Some(told) = told {
+                    told.end(Served::Completion, origin, bytes, None);
+                }
                 self.handled_here(am, origin, token)
             }
             Then::Later(run) => {
                 let job = Box::new(move |am: &Am| {
+                    let told = am.begin_to_serve();
+                    let bytes = buffer.len();
                     if catch_unwind(AssertUnwindSafe(|| run(am, buffer))).is_err() {
                         let text = format!("a completion handler of {name} panicked");
                         fatal(&Error::new(ErrorKind::Internal, text));
                     }
-                    let told =
+                    if let Some(told) = told {
+                        told.end(Served::Completion, origin, bytes, None);
+                    }
+                    let handled =
                         am.state().and_then(|state| state.handled_on_thread(am, origin, token));
-                    if let Err(error) = told {
+                    if let Err(error) = handled {
                         fatal(&error);
                     }
                 });

@@ -16,6 +16,7 @@
 use super::Am;
 use crate::core::handler;
 use crate::error::{Error, Result, fail};
+use crate::trace::Cause;
 use crate::wait::GivenUp;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -77,7 +78,8 @@ impl Am {
     /// `State` before handlers were registered.
     pub fn lock_handlers_as(&self, hold: Hold) -> Result<()> {
         if !self.nest(hold) {
-            self.wait_until(&|| "the lock of the handlers".into(), || self.try_take(hold))?;
+            let what = || "the lock of the handlers".to_string();
+            self.wait_for(Cause::Message, &what, || self.try_take(hold))?;
         }
         Ok(())
     }
@@ -186,7 +188,7 @@ impl Am {
     pub(crate) fn take_handlers_again(&self, GivenUp(depth): GivenUp) {
         let held = LockDepth { depth, throughout: 0, owns: true };
         let what = || "the lock of the handlers, after a wait".to_string();
-        if let Err(error) = crate::wait::until(self, &what, || self.take(held)) {
+        if let Err(error) = crate::wait::until(self, Cause::Message, &what, || self.take(held)) {
             // The caller would go on without the lock that it counts on.
             let text = format!("the lock of the handlers is lost: {}", error.detail());
             super::handler_dispatch::fatal(&Error::new(error.kind(), text));

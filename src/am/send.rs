@@ -13,6 +13,7 @@ use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::peer::CompletionCounter;
+use crate::trace::{self, About, Call, Cause, Way};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -37,11 +38,29 @@ impl Am {
         header: &[u8],
         data: &[u8],
     ) -> Result<()> {
-        if self.send_to_node(target, handler, header, data)? {
-            return Ok(());
-        }
-        // SAFETY: no address is given.
-        unsafe { self.send_other(target, handler, header, Data::Bytes(data), Signals::default()) }
+        self.observed_often(
+            || data.len() <= FRAGMENT,
+            |()| self.about_message(target, header.len() + data.len()),
+            || {
+                if self.send_to_node(target, handler, header, data)? {
+                    return Ok(());
+                }
+                let signals = Signals::default();
+                // SAFETY: no address is given.
+                unsafe { self.send_other(target, handler, header, Data::Bytes(data), signals) }
+            },
+        )
+    }
+
+    /// What the observer is told of a message.
+    pub(super) fn about_message(&self, target: usize, bytes: usize) -> About {
+        let node = self.started().and_then(|state| state.node.as_ref());
+        let way = match node.and_then(|node| node.index_of(target)) {
+            _ if target == self.rank() => Way::None,
+            Some(_) => Way::Ring,
+            None => Way::Message,
+        };
+        About::new(Call::Send).to(target).moves(bytes).by(way)
     }
 
     /// Sends a message to another rank of the node, the end of which is not awaited, as of most
@@ -106,14 +125,21 @@ impl Am {
         data: Data<'_>,
         signals: Signals,
     ) -> Result<()> {
-        if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
-            && let Data::Bytes(bytes) = data
-            && self.send_to_node(target, handler, header, bytes)?
-        {
-            return Ok(());
-        }
-        // SAFETY: passed on from the caller.
-        unsafe { self.send_other(target, handler, header, data, signals) }
+        let len = data.parts().1;
+        self.observed_often(
+            || len <= FRAGMENT,
+            |()| self.about_message(target, header.len() + len),
+            || {
+                if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
+                    && let Data::Bytes(bytes) = data
+                    && self.send_to_node(target, handler, header, bytes)?
+                {
+                    return Ok(());
+                }
+                // SAFETY: passed on from the caller.
+                unsafe { self.send_other(target, handler, header, data, signals) }
+            },
+        )
     }
 
     /// Sends a message in any other way.
@@ -194,6 +220,7 @@ impl Am {
             origin.tell(self);
             return Ok(());
         }
+        trace::count(&self.observer().always.rendezvous, 1);
         // The data stays where it is for a while: the caller waits where the data is borrowed.
         let (keep, waits) = match data {
             Data::Owned(bytes) => (Some(bytes), None),
@@ -230,7 +257,7 @@ impl Am {
         }
         if let Some(counter) = waits {
             let what = || format!("{len} bytes of an active message to leave to rank {target}");
-            self.wait_until(&what, || counter.check())?;
+            self.wait_for(Cause::Rendezvous.of(target), &what, || counter.check())?;
         }
         after.tell(self);
         Ok(())
@@ -264,10 +291,14 @@ impl Am {
         }
         // Another thread of this rank may run handlers, or have locked them.
         let mut dispatch = None;
-        self.wait_until(&|| "the handlers of this rank, which are locked".into(), || {
-            dispatch = state.dispatch.try_lock();
-            Ok(dispatch.is_some())
-        })?;
+        self.wait_for(
+            Cause::Message,
+            &|| "the handlers of this rank, which are locked".into(),
+            || {
+                dispatch = state.dispatch.try_lock();
+                Ok(dispatch.is_some())
+            },
+        )?;
         state.deliver_local(self, handler, header, data, token)?;
         drop(dispatch);
         // What came meanwhile has found the lock taken.
@@ -293,7 +324,7 @@ impl Am {
         let state = self.state()?;
         self.check_rank(target)?;
         if target == self.rank() {
-            return self.wait_until(&|| "messages to this rank itself".into(), || {
+            return self.wait_for(Cause::Fence, &|| "messages to this rank itself".into(), || {
                 Ok(state.sent_locally.load(Ordering::Acquire) == 0)
             });
         }
@@ -302,7 +333,8 @@ impl Am {
         {
             let mut sources = sources_to(&state.tokens.lock(), target);
             let mut written = node.written(index);
-            self.wait_until(&|| format!("messages to rank {target} to be handled"), || {
+            let what = || format!("messages to rank {target} to be handled");
+            self.wait_for(Cause::Fence.of(target), &what, || {
                 if written.is_none() {
                     written = node.written(index);
                 }

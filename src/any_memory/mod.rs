@@ -25,6 +25,7 @@ use crate::path::kernel;
 pub use crate::path::ops::Span;
 use crate::path::ops::TransferKind;
 use crate::peer::CompletionCounter;
+use crate::trace::{About, Call, Cause, Way};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -100,7 +101,8 @@ impl AnyMemory {
     /// on the bytes there not changing.
     pub unsafe fn put_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
         // SAFETY: passed on; the wait lasts until the bytes are free.
-        unsafe { self.move_anywhere(target, spans, Direction::Write) }
+        let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Write) };
+        self.observed(|| self.about_spans(Call::Put, target, spans), move_all)
     }
 
     /// Loads bytes from any memory of `target`; they are here on return.
@@ -112,7 +114,8 @@ impl AnyMemory {
     /// The local bytes must be valid for writes.
     pub unsafe fn get_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
         // SAFETY: as above.
-        unsafe { self.move_anywhere(target, spans, Direction::Read) }
+        let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Read) };
+        self.observed(|| self.about_spans(Call::Get, target, spans), move_all)
     }
 
     /// Begins [`AnyMemory::put_anywhere`]; `counter` ends (or fails) for each operation
@@ -130,7 +133,9 @@ impl AnyMemory {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
-        unsafe { self.start_anywhere(target, spans, Direction::Write, counter, ANY) }
+        let start =
+            || unsafe { self.start_anywhere(target, spans, Direction::Write, counter, ANY) };
+        self.observed(|| self.about_spans(Call::PutNb, target, spans), start)
     }
 
     /// Begins [`AnyMemory::get_anywhere`].
@@ -147,7 +152,21 @@ impl AnyMemory {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
-        unsafe { self.start_anywhere(target, spans, Direction::Read, counter, ANY) }
+        let start = || unsafe { self.start_anywhere(target, spans, Direction::Read, counter, ANY) };
+        self.observed(|| self.about_spans(Call::GetNb, target, spans), start)
+    }
+
+    /// What the observer is told: the way is that of the first span.
+    fn about_spans(&self, call: Call, target: usize, spans: &[Span]) -> About {
+        let inside = spans.first().map(|span| self.way_of(TransferKind::Put, target, span.remote));
+        let way = match inside {
+            None => Way::None,
+            Some(Way::None) if self.topology.same_node(target, self.rank()) => Way::Cma,
+            Some(Way::None) => Way::Message,
+            Some(way) => way,
+        };
+        let bytes = spans.iter().map(|span| span.bytes).sum();
+        About { blocks: spans.len(), ..About::new(call).to(target).moves(bytes).by(way) }
     }
 
     unsafe fn move_anywhere(
@@ -162,7 +181,7 @@ impl AnyMemory {
             self.start_anywhere(target, spans, direction, &counter, Wants { waits: true, ..ANY })
         };
         let what = || format!("{} spans of memory of rank {target}", spans.len());
-        self.wait_until(&what, || Ok(counter.outstanding() == 0))?;
+        self.wait_for(Cause::Handle.of(target), &what, || Ok(counter.outstanding() == 0))?;
         started?;
         counter.check().map(|_| ())
     }

@@ -64,6 +64,7 @@
 //! | `pending`, `scope`, `owned` | non-blocking transfers |
 //! | `mutex` | mutexes |
 //! | [`am`] | active messages |
+//! | `stats` | statistics, regions and marks |
 //! | `compose` | compositions: described once, performed many times |
 
 pub(crate) mod am;
@@ -84,6 +85,7 @@ mod run;
 mod runtime;
 mod scope;
 mod segment;
+mod stats;
 mod strided;
 
 pub use crate::collective::{Element as Reducible, Operator};
@@ -103,3 +105,4 @@ pub use run::run;
 pub use runtime::{Builder, Runtime};
 pub use scope::{Pending, PendingGet, Scope};
 pub use segment::Segment;
+pub use stats::{CallStats, Region, Stats, TimeStats};

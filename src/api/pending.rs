@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::layout::Shape;
 use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
+use crate::trace::Cause;
 use crate::transfer::TransferKind;
 use crate::wait::{self, Progress};
 use std::cell::RefCell;
@@ -27,7 +28,7 @@ pub(super) struct Order {
 /// Waits for a counter; the memory of its transfers is free afterwards.
 pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<()> {
     let what = || format!("{} non-blocking transfers", counter.outstanding());
-    let done = wait::until(engine, &what, || counter.check());
+    let done = wait::until(engine, Cause::Handle, &what, || counter.check());
     if let Err(error) = &done
         && counter.outstanding() > 0
     {

@@ -7,6 +7,7 @@ use crate::mpi::CommHandle;
 use crate::mpi::init::ThreadLevel;
 use crate::path::Path;
 use crate::runtime::{self, Engine};
+use crate::trace::{Face, face};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -84,6 +85,7 @@ impl Builder {
         if self.abort_on_panic {
             panic::arm();
         }
+        face::set_default(Face::Rust);
         Runtime {
             engine,
             abort_on_panic: self.abort_on_panic,

@@ -23,6 +23,7 @@ use crate::futex;
 use crate::memory::slab::Slab;
 use crate::path::ops::Rmw;
 use crate::path::stripe::{self, StripeGuard};
+use crate::trace::{Awaited, Cause};
 use crate::wait::{self, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -184,10 +185,11 @@ impl NodeQueue {
     pub(super) fn wait<P: Progress + ?Sized>(
         &self,
         progress: &P,
+        awaited: impl Into<Awaited>,
         what: &dyn Fn() -> String,
     ) -> Result<(Told, i64)> {
         let Line { told, next, value, .. } = self.mine();
-        wait::while_equal(progress, what, told, Told::Waits as u32, None)?;
+        wait::while_equal(progress, awaited, what, told, Told::Waits as u32, None)?;
         let word = told.load(Ordering::Acquire);
         let answer = [Told::Leads, Told::Has].into_iter().find(|&told| told as u32 == word);
         let value = value.load(Ordering::Relaxed);
@@ -268,11 +270,13 @@ pub(super) fn combined<P: Progress + ?Sized>(
     match queue.enter(mine) {
         Entry::Leads => {}
         Entry::Alone => return send(op),
-        Entry::Waits => match queue.wait(progress, &what)? {
-            (Told::Leads, _) => {}
-            (Told::Has, old) => return Ok(old),
-            (Told::Failed | Told::Waits, _) => return send(op),
-        },
+        Entry::Waits => {
+            match queue.wait(progress, Cause::Answer.of(queue.owner as usize - 1), &what)? {
+                (Told::Leads, _) => {}
+                (Told::Has, old) => return Ok(old),
+                (Told::Failed | Told::Waits, _) => return send(op),
+            }
+        }
     }
     let waiting = queue.take_all();
     let values = waiting.iter().map(|waiter| waiter.0.value.load(Ordering::Relaxed));
@@ -364,13 +368,13 @@ mod tests {
         assert_eq!(ranks[0].enter(0), Entry::Alone, "another thread of the rank waits");
         assert_eq!(ranks[2].pass_on(2), None);
         assert_eq!((told(0), told(3)), (Told::Has as u32, Told::Waits as u32));
-        assert_eq!(ranks[0].wait(&Boot, &String::new).unwrap().0, Told::Has);
+        assert_eq!(ranks[0].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Has);
         assert_eq!(ranks[0].pass_on(2), None);
-        assert_eq!(ranks[3].wait(&Boot, &String::new).unwrap().0, Told::Has);
+        assert_eq!(ranks[3].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Has);
         // Two have had it: it goes back in the name of the rank that took it, and the next asks.
         assert_eq!(ranks[3].pass_on(2), Some(2));
         ranks[3].leave();
-        assert_eq!(ranks[1].wait(&Boot, &String::new).unwrap().0, Told::Leads);
+        assert_eq!(ranks[1].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Leads);
         ranks[1].taken(1);
         assert_eq!(ranks[1].pass_on(2), Some(1), "nobody waits");
         ranks[1].leave();

@@ -3,6 +3,8 @@
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
+use crate::path::ops::TransferKind;
+use crate::trace::{About, Call, Cause};
 use crate::wait;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -27,13 +29,19 @@ impl Ops {
         if !flag.is_multiple_of(4) {
             fail!(Type, "the flag at {flag:#x} of rank {target} is not aligned for an int");
         }
-        // SAFETY: passed on from the caller.
-        unsafe { self.put_shape(target, remote, local, shape)? };
-        // On the direct path this orders the stores; on the others the data is
-        // complete before the flag sets out.
-        self.fence(target)?;
-        // SAFETY: four bytes of a local.
-        unsafe { self.put(target, flag, value.to_ne_bytes().as_ptr(), 4) }
+        let way = || self.way_of(TransferKind::Put, target, remote);
+        self.observed(
+            || About::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(way()),
+            || {
+                // SAFETY: passed on from the caller.
+                unsafe { self.put_shape(target, remote, local, shape)? };
+                // On the direct path this orders the stores; on the others the data is
+                // complete before the flag sets out.
+                self.fence(target)?;
+                // SAFETY: four bytes of a local.
+                unsafe { self.put(target, flag, value.to_ne_bytes().as_ptr(), 4) }
+            },
+        )
     }
 
     /// Waits until the `int` at `flag`, in this rank's own memory, is `value`,
@@ -48,8 +56,11 @@ impl Ops {
         }
         // SAFETY: the caller vouches for the memory.
         let flag = unsafe { &*flag.cast::<AtomicI32>() };
-        wait::until(self, &|| format!("the flag at {flag:p} to become {value}"), || {
-            Ok(flag.load(Ordering::Acquire) == value)
-        })
+        let what = || format!("the flag at {flag:p} to become {value}");
+        let come = || Ok(flag.load(Ordering::Acquire) == value);
+        self.observed(
+            || About::new(Call::NotifyWait),
+            || wait::until(self, Cause::Notify, &what, come),
+        )
     }
 }

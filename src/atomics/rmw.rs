@@ -6,6 +6,7 @@ use crate::mutation::{self, Fault};
 use crate::ops::Ops;
 use crate::path::ops::Rmw;
 use crate::path::{self, Path, rma, shm_atomics};
+use crate::trace::{About, Call, Entered};
 
 impl Ops {
     /// Whether `target` has handled everything that this rank has sent.
@@ -22,6 +23,29 @@ impl Ops {
     /// `Rank`, `Address`, or `Type` where the number is not aligned.
     #[inline]
     pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
+        if self.is_observed() {
+            return self.rmw_told(target, remote, op);
+        }
+        Ok(self.rmw_by_path(target, remote, op)?.0)
+    }
+
+    /// [`Ops::rmw`], told of to the observer.
+    #[cold]
+    fn rmw_told(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
+        let near = target < self.size() && self.reaches_directly(target, self.rank());
+        let entered = self.observer().enter(near);
+        let (old, path) = self.rmw_by_path(target, remote, op)?;
+        if let Some(entered) = entered.filter(Entered::counts) {
+            let place = if entered.traces() { self.place_of(target, remote) } else { None };
+            let about = About::new(Call::Rmw).to(target).moves(op.size()).by(path.into());
+            entered.leave(&about.at(place));
+        }
+        Ok(old)
+    }
+
+    /// The body of [`Ops::rmw`]; says which path it took, too.
+    #[inline(always)]
+    fn rmw_by_path(&self, target: usize, remote: usize, op: Rmw) -> Result<(i64, Path)> {
         self.check_rank(target)?;
         let mut hit = self.memory.registry.find(target, remote, op.size())?;
         if !remote.is_multiple_of(op.size()) {
@@ -34,7 +58,8 @@ impl Ops {
             );
         }
         let slice = hit.slice();
-        match path::for_atomics(hit.slab(), slice) {
+        let path = path::for_atomics(hit.slab(), slice);
+        let old = match path {
             Path::Direct => {
                 if self.is_out_of_order(target) {
                     drop(hit);
@@ -42,7 +67,7 @@ impl Ops {
                 }
                 // SAFETY: the registry says that the number lies in the slice,
                 // which stays mapped while `hit` is held.
-                Ok(unsafe { shm_atomics::rmw(slice, hit.offset, op) })
+                unsafe { shm_atomics::rmw(slice, hit.offset, op) }
             }
             Path::Message => {
                 let slab = hit.slab().clone();
@@ -56,8 +81,8 @@ impl Ops {
                         file.queue(target, remote, u64::from(op.size() == 4)),
                         op,
                         &send,
-                    ),
-                    None => send(op),
+                    )?,
+                    None => send(op)?,
                 }
             }
             Path::Rma => {
@@ -69,8 +94,9 @@ impl Ops {
                 };
                 drop(hit);
                 self.order_before(target, Path::Rma)?;
-                rma::rmw(self, &place, op)
+                rma::rmw(self, &place, op)?
             }
-        }
+        };
+        Ok((old, path))
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::runtime::{self, Engine};
+use crate::trace;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -49,6 +50,7 @@ pub(crate) fn guard<R>(
     failed: impl FnOnce(&Error) -> R,
     body: impl FnOnce() -> Result<R>,
 ) -> R {
+    trace::face::enter(call);
     let fault = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value,
         Ok(Err(error)) => Ok(error),

@@ -11,6 +11,7 @@
 use super::{Element, Operator, reduce};
 use crate::error::Result;
 use crate::mpi::{Comm, p2p};
+use crate::trace::Cause;
 use crate::wait::{self, Progress};
 
 /// Ranks that exchange messages, as one of them sees it.
@@ -55,7 +56,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
             None => format!("{}: a message to leave", (self.what)()),
         };
         let mut requests = [coming, going];
-        must(wait::until(self.progress, &what, || {
+        must(wait::until(self.progress, Cause::Collective, &what, || {
             for request in requests.iter_mut().flatten() {
                 if !request.test()? {
                     return Ok(false);

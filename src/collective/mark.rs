@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::futex;
+use crate::trace::Cause;
 use crate::wait::{self, Progress, Waiting};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
@@ -55,7 +56,8 @@ impl Mark<'_> {
             if reached(now, number) {
                 return Ok(());
             }
-            wait::while_equal(progress, what, self.number, now, Some(self.sleepers))?;
+            let sleepers = Some(self.sleepers);
+            wait::while_equal(progress, Cause::Collective, what, self.number, now, sleepers)?;
         }
     }
 

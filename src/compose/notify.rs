@@ -22,6 +22,7 @@ use crate::path::kernel::Scale;
 use crate::path::{self, Path};
 use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
+use crate::trace::Cause;
 use crate::transfer::TransferKind;
 use crate::wait;
 use std::sync::Arc;
@@ -159,7 +160,7 @@ impl ArrivalCounters {
     pub(crate) fn wait(&self, engine: &Engine, n: u32) -> Result<()> {
         let what = || format!("performance {n} of this phase, {} have arrived", self.arrived());
         if !self.all_near {
-            return wait::until(engine, &what, || Ok(self.arrived() >= n));
+            return wait::until(engine, Cause::Notify, &what, || Ok(self.arrived() >= n));
         }
         let word = self.word(self.me, NEAR + self.parity());
         loop {
@@ -168,7 +169,7 @@ impl ArrivalCounters {
                 return Ok(());
             }
             let sleepers = Some(self.word(self.me, SLEEPERS));
-            wait::while_equal(engine, &what, word, seen, sleepers)?;
+            wait::while_equal(engine, Cause::Notify, &what, word, seen, sleepers)?;
         }
     }
 

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::Path;
 use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
+use crate::trace::{About, Call, Cause};
 use crate::wait;
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
@@ -84,7 +85,7 @@ impl Composer {
     fn left(&self, engine: &Engine) -> Result<()> {
         let counter = &self.leaving;
         let what = || format!("{} messages of performances to leave", counter.outstanding());
-        wait::until(engine, &what, || counter.check())
+        wait::until(engine, Cause::Handle, &what, || counter.check())
     }
 
     /// Performs a mapped composition. On a node its bytes are in place on return;
@@ -104,9 +105,12 @@ impl Composer {
     pub unsafe fn perform(&self, engine: &Engine, plan: &Plan) -> Result<()> {
         let arrivals = self.arrivals()?;
         plan.guard.check(engine)?;
-        // SAFETY: the guard says that the segments live; the caller vouches for the
-        // rest.
-        unsafe { self.carry_out(engine, plan, arrivals) }
+        engine.observed(
+            || About::new(Call::Perform),
+            // SAFETY: the guard says that the segments live; the caller vouches for the
+            // rest.
+            || unsafe { self.carry_out(engine, plan, arrivals) },
+        )
     }
 
     /// # Safety
@@ -145,7 +149,7 @@ impl Composer {
         for (toward, counter, result) in started {
             let what = || format!("a performance to memory of rank {}", toward.target);
             // Also after a failure: what was started reads local memory.
-            let done = wait::until(engine, &what, || counter.check());
+            let done = wait::until(engine, Cause::Handle, &what, || counter.check());
             match result.and(done) {
                 Ok(()) => self.notify_behind(engine, arrivals, toward.target)?,
                 Err(error) => whole = whole.and(Err(error)),
@@ -208,8 +212,13 @@ impl Composer {
     /// left yet.
     pub fn wait_for(&self, engine: &Engine, n: u32) -> Result<()> {
         let arrivals = self.arrivals()?;
-        self.left(engine)?;
-        arrivals.wait(engine, n)
+        engine.observed(
+            || About::new(Call::NotifyWait),
+            || {
+                self.left(engine)?;
+                arrivals.wait(engine, n)
+            },
+        )
     }
 
     /// How many performances have arrived here since the last sync.

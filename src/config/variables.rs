@@ -285,6 +285,55 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_STATS",
+        alias: None,
+        default: "0",
+        meaning: "count all calls, waits and what is served for others; at the end rank 0 writes one table for all ranks to standard error; 0 counts what costs nothing",
+        set: |c, v| put(&mut c.stats, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_TRACE",
+        alias: None,
+        default: "none",
+        meaning: "directory into which each rank writes its events, for portolan-report; it is made where it is missing, and the traces of an earlier job in it are replaced",
+        set: |c, v| {
+            c.trace = if v == "none" { String::new() } else { v.to_string() };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_TRACE_BYTES",
+        alias: None,
+        default: "1G",
+        meaning: "the most bytes of a rank's trace: from three quarters on only events of 10 us and longer are kept, then none; what is dropped is counted; 0 is no limit",
+        set: |c, v| put(&mut c.trace_bytes, parse_bytes(v)),
+    },
+    Variable {
+        name: "PORTOLAN_TRACE_SAMPLE",
+        alias: None,
+        default: "1",
+        meaning: "of calls shorter than 1 us, of each kind, one in this many is written to the trace, with the number for which it stands",
+        set: |c, v| {
+            let sample: u32 = parse(v, "a number of calls")?;
+            c.trace_sample = sample.max(1);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_TRACE_CLOCK",
+        alias: None,
+        default: "auto",
+        meaning: "clock of statistics and traces: auto (the processor's time-stamp counter where it is steady) or monotonic (that of the kernel)",
+        set: |c, v| {
+            let counter = match v {
+                "auto" => Ok(true),
+                "monotonic" => Ok(false),
+                _ => Err("expected auto or monotonic".to_string()),
+            };
+            put(&mut c.trace_counter, counter)
+        },
+    },
+    Variable {
         name: "PORTOLAN_LOG",
         alias: None,
         default: "warn",

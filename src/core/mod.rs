@@ -25,6 +25,7 @@ use crate::memory::segment::Memory;
 use crate::mpi::init::ThreadLevel;
 use crate::peer::{Peer, Peers};
 use crate::topology::Topology;
+use crate::trace::{About, Awaited, Cause, Entered, Observer, Serving, Settings};
 use crate::wait::{GivenUp, LONGEST_NAP, Patience, Progress};
 use crate::watchdog::Standing;
 use above::Above;
@@ -67,6 +68,9 @@ pub struct Core {
     per_core: u32,
     /// The node has more ranks than cores.
     crowded: bool,
+    /// Calls are counted or traced: beside the words that calls read anyway.
+    observed: bool,
+    observer: Box<Observer>,
     progress: Above<dyn Progress + Send + Sync>,
 }
 
@@ -94,6 +98,14 @@ impl Core {
     pub fn new(parts: Parts) -> Core {
         let Parts { config, topology, memory, world, level, messages, crowded } = parts;
         let ranks = topology.size();
+        let observer = Box::new(Observer::new(Settings {
+            stats: config.stats,
+            traces: !config.trace.is_empty(),
+            sample: config.trace_sample,
+            limit: config.trace_bytes as u64,
+            counter: config.trace_counter,
+            shift: config.trace_shift,
+        }));
         Core {
             memory,
             peers: Peers::new(ranks),
@@ -112,6 +124,8 @@ impl Core {
             spin: if crowded { config.spin.min(20) } else { config.spin },
             per_core: if crowded && messages { ranks_per_core(&topology) } else { 1 },
             crowded,
+            observed: observer.is_on(),
+            observer,
             progress: Above::default(),
             topology,
             config,
@@ -125,6 +139,61 @@ impl Core {
     pub unsafe fn set_progress(&self, progress: &(dyn Progress + Send + Sync + 'static)) {
         // SAFETY: passed on from the caller.
         unsafe { self.progress.set(progress) };
+    }
+
+    /// What is observed of the engine.
+    #[inline]
+    pub(crate) fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    /// Whether calls are counted or traced.
+    #[inline(always)]
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observed
+    }
+
+    /// The thread begins to serve another rank, where that is observed.
+    #[inline(always)]
+    pub(crate) fn begin_to_serve(&self) -> Option<Serving<'_>> {
+        if self.observed { self.observer.serve() } else { None }
+    }
+
+    /// Carries a call out and tells of it, where calls are observed: `about` says what it was when it has ended well.
+    #[inline(always)]
+    pub(crate) fn observed<R>(
+        &self,
+        about: impl FnOnce() -> About,
+        body: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        if self.observed { self.told(false, |_: &R| about(), body) } else { body() }
+    }
+
+    /// [`Core::observed`] of a call that may be one of many short ones.
+    #[inline(always)]
+    pub(crate) fn observed_often<R>(
+        &self,
+        short: impl FnOnce() -> bool,
+        about: impl FnOnce(&R) -> About,
+        body: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        if self.observed { self.told(short(), about, body) } else { body() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn told<R>(
+        &self,
+        short: bool,
+        about: impl FnOnce(&R) -> About,
+        body: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let entered = self.observer.enter(short);
+        let done = body()?;
+        if let Some(entered) = entered.filter(Entered::counts) {
+            entered.leave(&about(&done));
+        }
+        Ok(done)
     }
 
     /// The calling rank.
@@ -276,12 +345,25 @@ impl Core {
     ///
     /// # Errors
     /// `State` in a handler; the first error of `done`.
+    pub(crate) fn wait_for(
+        &self,
+        awaited: impl Into<Awaited>,
+        what: &dyn Fn() -> String,
+        done: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        crate::wait::until(self, awaited, what, done)
+    }
+
+    /// [`Core::wait_for`] of nothing that the statistics know.
+    ///
+    /// # Errors
+    /// As there.
     pub fn wait_until(
         &self,
         what: &dyn Fn() -> String,
         done: impl FnMut() -> Result<bool>,
     ) -> Result<()> {
-        crate::wait::until(self, what, done)
+        self.wait_for(Cause::Other, what, done)
     }
 }
 
@@ -347,6 +429,9 @@ impl Progress for Core {
             );
         }
         Ok(())
+    }
+    fn told_by(&self) -> Option<&Observer> {
+        Some(&self.observer)
     }
     fn waiting(&self, begins: bool) {
         if let Some(above) = self.progress.get() {

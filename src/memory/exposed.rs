@@ -24,6 +24,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
+use crate::trace::Cause;
 use crate::wait::{self, Boot, Progress};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -150,7 +151,7 @@ impl Table {
         let pid = self.area(rank).pid.load(SeqCst);
         let what = || format!("process {pid} to end a copy of memory that is withdrawn");
         let mut looked = Instant::now();
-        let ended = wait::until(&Boot, &what, || {
+        let ended = wait::until(&Boot, Cause::Other, &what, || {
             if copy.load(SeqCst) != word {
                 return Ok(true);
             }
@@ -342,7 +343,7 @@ impl Exposure {
     fn wait_until_left(&self, progress: &dyn Progress) {
         let what = || format!("copies for others of memory that is withdrawn ({})", self.id);
         let done = || Ok(self.inside.load(SeqCst) == 0);
-        let waited = wait::until(progress, &what, done);
+        let waited = wait::until(progress, Cause::Other, &what, done);
         // In a handler of active messages, which must not wait: memory of the library's own
         // is kept by the copy.
         if let Err(error) = waited

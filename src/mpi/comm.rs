@@ -7,6 +7,7 @@
 use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
 use super::{Datatype, ReduceOp, Request};
 use crate::error::Result;
+use crate::trace::Cause;
 use crate::wait::{self, Boot};
 use crate::watchdog::{Call, Inside};
 use mpi::ffi;
@@ -118,7 +119,9 @@ impl Comm {
         unsafe {
             check(ffi::MPI_Comm_idup(parent, raw.as_mut_ptr(), &mut request.raw), "MPI_Comm_idup")?;
         }
-        wait::until(&Boot, &|| "a duplicate of a communicator".into(), || request.test())?;
+        wait::until(&Boot, Cause::Start, &|| "a duplicate of a communicator".into(), || {
+            request.test()
+        })?;
         // SAFETY: MPI has written the handle, and writes no more; the box is the one above.
         unsafe { Comm::adopt(Box::from_raw(raw).assume_init_read()) }
     }

@@ -3,12 +3,14 @@
 //! | module | owns |
 //! |---|---|
 //! | `order` | the change of path, fences, waits without handles |
+//! | `told` | what operations tell the observer |
 //! | `segments` | making and unmaking segments and groups |
 //! | [`crate::transfer`] | put, get, accumulate |
 //! | [`crate::atomics`] | read-modify-write, mutexes, notify flags |
 
 mod order;
 mod segments;
+pub(crate) mod told;
 
 use crate::atomics::mutex::serve::Mutexes;
 use crate::path::Transport;

@@ -11,6 +11,8 @@ use crate::memory::registry::Hit;
 use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::peer::{PENDING_MESSAGE, PENDING_RMA, Peer};
+use crate::trace::{About, Call, Cause};
+use crate::wait;
 use std::sync::atomic::Ordering;
 
 impl Ops {
@@ -77,7 +79,9 @@ impl Ops {
     fn flush_windows(&self, target: usize) -> Result<()> {
         let peer = self.peer(target);
         let mut pending = peer.rma.lock();
+        let begun = self.observer().begin();
         pending.flush()?;
+        self.observer().waited(begun, Cause::Fence.of(target), None);
         self.peers().mark_complete(target, PENDING_RMA);
         Ok(())
     }
@@ -99,6 +103,15 @@ impl Ops {
     #[inline]
     pub fn fence(&self, target: usize) -> Result<()> {
         self.check_rank(target)?;
+        self.observed_often(
+            || self.peers().pending(target) == 0,
+            |()| About::new(Call::Fence).to(target),
+            || self.fence_one(target),
+        )
+    }
+
+    #[inline]
+    fn fence_one(&self, target: usize) -> Result<()> {
         // Drains the stores of direct operations.
         std::sync::atomic::fence(Ordering::SeqCst);
         let dirty = self.peers().pending(target);
@@ -108,8 +121,14 @@ impl Ops {
     /// [`Ops::fence`] for all targets.
     #[inline]
     pub fn fence_all(&self) -> Result<()> {
-        std::sync::atomic::fence(Ordering::SeqCst);
-        if self.peers().any_dirty() { self.fence_dirty(false) } else { Ok(()) }
+        self.observed_often(
+            || !self.peers().any_dirty(),
+            |()| About::new(Call::FenceAll),
+            || {
+                std::sync::atomic::fence(Ordering::SeqCst);
+                if self.peers().any_dirty() { self.fence_dirty(false) } else { Ok(()) }
+            },
+        )
     }
 
     /// The same for all that moves data: what mutexes were asked may be under way.
@@ -151,10 +170,11 @@ impl Ops {
         let Some(counter) = self.peers().used(target).and_then(Peer::used_implicit) else {
             return Ok(());
         };
-        crate::wait::until(
-            self,
-            &|| format!("{} operations without handle to rank {target}", counter.outstanding()),
-            || counter.check(),
+        let what =
+            || format!("{} operations without handle to rank {target}", counter.outstanding());
+        self.observed(
+            || About::new(Call::Wait).to(target),
+            || wait::until(self, Cause::Handle.of(target), &what, || counter.check()),
         )
     }
 }

@@ -4,22 +4,29 @@
 //! meets the other ranks first.
 
 use super::Ops;
+use super::told::number_of;
 use crate::collective::Sharing;
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::Segment;
+use crate::trace::{About, Call, SegmentKind};
 use std::sync::Arc;
 
 impl Ops {
     /// Fences everything and waits for all ranks of a group.
     pub fn barrier_of(&self, group: &Group) -> Result<()> {
-        self.fence_all()?;
-        group.barrier(self.core())
+        self.observed(
+            || About::new(Call::Barrier),
+            || {
+                self.fence_all()?;
+                group.barrier(self.core())
+            },
+        )
     }
 
     /// Allocates a segment. Collective over the group.
     pub fn allocate(&self, group: &Arc<Group>, bytes: usize) -> Result<Arc<Segment>> {
-        self.memory.allocate(group, Ok(bytes), self.core())
+        self.allocate_checked(group, Ok(bytes))
     }
 
     /// As [`Ops::allocate`], for a face that has checked its arguments: where
@@ -29,7 +36,13 @@ impl Ops {
         group: &Arc<Group>,
         bytes: Result<usize>,
     ) -> Result<Arc<Segment>> {
-        self.memory.allocate(group, bytes, self.core())
+        let asked = bytes.as_ref().copied().unwrap_or(0);
+        let made = self.observed(
+            || About::new(Call::Allocate).moves(asked),
+            || self.memory.allocate(group, bytes, self.core()),
+        )?;
+        self.tell_of(&made);
+        Ok(made)
     }
 
     /// Allocates several segments at once, as [`Ops::allocate_checked`]. Collective over the
@@ -39,21 +52,45 @@ impl Ops {
         group: &Arc<Group>,
         bytes: Result<&[usize]>,
     ) -> Result<Vec<Arc<Segment>>> {
-        self.memory.allocate_many(group, bytes, self.core())
+        let asked = bytes.as_ref().map_or(0, |bytes| bytes.iter().sum());
+        let made = self.observed(
+            || About::new(Call::Allocate).moves(asked),
+            || self.memory.allocate_many(group, bytes, self.core()),
+        )?;
+        made.iter().for_each(|segment| self.tell_of(segment));
+        Ok(made)
+    }
+
+    /// Defines a segment in the trace.
+    fn tell_of(&self, segment: &Segment) {
+        if self.is_observed() {
+            let group = segment.group();
+            let (bytes, ranks) = (segment.len_at(group.rank()) as u64, group.size() as u64);
+            self.observer().made(number_of(segment.id()), bytes, ranks, SegmentKind::Memory);
+        }
     }
 
     /// Frees a segment of which all ranks of its group hold the reference.
     /// Collective.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
         let group = segment.group().clone();
-        self.barrier_of(&group)?;
-        self.memory.release(segment)?;
-        self.group_may_go(&group)
+        self.observed(
+            || About::new(Call::Free),
+            || {
+                self.barrier_of(&group)?;
+                self.memory.release(segment)?;
+                self.group_may_go(&group)
+            },
+        )
     }
 
     /// Frees the segment that begins at `mine` on this rank (`None` where this
     /// rank has no bytes of it). Collective over the group.
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
+        self.observed(|| About::new(Call::Free), || self.release_from(group, mine))
+    }
+
+    fn release_from(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
         self.wait_implicit()?;
         self.fence_all()?;
         match self.memory.agree_on(group, mine, self.core())? {

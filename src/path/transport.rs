@@ -6,6 +6,7 @@ use super::two_sided::TwoSided;
 use crate::core::Core;
 use crate::error::{Result, fail};
 use crate::memory::slab::Slab;
+use crate::trace::Cause;
 use crate::wait;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -82,7 +83,7 @@ impl Transport {
         let comm = self.world().comm()?;
         let mut barrier = comm.ibarrier()?;
         let mut passed = false;
-        wait::until(self, &|| "the last messages of other ranks".into(), || {
+        wait::until(self, Cause::Start, &|| "the last messages of other ranks".into(), || {
             // What was sent before the barrier may still be found after it.
             let idle = !two_sided.poll(self)?;
             let before = passed;

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::mpi::Comm;
 use crate::mpi::blocking::HostWaits;
+use crate::trace::Cause;
 use crate::wait::{self, Patience, Progress};
 use crate::watchdog::Standing;
 use std::sync::Arc;
@@ -41,7 +42,8 @@ pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) ->
 
 impl HostWaits for Waiter {
     fn until(&self, what: &str, done: &mut dyn FnMut() -> bool) -> bool {
-        wait::until(self, &|| format!("{what}, called by the program"), || Ok(done())).is_ok()
+        let what = || format!("{what}, called by the program");
+        wait::until(self, Cause::Other, &what, || Ok(done())).is_ok()
     }
 }
 

@@ -19,6 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::time::Instant;
 
 mod choice;
 mod host;
@@ -27,6 +28,8 @@ pub(crate) mod log_sink;
 mod oversubscription;
 mod path_selection;
 mod start;
+pub(crate) mod statistics;
+mod tracing;
 mod trial;
 
 /// An engine: all layers, and what starts and stops them.
@@ -40,6 +43,8 @@ pub struct Engine {
     ours: bool,
     stopped: AtomicBool,
     thread: Mutex<Option<ProgressThread>>,
+    /// When the statistics were set back.
+    counted_since: Mutex<Instant>,
     watchdog: Mutex<Option<Watchdog>>,
     /// Blocking calls of MPI by the program wait in the engine's way.
     host_waits: bool,

@@ -32,8 +32,9 @@ use crate::topology::Topology;
 use crate::wait::Boot;
 use crate::watchdog::{self, Watchdog};
 use parking_lot::{Mutex, RwLock};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 fn start_log(config: &Config) {
     let level = std::env::var("ARMCI_VERBOSE")
@@ -62,6 +63,9 @@ unsafe fn check_comm(comm: CommHandle) -> Result<()> {
     Ok(())
 }
 
+/// How often the process's engine was started.
+static STARTS: AtomicUsize = AtomicUsize::new(0);
+
 impl Engine {
     /// Starts the engine over all ranks of `comm` (`None`: of the job).
     /// Collective.
@@ -77,7 +81,11 @@ impl Engine {
         if owner.is_some() {
             fail!(State, "the runtime runs already");
         }
-        let config = Config::from_env()?;
+        let mut config = Config::from_env()?;
+        config.trace_start = STARTS.fetch_add(1, Ordering::Relaxed);
+        if config.trace_start > 0 && !config.trace.is_empty() {
+            config.trace = format!("{}/start-{}", config.trace, config.trace_start + 1);
+        }
         start_log(&config);
         watchdog::configure(&config);
         let started = init::start(config.launcher_check)?;
@@ -134,6 +142,7 @@ impl Engine {
         let engine = Arc::new(Engine::build(config, started, world)?);
         engine.connect();
         engine.start_thread()?;
+        engine.begin_trace()?;
         Ok(engine)
     }
 
@@ -170,6 +179,7 @@ impl Engine {
             ours: started.ours,
             stopped: AtomicBool::new(false),
             thread: Mutex::new(None),
+            counted_since: Mutex::new(Instant::now()),
             watchdog: Mutex::new(None),
             host_waits,
             host_open: RwLock::new(true),
@@ -273,6 +283,8 @@ impl Engine {
         }
         // Until every rank has fenced, others may still need us.
         self.barrier_of(self.world())?;
+        self.end_trace()?;
+        self.write_statistics()?;
         let groups = std::mem::take(&mut *self.groups().lock());
         for group in groups.iter().rev() {
             for segment in self.memory.segments_of(group) {
@@ -291,6 +303,7 @@ impl Engine {
         }
         self.world().free_wire()?;
         let freed = self.free();
+        self.observer().close();
         drop(self.watchdog.lock().take());
         freed
     }

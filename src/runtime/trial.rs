@@ -21,6 +21,7 @@ use crate::collective;
 use crate::error::Result;
 use crate::mpi::{Comm, Datatype, DerivedType, Request, Shape, Transfer, Window, p2p};
 use crate::topology::Topology;
+use crate::trace::Cause;
 use crate::wait::{self, Boot};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -418,7 +419,7 @@ fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
             }
             request.test()
         };
-        if let Err(error) = wait::until(&Boot, &what, &mut spin) {
+        if let Err(error) = wait::until(&Boot, Cause::Start, &what, &mut spin) {
             log::error!("the trial of paths failed: {error}");
             crate::process::end_job(error.kind().code());
         }

@@ -183,6 +183,12 @@ impl Encoder {
         Encoder { last: first_time }
     }
 
+    /// The end of the last event: what the next one's begin is relative to.
+    #[inline]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Writes an event to the head of `out`; how many bytes it has. Times must grow by their ends.
     ///
     /// # Panics
@@ -406,9 +412,9 @@ impl<'a> Events<'a> {
         let first = self.byte()?;
         Ok(match first & 0xf {
             CALL => {
-                let call = Call::of(self.byte()?)?;
+                let call = Call::from_number(self.byte()?)?;
                 let by = self.byte()?;
-                let (face, way) = (Face::of(by >> 4)?, Way::of(by & 0xf)?);
+                let (face, way) = (Face::from_number(by >> 4)?, Way::from_number(by & 0xf)?);
                 let (begin, duration) = self.span()?;
                 let (peer, bytes) = (self.rank()?, self.number()?);
                 let blocks = if first & HAS_BLOCKS != 0 { self.number()? } else { 1 };
@@ -417,7 +423,7 @@ impl<'a> Events<'a> {
                 Event::Call { begin, duration, call, face, way, peer, bytes, blocks, place, weight }
             }
             WAIT => {
-                let cause = Cause::of(self.byte()?)?;
+                let cause = Cause::from_number(self.byte()?)?;
                 let (begin, duration) = self.span()?;
                 Event::Wait {
                     begin,
@@ -428,7 +434,7 @@ impl<'a> Events<'a> {
                 }
             }
             SERVED => {
-                let kind = Served::of(self.byte()?)?;
+                let kind = Served::from_number(self.byte()?)?;
                 let (begin, duration) = self.span()?;
                 let (origin, bytes) = (self.rank()?, self.number()?);
                 let waited = self.number()?.checked_sub(1);
@@ -449,7 +455,7 @@ impl<'a> Events<'a> {
                 segment: self.number()?,
                 bytes: self.number()?,
                 ranks: self.number()?,
-                kind: SegmentKind::of(self.byte()?)?,
+                kind: SegmentKind::from_number(self.byte()?)?,
             },
             CLOCK => Event::Clock {
                 time: self.time()?,

@@ -131,7 +131,8 @@ pub enum Role {
     Progress = 1,
     /// The completion thread.
     Completion = 2,
-    /// No thread: definitions, clock samples and counters, which the writer of the file adds.
+    /// No thread: definitions, clock samples and counters, which the writer of the file adds. Their times are in
+    /// no order.
     Writer = 3,
 }
 
@@ -155,8 +156,8 @@ impl Role {
 /// | 16 | u32 | the thread's number in its process |
 /// | 20 | u8 | its [`Role`]; three zeros follow |
 /// | 24 | u64 | events of the thread that were dropped since its block before this one |
-/// | 32 | u64 | the earliest begin of an event here; times in the payload are relative to it |
-/// | 40 | u64 | the latest end |
+/// | 32 | u64 | what times in the payload are relative to: where the thread's events before this block end |
+/// | 40 | u64 | the latest end of an event |
 /// | 48 | u32 | this block's number among those of the thread, from 0: a gap is a lost block |
 /// | 52 | u32 | zero |
 /// | 56 | u32 | CRC-32/ISCSI of the payload |
@@ -173,7 +174,8 @@ pub struct BlockHeader {
     pub role: Role,
     /// Events of the thread that were dropped since its block before this one.
     pub dropped: u64,
-    /// The time that those of the payload are relative to: the first event's begin, or earlier.
+    /// The time that those of the payload are relative to: no event here ends before it, but a long one may begin
+    /// before it.
     pub first_time: u64,
     /// The latest end of an event.
     pub last_time: u64,

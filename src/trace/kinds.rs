@@ -23,7 +23,7 @@ macro_rules! numbered {
 
             /// # Errors
             /// `Value` where no name has the number.
-            pub(super) fn of(number: u8) -> Result<$name, Fault> {
+            pub(super) fn from_number(number: u8) -> Result<$name, Fault> {
                 Self::ALL.get(number as usize).copied().ok_or(Fault::Value(stringify!($name)))
             }
         }
@@ -79,7 +79,7 @@ numbered! {
         Aggregate = "aggregated message",
         /// A wait until no message is under way.
         Quiesce = "quiescence",
-        /// A remote procedure is called: until its answer is here.
+        /// A remote procedure is called: until its request has left; the answer comes later.
         Rpc = "remote call",
         /// A bulk transfer of the rpc interfaces.
         Bulk = "bulk transfer",

@@ -12,7 +12,9 @@ use super::TransferKind;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
+use crate::ops::told::call_of;
 use crate::peer::CompletionCounter;
+use crate::trace::{About, Call, Cause, Way};
 use crate::wait;
 use std::sync::Arc;
 
@@ -102,10 +104,15 @@ impl Handle {
         {
             let bytes = shape.block();
             // SAFETY: passed on from the caller.
-            if unsafe { ops.try_direct(kind, target, remote, local, bytes) }? {
-                return Ok(());
-            }
-            return self.collect(ops, kind, target, remote, local, bytes);
+            let direct = || unsafe { ops.try_direct(kind, target, remote, local, bytes) };
+            let about = About::new(call_of(kind, false)).to(target).moves(bytes);
+            let body = || match direct()? {
+                true => Ok(Way::Direct),
+                false => {
+                    self.collect(ops, kind, target, remote, local, bytes).map(|()| Way::Buffer)
+                }
+            };
+            return ops.observed_often(|| true, |&way| about.by(way), body).map(drop);
         }
         if self.aggregate.is_some() {
             // What cannot be merged is issued in its order.
@@ -113,8 +120,7 @@ impl Handle {
         }
         let counter = self.counter.get_or_insert_default();
         // SAFETY: passed on from the caller.
-        unsafe { ops.issue(kind, target, remote, local, shape, Some(counter)) }?;
-        Ok(())
+        unsafe { ops.issue_told(kind, target, remote, local, shape, counter) }
     }
 
     fn collect(
@@ -193,8 +199,11 @@ impl Handle {
     ) -> Result<()> {
         self.flush(ops)?;
         let counter = self.counter.get_or_insert_default();
-        // SAFETY: passed on from the caller.
-        unsafe { ops.vector_counted(kind, target, list, counter) }
+        ops.observed(
+            || ops.about_blocks(call_of(kind, false), kind, target, list),
+            // SAFETY: passed on from the caller.
+            || unsafe { ops.vector_counted(kind, target, list, counter) },
+        )
     }
 
     /// Issues what an aggregate handle has collected.
@@ -223,12 +232,16 @@ impl Handle {
 
     /// Waits for all transfers of the handle.
     pub fn wait(&mut self, ops: &Ops) -> Result<()> {
+        ops.observed(|| About::new(Call::Wait), || self.wait_for_all(ops))
+    }
+
+    fn wait_for_all(&mut self, ops: &Ops) -> Result<()> {
         self.flush(ops)?;
         let Some(counter) = &self.counter else {
             return Ok(());
         };
         let what = || format!("{} transfers of a handle", counter.outstanding());
-        let done = wait::until(ops, &what, || counter.check());
+        let done = wait::until(ops, Cause::Handle, &what, || counter.check());
         self.forget_values();
         done
     }

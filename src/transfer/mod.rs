@@ -10,22 +10,27 @@
 //! A transfer of no bytes is legal whatever its addresses are, and does nothing.
 
 mod handle;
+mod issue;
 mod vector;
 
 pub use crate::path::ops::TransferKind;
 pub use handle::Handle;
 
 use crate::error::{Result, fail};
-use crate::layout::{Shape, Side};
-use crate::memory::slab::{Domain, Slab};
+use crate::layout::Shape;
+use crate::memory::slab::Slab;
 use crate::mutation::{self, Fault};
 use crate::ops::Ops;
+use crate::ops::told::call_of;
 use crate::path::kernel::{self, Scale};
-use crate::path::rma::Completion;
-use crate::path::{self, Path, rma, shm_atomics};
+use crate::path::{self, Path, shm_atomics};
 use crate::peer::CompletionCounter;
+use crate::trace::{About, Cause, Entered, Way};
 use crate::wait;
 use std::sync::Arc;
+
+/// Of transfers up to this length the statistics time some only.
+const SHORT: usize = 4096;
 
 fn check_local(local: *const u8) -> Result<()> {
     if local.is_null() {
@@ -118,11 +123,44 @@ impl Ops {
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
         unsafe {
+            if self.is_observed() {
+                return self.contiguous_told(kind, target, remote, local, bytes);
+            }
             if self.try_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
             }
             self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
         }
+    }
+
+    /// [`Ops::contiguous`], told of to the observer.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn contiguous_told(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
+        let entered = self.observer().enter(bytes <= SHORT);
+        // SAFETY: passed on from the caller.
+        let direct = unsafe {
+            let direct = self.try_direct(kind, target, remote, local, bytes)?;
+            if !direct {
+                self.issue_and_wait(kind, target, remote, local, &Shape::contiguous(bytes))?;
+            }
+            direct
+        };
+        if let Some(entered) = entered.filter(Entered::counts) {
+            let way = if direct { Way::Direct } else { self.way_of(kind, target, remote) };
+            entered.leave(&About::new(call_of(kind, true)).to(target).moves(bytes).by(way));
+        }
+        Ok(())
     }
 
     /// Accumulates contiguous elements. On return the source may be reused.
@@ -148,7 +186,10 @@ impl Ops {
         let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
         // SAFETY: passed on from the caller; an accumulate only reads.
         unsafe {
-            if whole && self.move_direct(kind, target, remote, local, bytes)? {
+            if whole
+                && !self.is_observed()
+                && self.move_direct(kind, target, remote, local, bytes)?
+            {
                 return Ok(());
             }
             self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
@@ -247,8 +288,27 @@ impl Ops {
         self.check_rank(target)?;
         let counter = self.peer(target).implicit();
         // SAFETY: passed on from the caller.
-        unsafe { self.issue(kind, target, remote, local, shape, Some(counter)) }?;
-        Ok(())
+        unsafe { self.issue_told(kind, target, remote, local, shape, counter) }
+    }
+
+    /// [`Ops::issue`] with a counter, told of to the observer.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn issue_told(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        self.observed(
+            || self.about_shape(call_of(kind, false), kind, target, remote, shape),
+            // SAFETY: passed on from the caller.
+            || unsafe { self.issue(kind, target, remote, local, shape, Some(counter)) }.map(drop),
+        )
     }
 
     /// Vector transfers without a handle.
@@ -262,8 +322,11 @@ impl Ops {
         list: &[crate::layout::Vector<'_>],
     ) -> Result<()> {
         self.check_rank(target)?;
-        // SAFETY: passed on from the caller.
-        unsafe { self.vector_counted(kind, target, list, self.peer(target).implicit()) }
+        self.observed(
+            || self.about_blocks(call_of(kind, false), kind, target, list),
+            // SAFETY: passed on from the caller.
+            || unsafe { self.vector_counted(kind, target, list, self.peer(target).implicit()) },
+        )
     }
 
     /// Puts along a shape. On return the source may be reused.
@@ -298,11 +361,30 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
+        self.observed(
+            || self.about_shape(call_of(kind, true), kind, target, remote, shape),
+            // SAFETY: passed on from the caller.
+            || unsafe { self.issue_and_wait(kind, target, remote, local, shape) },
+        )
+    }
+
+    /// The body of [`Ops::blocking`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn issue_and_wait(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+    ) -> Result<()> {
         // SAFETY: passed on; the wait below lasts until `local` is free.
         let counter = unsafe { self.issue(kind, target, remote, local, shape, None) }?;
         if let Some(counter) = counter {
-            let done =
-                wait::until(self, &|| format!("{kind:?} with rank {target}"), || counter.check());
+            let what = || format!("{kind:?} with rank {target}");
+            let done = wait::until(self, Cause::Answer.of(target), &what, || counter.check());
             if done.is_err() && counter.outstanding() > 0 {
                 // MPI may still touch the caller's memory: there is no way to
                 // return from this that is safe.
@@ -312,173 +394,5 @@ impl Ops {
             done?;
         }
         Ok(())
-    }
-
-    /// Issues a transfer. What is not complete on return is counted by `counter`,
-    /// or by a fresh counter that is returned where none is given and one is
-    /// needed.
-    ///
-    /// # Safety
-    /// As for [`Ops::blocking`], until the counter is done.
-    pub(crate) unsafe fn issue(
-        &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
-        self.check_rank(target)?;
-        if shape.is_empty() {
-            return Ok(None);
-        }
-        check_local(local)?;
-        if let TransferKind::Accumulate(scale) = kind {
-            check_elements(scale, shape.block())?;
-        }
-        let (lo, hi) = shape.extent(Side::Remote);
-        let first = remote.wrapping_add_signed(lo);
-        let extent = hi.wrapping_sub(lo) as usize;
-        let mut hit = self.memory.registry.find(target, first, extent)?;
-        let slice = hit.slice();
-        let offset = hit.offset.wrapping_sub(lo as usize);
-        if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
-            drop(hit);
-            // SAFETY: passed on from the caller.
-            return unsafe { self.issue_rows(kind, target, remote, local, shape, counter) };
-        }
-        let path = path_of(kind, hit.slab(), slice, remote);
-        if path == Path::Direct {
-            if self.is_out_of_order(target) {
-                drop(hit);
-                hit = self.find_in_order(target, slice, (first, extent))?;
-            }
-            let _open = hit;
-            // SAFETY: the registry says that the remote extent lies in the
-            // slice, which stays mapped while `_open` is held; the caller vouches
-            // for the local one.
-            unsafe {
-                match kind {
-                    TransferKind::Put => {
-                        kernel::copy(local, slice.wrapping_add(offset), shape, true)
-                    }
-                    TransferKind::Get => {
-                        kernel::copy(slice.wrapping_add(offset), local, shape, false)
-                    }
-                    TransferKind::Accumulate(s) => {
-                        shm_atomics::accumulate(slice, offset, local, shape, s)
-                    }
-                }
-            }
-            return Ok(None);
-        }
-        let place = rma::RmaTarget {
-            slab: hit.slab().clone(),
-            world: target,
-            rank: hit.group_rank(),
-            offset,
-        };
-        drop(hit);
-        self.order_before(target, path)?;
-        // SAFETY: passed on from the caller.
-        unsafe {
-            if path == Path::Rma {
-                self.issue_rma(kind, &place, local, shape, counter)
-            } else {
-                self.issue_message(kind, target, remote, local, shape, counter)
-            }
-        }
-    }
-
-    /// All arguments were checked, so that a failure here is MPI's, perhaps with
-    /// half of the transfer under way and MPI still using the caller's memory:
-    /// the job ends.
-    fn whole_or_fatal(&self, kind: TransferKind, target: usize, issued: Result<()>) {
-        if let Err(error) = issued {
-            log::error!("{kind:?} with rank {target} cannot be completed: {error}");
-            crate::process::end_job(error.kind().code());
-        }
-    }
-
-    /// Issues each row of a shape by itself; the remote extent was checked.
-    ///
-    /// # Safety
-    /// As for [`Ops::issue`].
-    unsafe fn issue_rows(
-        &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
-        let mut rows = Vec::with_capacity(shape.bytes() / shape.block());
-        shape.for_each(&mut |l, r| {
-            let from = local.wrapping_offset(l) as usize;
-            rows.push((from, remote.wrapping_add_signed(r), shape.block()));
-        });
-        let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
-        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
-        self.order_before_all(target)?;
-        // SAFETY: passed on from the caller.
-        unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
-        Ok(fresh)
-    }
-
-    unsafe fn issue_rma(
-        &self,
-        kind: TransferKind,
-        place: &rma::RmaTarget,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
-        let completion = match counter {
-            Some(counter) => Completion::Counted(counter),
-            None => Completion::Local,
-        };
-        // SAFETY: passed on from `issue`.
-        let issued = unsafe {
-            match kind {
-                TransferKind::Put => rma::put(self, place, local, shape, completion),
-                TransferKind::Get => rma::get(self, place, local, shape, completion),
-                TransferKind::Accumulate(scale) => {
-                    rma::accumulate(self, place, local, shape, scale, completion)
-                }
-            }
-        };
-        self.whole_or_fatal(kind, place.world, issued);
-        Ok(None)
-    }
-
-    unsafe fn issue_message(
-        &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
-        let two_sided = self.two_sided()?;
-        let fresh = match counter {
-            Some(_) => None,
-            None => Some(Arc::new(CompletionCounter::default())),
-        };
-        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
-        // SAFETY: passed on from `issue`.
-        let issued = unsafe {
-            match kind {
-                TransferKind::Put => two_sided.put(self, target, remote, local, shape, counted),
-                TransferKind::Get => two_sided.get(self, target, remote, local, shape, counted),
-                TransferKind::Accumulate(scale) => {
-                    two_sided.accumulate(self, target, remote, local, shape, scale)
-                }
-            }
-        };
-        self.whole_or_fatal(kind, target, issued);
-        Ok(fresh)
     }
 }

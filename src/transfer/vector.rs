@@ -8,9 +8,11 @@ use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
 use crate::ops::Ops;
+use crate::ops::told::call_of;
 use crate::path::Path;
 use crate::path::two_sided::blocks::Batch;
 use crate::peer::CompletionCounter;
+use crate::trace::Cause;
 use crate::wait;
 use std::sync::Arc;
 
@@ -175,9 +177,15 @@ impl Ops {
         vectors: &[Vector<'_>],
     ) -> Result<()> {
         let counter = Arc::new(CompletionCounter::default());
-        // SAFETY: passed on; the wait below lasts until the blocks are free.
-        unsafe { self.vector_counted(kind, target, vectors, &counter) }?;
-        wait::until(self, &|| format!("vector {kind:?} with rank {target}"), || counter.check())
+        let what = || format!("vector {kind:?} with rank {target}");
+        self.observed(
+            || self.about_blocks(call_of(kind, true), kind, target, vectors),
+            || {
+                // SAFETY: passed on; the wait below lasts until the blocks are free.
+                unsafe { self.vector_counted(kind, target, vectors, &counter) }?;
+                wait::until(self, Cause::Answer.of(target), &what, || counter.check())
+            },
+        )
     }
 
     /// As [`Ops::vector`], completed by a counter.

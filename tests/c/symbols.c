@@ -76,7 +76,8 @@ static const struct {
   NAME(ARMCIX_Destroy_mutexes_hdl) NAME(ARMCIX_Lock_hdl) NAME(ARMCIX_Unlock_hdl)
   NAME(ARMCIX_Trylock_hdl) NAME(ARMCIX_Progress)
   /* portolan.h */
-  NAME(portolan_malloc_many) NAME(portolan_path_name) NAME(portolan_version) NAME(portolan_last_error)
+  NAME(portolan_malloc_many) NAME(portolan_stats_get) NAME(portolan_stats_reset)
+  NAME(portolan_region_begin) NAME(portolan_region_end) NAME(portolan_mark) NAME(portolan_path_name) NAME(portolan_version) NAME(portolan_last_error)
 };
 
 int main(int argc, char **argv)

@@ -3,7 +3,8 @@
 
 use crate::run::system;
 use crate::{
-    am_errors, am_typed_errors, compose_life, flood, large, lifecycle, limits, soak, watchdog,
+    am_errors, am_typed_errors, compose_life, flood, large, lifecycle, limits, soak, traces,
+    watchdog,
 };
 
 /// How a launch has to end.
@@ -299,6 +300,110 @@ pub const ALONE: &[Alone] = &[
         env: &[("PORTOLAN_NODE_SIZE", "2")],
         quick: false,
         run: soak::soak,
+        ..ALONE_BASE
+    },
+    Alone { name: "trace", label: "default", ranks: 3, run: traces::every_call, ..ALONE_BASE },
+    Alone {
+        name: "trace_one",
+        label: "one rank",
+        ranks: 1,
+        quick: false,
+        run: traces::every_call,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_four",
+        label: "default, four ranks",
+        ranks: 4,
+        quick: false,
+        run: traces::every_call,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_message",
+        label: "path=message",
+        ranks: 2,
+        env: MESSAGE,
+        run: traces::every_call,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_rma",
+        label: "path=rma",
+        ranks: 2,
+        env: RMA,
+        run: traces::every_call,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_nodes",
+        label: "node_size=2",
+        ranks: 4,
+        env: &[("PORTOLAN_NODE_SIZE", "2")],
+        quick: false,
+        run: traces::every_call,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_monotonic",
+        label: "path=message, the kernel's clock",
+        ranks: 2,
+        env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_TRACE_CLOCK", "monotonic")],
+        quick: false,
+        run: traces::every_call,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_limit",
+        label: "PORTOLAN_TRACE_BYTES",
+        run: traces::limited,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_sample",
+        label: "PORTOLAN_TRACE_SAMPLE",
+        run: traces::sampled,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_live",
+        label: "a job that runs",
+        run: traces::while_running,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_nowhere",
+        label: "a directory that cannot be made",
+        end: End::Says(&["there is no trace of this rank", "PORTOLAN_TRACE"]),
+        run: traces::no_directory,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_slow",
+        label: "a disk that takes nothing",
+        end: End::Says(&["the trace of this rank is not whole"]),
+        run: traces::slow_disk,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_restart",
+        label: "MPI of the program",
+        run: traces::restarted,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "stats",
+        label: "default",
+        end: End::Says(&["Portolan's statistics: 2 ranks", "put, direct", "of rank"]),
+        run: traces::statistics,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "stats_message",
+        label: "path=message",
+        env: MESSAGE,
+        end: End::Says(&["put, message", "answer", "ranks that were waited for longest"]),
+        run: traces::statistics,
         ..ALONE_BASE
     },
     Alone {

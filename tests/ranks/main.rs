@@ -63,6 +63,7 @@ mod run;
 mod segments;
 mod soak;
 mod threads;
+mod traces;
 mod watchdog;
 
 fn main() -> std::process::ExitCode {

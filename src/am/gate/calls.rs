@@ -8,6 +8,7 @@ use super::Gate;
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::peer::CompletionCounter;
+use crate::trace::Cause;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,9 +29,11 @@ impl Am {
         self.unlock_handlers()?;
         moved?;
         if polling && !handler::on_completion_thread() {
-            self.wait_until(&|| "completion handlers that run on their thread".into(), || {
-                Ok(gate.elsewhere.load(Ordering::Acquire) == 0)
-            })?;
+            self.wait_for(
+                Cause::Message,
+                &|| "completion handlers that run on their thread".into(),
+                || Ok(gate.elsewhere.load(Ordering::Acquire) == 0),
+            )?;
         }
         Ok(())
     }
@@ -53,7 +56,8 @@ impl Am {
         if !towards.stopped.load(Ordering::Acquire) || handler::running().is_some() {
             return Ok(());
         }
-        self.wait_until(
+        self.wait_for(
+            Cause::Message.of(target),
             &|| format!("rank {target}, whose handlers run in its calls only, to make one"),
             || Ok(!towards.stopped.load(Ordering::Acquire)),
         )
@@ -83,9 +87,11 @@ impl Am {
         }
         let me = self.rank();
         let own = targets.contains(&me);
-        self.wait_until(&|| "messages that targets hold until they make a call".into(), || {
-            Ok((!own || gate.is_clear_of(me)) && counter.check()?)
-        })?;
+        self.wait_for(
+            Cause::Message,
+            &|| "messages that targets hold until they make a call".into(),
+            || Ok((!own || gate.is_clear_of(me)) && counter.check()?),
+        )?;
         for (target, sent) in asked {
             state.towards[target].fenced.fetch_max(sent, Ordering::AcqRel);
         }

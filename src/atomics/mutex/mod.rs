@@ -25,8 +25,10 @@ use crate::group::Group;
 use crate::memory::segment::Segment;
 use crate::mpi::Flavour;
 use crate::ops::Ops;
+use crate::ops::told::number_of;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
 use crate::path::{self, Path, rma};
+use crate::trace::{Call, SegmentKind};
 use crate::wait::{self, Progress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,6 +39,7 @@ use state::{MutexState, state_bytes};
 
 pub(crate) mod serve;
 mod state;
+mod told;
 
 /// A collectively made set of mutexes.
 #[derive(Debug)]
@@ -221,6 +224,9 @@ impl Ops {
             before += counts[rank];
         }
         let held = (0..before).map(|_| AtomicU64::new(0)).collect();
+        let mine = counts.get(group.rank()).copied().unwrap_or(0) as u64;
+        let (number, ranks) = (number_of(segment.id()), group.size() as u64);
+        self.observer().made(number, mine, ranks, SegmentKind::Mutexes);
         Ok(Arc::new(MutexSet { segment, counts, places, held, live: AtomicBool::new(true) }))
     }
 
@@ -273,7 +279,7 @@ impl Ops {
             let name = found.name;
             let what =
                 || format!("another thread to release mutex {} of rank {}", name.index, name.owner);
-            wait::until(self, &what, || {
+            wait::until(self, found.awaited(), &what, || {
                 got = claim()?;
                 Ok(got)
             })?;
@@ -288,12 +294,17 @@ impl Ops {
     /// caller already).
     pub fn lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
-        self.claim(&found, true)?;
-        let taken = self.acquire(&found);
-        if taken.is_err() {
-            found.held.store(0, Ordering::Release);
-        }
-        taken
+        self.observed(
+            || found.about(Call::Lock),
+            || {
+                self.claim(&found, true)?;
+                let taken = self.acquire(&found);
+                if taken.is_err() {
+                    found.held.store(0, Ordering::Release);
+                }
+                taken
+            },
+        )
     }
 
     /// Where the window path finds the state.
@@ -311,7 +322,8 @@ impl Ops {
     fn acquire(&self, found: &FoundMutex<'_>) -> Result<()> {
         let name = found.name;
         let what = || format!("mutex {} of rank {}", name.index, name.owner);
-        let granted = || wait::until(self, &what, || Ok(self.mutexes.take_grant(name)));
+        let granted =
+            || wait::until(self, found.awaited(), &what, || Ok(self.mutexes.take_grant(name)));
         let ask = || {
             let mut header = RequestHeader::new(RequestKind::Lock, found.address());
             header.operand = name.operand();
@@ -334,7 +346,7 @@ impl Ops {
                     Some(holder) => format!("{}, which rank {holder} holds", what()),
                     None => what(),
                 };
-                wait::while_equal(self, &what, word, 0, None)
+                wait::while_equal(self, found.awaited(), &what, word, 0, None)
             }
             Path::Message => {
                 self.may_wait()?;
@@ -342,7 +354,7 @@ impl Ops {
                 let told = match queue.enter(0) {
                     Entry::Alone => return ask(),
                     Entry::Leads => Told::Leads,
-                    Entry::Waits => queue.wait(self, &what)?.0,
+                    Entry::Waits => queue.wait(self, found.awaited(), &what)?.0,
                 };
                 if told != Told::Has {
                     ask().inspect_err(|_| queue.leave())?;
@@ -368,10 +380,14 @@ impl Ops {
     /// Takes a mutex if it is free; never waits for another rank.
     pub fn try_lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<bool> {
         let found = set.find(index, rank, self.size())?;
-        if !self.claim(&found, false)? {
+        self.observed(|| found.about(Call::Lock), || self.try_take(&found))
+    }
+
+    fn try_take(&self, found: &FoundMutex<'_>) -> Result<bool> {
+        if !self.claim(found, false)? {
             return Ok(false);
         }
-        let got = self.try_acquire(&found);
+        let got = self.try_acquire(found);
         if !matches!(got, Ok(true)) {
             found.held.store(0, Ordering::Release);
             // Its holder may need this rank to release it.
@@ -413,10 +429,15 @@ impl Ops {
         if found.held.load(Ordering::Relaxed) == 0 {
             fail!(State, "mutex {index} of rank {rank} is not held by this rank");
         }
-        self.fence_data()?;
-        let released = self.release_mutex(&found);
-        found.held.store(0, Ordering::Release);
-        released
+        self.observed(
+            || found.about(Call::Unlock),
+            || {
+                self.fence_data()?;
+                let released = self.release_mutex(&found);
+                found.held.store(0, Ordering::Release);
+                released
+            },
+        )
     }
 
     fn release_mutex(&self, found: &FoundMutex<'_>) -> Result<()> {
@@ -457,7 +478,7 @@ impl Ops {
                 let mut next = None;
                 let what =
                     || format!("the successor in mutex {} of rank {}", name.index, name.owner);
-                wait::until(self, &what, || {
+                wait::until(self, found.awaited(), &what, || {
                     next = self.mutexes.successors.lock().remove(&name);
                     Ok(next.is_some())
                 })?;

@@ -12,6 +12,7 @@ use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::mpi::{self, Comm, init, p2p};
 use crate::runtime::{Engine, current};
+use crate::trace::{About, Awaited, Call, Cause, Way};
 use crate::wait;
 use std::os::raw::{c_char, c_double, c_int, c_void};
 use std::sync::Arc;
@@ -113,7 +114,11 @@ pub(super) fn send(engine: &Engine, tag: i32, data: &[u8], to: usize) -> Result<
     }
     // SAFETY: `data` is borrowed until the request has completed.
     let mut request = unsafe { p2p::isend(&comm, data.as_ptr(), data.len(), to, tag) }?;
-    wait::until(engine, &|| format!("rank {to} to receive a message"), || request.test())
+    let what = || format!("rank {to} to receive a message");
+    engine.observed(
+        || About::new(Call::Send).to(to).moves(data.len()).by(Way::Message),
+        || wait::until(engine, Cause::Message.of(to), &what, || request.test()),
+    )
 }
 
 fn receive(
@@ -125,7 +130,8 @@ fn receive(
     let comm = group_table::message_comm()?;
     let mut matched = None;
     let whose = || from.map_or("any rank".to_string(), |from| format!("rank {from}"));
-    wait::until(engine, &|| format!("a message of {} with tag {tag}", whose()), || {
+    let awaited = Awaited { peer: from, ..Cause::Message.into() };
+    wait::until(engine, awaited, &|| format!("a message of {} with tag {tag}", whose()), || {
         matched = p2p::improbe(&comm, from, Some(tag))?;
         Ok(matched.is_some())
     })?;

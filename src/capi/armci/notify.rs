@@ -15,6 +15,7 @@ use crate::capi::boundary::{guard, reported};
 use crate::error::{Result, fail};
 use crate::mpi::p2p;
 use crate::runtime::{Engine, current};
+use crate::trace::Cause;
 use crate::wait;
 use parking_lot::Mutex;
 use std::os::raw::c_int;
@@ -85,7 +86,8 @@ fn wait(engine: &Engine, rank: usize) -> Result<(c_int, c_int)> {
     // Numbers wrap, so that only their distance tells which is the later one.
     let is_later = |a: c_int, b: c_int| a.wrapping_sub(b) > 0;
     let mut received = 0;
-    wait::until(engine, &|| format!("notification {waited} of rank {rank}"), || {
+    let what = || format!("notification {waited} of rank {rank}");
+    wait::until(engine, Cause::Notify.of(rank), &what, || {
         // All that are here are taken in: the result tells how many came.
         while let Some(message) = p2p::improbe(&comm, Some(rank), Some(TAG))? {
             let mut notice = Notice { life: 0, number: 0 };

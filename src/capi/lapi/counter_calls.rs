@@ -12,6 +12,7 @@ use super::{finish, messages, twin};
 use crate::am::Am;
 use crate::futex;
 use crate::runtime::Engine;
+use crate::trace::Cause;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -90,7 +91,7 @@ fn wait(
         let now = counter.value.load(Ordering::Relaxed) as c_int;
         format!("the counter at {counter:p} to reach {val}; it is {now}")
     };
-    engine.wait_until(&what, || {
+    engine.wait_for(Cause::Message, &what, || {
         left = take(counter, val);
         if left.is_none() {
             context.pending.advance(context, engine)?;

@@ -11,6 +11,7 @@ use super::twin;
 use super::types::Handle;
 use crate::am::Am;
 use crate::error::Result;
+use crate::trace::Cause;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
@@ -19,7 +20,7 @@ pub(crate) fn fence(context: &Context, engine: &Am) -> Result<()> {
     finish::serve(context, engine)?;
     let left = || context.pending.left() + context.asked.load(Ordering::SeqCst);
     if left() > 0 {
-        engine.wait_until(&|| format!("{} transfers at a fence", left()), || {
+        engine.wait_for(Cause::Fence, &|| format!("{} transfers at a fence", left()), || {
             context.pending.advance(context, engine)?;
             Ok(left() == 0)
         })?;

@@ -13,6 +13,7 @@ use crate::am::gate::Gate;
 use crate::error::Result;
 use crate::runtime::{self, Engine};
 use crate::sharing;
+use crate::trace::Cause;
 use parking_lot::Mutex;
 use std::os::raw::c_int;
 use std::sync::Arc;
@@ -111,7 +112,7 @@ twin! {
             let (context, engine) = context::enter(hndl)?;
             // The lock of LAPI_Util ends with the context.
             engine.drop_handlers_lock()?;
-            engine.wait_until(&|| "transfers at the end of LAPI".into(), || {
+            engine.wait_for(Cause::Handle, &|| "transfers at the end of LAPI".into(), || {
                 context.pending.advance(context, engine)?;
                 Ok(context.pending.left() == 0)
             })?;

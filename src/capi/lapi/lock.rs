@@ -19,6 +19,7 @@ use super::types::{GET_THREAD_FUNC, Handle};
 use crate::am::lock::Hold;
 use crate::futex;
 use crate::runtime::Engine;
+use crate::trace::Cause;
 use crate::wait;
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -132,7 +133,7 @@ fn await_signal(
     // At least once others get the lock, also where the time is over already.
     engine.without_handlers_lock(|| {
         let what = || "a condition of LAPI_Util to be signalled".to_string();
-        wait::until_on(engine, &what, (&condition.signals, before), || {
+        wait::until_on(engine, Cause::Message, &what, (&condition.signals, before), || {
             over = over || late();
             Ok(signalled() || over)
         })

@@ -17,6 +17,7 @@ use super::{messages, twin};
 use crate::any_memory::Span;
 use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
+use crate::trace::Cause;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ pub(crate) unsafe fn start(
         if let Err(error) = started {
             // What was begun may still use the caller's memory.
             let what = || "the rest of a transfer that failed".to_string();
-            engine.wait_until(&what, || Ok(counter.outstanding() == 0))?;
+            engine.wait_for(Cause::Handle, &what, || Ok(counter.outstanding() == 0))?;
             return Err(error.into());
         }
         let traffic = context.traffic(done.target);

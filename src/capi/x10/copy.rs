@@ -9,6 +9,7 @@ use crate::any_memory::Span;
 use crate::error::Result;
 use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
+use crate::trace::Cause;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ pub(crate) fn blocking(
     let counter = Arc::new(CompletionCounter::default());
     let begun = begin(&counter);
     let what = || format!("{} transfers ({way:?})", counter.outstanding());
-    engine.wait_until(&what, || Ok(counter.outstanding() == 0))?;
+    engine.wait_for(Cause::Handle, &what, || Ok(counter.outstanding() == 0))?;
     begun?;
     counter.check().map(|_| ())
 }

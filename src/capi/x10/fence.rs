@@ -13,6 +13,7 @@ use crate::capi::boundary;
 use crate::error::Result;
 use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
+use crate::trace::Cause;
 use std::os::raw::c_int;
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ fn fence_the_way(engine: &Engine) -> Result<()> {
             unsafe { engine.send_am(rank, SETTLE.id()?, &[], Data::NONE, signals)? };
         }
         let what = || format!("{} ranks to send on what they gather", counter.outstanding());
-        engine.wait_until(&what, || counter.check())?;
+        engine.wait_for(Cause::Fence, &what, || counter.check())?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::error::{Result, fail};
 use crate::handles::Handles;
 use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
+use crate::trace::Cause;
 use parking_lot::Mutex;
 use std::os::raw::c_int;
 use std::sync::Arc;
@@ -97,7 +98,7 @@ pub(super) fn settle(engine: &Engine) -> Result<()> {
     let all: Vec<_> = TABLE.lock().iter().map(|(_, switch)| switch.clone()).collect();
     for switch in all {
         let what = || format!("{} transfers on a switch", switch.counter.outstanding());
-        engine.wait_until(&what, || Ok(switch.counter.outstanding() == 0))?;
+        engine.wait_for(Cause::Handle, &what, || Ok(switch.counter.outstanding() == 0))?;
     }
     Ok(())
 }
@@ -123,7 +124,7 @@ fn done(switch: &Switch) -> Result<bool> {
 fn wait(engine: &Engine, token: usize) -> Result<()> {
     let switch = find(token)?;
     let what = || format!("a switch at {}", switch.value());
-    engine.wait_until(&what, || done(&switch))
+    engine.wait_for(Cause::Notify, &what, || done(&switch))
 }
 
 /// Makes a switch, at 0; null on an error.

@@ -45,6 +45,7 @@ use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::mutation::{self, Fault};
 use crate::path::Transport;
 use crate::peer::CompletionCounter;
+use crate::trace;
 use crate::watchdog::{self, Event};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -126,6 +127,8 @@ struct Serving {
     inbox: Inbox,
     /// The last poll found a request.
     in_stream: bool,
+    /// When the last poll ended, where calls are observed: no request was here then.
+    polled: Option<u64>,
     /// Origins whose first request is here, but waits for the dispatcher.
     stalled: Vec<usize>,
     /// Bytes that are here, but whose service is held up by another thread.
@@ -274,6 +277,9 @@ impl TwoSided {
             next = serving.inbox.take()?;
         }
         serving.in_stream = taken > 0;
+        if transport.is_observed() {
+            serving.polled = transport.observer().begin();
+        }
         if !busy {
             serving.inbox.post_all(&self.requests)?;
         }
@@ -398,7 +404,15 @@ impl TwoSided {
     ) -> Result<bool> {
         let kind = wire::RequestKind::of(message)?;
         let (cost, ack) = (message.len() as u64, wire::asks_for_ack(message));
-        match self.services.of(kind)?.serve(transport, source, kind, message)? {
+        let told = transport.begin_to_serve();
+        let served = self.services.of(kind)?.serve(transport, source, kind, message)?;
+        if let (Some(told), Some(kind), false) =
+            (told, kind.told_as(), matches!(served, Served::Busy))
+        {
+            trace::count(&transport.observer().always.requests, 1);
+            told.end(kind, source, message.len(), serving.polled);
+        }
+        match served {
             Served::Busy => return Ok(false),
             Served::Done if kind.is_counted() => {
                 self.handled(transport, serving, source, cost, ack)?;

@@ -12,6 +12,7 @@ use crate::path::Transport;
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::Rmw;
 use crate::peer::{CompletionCounter, PENDING_MESSAGE, Sent};
+use crate::trace::Cause;
 use crate::wait;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -122,6 +123,7 @@ impl TwoSided {
             }
             wait::until(
                 transport,
+                Cause::Credit.of(target),
                 &|| {
                     format!("room for a request to rank {target}, which is behind in handling them")
                 },
@@ -291,7 +293,8 @@ impl TwoSided {
         let max = if shape.is_contiguous() { LONGEST } else { transport.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, piece| {
             if counter.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
-                wait::until(transport, &|| format!("pieces of a get from rank {target}"), || {
+                let what = || format!("pieces of a get from rank {target}");
+                wait::until(transport, Cause::Answer.of(target), &what, || {
                     Ok(counter.outstanding() < GET_PIECES)
                 })?;
             }
@@ -346,9 +349,8 @@ impl TwoSided {
         }?;
         self.started(request, Action::Value { number: number.clone(), buffer })?;
         let sent = self.command(transport, target, header)?;
-        wait::until(transport, &|| format!("an answer of rank {target}"), || {
-            number.counter.check()
-        })?;
+        let what = || format!("an answer of rank {target}");
+        wait::until(transport, Cause::Answer.of(target), &what, || number.counter.check())?;
         transport.peer(target).answered(sent);
         Ok(number.value.load(Ordering::Relaxed))
     }
@@ -395,6 +397,7 @@ impl TwoSided {
         let peer = transport.peer(target);
         wait::until(
             transport,
+            Cause::Fence.of(target),
             &|| format!("rank {target} to confirm {count} requests ({} so far)", peer.confirmed()),
             || Ok(peer.confirmed() >= count),
         )

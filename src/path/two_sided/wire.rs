@@ -10,6 +10,7 @@ use crate::layout::{Dim, Shape};
 use crate::path::kernel::Scale;
 use crate::path::ops::Rmw;
 use crate::peer::Weight;
+use crate::trace;
 use num_complex::Complex;
 use std::mem::{offset_of, size_of};
 
@@ -86,6 +87,23 @@ impl RequestKind {
             Announce,
         ];
         ALL.get(usize::from(raw).wrapping_sub(1)).copied()
+    }
+
+    /// What the observer is told when it was served; nothing for what only answers, and for active messages, whose
+    /// handlers are told of.
+    pub(super) fn told_as(self) -> Option<trace::Served> {
+        use RequestKind::*;
+        Some(match self {
+            Put | PutRndv | PutBlocks => trace::Served::Put,
+            Get | GetBlocks => trace::Served::Get,
+            Accumulate | AccumulateBlocks => trace::Served::Acc,
+            Rmw => trace::Served::Rmw,
+            Lock | TryLock | Unlock => trace::Served::Lock,
+            FlushReq => trace::Served::Fence,
+            CreditAck | LockGrant | LockSuccessor | AmEager | AmRts | AmControl | Announce => {
+                return None;
+            }
+        })
     }
 
     /// The kind of a message.

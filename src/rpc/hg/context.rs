@@ -17,8 +17,10 @@ use crate::memory::biased_lock::BiasedLock;
 use crate::memory::stack;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::rpc::na;
+use crate::rpc::na::address::Peer;
 use crate::rpc::na::blocking_wait::{Deadline, until};
 use crate::thread::fast_tls;
+use crate::trace::Served;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -284,6 +286,20 @@ impl ContextShared {
     }
 
     fn perform(&self, work: Work) {
+        let engine = self.class.na.shared.engine();
+        let told = match &work {
+            Work::Call(target) => engine.and_then(|e| Some((e.begin_to_serve()?, target.source()))),
+            _ => None,
+        };
+        self.carry_out(work);
+        if let Some((told, source)) = told
+            && let Peer::Rank(rank) = source.peer
+        {
+            told.end(Served::Handler, rank as usize, 0, None);
+        }
+    }
+
+    fn carry_out(&self, work: Work) {
         struct Leave<'a>(&'a AtomicUsize);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {

@@ -13,6 +13,7 @@ use crate::rpc::na::address::Peer;
 use crate::rpc::na::blocking_wait::Deadline;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
+use crate::trace::{About, Call, Way};
 use parking_lot::Mutex;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -263,6 +264,10 @@ impl Origin {
         let class = self.class();
         class.check_open()?;
         class.na.shared.attend()?;
+        let told = match class.na.shared.engine() {
+            Some(engine) if engine.is_observed() => engine.observer().enter(false),
+            _ => None,
+        };
         let (target, request) = {
             let mut state = self.state.lock();
             state.check_free()?;
@@ -297,6 +302,13 @@ impl Origin {
                 return Err(failure);
             }
         };
+        if let Some(told) = told {
+            let about = About::new(Call::Rpc);
+            told.leave(&match target.peer {
+                Peer::Rank(rank) => about.to(rank as usize).by(Way::Message),
+                _ => about,
+            });
+        }
         if let Some(own) = own {
             if class.inline.load(Ordering::Relaxed) {
                 context::enter(own);

@@ -1,0 +1,169 @@
+//! The trace of an engine: its file, what the file says of the rank, and the clocks of hosts.
+//!
+//! A rank's file is `PORTOLAN_TRACE/rank-000007.ptrace`. The second start of the engine in a process writes into `start-2`
+//! below that, and so on. A file that cannot be made is named once for each node, and the job runs on.
+//!
+//! **Clocks.** Ranks of a host share a clock. When the trace begins and when it ends, one rank of each host compares its
+//! clock with that of rank 0: it sends a message and gets rank 0's time back, some times. The answer of the
+//! shortest turn was sent, give or take half of that turn, in the middle of it. Hosts come one after the other,
+//! so that no turn waits for another host's.
+
+use super::Engine;
+use crate::config::VARIABLES;
+use crate::error::Result;
+use crate::mpi::{Comm, init, p2p};
+use crate::topology::host_name;
+use crate::trace::format::file_name;
+use crate::trace::metadata::Metadata;
+use crate::trace::{self, Cause, SHORT_NS};
+use crate::wait;
+use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Turns of a comparison.
+const TURNS: usize = 20;
+/// No group has this tag on the engine's communicator.
+const TAG: i32 = 0;
+
+impl Engine {
+    /// Begins the trace, where there is to be one, and compares clocks. Collective.
+    pub(super) fn begin_trace(&self) -> Result<()> {
+        if !self.observer().settings().traces {
+            return Ok(());
+        }
+        let dir = Path::new(&self.config.trace);
+        let path = dir.join(file_name(self.rank()));
+        match self.trace_file(dir, &path) {
+            Ok(file) => self.observer().write_to(file, &self.metadata().to_json()),
+            Err(error) if self.topology.ranks_of(self.topology.my_node())[0] == self.rank() => {
+                log::warn!(
+                    "there is no trace of this rank and perhaps of others: {}: {error}; the job \
+                     runs on without; set PORTOLAN_TRACE to a directory that can be written",
+                    path.display()
+                );
+            }
+            Err(_) => {}
+        }
+        self.compare_clocks()
+    }
+
+    /// Ends the trace. Collective until the file is closed.
+    pub(super) fn end_trace(&self) -> Result<()> {
+        if self.observer().settings().traces {
+            self.compare_clocks()?;
+            self.statistics().tell(|name, value| self.observer().counter(name, value));
+        }
+        Ok(())
+    }
+
+    fn trace_file(&self, dir: &Path, path: &Path) -> std::io::Result<File> {
+        fs::create_dir_all(dir)?;
+        if self.rank() == 0 {
+            // Of an earlier job that had more ranks.
+            for entry in fs::read_dir(dir)?.flatten() {
+                let rank = entry.file_name().to_str().and_then(trace::format::rank_of);
+                if rank.is_some_and(|rank| rank >= self.size()) {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        // Without a wait for the reader of a pipe.
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).custom_flags(libc::O_NONBLOCK);
+        options.open(path)
+    }
+
+    fn metadata(&self) -> Metadata {
+        let observer = self.observer();
+        let settings = observer.settings();
+        let (clock, now) = observer.clock().unwrap_or_default();
+        let mut paths: Vec<(&str, usize)> = Vec::new();
+        for rank in (0..self.size()).filter(|&rank| rank != self.rank()) {
+            let name = self.path_between(self.rank(), rank).name();
+            match paths.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, ranks)) => *ranks += 1,
+                None => paths.push((name, 1)),
+            }
+        }
+        let paths: Vec<String> =
+            paths.iter().map(|(name, ranks)| format!("{name} to {ranks} ranks")).collect();
+        let command = fs::read("/proc/self/cmdline").unwrap_or_default();
+        let host = host_name::<256>();
+        let host = host.split(|&byte| byte == 0).next().unwrap_or_default();
+        let words = command.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+        let set = VARIABLES.iter().filter_map(|v| Some((v.name.to_string(), v.current()?)));
+        Metadata {
+            rank: self.rank() as u64,
+            ranks: self.size() as u64,
+            host: String::from_utf8_lossy(host).into_owned(),
+            host_number: self.topology.host_of(self.rank()) as u64,
+            node: self.topology.my_node() as u64,
+            pid: u64::from(std::process::id()),
+            mpi: init::library_version().lines().next().unwrap_or_default().to_string(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            paths: paths.join(", "),
+            settings: set.collect(),
+            program: words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
+            engine: self.config.trace_start as u64,
+            started_wall: trace::wall(),
+            started_clock: now,
+            clock: clock.into(),
+            sample: u64::from(settings.sample),
+            sample_below: SHORT_NS,
+            limit_bytes: settings.limit,
+        }
+    }
+
+    /// Compares the clocks of hosts with that of rank 0. Collective.
+    fn compare_clocks(&self) -> Result<()> {
+        let me = self.rank();
+        let wire = self.world().live_team()?.wire().comm();
+        if me == 0 {
+            self.observer().compared(self.clock_now(), 0, 0);
+            let hosts = (1..self.size()).filter(|&rank| self.topology.host_of(rank) == rank);
+            for rank in hosts {
+                self.exchange(wire, rank, Some(0), false)?;
+                for _ in 0..TURNS {
+                    self.exchange(wire, rank, None, true)?;
+                    self.exchange(wire, rank, Some(self.clock_now()), false)?;
+                }
+            }
+        } else if self.topology.host_of(me) == me {
+            self.exchange(wire, 0, None, true)?;
+            let mut best = (u64::MAX, 0, 0);
+            for _ in 0..TURNS {
+                let begun = self.clock_now();
+                self.exchange(wire, 0, Some(0), false)?;
+                let there = self.exchange(wire, 0, None, true)?;
+                let turn = self.clock_now().saturating_sub(begun);
+                best = best.min((turn, begun + turn / 2, there));
+            }
+            let (turn, time, there) = best;
+            self.observer().compared(time, there.wrapping_sub(time) as i64, turn.div_ceil(2));
+        }
+        Ok(())
+    }
+
+    fn clock_now(&self) -> u64 {
+        self.observer().clock().map_or(0, |(_, now)| now)
+    }
+
+    /// Sends a number to a rank, or receives one.
+    fn exchange(&self, wire: &Comm, rank: usize, send: Option<u64>, receive: bool) -> Result<u64> {
+        let mut number = send.unwrap_or(0).to_ne_bytes();
+        let what = || format!("rank {rank} to compare clocks for the trace");
+        // SAFETY: the bytes stay until the request is complete; where the wait fails the job ends.
+        let mut request = unsafe {
+            match receive {
+                true => p2p::irecv(wire, number.as_mut_ptr(), number.len(), Some(rank), TAG)?,
+                false => p2p::isend(wire, number.as_ptr(), number.len(), rank, TAG)?,
+            }
+        };
+        if let Err(error) = wait::until(self, Cause::Start.of(rank), &what, || request.test()) {
+            log::error!("comparing clocks failed: {error}");
+            crate::process::end_job(error.kind().code());
+        }
+        Ok(u64::from_ne_bytes(number))
+    }
+}

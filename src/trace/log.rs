@@ -1,0 +1,313 @@
+//! What one thread has recorded: its counters, and its events in memory that the writer empties.
+//!
+//! The memory is a ring of chunks. The thread encodes an event behind the last one in its chunk, and publishes it with one
+//! store; when the chunk is full it goes on to the next, or, where the writer has not emptied that yet, drops the event
+//! and counts it. So a thread never waits. The writer takes whole chunks, and of the one that is being filled what is
+//! published, so that a thread that records nothing more leaves nothing behind in memory.
+//!
+//! **Invariants.** One thread records in a log: the one whose number it has ([`crate::thread::this_thread`]). Bytes
+//! of a chunk below the published length do not change until the writer has released the chunk.
+
+use super::counters::Counters;
+use super::event::{Encoder, Event, MAX_EVENT};
+use super::format::Role;
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+/// Bytes of a chunk, which becomes a block or several.
+const CHUNK: usize = 64 << 10;
+/// Chunks of a thread: what it may be ahead of the writer.
+const CHUNKS: usize = 32;
+
+/// What of a chunk is published.
+#[derive(Debug, Default)]
+struct Published {
+    /// Bytes in the lower half, events in the upper.
+    committed: AtomicU64,
+    /// The time at which the last event ended, by the parity of the number of events: so the one that belongs to
+    /// `committed` stays while the next event is written.
+    last: [AtomicU64; 2],
+    /// What the first event's time is relative to.
+    first: AtomicU64,
+}
+
+/// What the writer takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken<'a> {
+    pub bytes: &'a [u8],
+    pub events: u32,
+    pub first_time: u64,
+    pub last_time: u64,
+}
+
+/// What the writer has taken of a chunk already.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    chunk: usize,
+    bytes: usize,
+    events: u32,
+    last: u64,
+}
+
+/// A thread's log.
+pub(crate) struct ThreadLog {
+    pub(crate) thread: usize,
+    pub(crate) number: u32,
+    pub(crate) role: Role,
+    pub(crate) counters: Counters,
+    /// Calls that the thread is in.
+    pub(super) depth: Cell<u32>,
+    /// The thread is in a collective call, whose waits are told of as one.
+    pub(super) meeting: Cell<bool>,
+    /// Calls until the next one that is timed, and what chooses how many.
+    pub(super) untimed: Cell<u32>,
+    pub(super) dice: Cell<u32>,
+    /// Calls, by their number, that have no event of their own because calls are sampled.
+    pub(super) unsampled: Cell<[u32; super::counters::CALLS]>,
+    memory: UnsafeCell<Box<[u8]>>,
+    chunks: [Published; CHUNKS],
+    /// Chunks that the thread has filled, and those that the writer has released.
+    filled: AtomicUsize,
+    released: AtomicUsize,
+    dropped: AtomicU64,
+    encoder: Cell<Encoder>,
+    at: Cell<usize>,
+    events: Cell<u32>,
+}
+
+// SAFETY: the cells and the memory behind the published length are touched by one thread alone, see the module.
+unsafe impl Sync for ThreadLog {}
+
+impl std::fmt::Debug for ThreadLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ThreadLog").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl ThreadLog {
+    /// Of the calling thread, at this time; `traces` where it has events.
+    pub(crate) fn new(number: u32, role: Role, now: u64, traces: bool) -> ThreadLog {
+        let log = ThreadLog {
+            thread: crate::thread::this_thread(),
+            number,
+            role,
+            counters: Counters::default(),
+            depth: Cell::new(0),
+            meeting: Cell::new(false),
+            untimed: Cell::new(0),
+            dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),
+            unsampled: Cell::new([0; super::counters::CALLS]),
+            // Pages are touched when they are used.
+            memory: UnsafeCell::new(vec![0; if traces { CHUNK * CHUNKS } else { 0 }].into()),
+            chunks: std::array::from_fn(|_| Published::default()),
+            filled: AtomicUsize::new(0),
+            released: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+            encoder: Cell::new(Encoder::new(now)),
+            at: Cell::new(0),
+            events: Cell::new(0),
+        };
+        log.chunks[0].first.store(now, Ordering::Relaxed);
+        log.chunks[0].last[0].store(now, Ordering::Relaxed);
+        log
+    }
+
+    /// Records an event, or drops and counts it; true where a chunk has become full, which the writer is to be told.
+    #[inline]
+    pub(crate) fn record(&self, event: &Event<'_>) -> bool {
+        let mut full = false;
+        if self.at.get() + MAX_EVENT > CHUNK {
+            if !self.next_chunk() {
+                self.drop_one();
+                return false;
+            }
+            full = true;
+        }
+        let index = self.filled.load(Ordering::Relaxed) % CHUNKS;
+        let (at, mut encoder) = (self.at.get(), self.encoder.get());
+        // SAFETY: only this thread writes to the chunk, behind what is published, and the writer reads what is
+        // published; there is room for an event.
+        let room = unsafe {
+            let memory = (*self.memory.get()).as_mut_ptr();
+            std::slice::from_raw_parts_mut(memory.add(index * CHUNK + at), MAX_EVENT)
+        };
+        let at = at + encoder.put(event, room);
+        let events = self.events.get() + 1;
+        let chunk = &self.chunks[index];
+        chunk.last[events as usize & 1].store(encoder.last(), Ordering::Relaxed);
+        chunk.committed.store(at as u64 | u64::from(events) << 32, Ordering::Release);
+        self.encoder.set(encoder);
+        self.at.set(at);
+        self.events.set(events);
+        full
+    }
+
+    /// Counts an event that has no place.
+    #[cold]
+    pub(crate) fn drop_one(&self) {
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        self.dropped.store(dropped + 1, Ordering::Relaxed);
+    }
+
+    /// Events that were dropped so far.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Goes on to the next chunk, if the writer has emptied it.
+    #[cold]
+    fn next_chunk(&self) -> bool {
+        let filled = self.filled.load(Ordering::Relaxed);
+        let memory = self.memory.get();
+        // SAFETY: the length never changes.
+        let traces = unsafe { !(&*memory).is_empty() };
+        if !traces || filled + 1 - self.released.load(Ordering::Acquire) >= CHUNKS {
+            return false;
+        }
+        let next = &self.chunks[(filled + 1) % CHUNKS];
+        let last = self.encoder.get().last();
+        next.first.store(last, Ordering::Relaxed);
+        next.last[0].store(last, Ordering::Relaxed);
+        next.committed.store(0, Ordering::Relaxed);
+        self.at.set(0);
+        self.events.set(0);
+        self.filled.store(filled + 1, Ordering::Release);
+        true
+    }
+
+    /// For the writer: gives `with` what is published behind `place`, chunk by chunk, and moves `place` on.
+    pub(crate) fn take(&self, place: &mut Place, mut with: impl FnMut(Taken<'_>)) {
+        loop {
+            let filled = self.filled.load(Ordering::Acquire);
+            let whole = place.chunk < filled;
+            let index = place.chunk % CHUNKS;
+            let chunk = &self.chunks[index];
+            let Some((committed, last)) = snapshot(chunk, whole) else { return };
+            let (bytes, events) = (committed as u32 as usize, (committed >> 32) as u32);
+            if bytes > place.bytes {
+                let first = chunk.first.load(Ordering::Relaxed);
+                let first_time = if place.bytes == 0 { first } else { place.last };
+                // SAFETY: these bytes are published and do not change before the chunk is released.
+                let bytes_here = unsafe {
+                    let memory = (*self.memory.get()).as_ptr();
+                    let from = memory.add(index * CHUNK + place.bytes);
+                    std::slice::from_raw_parts(from, bytes - place.bytes)
+                };
+                let events_here = events - place.events;
+                with(Taken { bytes: bytes_here, events: events_here, first_time, last_time: last });
+                (place.bytes, place.events, place.last) = (bytes, events, last);
+            }
+            if !whole {
+                return;
+            }
+            *place = Place { chunk: place.chunk + 1, ..Place::default() };
+            self.released.store(place.chunk, Ordering::Release);
+        }
+    }
+}
+
+/// What is published of a chunk, and when its last event ended. `None` where the thread is publishing one event upon
+/// the other: then the chunk is soon whole.
+fn snapshot(chunk: &Published, whole: bool) -> Option<(u64, u64)> {
+    for _ in 0..8 {
+        let committed = chunk.committed.load(Ordering::Acquire);
+        let last = chunk.last[(committed >> 32) as usize & 1].load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        if whole || chunk.committed.load(Ordering::Relaxed) == committed {
+            return Some((committed, last));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::event::Events;
+
+    fn mark(time: u64) -> Event<'static> {
+        Event::Mark { time, string: time }
+    }
+
+    fn events_of(taken: Taken<'_>) -> Vec<u64> {
+        let events = Events::new(taken.bytes, taken.first_time).map(|event| match event {
+            Ok(Event::Mark { time, string }) if time == string => time,
+            other => panic!("{other:?}"),
+        });
+        let all: Vec<u64> = events.collect();
+        assert_eq!(all.len(), taken.events as usize);
+        assert_eq!(all.last(), Some(&taken.last_time));
+        all
+    }
+
+    #[test]
+    fn what_is_dropped_is_counted_and_the_rest_comes_out_whole() {
+        let log = ThreadLog::new(0, Role::Program, 1000, true);
+        let mut place = Place::default();
+        let (mut seen, mut recorded) = (Vec::new(), 0u64);
+        log.take(&mut place, |_| panic!("nothing is there"));
+        for _ in 0..3 {
+            // More than the ring holds, with none to empty it.
+            for _ in 0..1_000_000 {
+                log.record(&mark(2000 + recorded));
+                recorded += 1;
+            }
+            log.take(&mut place, |taken| seen.extend(events_of(taken)));
+        }
+        assert!(log.dropped() > 0);
+        assert_eq!(seen.len() as u64 + log.dropped(), recorded);
+        assert!(seen.is_sorted());
+    }
+
+    #[test]
+    fn a_chunk_that_is_being_filled_is_taken_part_by_part() {
+        let log = ThreadLog::new(0, Role::Program, 7, true);
+        let mut place = Place::default();
+        let mut seen = Vec::new();
+        for time in 0..20_000 {
+            log.record(&mark(time));
+            if time % 7 == 0 {
+                log.take(&mut place, |taken| seen.extend(events_of(taken)));
+            }
+        }
+        log.take(&mut place, |taken| seen.extend(events_of(taken)));
+        assert_eq!(seen, (0..20_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_thread_records_while_another_one_takes() {
+        const ALL: u64 = 2_000_000;
+        let log = std::sync::Arc::new(std::sync::OnceLock::new());
+        let recorder = log.clone();
+        let thread = std::thread::spawn(move || {
+            let log: &ThreadLog =
+                recorder.get_or_init(|| ThreadLog::new(0, Role::Program, 0, true));
+            for time in 0..ALL {
+                log.record(&mark(time));
+            }
+        });
+        let log: &ThreadLog = loop {
+            match log.get() {
+                Some(log) => break log,
+                None => std::thread::yield_now(),
+            }
+        };
+        let (mut place, mut seen, mut last) = (Place::default(), 0, None);
+        loop {
+            let ended = thread.is_finished();
+            log.take(&mut place, |taken| {
+                for time in events_of(taken) {
+                    assert!(last < Some(time));
+                    last = Some(time);
+                    seen += 1;
+                }
+            });
+            if ended {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        thread.join().expect("it ends");
+        assert_eq!(seen + log.dropped(), ALL);
+    }
+}

@@ -1,0 +1,481 @@
+//! What layers tell of calls, waits and what they serve.
+//!
+//! A call is told of once, by its outermost function: a put inside a put with a flag is no call of its own. What a thread
+//! waits for inside a call, and what it serves for others meanwhile, is told of by itself, and so are the calls of a
+//! handler that it runs.
+//!
+//! Without statistics and trace there is no [`Running`], and what is left to count is what happens rarely
+//! ([`Always`]).
+
+use super::about::{About, Always, Awaited, Settings};
+use super::clock::Clock;
+use super::counters::{CALLS, CAUSES, Spent, Sum};
+use super::event::Event;
+use super::face;
+use super::format::Role;
+use super::kinds::{Call, Cause, SegmentKind, Served};
+use super::log::ThreadLog;
+use super::writer::{Definition, Writer};
+use crate::error::Result;
+use crate::thread::fast_tls;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Calls shorter than this are sampled, where calls are.
+pub(crate) const SHORT_NS: u64 = 1_000;
+
+/// What is there where something is observed.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) clock: Clock,
+    pub(super) settings: Settings,
+    pub(super) logs: Mutex<Vec<Arc<ThreadLog>>>,
+    /// Events shorter than this are dropped: the file is nearly full, or full.
+    pub(super) shortest: AtomicU64,
+    strings: Mutex<HashMap<String, u64>>,
+    pub(super) definitions: Mutex<Vec<Definition>>,
+    writer: Mutex<Option<Writer>>,
+    /// The writer's thread, to wake it.
+    thread: OnceLock<std::thread::Thread>,
+}
+
+/// What is observed of one engine.
+#[derive(Debug)]
+pub struct Observer {
+    id: u64,
+    pub(crate) always: Always,
+    running: Option<Arc<Running>>,
+    /// What was counted when the statistics were set back.
+    before: Mutex<(Sum, Vec<u64>)>,
+}
+
+fast_tls! {
+    /// The observer that the thread told last, and its log there.
+    static LAST: (u64, usize) = (0, 0);
+}
+
+impl Observer {
+    /// With these settings.
+    pub(crate) fn new(settings: Settings) -> Observer {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let running = (settings.stats || settings.traces).then(|| {
+            if settings.traces {
+                face::want();
+            }
+            Arc::new(Running {
+                clock: Clock::start(settings.counter, settings.shift),
+                logs: Mutex::default(),
+                shortest: AtomicU64::new(0),
+                strings: Mutex::default(),
+                definitions: Mutex::default(),
+                writer: Mutex::default(),
+                thread: OnceLock::new(),
+                settings,
+            })
+        });
+        Observer {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            always: Always::default(),
+            running,
+            before: Mutex::default(),
+        }
+    }
+
+    /// Whether calls are to be told of.
+    pub(crate) fn is_on(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// What it is to do; nothing where it is off.
+    pub(crate) fn settings(&self) -> Settings {
+        self.running.as_ref().map(|running| running.settings.clone()).unwrap_or_default()
+    }
+
+    /// The name of the clock, and what it shows.
+    pub(crate) fn clock(&self) -> Option<(&'static str, u64)> {
+        self.running.as_ref().map(|running| (running.clock.name(), running.clock.now()))
+    }
+
+    /// Has a file written, whose head says this of the rank.
+    pub(crate) fn write_to(&self, file: File, metadata: &str) {
+        if let Some(running) = &self.running
+            && let Some(writer) = Writer::start(running, file, metadata)
+        {
+            let _ = running.thread.set(writer.thread());
+            *running.writer.lock() = Some(writer);
+        }
+    }
+
+    /// Ends the file.
+    pub(crate) fn close(&self) {
+        if let Some(running) = &self.running
+            && let Some(writer) = running.writer.lock().take()
+        {
+            writer.stop();
+        }
+    }
+
+    /// A call begins; `None` where calls are not told of. `short`: it is one of many alike, of which the statistics
+    /// need not time each.
+    #[inline]
+    pub(crate) fn enter(&self, short: bool) -> Option<Entered<'_>> {
+        let running = self.running.as_deref()?;
+        let log = self.log(running);
+        let depth = log.depth.get();
+        log.depth.set(depth + 1);
+        let timed = depth == 0 && (running.settings.traces || !short || log.is_turn());
+        let begun = if timed { running.clock.ticks() } else { 0 };
+        Some(Entered { running, log, outer: depth == 0, timed, begun })
+    }
+
+    /// Carries a collective call out, of this many bytes, and tells of it. All of it counts as one wait for the other
+    /// ranks, whatever it consists of.
+    pub(crate) fn meet<R>(
+        &self,
+        call: Call,
+        bytes: usize,
+        body: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let Some(running) = self.running.as_deref() else { return body() };
+        let (entered, log) = (self.enter(false), self.log(running));
+        let (begun, before) = (running.clock.ticks(), log.meeting.replace(true));
+        let done = body();
+        log.meeting.set(before);
+        let cause = if call == Call::Barrier { Cause::Barrier } else { Cause::Collective };
+        if !before {
+            self.waited(Some(begun), cause.into(), None);
+        }
+        if let (Ok(_), Some(entered)) = (&done, entered) {
+            entered.leave(&About::new(call).moves(bytes));
+        }
+        done
+    }
+
+    /// A thread begins to wait, or to serve: when that is, where it is told of.
+    #[inline]
+    pub(crate) fn begin(&self) -> Option<u64> {
+        self.running.as_deref().map(|running| running.clock.ticks())
+    }
+
+    /// A wait has ended. Without statistics those are counted in which the thread `rested`.
+    pub(crate) fn waited(&self, begun: Option<u64>, awaited: Awaited, rested: Option<Duration>) {
+        if let (Some(running), Some(begun)) = (self.running.as_deref(), begun) {
+            let log = self.log(running);
+            if log.meeting.get() && awaited.cause == Cause::Collective {
+                return;
+            }
+            let ticks = running.clock.ticks().saturating_sub(begun);
+            let peer = awaited.peer.map(|peer| peer as u32);
+            log.counters.wait(awaited.cause, peer, ticks);
+            running.record(log, begun, ticks, |begin, duration| Event::Wait {
+                begin,
+                duration,
+                cause: awaited.cause,
+                peer,
+                place: awaited.place,
+            });
+        } else if let Some(rested) = rested {
+            self.always.rested(awaited.cause, rested);
+        }
+    }
+
+    /// The thread begins to serve another rank; calls meanwhile are those of a handler.
+    pub(crate) fn serve(&self) -> Option<Serving<'_>> {
+        let running = self.running.as_deref()?;
+        let log = self.log(running);
+        Some(Serving { running, log, depth: log.depth.replace(0), begun: running.clock.ticks() })
+    }
+
+    /// A region of the program begins.
+    pub(crate) fn region_begins(&self, name: &str) {
+        self.say(name, |time, string| Event::RegionBegin { time, string });
+    }
+
+    /// The program is here.
+    pub(crate) fn mark(&self, name: &str) {
+        self.say(name, |time, string| Event::Mark { time, string });
+    }
+
+    fn say(&self, name: &str, event: impl FnOnce(u64, u64) -> Event<'static>) {
+        if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
+            let string = running.string(name);
+            let event = event(running.clock.now(), string);
+            running.put(self.log(running), &event);
+        }
+    }
+
+    /// The thread's innermost region ends.
+    pub(crate) fn region_ends(&self) {
+        if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
+            running.put(self.log(running), &Event::RegionEnd { time: running.clock.now() });
+        }
+    }
+
+    /// A segment was made, or a set of mutexes: this rank's part has so many bytes or mutexes.
+    pub(crate) fn made(&self, segment: u64, bytes: u64, ranks: u64, kind: SegmentKind) {
+        self.define(|| Definition::Segment { segment, bytes, ranks, kind });
+    }
+
+    /// The clock was compared with that of rank 0.
+    pub(crate) fn compared(&self, time: u64, offset: i64, bound: u64) {
+        self.define(|| Definition::Clock { time, offset, bound });
+    }
+
+    /// A counter of the statistics for the file.
+    pub(crate) fn counter(&self, name: &str, value: u64) {
+        if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
+            let (string, time) = (running.string(name), running.clock.now());
+            self.define(|| Definition::Counter { time, string, value });
+        }
+    }
+
+    fn define(&self, definition: impl FnOnce() -> Definition) {
+        if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
+            running.definitions.lock().push(definition());
+        }
+    }
+
+    /// What was counted since the statistics were set back, and the counters of [`Always`] without the rests.
+    pub(crate) fn sum(&self) -> (Sum, [u64; 5]) {
+        let before = self.before.lock();
+        let (sum, always) = self.all();
+        let since = |at: usize| always[at] - before.1.get(at).copied().unwrap_or(0);
+        let mut sum = sum.since(&before.0);
+        if self.running.is_none() {
+            for (cause, spent) in sum.waits.iter_mut().enumerate() {
+                *spent = Spent { count: since(2 * cause), ns: since(2 * cause + 1), longest: 0 };
+            }
+        }
+        (sum, std::array::from_fn(|n| since(2 * CAUSES + n)))
+    }
+
+    /// Sets the statistics back.
+    pub(crate) fn reset(&self) {
+        let mut before = self.before.lock();
+        *before = self.all();
+    }
+
+    fn all(&self) -> (Sum, Vec<u64>) {
+        let mut sum = Sum::default();
+        if let Some(running) = &self.running {
+            running.clock.refine();
+            for log in &*running.logs.lock() {
+                log.counters.add_to(&mut sum, |ticks| running.clock.length(ticks));
+            }
+        }
+        (sum, self.always.read())
+    }
+
+    /// Events that were dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.running
+            .as_ref()
+            .map_or(0, |running| running.logs.lock().iter().map(|log| log.dropped()).sum())
+    }
+
+    /// The calling thread's log.
+    #[inline]
+    fn log<'a>(&self, running: &'a Running) -> &'a ThreadLog {
+        let (id, log) = LAST.get();
+        if id == self.id {
+            // SAFETY: the observer of this id, which is `self`, keeps its logs as long as it lives; ids are not used
+            // again.
+            return unsafe { &*(log as *const ThreadLog) };
+        }
+        self.find_log(running)
+    }
+
+    #[cold]
+    fn find_log<'a>(&self, running: &'a Running) -> &'a ThreadLog {
+        let thread = crate::thread::this_thread();
+        let mut logs = running.logs.lock();
+        let log = match logs.iter().find(|log| log.thread == thread) {
+            Some(log) => Arc::as_ptr(log),
+            None => {
+                let role = match std::thread::current().name() {
+                    Some("portolan-progress") => Role::Progress,
+                    Some("portolan-later") => Role::Completion,
+                    _ => Role::Program,
+                };
+                let now = running.clock.now();
+                let log = ThreadLog::new(logs.len() as u32, role, now, running.settings.traces);
+                logs.push(Arc::new(log));
+                Arc::as_ptr(&logs[logs.len() - 1])
+            }
+        };
+        LAST.set((self.id, log as usize));
+        // SAFETY: the list only grows while the observer lives, and keeps the log.
+        unsafe { &*log }
+    }
+}
+
+impl Running {
+    /// The number of a string, which is defined in the file where it is new.
+    fn string(&self, text: &str) -> u64 {
+        let mut strings = self.strings.lock();
+        if let Some(&number) = strings.get(text) {
+            return number;
+        }
+        let number = strings.len() as u64;
+        strings.insert(text.into(), number);
+        self.definitions.lock().push(Definition::String { string: number, text: text.into() });
+        number
+    }
+
+    #[inline]
+    fn record(
+        &self,
+        log: &ThreadLog,
+        begun: u64,
+        ticks: u64,
+        event: impl FnOnce(u64, u64) -> Event<'static>,
+    ) {
+        if !self.settings.traces {
+            return;
+        }
+        let (begin, duration) = self.clock.time(begun, ticks);
+        if duration < self.shortest.load(Ordering::Relaxed) {
+            log.drop_one();
+            return;
+        }
+        self.put(log, &event(begin, duration));
+    }
+
+    #[inline]
+    fn put(&self, log: &ThreadLog, event: &Event<'_>) {
+        if log.record(event)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+}
+
+impl ThreadLog {
+    /// Whether a short call is to be timed: one of some sixteen, by chance, for programs repeat themselves.
+    #[inline]
+    fn is_turn(&self) -> bool {
+        let untimed = self.untimed.get();
+        if untimed > 0 {
+            self.untimed.set(untimed - 1);
+            return false;
+        }
+        let mut dice = self.dice.get();
+        dice ^= dice << 13;
+        dice ^= dice >> 17;
+        dice ^= dice << 5;
+        self.dice.set(dice);
+        self.untimed.set(dice % 31);
+        true
+    }
+
+    /// Whether this short call has an event, and for how many it stands.
+    #[inline]
+    fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
+        let mut unsampled = self.unsampled.get();
+        let skipped = &mut unsampled[call as usize % CALLS];
+        let weight = *skipped + 1;
+        *skipped = if weight < sample { weight } else { 0 };
+        self.unsampled.set(unsampled);
+        (weight >= sample).then_some(u64::from(weight))
+    }
+}
+
+/// A call that is told of; the thread is out of it when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Entered<'a> {
+    running: &'a Running,
+    log: &'a ThreadLog,
+    outer: bool,
+    timed: bool,
+    begun: u64,
+}
+
+impl Entered<'_> {
+    /// Whether it has an event, for what costs something to find out.
+    pub(crate) fn traces(&self) -> bool {
+        self.outer && self.running.settings.traces
+    }
+
+    /// Whether it counts: it is the outermost one.
+    pub(crate) fn counts(&self) -> bool {
+        self.outer
+    }
+
+    /// It has ended.
+    #[inline]
+    pub(crate) fn leave(self, about: &About) {
+        if !self.outer {
+            return;
+        }
+        let running = self.running;
+        let ticks = if self.timed { running.clock.ticks().saturating_sub(self.begun) } else { 0 };
+        let bytes = about.bytes as u64;
+        self.log.counters.call(about.call, about.way, bytes, self.timed.then_some(ticks));
+        if !running.settings.traces {
+            return;
+        }
+        let mut weight = 1;
+        if running.settings.sample > 1 && running.clock.length(ticks) < SHORT_NS {
+            match self.log.is_sampled(about.call, running.settings.sample) {
+                Some(stands_for) => weight = stands_for,
+                None => return,
+            }
+        }
+        running.record(self.log, self.begun, ticks, |begin, duration| Event::Call {
+            begin,
+            duration,
+            call: about.call,
+            face: face::current(),
+            way: about.way,
+            peer: about.peer.map(|peer| peer as u32),
+            bytes,
+            blocks: about.blocks as u64,
+            place: about.place,
+            weight,
+        });
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.log.depth.set(self.log.depth.get() - 1);
+    }
+}
+
+/// Something that is served for another rank.
+#[derive(Debug)]
+pub(crate) struct Serving<'a> {
+    running: &'a Running,
+    log: &'a ThreadLog,
+    depth: u32,
+    begun: u64,
+}
+
+impl Serving<'_> {
+    /// It was this; `polled` is when this rank had looked for requests before.
+    pub(crate) fn end(self, kind: Served, origin: usize, bytes: usize, polled: Option<u64>) {
+        let ticks = self.running.clock.ticks().saturating_sub(self.begun);
+        let waited = polled.map(|polled| self.begun.saturating_sub(polled));
+        self.log.counters.served(kind, bytes as u64, ticks, waited);
+        self.running.record(self.log, self.begun, ticks, |begin, duration| Event::Served {
+            begin,
+            duration,
+            kind,
+            origin: Some(origin as u32),
+            bytes: bytes as u64,
+            waited: waited.map(|waited| self.running.clock.length(waited)),
+        });
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.log.depth.set(self.depth);
+    }
+}

@@ -1,0 +1,182 @@
+//! How a transfer along a shape goes its path: what is not complete on return is counted.
+
+use super::{check_elements, check_local, differs_by_row, path_of};
+use crate::error::Result;
+use crate::layout::{Shape, Side};
+use crate::memory::slab::Domain;
+use crate::ops::Ops;
+use crate::path::ops::TransferKind;
+use crate::path::rma::Completion;
+use crate::path::{Path, kernel, rma, shm_atomics};
+use crate::peer::CompletionCounter;
+use std::sync::Arc;
+
+impl Ops {
+    /// Issues a transfer. What is not complete on return is counted by `counter`,
+    /// or by a fresh counter that is returned where none is given and one is
+    /// needed.
+    ///
+    /// # Safety
+    /// As for [`Ops::blocking`], until the counter is done.
+    pub(crate) unsafe fn issue(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        self.check_rank(target)?;
+        if shape.is_empty() {
+            return Ok(None);
+        }
+        check_local(local)?;
+        if let TransferKind::Accumulate(scale) = kind {
+            check_elements(scale, shape.block())?;
+        }
+        let (lo, hi) = shape.extent(Side::Remote);
+        let first = remote.wrapping_add_signed(lo);
+        let extent = hi.wrapping_sub(lo) as usize;
+        let mut hit = self.memory.registry.find(target, first, extent)?;
+        let slice = hit.slice();
+        let offset = hit.offset.wrapping_sub(lo as usize);
+        if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
+            drop(hit);
+            // SAFETY: passed on from the caller.
+            return unsafe { self.issue_rows(kind, target, remote, local, shape, counter) };
+        }
+        let path = path_of(kind, hit.slab(), slice, remote);
+        if path == Path::Direct {
+            if self.is_out_of_order(target) {
+                drop(hit);
+                hit = self.find_in_order(target, slice, (first, extent))?;
+            }
+            let _open = hit;
+            // SAFETY: the registry says that the remote extent lies in the
+            // slice, which stays mapped while `_open` is held; the caller vouches
+            // for the local one.
+            unsafe {
+                match kind {
+                    TransferKind::Put => {
+                        kernel::copy(local, slice.wrapping_add(offset), shape, true)
+                    }
+                    TransferKind::Get => {
+                        kernel::copy(slice.wrapping_add(offset), local, shape, false)
+                    }
+                    TransferKind::Accumulate(s) => {
+                        shm_atomics::accumulate(slice, offset, local, shape, s)
+                    }
+                }
+            }
+            return Ok(None);
+        }
+        let place = rma::RmaTarget {
+            slab: hit.slab().clone(),
+            world: target,
+            rank: hit.group_rank(),
+            offset,
+        };
+        drop(hit);
+        self.order_before(target, path)?;
+        // SAFETY: passed on from the caller.
+        unsafe {
+            if path == Path::Rma {
+                self.issue_rma(kind, &place, local, shape, counter)
+            } else {
+                self.issue_message(kind, target, remote, local, shape, counter)
+            }
+        }
+    }
+
+    /// All arguments were checked, so that a failure here is MPI's, perhaps with
+    /// half of the transfer under way and MPI still using the caller's memory:
+    /// the job ends.
+    fn whole_or_fatal(&self, kind: TransferKind, target: usize, issued: Result<()>) {
+        if let Err(error) = issued {
+            log::error!("{kind:?} with rank {target} cannot be completed: {error}");
+            crate::process::end_job(error.kind().code());
+        }
+    }
+
+    /// Issues each row of a shape by itself; the remote extent was checked.
+    ///
+    /// # Safety
+    /// As for [`Ops::issue`].
+    unsafe fn issue_rows(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let mut rows = Vec::with_capacity(shape.bytes() / shape.block());
+        shape.for_each(&mut |l, r| {
+            let from = local.wrapping_offset(l) as usize;
+            rows.push((from, remote.wrapping_add_signed(r), shape.block()));
+        });
+        let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
+        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
+        self.order_before_all(target)?;
+        // SAFETY: passed on from the caller.
+        unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
+        Ok(fresh)
+    }
+
+    unsafe fn issue_rma(
+        &self,
+        kind: TransferKind,
+        place: &rma::RmaTarget,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let completion = match counter {
+            Some(counter) => Completion::Counted(counter),
+            None => Completion::Local,
+        };
+        // SAFETY: passed on from `issue`.
+        let issued = unsafe {
+            match kind {
+                TransferKind::Put => rma::put(self, place, local, shape, completion),
+                TransferKind::Get => rma::get(self, place, local, shape, completion),
+                TransferKind::Accumulate(scale) => {
+                    rma::accumulate(self, place, local, shape, scale, completion)
+                }
+            }
+        };
+        self.whole_or_fatal(kind, place.world, issued);
+        Ok(None)
+    }
+
+    unsafe fn issue_message(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let two_sided = self.two_sided()?;
+        let fresh = match counter {
+            Some(_) => None,
+            None => Some(Arc::new(CompletionCounter::default())),
+        };
+        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
+        // SAFETY: passed on from `issue`.
+        let issued = unsafe {
+            match kind {
+                TransferKind::Put => two_sided.put(self, target, remote, local, shape, counted),
+                TransferKind::Get => two_sided.get(self, target, remote, local, shape, counted),
+                TransferKind::Accumulate(scale) => {
+                    two_sided.accumulate(self, target, remote, local, shape, scale)
+                }
+            }
+        };
+        self.whole_or_fatal(kind, target, issued);
+        Ok(fresh)
+    }
+}

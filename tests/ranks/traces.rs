@@ -1,0 +1,500 @@
+//! Traces and statistics: every call shows up, with its target, its bytes and the way that it went.
+//!
+//! Each rank makes calls of which it knows how many there are, ends the engine, and reads its own file.
+
+use crate::child::{directory, host_finalize, host_init, rank_of_launcher, step};
+use portolan::internals::am::{Accept, Am, Arrival, Destination, Handler, Then};
+use portolan::internals::api::engine;
+use portolan::internals::atomics::Rmw;
+use portolan::internals::collective::Operator;
+use portolan::internals::layout::Shape;
+use portolan::internals::mpi::init::ThreadLevel;
+use portolan::internals::path::Path;
+use portolan::internals::path::kernel::Scale;
+use portolan::internals::runtime::Engine;
+use portolan::internals::trace::alignment::{Alignment, Sample};
+use portolan::internals::trace::event::{Call, Cause, Event, Events, Face, Place, Served, Way};
+use portolan::internals::trace::format::{Role, file_name};
+use portolan::internals::trace::metadata::Metadata;
+use portolan::internals::trace::read::{Part, Reader};
+use portolan::internals::transfer::{Handle, TransferKind};
+use portolan::{Runtime, error::Result};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn trace_dir() -> PathBuf {
+    directory().join("trace")
+}
+
+fn set(name: &str, value: impl AsRef<std::ffi::OsStr>) {
+    // SAFETY: the engine does not run yet, nor does another thread.
+    unsafe { std::env::set_var(name, value) };
+}
+
+fn start() -> Runtime {
+    let runtime = Runtime::init().expect("start");
+    crate::child::check_size(runtime.size());
+    runtime
+}
+
+/// A file of events.
+struct Read {
+    metadata: Metadata,
+    /// By thread.
+    threads: BTreeMap<u32, (Role, Vec<Event<'static>>)>,
+    strings: BTreeMap<u64, String>,
+    dropped: u64,
+    damage: Vec<String>,
+}
+
+fn read(path: &std::path::Path) -> Read {
+    let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut reader = Reader::open(file).expect("the head of a trace");
+    let metadata = serde_json::from_str(reader.metadata()).expect("the metadata is JSON");
+    let mut read = Read {
+        metadata,
+        threads: BTreeMap::new(),
+        strings: BTreeMap::new(),
+        dropped: 0,
+        damage: Vec::new(),
+    };
+    let mut next = BTreeMap::new();
+    while let Some(part) = reader.next_part().expect("the file can be read") {
+        let block = match part {
+            Part::Block(block) => block,
+            Part::Damage(damage) => {
+                read.damage.push(damage.to_string());
+                continue;
+            }
+        };
+        let header = block.header;
+        let number = next.entry(header.thread).or_insert(0u32);
+        assert_eq!(header.sequence, *number, "a block of thread {} is missing", header.thread);
+        *number += 1;
+        read.dropped += header.dropped;
+        let of = read.threads.entry(header.thread).or_insert((header.role, Vec::new()));
+        let mut events = 0;
+        // For good: the process ends soon.
+        let payload: &'static [u8] = Vec::leak(block.payload);
+        for event in Events::new(payload, header.first_time) {
+            events += 1;
+            match event.expect("an event of a whole block") {
+                Event::String { string, text } => {
+                    read.strings.insert(string, text.to_string());
+                }
+                event => {
+                    if let Event::Call { begin, duration, .. } = event {
+                        assert!(begin + duration <= header.last_time);
+                    }
+                    of.1.push(event);
+                }
+            }
+        }
+        assert_eq!(events, header.events);
+    }
+    read
+}
+
+impl Read {
+    fn own(rank: usize) -> Read {
+        let read = read(&trace_dir().join(file_name(rank)));
+        assert_eq!(read.metadata.rank, rank as u64);
+        assert_eq!(read.damage, [""; 0]);
+        read
+    }
+
+    fn events(&self) -> impl Iterator<Item = &Event<'static>> {
+        self.threads.values().flat_map(|(_, events)| events)
+    }
+
+    /// How many calls there are of this kind to this rank, their ways, and their bytes.
+    fn calls(&self, wanted: Call, to: Option<usize>) -> (u64, Vec<Way>, u64) {
+        let (mut number, mut ways, mut moved) = (0, Vec::new(), 0);
+        for event in self.events() {
+            if let Event::Call { call, peer, way, bytes, weight, .. } = *event
+                && call == wanted
+                && (to.is_none() || peer == to.map(|to| to as u32))
+            {
+                number += weight;
+                moved += bytes * weight;
+                ways.push(way);
+            }
+        }
+        ways.sort_unstable();
+        ways.dedup();
+        (number, ways, moved)
+    }
+
+    /// Of two events of a thread, one contains the other, or ends before it.
+    fn check_nesting(&self) {
+        for (role, events) in self.threads.values().filter(|(role, _)| *role != Role::Writer) {
+            let mut ended: Vec<(u64, u64)> = Vec::new();
+            for event in events {
+                let (begin, end) = match *event {
+                    Event::Call { begin, duration, .. }
+                    | Event::Wait { begin, duration, .. }
+                    | Event::Served { begin, duration, .. } => (begin, begin + duration),
+                    _ => continue,
+                };
+                // What this one contains is done with. A tick of the clock may be rounded either way.
+                while ended.last().is_some_and(|&(b, _)| b + 2 >= begin) {
+                    ended.pop();
+                }
+                if let Some(&(b, e)) = ended.last() {
+                    assert!(e <= begin + 2, "{role:?}: {b}..{e} and {begin}..{end} cross");
+                }
+                ended.push((begin, end));
+            }
+        }
+    }
+}
+
+struct Quiet;
+
+impl Handler for Quiet {
+    fn arrive(&self, _: &Am, _: &Arrival<'_>) -> Result<Accept> {
+        Ok(Accept { to: Destination::Taken, then: Then::Nothing })
+    }
+}
+
+/// What is done towards each target, so many times.
+const TIMES: usize = 3;
+
+fn calls(engine: &Engine) -> Result<Vec<Path>> {
+    let (me, world) = (engine.rank(), engine.world());
+    let segment = engine.allocate(world, 4096)?;
+    let set = engine.create_mutexes(world, 2)?;
+    let ids = engine.register_handlers(vec![("quiet".into(), Arc::new(Quiet))])?;
+    engine.barrier_of(world)?;
+    let mut local = [7u8; 64];
+    let p = local.as_mut_ptr();
+    let strided = Shape::strided(&[8, 3], &[8], &[32]).expect("a shape");
+    for target in 0..engine.size() {
+        let at = segment.part(target).address();
+        let mine = at + 512 * (me + 1);
+        for _ in 0..TIMES {
+            // SAFETY: the array has as many bytes as are moved, until the waits below.
+            unsafe {
+                engine.put(target, mine, p, 8)?;
+                engine.get(target, mine, p, 16)?;
+                engine.accumulate(target, mine + 64, p, 32, Scale::Int(1))?;
+                engine.put_shape(target, mine, p, &strided)?;
+                engine.implicit(TransferKind::Put, target, mine, p, &Shape::contiguous(24))?;
+                engine.wait_implicit_to(target)?;
+                let mut handle = Handle::default();
+                let shape = Shape::contiguous(40);
+                handle.issue(engine, TransferKind::Get, target, mine, p, &shape)?;
+                handle.wait(engine)?;
+            }
+            engine.rmw(target, at, Rmw::AddLong(1))?;
+            engine.fence(target)?;
+            engine.lock(&set, 1, target)?;
+            engine.unlock(&set, 1, target)?;
+            engine.send_message(target, ids[0], &[1, 2], &[3; 100])?;
+        }
+    }
+    engine.fence_all()?;
+    world.reduce(engine, &mut [1i64, 2], Operator::Sum, None)?;
+    engine.quiesce()?;
+    let paths = (0..engine.size()).map(|to| engine.path_between(me, to)).collect();
+    engine.destroy_mutexes(&set)?;
+    engine.release(segment)?;
+    Ok(paths)
+}
+
+/// Every call is in the file, with target, bytes, shape, place and way; so is what was served.
+pub fn every_call() {
+    set("PORTOLAN_TRACE", trace_dir());
+    let runtime = start();
+    let (me, n) = (runtime.rank(), runtime.size());
+    step("calls");
+    let paths = {
+        let _outer = runtime.region("all calls");
+        runtime.mark("naïve mark");
+        let paths = calls(engine(&runtime)).expect("calls");
+        let _inner = runtime.region("inner");
+        paths
+    };
+    runtime.finalize().expect("the end");
+    step("the file");
+    let read = Read::own(me);
+    assert_eq!((read.metadata.ranks, read.metadata.engine), (n as u64, 0));
+    assert!(read.metadata.program[0].contains("ranks"), "{:?}", read.metadata);
+    let has_trace = |(name, _): &(String, String)| name == "PORTOLAN_TRACE";
+    assert!(read.metadata.settings.iter().any(has_trace), "{:?}", read.metadata);
+    assert_eq!(read.dropped, 0);
+    read.check_nesting();
+    let times = TIMES as u64;
+    for (to, path) in paths.iter().enumerate() {
+        let way = match path {
+            Path::Direct => Way::Direct,
+            Path::Rma => Way::Rma,
+            Path::Message => Way::Message,
+        };
+        let put = read.calls(Call::Put, Some(to));
+        // A put of 8 bytes, and one of three blocks of 8.
+        assert_eq!((put.0, put.2), (2 * times, times * 32), "puts to {to}");
+        for (call, bytes) in [
+            (Call::Get, 16),
+            (Call::Acc, 32),
+            (Call::PutNb, 24),
+            (Call::GetNb, 40),
+            (Call::Rmw, 8),
+            (Call::Fence, 0),
+            (Call::Lock, 0),
+            (Call::Unlock, 0),
+            (Call::Send, 102),
+        ] {
+            let found = read.calls(call, Some(to));
+            assert_eq!((found.0, found.2), (times, times * bytes), "{call:?} to {to}");
+            if to != me && matches!(call, Call::Get | Call::PutNb | Call::GetNb) {
+                assert_eq!(found.1, [way], "{call:?} to {to}");
+            }
+        }
+        if to != me {
+            assert_eq!(put.1, [way], "puts to {to}");
+        }
+    }
+    assert_eq!(read.calls(Call::FenceAll, None).0, 1);
+    assert!(read.calls(Call::Barrier, None).0 >= 1);
+    assert_eq!(read.calls(Call::Reduce, None).2, 16);
+    // The set of mutexes is a segment too.
+    assert!(read.calls(Call::Allocate, None).0 >= 2);
+    let strided = read.events().filter(|e| matches!(e, Event::Call { blocks: 3, bytes: 24, .. }));
+    assert_eq!(strided.count(), TIMES * n);
+    let rust = |e: &&Event<'_>| matches!(e, Event::Call { face: Face::Rust, .. });
+    assert!(read.events().filter(rust).count() > 0);
+    // All ranks meet at one number of each rank, and at one mutex.
+    let places = |wanted: Call| {
+        let mut places: Vec<(Option<u32>, Place)> = read
+            .events()
+            .filter_map(|e| match *e {
+                Event::Call { call, peer, place, .. } if call == wanted => Some((peer, place?)),
+                _ => None,
+            })
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    };
+    let (numbers, mutexes) = (places(Call::Rmw), places(Call::Lock));
+    assert_eq!((numbers.len(), mutexes.len()), (n, n));
+    assert!(numbers.iter().all(|(_, place)| place.offset == 0));
+    assert!(mutexes.iter().all(|(_, place)| place.offset == 1));
+    let segments: Vec<u64> = read
+        .events()
+        .filter_map(|e| match e {
+            Event::Segment { segment, .. } => Some(*segment),
+            _ => None,
+        })
+        .collect();
+    let known = |(_, place): &(_, Place)| place.segment.is_some_and(|s| segments.contains(&s));
+    assert!(numbers.iter().chain(&mutexes).all(known), "{segments:?}");
+    regions(&read);
+    // Where a request needs its target, the target says that it served it.
+    let from = |origin: usize, wanted: Served| {
+        let of = |e: &&Event<'_>| {
+            matches!(e, Event::Served { kind, origin: Some(o), .. }
+            if *kind == wanted && *o == origin as u32)
+        };
+        read.events().filter(of).count()
+    };
+    for other in (0..n).filter(|&other| other != me) {
+        assert_eq!(from(other, Served::Handler), TIMES, "messages of {other}");
+        if paths[other] == Path::Message {
+            assert!(from(other, Served::Put) >= 3 * TIMES, "puts of {other}");
+            assert!(from(other, Served::Get) >= 2 * TIMES, "gets of {other}");
+            assert!(from(other, Served::Rmw) >= 1, "read-modify-writes of {other}");
+            let waited = |cause| {
+                let of = |e: &&Event<'_>| {
+                    matches!(e, Event::Wait { cause: c, peer: Some(p), .. }
+                    if *c == cause && *p == other as u32)
+                };
+                read.events().filter(of).count()
+            };
+            assert!(waited(Cause::Answer) >= TIMES, "answers of {other}");
+            assert!(waited(Cause::Fence) >= 1, "fences to {other}");
+        }
+    }
+    clocks(&read, me);
+    assert!(read.events().any(|e| matches!(e, Event::Counter { .. })));
+}
+
+fn regions(read: &Read) {
+    let text = |string: &u64| read.strings.get(string).map(String::as_str);
+    let said: Vec<Option<&str>> = read
+        .events()
+        .filter_map(|e| match e {
+            Event::RegionBegin { string, .. } | Event::Mark { string, .. } => Some(text(string)),
+            Event::RegionEnd { .. } => Some(Some("end")),
+            _ => None,
+        })
+        .collect();
+    let expected = ["all calls", "naïve mark", "inner", "end", "end"];
+    assert_eq!(said, expected.map(Some));
+}
+
+/// The ranks that speak for a host have samples of the begin and the end.
+fn clocks(read: &Read, me: usize) {
+    let samples: Vec<Sample> = read
+        .events()
+        .filter_map(|e| match *e {
+            Event::Clock { time, offset, bound } => Some(Sample { time, offset, bound }),
+            _ => None,
+        })
+        .collect();
+    let speaks = read.metadata.host_number == me as u64;
+    assert_eq!(samples.len(), if speaks { 2 } else { 0 });
+    if speaks {
+        let clock = Alignment::new(samples.clone());
+        assert!(samples[0].time <= samples[1].time);
+        assert!(me != 0 || samples.iter().all(|s| s.offset == 0));
+        assert!(clock.bound(samples[0].time).is_some_and(|bound| bound < 1_000_000_000));
+    }
+}
+
+fn puts(runtime: &Runtime, times: usize) {
+    let engine = engine(runtime);
+    let segment = engine.allocate(engine.world(), 64).expect("allocate");
+    let at = segment.part(runtime.rank()).address();
+    for _ in 0..times {
+        // SAFETY: the array has 8 bytes.
+        unsafe { engine.put(runtime.rank(), at, [1u8; 8].as_ptr(), 8) }.expect("put");
+    }
+    engine.release(segment).expect("release");
+}
+
+/// A file has a limit; what is not in it is counted.
+pub fn limited() {
+    const TIMES: usize = 200_000;
+    set("PORTOLAN_TRACE", trace_dir());
+    set("PORTOLAN_TRACE_BYTES", "100K");
+    let runtime = start();
+    let me = runtime.rank();
+    puts(&runtime, TIMES);
+    assert!(runtime.stats().dropped_events() > 0);
+    runtime.finalize().expect("the end");
+    let read = Read::own(me);
+    let found = read.calls(Call::Put, None).0;
+    assert!(found > 0 && read.dropped > 0 && found + read.dropped >= TIMES as u64);
+    let length = trace_dir().join(file_name(me)).metadata().expect("the file").len();
+    // Definitions and what was dropped are said all the same.
+    assert!(length < 130 << 10, "{length} bytes");
+}
+
+/// Short calls are sampled; each event says for how many it stands.
+pub fn sampled() {
+    const TIMES: usize = 10_000;
+    set("PORTOLAN_TRACE", trace_dir());
+    set("PORTOLAN_TRACE_SAMPLE", "10");
+    let runtime = start();
+    let me = runtime.rank();
+    puts(&runtime, TIMES);
+    let counted = runtime.stats().calls().iter().filter(|c| c.call == "put").map(|c| c.calls).sum();
+    assert_eq!((TIMES as u64, TIMES as u64 * 8), (counted, counted * 8));
+    runtime.finalize().expect("the end");
+    let read = Read::own(me);
+    let found = read.calls(Call::Put, None).0;
+    let events = read.events().filter(|e| matches!(e, Event::Call { call: Call::Put, .. })).count();
+    assert!((TIMES - 9..=TIMES).contains(&(found as usize)), "{found}");
+    assert!(events < TIMES / 2, "{events}");
+    assert_eq!((read.dropped, read.metadata.sample), (0, 10));
+}
+
+/// While the job runs, the file has all but the last second: it is what a killed job leaves.
+pub fn while_running() {
+    set("PORTOLAN_TRACE", trace_dir());
+    let runtime = start();
+    puts(&runtime, 1000);
+    step("a rank that computes");
+    let path = trace_dir().join(file_name(runtime.rank()));
+    let mut tries = 0;
+    // Twice a second, but for a machine that has no time for the thread that writes.
+    while read(&path).calls(Call::Put, None).0 < 1000 {
+        tries += 1;
+        assert!(tries < 200, "the file does not get what was recorded");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    runtime.finalize().expect("the end");
+    assert_eq!(Read::own(rank_of_launcher()).calls(Call::Put, None).0, 1000);
+}
+
+/// A directory that cannot be made is named, and the job runs.
+pub fn no_directory() {
+    set("PORTOLAN_TRACE", "/proc/there/is/no/such");
+    let runtime = start();
+    puts(&runtime, 10);
+    runtime.finalize().expect("the end");
+}
+
+/// The reader of a pipe that takes nothing: events are dropped and counted, and the job ends.
+pub fn slow_disk() {
+    std::fs::create_dir_all(trace_dir()).expect("the directory");
+    let path = trace_dir().join(file_name(rank_of_launcher()));
+    let name = std::ffi::CString::new(path.to_str().expect("UTF-8")).expect("no zero");
+    // SAFETY: the name is terminated.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let pipe = File::options().read(true).write(true).open(&path).expect("the pipe");
+    set("PORTOLAN_TRACE", trace_dir());
+    let runtime = start();
+    puts(&runtime, 1_000_000);
+    assert!(runtime.stats().dropped_events() > 0);
+    runtime.finalize().expect("the end");
+    drop(pipe);
+}
+
+/// The second start has files of its own.
+pub fn restarted() {
+    set("PORTOLAN_TRACE", trace_dir());
+    // MPI is to live on.
+    host_init(ThreadLevel::Multiple);
+    let own = start();
+    let me = own.rank();
+    puts(&own, 10);
+    own.finalize().expect("the end");
+    let again = start();
+    puts(&again, 20);
+    again.finalize().expect("the end");
+    assert_eq!(Read::own(me).calls(Call::Put, None).0, 10);
+    let second = read(&trace_dir().join("start-2").join(file_name(me)));
+    assert_eq!((second.calls(Call::Put, None).0, second.metadata.engine), (20, 1));
+    host_finalize();
+}
+
+/// Statistics count what was called, from their last reset; the table is written at the end.
+pub fn statistics() {
+    set("PORTOLAN_STATS", "1");
+    let runtime = start();
+    let (me, n) = (runtime.rank(), runtime.size());
+    let paths = calls(engine(&runtime)).expect("calls");
+    let stats = runtime.stats();
+    assert!(stats.is_complete());
+    let count = |call: &str| {
+        let all = stats.calls();
+        let of = all.iter().filter(|c| c.call == call);
+        of.fold((0, 0), |sum, c| (sum.0 + c.calls, sum.1 + c.bytes))
+    };
+    let times = (TIMES * n) as u64;
+    assert_eq!(count("put"), (2 * times, 32 * times));
+    assert_eq!(count("get"), (times, 16 * times));
+    assert_eq!(count("accumulate"), (times, 32 * times));
+    assert_eq!(count("read-modify-write"), (times, 8 * times));
+    assert_eq!(count("message"), (times, 102 * times));
+    assert_eq!((count("lock").0, count("unlock").0, count("fence").0), (times, times, times));
+    let waited = stats.waited_for();
+    for other in (0..n).filter(|&other| other != me && paths[other] == Path::Message) {
+        assert!(waited.iter().any(|&(rank, time)| rank == other && !time.is_zero()), "{waited:?}");
+    }
+    let elsewhere = paths.iter().any(|path| *path == Path::Message);
+    assert_eq!(stats.served().iter().any(|served| served.what == "put"), elsewhere);
+    assert_eq!(stats.calls().iter().any(|c| c.call == "put" && c.way == "message"), elsewhere);
+    assert!(stats.peak_memory() > 1 << 20);
+    runtime.reset_stats();
+    assert!(runtime.stats().calls().is_empty());
+    puts(&runtime, 5);
+    assert_eq!(runtime.stats().calls().iter().find(|c| c.call == "put").map(|c| c.calls), Some(5));
+    runtime.finalize().expect("the end");
+}
