@@ -117,7 +117,7 @@ impl State {
             State::Transfer => "#0072b2",
             State::Atomic => "#56b4e9",
             State::Message => "#009e73",
-            State::Sync => "#7a7f87",
+            State::Sync => "#5e6a7d",
             State::WaitCompletion => "#f0e442",
             State::WaitLock => "#d55e00",
             State::WaitOthers => "#e69f00",
@@ -161,7 +161,7 @@ impl Span {
             let from = at(begin);
             Span {
                 begin: from,
-                end: from + duration,
+                end: at(begin.saturating_add(duration)).max(from),
                 rank,
                 thread,
                 role,

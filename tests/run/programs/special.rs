@@ -53,6 +53,8 @@ pub const ALL: &[Special] = &[
     Special { label: perf::ADVICE, programs: &[], run: perf::measures },
     Special { label: perf::REFUSES, programs: &[], run: perf::refuses },
     Special { label: perf::KILLED, programs: &[], run: perf::killed },
+    Special { label: report::STORY, programs: &["examples/hot_counter.c"], run: report::story },
+    Special { label: report::DEMO, programs: &[], run: report::demo },
     Special { label: report::PAGE, programs: &[], run: report::page },
     Special { label: report::LARGE, programs: &[], run: report::large },
     Special { label: report::MEMORY, programs: &[], run: report::memory },

@@ -126,7 +126,7 @@ mod tests {
         let late = arrivals.lateness(3, 0);
         assert_eq!((late.meetings, late.waited), (2, 90 + 60 + 100 + 50));
         assert_eq!(late.last[1], (2, 300));
-        assert_eq!(late.worst, (150, 1, 10, 100));
+        assert_eq!(late.worst, (150, 1, 200, 300));
         // Apart by no more than the clocks.
         assert_eq!(arrivals.lateness(3, 1000).meetings, 0);
     }

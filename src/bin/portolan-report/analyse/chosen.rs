@@ -9,7 +9,7 @@ use crate::model::Span;
 use crate::read::{Item, Trace};
 use portolan::internals::trace::format::Role;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 /// A trace of at most as many events is in the page as a whole.
 pub const ALL: u64 = 50_000;
@@ -74,7 +74,12 @@ impl Chosen {
         let mut windows = vec![(0, trace.wall)];
         if trace.events() > ALL {
             windows = points.iter().map(|point| fitting(trace, *point)).collect();
-            let found = gather(trace, &mut windows)?;
+            let mut reaches: HashMap<u32, u64> = HashMap::new();
+            for span in &spans {
+                let reach = reaches.entry(span.rank).or_default();
+                *reach = span.length().max(*reach);
+            }
+            let found = gather(trace, &mut windows, &reaches)?;
             spans.extend(found);
         }
         spans.sort_by_key(|s| {
@@ -111,12 +116,19 @@ fn expected(trace: &Trace, (from, to): (u64, u64)) -> f64 {
 }
 
 /// All spans that touch the windows; shortens a window that has too many.
-fn gather(trace: &Trace, windows: &mut [(u64, u64)]) -> Result<Vec<Span>, String> {
+fn gather(
+    trace: &Trace,
+    windows: &mut [(u64, u64)],
+    reaches: &HashMap<u32, u64>,
+) -> Result<Vec<Span>, String> {
     let mut found: Vec<Vec<Span>> = vec![Vec::new(); windows.len()];
     for file in &trace.files {
+        // A span stands in the block in which it ends, and may have begun long before.
+        let reach = reaches.get(&file.rank).copied().unwrap_or(0);
         file.stream(
             |block| {
                 let (from, to) = file.range(block);
+                let from = from.saturating_sub(reach);
                 windows.iter().any(|window| from <= window.1 && window.0 <= to)
             },
             |item| {

@@ -6,7 +6,7 @@
 
 use super::Analysis;
 use super::objects::{Object, Use};
-use super::patterns::{SHORT_RUN, SMALL};
+use super::patterns::{SHORT_RUN, SMALL, Tally};
 use crate::model::{State, What, bytes, count, percent, three, time};
 use crate::read::Trace;
 use portolan::internals::trace::kinds::{Call, SegmentKind};
@@ -38,7 +38,8 @@ pub struct Finding {
 
 /// All that are worth telling, the dearest first.
 pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
-    let told = Telling { trace, analysis };
+    let mut told = Telling { trace, analysis, starving: Vec::new() };
+    told.starving = told.starving();
     let mut all: Vec<Finding> = [
         told.small(),
         told.starved(),
@@ -63,6 +64,8 @@ pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
 struct Telling<'a> {
     trace: &'a Trace,
     analysis: &'a Analysis,
+    /// What others waited for a rank while it was in no call and had no thread: by rank.
+    starving: Vec<(usize, f64)>,
 }
 
 /// A list with its largest parts first, and the sum of all.
@@ -95,7 +98,10 @@ impl Telling<'_> {
     fn small(&self) -> Option<Finding> {
         let ranks = &self.analysis.ranks;
         let by_rank = Sums::of(ranks.iter().enumerate().map(|(rank, totals)| {
-            (rank, totals.patterns.small.values().map(|tally| tally.saved).sum())
+            // What a target that does not answer costs is another finding.
+            let of_target =
+                |(peer, tally): (&u32, &Tally)| tally.saved * (1.0 - self.starved_part(*peer));
+            (rank, totals.patterns.small.iter().map(of_target).sum())
         }));
         let (rank, worth) = by_rank.first()?;
         let of = &ranks[*rank].patterns;
@@ -108,10 +114,10 @@ impl Telling<'_> {
                 "Let them travel as aggregated items (in Rust `Messages::batches`, in X10Lib aggregated asyncs), which leave as messages of 64 KiB."
             }
             Call::Get | Call::GetNb => {
-                "Fetch them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`, in Rust a vector get), or the block that contains them at once."
+                "Fetch them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`), by one vector get (`ARMCI_GetV`), or the block that contains them at once."
             }
             _ => {
-                "Issue them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`, in Rust a vector put), which sends them together."
+                "Issue them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`) or by one vector put (`ARMCI_PutV`), which sends them together; in Rust as items that the owner stores (`Messages::batches`)."
             }
         };
         Some(Finding {
@@ -163,7 +169,7 @@ impl Telling<'_> {
 
     /// Waiting for a rank that computes and has no progress thread.
     fn starved(&self) -> Option<Finding> {
-        let by_target = Sums::of(self.starving().into_iter());
+        let by_target = Sums::of(self.starving.iter().copied());
         let (target, ns) = *by_target.first()?;
         let of = &self.analysis.ranks[target];
         let part = ns / of.awaited.max(1) as f64;
@@ -193,8 +199,11 @@ impl Telling<'_> {
 
     /// The part of the time at an owner that is the missing progress thread's fault.
     fn starved_part(&self, owner: u32) -> f64 {
-        let of = self.starving().into_iter().find(|(rank, _)| *rank == owner as usize);
-        of.map_or(0.0, |(rank, ns)| ns / self.analysis.ranks[rank].awaited.max(1) as f64)
+        let found = self.starving.binary_search_by_key(&(owner as usize), |(rank, _)| *rank);
+        found.map_or(0.0, |at| {
+            let (rank, ns) = self.starving[at];
+            ns / self.analysis.ranks[rank].awaited.max(1) as f64
+        })
     }
 
     fn place(&self, object: &Object) -> String {

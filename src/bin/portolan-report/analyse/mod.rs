@@ -206,7 +206,10 @@ impl Work {
         keep_most(&mut self.waits, (span.length(), ByKey(*span)), WAITS);
         self.open.waits(span.thread, own);
         let Some(peer) = span.peer.filter(|peer| *peer != span.rank) else { return };
-        if matches!(cause, Cause::Barrier | Cause::Collective | Cause::Start | Cause::Notify) {
+        if matches!(
+            cause,
+            Cause::Barrier | Cause::Collective | Cause::Start | Cause::Notify | Cause::Lock
+        ) {
             return;
         }
         let (all, longest, begin) = self.awaited.entry(peer).or_default();

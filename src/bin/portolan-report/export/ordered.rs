@@ -130,3 +130,93 @@ fn crossing(file: &RankFile, thread: u32) -> Result<Vec<Held>, String> {
     );
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::Trace;
+    use crate::sample::{self, RankWriter, Size, metadata};
+    use portolan::internals::trace::event::Event;
+    use portolan::internals::trace::format::Role;
+    use portolan::internals::trace::kinds::{Call, Cause, Face, Way};
+    use std::path::PathBuf;
+
+    fn directory(name: &str) -> PathBuf {
+        let place =
+            std::env::temp_dir().join(format!("portolan-ordered-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&place);
+        std::fs::create_dir_all(&place).expect("it can be made");
+        place
+    }
+
+    /// Checks that all that is entered is left in turn, at times that do not go back; their number.
+    fn walked(place: &PathBuf, thread: u32) -> (usize, usize) {
+        let trace = Trace::open(place).expect("it can be read");
+        let (mut open, mut now, mut all, mut deepest) = (Vec::new(), 0, 0, 0);
+        steps(&trace.files[0], thread, |step| match step {
+            Step::Enter(at, within) => {
+                assert!(at >= now);
+                now = at;
+                open.push(within.clone());
+                all += 1;
+                deepest = deepest.max(open.len());
+            }
+            Step::Leave(at, within) => {
+                assert!(at >= now);
+                now = at;
+                assert_eq!(open.pop().as_ref(), Some(within));
+            }
+        })
+        .expect("it can be read");
+        assert!(open.is_empty());
+        std::fs::remove_dir_all(place).expect("it is there");
+        (all, deepest)
+    }
+
+    #[test]
+    fn a_sample_is_entered_and_left() {
+        let place = directory("sample");
+        sample::write(&place, Size { ranks: 1, events: 100_000, hosts: 1 })
+            .expect("it can be written");
+        let (all, deepest) = walked(&place, 0);
+        assert!(all > 50_000 && deepest >= 3, "{all} {deepest}");
+    }
+
+    #[test]
+    fn a_call_around_many_blocks_is_entered_first() {
+        let place = directory("long");
+        let mut file = RankWriter::new(&place, &metadata(0, 1, 0)).expect("it can be made");
+        for n in 0..1000u64 {
+            let wait = Event::Wait {
+                begin: 100 + n * 10,
+                duration: 5,
+                cause: Cause::Credit,
+                peer: None,
+                place: None,
+            };
+            file.put(0, Role::Program, wait);
+            if n % 100 == 99 {
+                file.flush(0);
+            }
+        }
+        let (begin, duration) = (100, 20_000);
+        file.put(
+            0,
+            Role::Program,
+            Event::Call {
+                begin,
+                duration,
+                call: Call::PutNb,
+                face: Face::Armci,
+                way: Way::Message,
+                peer: None,
+                bytes: 1,
+                blocks: 1,
+                place: None,
+                weight: 1,
+            },
+        );
+        file.end().expect("it can be written");
+        assert_eq!(walked(&place, 0), (1001, 2));
+    }
+}

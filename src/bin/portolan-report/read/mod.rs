@@ -320,3 +320,6 @@ impl RankFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
