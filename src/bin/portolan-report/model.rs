@@ -236,10 +236,9 @@ impl Span {
     }
 
     /// Whether a call moves bytes between its rank and a peer: 1 to the peer, 2 from it, 0 neither.
-    /// What stays in a buffer of aggregation is counted when its message leaves.
     pub fn moves(&self) -> u8 {
         let What::Call(call) = self.what else { return 0 };
-        if self.peer.is_none() || self.way == Way::Buffer {
+        if self.peer.is_none() {
             return 0;
         }
         match call {

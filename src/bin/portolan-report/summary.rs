@@ -17,7 +17,11 @@ pub fn facts(run: &Run) -> Vec<(&'static str, String)> {
     if let Some(meta) = first {
         facts.push((
             "MPI",
-            format!("{}; Portolan {}", meta.mpi.lines().next().unwrap_or(""), meta.version),
+            format!(
+                "{}; Portolan {}",
+                meta.mpi.lines().next().unwrap_or("").replace('\t', " "),
+                meta.version
+            ),
         ));
         facts.push(("paths", meta.paths.clone()));
         let settings: Vec<String> =

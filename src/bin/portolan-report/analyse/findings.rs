@@ -7,7 +7,7 @@
 use super::Analysis;
 use super::objects::{Object, Use};
 use super::patterns::{SHORT_RUN, SMALL, Tally};
-use crate::model::{State, What, bytes, count, percent, three, time};
+use crate::model::{bytes, count, percent, three, time};
 use crate::read::Trace;
 use portolan::internals::trace::kinds::{Call, SegmentKind};
 
@@ -17,6 +17,8 @@ const MOST: usize = 10;
 const LEAST: f64 = 0.01;
 /// A shorter job is noise, in nanoseconds.
 const LEAST_NS: f64 = 100_000.0;
+/// A counter that a rank comes to less often is not hot, however long that takes.
+const OFTEN: u64 = 50;
 /// What is taken for the bandwidth of a path that had no large transfer, bytes in a nanosecond.
 const ASSUMED: f64 = 1.0;
 
@@ -228,41 +230,48 @@ impl Telling<'_> {
         }
     }
 
-    /// The object that costs most beyond what its calls take alone; also its cost and that of all.
-    fn hot(&self, mutex: bool, base: f64) -> Option<(Object, &Use, f64, f64)> {
+    /// The object that costs most beyond what its calls take alone; that cost, that of all, and what a
+    /// call takes alone.
+    fn hot(&self, call: Call, mutex: bool, least: u64) -> Option<(Object, &Use, [f64; 3])> {
         let objects = self.analysis.objects.hottest();
-        let costs = Sums::of(
-            objects.into_iter().filter(|(o, u)| o.mutex == mutex && u.origins.len() >= 2).map(
-                |(object, used)| {
-                    let all = used.ns.max(used.waited) as f64;
-                    let over = all - used.calls as f64 * base;
-                    ((object, used), over * (1.0 - self.starved_part(object.owner)))
-                },
-            ),
-        );
-        let ((object, used), cost) = *costs.first()?;
-        Some((object, used, cost, costs.all.iter().map(|(_, ns)| ns.max(0.0)).sum()))
+        let met = objects.into_iter().filter(|(object, used)| {
+            let ranks = used.origins.len() as u64;
+            object.mutex == mutex && ranks >= 2 && used.calls >= least * ranks
+        });
+        let costs = Sums::of(met.map(|(object, used)| {
+            let alone = used.alone(|way| self.analysis.calls.quick(call, way));
+            let over = used.ns.max(used.waited) as f64 - alone;
+            ((object, used, alone), over * (1.0 - self.starved_part(object.owner)))
+        }));
+        let ((object, used, alone), cost) = *costs.first()?;
+        let sum = costs.all.iter().map(|(_, ns)| ns.max(0.0)).sum();
+        Some((object, used, [cost, sum, alone / used.calls.max(1) as f64]))
     }
 
     /// A mutex that ranks wait for.
     fn locks(&self) -> Option<Finding> {
-        let base = self.analysis.calls.quick(|what| what == What::Call(Call::Lock)).unwrap_or(0.0);
-        let (object, used, cost, sum) = self.hot(true, base)?;
+        let (object, used, [cost, sum, alone]) = self.hot(Call::Lock, true, 1)?;
         // Less than two at a time is no contention.
         if used.crowd() < 1.2 {
             return None;
         }
         let (length, rank, begin) = used.longest;
+        let (all, calls) = (used.ns.max(used.waited) as f64, used.calls.max(1) as f64);
         Some(Finding {
             kind: "lock",
             title: format!("{} ranks contend for one mutex", used.origins.len()),
             text: format!(
                 "{} was taken {} times by {} ranks, which spent {} on it, {} each; alone it takes {}. On average {} ranks stood before it.",
-                capital(&self.place(&object)), count(used.calls), used.origins.len(), time(used.ns.max(used.waited) as f64),
-                time(used.ns.max(used.waited) as f64 / used.calls.max(1) as f64), time(base), three(used.crowd())
+                capital(&self.place(&object)),
+                count(used.calls),
+                used.origins.len(),
+                time(all),
+                time(all / calls),
+                time(alone),
+                three(used.crowd())
             ),
             advice: "Hold it for less, spread the data over several mutexes, or replace the critical section: an accumulate or a fetch-and-add needs no mutex.".into(),
-            worth: cost * used.worst.0 as f64 / used.ns.max(used.waited).max(1) as f64,
+            worth: cost * used.worst.0 as f64 / all.max(1.0),
             sum,
             at: (rank, begin, begin + length),
         })
@@ -270,25 +279,32 @@ impl Telling<'_> {
 
     /// A counter that all ranks count at.
     fn counter(&self) -> Option<Finding> {
-        let base = self.analysis.calls.quick(|what| what == What::Call(Call::Rmw)).unwrap_or(0.0);
-        let (object, used, cost, sum) = self.hot(false, base)?;
+        let (object, used, [cost, sum, alone]) = self.hot(Call::Rmw, false, OFTEN)?;
         // A counter that ranks come to one after the other is not hot.
         if used.crowd() < 1.2 {
             return None;
         }
         let (length, rank, begin) = used.longest;
-        let around = 20 * (used.ns / used.calls.max(1));
+        let a_call = used.ns / used.calls.max(1);
         Some(Finding {
             kind: "counter",
-            title: format!("A hot counter: {} ranks, {} read-modify-writes of one word", used.origins.len(), count(used.calls)),
+            title: format!(
+                "A hot counter: {} ranks, {} read-modify-writes of one word",
+                used.origins.len(),
+                count(used.calls)
+            ),
             text: format!(
                 "{} took {} in all, {} each; alone such a call takes {}. On average {} ranks were in a call there.",
-                capital(&self.place(&object)), time(used.ns as f64), time(used.ns as f64 / used.calls.max(1) as f64), time(base), three(used.crowd())
+                capital(&self.place(&object)),
+                time(used.ns as f64),
+                time(a_call as f64),
+                time(alone),
+                three(used.crowd())
             ),
             advice: "Take several numbers with each fetch-and-add (tasks in chunks), or let each node have a counter of its own and go to the common one when it is empty.".into(),
             worth: cost * used.worst.0 as f64 / used.ns.max(1) as f64,
             sum,
-            at: (rank, begin, begin + length.max(around)),
+            at: (rank, begin, begin + length.max(20 * a_call)),
         })
     }
 
@@ -418,16 +434,22 @@ impl Telling<'_> {
         let (peer, tally) = ranks[rank].patterns.room.iter().max_by_key(|(p, t)| (t.ns, **p))?;
         // Where the target computes and nothing serves, that is the finding.
         let starved = self.starved_part(*peer);
-        let serving = ranks[*peer as usize % ranks.len()].states;
-        let busy = serving[State::Serving as usize] + serving[State::Beside as usize];
+        let busy = ranks[*peer as usize % ranks.len()].serving() as f64;
+        let advice = if busy < 0.2 * self.wall() {
+            "It is not the work that is too much, but the thread that serves comes late: where all cores are busy, leave one for the progress threads of a node. Fewer and longer transfers need it less often."
+        } else {
+            "Send less to this one rank at a time: spread what it owns over more ranks, or let items travel together. More credit only moves the wait."
+        };
         Some(Finding {
             kind: "room",
             title: format!("Rank {peer} gets requests faster than it serves them"),
             text: format!(
                 "Rank {rank} waited {} times for room at rank {peer}, {} in all. Rank {peer} spent {} of its time on requests of others.",
-                count(tally.count), time(tally.ns as f64), percent(busy as f64, self.wall())
+                count(tally.count),
+                time(tally.ns as f64),
+                percent(busy, self.wall())
             ),
-            advice: "Send less to this one rank at a time: spread what it owns over more ranks, or let items travel together. More credit only moves the wait.".into(),
+            advice: advice.into(),
             worth: worth * (1.0 - starved),
             sum: by_rank.sum() * (1.0 - starved),
             at: (rank as u32, tally.peak.1, tally.peak.2),

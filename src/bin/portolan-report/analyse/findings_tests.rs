@@ -246,7 +246,7 @@ fn a_hot_counter() {
 #[test]
 fn a_counter_at_a_rank_that_computes_is_not_hot() {
     let findings = found("counter-starved", 4, |rank, it| {
-        for n in 0..40u64 {
+        for n in 0..60u64 {
             if rank == 0 {
                 it.compute(9 * MS);
                 it.serves(false, 1, it.now);

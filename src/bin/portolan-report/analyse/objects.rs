@@ -5,7 +5,7 @@
 
 use crate::model::{Span, What};
 use portolan::internals::trace::event::Place;
-use portolan::internals::trace::kinds::{Call, Cause};
+use portolan::internals::trace::kinds::{Call, Cause, Way};
 use std::collections::{HashMap, HashSet};
 
 /// One rank keeps at most twice this.
@@ -24,6 +24,8 @@ pub struct Object {
 #[derive(Debug, Clone, Default)]
 pub struct Use {
     pub calls: u64,
+    /// The same by path.
+    pub ways: [u64; Way::ALL.len()],
     /// Time in calls.
     pub ns: u64,
     /// Time that was waited for a mutex.
@@ -49,6 +51,7 @@ impl Use {
             self.waited += span.length();
         } else {
             self.calls += span.weight;
+            self.ways[span.way as usize] += span.weight;
             self.ns += span.length() * span.weight;
         }
     }
@@ -58,6 +61,7 @@ impl Use {
             (self.first, self.last) = (other.first, other.last);
         }
         self.calls += other.calls;
+        self.ways.iter_mut().zip(other.ways).for_each(|(to, calls)| *to += calls);
         self.ns += other.ns;
         self.waited += other.waited;
         self.first = self.first.min(other.first);
@@ -65,6 +69,16 @@ impl Use {
         self.longest = self.longest.max(other.longest);
         self.origins.insert(rank);
         self.worst = self.worst.max((other.ns.max(other.waited), rank));
+    }
+
+    /// What its calls would take if each were alone, when a call of a path takes so long then.
+    pub fn alone(&self, base: impl Fn(Way) -> f64) -> f64 {
+        Way::ALL
+            .iter()
+            .zip(self.ways)
+            .filter(|(_, n)| *n > 0)
+            .map(|(way, n)| n as f64 * base(*way))
+            .sum()
     }
 
     /// How many ranks were in a call here at a time, on average.

@@ -17,7 +17,7 @@ use super::special::Special;
 use super::{Outcome, Suite, exit_code};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -181,7 +181,10 @@ fn writes(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
     let page = bench.file("compared.html");
     let (out, _) = bench.run(0, &[&dir, &other, "-o", &page])?;
     let compared = std::fs::read_to_string(&page).map_err(|e| e.to_string())?;
-    let line = out.lines().find(|line| line.contains("transfers and messages")).unwrap_or_default();
+    let line = out
+        .lines()
+        .find(|line| line.trim_start().starts_with("transfers and messages"))
+        .unwrap_or_default();
     check(line.ends_with("2.0 times") && compared.contains("id=\"compared\""), || {
         format!("'{line}'")
     })?;

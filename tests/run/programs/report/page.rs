@@ -277,12 +277,16 @@ fn opens(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
     browser.picture(&bench.dir.join("page.png"), true)?;
     let text = status(&mut browser)?;
     check(text.contains("ranks 0–1023") && text.contains("level "), || format!("'{text}'"))?;
-    let (x, y) = cell_at(&mut browser, 0, 0)?;
+    // Tiles of two ranks; near enough to point at one.
+    browser.click("#matrix", 0.5, 0.5)?;
+    browser.keys(&["Home", "+", "+", "+", "+"])?;
+    let first = browser.value("[matrix.view.y, matrix.view.x]")?;
+    let first = [0, 1].map(|k| first[k].as_u64().unwrap_or(0) as usize + 1);
+    let (x, y) = cell_at(&mut browser, 1, 1)?;
     browser.point("#matrix", x, y)?;
     let hint = browser.text("document.getElementById('hint').innerText")?;
-    check(hint.contains("ranks 0–1 → ranks 0–1"), || {
-        format!("the first tile shows '{hint}'")
-    })?;
+    let [from, to] = first.map(|tile| format!("ranks {}–{}", 2 * tile, 2 * tile + 1));
+    check(hint.contains(&format!("{from} → {to}")), || format!("{from} → {to}: '{hint}'"))?;
     // Around a finding all events are there.
     browser.click("#findings a[data-show]", 0.5, 0.5)?;
     browser.value("(() => { const [a, b] = report.events.windows[0]; timeline.show(a, b); })()")?;
