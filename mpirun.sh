@@ -16,6 +16,9 @@
 #                  them; where they cannot be made, on K virtual nodes. Within a cluster
 #                  its hosts are used. The first hosts get a rank more where it must be.
 #   --per-host L   so many ranks on each host, as in 2,1,1; says --hosts by itself
+#   --trace        records what the ranks do (PORTOLAN_TRACE), and makes a page of it with
+#                  portolan-report when the program has ended. The traces go to the directory
+#                  that PORTOLAN_TRACE names, by default to target/trace/PROGRAM
 #
 # PORTOLAN_MPIRUN_FLAGS holds further flags for the MPI's launcher. All variables
 # whose names begin with PORTOLAN_ or ARMCI_ reach every rank. The exit code is
@@ -23,7 +26,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/scripts/env.sh"
 
-mpi=$(default_mpi) ranks='' example='' hosts='' per_host=''
+mpi=$(default_mpi) ranks='' example='' hosts='' per_host='' trace=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
@@ -32,6 +35,7 @@ while (($#)); do
     --hosts) needs_value "$@" && hosts=$2 && shift 2 ;;
     --per-host) needs_value "$@" && per_host=$2 && shift 2 ;;
     --example) needs_value "$@" && example=$2 && shift 2 ;;
+    --trace) trace=1 && shift ;;
     -h | --help) usage && exit ;;
     --) shift && break ;;
     -*)
@@ -150,6 +154,22 @@ if [[ $linked =~ $other && ! $linked =~ $own ]]; then
   die "$program is built for another MPI, try --mpi $other_mpi"
 fi
 
+# Goes on as a command; with --trace it comes back, and shows what was recorded.
+run() {
+  if [[ -z $trace ]]; then exec "$@"; fi
+  local code=0
+  "$@" || code=$?
+  "$PREFIX/bin/portolan-report" "$PORTOLAN_TRACE" >&2 || true # which says where the page is
+  exit "$code"
+}
+if [[ -n $trace ]]; then
+  install_if_stale
+  export PORTOLAN_TRACE=${PORTOLAN_TRACE:-$ROOT/target/trace/$(basename "$program")}
+  mkdir -p "$PORTOLAN_TRACE"
+  PORTOLAN_TRACE=$(cd "$PORTOLAN_TRACE" && pwd)
+  rm -f "$PORTOLAN_TRACE"/rank-*.ptrace
+fi
+
 if [[ -d $PREFIX/lib ]]; then
   export LD_LIBRARY_PATH=$PREFIX/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
@@ -167,7 +187,7 @@ if [[ -n $hosts ]]; then
   fi
   if [[ -z ${CLUSTER_DIR:-} ]]; then
     if why=$("$ROOT/scripts/cluster.sh" check); then
-      exec "$ROOT/scripts/cluster.sh" run --hosts "$hosts" -- "$ROOT/mpirun.sh" --mpi "$MPI_NAME" -n "$ranks" \
+      run "$ROOT/scripts/cluster.sh" run --hosts "$hosts" -- "$ROOT/mpirun.sh" --mpi "$MPI_NAME" -n "$ranks" \
         --per-host "$(IFS=, && echo "${on_host[*]}")" -- "$program" "$@"
     fi
     most=0
@@ -179,4 +199,4 @@ if [[ -n $hosts ]]; then
     use_hosts "${on_host[@]}"
   fi
 fi
-exec "${LAUNCH[@]}" -n "$ranks" "$program" "$@"
+run "${LAUNCH[@]}" -n "$ranks" "$program" "$@"

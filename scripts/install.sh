@@ -40,7 +40,7 @@ FACES=(
   "mercury2 mercury2"
   "na na"
 )
-PROGRAMS=(portolan-info portolan-perf)
+PROGRAMS=(portolan-info portolan-perf portolan-report)
 
 if [[ -n ${DESTDIR:-} ]]; then
   [[ $prefix == /* ]] || die "with DESTDIR, --prefix wants an absolute path"

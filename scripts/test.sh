@@ -254,7 +254,7 @@ check_book() {
 }
 
 cd "$ROOT"
-scripts/setup.sh --mpi "$mpi"
+scripts/setup.sh --mpi "$mpi" ${full:+--tests}
 if [[ $only != rest ]]; then
   test_quickly
   if [[ -z $only ]]; then echo "so far $passed passed, $failed failed"; fi

@@ -17,11 +17,13 @@
 //! | [`faults`] | suite `faults`: what goes wrong around a program |
 //! | [`network`] | suite `network`: what goes wrong between hosts |
 //! | [`bugs`] | suite `bugs`: the known faults of MPIs |
+//! | [`browser`] | a browser without a window, for pages that programs write |
 //! | [`summary`], [`html`] | one report of the logs of many suites |
 //!
 //! The suite `ranks`, the checks in Rust, is [`crate::driver`].
 
 pub mod args;
+pub mod browser;
 pub mod bugs;
 pub mod faults;
 pub mod html;

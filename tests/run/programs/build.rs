@@ -151,11 +151,13 @@ impl<'a> Builder<'a> {
             }
             ("examples", "c") => {
                 recipe.sources = root().join("examples/c");
-                let mut files: Vec<String> = ["", "_client", "_server"]
-                    .map(|part| root().join(format!("examples/c/{stem}{part}.c")).display().to_string())
-                    .into();
+                let parts = ["", "_client", "_server"]
+                    .map(|part| root().join(format!("examples/c/{stem}{part}.c")));
+                let parts: Vec<_> = parts.iter().filter(|part| part.exists()).collect();
+                let mut files: Vec<String> = parts.iter().map(|p| p.display().to_string()).collect();
                 files.extend(["-o".into(), out]);
-                [vec![self.tools.cc.clone()], words("-O2 -Wall -Wextra -Werror -pthread"), include, files, link, words("-lmercury")]
+                let libraries = words(if parts.len() > 1 { "-lmercury" } else { "-larmci -lm" });
+                [vec![self.tools.cc.clone()], words("-O2 -Wall -Wextra -Werror -pthread"), include, files, link, libraries]
                     .concat()
             }
             ("examples", _) => {

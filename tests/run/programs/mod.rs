@@ -8,11 +8,13 @@
 //! | [`build`] | commands that build them |
 //! | [`special`] | cases that take more than a program and its end |
 //! | [`perf`] | `portolan-perf` |
+//! | [`report`] | `portolan-report`, its page in a browser |
 //! | this one | the plan, a launch, and what it takes to pass |
 
 pub mod build;
 pub mod lines;
 mod perf;
+mod report;
 mod special;
 
 use super::args::Args;

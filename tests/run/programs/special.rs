@@ -4,8 +4,8 @@
 use super::super::system;
 use super::build::{other_flavour, other_prefix};
 use super::lines::{self, Entry, Families, Kind};
-use super::perf;
 use super::{Case, LIMIT, Outcome, Suite, exit_code, lines_with, terminate};
+use super::{perf, report};
 use regex::Regex;
 use std::path::Path;
 
@@ -53,6 +53,12 @@ pub const ALL: &[Special] = &[
     Special { label: perf::ADVICE, programs: &[], run: perf::measures },
     Special { label: perf::REFUSES, programs: &[], run: perf::refuses },
     Special { label: perf::KILLED, programs: &[], run: perf::killed },
+    Special { label: report::STORY, programs: &["examples/hot_counter.c"], run: report::story },
+    Special { label: report::DEMO, programs: &[], run: report::demo },
+    Special { label: report::PAGE, programs: &[], run: report::page },
+    Special { label: report::LARGE, programs: &[], run: report::large },
+    Special { label: report::MEMORY, programs: &[], run: report::memory },
+    Special { label: report::EXPORTS, programs: &[], run: report::exports },
     Special { label: "guard/other-library [n=2]", programs: &[], run: library },
 ];
 

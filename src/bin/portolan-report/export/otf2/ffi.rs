@@ -1,0 +1,502 @@
+//! The functions of the OTF2 library, found when the program runs.
+//!
+//! The declarations are those of version 3 of the library, whose file has the number 10: other
+//! versions have other arguments, and are not taken.
+
+use libloading::{Library, Symbol};
+use std::cell::Cell;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::Path;
+
+/// By which names the library of version 3 is installed: Debian's, and its own.
+const NAMES: [&str; 2] = ["libopen-trace-format2.so.10", "libotf2.so.10"];
+const MODE_WRITE: u8 = 0;
+const SUBSTRATE_POSIX: u8 = 1;
+const NO_COMPRESSION: u8 = 1;
+const FLUSH: u8 = 1;
+const UNDEFINED: u32 = u32::MAX;
+const THREAD: u8 = 1;
+const PROCESS: u8 = 1;
+const COMM_LOCATIONS: u8 = 4;
+const COMM_GROUP: u8 = 5;
+const FETCH_AND_ADD: u8 = 5;
+const ACCUMULATE: u8 = 0;
+/// Bytes of the library's buffers.
+const CHUNK_EVENTS: u64 = 1 << 20;
+const CHUNK_DEFINITIONS: u64 = 4 << 20;
+
+type Handle = *mut c_void;
+type Code = c_int;
+
+#[repr(C)]
+struct FlushCallbacks {
+    before: extern "C" fn(Handle, u8, u64, Handle, bool) -> u8,
+    after: Option<extern "C" fn(Handle, u8, u64) -> u64>,
+}
+
+extern "C" fn always(_: Handle, _: u8, _: u64, _: Handle, _: bool) -> u8 {
+    FLUSH
+}
+
+static CALLBACKS: FlushCallbacks = FlushCallbacks { before: always, after: None };
+
+/// A call of a function of the library: its name, its type, its arguments.
+macro_rules! call {
+    ($library:expr, $name:literal, fn($($type:ty),*) -> $result:ty, $($argument:expr),*) => {{
+        let name = concat!($name, "\0");
+        // SAFETY: the type is that of the function in version 3's headers, and the library is of
+        // that version by its file's name; it stays loaded as long as `$library` lives.
+        let function: Result<Symbol<'_, unsafe extern "C" fn($($type),*) -> $result>, _> =
+            unsafe { $library.get(name.as_bytes()) };
+        match function {
+            // SAFETY: handles come from this library and are not closed, texts end in a zero, and
+            // arrays have the lengths that are told.
+            Ok(function) => Ok(unsafe { function($($argument),*) }),
+            Err(e) => Err(format!("the OTF2 library has no {}: {e}", $name)),
+        }
+    }};
+}
+
+/// The same of one that returns a code.
+macro_rules! checked {
+    ($library:expr, $name:literal, fn($($type:ty),*), $($argument:expr),*) => {
+        match call!($library, $name, fn($($type),*) -> Code, $($argument),*) {
+            Ok(0) => Ok(()),
+            Ok(code) => Err(format!("{} of the OTF2 library failed with code {code}", $name)),
+            Err(why) => Err(why),
+        }
+    };
+}
+
+/// An archive that is being written.
+pub struct Archive {
+    library: Library,
+    archive: Handle,
+}
+
+impl Archive {
+    /// Creates `directory/name.otf2`. The directory must be new: the library never writes over one.
+    pub fn create(directory: &Path, name: &str) -> Result<Archive, String> {
+        if directory.exists() {
+            return Err(format!(
+                "{} is there already: OTF2 wants a new directory",
+                directory.display()
+            ));
+        }
+        // SAFETY: loading runs the library's initialisers, and OTF2 has none that change the process.
+        let loaded = NAMES.iter().find_map(|name| unsafe { Library::new(name) }.ok());
+        let library = loaded.ok_or_else(|| {
+            format!("--otf2 wants the OTF2 library of version 3 ({}), which is not installed; on Debian: apt install otf2-tools libotf2-trace-dev", NAMES.join(" or "))
+        })?;
+        let path = text(&directory.display().to_string());
+        let archive = call!(
+            library,
+            "OTF2_Archive_Open",
+            fn(*const c_char, *const c_char, u8, u64, u64, u8, u8) -> Handle,
+            path.as_ptr(),
+            text(name).as_ptr(),
+            MODE_WRITE,
+            CHUNK_EVENTS,
+            CHUNK_DEFINITIONS,
+            SUBSTRATE_POSIX,
+            NO_COMPRESSION
+        )?;
+        if archive.is_null() {
+            return Err(format!("the OTF2 library cannot create {}", directory.display()));
+        }
+        let new = Archive { library, archive };
+        checked!(
+            new.library,
+            "OTF2_Archive_SetFlushCallbacks",
+            fn(Handle, *const FlushCallbacks, Handle),
+            new.archive,
+            &raw const CALLBACKS,
+            std::ptr::null_mut()
+        )?;
+        checked!(
+            new.library,
+            "OTF2_Archive_SetSerialCollectiveCallbacks",
+            fn(Handle),
+            new.archive
+        )?;
+        checked!(new.library, "OTF2_Archive_OpenEvtFiles", fn(Handle), new.archive)?;
+        Ok(new)
+    }
+
+    /// The events of a location.
+    pub fn events(&self, location: u64) -> Result<Events<'_>, String> {
+        let writer = call!(
+            self.library,
+            "OTF2_Archive_GetEvtWriter",
+            fn(Handle, u64) -> Handle,
+            self.archive,
+            location
+        )?;
+        if writer.is_null() {
+            return Err(format!("the OTF2 library has no writer for location {location}"));
+        }
+        let library = &self.library;
+        // SAFETY: as in `call`. Functions that run for each event are looked up once.
+        unsafe {
+            let get =
+                |name: &[u8]| format!("the OTF2 library has no {}", String::from_utf8_lossy(name));
+            Ok(Events {
+                archive: self,
+                writer,
+                enter: library.get(b"OTF2_EvtWriter_Enter\0").map_err(|_| get(b"Enter"))?,
+                leave: library.get(b"OTF2_EvtWriter_Leave\0").map_err(|_| get(b"Leave"))?,
+            })
+        }
+    }
+
+    /// Files of definitions that concern one location: readers want them, empty as they are.
+    pub fn local_definitions(&self, locations: impl Iterator<Item = u64>) -> Result<(), String> {
+        checked!(self.library, "OTF2_Archive_CloseEvtFiles", fn(Handle), self.archive)?;
+        checked!(self.library, "OTF2_Archive_OpenDefFiles", fn(Handle), self.archive)?;
+        for location in locations {
+            let writer = call!(
+                self.library,
+                "OTF2_Archive_GetDefWriter",
+                fn(Handle, u64) -> Handle,
+                self.archive,
+                location
+            )?;
+            checked!(
+                self.library,
+                "OTF2_Archive_CloseDefWriter",
+                fn(Handle, Handle),
+                self.archive,
+                writer
+            )?;
+        }
+        checked!(self.library, "OTF2_Archive_CloseDefFiles", fn(Handle), self.archive)
+    }
+
+    /// Definitions that concern all.
+    pub fn definitions(&self) -> Result<Definitions<'_>, String> {
+        let writer = call!(
+            self.library,
+            "OTF2_Archive_GetGlobalDefWriter",
+            fn(Handle) -> Handle,
+            self.archive
+        )?;
+        if writer.is_null() {
+            return Err("the OTF2 library has no writer for definitions".into());
+        }
+        Ok(Definitions { library: &self.library, writer, strings: Cell::new(0) })
+    }
+
+    /// Closes it.
+    pub fn end(self) -> Result<(), String> {
+        checked!(self.library, "OTF2_Archive_Close", fn(Handle), self.archive)
+    }
+}
+
+type EnterLeave = unsafe extern "C" fn(Handle, Handle, u64, u32) -> Code;
+
+/// The events of one location, by time.
+pub struct Events<'a> {
+    archive: &'a Archive,
+    writer: Handle,
+    enter: Symbol<'a, EnterLeave>,
+    leave: Symbol<'a, EnterLeave>,
+}
+
+const NONE: Handle = std::ptr::null_mut();
+const WINDOW: u32 = 0;
+
+impl Events<'_> {
+    pub fn enter(&self, time: u64, region: u32) -> Result<(), String> {
+        // SAFETY: the writer is open, and an event needs no attributes.
+        written("Enter", unsafe { (self.enter)(self.writer, NONE, time, region) })
+    }
+
+    pub fn leave(&self, time: u64, region: u32) -> Result<(), String> {
+        // SAFETY: as above.
+        written("Leave", unsafe { (self.leave)(self.writer, NONE, time, region) })
+    }
+
+    pub fn put(&self, time: u64, peer: u32, bytes: u64, id: u64) -> Result<(), String> {
+        checked!(
+            self.archive.library,
+            "OTF2_EvtWriter_RmaPut",
+            fn(Handle, Handle, u64, u32, u32, u64, u64),
+            self.writer,
+            NONE,
+            time,
+            WINDOW,
+            peer,
+            bytes,
+            id
+        )
+    }
+
+    pub fn get(&self, time: u64, peer: u32, bytes: u64, id: u64) -> Result<(), String> {
+        checked!(
+            self.archive.library,
+            "OTF2_EvtWriter_RmaGet",
+            fn(Handle, Handle, u64, u32, u32, u64, u64),
+            self.writer,
+            NONE,
+            time,
+            WINDOW,
+            peer,
+            bytes,
+            id
+        )
+    }
+
+    /// An accumulate, or, where bytes come back, a fetch-and-add.
+    pub fn atomic(
+        &self,
+        time: u64,
+        peer: u32,
+        [sent, back]: [u64; 2],
+        id: u64,
+    ) -> Result<(), String> {
+        let kind = if back > 0 { FETCH_AND_ADD } else { ACCUMULATE };
+        checked!(
+            self.archive.library,
+            "OTF2_EvtWriter_RmaAtomic",
+            fn(Handle, Handle, u64, u32, u32, u8, u64, u64, u64),
+            self.writer,
+            NONE,
+            time,
+            WINDOW,
+            peer,
+            kind,
+            sent,
+            back,
+            id
+        )
+    }
+
+    pub fn complete(&self, time: u64, id: u64) -> Result<(), String> {
+        checked!(
+            self.archive.library,
+            "OTF2_EvtWriter_RmaOpCompleteBlocking",
+            fn(Handle, Handle, u64, u32, u64),
+            self.writer,
+            NONE,
+            time,
+            WINDOW,
+            id
+        )
+    }
+
+    /// How many there are; nothing can be added any more.
+    pub fn end(self) -> Result<u64, String> {
+        let (library, mut events) = (&self.archive.library, 0u64);
+        checked!(
+            library,
+            "OTF2_EvtWriter_GetNumberOfEvents",
+            fn(Handle, *mut u64),
+            self.writer,
+            &raw mut events
+        )?;
+        checked!(
+            library,
+            "OTF2_Archive_CloseEvtWriter",
+            fn(Handle, Handle),
+            self.archive.archive,
+            self.writer
+        )?;
+        Ok(events)
+    }
+}
+
+fn written(what: &str, code: Code) -> Result<(), String> {
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(format!("{what} of the OTF2 library failed with code {code}"))
+    }
+}
+
+/// Writes definitions.
+pub struct Definitions<'a> {
+    library: &'a Library,
+    writer: Handle,
+    strings: Cell<u32>,
+}
+
+impl Definitions<'_> {
+    /// Nanoseconds from 0 to `length`.
+    pub fn clock(&self, length: u64, started: u64) -> Result<(), String> {
+        checked!(
+            self.library,
+            "OTF2_GlobalDefWriter_WriteClockProperties",
+            fn(Handle, u64, u64, u64, u64),
+            self.writer,
+            1_000_000_000,
+            0,
+            length,
+            started
+        )
+    }
+
+    /// The number of a new string.
+    pub fn string(&self, value: &str) -> Result<u32, String> {
+        let number = self.strings.get();
+        self.strings.set(number + 1);
+        checked!(
+            self.library,
+            "OTF2_GlobalDefWriter_WriteString",
+            fn(Handle, u32, *const c_char),
+            self.writer,
+            number,
+            text(value).as_ptr()
+        )?;
+        Ok(number)
+    }
+
+    pub fn tree_node(
+        &self,
+        number: u32,
+        name: u32,
+        class: u32,
+        parent: Option<u32>,
+    ) -> Result<(), String> {
+        checked!(
+            self.library,
+            "OTF2_GlobalDefWriter_WriteSystemTreeNode",
+            fn(Handle, u32, u32, u32, u32),
+            self.writer,
+            number,
+            name,
+            class,
+            parent.unwrap_or(UNDEFINED)
+        )
+    }
+
+    pub fn location_group(&self, number: u32, name: u32, node: u32) -> Result<(), String> {
+        checked!(
+            self.library,
+            "OTF2_GlobalDefWriter_WriteLocationGroup",
+            fn(Handle, u32, u32, u8, u32, u32),
+            self.writer,
+            number,
+            name,
+            PROCESS,
+            node,
+            UNDEFINED
+        )
+    }
+
+    pub fn location(&self, number: u64, name: u32, events: u64, group: u32) -> Result<(), String> {
+        checked!(
+            self.library,
+            "OTF2_GlobalDefWriter_WriteLocation",
+            fn(Handle, u64, u32, u8, u64, u32),
+            self.writer,
+            number,
+            name,
+            THREAD,
+            events,
+            group
+        )
+    }
+
+    pub fn region(
+        &self,
+        number: u32,
+        name: u32,
+        empty: u32,
+        role: u8,
+        paradigm: u8,
+    ) -> Result<(), String> {
+        checked!(
+            self.library,
+            "OTF2_GlobalDefWriter_WriteRegion",
+            fn(Handle, u32, u32, u32, u32, u8, u8, u32, u32, u32, u32),
+            self.writer,
+            number,
+            name,
+            name,
+            empty,
+            role,
+            paradigm,
+            0,
+            empty,
+            0,
+            0
+        )
+    }
+
+    pub fn group_of_locations(
+        &self,
+        number: u32,
+        name: u32,
+        paradigm: u8,
+        members: &[u64],
+    ) -> Result<(), String> {
+        self.group(number, name, COMM_LOCATIONS, paradigm, members)
+    }
+
+    /// By their places in the group of locations.
+    pub fn group_of_ranks(
+        &self,
+        number: u32,
+        name: u32,
+        paradigm: u8,
+        members: &[u64],
+    ) -> Result<(), String> {
+        self.group(number, name, COMM_GROUP, paradigm, members)
+    }
+
+    fn group(
+        &self,
+        number: u32,
+        name: u32,
+        kind: u8,
+        paradigm: u8,
+        members: &[u64],
+    ) -> Result<(), String> {
+        checked!(
+            self.library,
+            "OTF2_GlobalDefWriter_WriteGroup",
+            fn(Handle, u32, u32, u8, u8, u32, u32, *const u64),
+            self.writer,
+            number,
+            name,
+            kind,
+            paradigm,
+            0,
+            members.len() as u32,
+            members.as_ptr()
+        )
+    }
+
+    pub fn communicator(&self, number: u32, name: u32, group: u32) -> Result<(), String> {
+        checked!(
+            self.library,
+            "OTF2_GlobalDefWriter_WriteComm",
+            fn(Handle, u32, u32, u32, u32, u32),
+            self.writer,
+            number,
+            name,
+            group,
+            UNDEFINED,
+            0
+        )
+    }
+
+    pub fn window(&self, number: u32, name: u32, communicator: u32) -> Result<(), String> {
+        checked!(
+            self.library,
+            "OTF2_GlobalDefWriter_WriteRmaWin",
+            fn(Handle, u32, u32, u32, u32),
+            self.writer,
+            number,
+            name,
+            communicator,
+            0
+        )
+    }
+}
+
+/// For C; a zero inside ends it.
+fn text(value: &str) -> CString {
+    let end = value.find('\0').unwrap_or(value.len());
+    CString::new(&value[..end]).unwrap_or_default()
+}
