@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: scripts/bench-hosts.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
-#                               [--json FILE] [hosts_bench's own arguments]
+#                               [--compute] [--json FILE] [hosts_bench's own arguments]
 #
 # Measures transfers between two hosts over TCP (namespaces of this machine,
 # scripts/cluster.sh) beside MPI's own messages in the same run (benches/c/hosts_bench.c):
@@ -12,16 +12,20 @@
 #   --rounds R   how often the program runs, 5 by default
 #   --quick      short measurements, for a first look
 #   --installed  take the library in target/MPI/prefix as it is
+#   --compute    measure instead a rank that computes while another host reads and writes its memory
+#                (benches/c/compute_bench.c, which says what its lines mean), beside a program that
+#                has a thread of its own serve; R rounds, medians
 #   --json FILE  also write medians, ratios and bounds, an object for each MPI, into FILE
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi=all rounds=5 installed='' json='' flags=()
+mpi=all rounds=5 installed='' compute='' json='' flags=()
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --rounds) needs_value "$@" && rounds=$2 && shift 2 ;;
     --installed) installed=1 && shift ;;
+    --compute) compute=1 && shift ;;
     --json) needs_value "$@" && json=$(realpath -m "$2") && shift 2 ;;
     -h | --help) usage && exit ;;
     *) flags+=("$1") && shift ;;
@@ -70,6 +74,7 @@ table() { # rows of round, case and value; MPI; file
       need("8 B: rate of puts over messages", "puts8", "sends8", 0.8, 1)
       need("8 B: rate of puts over messages, both directions", "puts8_both", "sends8_both", 0.8, 1)
       need("8 B: rate of gets, 64 under way, over answered messages", "gets8", "asks8", 0.8, 1)
+      need("8 B: processor of the owner for a get over that for a received and answered message", "gets8_owner", "asks8_owner", 1.5, 0)
       need("1 MiB: puts over messages", "put_rate", "send_rate", 0.95, 1)
       need("1 MiB: gets over messages", "get_rate", "send_rate", 0.95, 1)
       need("1 MiB: puts over messages, both directions", "put_both_rate", "send_both_rate", 0.95, 1)
@@ -89,6 +94,19 @@ for m in "${mpis[@]}"; do
   if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" >&2; fi
   dir=$CARGO_TARGET_DIR/bench-hosts
   mkdir -p "$dir"
+  if [[ -n $compute ]]; then
+    "$MPICC" -std=gnu99 -O2 -Wall "-I$PREFIX/include" benches/c/compute_bench.c -o "$dir/compute_bench" \
+      "-L$PREFIX/lib" -larmci -lpthread "-Wl,-rpath,$PREFIX/lib"
+    echo "$MPI_NAME, two hosts, TCP: a rank that computes"
+    for ((round = 1; round <= rounds; round++)); do
+      timeout -k 10 300 ./mpirun.sh --mpi "$MPI_NAME" --per-host 1,1 "$dir/compute_bench" "${flags[@]}" </dev/null
+    done | sort -t $'\t' -k 1,1 -k 2,2g | awk -F '\t' '
+      function put() { if (n) printf "%-24s %10.4g\n", name, n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2 }
+      $1 != name { put(); name = $1; n = 0 }
+      { v[++n] = $2 }
+      END { put() }'
+    continue
+  fi
   "$MPICC" -std=c99 -O2 -Wall "-I$PREFIX/include" benches/c/hosts_bench.c -o "$dir/hosts_bench" \
     "-L$PREFIX/lib" -larmci "-Wl,-rpath,$PREFIX/lib"
   : >"$dir/raw.tsv"

@@ -515,4 +515,33 @@ mod tests {
         });
         assert!(failed.is_err());
     }
+
+    /// Of a rank that shares its cores with many, and is woken.
+    #[derive(Default)]
+    struct Sleeper {
+        polls: Cell<u32>,
+        naps: Cell<u32>,
+    }
+
+    impl Progress for Sleeper {
+        fn poll(&self) -> Result<bool> {
+            self.polls.set(self.polls.get() + 1);
+            Ok(false)
+        }
+        fn nap_on(&self, _: &AtomicU32, _: u32, _: Duration) {
+            self.naps.set(self.naps.get() + 1);
+        }
+        fn patience(&self, ends: Ends) -> Patience {
+            assert_eq!(ends, Ends::Woken);
+            Patience { spin: 0, yields: Duration::ZERO, naps_first: true, ..Patience::POLLING }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_woken_polls_once_a_nap() {
+        let (sleeper, word) = (Sleeper::default(), AtomicU32::new(0));
+        let done = || Ok(sleeper.naps.get() == 3);
+        until_on(&sleeper, &String::new, (&word, 0), done).unwrap();
+        assert_eq!((sleeper.naps.get(), sleeper.polls.get()), (3, 3));
+    }
 }

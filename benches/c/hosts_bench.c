@@ -18,6 +18,8 @@
  *   puts8_both
  *   asks8         64 requests by MPI_Isend at a time, each answered by MPI_Isend when it comes
  *   gets8         64 ARMCI_NbGet at a time, and ARMCI_WaitAll
+ *   asks8_owner, gets8_owner   microseconds of processor that a request costs the rank that
+ *                 answers it, in the same
  * Of 1 MiB, in MiB a second, 16 at a time:
  *   send_rate     MPI_Isend and MPI_Irecv, and an answer when all are there
  *   put_rate      ARMCI_NbPut, and ARMCI_Fence
@@ -270,6 +272,14 @@ static void small_behind_bulk(void)
     MUST(ARMCI_WaitAll());
 }
 
+/* Seconds of processor that this process has used. */
+static double used(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static const struct {
     const char *name;
     operation run;
@@ -302,7 +312,7 @@ enum { CASES = sizeof cases / sizeof cases[0] };
 
 int main(int argc, char **argv)
 {
-    static double value[CASES][MAX_REPS], longest[MAX_REPS];
+    static double value[CASES][MAX_REPS], longest[MAX_REPS], owner[CASES][MAX_REPS];
     int n;
     const char *unknown = NULL;
     MPI_Init(&argc, &argv);
@@ -328,10 +338,12 @@ int main(int argc, char **argv)
             if (!wanted(cases[c].name))
                 continue;
             ARMCI_Barrier();
-            const double begin = now();
+            const double begin = now(), used_before = used();
             cases[c].run();
             const double seconds = now() - begin;
             ARMCI_Barrier();
+            if (rep >= 0)
+                owner[c][rep] = (used() - used_before) / MANY * 1e6;
             if (cases[c].run == small_behind_bulk) {
                 qsort(behind_bulk, GETS, sizeof *behind_bulk, compare_doubles);
                 if (rep >= 0) {
@@ -341,9 +353,17 @@ int main(int argc, char **argv)
             } else if (rep >= 0)
                 value[c][rep] = cases[c].per_second > 0 ? cases[c].per_second / seconds : seconds / cases[c].turns * 1e6;
         }
-    for (int c = 0; me == 0 && c < CASES; c++)
-        if (wanted(cases[c].name))
-            printf("%s\t%.3f\n", cases[c].name, median(value[c], reps));
+    if (me == 1)
+        MPI_Send(owner, CASES * MAX_REPS, MPI_DOUBLE, 0, 7, MPI_COMM_WORLD);
+    else
+        MPI_Recv(owner, CASES * MAX_REPS, MPI_DOUBLE, 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int c = 0; me == 0 && c < CASES; c++) {
+        if (!wanted(cases[c].name))
+            continue;
+        printf("%s\t%.3f\n", cases[c].name, median(value[c], reps));
+        if (cases[c].run == asks8 || cases[c].run == gets8)
+            printf("%s_owner\t%.3f\n", cases[c].name, median(owner[c], reps));
+    }
     if (me == 0 && wanted("small_behind_bulk"))
         printf("small_behind_bulk_max\t%.3f\n", median(longest, reps));
     fflush(stdout);
