@@ -453,6 +453,59 @@ pub fn while_running() {
     assert_eq!(Read::own(rank_of_launcher()).calls(Call::Put, None).0, 1000);
 }
 
+/// What the job is to do that a test kills.
+const VICTIM: &str = "PORTOLAN_TEST_VICTIM";
+
+/// A job that is killed, and one that crashes, leave a trace that can be read.
+pub fn killed() {
+    if std::env::var_os(VICTIM).is_some() {
+        return victim();
+    }
+    for signal in [libc::SIGKILL, libc::SIGSEGV] {
+        let _ = std::fs::remove_dir_all(trace_dir());
+        let mut command = std::process::Command::new("/proc/self/exe");
+        // A job of its own, without a launcher.
+        for (name, _) in std::env::vars() {
+            if ["PMI", "OMPI_", "HYDRA", "PRTE", "MPI"].iter().any(|p| name.starts_with(p)) {
+                command.env_remove(name);
+            }
+        }
+        command.env(VICTIM, "1").env("PORTOLAN_LAUNCHER_CHECK", "0");
+        let mut job = command.spawn().expect("a job");
+        let path = trace_dir().join(file_name(0));
+        step(format!("a job that gets signal {signal}"));
+        let mut tries = 0;
+        // Its file has a head, and then what it has done.
+        while !File::open(&path).is_ok_and(|mut file| {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut file, &mut bytes).is_ok_and(|n| n > 5_000)
+        }) {
+            tries += 1;
+            assert!(tries < 400, "the job has no trace");
+            assert!(job.try_wait().expect("its state").is_none(), "the job has ended");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        // SAFETY: the job was started here, and was not waited for.
+        assert_eq!(unsafe { libc::kill(job.id() as i32, signal) }, 0);
+        assert!(!job.wait().expect("its end").success());
+        let read = read(&path);
+        assert_eq!((read.metadata.rank, read.metadata.ranks), (0, 1));
+        assert!(read.calls(Call::Put, None).0 >= 1000, "{:?}", read.damage);
+        // A block that was being written is the last.
+        assert!(read.damage.len() <= 1, "{:?}", read.damage);
+    }
+}
+
+fn victim() {
+    set("PORTOLAN_TRACE", trace_dir());
+    let runtime = Runtime::init().expect("start");
+    puts(&runtime, 1000);
+    loop {
+        puts(&runtime, 1);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// A directory that cannot be made is named, and the job runs.
 pub fn no_directory() {
     set("PORTOLAN_TRACE", "/proc/there/is/no/such");
