@@ -9,8 +9,9 @@
 //! of a chunk below the published length do not change until the writer has released the chunk.
 
 use super::counters::Counters;
-use super::event::{Encoder, Event, MAX_EVENT};
+use super::event::{self, Encoder, Event, MAX_EVENT};
 use super::format::Role;
+use super::kinds::Call;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -57,6 +58,8 @@ pub(crate) struct ThreadLog {
     pub(crate) counters: Counters,
     /// Calls that the thread is in.
     pub(super) depth: Cell<u32>,
+    /// Where the thread's last read-modify-write was: when segments had last changed, target and address, and the place.
+    pub(super) last_place: Cell<(u64, usize, usize, Option<event::Place>)>,
     /// The thread is in a collective call, whose waits are told of as one.
     pub(super) meeting: Cell<bool>,
     /// Calls until the next one that is timed, and what chooses how many.
@@ -93,6 +96,7 @@ impl ThreadLog {
             role,
             counters: Counters::default(),
             depth: Cell::new(0),
+            last_place: Cell::new((0, 0, 0, None)),
             meeting: Cell::new(false),
             untimed: Cell::new(0),
             dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),
@@ -140,6 +144,32 @@ impl ThreadLog {
         self.at.set(at);
         self.events.set(events);
         full
+    }
+
+    /// Whether a short call is to be timed: one of some sixteen, by chance, for programs repeat themselves.
+    #[inline]
+    pub(super) fn is_turn(&self) -> bool {
+        let untimed = self.untimed.get();
+        if untimed > 0 {
+            self.untimed.set(untimed - 1);
+            return false;
+        }
+        let mut dice = self.dice.get();
+        dice ^= dice << 13;
+        dice ^= dice >> 17;
+        dice ^= dice << 5;
+        self.dice.set(dice);
+        self.untimed.set(dice % 31);
+        true
+    }
+
+    /// Whether this short call has an event, and for how many it stands.
+    #[inline]
+    pub(super) fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
+        let skipped = &self.unsampled[call as usize];
+        let weight = skipped.get() + 1;
+        skipped.set(if weight < sample { weight } else { 0 });
+        (weight >= sample).then_some(u64::from(weight))
     }
 
     /// Counts an event that has no place.

@@ -572,7 +572,7 @@ pub fn statistics() {
     for other in (0..n).filter(|&other| other != me && paths[other] == Path::Message) {
         assert!(waited.iter().any(|&(rank, time)| rank == other && !time.is_zero()), "{waited:?}");
     }
-    let elsewhere = paths.iter().any(|path| *path == Path::Message);
+    let elsewhere = paths.contains(&Path::Message);
     assert_eq!(stats.served().iter().any(|served| served.what == "put"), elsewhere);
     assert_eq!(stats.calls().iter().any(|c| c.call == "put" && c.way == "message"), elsewhere);
     assert!(stats.peak_memory() > 1 << 20);
