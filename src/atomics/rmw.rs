@@ -36,7 +36,7 @@ impl Ops {
         let entered = self.observer().enter(near);
         let (old, path) = self.rmw_by_path(target, remote, op)?;
         if let Some(entered) = entered.filter(Entered::counts) {
-            let place = if entered.traces() { self.place_of(target, remote) } else { None };
+            let place = entered.place(target, remote, || self.place_of(target, remote));
             let about = About::new(Call::Rmw).to(target).moves(op.size()).by(path.into());
             entered.leave(&about.at(place));
         }

@@ -64,6 +64,7 @@ impl Ops {
     /// Defines a segment in the trace.
     fn tell_of(&self, segment: &Segment) {
         if self.is_observed() {
+            self.observer().segments_change();
             let group = segment.group();
             let (bytes, ranks) = (segment.len_at(group.rank()) as u64, group.size() as u64);
             self.observer().made(number_of(segment.id()), bytes, ranks, SegmentKind::Memory);
@@ -74,6 +75,7 @@ impl Ops {
     /// Collective.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
         let group = segment.group().clone();
+        self.observer().segments_change();
         self.observed(
             || About::new(Call::Free),
             || {
@@ -87,6 +89,7 @@ impl Ops {
     /// Frees the segment that begins at `mine` on this rank (`None` where this
     /// rank has no bytes of it). Collective over the group.
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
+        self.observer().segments_change();
         self.observed(|| About::new(Call::Free), || self.release_from(group, mine))
     }
 

@@ -317,6 +317,9 @@ impl Out<'_> {
 
     #[inline]
     fn number(&mut self, mut value: u64) {
+        if value < 0x80 {
+            return self.byte(value as u8);
+        }
         while value >= 0x80 {
             self.byte(value as u8 | 0x80);
             value >>= 7;

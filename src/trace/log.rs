@@ -9,8 +9,9 @@
 //! of a chunk below the published length do not change until the writer has released the chunk.
 
 use super::counters::Counters;
-use super::event::{Encoder, Event, MAX_EVENT};
+use super::event::{self, Encoder, Event, MAX_EVENT};
 use super::format::Role;
+use super::kinds::Call;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -57,13 +58,15 @@ pub(crate) struct ThreadLog {
     pub(crate) counters: Counters,
     /// Calls that the thread is in.
     pub(super) depth: Cell<u32>,
+    /// Where the thread's last read-modify-write was: when segments had last changed, target and address, and the place.
+    pub(super) last_place: Cell<(u64, usize, usize, Option<event::Place>)>,
     /// The thread is in a collective call, whose waits are told of as one.
     pub(super) meeting: Cell<bool>,
     /// Calls until the next one that is timed, and what chooses how many.
     pub(super) untimed: Cell<u32>,
     pub(super) dice: Cell<u32>,
     /// Calls, by their number, that have no event of their own because calls are sampled.
-    pub(super) unsampled: Cell<[u32; super::counters::CALLS]>,
+    pub(super) unsampled: [Cell<u32>; super::counters::CALLS],
     memory: UnsafeCell<Box<[u8]>>,
     chunks: [Published; CHUNKS],
     /// Chunks that the thread has filled, and those that the writer has released.
@@ -93,10 +96,11 @@ impl ThreadLog {
             role,
             counters: Counters::default(),
             depth: Cell::new(0),
+            last_place: Cell::new((0, 0, 0, None)),
             meeting: Cell::new(false),
             untimed: Cell::new(0),
             dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),
-            unsampled: Cell::new([0; super::counters::CALLS]),
+            unsampled: [const { Cell::new(0) }; super::counters::CALLS],
             // Pages are touched when they are used.
             memory: UnsafeCell::new(vec![0; if traces { CHUNK * CHUNKS } else { 0 }].into()),
             chunks: std::array::from_fn(|_| Published::default()),
@@ -140,6 +144,32 @@ impl ThreadLog {
         self.at.set(at);
         self.events.set(events);
         full
+    }
+
+    /// Whether a short call is to be timed: one of some sixteen, by chance, for programs repeat themselves.
+    #[inline]
+    pub(super) fn is_turn(&self) -> bool {
+        let untimed = self.untimed.get();
+        if untimed > 0 {
+            self.untimed.set(untimed - 1);
+            return false;
+        }
+        let mut dice = self.dice.get();
+        dice ^= dice << 13;
+        dice ^= dice >> 17;
+        dice ^= dice << 5;
+        self.dice.set(dice);
+        self.untimed.set(dice % 31);
+        true
+    }
+
+    /// Whether this short call has an event, and for how many it stands.
+    #[inline]
+    pub(super) fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
+        let skipped = &self.unsampled[call as usize];
+        let weight = skipped.get() + 1;
+        skipped.set(if weight < sample { weight } else { 0 });
+        (weight >= sample).then_some(u64::from(weight))
     }
 
     /// Counts an event that has no place.

@@ -9,8 +9,8 @@
 
 use super::about::{About, Always, Awaited, Settings};
 use super::clock::Clock;
-use super::counters::{CALLS, CAUSES, Spent, Sum};
-use super::event::Event;
+use super::counters::{CAUSES, Spent, Sum};
+use super::event::{Event, Place};
 use super::face;
 use super::format::Role;
 use super::kinds::{Call, Cause, SegmentKind, Served};
@@ -37,6 +37,8 @@ pub(super) struct Running {
     /// Events shorter than this are dropped: the file is nearly full, or full.
     pub(super) shortest: AtomicU64,
     strings: Mutex<HashMap<String, u64>>,
+    /// How often segments were made or freed.
+    changes: AtomicU64,
     pub(super) definitions: Mutex<Vec<Definition>>,
     writer: Mutex<Option<Writer>>,
     /// The writer's thread, to wake it.
@@ -71,6 +73,7 @@ impl Observer {
                 logs: Mutex::default(),
                 shortest: AtomicU64::new(0),
                 strings: Mutex::default(),
+                changes: AtomicU64::new(1),
                 definitions: Mutex::default(),
                 writer: Mutex::default(),
                 thread: OnceLock::new(),
@@ -215,6 +218,13 @@ impl Observer {
         }
     }
 
+    /// Segments are other ones from now on.
+    pub(crate) fn segments_change(&self) {
+        if let Some(running) = &self.running {
+            running.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// A segment was made, or a set of mutexes: this rank's part has so many bytes or mutexes.
     pub(crate) fn made(&self, segment: u64, bytes: u64, ranks: u64, kind: SegmentKind) {
         self.define(|| Definition::Segment { segment, bytes, ranks, kind });
@@ -239,9 +249,10 @@ impl Observer {
         }
     }
 
-    /// What was counted since the statistics were set back, and the counters of [`Always`] without the rests.
-    pub(crate) fn sum(&self) -> (Sum, [u64; 5]) {
-        let before = self.before.lock();
+    /// What was counted since the statistics were set back, or of all time, and the counters of [`Always`] without
+    /// the rests.
+    pub(crate) fn sum(&self, of_all_time: bool) -> (Sum, [u64; 5]) {
+        let before = if of_all_time { Default::default() } else { self.before.lock().clone() };
         let (sum, always) = self.all();
         let since = |at: usize| always[at] - before.1.get(at).copied().unwrap_or(0);
         let mut sum = sum.since(&before.0);
@@ -355,36 +366,6 @@ impl Running {
     }
 }
 
-impl ThreadLog {
-    /// Whether a short call is to be timed: one of some sixteen, by chance, for programs repeat themselves.
-    #[inline]
-    fn is_turn(&self) -> bool {
-        let untimed = self.untimed.get();
-        if untimed > 0 {
-            self.untimed.set(untimed - 1);
-            return false;
-        }
-        let mut dice = self.dice.get();
-        dice ^= dice << 13;
-        dice ^= dice >> 17;
-        dice ^= dice << 5;
-        self.dice.set(dice);
-        self.untimed.set(dice % 31);
-        true
-    }
-
-    /// Whether this short call has an event, and for how many it stands.
-    #[inline]
-    fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
-        let mut unsampled = self.unsampled.get();
-        let skipped = &mut unsampled[call as usize % CALLS];
-        let weight = *skipped + 1;
-        *skipped = if weight < sample { weight } else { 0 };
-        self.unsampled.set(unsampled);
-        (weight >= sample).then_some(u64::from(weight))
-    }
-}
-
 /// A call that is told of; the thread is out of it when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Entered<'a> {
@@ -396,9 +377,25 @@ pub(crate) struct Entered<'a> {
 }
 
 impl Entered<'_> {
-    /// Whether it has an event, for what costs something to find out.
-    pub(crate) fn traces(&self) -> bool {
-        self.outer && self.running.settings.traces
+    /// The place of an address of a rank, where the call has an event: `find` finds one that is not that of the
+    /// thread's last call, for ranks often meet at one number.
+    pub(crate) fn place(
+        &self,
+        target: usize,
+        address: usize,
+        find: impl FnOnce() -> Option<Place>,
+    ) -> Option<Place> {
+        if !self.running.settings.traces {
+            return None;
+        }
+        let changes = self.running.changes.load(Ordering::Relaxed);
+        let (then, last_target, last_address, last) = self.log.last_place.get();
+        if (then, last_target, last_address) == (changes, target, address) && last.is_some() {
+            return last;
+        }
+        let found = find();
+        self.log.last_place.set((changes, target, address, found));
+        found
     }
 
     /// Whether it counts: it is the outermost one.
