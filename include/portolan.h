@@ -92,7 +92,8 @@ enum {
   PORTOLAN_WAIT_RENDEZVOUS,
   PORTOLAN_WAIT_ACTIVE_MESSAGE,
   PORTOLAN_WAIT_REMOTE_CALL,
-  PORTOLAN_WAIT_START_AND_END
+  PORTOLAN_WAIT_START_AND_END,
+  PORTOLAN_WAIT_MPI_OF_THE_PROGRAM
 };
 
 /* What this rank did for others: members of .served. */
@@ -118,7 +119,7 @@ typedef struct {
 typedef struct {
   uint64_t number; /* how often */
   uint64_t ns;     /* how long together */
-  uint64_t longest_ns;
+  uint64_t longest_ns; /* since initialisation */
 } portolan_spent_t;
 
 typedef struct {

@@ -10,7 +10,8 @@
 # K hosts on one machine, made of namespaces: each has a name, a network, processes,
 # System V memory and a /dev/shm of its own, so that an MPI takes them for separate hosts
 # and uses TCP between them. They are host1 to hostK at 10.213.0.1 to 10.213.0.K, on a
-# bridge in a further namespace, the head, from which ranks are started. Nothing of this
+# bridge in a further namespace, the head, from which ranks are started. Their monotonic clocks
+# are five seconds apart, where the kernel has namespaces for time. Nothing of this
 # is visible in the machine's own network, and its /etc/hosts stays as it is. Files are
 # shared, as on a cluster with a common file system.
 #
@@ -33,6 +34,7 @@ SELF=$ROOT/scripts/cluster.sh
 NET=10.213.0 # within the namespaces only
 HEAD=$NET.254
 MAX_HOSTS=64
+APART=5 # seconds from the clock of one host to that of the next
 BASE=${TMPDIR:-/tmp}
 
 dir_of() { # name
@@ -116,6 +118,11 @@ plug() { # directory, number
   nsenter -t "$pid" -n sh -c "ip addr add $NET.$2/24 dev eth0 && ip link set eth0 up"
 }
 
+# Whether hosts have clocks of their own.
+has_clocks() {
+  [[ -e /proc/self/ns/time_for_children ]] && unshare -T --monotonic 1 true 2>/dev/null
+}
+
 head_main() { # directory, hosts
   local dir=$1 hosts=$2 k
   # In a namespace of its own the bridge meets no other address.
@@ -126,7 +133,9 @@ head_main() { # directory, hosts
   ip addr add "$HEAD/24" dev br0
   ip link set br0 up
   for ((k = 1; k <= hosts; k++)); do
-    unshare -n -m -p -i -u --fork --kill-child "$SELF" __host "$dir" "host$k" </dev/null &
+    local clock=()
+    if has_clocks; then clock=(-T --monotonic "$((k * APART))"); fi
+    unshare -n -m -p -i -u "${clock[@]}" --fork --kill-child "$SELF" __host "$dir" "host$k" </dev/null &
   done
   for ((k = 1; k <= hosts; k++)); do plug "$dir" "$k"; done
   : >"$dir/ready"
@@ -148,7 +157,9 @@ agent_main() { # directory, arguments of ssh
   (($# >= 1)) && [[ $1 =~ ^host[0-9]+$ && -e $dir/$1 ]] || die "no host '${1:-}' in this cluster"
   read -r pid _ <"$dir/$1" && shift
   for variable in ${CLUSTER_KEEP:-}; do keep+=("$variable=${!variable:-}"); done
-  exec nsenter -t "$pid" -n -m -p -i -u "--wd=${HOME:-/}" -- \
+  local clock=()
+  if has_clocks; then clock=(-T); fi
+  exec nsenter -t "$pid" -n -m -p -i -u "${clock[@]}" "--wd=${HOME:-/}" -- \
     env -i "HOME=${HOME:-/}" "USER=${USER:-root}" "LOGNAME=${LOGNAME:-root}" SHELL=/bin/sh \
     "PATH=$PATH" "${keep[@]}" /bin/sh -c "$*"
 }

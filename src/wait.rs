@@ -54,9 +54,7 @@ pub trait Progress {
     }
 
     /// What is told of waits.
-    fn told_by(&self) -> Option<&Observer> {
-        None
-    }
+    fn told_by(&self) -> Option<&Observer>;
 
     /// Called when a wait begins and ends, so that a progress thread can stand
     /// back meanwhile.
@@ -239,6 +237,9 @@ impl Backoff {
 pub struct Boot;
 
 impl Progress for Boot {
+    fn told_by(&self) -> Option<&Observer> {
+        None
+    }
     fn poll(&self) -> Result<bool> {
         Ok(false)
     }

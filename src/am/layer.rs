@@ -10,6 +10,7 @@ use super::{Am, Owner};
 use crate::core::{count, handler};
 use crate::error::Result;
 use crate::mpi::p2p;
+use crate::trace::Observer;
 use crate::wait::{GivenUp, Patience, Progress};
 use crate::watchdog::Standing;
 use std::sync::Weak;
@@ -176,6 +177,9 @@ impl Progress for Am {
     }
     fn patience(&self, woken: bool) -> Patience {
         self.core().patience(woken)
+    }
+    fn told_by(&self) -> Option<&Observer> {
+        Some(self.observer())
     }
     fn nap(&self, nap: Duration) {
         match self.rings() {

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::mpi::Comm;
 use crate::mpi::blocking::HostWaits;
-use crate::trace::Cause;
+use crate::trace::{Cause, Observer};
 use crate::wait::{self, Patience, Progress};
 use crate::watchdog::Standing;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) ->
 impl HostWaits for Waiter {
     fn until(&self, what: &str, done: &mut dyn FnMut() -> bool) -> bool {
         let what = || format!("{what}, called by the program");
-        wait::until(self, Cause::Other, &what, || Ok(done())).is_ok()
+        wait::until(self, Cause::Mpi, &what, || Ok(done())).is_ok()
     }
 }
 
@@ -58,6 +58,9 @@ impl Progress for Waiter {
     }
     fn patience(&self, woken: bool) -> Patience {
         self.0.core().patience(woken)
+    }
+    fn told_by(&self) -> Option<&Observer> {
+        Some(self.0.observer())
     }
     fn waiting(&self, begins: bool) {
         Progress::waiting(&*self.0, begins);

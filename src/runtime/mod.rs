@@ -43,6 +43,7 @@ pub struct Engine {
     ours: bool,
     stopped: AtomicBool,
     thread: Mutex<Option<ProgressThread>>,
+    started: Instant,
     /// When the statistics were set back.
     counted_since: Mutex<Instant>,
     watchdog: Mutex<Option<Watchdog>>,

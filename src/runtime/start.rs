@@ -179,6 +179,7 @@ impl Engine {
             ours: started.ours,
             stopped: AtomicBool::new(false),
             thread: Mutex::new(None),
+            started: Instant::now(),
             counted_since: Mutex::new(Instant::now()),
             watchdog: Mutex::new(None),
             host_waits,

@@ -134,12 +134,18 @@ struct Row {
 }
 
 impl Engine {
-    /// What this rank has counted.
+    /// What this rank has counted since the statistics were set back.
     pub fn statistics(&self) -> Statistics {
-        let (sum, [naps, rendezvous, batches, items, requests]) = self.observer().sum();
+        self.statistics_of(false)
+    }
+
+    /// The same, or of all time.
+    fn statistics_of(&self, all_time: bool) -> Statistics {
+        let (sum, [naps, rendezvous, batches, items, requests]) = self.observer().sum(all_time);
+        let since = if all_time { self.started } else { *self.counted_since.lock() };
         Statistics {
             complete: self.is_observed(),
-            seconds: self.counted_since.lock().elapsed().as_secs_f64(),
+            seconds: since.elapsed().as_secs_f64(),
             sum,
             naps,
             rendezvous,
@@ -157,12 +163,17 @@ impl Engine {
         *self.counted_since.lock() = Instant::now();
     }
 
+    /// Gives the trace the counters of all time.
+    pub(super) fn trace_statistics(&self) {
+        self.statistics_of(true).tell(|name, value| self.observer().counter(name, value));
+    }
+
     /// Writes the table of all ranks, where it is asked for. Collective.
     pub(super) fn write_statistics(&self) -> Result<()> {
         if !self.config.stats {
             return Ok(());
         }
-        let mine = self.statistics();
+        let mine = self.statistics_of(true);
         let own = mine.values();
         let world = self.world();
         let reduced = |mut values: Vec<i64>, operator| -> Result<Vec<i64>> {

@@ -52,7 +52,7 @@ impl Engine {
     pub(super) fn end_trace(&self) -> Result<()> {
         if self.observer().settings().traces {
             self.compare_clocks()?;
-            self.statistics().tell(|name, value| self.observer().counter(name, value));
+            self.trace_statistics();
         }
         Ok(())
     }

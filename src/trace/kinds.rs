@@ -163,6 +163,8 @@ numbered! {
         Rpc = "remote call",
         /// Start or end of the engine.
         Start = "start and end",
+        /// What the program's own calls of MPI wait for.
+        Mpi = "MPI of the program",
     }
 }
 

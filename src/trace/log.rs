@@ -63,7 +63,7 @@ pub(crate) struct ThreadLog {
     pub(super) untimed: Cell<u32>,
     pub(super) dice: Cell<u32>,
     /// Calls, by their number, that have no event of their own because calls are sampled.
-    pub(super) unsampled: Cell<[u32; super::counters::CALLS]>,
+    pub(super) unsampled: [Cell<u32>; super::counters::CALLS],
     memory: UnsafeCell<Box<[u8]>>,
     chunks: [Published; CHUNKS],
     /// Chunks that the thread has filled, and those that the writer has released.
@@ -96,7 +96,7 @@ impl ThreadLog {
             meeting: Cell::new(false),
             untimed: Cell::new(0),
             dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),
-            unsampled: Cell::new([0; super::counters::CALLS]),
+            unsampled: [const { Cell::new(0) }; super::counters::CALLS],
             // Pages are touched when they are used.
             memory: UnsafeCell::new(vec![0; if traces { CHUNK * CHUNKS } else { 0 }].into()),
             chunks: std::array::from_fn(|_| Published::default()),

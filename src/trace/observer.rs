@@ -9,7 +9,7 @@
 
 use super::about::{About, Always, Awaited, Settings};
 use super::clock::Clock;
-use super::counters::{CALLS, CAUSES, Spent, Sum};
+use super::counters::{CAUSES, Spent, Sum};
 use super::event::Event;
 use super::face;
 use super::format::Role;
@@ -239,9 +239,10 @@ impl Observer {
         }
     }
 
-    /// What was counted since the statistics were set back, and the counters of [`Always`] without the rests.
-    pub(crate) fn sum(&self) -> (Sum, [u64; 5]) {
-        let before = self.before.lock();
+    /// What was counted since the statistics were set back, or of all time, and the counters of [`Always`] without
+    /// the rests.
+    pub(crate) fn sum(&self, of_all_time: bool) -> (Sum, [u64; 5]) {
+        let before = if of_all_time { Default::default() } else { self.before.lock().clone() };
         let (sum, always) = self.all();
         let since = |at: usize| always[at] - before.1.get(at).copied().unwrap_or(0);
         let mut sum = sum.since(&before.0);
@@ -376,11 +377,9 @@ impl ThreadLog {
     /// Whether this short call has an event, and for how many it stands.
     #[inline]
     fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
-        let mut unsampled = self.unsampled.get();
-        let skipped = &mut unsampled[call as usize % CALLS];
-        let weight = *skipped + 1;
-        *skipped = if weight < sample { weight } else { 0 };
-        self.unsampled.set(unsampled);
+        let skipped = &self.unsampled[call as usize];
+        let weight = skipped.get() + 1;
+        skipped.set(if weight < sample { weight } else { 0 });
         (weight >= sample).then_some(u64::from(weight))
     }
 }

@@ -372,6 +372,13 @@ pub const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "trace_killed",
+        label: "a job that gets SIGKILL, and SIGSEGV",
+        ranks: 1,
+        run: traces::killed,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "trace_nowhere",
         label: "a directory that cannot be made",
         end: End::Says(&["there is no trace of this rank", "PORTOLAN_TRACE"]),

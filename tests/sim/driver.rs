@@ -5,7 +5,7 @@
 //! that never ends, costs that seed alone.
 
 use crate::machine::Outcome;
-use crate::{checks, floor, held, memory, programs, reports, rest, scale, silent};
+use crate::{checks, floor, held, memory, programs, reports, rest, scale, silent, traced};
 use std::io::BufRead;
 use std::ops::Range;
 use std::process::{Command, ExitCode, Stdio};
@@ -35,6 +35,7 @@ fn cases() -> Vec<Case> {
         case("slow", 10, 500, 16, programs::slow),
         case("rest", 40, 1_000, 5, rest::run),
         case("gone", 5, 200, 8, silent::gone),
+        case("traced", 5, 200, 6, traced::run),
         case("stopped", 5, 200, 8, silent::stopped),
         case("held_16", 1, 1, 16, held::run),
         case("held_64", 1, 1, 64, held::run),

@@ -21,6 +21,7 @@
 //! | [`programs`] | random programs against a reference model |
 //! | [`rest`] | quiescence while handlers send |
 //! | [`silent`], [`reports`] | a rank that is gone or stopped, and what the others say |
+//! | [`traced`] | traces of hosts whose clocks are far apart |
 //! | [`scale`], [`memory`] | how cost grows with the number of ranks |
 //! | [`checks`] | the checks of the real ranks, on simulated ones |
 //! | [`child`] | a simulated rank, from its engine's start to its end |
@@ -48,6 +49,7 @@ mod settings;
 mod silent;
 mod system;
 mod threads;
+mod traced;
 
 #[path = "../ranks/am.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]

@@ -1,0 +1,51 @@
+//! Files of traces: all bytes of a file are blocks or damage, and what is in a block is read to its end or refused.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use portolan::internals::trace::event::{Encoder, Events, MAX_EVENT};
+use portolan::internals::trace::format::{BlockHeader, Role, encode_file_header};
+use portolan::internals::trace::read::{Part, Reader};
+
+fuzz_target!(|input: (u64, &[u8], &[u8])| {
+    let (first_time, payload, noise) = input;
+    let header = BlockHeader {
+        payload_bytes: payload.len(),
+        events: 1,
+        thread: 0,
+        role: Role::Program,
+        dropped: 0,
+        first_time,
+        last_time: first_time,
+        sequence: 0,
+        checksum: 0,
+    };
+    let mut file = Vec::new();
+    encode_file_header("{}", &mut file);
+    let head = file.len();
+    for part in [noise, &header.encode(payload), payload, noise] {
+        file.extend_from_slice(part);
+    }
+    let mut reader = Reader::open(&file[..]).expect("the head is whole");
+    let mut at = head as u64;
+    while let Some(part) = reader.next_part().expect("memory can be read") {
+        match part {
+            Part::Damage(damage) => {
+                assert_eq!(damage.at, at);
+                at += damage.bytes;
+            }
+            Part::Block(block) => {
+                assert_eq!(block.at, at);
+                at += 64 + block.payload.len() as u64;
+                // What is read is written alike: at most as long.
+                let (mut encoder, mut bytes) = (Encoder::new(block.header.first_time), 0);
+                for event in Events::new(&block.payload, block.header.first_time) {
+                    let Ok(event) = event else { break };
+                    let mut room = vec![0; MAX_EVENT + block.payload.len()];
+                    bytes += encoder.put(&event, &mut room);
+                }
+                assert!(bytes <= block.payload.len());
+            }
+        }
+    }
+    assert_eq!(at, file.len() as u64);
+});
