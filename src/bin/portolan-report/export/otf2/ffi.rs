@@ -49,9 +49,12 @@ macro_rules! call {
         let function: Result<Symbol<'_, unsafe extern "C" fn($($type),*) -> $result>, _> =
             unsafe { $library.get(name.as_bytes()) };
         match function {
-            // SAFETY: handles come from this library and are not closed, texts end in a zero, and
-            // arrays have the lengths that are told.
-            Ok(function) => Ok(unsafe { function($($argument),*) }),
+            Ok(function) => {
+                // SAFETY: handles come from this library and are not closed, texts end in a zero,
+                // and arrays have the lengths that are told.
+                let result = unsafe { function($($argument),*) };
+                Ok(result)
+            }
             Err(e) => Err(format!("the OTF2 library has no {}: {e}", $name)),
         }
     }};
