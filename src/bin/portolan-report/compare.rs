@@ -46,6 +46,7 @@ fn change(before: f64, now: f64) -> String {
         (false, false) => "none".into(),
         (false, true) => "new".into(),
         (true, false) => "gone".into(),
+        _ if before == now => "the same".into(),
         _ if now >= 2.0 * before => format!("{:.1} times", now / before),
         _ if before >= 2.0 * now => format!("1/{:.1}", before / now),
         _ => format!("{:+.1} %", (now / before - 1.0) * 100.0),

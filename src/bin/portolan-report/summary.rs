@@ -24,8 +24,12 @@ pub fn facts(run: &Run) -> Vec<(&'static str, String)> {
             ),
         ));
         facts.push(("paths", meta.paths.clone()));
-        let settings: Vec<String> =
-            meta.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let settings: Vec<String> = meta
+            .settings
+            .iter()
+            .filter(|(name, _)| !name.starts_with("PORTOLAN_TRACE"))
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         facts.push(("settings", settings.join(" ")));
     }
     let all = trace.wall as f64 * trace.files.len() as f64;

@@ -154,7 +154,7 @@ fn gets(computes: bool, beside: bool) -> impl Fn(u32, &mut Rank) {
             if rank == 0 {
                 it.compute(MS / 2);
                 it.wait(Cause::Answer, 1, 9 * MS, None);
-                it.call(Call::Get, 1, 8, 9 * MS, MESSAGE);
+                it.call(Call::Get, 1, 64 << 10, 9 * MS, MESSAGE);
                 it.compute(MS / 2);
             } else {
                 if computes && !beside {

@@ -34,6 +34,9 @@ impl Cell {
 /// A pair and what went.
 pub type Pair = (u32, u32, Cell);
 
+/// The pairs with the most of something: that, origin, target, calls, and the other measure.
+type Most = BinaryHeap<Reverse<(u64, u32, u32, u64, u64)>>;
+
 #[derive(Debug)]
 pub struct Matrix {
     /// Tiles on a side.
@@ -42,8 +45,8 @@ pub struct Matrix {
     pub tile: usize,
     /// By origin, then by target.
     pub cells: Vec<Cell>,
-    by_bytes: BinaryHeap<Reverse<(u64, u32, u32, u64, u64)>>,
-    by_time: BinaryHeap<Reverse<(u64, u32, u32, u64, u64)>>,
+    by_bytes: Most,
+    by_time: Most,
 }
 
 impl Matrix {

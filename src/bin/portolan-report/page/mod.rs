@@ -126,7 +126,7 @@ fn found(run: &Run) -> Markup {
             @if run.findings.is_empty() {
                 p { "None: nothing that this program looks for is worth 1 % of the time." }
             } @else {
-                p.note { "By what the job could gain at most; the sum is over all ranks." }
+                p.note { "By what the job could gain at most; the sum is over all ranks. They overlap: one wait may have two reasons." }
             }
             ol {
                 @for finding in &run.findings {
@@ -137,13 +137,22 @@ fn found(run: &Run) -> Markup {
                             span.bar { span style={ "width:" (format!("{:.1}", (finding.worth / wall * 100.0).min(100.0))) "%" } {} }
                             b { (time(finding.worth)) } " of " (time(wall)) "; " (time(finding.sum)) " summed over ranks"
                         }
-                        p { (finding.text) }
-                        p { (finding.advice) }
+                        p { (prose(&finding.text)) }
+                        p { (prose(&finding.advice)) }
                         p { a href="#time" data-show={ (rank) " " (from) " " (to) } { "show it in the timeline" }
                             " (rank " (rank) ", at " (time(from as f64)) ")" }
                     }
                 }
             }
+        }
+    }
+}
+
+/// A text in which names stand between backticks.
+fn prose(text: &str) -> Markup {
+    html! {
+        @for (number, part) in text.split('`').enumerate() {
+            @if number % 2 == 1 { code { (part) } } @else { (part) }
         }
     }
 }

@@ -6,7 +6,7 @@
 "use strict";
 
 const GUTTER = 92, AXIS = 24, STRIP = 26, LANE = 16;
-const NO_PEER = 0xffffffff;
+const NO_PEER = 0xffffffff, BESIDE = 9;
 
 class Timeline {
   constructor(levels, events) {
@@ -216,7 +216,8 @@ class Timeline {
         if (!all && to - from < 3) continue;
         if (to - from < 0.7 && to < filled) { drawn += 1; continue; }
         filled = Math.max(to, from + 0.7);
-        const inset = gap(h) + Math.min(depth[k] * h * 0.16, h * 0.32);
+        // What other threads do lies at the foot of the row.
+        const inset = gap(h) + (depth[k] === BESIDE ? h * 0.75 : Math.min(depth[k] * h * 0.16, h * 0.32));
         pen.fillStyle = report.states[state[k]].colour;
         pen.fillRect(from, y + inset, Math.max(to - from, 0.7), h - inset - gap(h));
         if (to - from > 4 && h > 8) {
@@ -224,7 +225,8 @@ class Timeline {
           pen.lineWidth = 0.5;
           pen.strokeRect(from, y + inset, to - from, h - inset - gap(h));
         }
-        if (to - from > 60 && h > 16) {
+        const covered = k + 1 < b && begin[k + 1] < end[k] && depth[k + 1] > depth[k];
+        if (to - from > 60 && h > 16 && (!covered || h * 0.16 > 12)) {
           pen.fillStyle = report.states[state[k]].light ? "#000" : "#fff";
           pen.font = "11px system-ui, sans-serif";
           const name = report.names[this.events.name[k]];

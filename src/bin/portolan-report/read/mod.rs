@@ -147,7 +147,7 @@ impl Trace {
             }
             if index.dropped > 0 {
                 problems.push(format!(
-                    "{}: {} events were dropped, because they came faster than the disk took them",
+                    "{}: {} events were dropped: the disk was slow, or PORTOLAN_TRACE_BYTES was reached",
                     name_of(path),
                     index.dropped
                 ));

@@ -44,14 +44,19 @@ static CALLBACKS: FlushCallbacks = FlushCallbacks { before: always, after: None 
 macro_rules! call {
     ($library:expr, $name:literal, fn($($type:ty),*) -> $result:ty, $($argument:expr),*) => {{
         let name = concat!($name, "\0");
-        // SAFETY: the type is that of the function in version 3's headers, and the library is of
-        // that version by its file's name; it stays loaded as long as `$library` lives.
-        let function: Result<Symbol<'_, unsafe extern "C" fn($($type),*) -> $result>, _> =
-            unsafe { $library.get(name.as_bytes()) };
+        type Function = unsafe extern "C" fn($($type),*) -> $result;
+        let function: Result<Symbol<'_, Function>, _> = {
+            // SAFETY: the type is that of the function in version 3's headers, and the library is of
+            // that version by its file's name; it stays loaded as long as `$library` lives.
+            unsafe { $library.get(name.as_bytes()) }
+        };
         match function {
-            // SAFETY: handles come from this library and are not closed, texts end in a zero, and
-            // arrays have the lengths that are told.
-            Ok(function) => Ok(unsafe { function($($argument),*) }),
+            Ok(function) => {
+                // SAFETY: handles come from this library and are not closed, texts end in a zero,
+                // and arrays have the lengths that are told.
+                let result = unsafe { function($($argument),*) };
+                Ok(result)
+            }
             Err(e) => Err(format!("the OTF2 library has no {}: {e}", $name)),
         }
     }};
