@@ -62,6 +62,7 @@
 //! | `remote`, `local` | one rank's part: another's, one's own |
 //! | `block`, `strided` | blocks of multi-dimensional arrays |
 //! | `pending`, `scope`, `owned` | non-blocking transfers |
+//! | `exclusive`, `views` | what [`crate::array`] stands on: parts lent to their owners, transfers of `ndarray` views |
 //! | `mutex` | mutexes |
 //! | [`am`] | active messages |
 //! | `compose` | compositions: described once, performed many times |
@@ -71,6 +72,8 @@ mod atomic;
 mod block;
 mod compose;
 mod element;
+#[cfg(feature = "array")]
+mod exclusive;
 mod group;
 mod in_call;
 mod local;
@@ -85,6 +88,8 @@ mod runtime;
 mod scope;
 mod segment;
 mod strided;
+#[cfg(feature = "array")]
+pub(crate) mod views;
 
 pub use crate::collective::{Element as Reducible, Operator};
 pub use crate::mpi::init::ThreadLevel;
@@ -93,6 +98,8 @@ pub use block::Block;
 pub use bytemuck::Pod;
 pub use compose::{Composer, Composition, Kind as CompositionKind, Loaded, Mapped, Slice};
 pub use element::{Accumulate, Atomic, Element};
+#[cfg(feature = "array")]
+pub(crate) use exclusive::{Exclusive, Window};
 pub use group::Group;
 pub use local::Local;
 pub use mutex::{MutexGuard, MutexSet};
