@@ -11,6 +11,11 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=src/mpi/shim.c");
     println!("cargo::rerun-if-env-changed=MPICC");
+    println!("cargo::rerun-if-env-changed=PORTOLAN_BLAS");
+    if std::env::var_os("CARGO_FEATURE_BLAS").is_some() {
+        let name = std::env::var("PORTOLAN_BLAS").unwrap_or_else(|_| "blas".to_string());
+        println!("cargo::rustc-link-lib={name}");
+    }
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libportolan.so.0");
     let mpicc = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".to_string());
     let shown = match show(&mpicc) {

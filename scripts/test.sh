@@ -155,14 +155,14 @@ unit_targets() {
 unit_tests() {
   local code=0 targets
   readarray -t targets < <(unit_targets)
-  cargo test --profile "$profile" --no-fail-fast "${targets[@]}" -- ${filter:+"$filter"} || code=$?
-  cargo test --profile "$profile" --doc -- ${filter:+"$filter"} || code=$?
+  cargo test --profile "$profile" --features array --no-fail-fast "${targets[@]}" -- ${filter:+"$filter"} || code=$?
+  cargo test --profile "$profile" --features array --doc -- ${filter:+"$filter"} || code=$?
   return "$code"
 }
 
 lints() {
-  check clippy cargo clippy --profile "$profile" --all-targets -- -D warnings || true
-  RUSTDOCFLAGS=-Dwarnings check doc cargo doc --profile "$profile" --no-deps || true
+  check clippy cargo clippy --profile "$profile" --features array --all-targets -- -D warnings || true
+  RUSTDOCFLAGS=-Dwarnings check doc cargo doc --profile "$profile" --features array --no-deps || true
 }
 
 # What shows a mistake soon.
@@ -182,6 +182,10 @@ shown_examples() {
   for name in hello hello_put histogram heat; do
     timeout 300 ./mpirun.sh --mpi "$MPI_NAME" -n 2 --example "$name" || return
   done
+  # Those of distributed arrays, with the finder of races.
+  for name in jacobi matmul conjugate_gradients scf_like histogram_nd fft_transpose; do
+    PORTOLAN_CHECK=1 timeout 300 ./mpirun.sh --mpi "$MPI_NAME" -n 3 --example "$name" || return
+  done
 }
 
 test_with() { # MPI
@@ -198,7 +202,7 @@ test_with() { # MPI
     logged unit unit_tests
     count_tests
   fi
-  logged ranks cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
+  logged ranks cargo test --release --features array --test ranks --test shared_name -- ${filter:+"$filter"}
   count_tests
   logged programs scripts/test-programs.sh --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
   count_tests

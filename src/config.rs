@@ -129,6 +129,8 @@ pub struct Config {
     pub rpc_secret_file: String,
     /// `PORTOLAN_WATCHDOG_ABORT`; zero is never.
     pub watchdog_abort: Duration,
+    /// `PORTOLAN_CHECK`
+    pub check_races: bool,
     /// `PORTOLAN_X10_AGGREGATE`
     pub x10_aggregate: usize,
     /// `PORTOLAN_STATS`
@@ -177,6 +179,7 @@ impl Default for Config {
             rpc_listen: String::new(),
             rpc_secret_file: String::new(),
             watchdog_abort: Duration::ZERO,
+            check_races: false,
             x10_aggregate: 0,
             stats: false,
             trace: String::new(),

@@ -38,6 +38,11 @@ pub mod api {
         }
     }
 
+    /// The typed interface of an engine that a test started itself, and will stop.
+    pub fn runtime(engine: &std::sync::Arc<Engine>) -> crate::Runtime {
+        crate::Runtime::over(engine.clone())
+    }
+
     /// The engine beneath.
     pub fn engine(runtime: &crate::Runtime) -> &Engine {
         runtime.engine()

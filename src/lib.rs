@@ -10,6 +10,8 @@
 mod am;
 mod any_memory;
 mod api;
+#[cfg(feature = "array")]
+pub mod array;
 mod atomics;
 mod capi;
 mod collective;

@@ -525,6 +525,9 @@ mod tests {
     }
 
     impl Progress for Sleeper {
+        fn told_by(&self) -> Option<&Observer> {
+            None
+        }
         fn poll(&self) -> Result<bool> {
             self.polls.set(self.polls.get() + 1);
             Ok(false)
@@ -542,7 +545,7 @@ mod tests {
     fn a_thread_that_is_woken_polls_once_a_nap() {
         let (sleeper, word) = (Sleeper::default(), AtomicU32::new(0));
         let done = || Ok(sleeper.naps.get() == 3);
-        until_on(&sleeper, &String::new, (&word, 0), done).unwrap();
+        until_on(&sleeper, Cause::Handle, &String::new, (&word, 0), done).unwrap();
         assert_eq!((sleeper.naps.get(), sleeper.polls.get()), (3, 3));
     }
 }

@@ -84,7 +84,22 @@ impl<'rt> Group<'rt> {
     /// # Errors
     /// `State` after the group was freed, `Mpi`.
     pub fn barrier(&self) -> Result<()> {
+        #[cfg(feature = "array")]
+        self.rt.count_barrier(&self.inner);
         self.engine().barrier_of(&self.inner).in_call("Group::barrier")
+    }
+
+    /// Whether distributed arrays look for races.
+    #[cfg(feature = "array")]
+    pub(crate) fn looks_for_races(&self) -> bool {
+        self.engine().config.check_races
+    }
+
+    /// Barriers of the group and of the world so far, where races are looked for: the same number
+    /// on all ranks of the group, but for a constant.
+    #[cfg(feature = "array")]
+    pub(crate) fn barriers(&self) -> u64 {
+        self.rt.barriers(&self.inner)
     }
 
     /// Copies `data` of rank `root` to all ranks. Collective; all ranks give as

@@ -62,6 +62,7 @@
 //! | `remote`, `local` | one rank's part: another's, one's own |
 //! | `block`, `strided` | blocks of multi-dimensional arrays |
 //! | `pending`, `scope`, `owned` | non-blocking transfers |
+//! | `exclusive`, `views` | what [`crate::array`] stands on: parts lent to their owners, transfers of `ndarray` views |
 //! | `mutex` | mutexes |
 //! | [`am`] | active messages |
 //! | `stats` | statistics, regions and marks |
@@ -72,6 +73,8 @@ mod atomic;
 mod block;
 mod compose;
 mod element;
+#[cfg(feature = "array")]
+mod exclusive;
 mod group;
 mod in_call;
 mod local;
@@ -87,6 +90,8 @@ mod scope;
 mod segment;
 mod stats;
 mod strided;
+#[cfg(feature = "array")]
+pub(crate) mod views;
 
 pub use crate::collective::{Element as Reducible, Operator};
 pub use crate::mpi::init::ThreadLevel;
@@ -95,6 +100,8 @@ pub use block::Block;
 pub use bytemuck::Pod;
 pub use compose::{Composer, Composition, Kind as CompositionKind, Loaded, Mapped, Slice};
 pub use element::{Accumulate, Atomic, Element};
+#[cfg(feature = "array")]
+pub(crate) use exclusive::{Exclusive, Window};
 pub use group::Group;
 pub use local::Local;
 pub use mutex::{MutexGuard, MutexSet};

@@ -34,6 +34,9 @@ pub struct Runtime {
     engine: Arc<Engine>,
     abort_on_panic: bool,
     finalized: bool,
+    /// Barriers by the group's number, where distributed arrays look for races.
+    #[cfg(feature = "array")]
+    barriers: std::cell::RefCell<std::collections::HashMap<usize, u64>>,
     _one_thread: PhantomData<*const ()>,
 }
 
@@ -86,12 +89,9 @@ impl Builder {
             panic::arm();
         }
         face::set_default(Face::Rust);
-        Runtime {
-            engine,
-            abort_on_panic: self.abort_on_panic,
-            finalized: false,
-            _one_thread: PhantomData,
-        }
+        let mut runtime = Runtime::over(engine);
+        (runtime.abort_on_panic, runtime.finalized) = (self.abort_on_panic, false);
+        runtime
     }
 }
 
@@ -155,6 +155,37 @@ impl Runtime {
             panic::disarm();
         }
         result
+    }
+
+    /// The interface of an engine that something else started, and will stop.
+    pub(crate) fn over(engine: Arc<Engine>) -> Runtime {
+        Runtime {
+            engine,
+            abort_on_panic: false,
+            finalized: true,
+            #[cfg(feature = "array")]
+            barriers: Default::default(),
+            _one_thread: PhantomData,
+        }
+    }
+
+    /// Counts a barrier of a group.
+    #[cfg(feature = "array")]
+    pub(super) fn count_barrier(&self, group: &Arc<crate::group::Group>) {
+        if self.engine.config.check_races {
+            *self.barriers.borrow_mut().entry(Arc::as_ptr(group) as usize).or_default() += 1;
+        }
+    }
+
+    /// Barriers of a group and of the world.
+    #[cfg(feature = "array")]
+    pub(super) fn barriers(&self, group: &Arc<crate::group::Group>) -> u64 {
+        let counts = self.barriers.borrow();
+        let of = |g: &Arc<crate::group::Group>| {
+            counts.get(&(Arc::as_ptr(g) as usize)).copied().unwrap_or_default()
+        };
+        let world = self.engine.world();
+        of(group) + if Arc::ptr_eq(group, world) { 0 } else { of(world) }
     }
 
     /// The engine beneath.

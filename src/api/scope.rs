@@ -274,6 +274,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.flights.wait_all().in_call("Scope::wait_all")
     }
 
+    #[cfg(feature = "array")]
+    pub(super) fn flights(&self) -> &'scope Flights<'scope> {
+        self.flights
+    }
+
     /// # Safety
     /// From element `start` of the target on, the order's local extent must lie
     /// in it.

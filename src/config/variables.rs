@@ -274,6 +274,13 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_CHECK",
+        alias: None,
+        default: "0",
+        meaning: "distributed arrays of Rust programs: 1 notes every access to their elements and looks for races in each collective call: accesses of two ranks to one element, of which one writes, without a sync between; slow, for tests",
+        set: |c, v| put(&mut c.check_races, parse_bool(v)),
+    },
+    Variable {
         name: "PORTOLAN_X10_AGGREGATE",
         alias: Some("X10_MAX_AGG_SIZE"),
         default: "1024",

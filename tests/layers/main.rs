@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The layers from the ground up, and the modules of each.
-pub const LAYERS: [(&str, &[&str]); 8] = [
+pub const LAYERS: [(&str, &[&str]); 9] = [
     (
         "floor",
         &[
@@ -31,7 +31,8 @@ pub const LAYERS: [(&str, &[&str]); 8] = [
     ("active messages", &["am"]),
     ("any memory", &["any_memory"]),
     ("engine", &["runtime", "progress"]),
-    ("faces", &["api", "capi", "compose", "rpc", "sharing", "internals"]),
+    ("faces", &["api", "capi", "compose", "rpc", "sharing"]),
+    ("arrays", &["array", "internals"]),
 ];
 
 const MOST_IN_A_CIRCLE: usize = 5;

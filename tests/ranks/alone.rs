@@ -78,6 +78,16 @@ const MESSAGE: &[(&str, &str)] = &[("PORTOLAN_PATH", "message")];
 
 /// All launches of a single check. Names are unique.
 pub const ALONE: &[Alone] = &[
+    #[cfg(feature = "array")]
+    Alone {
+        name: "array_races",
+        label: "PORTOLAN_CHECK=1",
+        ranks: 3,
+        env: &[("PORTOLAN_CHECK", "1")],
+        end: End::Says(&["races are found"]),
+        run: crate::array_misuse::races,
+        ..ALONE_BASE
+    },
     Alone { name: "own_mpi", label: "default", run: lifecycle::own_mpi, ..ALONE_BASE },
     Alone { name: "restart", label: "default", run: lifecycle::restart, ..ALONE_BASE },
     Alone {

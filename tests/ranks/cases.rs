@@ -7,6 +7,8 @@ use crate::{
     group_collectives, groups, limits, lookups, mutexes, paths, progress, random, rpc, rpc_life,
     segments, threads,
 };
+#[cfg(feature = "array")]
+use crate::{array_misuse, arrays};
 
 /// One way to run the engine.
 #[derive(Debug)]
@@ -308,6 +310,20 @@ pub const CHECKS: &[Check] = &[
     Check { name: "rpc_forgeries", seconds: 90, on: always, run: rpc::forgeries },
     Check { name: "rpc_life", seconds: 120, on: always, run: rpc_life::life },
     Check { name: "rpc_idle", seconds: 60, on: once, run: rpc::idle },
+    #[cfg(feature = "array")]
+    Check { name: "array_random", seconds: 90, on: always, run: arrays::random },
+    #[cfg(feature = "array")]
+    Check { name: "array_ghosts", seconds: 60, on: always, run: arrays::ghosts },
+    #[cfg(feature = "array")]
+    Check { name: "array_subgroups", seconds: 60, on: always, run: arrays::subgroups },
+    #[cfg(feature = "array")]
+    Check { name: "array_products", seconds: 60, on: always, run: arrays::products },
+    #[cfg(feature = "array")]
+    Check { name: "array_shared", seconds: 60, on: always, run: arrays::shared },
+    #[cfg(feature = "array")]
+    Check { name: "array_files", seconds: 60, on: always, run: arrays::files },
+    #[cfg(feature = "array")]
+    Check { name: "array_errors", seconds: 60, on: always, run: array_misuse::errors },
     Check { name: "huge_ask", seconds: 60, on: always, run: limits::huge_ask },
     Check { name: "many_segments", seconds: 120, on: two, run: segments::many },
     Check { name: "typed_values", seconds: 60, on: always, run: am_typed::values },

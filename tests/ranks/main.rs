@@ -29,6 +29,12 @@ mod am_rest;
 mod am_typed;
 mod am_typed_errors;
 mod anywhere;
+#[cfg(feature = "array")]
+mod array_misuse;
+#[cfg(feature = "array")]
+mod array_model;
+#[cfg(feature = "array")]
+mod arrays;
 mod atomics;
 mod cases;
 mod child;

@@ -54,7 +54,7 @@ impl<'s, 'a> Bench<'s, 'a> {
     /// Runs it; the code must be the one told.
     fn run(&mut self, code: i32, words: &[&str]) -> Result<(String, String), String> {
         let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-        let outcome = self.suite.launch(&[self.program.clone()], &[], &words, || {});
+        let outcome = self.suite.launch(std::slice::from_ref(&self.program), &[], &words, || {});
         let verdict = match (&outcome.why, outcome.ended.code) {
             (Some(why), _) => Err(why.clone()),
             (None, Some(c)) if c == code => Ok((outcome.out.clone(), outcome.err.clone())),

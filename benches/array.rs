@@ -1,0 +1,109 @@
+//! Distributed arrays: what benches/c/ga_array.c measures of Global Arrays.
+//!
+//! `scripts/bench-array.sh` runs both in turns and compares them. One line for each case: name, tab,
+//! nanoseconds of one call.
+
+use ndarray::{Array2, Array3, Ix2, Ix3, s};
+use portolan::Runtime;
+use portolan::array::{DistArray, Distribution, Options};
+use std::time::Instant;
+
+/// Runs one rank's calls until they have taken long enough; the time of one.
+fn measured(mut call: impl FnMut() -> portolan::Result<()>) -> portolan::Result<f64> {
+    call()?;
+    let mut calls = 1;
+    loop {
+        let begun = Instant::now();
+        for _ in 0..calls {
+            call()?;
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        if seconds > 0.02 {
+            return Ok(seconds * 1e9 / f64::from(calls));
+        }
+        calls *= 2;
+    }
+}
+
+/// Collective calls, as many on all ranks.
+fn together(
+    rt: &Runtime,
+    calls: u32,
+    mut call: impl FnMut() -> portolan::Result<()>,
+) -> portolan::Result<f64> {
+    call()?;
+    rt.world().barrier()?;
+    let begun = Instant::now();
+    for _ in 0..calls {
+        call()?;
+    }
+    Ok(begun.elapsed().as_secs_f64() * 1e9 / f64::from(calls))
+}
+
+fn say(rt: &Runtime, name: &str, nanoseconds: f64) {
+    if rt.rank() == 0 {
+        println!("{name}\t{nanoseconds:.1}");
+    }
+}
+
+fn patches(rt: &Runtime) -> portolan::Result<()> {
+    let rows = || Options::named("a").distribution(Distribution::Rows);
+    let a = DistArray::<f64, Ix2>::with(&rt.world(), [2048, 2048], rows())?;
+    let b = DistArray::<f64, Ix3>::with(&rt.world(), [208, 208, 208], rows())?;
+    if rt.rank() == 0 {
+        for n in [1, 8, 32, 128, 1024] {
+            let mut buffer = Array2::<f64>::ones((n, n));
+            let patch = || [2048 - n..2048, 512..512 + n];
+            say(rt, &format!("put 2d {n}"), measured(|| a.put(patch(), &buffer))?);
+            say(rt, &format!("acc 2d {n}"), measured(|| a.accumulate(patch(), 1.5, &buffer))?);
+            let time = measured(|| a.get_into(patch(), buffer.view_mut()))?;
+            say(rt, &format!("get 2d {n}"), time);
+        }
+        for n in [1, 4, 10, 25, 100] {
+            let mut buffer = Array3::<f64>::ones((n, n, n));
+            let patch = || [208 - n..208, 50..50 + n, 60..60 + n];
+            say(rt, &format!("put 3d {n}"), measured(|| b.put(patch(), &buffer))?);
+            say(rt, &format!("acc 3d {n}"), measured(|| b.accumulate(patch(), 1.5, &buffer))?);
+            let time = measured(|| b.get_into(patch(), buffer.view_mut()))?;
+            say(rt, &format!("get 3d {n}"), time);
+        }
+        let indices: Vec<[usize; 2]> =
+            (0..10_000usize).map(|i| [i * 7919 % 2048, i * 104_729 % 2048]).collect();
+        let values = vec![1.0; indices.len()];
+        say(rt, "gather 10000", measured(|| a.gather(&indices).map(drop))?);
+        say(rt, "scatter 10000", measured(|| a.scatter(&indices, &values))?);
+        say(rt, "scatter_add 10000", measured(|| a.scatter_add(&indices, 1.5, &values))?);
+    }
+    a.free()?;
+    b.free()
+}
+
+fn main() -> std::process::ExitCode {
+    portolan::run(|rt| -> portolan::Result<()> {
+        let world = rt.world();
+        patches(rt)?;
+        let create = together(rt, 200, || DistArray::<f64, Ix2>::new(&world, [256, 512])?.free())?;
+        say(rt, "create 1M", create);
+
+        let options = Options::named("tile").ghosts([1, 1, 1]).periodic([true, true, true]);
+        let mut tile = DistArray::<f64, Ix3>::with(&world, [64 * rt.size(), 64, 64], options)?;
+        let mut mine = tile.access()?;
+        say(rt, "ghosts 64", together(rt, 2000, || mine.update_ghosts())?);
+        mine.release()?;
+        tile.free()?;
+
+        let n = 1024;
+        let mut a = DistArray::<f64, Ix2>::new(&world, [n, n])?;
+        a.fill_with(|i| (i[0] * 3 + i[1]) as f64 / 1000.0)?;
+        let mut c = a.like::<f64>("c")?;
+        let product = together(rt, 2, || c.matmul(1.0, &a, &a, 0.0))?;
+        say(rt, "product 1024", product);
+        let dynamic = together(rt, 2, || c.matmul_dynamic(1.0, &a, &a, 0.0, [256, 256]))?;
+        say(rt, "product 1024 dynamic", dynamic);
+        let spot = c.get([5..6, 0..n])?;
+        let expected = a.get([5..6, 0..n])?.dot(&a.get([0..n, 7..8])?)[[0, 0]];
+        assert!((spot.slice(s![0, 7]).sum() - expected).abs() <= 1e-9 * expected.abs());
+        a.free()?;
+        c.free()
+    })
+}

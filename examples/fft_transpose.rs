@@ -1,0 +1,89 @@
+//! A Fourier transform in two dimensions: rows, a transpose, rows.
+//!
+//! The matrix is distributed by rows, so that each rank transforms rows of its own; `transpose_from` makes
+//! columns rows. The transform of a sum of two waves has two peaks, and going back gives what was
+//! there.
+//!
+//! Usage: fft_transpose [rows, 128] [columns, 192]
+
+use ndarray::Ix2;
+use portolan::array::{DistArray, Distribution, Options};
+use portolan::{Complex, Runtime};
+use rustfft::{FftDirection, FftPlanner};
+use std::error::Error;
+use std::f64::consts::TAU;
+use std::process::ExitCode;
+
+type Matrix<'rt> = DistArray<'rt, Complex<f64>, Ix2>;
+
+/// Transforms each row of this rank.
+fn rows(matrix: &mut Matrix<'_>, direction: FftDirection) -> portolan::Result<()> {
+    let fft = FftPlanner::new().plan_fft(matrix.shape()[1], direction);
+    let mut mine = matrix.access()?;
+    for row in mine.local_mut().rows_mut() {
+        fft.process(row.into_slice().expect("rows lie in a row"));
+    }
+    mine.release()
+}
+
+/// Transforms `matrix`; the result is `turned`, with its axes exchanged.
+fn transform(
+    matrix: &mut Matrix<'_>,
+    turned: &mut Matrix<'_>,
+    direction: FftDirection,
+) -> portolan::Result<()> {
+    rows(matrix, direction)?;
+    turned.transpose_from(matrix)?;
+    rows(turned, direction)
+}
+
+fn waves(rt: &Runtime, n: usize, m: usize) -> Result<(), Box<dyn Error>> {
+    let by_rows = |name: &str| Options::named(name).distribution(Distribution::Rows);
+    let mut field = Matrix::with(&rt.world(), [n, m], by_rows("field"))?;
+    let mut turned = Matrix::with(&rt.world(), [m, n], by_rows("turned"))?;
+    let (first, second) = ([3, 5], [n - 2, 1]);
+    let value = |i: &[usize]| {
+        let wave = |k: [usize; 2], amplitude: f64| {
+            let phase = (i[0] * k[0]) as f64 / n as f64 + (i[1] * k[1]) as f64 / m as f64;
+            Complex::from_polar(amplitude, TAU * phase)
+        };
+        wave(first, 2.0) + wave(second, 1.0)
+    };
+    field.fill_with(value)?;
+    transform(&mut field, &mut turned, FftDirection::Forward)?;
+
+    let magnitudes = turned.map("magnitudes", |x| x.norm())?;
+    let (peak, at) = magnitudes.max()?.ok_or("no elements")?;
+    let all = (n * m) as f64;
+    let other = turned.get_value([second[1], second[0]])?.norm();
+    let energy = turned.norm()?;
+    turned.sync()?;
+    let peaks = at == [first[1], first[0]]
+        && (peak - 2.0 * all).abs() < 1e-6 * all
+        && (other - all).abs() < 1e-6 * all
+        && (energy - 5f64.sqrt() * all).abs() < 1e-6 * all;
+
+    transform(&mut turned, &mut field, FftDirection::Inverse)?;
+    let mut original = field.like::<Complex<f64>>("original")?;
+    original.fill_with(value)?;
+    field.scaled_add((1.0 / all).into(), (-1.0).into(), &original)?;
+    let error = field.norm()? / all.sqrt();
+    if rt.rank() == 0 {
+        println!("fft_transpose: {n} by {m}, the peak is {peak:.1} at {at:?}, back to {error:e}");
+    }
+    magnitudes.free()?;
+    for array in [field, turned, original] {
+        array.free()?;
+    }
+    if peaks && error < 1e-10 {
+        Ok(())
+    } else {
+        Err(format!("peak {peak} at {at:?}, the other one {other}, back to {error:e}").into())
+    }
+}
+
+fn main() -> ExitCode {
+    let number =
+        |i: usize, or: usize| std::env::args().nth(i).and_then(|a| a.parse().ok()).unwrap_or(or);
+    portolan::run(|rt| waves(rt, number(1, 128), number(2, 192)))
+}

@@ -1,0 +1,106 @@
+//! What a Hartree-Fock program does with its matrices: screened pairs of tiles, whose work differs, are
+//! shared out dynamically; a pair reads tiles of the density and accumulates into a Fock matrix.
+//!
+//! The "integrals" are a formula of distances that fall off, so that most pairs of far tiles are
+//! screened away and the result can be checked against one rank that computes it whole.
+//!
+//! Usage: scf_like [functions, 96] [tile, 8]
+
+use ndarray::{Array2, Ix2};
+use portolan::Runtime;
+use portolan::array::DistArray;
+use std::error::Error;
+use std::ops::Range;
+use std::process::ExitCode;
+
+const SMALL: f64 = 1e-9;
+
+/// How much functions `i` and `j` overlap.
+fn overlap(i: usize, j: usize) -> f64 {
+    (-0.2 * (i as f64 - j as f64).powi(2)).exp()
+}
+
+/// The largest overlap of functions of two tiles.
+fn bound(rows: &Range<usize>, columns: &Range<usize>) -> f64 {
+    let gap = rows.start.saturating_sub(columns.end - 1);
+    overlap(0, gap.max(columns.start.saturating_sub(rows.end - 1)))
+}
+
+/// Coulomb-like and exchange-like sums of one tile of the density over one tile of the Fock matrix.
+fn contract(
+    fock: &mut Array2<f64>,
+    (rows, columns): (&Range<usize>, &Range<usize>),
+    density: &Array2<f64>,
+    (k0, l0): (usize, usize),
+) {
+    for ((i, j), f) in fock.indexed_iter_mut() {
+        let (i, j) = (rows.start + i, columns.start + j);
+        for ((k, l), d) in density.indexed_iter() {
+            let (k, l) = (k0 + k, l0 + l);
+            let coulomb = overlap(i, j) * overlap(k, l) / (1.0 + (i + j).abs_diff(k + l) as f64);
+            let exchange = overlap(i, k) * overlap(j, l) / (1.0 + (i + k).abs_diff(j + l) as f64);
+            *f += d * (2.0 * coulomb - exchange);
+        }
+    }
+}
+
+fn cut(n: usize, tile: usize) -> Vec<Range<usize>> {
+    (0..n).step_by(tile).map(|i| i..(i + tile).min(n)).collect()
+}
+
+fn build(rt: &Runtime, n: usize, tile: usize) -> Result<(), Box<dyn Error>> {
+    let mut density = DistArray::<f64, Ix2>::new(&rt.world(), [n, n])?;
+    let fock = density.like::<f64>("fock")?;
+    density.fill_with(|i| overlap(i[0], i[1]) / (1.0 + (i[0] + i[1]) as f64))?;
+
+    let (mut done, mut screened) = (0i64, 0i64);
+    let mut tiles = fock.tiles([tile, tile])?;
+    while let Some(mine) = tiles.take()? {
+        let (rows, columns) = (&mine.ranges[0], &mine.ranges[1]);
+        let mut sums = Array2::zeros((rows.len(), columns.len()));
+        for k in cut(n, tile) {
+            for l in cut(n, tile) {
+                let coulomb = bound(rows, columns) * bound(&k, &l);
+                if coulomb.max(bound(rows, &k) * bound(columns, &l)) < SMALL {
+                    screened += 1;
+                    continue;
+                }
+                done += 1;
+                let part = density.get([k.clone(), l.clone()])?;
+                contract(&mut sums, (rows, columns), &part, (k.start, l.start));
+            }
+        }
+        // Half to each of both triangles: the matrix is symmetric.
+        fock.accumulate(&mine, 0.5, &sums)?;
+        fock.accumulate([columns.clone(), rows.clone()], 0.5, &sums.t())?;
+    }
+    tiles.free()?;
+    fock.sync()?;
+    let energy = fock.dot(&density)?;
+    let most = rt.world().all_reduce_value(done, portolan::Operator::Max)?;
+    let all = rt.world().all_reduce_value(done, portolan::Operator::Sum)?;
+    let screened = rt.world().all_reduce_value(screened, portolan::Operator::Sum)?;
+
+    let mut worst = 0.0f64;
+    if rt.rank() == 0 {
+        let d = density.get(density.whole())?;
+        let mut expected = Array2::zeros((n, n));
+        contract(&mut expected, (&(0..n), &(0..n)), &d, (0, 0));
+        let difference = fock.get(fock.whole())? - &expected;
+        worst = difference.iter().fold(0.0, |e, x| if x.abs() <= e { e } else { x.abs() });
+        println!(
+            "scf_like: {n} functions, energy {energy:.6}, {all} pairs of tiles (at most {most} on a \
+             rank), {screened} screened away, largest error {worst:e}"
+        );
+    }
+    let worst = rt.world().all_reduce_value(worst, portolan::Operator::Max)?;
+    density.free()?;
+    fock.free()?;
+    if worst < 1e-6 { Ok(()) } else { Err(format!("wrong by {worst:e}").into()) }
+}
+
+fn main() -> ExitCode {
+    let number =
+        |i: usize, or: usize| std::env::args().nth(i).and_then(|a| a.parse().ok()).unwrap_or(or);
+    portolan::run(|rt| build(rt, number(1, 96), number(2, 8)))
+}

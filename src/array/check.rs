@@ -1,0 +1,200 @@
+//! The finder of races: two ranks that use one element, at least one of them writing, without a sync
+//! between.
+//!
+//! A program that runs with `PORTOLAN_CHECK=1` notes for each access to an array which elements, in
+//! which way, at which line of source, and after how many barriers of the array's group and of the
+//! world. All ranks of the group make the same of those, so that accesses with different counts
+//! are ordered. Each collective call on the array brings the notes together and compares them.
+//! Where two ranks race it fails on all ranks, and the error has both lines. Without the
+//! variable all that is left of this is the test of an option that is not there.
+
+use super::DistArray;
+use super::patch::Patch;
+use crate::api::{Element, Group};
+use crate::error::{Result, fail};
+use ndarray::Dimension;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::panic::Location;
+
+/// What an access does to elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Kind {
+    Get,
+    Put,
+    /// Atomic against its like.
+    Add,
+}
+
+/// One box of elements that was used.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Note {
+    kind: Kind,
+    /// Barriers before it.
+    barriers: u64,
+    /// By axis the first index, how many, and the step.
+    spans: Vec<(usize, usize, usize)>,
+    site: String,
+}
+
+/// What this rank has done to an array since it was compared.
+#[derive(Debug)]
+pub(super) struct Checker {
+    notes: RefCell<BTreeSet<Note>>,
+}
+
+/// More notes than this are too many to compare.
+const MOST: usize = 1 << 16;
+
+impl Checker {
+    /// A checker, where the environment asks for one.
+    pub(super) fn new(group: &Group<'_>) -> Option<Checker> {
+        group.looks_for_races().then(|| Checker { notes: RefCell::default() })
+    }
+}
+
+impl Kind {
+    fn races(self, other: Kind) -> bool {
+        self == Kind::Put || other == Kind::Put || self != other
+    }
+}
+
+impl Note {
+    /// Whether both use one element.
+    fn meets(&self, other: &Note) -> bool {
+        let axis = |(a, b): (&(usize, usize, usize), &(usize, usize, usize))| {
+            let ((start, count, step), (other, n, by)) = (*a, *b);
+            (0..count).map(|i| start + i * step).any(|index| {
+                index >= other && (index - other).is_multiple_of(by) && (index - other) / by < n
+            })
+        };
+        self.spans.iter().zip(&other.spans).all(axis)
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Get => "a read",
+            Kind::Put => "a write",
+            Kind::Add => "an addition",
+        };
+        let spans: Vec<String> = self
+            .spans
+            .iter()
+            .map(|(start, count, step)| {
+                let end = start + (count.max(&1) - 1) * step + 1;
+                let by = if *step > 1 { format!(" step {step}") } else { String::new() };
+                format!("{start}..{end}{by}")
+            })
+            .collect();
+        write!(f, "{kind} of [{}] at {}", spans.join(", "), self.site)
+    }
+}
+
+impl<T: Element, D: Dimension> DistArray<'_, T, D> {
+    /// Notes that a patch is used, which was checked.
+    #[inline]
+    #[track_caller]
+    pub(super) fn note_patch(&self, kind: Kind, patch: &Patch) {
+        if let Some(checker) = &self.inner.check {
+            let mut boxes = vec![Vec::new()];
+            for axis in 0..patch.ndim() {
+                let mut parts = Vec::new();
+                patch.straight(axis, self.shape()[axis], |start, count, step, _| {
+                    parts.push((start, count, step));
+                });
+                boxes = boxes
+                    .iter()
+                    .flat_map(|b: &Vec<_>| {
+                        parts.iter().map(|p| b.iter().copied().chain([*p]).collect::<Vec<_>>())
+                    })
+                    .collect();
+            }
+            for spans in boxes {
+                self.note(checker, kind, spans);
+            }
+        }
+    }
+
+    /// Notes that an element is used.
+    #[inline]
+    #[track_caller]
+    pub(super) fn note_index(&self, kind: Kind, index: &[usize]) {
+        if let Some(checker) = &self.inner.check {
+            self.note(checker, kind, index.iter().map(|i| (*i, 1, 1)).collect());
+        }
+    }
+
+    /// Notes that this rank's own elements are used.
+    #[inline]
+    #[track_caller]
+    pub(super) fn note_own(&self, kind: Kind) {
+        if let Some(checker) = &self.inner.check {
+            for part in self.own_boxes() {
+                let spans = part.global.iter().map(|r| (r.start, r.len(), 1)).collect();
+                self.note(checker, kind, spans);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn note(&self, checker: &Checker, kind: Kind, spans: Vec<(usize, usize, usize)>) {
+        let place = Location::caller();
+        let site = format!("{}:{}", place.file(), place.line());
+        let note = Note { kind, barriers: self.inner.group.barriers(), spans, site };
+        let mut notes = checker.notes.borrow_mut();
+        if notes.len() < MOST {
+            notes.insert(note);
+        } else if notes.len() == MOST {
+            log::warn!("array \"{}\": too many accesses to look for races", self.name());
+        }
+    }
+
+    /// Compares what all ranks have done since the last time. Collective, after a barrier.
+    pub(super) fn check_races(&self) -> Result<()> {
+        let Some(checker) = &self.inner.check else {
+            return Ok(());
+        };
+        let notes = std::mem::take(&mut *checker.notes.borrow_mut());
+        let all = self.exchange(&notes)?;
+        for (rank, notes) in all.iter().enumerate() {
+            for (other, others) in all.iter().enumerate().skip(rank + 1) {
+                for a in notes {
+                    let race = others
+                        .iter()
+                        .find(|b| a.barriers == b.barriers && a.kind.races(b.kind) && a.meets(b));
+                    if let Some(b) = race {
+                        fail!(
+                            State,
+                            "array \"{}\": a race: {a} by rank {rank}, and {b} by rank {other}, \
+                             without a sync between",
+                            self.name()
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The notes of all ranks.
+    fn exchange(&self, notes: &BTreeSet<Note>) -> Result<Vec<Vec<Note>>> {
+        let group = &self.inner.group;
+        let packed = postcard::to_stdvec(notes)
+            .map_err(|e| crate::Error::new(crate::ErrorKind::Internal, format!("notes: {e}")))?;
+        let mut all = Vec::with_capacity(group.size());
+        for (rank, len) in group.all_gather(packed.len())?.into_iter().enumerate() {
+            let mut bytes = if rank == group.rank() { packed.clone() } else { vec![0; len] };
+            if len > 0 {
+                group.broadcast(rank, &mut bytes)?;
+            }
+            all.push(postcard::from_bytes(&bytes).map_err(|e| {
+                crate::Error::new(crate::ErrorKind::Internal, format!("notes of {rank}: {e}"))
+            })?);
+        }
+        Ok(all)
+    }
+}

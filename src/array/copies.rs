@@ -1,0 +1,77 @@
+//! Copies between arrays of different distributions, and transposes.
+//!
+//! Every rank gets what it owns, straight into its part.
+
+use super::distribution::OwnBox;
+use super::{DistArray, InCall, Patch};
+use crate::api::Element;
+use crate::error::{Result, fail};
+use ndarray::Dimension;
+
+impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
+    /// Copies all elements of another array, which may be distributed otherwise. Collective.
+    ///
+    /// # Errors
+    /// `Argument` where the shapes or groups differ; `Mpi`.
+    #[track_caller]
+    pub fn copy_from(&mut self, other: &DistArray<'_, T, D>) -> Result<()> {
+        const CALL: &str = "DistArray::copy_from";
+        self.check_alike(other).in_call(CALL)?;
+        self.fetch(other, false).in_call(CALL)
+    }
+
+    /// A new array with the same elements, distributed otherwise. Collective.
+    ///
+    /// # Errors
+    /// As for [`DistArray::with`].
+    #[track_caller]
+    pub fn redistribute(&self, options: super::Options) -> Result<DistArray<'rt, T, D>> {
+        const CALL: &str = "DistArray::redistribute";
+        let shape = super::array::dimension::<D>(self.shape());
+        let mut made = DistArray::with(self.group(), shape, options).in_call(CALL)?;
+        made.fetch(self, false).in_call(CALL)?;
+        Ok(made)
+    }
+
+    /// Makes this array the transpose of another one: element `[i, j]` is its `[j, i]`, and with more
+    /// axes their order is reversed. Collective.
+    ///
+    /// # Errors
+    /// `Argument` where the shapes do not fit, or the groups differ; `Mpi`.
+    #[track_caller]
+    pub fn transpose_from(&mut self, other: &DistArray<'_, T, D>) -> Result<()> {
+        const CALL: &str = "DistArray::transpose_from";
+        self.check_group(other).in_call(CALL)?;
+        if !self.shape().iter().eq(other.shape().iter().rev()) {
+            let refused = || {
+                fail!(
+                    Argument,
+                    "array \"{}\" of shape {:?} cannot be the transpose of array \"{}\" of shape {:?}",
+                    self.name(),
+                    self.shape(),
+                    other.name(),
+                    other.shape()
+                )
+            };
+            return refused().in_call(CALL);
+        }
+        self.fetch(other, true).in_call(CALL)
+    }
+
+    #[track_caller]
+    fn fetch(&mut self, other: &DistArray<'_, T, D>, reversed: bool) -> Result<()> {
+        let boxes = self.own_boxes();
+        let mut mine = self.access_inner()?;
+        let mut view = mine.local_mut();
+        for OwnBox { mut global, local } in boxes {
+            let part = view.slice_each_axis_mut(|a| local[a.axis.index()].clone().into());
+            let mut part = if reversed { part.reversed_axes() } else { part };
+            if reversed {
+                global.reverse();
+            }
+            let pieces = other.inner.layout.cut(&Patch::from(&global[..]));
+            other.inner.part.get_view(&pieces, &mut part)?;
+        }
+        mine.release()
+    }
+}

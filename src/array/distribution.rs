@@ -1,0 +1,346 @@
+//! Distributions: which rank owns which elements, and where in its part they lie.
+//!
+//! A [`Distribution`] is what a program asks for. A [`Layout`] is what comes of it for a shape and a
+//! number of ranks: a grid of ranks, one [`AxisMap`] for each axis, and the padding of ghost cells.
+//! A rank's part is a row-major array of the elements that it owns, with the ghost cells around
+//! them. The module is pure.
+
+use super::Dims;
+use super::axis::{AxisMap, Runs};
+use super::patch::Patch;
+use crate::api::views::{Piece, PieceAxis, Pieces};
+use crate::error::{Result, fail};
+use std::ops::Range;
+
+/// Which rank owns which elements of an array.
+///
+/// The ranks of the group form a grid, the last axis running fastest. Ranks beyond the grid own
+/// nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Distribution {
+    /// One block for each rank, nearly equal ones; the grid is chosen so that blocks have little
+    /// surface.
+    #[default]
+    Block,
+    /// One block for each rank of a grid that is given, such as `[2, 3]` for six ranks.
+    Grid(Vec<usize>),
+    /// One block of rows (of the first axis) for each rank.
+    Rows,
+    /// One block for each rank of a grid, and along each axis the indices at which blocks begin,
+    /// the first of them 0.
+    Irregular(Vec<Vec<usize>>),
+    /// Blocks of a shape, dealt out in turns along each axis, as ScaLAPACK does.
+    BlockCyclic {
+        /// The shape of a block.
+        block: Vec<usize>,
+        /// The grid of ranks; chosen where it is `None`.
+        grid: Option<Vec<usize>>,
+    },
+}
+
+impl Distribution {
+    /// [`Distribution::Grid`].
+    pub fn grid(grid: impl Into<Vec<usize>>) -> Distribution {
+        Distribution::Grid(grid.into())
+    }
+
+    /// [`Distribution::BlockCyclic`] on a grid that is chosen.
+    pub fn block_cyclic(block: impl Into<Vec<usize>>) -> Distribution {
+        Distribution::BlockCyclic { block: block.into(), grid: None }
+    }
+}
+
+/// A distribution of one shape over a number of ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub shape: Dims,
+    pub grid: Dims,
+    axes: Vec<AxisMap>,
+    /// Ghost cells on both sides of each axis.
+    pub ghosts: Dims,
+    /// Elements of a part along an axis, ghost cells too, by axis and coordinate.
+    padded: Vec<Vec<usize>>,
+}
+
+impl Layout {
+    pub(super) fn new(
+        shape: &[usize],
+        ranks: usize,
+        distribution: &Distribution,
+        ghosts: &[usize],
+    ) -> Result<Layout> {
+        let chosen: Dims;
+        let grid: &[usize] = match distribution {
+            Distribution::Grid(grid) | Distribution::BlockCyclic { grid: Some(grid), .. } => grid,
+            Distribution::Rows => {
+                chosen = std::iter::once(ranks).chain(shape.iter().skip(1).map(|_| 1)).collect();
+                &chosen
+            }
+            Distribution::Irregular(starts) => {
+                chosen = starts.iter().map(Vec::len).collect();
+                &chosen
+            }
+            Distribution::Block => {
+                chosen = choose_grid(shape, ranks);
+                &chosen
+            }
+            Distribution::BlockCyclic { block, grid: None } => {
+                same_axes("blocks of", block, shape)?;
+                let blocks: Dims =
+                    shape.iter().zip(block).map(|(n, b)| n.div_ceil((*b).max(1))).collect();
+                chosen = choose_grid(&blocks, ranks);
+                &chosen
+            }
+        };
+        same_axes("a grid of", grid, shape)?;
+        same_axes("ghost cells of", ghosts, shape)?;
+        let wanted = grid.iter().try_fold(1usize, |all, n| all.checked_mul(*n));
+        if grid.contains(&0) || wanted.is_none_or(|n| n > ranks) {
+            fail!(Argument, "a grid of {grid:?} ranks in a group of {ranks}");
+        }
+        let axes: Vec<AxisMap> = match distribution {
+            Distribution::Irregular(starts) => {
+                let each = shape.iter().zip(starts);
+                each.map(|(&n, starts)| AxisMap::irregular(n, starts)).collect::<Result<_>>()?
+            }
+            Distribution::BlockCyclic { block, .. } => {
+                same_axes("blocks of", block, shape)?;
+                if block.contains(&0) {
+                    fail!(Argument, "blocks of {block:?} have no elements");
+                }
+                let each = shape.iter().zip(block).zip(grid);
+                each.map(|((&n, &block), &parts)| match parts {
+                    1 => AxisMap::even(n, 1),
+                    _ => AxisMap::Cyclic { n, block, parts },
+                })
+                .collect()
+            }
+            _ => shape.iter().zip(grid).map(|(&n, &parts)| AxisMap::even(n, parts)).collect(),
+        };
+        if ghosts.iter().zip(&axes).any(|(g, a)| *g > 0 && a.range(0).is_none()) {
+            fail!(Argument, "ghost cells of {ghosts:?} around blocks that are dealt out in turns");
+        }
+        let pad = |(axis, g): (&AxisMap, &usize)| -> Vec<usize> {
+            (0..axis.parts()).map(|c| axis.extent(c).saturating_add(2 * g)).collect()
+        };
+        let padded: Vec<Vec<usize>> = axes.iter().zip(ghosts).map(pad).collect();
+        Ok(Layout { shape: shape.into(), grid: grid.into(), axes, ghosts: ghosts.into(), padded })
+    }
+
+    pub(super) fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Ranks that own elements, or could.
+    pub(super) fn ranks(&self) -> usize {
+        self.grid.iter().product()
+    }
+
+    /// A rank's place in the grid; `None` beyond it.
+    pub(super) fn coords(&self, rank: usize) -> Option<Dims> {
+        let mut rest = rank;
+        let mut coords: Dims = self.grid.clone();
+        for (coord, &n) in coords.iter_mut().zip(&self.grid).rev() {
+            (*coord, rest) = (rest % n, rest / n);
+        }
+        (rest == 0).then_some(coords)
+    }
+
+    pub(super) fn rank_at(&self, coords: &[usize]) -> usize {
+        coords.iter().zip(&self.grid).fold(0, |rank, (c, n)| rank * n + c)
+    }
+
+    /// Elements of a rank along each axis, without ghost cells.
+    pub(super) fn extents(&self, rank: usize) -> Dims {
+        match self.coords(rank) {
+            Some(coords) => self.axes.iter().zip(&coords).map(|(a, c)| a.extent(*c)).collect(),
+            None => self.shape.iter().map(|_| 0).collect(),
+        }
+    }
+
+    /// The global indices of a rank, where they are one block.
+    pub(super) fn bounds(&self, rank: usize) -> Option<Vec<Range<usize>>> {
+        match self.coords(rank) {
+            Some(coords) => self.axes.iter().zip(&coords).map(|(a, c)| a.range(*c)).collect(),
+            None => Some(vec![0..0; self.ndim()]),
+        }
+    }
+
+    /// The boxes of elements that a rank owns.
+    pub(super) fn own_boxes(&self, rank: usize) -> Vec<OwnBox> {
+        let extents = self.extents(rank);
+        let Some(coords) = self.coords(rank).filter(|_| !extents.contains(&0)) else {
+            return Vec::new();
+        };
+        let mut boxes = vec![OwnBox::default()];
+        for axis in 0..self.ndim() {
+            let blocks = self.axes[axis].blocks(coords[axis]);
+            let longer = boxes.iter().flat_map(|b| {
+                blocks.iter().map(|(global, local)| {
+                    let mut next: OwnBox = b.clone();
+                    next.global.push(global.clone());
+                    next.local.push(local.clone());
+                    next
+                })
+            });
+            boxes = longer.collect();
+        }
+        boxes
+    }
+
+    /// The global index of a local index of the rank at `coords`, on one axis.
+    pub(super) fn global(&self, axis: usize, coord: usize, local: usize) -> usize {
+        self.axes[axis].global(coord, local)
+    }
+
+    /// Elements of a rank's part along each axis, and their strides.
+    pub(super) fn part(&self, coords: &[usize]) -> (Dims, Dims) {
+        let extents: Dims = self.padded.iter().zip(coords).map(|(p, c)| p[*c]).collect();
+        let mut strides = extents.clone();
+        let mut row = 1usize;
+        for (stride, n) in strides.iter_mut().zip(&extents).rev() {
+            *stride = row;
+            row = row.saturating_mul(*n);
+        }
+        (extents, strides)
+    }
+
+    /// Elements of a rank's part, ghost cells too.
+    pub(super) fn part_len(&self, rank: usize) -> usize {
+        match self.coords(rank) {
+            Some(_) if self.extents(rank).contains(&0) => 0,
+            Some(coords) => self.part(&coords).0.iter().fold(1, |n, e| n.saturating_mul(*e)),
+            None => 0,
+        }
+    }
+
+    /// The owner of an element, and its place in the owner's part.
+    #[inline]
+    pub(super) fn locate(&self, index: &[usize]) -> (usize, usize) {
+        let (mut rank, mut offset) = (0, 0);
+        for (axis, &i) in index.iter().enumerate() {
+            let (coord, local) = self.axes[axis].owner(i);
+            rank = rank * self.grid[axis] + coord;
+            offset = offset * self.padded[axis][coord] + local + self.ghosts[axis];
+        }
+        (rank, offset)
+    }
+
+    /// Cuts a patch, which was checked, into transfers: one for each owner, and where blocks are
+    /// dealt out in turns up to three along each axis for each owner, the full blocks and the
+    /// two at the ends.
+    pub(super) fn cut(&self, patch: &Patch) -> Pieces {
+        let mut pieces = Pieces::new();
+        if patch.is_empty() {
+            return pieces;
+        }
+        let mut runs: smallvec::SmallVec<[Runs; 3]> = smallvec::SmallVec::new();
+        for (axis, map) in self.axes.iter().enumerate() {
+            let mut list = Runs::new();
+            patch.straight(axis, self.shape[axis], |start, count, step, at| {
+                map.runs(start, count, step, at, &mut list);
+            });
+            runs.push(list);
+        }
+        let mut chosen: Dims = smallvec::smallvec![0; runs.len()];
+        loop {
+            pieces.push(self.piece(&runs, &chosen));
+            // The next combination of runs, the last axis running fastest.
+            let Some(axis) = (0..runs.len()).rev().find(|a| chosen[*a] + 1 < runs[*a].len()) else {
+                return pieces;
+            };
+            chosen[axis] += 1;
+            chosen[axis + 1..].fill(0);
+        }
+    }
+
+    fn piece(&self, runs: &[Runs], chosen: &[usize]) -> Piece {
+        let (mut rank, mut offset) = (0, 0);
+        let mut axes = smallvec::SmallVec::new();
+        for (axis, (list, &which)) in runs.iter().zip(chosen).enumerate() {
+            let run = &list[which];
+            rank = rank * self.grid[axis] + run.coord;
+            offset = offset * self.padded[axis][run.coord] + run.local + self.ghosts[axis];
+            axes.push(PieceAxis {
+                at: run.at,
+                n: run.n,
+                stride: run.step,
+                repeat: run.repeat,
+                at_stride: run.at_stride,
+                repeat_stride: run.local_stride,
+            });
+        }
+        // So far counted along each axis by itself.
+        let mut row = 1;
+        for (axis, part) in axes.iter_mut().enumerate().rev() {
+            let PieceAxis { stride, repeat_stride, .. } = part;
+            (*stride, *repeat_stride) = (*stride * row, *repeat_stride * row);
+            row *= self.padded[axis][runs[axis][chosen[axis]].coord];
+        }
+        Piece { rank, offset, axes }
+    }
+}
+
+/// A box of a rank's own elements, by global and by local indices.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct OwnBox {
+    pub global: Vec<Range<usize>>,
+    pub local: Vec<Range<usize>>,
+}
+
+impl OwnBox {
+    /// Cuts the box along its first axis, so that no part has more elements than `most` if that can
+    /// be.
+    pub(super) fn slabs(&self, most: usize) -> impl Iterator<Item = OwnBox> + '_ {
+        let row: usize = self.global[1..].iter().map(Range::len).product();
+        let (n, rows) = (self.global[0].len(), (most / row.max(1)).max(1));
+        (0..n).step_by(rows).map(move |at| {
+            let mut slab = self.clone();
+            let end = (at + rows).min(n);
+            let cut = |r: &Range<usize>| r.start + at..r.start + end;
+            slab.global[0] = cut(&self.global[0]);
+            slab.local[0] = cut(&self.local[0]);
+            slab
+        })
+    }
+}
+
+fn same_axes(what: &str, numbers: &[usize], shape: &[usize]) -> Result<()> {
+    if numbers.len() != shape.len() {
+        fail!(Argument, "{what} {numbers:?} for an array of shape {shape:?}: the axes differ");
+    }
+    Ok(())
+}
+
+/// The grid of all ranks whose blocks have the least surface for their volume.
+///
+/// Axes that lie far apart in memory are cut first where that makes no difference, so that rows
+/// stay long.
+fn choose_grid(shape: &[usize], ranks: usize) -> Dims {
+    fn search(shape: &[usize], ranks: usize, grid: &mut Dims, best: &mut (f64, Dims)) {
+        let axis = grid.len();
+        if axis + 1 == shape.len() {
+            grid.push(ranks);
+            let cost = grid.iter().zip(shape).map(|(&g, &n)| {
+                // A rank without elements is worse than any surface.
+                let idle = if g > n { 1e6 * g as f64 } else { 0.0 };
+                g as f64 / n.max(1) as f64 + idle
+            });
+            let cost = cost.sum();
+            if best.1.is_empty() || cost < best.0 * (1.0 - 1e-12) {
+                *best = (cost, grid.clone());
+            }
+            grid.pop();
+            return;
+        }
+        for parts in (1..=ranks).rev().filter(|parts| ranks.is_multiple_of(*parts)) {
+            grid.push(parts);
+            search(shape, ranks / parts, grid, best);
+            grid.pop();
+        }
+    }
+    let mut best = (f64::INFINITY, Dims::new());
+    search(shape, ranks, &mut Dims::new(), &mut best);
+    best.1
+}

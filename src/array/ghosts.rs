@@ -1,0 +1,306 @@
+//! Ghost cells: copies of neighbours' elements around a rank's own.
+//!
+//! Every rank knows which of its elements its neighbours need, faces, edges and corners, and this does
+//! not change. So it is described once, by the first update of an array, as a composition
+//! ([`Composer`]), and performed by each update: a sync, after which ghost cells may be written; stores
+//! into the neighbours' parts, or messages; and a wait for as many performances as there are
+//! neighbours. A sync is collective over all ranks of the job, so arrays of smaller groups put
+//! patches between two barriers of their group instead.
+//!
+//! Views and updates do not meet: an update begins by `&mut`, and no rank writes ghost cells of another
+//! before that one has come to its next update. While an update is under way there is a view
+//! without ghost cells only; a view with them waits for its end ([`DistArray::settle`]).
+
+use super::array::Inner;
+use super::distribution::Layout;
+use super::{Dims, DistArray, InCall};
+use crate::api::{Block, Composer, Composition, Element, Mapped, Slice};
+use crate::error::{Result, fail};
+use ndarray::{ArrayView, Dimension};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+/// What an update does.
+#[derive(Debug)]
+pub(super) struct Halo<'rt> {
+    by: By<'rt>,
+    /// Performances that arrive in each update.
+    arrivals: u32,
+    under_way: Cell<bool>,
+}
+
+#[derive(Debug)]
+enum By<'rt> {
+    Composition(Composer<'rt>, Option<Mapped<'rt>>),
+    Puts(Vec<Strip>),
+}
+
+/// Elements that go to a neighbour: where they begin, and how many there are along each axis.
+#[derive(Debug, Clone)]
+struct Strip {
+    rank: usize,
+    count: Dims,
+    from: Dims,
+    to: Dims,
+    from_strides: Dims,
+    to_strides: Dims,
+    to_extents: Dims,
+}
+
+impl Halo<'_> {
+    pub(super) fn free(self) -> Result<()> {
+        match self.by {
+            By::Composition(composer, _) => composer.free(),
+            By::Puts(_) => Ok(()),
+        }
+    }
+}
+
+/// Ghost cells are being filled; made by [`Access::start_update`].
+///
+/// Dropping it is as good as finishing: the next view waits.
+///
+/// [`Access::start_update`]: super::Access::start_update
+#[derive(Debug)]
+#[must_use = "the ghost cells are filled when the update is finished"]
+pub struct GhostUpdate<'a, 'rt, T: Element, D: Dimension> {
+    pub(super) array: &'a DistArray<'rt, T, D>,
+}
+
+impl<T: Element, D: Dimension> GhostUpdate<'_, '_, T, D> {
+    /// This rank's elements without the ghost cells, to compute on meanwhile.
+    pub fn interior(&self) -> ArrayView<'_, T, D> {
+        self.array.inner.part.view(&self.array.window(false))
+    }
+
+    /// [`GhostUpdate::interior`] with the ghost cells of those sides where this rank has no
+    /// neighbour: nothing fills them. Also how many of those there are at the low end of each axis
+    /// and at its high end.
+    pub(super) fn settled(&self) -> (ArrayView<'_, T, D>, Vec<(usize, usize)>) {
+        let (inner, mut window) = (&self.array.inner, self.array.window(false));
+        let (layout, mut sides) = (&inner.layout, Vec::new());
+        for axis in 0..layout.ndim() {
+            let (at, n) = (inner.coords.as_ref().map_or(0, |c| c[axis]), layout.grid[axis]);
+            let g = layout.ghosts[axis];
+            let low = if at == 0 && !inner.periodic[axis] { g } else { 0 };
+            let high = if at + 1 == n && !inner.periodic[axis] { g } else { 0 };
+            sides.push((low, high));
+            if !window.shape.slice().contains(&0) {
+                window.start -= low * window.strides[axis];
+                window.shape[axis] += low + high;
+            }
+        }
+        (inner.part.view(&window), sides)
+    }
+
+    /// Waits until the ghost cells are filled.
+    ///
+    /// # Errors
+    /// `Mpi`.
+    pub fn finish(self) -> Result<()> {
+        self.array.finish_ghosts().in_call("GhostUpdate::finish")
+    }
+}
+
+impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
+    /// Waits for an update that is under way.
+    ///
+    /// # Panics
+    /// Where the update failed: there are no ghost cells to look at.
+    pub(super) fn settle(&self) {
+        if self.inner.halo.get().is_some_and(|h| h.under_way.get())
+            && let Err(error) = self.finish_ghosts()
+        {
+            panic!("array \"{}\": the update of ghost cells failed: {error}", self.name());
+        }
+    }
+
+    pub(super) fn finish_ghosts(&self) -> Result<()> {
+        let Some(halo) = self.inner.halo.get().filter(|h| h.under_way.get()) else {
+            return Ok(());
+        };
+        halo.under_way.set(false);
+        match &halo.by {
+            By::Composition(composer, _) => composer.wait_for(halo.arrivals),
+            By::Puts(_) => self.inner.group.barrier(),
+        }
+    }
+
+    pub(super) fn start_ghosts(&self) -> Result<()> {
+        self.settle();
+        let halo = match self.inner.halo.get() {
+            Some(halo) => halo,
+            None => {
+                let made = self.inner.make_halo()?;
+                self.inner.halo.get_or_init(|| made)
+            }
+        };
+        match &halo.by {
+            By::Composition(composer, mapped) => {
+                composer.sync()?;
+                if let Some(mapped) = mapped {
+                    composer.perform(mapped)?;
+                }
+            }
+            By::Puts(boxes) => {
+                self.inner.group.barrier()?;
+                self.inner.put_boxes(boxes)?;
+            }
+        }
+        halo.under_way.set(true);
+        Ok(())
+    }
+}
+
+/// Ghost cells can be filled from the nearest neighbours.
+pub(super) fn check(name: &str, layout: &Layout, periodic: &[bool]) -> Result<()> {
+    for rank in (0..layout.ranks()).filter(|_| layout.ghosts.iter().any(|g| *g > 0)) {
+        for (axis, (&n, &g)) in layout.extents(rank).iter().zip(&layout.ghosts).enumerate() {
+            if n < g && (layout.grid[axis] > 1 || periodic[axis]) {
+                fail!(
+                    Argument,
+                    "array \"{name}\": rank {rank} has {n} elements along axis {axis}, fewer than \
+                     the {g} ghost cells of its neighbours"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A place in the grid, one step along some axes; `None` where there is nobody.
+fn neighbour(layout: &Layout, periodic: &[bool], at: &[usize], step: &[isize]) -> Option<Dims> {
+    let mut there: Dims = at.into();
+    for (axis, (&step, &n)) in step.iter().zip(&layout.grid).enumerate() {
+        let to = there[axis] as isize + step;
+        if !(0..n as isize).contains(&to) && !periodic[axis] {
+            return None;
+        }
+        there[axis] = to.rem_euclid(n as isize) as usize;
+    }
+    Some(there)
+}
+
+/// All directions along axes that have ghost cells, but none.
+fn directions(ghosts: &[usize]) -> Vec<Vec<isize>> {
+    let mut all = vec![Vec::new()];
+    for &g in ghosts {
+        let steps: &[isize] = if g > 0 { &[0, -1, 1] } else { &[0] };
+        let longer = all.iter().flat_map(|d| {
+            steps.iter().map(|s| d.iter().copied().chain([*s]).collect::<Vec<isize>>())
+        });
+        all = longer.collect();
+    }
+    all.retain(|d| d.iter().any(|s| *s != 0));
+    all
+}
+
+impl<'rt, T: Element> Inner<'rt, T> {
+    /// What this rank sends in an update.
+    fn boxes(&self) -> Vec<Strip> {
+        let layout = &self.layout;
+        let Some(coords) = &self.coords else {
+            return Vec::new();
+        };
+        let (ghosts, mine) = (&layout.ghosts, layout.extents(self.group.rank()));
+        let (_, from_strides) = layout.part(coords);
+        let towards = |direction: Vec<isize>| {
+            let there = neighbour(layout, &self.periodic, coords, &direction)?;
+            let rank = layout.rank_at(&there);
+            let theirs = layout.extents(rank);
+            let (to_extents, to_strides) = layout.part(&there);
+            let each = direction.iter().enumerate();
+            let mut one = Strip {
+                rank,
+                count: Dims::new(),
+                from: Dims::new(),
+                to: Dims::new(),
+                from_strides: from_strides.clone(),
+                to_strides,
+                to_extents,
+            };
+            for (axis, step) in each {
+                let g = ghosts[axis];
+                let (count, from, to) = match step {
+                    1 => (g, mine[axis], 0),
+                    -1 => (g, g, g + theirs[axis]),
+                    _ => (mine[axis], g, g),
+                };
+                one.count.push(count);
+                one.from.push(from);
+                one.to.push(to);
+            }
+            (!one.count.contains(&0)).then_some(one)
+        };
+        directions(ghosts).into_iter().filter_map(towards).collect()
+    }
+
+    fn make_halo(&self) -> Result<Halo<'rt>> {
+        let boxes = self.boxes();
+        let neighbours: BTreeSet<usize> = boxes.iter().map(|b| b.rank).collect();
+        let (rt, arrivals) = (self.group.runtime(), neighbours.len() as u32);
+        let under_way = Cell::new(false);
+        if self.group.members().len() < rt.size() {
+            return Ok(Halo { by: By::Puts(boxes), arrivals, under_way });
+        }
+        let composer = Composer::new(rt)?;
+        let mut all: Option<Composition<'rt>> = None;
+        for rank in neighbours {
+            let mut one = composer.simple(self.group.members()[rank])?;
+            for part in boxes.iter().filter(|b| b.rank == rank) {
+                self.compose(&mut one, part)?;
+            }
+            all = Some(match all {
+                Some(all) => all.merge(&one)?,
+                None => one,
+            });
+        }
+        let mapped = all.map(|all| all.map()).transpose()?;
+        Ok(Halo { by: By::Composition(composer, mapped), arrivals, under_way })
+    }
+
+    /// Adds a box, a plane of its two last axes at a time.
+    fn compose(&self, composition: &mut Composition<'rt>, part: &Strip) -> Result<()> {
+        let ndim = part.count.len();
+        let outer = ndim.saturating_sub(2);
+        let (block, rows) = (part.count[ndim - 1], if ndim > 1 { part.count[ndim - 2] } else { 1 });
+        let segment = self.part.segment();
+        let side = |at: &Dims, strides: &Dims, plane: &Dims| {
+            let corner: usize = at.iter().zip(strides).map(|(i, s)| i * s).sum();
+            let along: usize = plane.iter().zip(strides).map(|(i, s)| i * s).sum();
+            let stride = if ndim > 1 { strides[ndim - 2] } else { block };
+            Slice { start: corner + along, block, stride, count: rows }
+        };
+        let mut plane: Dims = smallvec::smallvec![0; outer];
+        loop {
+            let from = side(&part.from, &part.from_strides, &plane);
+            let to = side(&part.to, &part.to_strides, &plane);
+            composition.add_slice(segment, from, segment, part.rank, to)?;
+            let Some(axis) = (0..outer).rev().find(|a| plane[*a] + 1 < part.count[*a]) else {
+                return Ok(());
+            };
+            plane[axis] += 1;
+            plane[axis + 1..].fill(0);
+        }
+    }
+
+    /// Puts boxes of this rank's part into those of its neighbours.
+    fn put_boxes(&self, boxes: &[Strip]) -> Result<()> {
+        let segment = self.part.segment();
+        for part in boxes {
+            let mut elements = Vec::with_capacity(part.count.iter().product());
+            let start: usize = part.from.iter().zip(&part.from_strides).map(|(i, s)| i * s).sum();
+            let strides: Vec<isize> = part.from_strides.iter().map(|s| *s as isize).collect();
+            let local = segment.local();
+            elements.extend(
+                Block::strided(start, &part.count, &strides)?
+                    .indices()
+                    .map(|i| local.read(i as usize)),
+            );
+            let ranges: Vec<_> = part.to.iter().zip(&part.count).map(|(t, n)| *t..t + n).collect();
+            let there = Block::of(&part.to_extents, &ranges)?;
+            segment.put_block(part.rank, &there, &elements, &(0..elements.len()).into())?;
+        }
+        Ok(())
+    }
+}

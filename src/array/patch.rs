@@ -1,0 +1,202 @@
+//! Patches: which elements of an array a transfer takes, by global index.
+//!
+//! A patch has one range for each axis. Its ranges may have a step, and may be *periodic*: an index
+//! below 0 or beyond the axis is then taken modulo its length. The array that belongs to a patch has
+//! its shape: as many elements along each axis as the range has.
+
+use crate::error::{Result, fail};
+use smallvec::SmallVec;
+use std::fmt;
+use std::ops::Range;
+
+/// Indices of one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Span {
+    pub start: isize,
+    pub count: usize,
+    pub step: usize,
+}
+
+/// A box of elements of a distributed array, by global index.
+///
+/// Ranges of `usize` make one, `[2..5, 0..10]`, and so does a slice of them. The others are made here:
+///
+/// ```
+/// use portolan::array::Patch;
+/// assert_eq!(Patch::from([2..5, 0..10]).shape(), [3, 10]);
+/// // Every second row, every third column.
+/// let strided = Patch::strided([0..7, 0..9], [2, 3])?;
+/// assert_eq!(strided.shape(), [4, 3]);
+/// // Around the corner: rows -1, 0 and 1.
+/// let periodic = Patch::periodic([-1..2, 0..10]);
+/// assert_eq!(periodic.shape(), [3, 10]);
+/// # Ok::<(), portolan::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Patch {
+    spans: SmallVec<[Span; 3]>,
+    periodic: bool,
+}
+
+impl Patch {
+    /// Every `steps[i]`th index of a range, from its first on.
+    ///
+    /// # Errors
+    /// `Argument` for a step of 0.
+    pub fn strided<const N: usize>(ranges: [Range<usize>; N], steps: [usize; N]) -> Result<Patch> {
+        Patch::from(ranges).every(&steps)
+    }
+
+    /// The same ranges, with steps.
+    ///
+    /// # Errors
+    /// `Argument` for a step of 0, or where there are not as many steps as axes.
+    pub fn every(mut self, steps: &[usize]) -> Result<Patch> {
+        if steps.contains(&0) || steps.len() != self.spans.len() {
+            fail!(Argument, "steps {steps:?} for {self}: a step of at least 1 for each axis");
+        }
+        for (span, &step) in self.spans.iter_mut().zip(steps) {
+            span.count = (span.count * span.step).div_ceil(step);
+            span.step = step;
+        }
+        Ok(self)
+    }
+
+    /// Ranges that may leave their axes: indices are taken modulo the axis' length.
+    pub fn periodic<const N: usize>(ranges: [Range<isize>; N]) -> Patch {
+        Patch::periodic_of(&ranges)
+    }
+
+    /// [`Patch::periodic`] for any number of axes.
+    pub fn periodic_of(ranges: &[Range<isize>]) -> Patch {
+        let span = |r: &Range<isize>| Span {
+            start: r.start,
+            count: usize::try_from(r.end.saturating_sub(r.start)).unwrap_or(0),
+            step: 1,
+        };
+        Patch { spans: ranges.iter().map(span).collect(), periodic: true }
+    }
+
+    /// The number of axes.
+    pub fn ndim(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Elements along each axis.
+    pub fn shape(&self) -> Vec<usize> {
+        self.counts().collect()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.counts().product()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.counts().any(|n| n == 0)
+    }
+
+    pub(super) fn counts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.spans.iter().map(|s| s.count)
+    }
+
+    #[cfg(test)]
+    pub(super) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Checks the patch against the shape of the array `name`.
+    #[inline]
+    pub(super) fn check(&self, name: &str, shape: &[usize]) -> Result<()> {
+        if self.spans.len() != shape.len() {
+            fail!(
+                Argument,
+                "array \"{name}\" of shape {shape:?}: the patch {self} has {} axes",
+                self.spans.len()
+            );
+        }
+        for (axis, (span, &n)) in self.spans.iter().zip(shape).enumerate() {
+            let inside = if self.periodic {
+                n > 0 || span.count == 0
+            } else {
+                span.start >= 0 && span.last().is_none_or(|last| last < n as isize)
+            };
+            if !inside {
+                fail!(
+                    Address,
+                    "array \"{name}\" of shape {shape:?}: the patch {self} leaves axis {axis}, \
+                     whose bounds are 0..{n}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of an axis of length `n` that are ranges of it: start, count, step, and the number
+    /// in the patch of the first. The patch was checked.
+    pub(super) fn straight(
+        &self,
+        axis: usize,
+        n: usize,
+        mut part: impl FnMut(usize, usize, usize, usize),
+    ) {
+        let Span { start, count, step } = self.spans[axis];
+        let mut done = 0;
+        while done < count {
+            let index = (start + (done * step) as isize).rem_euclid(n as isize) as usize;
+            let here = (n - index).div_ceil(step).min(count - done);
+            part(index, here, step, done);
+            done += here;
+        }
+    }
+}
+
+impl Span {
+    /// The last index; `None` where there is none.
+    fn last(&self) -> Option<isize> {
+        let far = self.count.checked_sub(1)?.checked_mul(self.step)?;
+        Some(self.start.saturating_add(isize::try_from(far).unwrap_or(isize::MAX)))
+    }
+}
+
+impl<const N: usize> From<[Range<usize>; N]> for Patch {
+    #[inline]
+    fn from(ranges: [Range<usize>; N]) -> Patch {
+        Patch::from(&ranges[..])
+    }
+}
+
+impl From<&[Range<usize>]> for Patch {
+    #[inline]
+    fn from(ranges: &[Range<usize>]) -> Patch {
+        let span = |r: &Range<usize>| Span {
+            // What is beyond this is beyond any array.
+            start: isize::try_from(r.start).unwrap_or(isize::MAX),
+            count: r.end.saturating_sub(r.start),
+            step: 1,
+        };
+        Patch { spans: ranges.iter().map(span).collect(), periodic: false }
+    }
+}
+
+impl From<&Patch> for Patch {
+    fn from(patch: &Patch) -> Patch {
+        patch.clone()
+    }
+}
+
+impl fmt::Display for Patch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (i, span) in self.spans.iter().enumerate() {
+            let end = span.last().map_or(span.start, |last| last.saturating_add(1));
+            let comma = if i > 0 { ", " } else { "" };
+            write!(f, "{comma}{}..{end}", span.start)?;
+            if span.step > 1 {
+                write!(f, " step {}", span.step)?;
+            }
+        }
+        f.write_str(if self.periodic { "] periodic" } else { "]" })
+    }
+}

@@ -1,0 +1,91 @@
+//! Transfers of a scope: between patches and borrowed views.
+
+use super::check::Kind;
+use super::patch::Patch;
+use super::{DistArray, InCall};
+use crate::api::views::PendingView;
+use crate::api::{Accumulate, Element, Scope};
+use crate::error::Result;
+use crate::transfer::TransferKind;
+use ndarray::{ArrayBase, ArrayViewMut, Data, Dimension};
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Starts to get a patch into a view, which is borrowed until [`PendingView::wait`] gives it
+    /// back, or to the scope's end.
+    ///
+    /// ```no_run
+    /// # use portolan::array::DistArray;
+    /// # fn two(rt: &portolan::Runtime, a: &DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<()> {
+    /// let mut both = ndarray::Array2::zeros((10, 20));
+    /// let (left, right) = both.view_mut().split_at(ndarray::Axis(1), 10);
+    /// rt.scope(|s| {
+    ///     s.get_patch(a, [0..10, 0..10], left)?;
+    ///     s.get_patch(a, [50..60, 0..10], right)?;
+    ///     // compute on something else meanwhile
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// Looking before the end does not compile:
+    ///
+    /// ```compile_fail,E0502
+    /// # use portolan::array::DistArray;
+    /// # fn early(rt: &portolan::Runtime, a: &DistArray<'_, f64, ndarray::Ix1>) -> portolan::Result<f64> {
+    /// let mut target = ndarray::Array1::zeros(10);
+    /// rt.scope(|s| {
+    ///     s.get_patch(a, [0..10], target.view_mut())?;
+    ///     Ok(target[0])
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`DistArray::get_into`].
+    #[track_caller]
+    pub fn get_patch<T: Element, D: Dimension>(
+        &'scope self,
+        array: &'env DistArray<'_, T, D>,
+        patch: impl Into<Patch>,
+        target: ArrayViewMut<'env, T, D>,
+    ) -> Result<PendingView<'scope, 'env, T, D>> {
+        const CALL: &str = "Scope::get_patch";
+        let pieces = array.cut_like(&patch.into(), target.shape(), Kind::Get).in_call(CALL)?;
+        self.start_view(&array.inner.part, &pieces, target).in_call(CALL)
+    }
+
+    /// Starts to put an array, or a view, to a patch. The source is borrowed to the scope's end,
+    /// when it may be reused.
+    ///
+    /// # Errors
+    /// As for [`DistArray::put`].
+    #[track_caller]
+    pub fn put_patch<T: Element, S: Data<Elem = T>, D: Dimension>(
+        &'scope self,
+        array: &'env DistArray<'_, T, D>,
+        patch: impl Into<Patch>,
+        source: &'env ArrayBase<S, D>,
+    ) -> Result<()> {
+        const CALL: &str = "Scope::put_patch";
+        let pieces = array.cut_like(&patch.into(), source.shape(), Kind::Put).in_call(CALL)?;
+        self.start_write(&array.inner.part, TransferKind::Put, &pieces, source).in_call(CALL)
+    }
+
+    /// Starts to add `alpha` times an array, or a view, to a patch.
+    ///
+    /// # Errors
+    /// As for [`DistArray::put`].
+    #[track_caller]
+    pub fn accumulate_patch<T: Accumulate, S: Data<Elem = T>, D: Dimension>(
+        &'scope self,
+        array: &'env DistArray<'_, T, D>,
+        patch: impl Into<Patch>,
+        alpha: T,
+        source: &'env ArrayBase<S, D>,
+    ) -> Result<()> {
+        const CALL: &str = "Scope::accumulate_patch";
+        let pieces = array.cut_like(&patch.into(), source.shape(), Kind::Add).in_call(CALL)?;
+        let kind = TransferKind::Accumulate(alpha.scale());
+        self.start_write(&array.inner.part, kind, &pieces, source).in_call(CALL)
+    }
+}

@@ -1,0 +1,197 @@
+//! The cutting of patches, against the owner of each element.
+
+use super::Dims;
+use super::distribution::{Distribution, Layout};
+use super::patch::Patch;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// All indices of a box, in row-major order.
+fn indices(counts: &[usize]) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for &n in counts {
+        all = all
+            .iter()
+            .flat_map(|i| (0..n).map(move |k| i.iter().copied().chain([k]).collect()))
+            .collect();
+    }
+    all
+}
+
+fn distributions(shape: Vec<usize>) -> impl Strategy<Value = (Vec<usize>, usize, Distribution)> {
+    let ndim = shape.len();
+    let starts = shape.iter().map(|&n| {
+        prop::collection::vec(0..=n, 0..3).prop_map(|mut starts| {
+            starts.push(0);
+            starts.sort_unstable();
+            starts
+        })
+    });
+    let irregular: Vec<_> = starts.collect();
+    let grid = || prop::collection::vec(1usize..4, ndim);
+    let cyclic = (prop::collection::vec(1usize..5, ndim), grid(), any::<bool>());
+    prop_oneof![
+        (1usize..13).prop_map(|ranks| (ranks, Distribution::Block)),
+        (1usize..13).prop_map(|ranks| (ranks, Distribution::Rows)),
+        grid().prop_map(|grid| (grid.iter().product(), Distribution::Grid(grid))),
+        irregular.prop_map(|starts: Vec<Vec<usize>>| {
+            (starts.iter().map(Vec::len).product(), Distribution::Irregular(starts))
+        }),
+        cyclic.prop_map(|(block, grid, given)| {
+            let ranks = grid.iter().product();
+            let grid = given.then_some(grid);
+            (ranks, Distribution::BlockCyclic { block, grid })
+        }),
+    ]
+    .prop_map(move |(ranks, distribution)| (shape.clone(), ranks, distribution))
+}
+
+fn layouts() -> impl Strategy<Value = (Layout, usize)> {
+    prop::collection::vec(1usize..12, 1..4).prop_flat_map(distributions).prop_flat_map(
+        |(shape, ranks, distribution)| {
+            let widest = usize::from(!matches!(distribution, Distribution::BlockCyclic { .. })) * 2;
+            prop::collection::vec(0..=widest, shape.len()).prop_map(move |ghosts| {
+                (Layout::new(&shape, ranks, &distribution, &ghosts).expect("a layout"), ranks)
+            })
+        },
+    )
+}
+
+fn with_patch() -> impl Strategy<Value = (Layout, Patch)> {
+    layouts().prop_flat_map(|(layout, _)| {
+        let inside: Vec<_> = layout.shape.iter().map(|&n| (0..=n, 0..=n, 1usize..5)).collect();
+        let around: Vec<_> =
+            layout.shape.iter().map(|&n| (-20isize..20, 0..=2 * n as isize + 3)).collect();
+        let plain = inside.prop_map(|axes| {
+            let ranges: Vec<Range<usize>> =
+                axes.iter().map(|&(a, b, _)| a.min(b)..a.max(b)).collect();
+            let steps: Vec<usize> = axes.iter().map(|a| a.2).collect();
+            Patch::from(&ranges[..]).every(&steps).expect("steps")
+        });
+        let periodic = (around, prop::collection::vec(1usize..4, layout.shape.len())).prop_map(
+            |(axes, steps)| {
+                let ranges: Vec<Range<isize>> = axes.iter().map(|&(a, n)| a..a + n).collect();
+                Patch::periodic_of(&ranges).every(&steps).expect("steps")
+            },
+        );
+        prop_oneof![plain, periodic].prop_map(move |patch| (layout.clone(), patch))
+    })
+}
+
+/// The global index of an element of a patch.
+fn global(layout: &Layout, patch: &Patch, number: &[usize]) -> Vec<usize> {
+    let each = patch.spans().iter().zip(number).zip(&layout.shape);
+    each.map(|((s, i), n)| (s.start + (i * s.step) as isize).rem_euclid(*n as isize) as usize)
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_element_has_one_owner_and_one_place((layout, ranks) in layouts()) {
+        let mut seen = BTreeSet::new();
+        for index in indices(&layout.shape) {
+            let (rank, offset) = layout.locate(&index);
+            prop_assert!(rank < ranks && offset < layout.part_len(rank));
+            prop_assert!(seen.insert((rank, offset)), "{index:?} shares its place");
+            // The owner's own account of it.
+            let coords = layout.coords(rank).expect("in the grid");
+            let (_, strides) = layout.part(&coords);
+            let mut rest = offset;
+            for axis in 0..layout.ndim() {
+                let local = rest / strides[axis] - layout.ghosts[axis];
+                rest %= strides[axis];
+                prop_assert_eq!(layout.global(axis, coords[axis], local), index[axis]);
+            }
+            if let Some(bounds) = layout.bounds(rank) {
+                prop_assert!(bounds.iter().zip(&index).all(|(b, i)| b.contains(i)));
+            }
+        }
+        let own: usize = (0..ranks).map(|r| layout.extents(r).iter().product::<usize>()).sum();
+        prop_assert_eq!(own, layout.shape.iter().product::<usize>());
+    }
+
+    #[test]
+    fn a_patch_is_cut_into_its_elements((layout, patch) in with_patch()) {
+        patch.check("a", &layout.shape).expect("inside");
+        let pieces = layout.cut(&patch);
+        let mut moved: BTreeMap<Vec<usize>, (usize, usize)> = BTreeMap::new();
+        for piece in &pieces {
+            let counts: Vec<usize> = piece.axes.iter().map(|a| a.n * a.repeat).collect();
+            for inner in indices(&counts) {
+                let (mut number, mut offset) = (Vec::new(), piece.offset);
+                for (a, i) in piece.axes.iter().zip(inner) {
+                    let (again, i) = (i / a.n, i % a.n);
+                    number.push(a.at + again * a.at_stride + i);
+                    offset += again * a.repeat_stride + i * a.stride;
+                }
+                prop_assert!(moved.insert(number, (piece.rank, offset)).is_none(), "moved twice");
+            }
+        }
+        prop_assert_eq!(moved.len(), patch.len());
+        for (number, place) in &moved {
+            prop_assert_eq!(layout.locate(&global(&layout, &patch, number)), *place);
+        }
+    }
+
+    #[test]
+    fn an_owner_of_blocks_has_one_transfer((layout, patch) in with_patch()) {
+        // Around the ends an owner has more than one part of a patch.
+        let plain = patch.spans().iter().zip(&layout.shape).all(|(s, n)| {
+            s.start >= 0 && s.start as usize + s.count * s.step < *n + s.step
+        });
+        let pieces = layout.cut(&patch);
+        let owners: BTreeSet<usize> = pieces.iter().map(|p| p.rank).collect();
+        if plain && layout.bounds(0).is_some() {
+            prop_assert_eq!(owners.len(), pieces.len());
+        } else if plain && patch.spans().iter().all(|s| s.step == 1) {
+            prop_assert!(pieces.len() <= owners.len() * 3usize.pow(layout.ndim() as u32));
+        }
+    }
+}
+
+#[test]
+fn grids_have_little_surface() {
+    let grid = |shape: &[usize], ranks| {
+        Layout::new(shape, ranks, &Distribution::Block, &vec![0; shape.len()]).expect("a grid").grid
+    };
+    let is = |numbers: &[usize]| Dims::from(numbers);
+    assert_eq!(grid(&[100, 100], 4), is(&[2, 2]));
+    assert_eq!(grid(&[100, 100], 2), is(&[2, 1])); // rows stay whole
+    assert_eq!(grid(&[10, 1000], 6), is(&[1, 6]));
+    assert_eq!(grid(&[64, 64, 64], 8), is(&[2, 2, 2]));
+    assert_eq!(grid(&[64, 64, 64], 12), is(&[3, 2, 2]));
+    assert_eq!(grid(&[3, 1000], 7), is(&[1, 7]));
+    assert_eq!(grid(&[5], 4), is(&[4]));
+}
+
+#[test]
+fn errors_name_what_does_not_fit() {
+    let of = |distribution: Distribution, ghosts: &[usize]| {
+        Layout::new(&[10, 20], 4, &distribution, ghosts).expect_err("it does not fit").to_string()
+    };
+    let none = &[0, 0];
+    assert!(of(Distribution::grid([2, 3]), none).contains("[2, 3]"));
+    assert!(of(Distribution::grid([2]), none).contains("axes differ"));
+    assert!(of(Distribution::grid([0, 2]), none).contains("[0, 2]"));
+    assert!(of(Distribution::Irregular(vec![vec![1], vec![0]]), none).contains("not at 0"));
+    assert!(
+        of(Distribution::Irregular(vec![vec![0, 11], vec![0]]), none).contains("not ascending")
+    );
+    assert!(of(Distribution::block_cyclic([0, 2]), none).contains("no elements"));
+    assert!(of(Distribution::block_cyclic([2, 2]), &[1, 0]).contains("in turns"));
+
+    let patch = |patch: Patch| patch.check("h", &[10, 20]).expect_err("it leaves").to_string();
+    assert!(
+        patch([0..11, 0..20].into()).contains("\"h\" of shape [10, 20]: the patch [0..11, 0..20]")
+    );
+    assert!(patch([0..1, 19..21].into()).contains("axis 1, whose bounds are 0..20"));
+    assert!(patch(Patch::from([0..3])).contains("1 axes"));
+    assert!(Patch::from([10..10, 3..2]).check("h", &[10, 20]).is_ok(), "empty");
+    assert!(Patch::strided([0..3], [0]).is_err());
+    let far = Patch::from([usize::MAX - 1..usize::MAX]);
+    assert!(far.check("h", &[10]).is_err());
+    assert!(Patch::periodic([-1..1]).check("h", &[0]).is_err());
+}

@@ -1,0 +1,180 @@
+//! Sharing of work: the tiles of an array, each given out once.
+//!
+//! A rank's elements are cut into tiles, which are numbered, and each rank has a counter. A rank takes
+//! the numbers of its own counter first, so that most tiles are its own; when there are none
+//! left it takes those of the next ranks, one at a time.
+
+use super::distribution::{Layout, OwnBox};
+use super::{DistArray, InCall, Patch};
+use crate::api::{Element, Segment};
+use crate::error::{Result, fail};
+use ndarray::Dimension;
+use std::ops::Range;
+
+/// A tile that this rank, and no other one, has to work on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tile {
+    /// The global indices, by axis.
+    pub ranges: Vec<Range<usize>>,
+    /// The rank that owns the elements.
+    pub owner: usize,
+}
+
+impl From<&Tile> for Patch {
+    fn from(tile: &Tile) -> Patch {
+        Patch::from(&tile.ranges[..])
+    }
+}
+
+/// An iterator over tiles that the ranks of a group share; made by [`DistArray::tiles`].
+///
+/// An error or a panic while a rank works on a tile ends the job, as everywhere, so that no tile is
+/// missing in a result.
+///
+/// ```no_run
+/// # fn work(a: &portolan::array::DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<()> {
+/// let mut tiles = a.tiles([64, 64])?;
+/// while let Some(tile) = tiles.take()? {
+///     let mut block = a.get(&tile)?;
+///     block.mapv_inplace(f64::sqrt);
+///     a.put(&tile, &block)?;
+/// }
+/// tiles.free()?; // collective: all tiles of all ranks are done
+/// a.sync()
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Tiles<'rt> {
+    counters: Segment<'rt, i64>,
+    layout: Layout,
+    tile: Vec<usize>,
+    /// How many ranks' tiles are known to be given out.
+    passed: usize,
+    /// The boxes of the rank whose tiles are taken, and that rank.
+    boxes: Option<(usize, Vec<OwnBox>)>,
+}
+
+impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
+    /// Tiles of at most a shape that cover the array. Collective.
+    ///
+    /// # Errors
+    /// `Argument` for a shape without elements, or of another number of axes; `Memory` on all ranks.
+    pub fn tiles(&self, shape: impl Into<Vec<usize>>) -> Result<Tiles<'rt>> {
+        self.tiles_inner(shape.into()).in_call("DistArray::tiles")
+    }
+
+    pub(super) fn tiles_inner(&self, tile: Vec<usize>) -> Result<Tiles<'rt>> {
+        if tile.len() != self.ndim() || tile.contains(&0) {
+            fail!(
+                Argument,
+                "array \"{}\" of shape {:?}: tiles of shape {tile:?}",
+                self.name(),
+                self.shape()
+            );
+        }
+        let counters = self.group().allocate(1)?;
+        let layout = self.inner.layout.clone();
+        Ok(Tiles { counters, layout, tile, passed: 0, boxes: None })
+    }
+}
+
+impl Tiles<'_> {
+    /// The next tile for this rank; `None` when all are given out.
+    ///
+    /// # Errors
+    /// `Mpi`.
+    pub fn take(&mut self) -> Result<Option<Tile>> {
+        self.take_inner().in_call("Tiles::take")
+    }
+
+    fn take_inner(&mut self) -> Result<Option<Tile>> {
+        let (me, n) = (self.counters.group().rank(), self.counters.group().size());
+        while self.passed < n {
+            let owner = (me + self.passed) % n;
+            if self.boxes.as_ref().is_none_or(|(rank, _)| *rank != owner) {
+                self.boxes = Some((owner, self.layout.own_boxes(owner)));
+            }
+            let boxes = self.boxes.as_ref().map_or(&[][..], |(_, boxes)| boxes);
+            if !boxes.is_empty() {
+                let number = self.counters.fetch_add(owner, 0, 1)? as usize;
+                if let Some(ranges) = numbered(boxes, &self.tile, number) {
+                    return Ok(Some(Tile { ranges, owner }));
+                }
+            }
+            self.passed += 1;
+        }
+        Ok(None)
+    }
+
+    /// Begins anew: all tiles are to be given out again. Collective.
+    ///
+    /// # Errors
+    /// `Mpi`.
+    pub fn reset(&mut self) -> Result<()> {
+        const CALL: &str = "Tiles::reset";
+        self.passed = 0;
+        self.counters.group().barrier().in_call(CALL)?;
+        self.counters.local().fill(0);
+        self.counters.group().barrier().in_call(CALL)
+    }
+
+    /// Ends the sharing. Collective: when it returns, all ranks have worked off what they took.
+    ///
+    /// # Errors
+    /// `Mpi`.
+    pub fn free(self) -> Result<()> {
+        self.counters.free().in_call("Tiles::free")
+    }
+}
+
+/// The tile of a number among those of some boxes.
+fn numbered(boxes: &[OwnBox], tile: &[usize], number: usize) -> Option<Vec<Range<usize>>> {
+    let mut rest = number;
+    for OwnBox { global, .. } in boxes {
+        let counts: Vec<usize> =
+            global.iter().zip(tile).map(|(r, t)| r.len().div_ceil(*t)).collect();
+        let all: usize = counts.iter().product();
+        if rest >= all {
+            rest -= all;
+            continue;
+        }
+        let mut ranges = global.clone();
+        for (axis, n) in counts.iter().enumerate().rev() {
+            let start = global[axis].start + rest % n * tile[axis];
+            ranges[axis] = start..(start + tile[axis]).min(global[axis].end);
+            rest /= n;
+        }
+        return Some(ranges);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Distribution;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn tiles_cover_an_array_once() {
+        for distribution in [Distribution::Block, Distribution::block_cyclic([3, 2])] {
+            let layout = Layout::new(&[10, 13], 6, &distribution, &[0, 0]).expect("a layout");
+            let mut seen = BTreeSet::new();
+            for rank in 0..6 {
+                let boxes = layout.own_boxes(rank);
+                for number in 0.. {
+                    let Some(ranges) = numbered(&boxes, &[4, 5], number) else {
+                        break;
+                    };
+                    for i in ranges[0].clone() {
+                        for j in ranges[1].clone() {
+                            assert_eq!(layout.locate(&[i, j]).0, rank);
+                            assert!(seen.insert((i, j)), "{i}, {j} twice");
+                        }
+                    }
+                }
+            }
+            assert_eq!(seen.len(), 130);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Get, put and accumulate of patches.
+
+use super::check::Kind;
+use super::patch::Patch;
+use super::{DistArray, InCall};
+use crate::api::views::{PendingArray, Pieces};
+use crate::api::{Accumulate, Element};
+use crate::error::{Result, fail};
+use ndarray::{Array, ArrayBase, ArrayViewMut, Data, Dimension, IntoDimension};
+
+impl<T: Element, D: Dimension> DistArray<'_, T, D> {
+    /// Gets a patch. The elements are there on return; the array has the patch's shape.
+    ///
+    /// ```no_run
+    /// # use portolan::array::{DistArray, Patch};
+    /// # fn some(a: &DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<()> {
+    /// let block = a.get([10..20, 30..50])?; // 10 by 20
+    /// let every_third = a.get(Patch::strided([0..90, 0..10], [3, 1])?)?; // 30 by 10
+    /// let around = a.get(Patch::periodic([-1..2, 0..10]))?; // 3 by 10
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Argument` where the patch has another number of axes, `Address` where it leaves the array;
+    /// both name the array, its shape and the patch.
+    #[track_caller]
+    pub fn get(&self, patch: impl Into<Patch>) -> Result<Array<T, D>> {
+        const CALL: &str = "DistArray::get";
+        let patch = patch.into();
+        let pieces = self.cut(&patch, Kind::Get).in_call(CALL)?;
+        let mut target = self.empty(&patch);
+        self.inner.part.get_view(&pieces, &mut target.view_mut()).in_call(CALL)?;
+        Ok(target)
+    }
+
+    /// Gets a patch into a view of the patch's shape, whatever its strides.
+    ///
+    /// # Errors
+    /// As for [`DistArray::get`]; `Argument` where the shapes differ.
+    #[track_caller]
+    pub fn get_into(
+        &self,
+        patch: impl Into<Patch>,
+        mut target: ArrayViewMut<'_, T, D>,
+    ) -> Result<()> {
+        const CALL: &str = "DistArray::get_into";
+        let pieces = self.cut_like(&patch.into(), target.shape(), Kind::Get).in_call(CALL)?;
+        self.inner.part.get_view(&pieces, &mut target).in_call(CALL)
+    }
+
+    /// Puts an array, or a view of any strides, to a patch of its shape. On return the source may be
+    /// reused; [`DistArray::sync`] makes sure that the elements are seen.
+    ///
+    /// # Errors
+    /// As for [`DistArray::get_into`]; `State` while the parts are accessed.
+    #[track_caller]
+    pub fn put<S: Data<Elem = T>>(
+        &self,
+        patch: impl Into<Patch>,
+        source: &ArrayBase<S, D>,
+    ) -> Result<()> {
+        const CALL: &str = "DistArray::put";
+        let pieces = self.cut_like(&patch.into(), source.shape(), Kind::Put).in_call(CALL)?;
+        self.inner.part.put_view(&pieces, source).in_call(CALL)
+    }
+
+    /// Gets one element.
+    ///
+    /// # Errors
+    /// `Address` outside the array.
+    #[track_caller]
+    pub fn get_value(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
+        const CALL: &str = "DistArray::get_value";
+        let index = index.into_dimension();
+        let (rank, offset) = self.locate(index.slice()).in_call(CALL)?;
+        self.note_index(Kind::Get, index.slice());
+        self.inner.part.segment().get_value(rank, offset).in_call(CALL)
+    }
+
+    /// Puts one element.
+    ///
+    /// # Errors
+    /// `Address` outside the array, `State` while the parts are accessed.
+    #[track_caller]
+    pub fn put_value(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
+        const CALL: &str = "DistArray::put_value";
+        let index = index.into_dimension();
+        let (rank, offset) = self.locate(index.slice()).in_call(CALL)?;
+        self.check_open().in_call(CALL)?;
+        self.note_index(Kind::Put, index.slice());
+        self.inner.part.segment().put_value(rank, offset, value).in_call(CALL)
+    }
+
+    /// Starts to get a patch; [`PendingArray::wait`] gives the array.
+    ///
+    /// # Errors
+    /// As for [`DistArray::get`].
+    #[track_caller]
+    pub fn start_get(&self, patch: impl Into<Patch>) -> Result<PendingArray<'_, T, D>> {
+        const CALL: &str = "DistArray::start_get";
+        let patch = patch.into();
+        let pieces = self.cut(&patch, Kind::Get).in_call(CALL)?;
+        self.inner.part.start_get(&pieces, self.empty(&patch)).in_call(CALL)
+    }
+
+    /// Starts to put an array; [`PendingArray::wait`] gives it back.
+    ///
+    /// # Errors
+    /// As for [`DistArray::put`].
+    #[track_caller]
+    pub fn start_put(
+        &self,
+        patch: impl Into<Patch>,
+        source: Array<T, D>,
+    ) -> Result<PendingArray<'_, T, D>> {
+        const CALL: &str = "DistArray::start_put";
+        let pieces = self.cut_like(&patch.into(), source.shape(), Kind::Put).in_call(CALL)?;
+        self.inner.part.start_put(&pieces, source).in_call(CALL)
+    }
+
+    /// Cuts a patch into transfers.
+    #[track_caller]
+    pub(super) fn cut(&self, patch: &Patch, kind: Kind) -> Result<Pieces> {
+        patch.check(self.name(), self.shape())?;
+        if kind != Kind::Get {
+            self.check_open()?;
+        }
+        self.note_patch(kind, patch);
+        Ok(self.inner.layout.cut(patch))
+    }
+
+    /// The same where there is an array of the patch's shape.
+    #[track_caller]
+    pub(super) fn cut_like(&self, patch: &Patch, shape: &[usize], kind: Kind) -> Result<Pieces> {
+        let pieces = self.cut(patch, kind)?;
+        if !patch.counts().eq(shape.iter().copied()) {
+            fail!(
+                Argument,
+                "array \"{}\": the patch {patch} has the shape {:?}, and the array here {shape:?}",
+                self.name(),
+                patch.shape()
+            );
+        }
+        Ok(pieces)
+    }
+
+    /// Writing is allowed.
+    #[inline]
+    pub(super) fn check_open(&self) -> Result<()> {
+        self.inner.part.check_open().map_err(|e| {
+            crate::Error::new(e.kind(), format!("array \"{}\": {}", self.name(), e.detail()))
+        })
+    }
+
+    /// An array of a patch's shape.
+    pub(super) fn empty(&self, patch: &Patch) -> Array<T, D> {
+        let mut shape = D::zeros(patch.ndim());
+        for (n, count) in shape.slice_mut().iter_mut().zip(patch.counts()) {
+            *n = count;
+        }
+        Array::from_elem(shape, T::zeroed())
+    }
+}
+
+impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
+    /// Adds `alpha` times an array to a patch of its shape, each element atomically. On return the
+    /// source may be reused.
+    ///
+    /// # Errors
+    /// As for [`DistArray::put`].
+    #[track_caller]
+    pub fn accumulate<S: Data<Elem = T>>(
+        &self,
+        patch: impl Into<Patch>,
+        alpha: T,
+        source: &ArrayBase<S, D>,
+    ) -> Result<()> {
+        const CALL: &str = "DistArray::accumulate";
+        let pieces = self.cut_like(&patch.into(), source.shape(), Kind::Add).in_call(CALL)?;
+        self.inner.part.add_view(&pieces, alpha, source).in_call(CALL)
+    }
+
+    /// Starts to add `alpha` times an array; [`PendingArray::wait`] gives it back.
+    ///
+    /// # Errors
+    /// As for [`DistArray::put`].
+    #[track_caller]
+    pub fn start_accumulate(
+        &self,
+        patch: impl Into<Patch>,
+        alpha: T,
+        source: Array<T, D>,
+    ) -> Result<PendingArray<'_, T, D>> {
+        const CALL: &str = "DistArray::start_accumulate";
+        let pieces = self.cut_like(&patch.into(), source.shape(), Kind::Add).in_call(CALL)?;
+        self.inner.part.start_add(&pieces, alpha, source).in_call(CALL)
+    }
+}

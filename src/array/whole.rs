@@ -1,0 +1,168 @@
+//! Operations on all elements: every rank computes its own.
+//!
+//! All are collective over the array's group, begin with a sync and end with one. Another array may have
+//! another distribution: what a rank needs of it is got in slabs that stay in the cache.
+
+use super::distribution::OwnBox;
+use super::{DistArray, InCall, Patch};
+use crate::api::Element;
+use crate::error::{Result, fail};
+use ndarray::{Array, Dimension, LinalgScalar, Zip};
+
+/// Elements of a slab.
+pub(super) const SLAB: usize = 1 << 14;
+
+impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
+    /// Gives all elements a value. Collective.
+    ///
+    /// # Errors
+    /// `Mpi`.
+    #[track_caller]
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        const CALL: &str = "DistArray::fill";
+        let mut mine = self.access_inner().in_call(CALL)?;
+        mine.local_mut().fill(value);
+        mine.release().in_call(CALL)
+    }
+
+    /// Gives each element the value of a function of its global index. Collective.
+    ///
+    /// ```no_run
+    /// # fn make(a: &mut portolan::array::DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<()> {
+    /// a.fill_with(|index| (index[0] + index[1]) as f64)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Mpi`.
+    #[track_caller]
+    pub fn fill_with(&mut self, mut value: impl FnMut(&[usize]) -> T) -> Result<()> {
+        const CALL: &str = "DistArray::fill_with";
+        let mut mine = self.access_inner().in_call(CALL)?;
+        mine.for_each(|index, element| *element = value(index));
+        mine.release().in_call(CALL)
+    }
+
+    /// Replaces each element by a function of it. Collective.
+    ///
+    /// # Errors
+    /// `Mpi`.
+    #[track_caller]
+    pub fn map_inplace(&mut self, mut function: impl FnMut(T) -> T) -> Result<()> {
+        const CALL: &str = "DistArray::map_inplace";
+        let mut mine = self.access_inner().in_call(CALL)?;
+        mine.local_mut().map_inplace(|element| *element = function(*element));
+        mine.release().in_call(CALL)
+    }
+
+    /// A new array whose elements are a function of these, distributed as they are. Collective.
+    ///
+    /// # Errors
+    /// `Memory` on all ranks, `Mpi`.
+    #[track_caller]
+    pub fn map<U: Element>(
+        &self,
+        name: &str,
+        mut function: impl FnMut(T) -> U,
+    ) -> Result<DistArray<'rt, U, D>> {
+        const CALL: &str = "DistArray::map";
+        let mut made = self.like(name).in_call(CALL)?;
+        made.combine(self, |new, old| *new = function(old)).in_call(CALL)?;
+        Ok(made)
+    }
+
+    /// Replaces each element by a function of it and of the other array's element of the same index.
+    /// Collective.
+    ///
+    /// # Errors
+    /// `Argument` where the shapes or groups differ; `Mpi`.
+    #[track_caller]
+    pub fn zip<U: Element>(
+        &mut self,
+        other: &DistArray<'_, U, D>,
+        mut function: impl FnMut(T, U) -> T,
+    ) -> Result<()> {
+        self.combine(other, |mine, theirs| *mine = function(*mine, theirs))
+            .in_call("DistArray::zip")
+    }
+
+    #[track_caller]
+    fn combine<U: Element>(
+        &mut self,
+        other: &DistArray<'_, U, D>,
+        mut function: impl FnMut(&mut T, U),
+    ) -> Result<()> {
+        self.check_alike(other)?;
+        let boxes = self.own_boxes();
+        let mut mine = self.access_inner()?;
+        let mut view = mine.local_mut();
+        for slab in boxes.iter().flat_map(|b| b.slabs(SLAB)) {
+            let theirs = other.slab(&slab)?;
+            let part = view.slice_each_axis_mut(|a| slab.local[a.axis.index()].clone().into());
+            Zip::from(part).and(&theirs).for_each(|mine, theirs| function(mine, *theirs));
+        }
+        mine.release()
+    }
+
+    /// Both arrays have one shape, and belong to the same ranks.
+    pub(super) fn check_alike<U: Element>(&self, other: &DistArray<'_, U, D>) -> Result<()> {
+        if self.shape() != other.shape() {
+            fail!(
+                Argument,
+                "array \"{}\" has the shape {:?}, array \"{}\" {:?}",
+                self.name(),
+                self.shape(),
+                other.name(),
+                other.shape()
+            );
+        }
+        self.check_group(other)
+    }
+
+    /// Both arrays belong to the same ranks.
+    pub(super) fn check_group<U: Element, E: Dimension>(
+        &self,
+        other: &DistArray<'_, U, E>,
+    ) -> Result<()> {
+        if self.group().members() != other.group().members() {
+            fail!(
+                Argument,
+                "array \"{}\" belongs to the ranks {:?}, array \"{}\" to {:?}",
+                self.name(),
+                self.group().members(),
+                other.name(),
+                other.group().members()
+            );
+        }
+        Ok(())
+    }
+
+    /// A copy of the elements of a box, by its global indices.
+    pub(super) fn slab(&self, slab: &OwnBox) -> Result<Array<T, D>> {
+        let patch = Patch::from(&slab.global[..]);
+        let mut copy = self.empty(&patch);
+        let pieces = self.inner.layout.cut(&patch);
+        self.inner.part.get_view(&pieces, &mut copy.view_mut())?;
+        Ok(copy)
+    }
+}
+
+impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
+    /// Multiplies all elements. Collective.
+    ///
+    /// # Errors
+    /// `Mpi`.
+    #[track_caller]
+    pub fn scale(&mut self, alpha: T) -> Result<()> {
+        self.map_inplace(|x| alpha * x).in_call("DistArray::scale")
+    }
+
+    /// `self = alpha * self + beta * other`. Collective.
+    ///
+    /// # Errors
+    /// As for [`DistArray::zip`].
+    #[track_caller]
+    pub fn scaled_add(&mut self, alpha: T, beta: T, other: &DistArray<'_, T, D>) -> Result<()> {
+        self.combine(other, |x, y| *x = alpha * *x + beta * y).in_call("DistArray::scaled_add")
+    }
+}

@@ -1,0 +1,164 @@
+//! Distributed arrays that are used wrongly: errors that name the array and the patch, and races that
+//! are found.
+
+use crate::child::{self, Ctx, refused, step};
+use ndarray::{Array1, Array2, Ix1, Ix2, array};
+use portolan::Runtime;
+use portolan::array::{DistArray, Distribution, Options, Patch};
+use portolan::error::ErrorKind;
+use portolan::internals::api::runtime;
+
+/// What a call refuses, with nothing moved.
+pub fn errors(ctx: &Ctx) {
+    let rt = runtime(&ctx.engine);
+    let world = rt.world();
+    let mut h = DistArray::<f64, Ix2>::with(&world, [10, 20], Options::named("h")).expect("h");
+    let named = |text: String| {
+        assert!(text.contains("array \"h\""), "the error names no array: {text}");
+        text
+    };
+    let far = refused(ErrorKind::Address, "a patch outside", h.get([5..11, 0..3]));
+    assert!(named(far).contains("of shape [10, 20]: the patch [5..11, 0..3] leaves axis 0"));
+    named(refused(ErrorKind::Argument, "a patch of one axis", h.get([5..6])));
+    let ones = Array2::ones((2, 3));
+    named(refused(ErrorKind::Argument, "another shape", h.put([0..3, 0..2], &ones)));
+    named(refused(ErrorKind::Address, "a patch outside", h.accumulate([9..11, 0..3], 1.0, &ones)));
+    let buffer = Array2::zeros((2, 3));
+    named(refused(ErrorKind::Address, "a patch outside", h.start_put([9..11, 0..3], buffer)));
+    named(refused(ErrorKind::Address, "an index outside", h.gather(&[[0, 0], [10, 0]])));
+    named(refused(ErrorKind::Address, "an index outside", h.get_value([0, 20])));
+    named(refused(ErrorKind::Argument, "too few values", h.scatter(&[[0, 0], [1, 0]], &[1.0])));
+    named(refused(ErrorKind::Rank, "no such rank", h.bounds(ctx.n)));
+    assert!(h.get(h.whole()).expect("get").iter().all(|x| *x == 0.0), "nothing has moved");
+    let empty = h.get([3..3, 0..20]).expect("an empty patch");
+    h.put([3..3, 0..20], &empty).expect("an empty patch");
+    h.sync().expect("sync");
+
+    // While parts are accessed nobody writes, and everybody reads.
+    let mine = h.access().expect("access");
+    let value = array![[1.0]];
+    named(refused(ErrorKind::State, "a put", mine.array().put([0..1, 0..1], &value)));
+    named(refused(ErrorKind::State, "an accumulate", mine.array().put_value([0, 0], 1.0)));
+    refused(ErrorKind::State, "a scatter", mine.array().scatter_add(&[[0, 0]], 1.0, &[1.0]));
+    assert_eq!(mine.array().get_value([9, 19]).expect("get"), 0.0);
+    // Forgotten, but for the next release.
+    std::mem::drop(mine);
+    refused(ErrorKind::State, "a put", h.put([0..1, 0..1], &value));
+    h.fill(2.0).expect("fill");
+    h.put([0..1, 0..1], &value).expect("put");
+    h.sync().expect("sync");
+    assert_eq!(h.get_value([0, 0]).expect("get"), 1.0);
+
+    let made = |options: Options| DistArray::<f64, Ix2>::with(&world, [10, 20], options);
+    let with = |d: Distribution| made(Options::named("h").distribution(d));
+    named(refused(ErrorKind::Argument, "a large grid", with(Distribution::grid([ctx.n + 1, 1]))));
+    named(refused(ErrorKind::Argument, "no blocks", with(Distribution::block_cyclic([0, 1]))));
+    let wide = Options::named("h").ghosts([11, 0]).periodic([true, false]);
+    named(refused(ErrorKind::Argument, "ghost cells of nobody", made(wide)));
+    refused(ErrorKind::Memory, "more than there is", {
+        DistArray::<f64, Ix1>::new(&world, [1 << 55])
+    });
+    let other = DistArray::<f64, Ix2>::new(&world, [20, 10]).expect("an array");
+    named(refused(ErrorKind::Argument, "another shape", h.copy_from(&other)));
+    let mut product = h.like::<f64>("product").expect("an array");
+    refused(ErrorKind::Argument, "no product", product.matmul(1.0, &h, &h, 0.0));
+    for array in [h, other, product] {
+        array.free().expect("free");
+    }
+}
+
+/// Ten races, each found by the next sync on all ranks, with both lines; and none where there is none.
+pub fn races() {
+    let rt = Runtime::init().expect("start");
+    child::check_size(rt.size());
+    let world = rt.world();
+    let me = world.rank();
+    let mut a = DistArray::<i64, Ix1>::with(&world, [64], Options::named("raced")).expect("a");
+    let some = |n: usize| Array1::from_elem(n, 1i64);
+    type Use<'a> = &'a dyn Fn(&DistArray<'_, i64, Ix1>);
+    let put = |a: &DistArray<'_, i64, Ix1>| a.put([10..20], &some(10)).expect("put");
+    let get = |a: &DistArray<'_, i64, Ix1>| drop(a.get([19..30]).expect("get"));
+    let add = |a: &DistArray<'_, i64, Ix1>| a.accumulate([15..16], 1, &some(1)).expect("add");
+    let far = |a: &DistArray<'_, i64, Ix1>| a.put([20..40], &some(20)).expect("put");
+    let odd = |a: &DistArray<'_, i64, Ix1>| {
+        let odd = Patch::strided([11..40], [2]).expect("steps");
+        a.put(odd, &some(15)).expect("put");
+    };
+    let even = |a: &DistArray<'_, i64, Ix1>| {
+        drop(a.get(Patch::strided([10..40], [2]).expect("steps")).expect("get"));
+    };
+    let around = |a: &DistArray<'_, i64, Ix1>| {
+        drop(a.get(Patch::periodic([-2..12])).expect("get"));
+    };
+    let list = |a: &DistArray<'_, i64, Ix1>| a.scatter(&[63, 13], &[1, 2]).expect("scatter");
+    let sums = |a: &DistArray<'_, i64, Ix1>| a.scatter_add(&[13, 13], 1, &[1, 2]).expect("add");
+    let reads = |a: &DistArray<'_, i64, Ix1>| drop(a.gather(&[5, 13]).expect("gather"));
+    let count = |a: &DistArray<'_, i64, Ix1>| assert!(a.read_inc(13, 1).is_ok());
+    let pending = |a: &DistArray<'_, i64, Ix1>| {
+        drop(a.start_put([13..14], some(1)).expect("put").wait().expect("wait"));
+    };
+    let races: [(&str, Use<'_>, Use<'_>); 11] = [
+        ("put and put", &put, &put),
+        ("put and get", &put, &get),
+        ("put and accumulate", &put, &add),
+        ("accumulate and gather", &sums, &reads),
+        ("strided put and get", &odd, &get),
+        ("put and periodic get", &put, &around),
+        ("scatter and put", &list, &put),
+        ("scatter_add and put", &sums, &put),
+        ("read_inc and put", &count, &put),
+        ("read_inc and gather", &count, &reads),
+        ("non-blocking put and scatter", &pending, &list),
+    ];
+    for (what, one, two) in races {
+        step(format!("races: {what}"));
+        match me {
+            0 => one(&a),
+            1 => two(&a),
+            _ => {}
+        }
+        let text = refused(ErrorKind::State, what, a.sync());
+        assert!(text.contains("array \"raced\": a race"), "{text}");
+        let sites = text.matches("array_misuse.rs:").count();
+        assert_eq!(sites, 2, "{what}: both lines of source: {text}");
+        a.sync().expect("told once");
+    }
+    step("races: a view and a get");
+    let mut mine = a.access().expect("access");
+    if me == 0 {
+        mine.local_mut()[0] = 1;
+    } else {
+        drop(mine.array().get([0..1]).expect("get"));
+    }
+    refused(ErrorKind::State, "a view and a get", mine.release());
+
+    let ordered: [(&str, Use<'_>, Use<'_>); 6] = [
+        ("neighbours", &put, &far),
+        ("get and get", &get, &get),
+        ("sums", &sums, &count),
+        ("accumulates", &add, &sums),
+        ("every second", &odd, &even),
+        ("lists of reads", &reads, &around),
+    ];
+    for (what, one, two) in ordered {
+        step(format!("no race: {what}"));
+        if me == 0 {
+            one(&a)
+        } else if me == 1 {
+            two(&a)
+        }
+        a.sync().expect(what);
+    }
+    // A barrier of the group, or of the world, orders as well as a sync.
+    if me == 0 {
+        put(&a);
+    }
+    world.barrier().expect("barrier");
+    if me == 1 {
+        get(&a);
+    }
+    a.sync().expect("ordered by a barrier");
+    a.free().expect("free");
+    rt.finalize().expect("finalize");
+    println!("races are found");
+}

@@ -1,0 +1,130 @@
+//! The double of a distributed array: one `ndarray` that every rank keeps for itself.
+
+use crate::rng::Rng;
+use ndarray::{ArrayD, IxDyn};
+use portolan::Runtime;
+use portolan::array::{DistArray, Distribution, Options, Patch};
+
+pub type Array<'rt> = DistArray<'rt, i64, IxDyn>;
+
+/// Indices along each axis that a patch has, in its order.
+#[derive(Debug, Clone)]
+pub struct Indices {
+    pub patch: Patch,
+    axes: Vec<Vec<usize>>,
+}
+
+impl Indices {
+    /// A random patch of any kind.
+    pub fn random(rng: &mut Rng, shape: &[usize]) -> Indices {
+        let steps: Vec<usize> =
+            shape.iter().map(|_| if rng.one_in(3) { rng.range(1, 3) } else { 1 }).collect();
+        if rng.one_in(4) {
+            let ranges: Vec<_> = shape
+                .iter()
+                .map(|&n| {
+                    let start = rng.below(3 * n + 1) as isize - n as isize;
+                    // No index twice, so that a put has one result.
+                    start..start + rng.below(n + 1) as isize
+                })
+                .collect();
+            let axes = ranges
+                .iter()
+                .zip(shape)
+                .map(|(r, n)| r.clone().map(|i| i.rem_euclid(*n as isize) as usize).collect());
+            return Indices { patch: Patch::periodic_of(&ranges), axes: axes.collect() };
+        }
+        let ranges: Vec<_> = shape
+            .iter()
+            .map(|&n| {
+                let (a, b) = (rng.below(n + 1), rng.below(n + 1));
+                a.min(b)..a.max(b)
+            })
+            .collect();
+        let axes = ranges.iter().zip(&steps).map(|(r, s)| r.clone().step_by(*s).collect());
+        let patch = Patch::from(&ranges[..]).every(&steps).expect("steps");
+        Indices { axes: axes.collect(), patch }
+    }
+
+    pub fn shape(&self) -> Vec<usize> {
+        self.axes.iter().map(Vec::len).collect()
+    }
+
+    /// Calls with the index in the patch and that in the array.
+    pub fn each(&self, mut call: impl FnMut(&IxDyn, &IxDyn)) {
+        for inside in ndarray::indices(IxDyn(&self.shape())) {
+            let there: Vec<usize> = (0..self.axes.len()).map(|a| self.axes[a][inside[a]]).collect();
+            call(&inside, &IxDyn(&there));
+        }
+    }
+
+    /// What the model has there.
+    pub fn of(&self, model: &ArrayD<i64>) -> ArrayD<i64> {
+        let mut patch = ArrayD::zeros(self.shape());
+        self.each(|i, there| patch[i] = model[there]);
+        patch
+    }
+}
+
+/// An array of random numbers.
+pub fn numbers(rng: &mut Rng, shape: &[usize]) -> ArrayD<i64> {
+    ArrayD::from_shape_simple_fn(IxDyn(shape), || rng.below(2000) as i64 - 1000)
+}
+
+/// A random index.
+pub fn index(rng: &mut Rng, shape: &[usize]) -> IxDyn {
+    IxDyn(&shape.iter().map(|&n| rng.below(n)).collect::<Vec<_>>())
+}
+
+/// A distribution over as many ranks, and ghost cells that it can have.
+pub fn options(rng: &mut Rng, shape: &[usize], ranks: usize, name: &str) -> Options {
+    let mut ghosts = vec![0; shape.len()];
+    let distribution = match rng.below(5) {
+        0 => Distribution::Block,
+        1 => Distribution::Rows,
+        2 => {
+            let mut grid = vec![1; shape.len()];
+            grid[rng.below(shape.len())] = rng.range(1, ranks);
+            Distribution::Grid(grid)
+        }
+        3 => {
+            let cut = rng.below(shape.len());
+            let parts = rng.range(1, ranks);
+            let starts = shape.iter().enumerate().map(|(axis, &n)| {
+                let more = if axis == cut { parts - 1 } else { 0 };
+                let mut starts: Vec<usize> = (0..more).map(|_| rng.below(n + 1)).collect();
+                starts.push(0);
+                starts.sort_unstable();
+                starts
+            });
+            Distribution::Irregular(starts.collect())
+        }
+        _ => Distribution::block_cyclic(shape.iter().map(|_| rng.range(1, 4)).collect::<Vec<_>>()),
+    };
+    if matches!(distribution, Distribution::Rows) && shape.len() > 1 && rng.one_in(2) {
+        // Along an axis that is not cut there is always room.
+        ghosts[1] = rng.range(1, 2);
+    }
+    Options::named(name).distribution(distribution).ghosts(ghosts)
+}
+
+/// A random shape.
+pub fn shape(rng: &mut Rng) -> Vec<usize> {
+    let ndim = rng.range(1, 4);
+    (0..ndim).map(|_| rng.range(1, [0, 200, 30, 12, 6][ndim])).collect()
+}
+
+/// The array, by one rank's gets.
+pub fn check(rt: &Runtime, array: &Array<'_>, model: &ArrayD<i64>, rng: &mut Rng, what: &str) {
+    // Every rank looks at a patch of its own.
+    let mut own = Rng::new(rng.next(), &[rt.rank() as u64]);
+    let part = Indices::random(&mut own, model.shape());
+    let got = array.get(&part.patch).expect("get");
+    assert_eq!(got, part.of(model), "{what}: {}", part.patch);
+    let whole = array.get(array.whole()).expect("get");
+    assert_eq!(&whole, model, "{what}: the whole array");
+    let list: Vec<IxDyn> = (0..own.below(20)).map(|_| index(&mut own, model.shape())).collect();
+    let gathered = array.gather(&list).expect("gather");
+    let expected: Vec<i64> = list.iter().map(|i| model[i]).collect();
+    assert_eq!(gathered, expected, "{what}: gather");
+}

@@ -1,0 +1,384 @@
+//! Distributed arrays against one array on every rank.
+
+use crate::array_model::{self as model, Indices};
+use crate::child::{Ctx, refused, step};
+use crate::rng::Rng;
+use ndarray::{Array1, Array2, ArrayD, Ix2, Ix3, IxDyn};
+use portolan::array::{DistArray, Options};
+use portolan::error::ErrorKind;
+use portolan::internals::api::runtime;
+use portolan::{Group, Runtime};
+use std::collections::BTreeSet;
+
+/// Random sequences of everything that changes elements.
+pub fn random(ctx: &Ctx) {
+    let rt = runtime(&ctx.engine);
+    let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 77]);
+    for round in 0..if ctx.quick { 6 } else { 14 } {
+        sequence(&rt, &rt.world(), &mut rng, round);
+    }
+}
+
+fn sequence(rt: &Runtime, group: &Group<'_>, rng: &mut Rng, round: usize) {
+    let shape = model::shape(rng);
+    let options = model::options(rng, &shape, group.size(), "random");
+    step(format!("array_random {round}: {shape:?} {options:?}"));
+    let mut array = model::Array::with(group, IxDyn(&shape), options).expect("an array");
+    let mut double: ArrayD<i64> = ArrayD::zeros(shape.clone());
+    for turn in 0..12 {
+        let what = change(group, &mut array, &mut double, rng);
+        array.sync().expect("sync");
+        model::check(rt, &array, &double, rng, &format!("round {round}, turn {turn}, {what}"));
+        array.sync().expect("sync");
+    }
+    assert_eq!(array.sum().expect("sum"), double.sum());
+    assert_eq!(array.dot(&array).expect("dot"), double.iter().map(|x| x * x).sum::<i64>());
+    let first = |best: i64| {
+        let at = double.indexed_iter().find(|(_, x)| **x == best).expect("it is there").0;
+        Some((best, (0..shape.len()).map(|a| at[a]).collect::<Vec<_>>()))
+    };
+    let least = double.iter().copied().min().expect("elements");
+    let largest = double.iter().copied().max().expect("elements");
+    assert_eq!(array.min().expect("min"), first(least));
+    assert_eq!(array.max().expect("max"), first(largest));
+    let squares: f64 = double.iter().map(|x| (x * x) as f64).sum();
+    assert!((array.norm().expect("norm") - squares.sqrt()).abs() <= 1e-9 * squares.sqrt());
+    array.free().expect("free");
+}
+
+/// Changes the array and its double alike; what was done.
+fn change(
+    group: &Group<'_>,
+    array: &mut model::Array<'_>,
+    double: &mut ArrayD<i64>,
+    rng: &mut Rng,
+) -> &'static str {
+    let (me, n, shape) = (group.rank(), group.size(), double.shape().to_vec());
+    let actor = rng.below(n);
+    match rng.below(9) {
+        0 | 1 => {
+            let part = Indices::random(rng, &shape);
+            let new = model::numbers(rng, &part.shape());
+            part.each(|i, there| double[there] = new[i]);
+            let way = rng.below(4);
+            if me == actor {
+                match way {
+                    0 => array.put(&part.patch, &new).expect("put"),
+                    1 => {
+                        let pending = array.start_put(&part.patch, new.clone()).expect("put");
+                        assert_eq!(pending.wait().expect("wait"), new);
+                    }
+                    // A view whose strides are those of another order.
+                    2 => {
+                        let turned = new.view().reversed_axes().as_standard_layout().to_owned();
+                        array.put(&part.patch, &turned.view().reversed_axes()).expect("put");
+                    }
+                    _ => {
+                        let rt = group.runtime();
+                        let (to, from) = (&*array, &new);
+                        rt.scope(|s| s.put_patch(to, &part.patch, from)).expect("put");
+                    }
+                }
+            }
+            "put"
+        }
+        2 => {
+            for rank in 0..n {
+                let part = Indices::random(rng, &shape);
+                let (new, alpha) = (model::numbers(rng, &part.shape()), rng.range(1, 3) as i64);
+                part.each(|i, there| double[there] += alpha * new[i]);
+                if me == rank {
+                    array.accumulate(&part.patch, alpha, &new).expect("accumulate");
+                    let zeros = ArrayD::zeros(part.shape());
+                    let pending = array.start_accumulate(&part.patch, 7, zeros).expect("start");
+                    pending.wait().expect("wait");
+                }
+            }
+            "accumulate of all ranks"
+        }
+        3 => {
+            let list: BTreeSet<Vec<usize>> = (0..rng.below(30))
+                .map(|_| ndarray::Dimension::slice(&model::index(rng, &shape)).to_vec())
+                .collect();
+            let list: Vec<IxDyn> = list.iter().map(|i| IxDyn(i)).collect();
+            let values: Vec<i64> = list.iter().map(|_| rng.below(1000) as i64).collect();
+            list.iter().zip(&values).for_each(|(i, v)| double[i] = *v);
+            if me == actor {
+                array.scatter(&list, &values).expect("scatter");
+            }
+            "scatter"
+        }
+        4 => {
+            for rank in 0..n {
+                let list: Vec<IxDyn> =
+                    (0..rng.below(30)).map(|_| model::index(rng, &shape)).collect();
+                let values: Vec<i64> = list.iter().map(|_| rng.below(1000) as i64).collect();
+                list.iter().zip(&values).for_each(|(i, v)| double[i] += 3 * v);
+                if me == rank {
+                    array.scatter_add(&list, 3, &values).expect("scatter_add");
+                }
+            }
+            "scatter_add of all ranks"
+        }
+        5 => {
+            let at = model::index(rng, &shape);
+            let before = array.read_inc(at.clone(), 1).expect("read_inc");
+            let all: BTreeSet<i64> =
+                group.all_gather(before).expect("gather").into_iter().collect();
+            let counted: BTreeSet<i64> = (0..n as i64).map(|i| double[&at] + i).collect();
+            assert_eq!(all, counted, "read_inc");
+            double[&at] += n as i64;
+            "read_inc"
+        }
+        6 => {
+            let mut mine = array.access().expect("access");
+            mine.local_mut().mapv_inplace(|x| x / 2);
+            mine.for_each(|index, x| *x += index.iter().sum::<usize>() as i64);
+            mine.release().expect("release");
+            for (index, x) in double.indexed_iter_mut() {
+                *x = *x / 2 + (0..shape.len()).map(|a| index[a]).sum::<usize>() as i64;
+            }
+            "access"
+        }
+        7 => {
+            array.scale(3).expect("scale");
+            array.map_inplace(|x| x - 5).expect("map");
+            double.mapv_inplace(|x| x * 3 - 5);
+            "map"
+        }
+        _ => {
+            let options = model::options(rng, &shape, n, "copy");
+            let other = array.redistribute(options).expect("redistribute");
+            array.fill(0).expect("fill");
+            array.scaled_add(1, 2, &other).expect("add");
+            let backwards: Vec<usize> = shape.iter().rev().copied().collect();
+            let options = model::options(rng, &backwards, n, "turned");
+            let mut turned = model::Array::with(group, IxDyn(&backwards), options).expect("turned");
+            turned.transpose_from(array).expect("transpose");
+            double.mapv_inplace(|x| 2 * x);
+            let whole = turned.get(turned.whole()).expect("get");
+            assert_eq!(whole, double.view().reversed_axes(), "transpose");
+            turned.free().expect("free");
+            array.copy_from(&other).expect("copy");
+            array.zip(&other, |a, b| a + b).expect("zip");
+            let same = other.map("same", |x| x as f64).expect("map");
+            assert_eq!(same.sum().expect("sum"), other.sum().expect("sum") as f64);
+            same.free().expect("free");
+            other.free().expect("free");
+            "copies"
+        }
+    }
+}
+
+/// Ghost cells of several widths, periodic or not, and a stencil over them.
+pub fn ghosts(ctx: &Ctx) {
+    let rt = runtime(&ctx.engine);
+    let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 78]);
+    for round in 0..if ctx.quick { 4 } else { 10 } {
+        let shape: Vec<usize> = (0..3).map(|_| rng.range(2 * ctx.n, 2 * ctx.n + 5)).collect();
+        let widths: Vec<usize> = (0..3).map(|_| rng.below(3)).collect();
+        let periodic: Vec<bool> = (0..3).map(|_| rng.one_in(2)).collect();
+        step(format!("array_ghosts {round}: {shape:?} {widths:?} {periodic:?}"));
+        ghosts_of(&rt.world(), &shape, &widths, &periodic);
+    }
+}
+
+fn ghosts_of(group: &Group<'_>, shape: &[usize], widths: &[usize], periodic: &[bool]) {
+    let options = Options::named("ghosts").ghosts(widths).periodic(periodic);
+    let extents: [usize; 3] = shape.try_into().expect("three axes");
+    let mut old = DistArray::<i64, Ix3>::with(group, extents, options).expect("an array");
+    let mut new = old.like::<i64>("new").expect("an array");
+    let value = |index: &[isize], step: i64| -> i64 {
+        let mut number = 0;
+        for (axis, (&i, &n)) in index.iter().zip(shape).enumerate() {
+            let n = n as isize;
+            if !(0..n).contains(&i) && !periodic[axis] {
+                return -7; // never written
+            }
+            number = number * n as i64 + i.rem_euclid(n) as i64;
+        }
+        number * 10 + step
+    };
+    let mut mine = old.access().expect("access");
+    mine.padded_mut().fill(-7);
+    let start: Vec<isize> =
+        mine.bounds().expect("blocks").iter().map(|r| r.start as isize).collect();
+    for round in 0..3 {
+        mine.for_each(|index, x| {
+            let index: Vec<isize> = index.iter().map(|i| *i as isize).collect();
+            *x = value(&index, round);
+        });
+        if round == 1 {
+            let update = mine.start_update().expect("start");
+            let at: Vec<isize> = start.clone();
+            assert_eq!(update.interior()[[0, 0, 0]], value(&at, round), "the interior meanwhile");
+            // Dropped: the next view waits for the rest.
+        } else {
+            mine.update_ghosts().expect("update");
+        }
+        for (index, x) in mine.padded().indexed_iter() {
+            let index = [index.0, index.1, index.2];
+            let global: Vec<isize> =
+                (0..3).map(|a| start[a] + index[a] as isize - widths[a] as isize).collect();
+            assert_eq!(*x, value(&global, round), "{global:?} in round {round}");
+        }
+    }
+    let mut next = new.access().expect("access");
+    mine.stencil(&mut next, |around, mut here, first| {
+        for (index, x) in here.indexed_iter_mut() {
+            let at = [index.0, index.1, index.2];
+            let corner = [0, 1, 2].map(|a| at[a] + 2 * widths[a]);
+            let global: Vec<isize> = (0..3).map(|a| (first[a] + at[a]) as isize).collect();
+            assert_eq!(around[[0, 1, 2].map(|a| at[a] + widths[a])], value(&global, 2));
+            *x = around[corner] - around[at];
+        }
+    })
+    .expect("stencil");
+    for (index, x) in next.local().indexed_iter() {
+        let at = [index.0, index.1, index.2];
+        let far = |sign: isize| -> i64 {
+            let global: Vec<isize> =
+                (0..3).map(|a| start[a] + at[a] as isize + sign * widths[a] as isize).collect();
+            value(&global, 2)
+        };
+        assert_eq!(*x, far(1) - far(-1), "stencil at {at:?}");
+    }
+    mine.release().expect("release");
+    next.release().expect("release");
+    old.free().expect("free");
+    new.free().expect("free");
+}
+
+/// Arrays of groups that are not the world.
+pub fn subgroups(ctx: &Ctx) {
+    let rt = runtime(&ctx.engine);
+    let world = rt.world();
+    let ranks: Vec<usize> = (0..ctx.n).rev().step_by(2).collect();
+    if let Some(group) = world.subgroup(&ranks).expect("a group") {
+        let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 79]);
+        for round in 0..3 {
+            sequence(&rt, &group, &mut rng, round);
+        }
+        ghosts_of(&group, &[9, 8, 7], &[1, 2, 0], &[true, false, true]);
+        group.free().expect("free");
+    }
+    world.barrier().expect("barrier");
+}
+
+/// Products of all distributions against that of whole matrices.
+pub fn products(ctx: &Ctx) {
+    let rt = runtime(&ctx.engine);
+    let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 80]);
+    for round in 0..3 {
+        let (m, k, n) = (rng.range(1, 60), rng.range(1, 600), rng.range(1, 60));
+        step(format!("array_products {round}: {m} {k} {n}"));
+        let mut make = |shape: [usize; 2], name: &str| {
+            let options = model::options(&mut rng, &shape, ctx.n, name);
+            let mut array =
+                DistArray::<f64, Ix2>::with(&rt.world(), shape, options).expect("an array");
+            let number = |i: &[usize]| ((i[0] * 7 + i[1] * 3) % 11) as f64;
+            array.fill_with(number).expect("fill");
+            (array, Array2::from_shape_fn(shape, |(i, j)| number(&[i, j])))
+        };
+        let ((a, a2), (b, b2)) = (make([m, k], "a"), make([k, n], "b"));
+        let ((mut c, c2), (mut d, _)) = (make([m, n], "c"), make([m, n], "d"));
+        let expected = a2.dot(&b2) * 2.0 + &c2 * 3.0;
+        c.matmul(2.0, &a, &b, 3.0).expect("matmul");
+        d.matmul_dynamic(2.0, &a, &b, 3.0, [16, 9]).expect("matmul");
+        // Whole numbers, so that the order of sums makes no difference.
+        assert_eq!(c.get([0..m, 0..n]).expect("get"), expected);
+        assert_eq!(d.get([0..m, 0..n]).expect("get"), expected);
+        c.sync().expect("sync");
+        if m != k {
+            refused(ErrorKind::Argument, "factors that do not fit", c.matmul(1.0, &b, &a, 0.0));
+        }
+        for array in [a, b, c, d] {
+            array.free().expect("free");
+        }
+    }
+}
+
+/// Every tile is given out once, also where one rank takes most.
+pub fn shared(ctx: &Ctx) {
+    let rt = runtime(&ctx.engine);
+    let done = DistArray::<i64, Ix2>::new(&rt.world(), [37, 23]).expect("an array");
+    let mut tiles = done.tiles([4, 5]).expect("tiles");
+    for round in 1..=3 {
+        let mut first = true;
+        while let Some(tile) = tiles.take().expect("take") {
+            if first {
+                assert_eq!(tile.owner, ctx.me, "own tiles come first");
+                first = false;
+            }
+            let shape = (tile.ranges[0].len(), tile.ranges[1].len());
+            done.accumulate(&tile, 1, &Array2::from_elem(shape, 1)).expect("accumulate");
+            if round == 2 && ctx.me == 0 {
+                std::thread::yield_now(); // the other ranks take from this one
+            }
+        }
+        done.sync().expect("sync");
+        assert!(done.get(done.whole()).expect("get").iter().all(|n| *n == round));
+        tiles.reset().expect("reset");
+    }
+    tiles.free().expect("free");
+    refused(ErrorKind::Argument, "tiles without elements", done.tiles([0, 1]));
+    done.free().expect("free");
+}
+
+/// Files are read as they were written, by any distribution, and in Fortran's order.
+pub fn files(ctx: &Ctx) {
+    let rt = runtime(&ctx.engine);
+    let world = rt.world();
+    let directory = crate::child::directory();
+    let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 81]);
+    for round in 0..4 {
+        let shape = model::shape(&mut rng);
+        step(format!("array_files {round}: {shape:?}"));
+        let path = directory.join(format!("array{round}.npy"));
+        let options = model::options(&mut rng, &shape, ctx.n, "saved");
+        let mut saved = model::Array::with(&world, IxDyn(&shape), options).expect("an array");
+        saved.fill_with(|i| i.iter().fold(1, |n, i| n * 31 + *i as i64)).expect("fill");
+        saved.save(&path).expect("save");
+        let options = model::options(&mut rng, &shape, ctx.n, "loaded");
+        let loaded = model::Array::load(&world, &path, options).expect("load");
+        let (one, two) = (saved.get(saved.whole()), loaded.get(loaded.whole()));
+        assert_eq!(one.expect("get"), two.expect("get"));
+        // The bytes behind the header are the elements in a row.
+        let bytes = std::fs::read(&path).expect("the file");
+        let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        let whole = loaded.get(loaded.whole()).expect("get");
+        assert!(
+            bytes[start..] == *bytemuck::cast_slice::<i64, u8>(whole.as_slice().expect("rows"))
+        );
+        world.barrier().expect("barrier");
+        // The same bytes as columns.
+        if ctx.me == 0 {
+            let text = String::from_utf8_lossy(&bytes[10..start]).replace("False", "True ");
+            let mut turned = bytes[..10].to_vec();
+            turned.extend(text.as_bytes());
+            turned.extend(&bytes[start..]);
+            std::fs::write(&path, turned).expect("write");
+        }
+        world.barrier().expect("barrier");
+        let columns = model::Array::load(&world, &path, Options::named("columns")).expect("load");
+        let backwards: Vec<usize> = shape.iter().rev().copied().collect();
+        let flat = Array1::from_iter(whole.iter().copied());
+        let expected =
+            flat.into_shape_with_order(IxDyn(&backwards)).expect("as many").reversed_axes();
+        assert_eq!(columns.get(columns.whole()).expect("get"), expected, "Fortran's order");
+        refused(
+            ErrorKind::Argument,
+            "other elements",
+            DistArray::<f64, IxDyn>::load(&world, &path, Options::default()),
+        );
+        refused(
+            ErrorKind::Argument,
+            "no file",
+            model::Array::load(&world, directory.join("none.npy"), Options::default()),
+        );
+        for array in [saved, loaded, columns] {
+            array.free().expect("free");
+        }
+        world.barrier().expect("barrier");
+    }
+}
