@@ -264,10 +264,7 @@ impl Origin {
         let class = self.class();
         class.check_open()?;
         class.na.shared.attend()?;
-        let told = match class.na.shared.engine() {
-            Some(engine) if engine.is_observed() => engine.observer().enter(false),
-            _ => None,
-        };
+        let told = class.na.shared.engine().and_then(|engine| engine.observer().enter(false));
         let (target, request) = {
             let mut state = self.state.lock();
             state.check_free()?;
