@@ -53,11 +53,14 @@ fn clocks_that_are_apart_are_brought_together() {
     assert_eq!(trace.host_ranges(), [(0, 1), (1, 1)]);
 }
 
+/// Damages the bytes of a file.
+type Damage = fn(&mut Vec<u8>);
+
 #[test]
 fn what_is_damaged_is_named_and_the_rest_is_used() {
     let whole = spans(&Place::new("whole", SIZE).open()).0;
     // Cut off, as the file of a killed rank; bytes lost and added in the middle; a wrong head of a block.
-    let damages: [(&str, fn(&mut Vec<u8>)); 4] = [
+    let damages: [(&str, Damage); 4] = [
         ("cut", |bytes| bytes.truncate(bytes.len() - 10_000)),
         ("lost", |bytes| drop(bytes.drain(90_000..90_100))),
         ("added", |bytes| drop(bytes.splice(90_000..90_000, [7; 300]))),
