@@ -82,7 +82,10 @@ fn main() -> std::process::ExitCode {
     portolan::run(|rt| -> portolan::Result<()> {
         let world = rt.world();
         patches(rt)?;
-        let create = together(rt, 200, || DistArray::<f64, Ix2>::new(&world, [256, 512])?.free())?;
+        let create = together(rt, 200, || {
+            // As NGA_Create leaves them.
+            DistArray::<f64, Ix2>::with(&world, [256, 512], Options::named("c").unfilled())?.free()
+        })?;
         say(rt, "create 1M", create);
 
         let options = Options::named("tile").ghosts([1, 1, 1]).periodic([true, true, true]);

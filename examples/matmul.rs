@@ -5,6 +5,7 @@
 //!
 //! Usage: matmul [rows and columns, 512] [tile, 128]
 
+#![allow(clippy::single_range_in_vec_init, reason = "patches of one axis")]
 use ndarray::{Array1, Ix2};
 use portolan::Runtime;
 use portolan::array::DistArray;

@@ -111,7 +111,9 @@ int main(int argc, char **argv)
     MA_init(C_DBL, 1 << 20, 1 << 20);
     me = GA_Nodeid();
     nranks = GA_Nnodes();
-    buffer = calloc((size_t)1 << 20, sizeof *buffer);
+    buffer = malloc(((size_t)1 << 20) * sizeof *buffer);
+    for (int i = 0; i < 1 << 20; i++)
+        buffer[i] = 1.0; /* in memory of its own, not the page of zeros */
 
     int sizes2[5] = {1, 8, 32, 128, 1024}, sizes3[5] = {1, 4, 10, 25, 100};
     patches(2, 2048, sizes2);

@@ -50,9 +50,10 @@ impl<D: Dimension> Window<D> {
 }
 
 impl<'rt, T: Element> Exclusive<'rt, T> {
-    /// Allocates `here` zero elements on this rank, open to all. Collective.
-    pub(crate) fn new(group: &Group<'rt>, here: usize) -> Result<Exclusive<'rt, T>> {
-        Ok(Exclusive { segment: group.allocate(here)?, lent: Cell::new(false) })
+    /// Allocates `here` elements on this rank, zeros or what the memory held before, open to all.
+    /// Collective.
+    pub(crate) fn new(group: &Group<'rt>, here: usize, zeros: bool) -> Result<Exclusive<'rt, T>> {
+        Ok(Exclusive { segment: group.allocate_one(here, zeros)?, lent: Cell::new(false) })
     }
 
     /// The segment, for reading, and for writes that its user orders against views itself: see

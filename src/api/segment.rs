@@ -44,8 +44,17 @@ impl<'rt> Group<'rt> {
     /// `Memory` on all ranks where it cannot be had on one, naming the rank, what
     /// it asked for and what was free; `State` after the group was freed.
     pub fn allocate<T: Element>(&self, here: usize) -> Result<Segment<'rt, T>> {
-        let mut made = self.allocate_inner(&[here]).in_call("Group::allocate")?;
-        match made.pop() {
+        self.allocate_one(here, true).in_call("Group::allocate")
+    }
+
+    /// Allocates a segment whose elements are zero, or what the memory held before, which costs
+    /// neither the time to write them nor a barrier. Collective.
+    pub(super) fn allocate_one<T: Element>(
+        &self,
+        here: usize,
+        zeros: bool,
+    ) -> Result<Segment<'rt, T>> {
+        match self.allocate_inner(&[here], zeros)?.pop() {
             Some(segment) => Ok(segment),
             None => fail!(Internal, "a segment was asked for, and none was made"),
         }
@@ -58,10 +67,14 @@ impl<'rt> Group<'rt> {
     /// As for [`Group::allocate`], with no segment allocated; `Argument` on all ranks where they
     /// ask for different numbers of segments.
     pub fn allocate_many<T: Element>(&self, here: &[usize]) -> Result<Vec<Segment<'rt, T>>> {
-        self.allocate_inner(here).in_call("Group::allocate_many")
+        self.allocate_inner(here, true).in_call("Group::allocate_many")
     }
 
-    fn allocate_inner<T: Element>(&self, here: &[usize]) -> Result<Vec<Segment<'rt, T>>> {
+    fn allocate_inner<T: Element>(
+        &self,
+        here: &[usize],
+        zeros: bool,
+    ) -> Result<Vec<Segment<'rt, T>>> {
         const {
             assert!(size_of::<T>() > 0, "a segment's elements must have a size");
             assert!(
@@ -73,7 +86,7 @@ impl<'rt> Group<'rt> {
         // fails on all ranks and not on this one alone.
         let bytes: Vec<usize> = here.iter().map(|n| n.saturating_mul(size_of::<T>())).collect();
         let made = self.engine().allocate_many(self.inner(), Ok(&bytes))?;
-        for (segment, bytes) in made.iter().zip(bytes).filter(|(_, bytes)| *bytes > 0) {
+        for (segment, bytes) in made.iter().zip(bytes).filter(|(_, bytes)| zeros && *bytes > 0) {
             // SAFETY: the part has this many bytes, and no other rank touches it
             // before the barrier below.
             unsafe { segment.my_base().write_bytes(0, bytes) };
@@ -86,7 +99,9 @@ impl<'rt> Group<'rt> {
             _elements: PhantomData,
         };
         let segments = made.into_iter().map(wrap).collect();
-        self.engine().barrier_of(self.inner())?;
+        if zeros {
+            self.engine().barrier_of(self.inner())?;
+        }
         Ok(segments)
     }
 }

@@ -1,9 +1,10 @@
 //! Access: between two collective calls every rank has its own elements for itself.
 
+use super::array::DistArray;
 use super::check::Kind;
+use super::common::InCall;
 use super::distribution::OwnBox;
 use super::ghosts::GhostUpdate;
-use super::{DistArray, InCall};
 use crate::api::Element;
 use crate::error::Result;
 use ndarray::{ArrayView, ArrayViewMut, Dimension};

@@ -89,7 +89,10 @@ impl AxisMap {
         match self {
             AxisMap::Blocks(bounds) => {
                 // Blocks without indices begin where the next one does.
-                let coord = bounds.partition_point(|start| *start <= index) - 1;
+                let coord = match bounds.len() {
+                    2 => 0,
+                    _ => bounds.partition_point(|start| *start <= index) - 1,
+                };
                 (coord, index - bounds[coord])
             }
             AxisMap::Cyclic { block, parts, .. } => {
@@ -142,7 +145,8 @@ impl AxisMap {
         while done < count {
             let index = start + done * step;
             let (coord, local) = self.owner(index);
-            let n = (self.block_end(coord, index) - index).div_ceil(step).min(count - done);
+            let rest = self.block_end(coord, index) - index;
+            let n = if step == 1 { rest } else { rest.div_ceil(step) }.min(count - done);
             let run = Run {
                 coord,
                 at: at + done,

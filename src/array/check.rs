@@ -8,7 +8,7 @@
 //! Where two ranks race it fails on all ranks, and the error has both lines. Without the
 //! variable all that is left of this is the test of an option that is not there.
 
-use super::DistArray;
+use super::array::DistArray;
 use super::patch::Patch;
 use crate::api::{Element, Group};
 use crate::error::{Result, fail};

@@ -2,8 +2,10 @@
 //!
 //! Every rank gets what it owns, straight into its part.
 
+use super::array::DistArray;
+use super::common::InCall;
 use super::distribution::OwnBox;
-use super::{DistArray, InCall, Patch};
+use super::patch::Patch;
 use crate::api::Element;
 use crate::error::{Result, fail};
 use ndarray::Dimension;
@@ -25,7 +27,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Errors
     /// As for [`DistArray::with`].
     #[track_caller]
-    pub fn redistribute(&self, options: super::Options) -> Result<DistArray<'rt, T, D>> {
+    pub fn redistribute(&self, options: super::array::Options) -> Result<DistArray<'rt, T, D>> {
         const CALL: &str = "DistArray::redistribute";
         let shape = super::array::dimension::<D>(self.shape());
         let mut made = DistArray::with(self.group(), shape, options).in_call(CALL)?;

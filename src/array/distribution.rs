@@ -5,8 +5,8 @@
 //! A rank's part is a row-major array of the elements that it owns, with the ghost cells around
 //! them. The module is pure.
 
-use super::Dims;
 use super::axis::{AxisMap, Runs};
+use super::common::Dims;
 use super::patch::Patch;
 use crate::api::views::{Piece, PieceAxis, Pieces};
 use crate::error::{Result, fail};
@@ -235,6 +235,10 @@ impl Layout {
         if patch.is_empty() {
             return pieces;
         }
+        if let Some(piece) = self.only_piece(patch) {
+            pieces.push(piece);
+            return pieces;
+        }
         let mut runs: smallvec::SmallVec<[Runs; 3]> = smallvec::SmallVec::new();
         for (axis, map) in self.axes.iter().enumerate() {
             let mut list = Runs::new();
@@ -253,6 +257,40 @@ impl Layout {
             chosen[axis] += 1;
             chosen[axis + 1..].fill(0);
         }
+    }
+
+    /// The transfer of a plain patch that lies in one block: most of them do.
+    #[inline]
+    fn only_piece(&self, patch: &Patch) -> Option<Piece> {
+        let (mut rank, mut offset) = (0, 0);
+        let mut piece = Piece { rank, offset, axes: smallvec::SmallVec::new() };
+        let mut coords: Dims = smallvec::SmallVec::new();
+        for (axis, span) in patch.plain()?.iter().enumerate() {
+            let (start, map) = (span.start as usize, &self.axes[axis]);
+            let (coord, local) = map.owner(start);
+            if map.range(coord)?.end < start + span.count {
+                return None;
+            }
+            rank = rank * self.grid[axis] + coord;
+            offset = offset * self.padded[axis][coord] + local + self.ghosts[axis];
+            coords.push(coord);
+            let n = span.count;
+            piece.axes.push(PieceAxis {
+                at: 0,
+                n,
+                stride: 0,
+                repeat: 1,
+                at_stride: 0,
+                repeat_stride: 0,
+            });
+        }
+        let mut row = 1;
+        for (axis, part) in piece.axes.iter_mut().enumerate().rev() {
+            part.stride = row;
+            row *= self.padded[axis][coords[axis]];
+        }
+        (piece.rank, piece.offset) = (rank, offset);
+        Some(piece)
     }
 
     fn piece(&self, runs: &[Runs], chosen: &[usize]) -> Piece {

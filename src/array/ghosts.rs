@@ -11,9 +11,11 @@
 //! before that one has come to its next update. While an update is under way there is a view
 //! without ghost cells only; a view with them waits for its end ([`DistArray::settle`]).
 
+use super::array::DistArray;
 use super::array::Inner;
+use super::common::Dims;
+use super::common::InCall;
 use super::distribution::Layout;
-use super::{Dims, DistArray, InCall};
 use crate::api::{Block, Composer, Composition, Element, Mapped, Slice};
 use crate::error::{Result, fail};
 use ndarray::{ArrayView, Dimension};
@@ -31,7 +33,7 @@ pub(super) struct Halo<'rt> {
 
 #[derive(Debug)]
 enum By<'rt> {
-    Composition(Composer<'rt>, Option<Mapped<'rt>>),
+    Composition(Box<(Composer<'rt>, Option<Mapped<'rt>>)>),
     Puts(Vec<Strip>),
 }
 
@@ -50,7 +52,7 @@ struct Strip {
 impl Halo<'_> {
     pub(super) fn free(self) -> Result<()> {
         match self.by {
-            By::Composition(composer, _) => composer.free(),
+            By::Composition(both) => both.0.free(),
             By::Puts(_) => Ok(()),
         }
     }
@@ -121,7 +123,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         };
         halo.under_way.set(false);
         match &halo.by {
-            By::Composition(composer, _) => composer.wait_for(halo.arrivals),
+            By::Composition(both) => both.0.wait_for(halo.arrivals),
             By::Puts(_) => self.inner.group.barrier(),
         }
     }
@@ -136,7 +138,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             }
         };
         match &halo.by {
-            By::Composition(composer, mapped) => {
+            By::Composition(both) => {
+                let (composer, mapped) = &**both;
                 composer.sync()?;
                 if let Some(mapped) = mapped {
                     composer.perform(mapped)?;
@@ -256,7 +259,7 @@ impl<'rt, T: Element> Inner<'rt, T> {
             });
         }
         let mapped = all.map(|all| all.map()).transpose()?;
-        Ok(Halo { by: By::Composition(composer, mapped), arrivals, under_way })
+        Ok(Halo { by: By::Composition(Box::new((composer, mapped))), arrivals, under_way })
     }
 
     /// Adds a box, a plane of its two last axes at a time.

@@ -2,8 +2,9 @@
 //!
 //! A list is sorted by owner first: one transfer goes to each, and all are under way at once.
 
+use super::array::DistArray;
 use super::check::Kind;
-use super::{DistArray, InCall};
+use super::common::InCall;
 use crate::api::{Accumulate, Atomic, Element};
 use crate::error::{Result, fail};
 use ndarray::{Dimension, IntoDimension};

@@ -107,12 +107,14 @@
 //! | `tiles` | sharing of work |
 //! | `npy` | files |
 //! | `check` | the finder of races |
+//! | `common` | what all of these use |
 
 mod access;
 #[allow(clippy::module_inception, reason = "the file of the type that the module is about")]
 mod array;
 mod axis;
 mod check;
+mod common;
 mod copies;
 mod distribution;
 mod ghosts;
@@ -138,18 +140,3 @@ pub use npy::NpyElement;
 pub use patch::Patch;
 pub use reductions::Magnitude;
 pub use tiles::{Tile, Tiles};
-
-/// Numbers by axis.
-type Dims = smallvec::SmallVec<[usize; 6]>;
-
-/// Names the public call in an error.
-trait InCall {
-    fn in_call(self, call: &'static str) -> Self;
-}
-
-impl<T> InCall for crate::Result<T> {
-    #[inline]
-    fn in_call(self, call: &'static str) -> Self {
-        self.map_err(|e| e.in_call(call))
-    }
-}

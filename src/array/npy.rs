@@ -4,9 +4,11 @@
 //! Python's syntax with the element type, the order of axes and the shape), and then the elements in a
 //! row. All ranks must see one file system.
 
+use super::array::DistArray;
+use super::array::Options;
+use super::common::InCall;
 use super::distribution::OwnBox;
 use super::whole::SLAB;
-use super::{DistArray, InCall, Options};
 use crate::api::{Complex, Element, Group, Operator};
 use crate::error::{Error, ErrorKind, Result, fail};
 use ndarray::{Axis, Dimension};

@@ -101,6 +101,13 @@ impl Patch {
         self.spans.iter().map(|s| s.count)
     }
 
+    /// The spans of a patch whose indices follow each other and lie inside; it was checked.
+    #[inline]
+    pub(super) fn plain(&self) -> Option<&[Span]> {
+        let plain = !self.periodic && self.spans.iter().all(|s| s.step == 1);
+        plain.then_some(&self.spans[..])
+    }
+
     #[cfg(test)]
     pub(super) fn spans(&self) -> &[Span] {
         &self.spans
@@ -142,6 +149,9 @@ impl Patch {
         mut part: impl FnMut(usize, usize, usize, usize),
     ) {
         let Span { start, count, step } = self.spans[axis];
+        if !self.periodic {
+            return part(start as usize, count, step, 0);
+        }
         let mut done = 0;
         while done < count {
             let index = (start + (done * step) as isize).rem_euclid(n as isize) as usize;

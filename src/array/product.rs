@@ -9,8 +9,9 @@
 //! Blocks are multiplied by `ndarray`, whose own kernels are those of `matrixmultiply`; with the
 //! feature `blas` it calls the CBLAS that the program is linked with.
 
+use super::array::DistArray;
+use super::common::InCall;
 use super::distribution::OwnBox;
-use super::{DistArray, InCall};
 use crate::api::{Accumulate, Element};
 use crate::error::{Result, fail};
 use ndarray::linalg::general_mat_mul;

@@ -1,7 +1,8 @@
 //! One value of all elements. Collective: every rank gets it, and the same bits.
 
+use super::array::DistArray;
+use super::common::InCall;
 use super::whole::SLAB;
-use super::{DistArray, InCall};
 use crate::api::{Complex, Element};
 use crate::error::Result;
 use ndarray::{Dimension, LinalgScalar};

@@ -1,8 +1,9 @@
 //! Transfers of a scope: between patches and borrowed views.
 
+use super::array::DistArray;
 use super::check::Kind;
+use super::common::InCall;
 use super::patch::Patch;
-use super::{DistArray, InCall};
 use crate::api::views::PendingView;
 use crate::api::{Accumulate, Element, Scope};
 use crate::error::Result;

@@ -1,7 +1,8 @@
 //! A step of a stencil: the interior while ghost cells travel, then the rim.
 
+use super::access::Access;
+use super::common::InCall;
 use super::distribution::OwnBox;
-use super::{Access, InCall};
 use crate::api::Element;
 use crate::error::{Result, fail};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};

@@ -4,8 +4,10 @@
 //! the numbers of its own counter first, so that most tiles are its own; when there are none
 //! left it takes those of the next ranks, one at a time.
 
+use super::array::DistArray;
+use super::common::InCall;
 use super::distribution::{Layout, OwnBox};
-use super::{DistArray, InCall, Patch};
+use super::patch::Patch;
 use crate::api::{Element, Segment};
 use crate::error::{Result, fail};
 use ndarray::Dimension;

@@ -1,8 +1,9 @@
 //! Get, put and accumulate of patches.
 
+use super::array::DistArray;
 use super::check::Kind;
+use super::common::InCall;
 use super::patch::Patch;
-use super::{DistArray, InCall};
 use crate::api::views::{PendingArray, Pieces};
 use crate::api::{Accumulate, Element};
 use crate::error::{Result, fail};

@@ -3,8 +3,10 @@
 //! All are collective over the array's group, begin with a sync and end with one. Another array may have
 //! another distribution: what a rank needs of it is got in slabs that stay in the cache.
 
+use super::array::DistArray;
+use super::common::InCall;
 use super::distribution::OwnBox;
-use super::{DistArray, InCall, Patch};
+use super::patch::Patch;
 use crate::api::Element;
 use crate::error::{Result, fail};
 use ndarray::{Array, Dimension, LinalgScalar, Zip};

@@ -1,6 +1,7 @@
 //! Distributed arrays that are used wrongly: errors that name the array and the patch, and races that
 //! are found.
 
+#![allow(clippy::single_range_in_vec_init, reason = "patches of one axis")]
 use crate::child::{self, Ctx, refused, step};
 use ndarray::{Array1, Array2, Ix1, Ix2, array};
 use portolan::Runtime;

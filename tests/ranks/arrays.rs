@@ -301,7 +301,9 @@ pub fn products(ctx: &Ctx) {
 /// Every tile is given out once, also where one rank takes most.
 pub fn shared(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
-    let done = DistArray::<i64, Ix2>::new(&rt.world(), [37, 23]).expect("an array");
+    let options = Options::named("done").unfilled();
+    let mut done = DistArray::<i64, Ix2>::with(&rt.world(), [37, 23], options).expect("an array");
+    done.fill(0).expect("fill");
     let mut tiles = done.tiles([4, 5]).expect("tiles");
     for round in 1..=3 {
         let mut first = true;
