@@ -2,8 +2,8 @@
 # Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick|--full] [--only quick|rest] [FILTER]
 #
 # Checks everything. First what needs one MPI and shows a mistake within minutes: format, lints,
-# documentation, unit and documentation tests. Then, with each MPI by default, the rest:
-# installation, the tests on several ranks, the C, Fortran and Global Arrays programs, the first
+# unit tests, the simulation (alone, with a quarter of its seeds). Then, with each MPI by default, the
+# rest: installation, documentation, the tests on several ranks, the C, Fortran and Global Arrays programs, the first
 # example, the quick selection of the regression suite on several hosts, faults, and the README's
 # first command on a bare Debian (scripts/fresh.sh). Each check counts as one test. The output
 # of each is kept in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is
@@ -156,13 +156,18 @@ unit_tests() {
   local code=0 targets
   readarray -t targets < <(unit_targets)
   cargo test --profile "$profile" --features array --no-fail-fast "${targets[@]}" -- ${filter:+"$filter"} || code=$?
-  cargo test --profile "$profile" --features array --doc -- ${filter:+"$filter"} || code=$?
   return "$code"
 }
 
 lints() {
   check clippy cargo clippy --profile "$profile" --features array --all-targets -- -D warnings || true
+}
+documentation() {
   RUSTDOCFLAGS=-Dwarnings check doc cargo doc --profile "$profile" --features array --no-deps || true
+}
+listings_of_rust() {
+  logged doctests cargo test --profile "$profile" --features array --doc -- ${filter:+"$filter"}
+  count_tests
 }
 
 # What shows a mistake soon.
@@ -172,6 +177,8 @@ test_quickly() {
     check fmt cargo fmt --check -- --color never || true
     lints
   fi
+  # A mistake is mostly found by the first seeds of the simulation; the default run has more of them.
+  if [[ $only == quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
   logged unit unit_tests
   count_tests
 }
@@ -194,6 +201,7 @@ test_with() { # MPI
   check install scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" || return 0
   if [[ -z $quick$filter ]]; then
     if [[ $MPI_NAME != "${mpis[0]}" ]]; then lints; fi
+    documentation
     # docs/environment.md is what the program prints.
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
@@ -202,6 +210,7 @@ test_with() { # MPI
     logged unit unit_tests
     count_tests
   fi
+  if [[ -n $full || $MPI_NAME == "${mpis[0]}" ]]; then listings_of_rust; fi
   logged ranks cargo test --release --features array --test ranks --test shared_name -- ${filter:+"$filter"}
   count_tests
   logged programs scripts/test-programs.sh --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
