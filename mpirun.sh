@@ -128,8 +128,7 @@ if [[ -n $example ]]; then
     if [[ -z $source && -f $file ]]; then source=$file; fi
   done
   if [[ -e $ROOT/examples/$example.rs || -e $ROOT/examples/$example/main.rs ]]; then
-    features=$(example_features "$example")
-    (cd "$ROOT" && cargo build --release --example "$example" ${features:+--features "$features"})
+    (cd "$ROOT" && cargo build --release --example "$example")
     program=$CARGO_TARGET_DIR/release/examples/$example
   elif [[ -n $source ]]; then
     install_if_stale

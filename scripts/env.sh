@@ -262,15 +262,10 @@ use_hosts() { # ranks on host1, on host2 ...
   LAUNCH+=(--bind-to none)
 }
 
-# The features of the crate that an example needs.
-example_features() { # example
-  sed -n "/^name = \"$1\"\$/,/^\$/s/^required-features = \[\"\(.*\)\"\]/\1/p" "$ROOT/Cargo.toml"
-}
-
 # Builds the test runner (tests/run) where it is not as the sources are, and prints its path.
 test_runner() {
   local said
-  said=$(cd "$ROOT" && cargo test --release --no-run --features array --test ranks --message-format=json-render-diagnostics) ||
+  said=$(cd "$ROOT" && cargo test --release --no-run --test ranks --message-format=json-render-diagnostics) ||
     die "the test runner does not build"
   sed -n 's/.*"name":"ranks".*"executable":"\([^"]*\)".*/\1/p' <<<"$said" | tail -n 1
 }

@@ -155,18 +155,18 @@ unit_targets() {
 unit_tests() {
   local code=0 targets
   readarray -t targets < <(unit_targets)
-  cargo test --profile "$profile" --features array --no-fail-fast "${targets[@]}" -- ${filter:+"$filter"} || code=$?
+  cargo test --profile "$profile" --no-fail-fast "${targets[@]}" -- ${filter:+"$filter"} || code=$?
   return "$code"
 }
 
 lints() {
-  check clippy cargo clippy --profile "$profile" --features array --all-targets -- -D warnings || true
+  check clippy cargo clippy --profile "$profile" --all-targets -- -D warnings || true
 }
 documentation() {
-  RUSTDOCFLAGS=-Dwarnings check doc cargo doc --profile "$profile" --features array --no-deps || true
+  RUSTDOCFLAGS=-Dwarnings check doc cargo doc --profile "$profile" --no-deps || true
 }
 listings_of_rust() {
-  logged doctests cargo test --profile "$profile" --features array --doc -- ${filter:+"$filter"}
+  logged doctests cargo test --profile "$profile" --doc -- ${filter:+"$filter"}
   count_tests
 }
 
@@ -211,7 +211,7 @@ test_with() { # MPI
     count_tests
   fi
   if [[ -n $full || $MPI_NAME == "${mpis[0]}" ]]; then listings_of_rust; fi
-  logged ranks cargo test --release --features array --test ranks --test shared_name -- ${filter:+"$filter"}
+  logged ranks cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
   count_tests
   logged programs scripts/test-programs.sh --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
   count_tests
