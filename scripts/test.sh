@@ -11,7 +11,8 @@
 #
 #   --mpi M   only the MPI M
 #   --only P  only the first part (quick) or the second one (rest)
-#   --quick   tests only, and those on several ranks with fewer rank counts
+#   --quick   tests only, those on several ranks with fewer rank counts, and the simulation with a
+#             quarter of its seeds
 #   --full    those on several ranks in all combinations, and both commands on both
 #             releases of Debian and for a user without root, and packages; takes three
 #             times as long
