@@ -51,6 +51,16 @@ pub(crate) fn guard<R>(
     body: impl FnOnce() -> Result<R>,
 ) -> R {
     trace::face::enter(call);
+    guarded(call, failed, body)
+}
+
+/// [`guard`] of a body that says itself which interface the thread is in.
+#[inline]
+fn guarded<R>(
+    call: &'static str,
+    failed: impl FnOnce(&Error) -> R,
+    body: impl FnOnce() -> Result<R>,
+) -> R {
     let fault = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value,
         Ok(Err(error)) => Ok(error),
@@ -95,7 +105,7 @@ pub(crate) fn value(
     call: &'static str,
     body: impl FnOnce(&'static Engine) -> Result<c_int>,
 ) -> c_int {
-    guard(call, reported, || body(runtime::current()?))
+    guarded(call, reported, || body(entered(call)?))
 }
 
 /// The code of an error, after it was written to standard error.
@@ -116,13 +126,29 @@ pub(crate) fn or_abort<R>(
     call: &'static str,
     body: impl FnOnce(&'static Engine) -> Result<R>,
 ) -> R {
-    or_abort_alone(call, || body(runtime::current()?))
+    guarded(call, ended, || body(entered(call)?))
+}
+
+/// The running engine, which a call has reached: the engine knows already whether calls are observed.
+#[inline(always)]
+fn entered(call: &'static str) -> Result<&'static Engine> {
+    let engine = runtime::current()?;
+    if engine.is_observed() {
+        trace::face::enter(call);
+    }
+    Ok(engine)
+}
+
+/// Ends the job with an error.
+#[cold]
+fn ended<R>(error: &Error) -> R {
+    abort(&error.to_string(), error.kind().code())
 }
 
 /// As [`or_abort`], for a call that needs no engine.
 #[inline]
 pub(crate) fn or_abort_alone<R>(call: &'static str, body: impl FnOnce() -> Result<R>) -> R {
-    guard(call, |error| abort(&error.to_string(), error.kind().code()), body)
+    guard(call, ended, body)
 }
 
 /// Writes a message and ends the job with a code that is not zero.

@@ -98,7 +98,7 @@ impl Extents {
     }
 
     /// The extent of a rank that holds an address. `make` makes the rank's extents.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(
         &self,
         rank: usize,

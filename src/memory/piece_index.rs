@@ -151,7 +151,7 @@ impl PieceIndex {
 
     /// Where the piece lies that holds the byte at `offset`, or that ends just
     /// there (where an empty transfer may point).
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, offset: usize) -> Option<Bounds> {
         let Some(&page) = self.pages.get(offset >> self.shift) else {
             return self.search(offset);

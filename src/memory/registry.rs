@@ -104,16 +104,21 @@ pub struct SegmentId {
 }
 
 impl Tables {
-    #[inline]
+    #[inline(always)]
     fn extent(&self, rank: usize, address: usize) -> Option<&Extent> {
-        self.extents.find(rank, address, || {
-            let slabs = self.slabs.iter().enumerate();
-            slabs.filter_map(|(at, slab)| slab.extent(at, rank)).collect()
-        })
+        self.extents.find(rank, address, || self.extents_of(rank))
+    }
+
+    /// What the table of a rank's extents is made of, when the rank is first used.
+    #[cold]
+    #[inline(never)]
+    fn extents_of(&self, rank: usize) -> Vec<Extent> {
+        let slabs = self.slabs.iter().enumerate();
+        slabs.filter_map(|(at, slab)| slab.extent(at, rank)).collect()
     }
 
     /// The index in which an extent's pieces are found.
-    #[inline]
+    #[inline(always)]
     fn pieces<'a>(&'a self, extent: &'a Extent) -> &'a PieceIndex {
         match &extent.own {
             Some(own) => own,
@@ -122,7 +127,7 @@ impl Tables {
     }
 
     /// The extent in which `len` bytes at `address` lie in one segment, and where there.
-    #[inline]
+    #[inline(always)]
     fn piece(&self, rank: usize, address: usize, len: usize) -> Option<(&Extent, usize)> {
         let extent = self.extent(rank, address)?;
         let offset = address - extent.base;
@@ -232,17 +237,24 @@ impl Registry {
     ///
     /// # Errors
     /// `Address` where they do not all lie in one segment.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, rank: usize, address: usize, len: usize) -> Result<Hit<'_>> {
         match self.lookup(rank, address, len) {
             Some(hit) => Ok(hit),
-            None => Err(explain(&self.tables.read(), rank, address, len)),
+            None => Err(self.missing(rank, address, len)),
         }
+    }
+
+    /// Why there is no hit. Apart from [`Registry::find`], which every call has in its way.
+    #[cold]
+    #[inline(never)]
+    fn missing(&self, rank: usize, address: usize, len: usize) -> Error {
+        explain(&self.tables.read(), rank, address, len)
     }
 
     /// [`Registry::find`] for callers that go on without a segment: finding none costs no more
     /// than finding one.
-    #[inline]
+    #[inline(always)]
     pub fn lookup(&self, rank: usize, address: usize, len: usize) -> Option<Hit<'_>> {
         let open = self.tables.read();
         // SAFETY: the extent that is taken from it goes into the hit, which

@@ -34,7 +34,6 @@ pub(crate) unsafe fn accumulate(
 ///
 /// # Safety
 /// As for [`accumulate`].
-#[inline]
 pub(crate) unsafe fn accumulate_row(
     slice: *mut u8,
     offset: usize,
@@ -43,14 +42,22 @@ pub(crate) unsafe fn accumulate_row(
     scale: Scale,
 ) {
     // SAFETY: passed on from the caller.
+    unsafe { row(slice, offset, local, bytes, scale, &mut None) }
+}
+
+/// As [`accumulate`], for one number.
+///
+/// # Safety
+/// As there.
+#[inline]
+pub(crate) unsafe fn accumulate_one(slice: *mut u8, offset: usize, local: *const f64, scale: f64) {
+    // SAFETY: passed on from the caller.
     unsafe {
-        if let (8, Scale::Double(scale)) = (bytes, scale)
-            && stripe::holds(offset, 8)
-        {
+        if stripe::holds(offset, 8) {
             let _held = stripe::take(slice, stripe::of(offset));
-            kernel::accumulate_one(local.cast(), slice.add(offset).cast(), scale);
+            kernel::accumulate_one(local, slice.add(offset).cast(), scale);
         } else {
-            row(slice, offset, local, bytes, scale, &mut None);
+            accumulate_row(slice, offset, local.cast(), 8, Scale::Double(scale));
         }
     }
 }

@@ -77,7 +77,7 @@ impl Ops {
     ///
     /// # Safety
     /// `local` must be valid for reads of `bytes` bytes.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn put(
         &self,
         target: usize,
@@ -96,7 +96,7 @@ impl Ops {
     ///
     /// # Safety
     /// `local` must be valid for writes of `bytes` bytes.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn get(
         &self,
         target: usize,
@@ -171,7 +171,7 @@ impl Ops {
     ///
     /// # Safety
     /// `local` must be valid for reads of `bytes` bytes.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn accumulate(
         &self,
         target: usize,
@@ -181,6 +181,55 @@ impl Ops {
         scale: Scale,
     ) -> Result<()> {
         self.check_rank(target)?;
+        // SAFETY: passed on from the caller.
+        unsafe {
+            if let (8, Scale::Double(scale)) = (bytes, scale)
+                && !local.is_null()
+                && !self.is_observed()
+                && self.add_one(target, remote, local.cast(), scale)?
+            {
+                return Ok(());
+            }
+            self.accumulate_some(target, remote, local, bytes, scale)
+        }
+    }
+
+    /// Adds one number, the commonest accumulate, where the path is direct; else false.
+    ///
+    /// # Errors
+    /// As for [`Ops::move_direct`].
+    ///
+    /// # Safety
+    /// `local` must be valid for a read; it need not be aligned.
+    #[inline(always)]
+    unsafe fn add_one(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const f64,
+        scale: f64,
+    ) -> Result<bool> {
+        let aligned = remote.is_multiple_of(align_of::<f64>());
+        let path = |slab: &Slab, slice| path::for_accumulate(slab, slice, aligned);
+        // SAFETY: the number lies in the slice; the caller vouches for `local`.
+        self.at_direct(target, (remote, 8), path, |slice, offset| unsafe {
+            shm_atomics::accumulate_one(slice, offset, local, scale);
+        })
+    }
+
+    /// [`Ops::accumulate`] of any bytes.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(never)]
+    unsafe fn accumulate_some(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+        scale: Scale,
+    ) -> Result<()> {
         let kind = TransferKind::Accumulate(scale);
         let local = local.cast_mut();
         let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
@@ -244,9 +293,36 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<bool> {
+        let path = |slab: &Slab, slice| path_of(kind, slab, slice, remote);
+        // SAFETY: the bytes lie in the slice; the caller vouches for `local`.
+        self.at_direct(target, (remote, bytes), path, |slice, offset| unsafe {
+            let at = slice.wrapping_add(offset);
+            match kind {
+                TransferKind::Put => kernel::copy_block(local, at, bytes),
+                TransferKind::Get => kernel::copy_block(at, local, bytes),
+                TransferKind::Accumulate(scale) => {
+                    shm_atomics::accumulate_row(slice, offset, local, bytes, scale);
+                }
+            }
+        })
+    }
+
+    /// Works on bytes that this rank may load and store, given by the slice, which stays mapped
+    /// meanwhile, and where they begin in it; false where their path is another one.
+    ///
+    /// # Errors
+    /// As for [`Ops::move_direct`].
+    #[inline(always)]
+    fn at_direct(
+        &self,
+        target: usize,
+        (remote, bytes): (usize, usize),
+        path: impl FnOnce(&Slab, *mut u8) -> Path,
+        work: impl FnOnce(*mut u8, usize),
+    ) -> Result<bool> {
         let mut hit = self.memory.registry.find(target, remote, bytes)?;
         let slice = hit.slice();
-        if path_of(kind, hit.slab(), slice, remote) != Path::Direct {
+        if path(hit.slab(), slice) != Path::Direct {
             return Ok(false);
         }
         if self.is_out_of_order(target) {
@@ -257,18 +333,7 @@ impl Ops {
                 hit = self.find_in_order(target, slice, (remote, bytes))?;
             }
         }
-        let at = slice.wrapping_add(hit.offset);
-        // SAFETY: the registry says that the bytes lie in the slice, which stays
-        // mapped while `hit` is held; the caller vouches for `local`.
-        unsafe {
-            match kind {
-                TransferKind::Put => kernel::copy_block(local, at, bytes),
-                TransferKind::Get => kernel::copy_block(at, local, bytes),
-                TransferKind::Accumulate(scale) => {
-                    shm_atomics::accumulate_row(slice, hit.offset, local, bytes, scale);
-                }
-            }
-        }
+        work(slice, hit.offset);
         Ok(true)
     }
 
@@ -353,6 +418,8 @@ impl Ops {
     /// # Safety
     /// `local` must be valid for the shape's local extent: for writes in a get,
     /// else for reads.
+    // Not a part of the callers, in which it would be beside the way of direct transfers.
+    #[inline(never)]
     pub unsafe fn blocking(
         &self,
         kind: TransferKind,
