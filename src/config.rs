@@ -109,8 +109,6 @@ pub struct Config {
     pub cross_help: bool,
     /// `PORTOLAN_AGGREGATE_US`
     pub aggregate_age: Duration,
-    /// `PORTOLAN_ROUTE_RANKS`
-    pub route_ranks: usize,
     /// `PORTOLAN_COMPOSE_DIR`
     pub compose_dir: String,
     /// `PORTOLAN_RAISE_THREAD_LEVEL`
@@ -169,7 +167,6 @@ impl Default for Config {
             cross_memory: true,
             cross_help: true,
             aggregate_age: Duration::ZERO,
-            route_ranks: 0,
             compose_dir: String::new(),
             raise_thread_level: true,
             launcher_check: true,

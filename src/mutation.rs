@@ -9,8 +9,6 @@
 pub enum Fault {
     /// A long message over MPI whose last piece another thread saw leave never told its origin.
     LostSent = 1,
-    /// A flush passed on what a gateway had gathered before it had the items gathered.
-    GatewayFirst,
     /// A request nearly as long as all that may be under way waited for a confirmation that
     /// nobody asked for.
     NeverAsked,
@@ -28,9 +26,6 @@ pub enum Fault {
     CreditByCount,
     /// A message that a handler sends waited for credit, as others do.
     HandlerWaits,
-    /// A gateway's partner handed out all that had come for a rank as one batch, longer than
-    /// what goes with its header in a ring of the node.
-    HandedWhole,
     /// A rank had another one carry its addition to a number while its own put to it was under way.
     JoinedEarly,
 }
@@ -39,7 +34,6 @@ impl Fault {
     /// All of them, with their names.
     pub const ALL: &[(&str, Fault)] = &[
         ("lost_sent", Fault::LostSent),
-        ("gateway_first", Fault::GatewayFirst),
         ("never_asked", Fault::NeverAsked),
         ("counted_once", Fault::CountedOnce),
         ("fence_of_others", Fault::FenceOfOthers),
@@ -47,7 +41,6 @@ impl Fault {
         ("reads_on", Fault::ReadsOn),
         ("credit_by_count", Fault::CreditByCount),
         ("handler_waits", Fault::HandlerWaits),
-        ("handed_whole", Fault::HandedWhole),
         ("joined_early", Fault::JoinedEarly),
     ];
 }

@@ -9,16 +9,14 @@
 //!
 //! A push is a few plain stores for the thread that pushes first, and mostly
 //! ([`BiasedLock`]). The age of a buffer is counted from the check that first finds it filled, so
-//! that a push needs no clock. With `PORTOLAN_ROUTE_RANKS` ranks or more,
-//! items for other nodes go by way of one rank on each side.
+//! that a push needs no clock.
 //!
 //! A buffer exists from the first item to its batch's departure; then it goes to a pool that
 //! all aggregators of a rank share. So kept memory does not grow with the number of handlers
 //! and targets that were once used.
 
-use super::gathered::BatchFormat;
 use super::{Am, Owner};
-use super::{HandlerId, Hook, gateway};
+use super::{HandlerId, Hook};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::memory::biased_lock::BiasedLock;
@@ -49,7 +47,6 @@ pub struct Aggregator {
     /// Batches that were taken and are not sent yet.
     sending: AtomicUsize,
     age: Duration,
-    routed: bool,
     hook: OnceLock<Hook>,
     owner: Weak<dyn Owner>,
 }
@@ -94,14 +91,13 @@ impl Aggregator {
         item: usize,
         limit: usize,
     ) -> Result<Arc<Aggregator>> {
-        let most = super::MAX_HEADER - 8 - gateway::HEAD;
+        let most = super::MAX_HEADER - 8;
         if header.len() > most {
             fail!(Argument, "a header of {} bytes; batches have at most {most}", header.len());
         }
         let ranks = am.size();
         // Whole batches travel with their header, to the nearest and the farthest.
         let room = (0..ranks).map(|r| am.eager_limit(r)).min().unwrap_or(limit);
-        let routed = ranks >= am.config.route_ranks && am.topology.nodes() > 1;
         let limit = (limit.min(room) / item.max(1)).clamp(1, 8192);
         let aggregator = Arc::new(Aggregator {
             handler,
@@ -116,7 +112,6 @@ impl Aggregator {
             hook: OnceLock::new(),
             owner: am.owner()?,
             age: am.config.aggregate_age,
-            routed,
         });
         let weak = Arc::downgrade(&aggregator);
         let hook: Hook = Arc::new(move |am: &Am, aged| match weak.upgrade() {
@@ -197,8 +192,7 @@ impl Aggregator {
 
     /// Sends what is collected. On return all items that were pushed before have been
     /// sent, also those that another thread was about to send (but not in a handler,
-    /// which must not wait for that); those that are routed go on from their gateway with
-    /// its next flush.
+    /// which must not wait for that).
     ///
     /// # Errors
     /// Those of sending.
@@ -282,18 +276,14 @@ impl Aggregator {
         let about = About::new(Call::Aggregate).to(target).moves(bytes.len());
         am.observed(
             || About { blocks: items, ..about.by(am.about_message(target, 0).way) },
-            || self.send_batch_of(am, target, bytes, items),
+            || self.send_batch(am, target, bytes, items),
         )
     }
 
-    fn send_batch_of(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
-        let topology = &am.topology;
-        if self.routed && topology.node_of(target) != topology.my_node() {
-            let way = BatchFormat { handler: self.handler, header: &self.header, item: self.item };
-            am.send_by_gateway(&way, target, bytes, items)
-        } else {
-            send_batch(am, self.handler, &self.header, target, bytes, items)
-        }
+    /// Sends a batch to the rank that handles it.
+    fn send_batch(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
+        let head = [&self.header[..], &(items as u64).to_ne_bytes()].concat();
+        am.send_message(target, self.handler, &head, bytes)
     }
 }
 
@@ -305,19 +295,4 @@ impl Drop for Aggregator {
             log::debug!("an aggregator outlives active messages: {error}");
         }
     }
-}
-
-/// Sends a batch to the rank that handles it.
-pub(super) fn send_batch(
-    am: &Am,
-    handler: HandlerId,
-    header: &[u8],
-    target: usize,
-    bytes: &[u8],
-    items: usize,
-) -> Result<()> {
-    let mut head = Vec::with_capacity(header.len() + 8);
-    head.extend_from_slice(header);
-    head.extend_from_slice(&(items as u64).to_ne_bytes());
-    am.send_message(target, handler, &head, bytes)
 }

@@ -16,7 +16,10 @@ use super::work_split::JOBS;
 use super::{Accept, Am, Arrival, Handler, HandlerId};
 
 /// The number of the handler of help, the same on all ranks.
-pub(super) const HELP: HandlerId = HandlerId(1);
+pub(super) const HELP: HandlerId = HandlerId(0);
+
+/// How many handlers active messages have themselves; those of the layers above come after.
+pub(crate) const OWN_HANDLERS: u16 = 1;
 
 use crate::error::{Result, fail};
 use crate::path::cma::{self, Direction};

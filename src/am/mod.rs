@@ -3,8 +3,6 @@
 //! | module | owns |
 //! |---|---|
 //! | [`aggregate`] | many small items in few messages |
-//! | `gateway` | batches to other nodes by way of one rank on each side |
-//! | `gathered` | what a rank has gathered as a gateway |
 //! | [`wire`] | what travels: the head of a message |
 //! | [`ring`] | a ring of messages from one rank to another of its node, in shared memory |
 //! | [`shm_transport`] | the rings of a node: sending, polling, waking a sleeping rank |
@@ -58,8 +56,6 @@ pub(crate) mod cooperative_copy;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod doorbell;
 pub(crate) mod gate;
-mod gateway;
-mod gathered;
 pub(crate) mod handler_dispatch;
 mod layer;
 pub(crate) mod lock;

@@ -8,9 +8,7 @@
 //! of the sums between the two rounds.
 //!
 //! Items that are collected and not sent are in no count. So before it counts, each rank sends
-//! all items that were collected before the round, to the last hop: a gateway may gather once
-//! more what the hooks send, and is flushed after them. Items that handlers collect later in
-//! the round show in the count of handled messages, and are sent in the next round.
+//! all items that were collected before the round. Items that handlers collect later in the round show in the count of handled messages, and are sent in the next round.
 
 use super::Am;
 use super::AmState;
@@ -75,14 +73,9 @@ impl Am {
 
     fn run_hooks(&self, state: &AmState, aged: bool) -> Result<bool> {
         let hooks = state.hooks.read().clone();
-        let early = mutation::is(Fault::GatewayFirst);
-        let mut any = early && self.flush_gateway(aged)?;
+        let mut any = false;
         for hook in hooks {
             any |= hook(self, aged)?;
-        }
-        // Hooks have items gathered, too.
-        if !early {
-            any |= self.flush_gateway(aged)?;
         }
         Ok(any)
     }

@@ -4,7 +4,6 @@
 use super::Am;
 use super::completion_thread::CompletionThread;
 use super::gate::Gate;
-use super::gathered::GatewayBatches;
 use super::poll_state::PollState;
 use super::rendezvous::RndvState;
 use super::shm_transport::{Incoming, ShmTransport};
@@ -194,7 +193,6 @@ pub(crate) struct AmState {
     pub(super) locker: AtomicU64,
     pub(super) completion_thread: CompletionThread,
     pub(crate) poll_state: PollState,
-    pub(super) gateway: GatewayBatches,
     /// Buffers of batches.
     pub(super) spares: Arc<BufferPool>,
     /// Pieces of long messages wait for room.
@@ -243,7 +241,6 @@ impl AmState {
             locker: AtomicU64::new(0),
             completion_thread: CompletionThread::default(),
             poll_state: PollState::default(),
-            gateway: GatewayBatches::default(),
             spares: Arc::new(BufferPool::new(16, SPARE_BYTES)),
             held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),

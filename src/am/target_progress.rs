@@ -232,7 +232,7 @@ impl AmState {
 
     /// Whether nothing is collected that grows old.
     pub(crate) fn collects_nothing(&self) -> bool {
-        self.hooks.read().is_empty() && self.gateway.is_empty()
+        self.hooks.read().is_empty()
     }
 
     /// Ends the completion thread, when it has nothing to do any more.

@@ -6,6 +6,7 @@
 //! origin. Long single runs go straight between the two memories.
 
 use super::{AnyMemory, Span};
+use crate::am::cooperative_copy::OWN_HANDLERS;
 use crate::am::wire::read_pod;
 use crate::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
@@ -70,9 +71,9 @@ struct AccessAnswer {
 }
 
 /// The numbers of the handlers below: those after active messages' own.
-const WRITE: HandlerId = HandlerId(2);
-const READ: HandlerId = HandlerId(3);
-const ANSWER: HandlerId = HandlerId(4);
+const WRITE: HandlerId = HandlerId(OWN_HANDLERS);
+const READ: HandlerId = HandlerId(OWN_HANDLERS + 1);
+const ANSWER: HandlerId = HandlerId(OWN_HANDLERS + 2);
 
 impl AnyMemory {
     /// Makes the layer's handlers known, before those of faces.

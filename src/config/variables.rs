@@ -195,13 +195,6 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
-        name: "PORTOLAN_ROUTE_RANKS",
-        alias: None,
-        default: "64",
-        meaning: "number of ranks from which on collected active messages to another node travel together, by way of one rank on each side",
-        set: |c, v| put(&mut c.route_ranks, parse(v, "a number of ranks")),
-    },
-    Variable {
         name: "PORTOLAN_COMPOSE_DIR",
         alias: None,
         default: ".",

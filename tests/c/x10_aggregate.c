@@ -1,8 +1,8 @@
 /* Aggregated asyncs: several functions, numbers of arguments and handles at a time; the
  * limit, flushes, fences and age send what is collected; each item runs once. */
 // TEST: x10
-// TEST: n=4 node-size=2 route=1
-// TEST: n=3 node-size=1 route=1
+// TEST: n=4 node-size=2
+// TEST: n=3 node-size=1
 #include "x10_check.h"
 
 static volatile long ones, sum_of_ones, pairs, nothings, wides, others;
@@ -131,9 +131,8 @@ static void by_limit(int limit)
   UNTIL(ones == 10 * limit);
   GOOD(x10_getenv(X10_QUERY_STATISTICS, (int *)&after));
   CHECK_EQ(after.ran - before.ran, 10 * limit);
-  if (!getenv("PORTOLAN_ROUTE_RANKS"))  /* which joins batches on their way */
-    CHECK(after.batches - before.batches >= 10, "%lu batches of at most %d for %d",
-          after.batches - before.batches, limit, 10 * limit);
+  CHECK(after.batches - before.batches >= 10, "%lu batches of at most %d for %d",
+        after.batches - before.batches, limit, 10 * limit);
   GOOD(x10_gfence());
 }
 

@@ -19,8 +19,7 @@ fn handler(body: impl Fn(&Am, &Arrival<'_>) + Send + Sync + 'static) -> Arc<dyn 
 }
 
 /// A handler of rank 1 collects an item for each rank from 2 on after what was collected there
-/// has been sent, and before the messages are counted. Where items are routed, rank 1 gathers
-/// those for the second node once more on their way.
+/// has been sent, and before the messages are counted.
 pub fn late_items(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let (me, n) = (ctx.me, ctx.n);

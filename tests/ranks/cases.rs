@@ -110,12 +110,8 @@ pub const CONFIGS: &[Config] = &[
         ..BASE
     },
     Config {
-        label: "node_size=2 routed",
-        env: &[
-            ("PORTOLAN_NODE_SIZE", "2"),
-            ("PORTOLAN_ROUTE_RANKS", "1"),
-            ("PORTOLAN_PATH", "message"),
-        ],
+        label: "node_size=2 path=message",
+        env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_PATH", "message")],
         ranks: &[4],
         quick: &[4],
         ..BASE

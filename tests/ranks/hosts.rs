@@ -36,7 +36,6 @@ pub const CONFIGS: &[Config] = &[
         ..BASE
     },
     Config { label: "am=mpi", env: &[("PORTOLAN_AM", "mpi")], ..BASE },
-    Config { label: "routed", env: &[("PORTOLAN_ROUTE_RANKS", "1")], ..BASE },
     Config {
         label: "path=message small pieces",
         env: &[

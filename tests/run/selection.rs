@@ -54,13 +54,12 @@ const ASKS_FOR_WINDOWS: &str = "c/contiguous";
 /// Layouts on which the tests on several ranks run.
 const ON_HOSTS: [&str; 5] = ["1,1", "2,1", "1,1,1", "2,2", "2,1,1"];
 /// Their configurations ([`crate::hosts::CONFIGS`]).
-const CONFIGS: [&str; 11] = [
+const CONFIGS: [&str; 10] = [
     "default",
     "path=message",
     "path=rma",
     "path=rma atomics=native",
     "am=mpi",
-    "routed",
     "path=message small pieces",
     "thread=0",
     "host=single",

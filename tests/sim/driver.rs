@@ -46,7 +46,7 @@ fn cases() -> Vec<Case> {
         case("scale_64", 1, 1, 64, scale::run),
     ];
     for (name, _) in checks::CHECKS {
-        // Batches by way of gateways, through small rings, come with some seeds only.
+        // Batches through small rings come with some seeds only.
         let seeds = if *name == "am_aggregates" { 20 } else { 2 };
         all.push(Case {
             run: Box::new(move |seed, ranks| checks::run(name, seed, ranks)),

@@ -165,7 +165,7 @@ fn measure(seed: u64, ranks: usize, node: usize) -> (Outcome, Vec<(&'static str,
     (outcome, table)
 }
 
-/// A seed of the test: nodes of four, so that rings and gateways take part.
+/// A seed of the test: nodes of four, so that rings take part.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     measure(seed, ranks, 4).0
 }
@@ -179,7 +179,7 @@ ranks in one process: the engine's own code, over a simulated MPI. The tables co
 MPI and what it keeps; they say nothing of time.
 
 * All transfers go by messages, also on a node: what ranks on hosts of their own do. Active
-  messages go by rings on a node, and between nodes by MPI, those of an aggregator through a gateway on each node.
+  messages go by rings on a node, and between nodes by MPI.
 * *Messages* and *bytes* are those of MPI's two-sided messages that ranks sent in the phase, on
   average and by the rank that sent most. *Collectives* are calls of MPI's collectives, each of
   which costs MPI messages of its own.
@@ -204,9 +204,8 @@ With 4,096 ranks the simulation takes some minutes and 11 GB.
   counter is two answers to each rank, so a counter on one rank is served in time that grows with the ranks.
 * **Collectives** of a phase do not grow; what MPI does inside of one grows with the logarithm of the
   ranks, and what an allgather brings with the ranks.
-* **Aggregated messages** of a node meet at its gateways, so a rank sends some messages for each *node* at
-  most, not for each rank. An aggregator takes room for a whole batch for each target that it has items for: small
-  batches are the thing for many targets.
+* **Aggregated messages** go straight to their targets, a message for each target that has items. An aggregator
+  takes room for a whole batch for each of them: small batches are the thing for many targets.
 ";
 
 /// The most memory that this process has had, in KiB.

@@ -19,7 +19,6 @@ pub fn draw(dice: &mut Dice) -> Config {
         flight_bytes: dice.pick(&[64 << 10, 8 << 20]),
         am: dice.pick(&[AmChoice::Auto, AmChoice::Auto, AmChoice::Mpi]),
         am_ring_bytes: dice.pick(&[16 << 10, 64 << 10]),
-        route_ranks: dice.pick(&[2, 1000]),
         aggregate_age: Duration::from_micros(dice.pick(&[0, 50, 1000])),
         watchdog: Duration::ZERO,
         launcher_check: false,

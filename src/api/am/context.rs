@@ -68,8 +68,7 @@ impl<'a> Context<'a> {
         self.endpoint
     }
 
-    /// The rank that sent the message. Of items that were routed it is the last rank
-    /// on their way.
+    /// The rank that sent the message.
     pub fn origin(&self) -> usize {
         self.origin
     }

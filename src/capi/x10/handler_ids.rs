@@ -12,8 +12,6 @@ pub(super) struct Known(AtomicU32);
 pub(super) static SPAWN: Known = Known(AtomicU32::new(0));
 /// Batches of asyncs.
 pub(super) static BATCHES: Known = Known(AtomicU32::new(0));
-/// Fences.
-pub(super) static SETTLE: Known = Known(AtomicU32::new(0));
 
 impl Known {
     /// Its number.

@@ -5,8 +5,7 @@
 //! that a second life knows nothing of the first.
 
 use super::aggregate::Batches;
-use super::fence::Settle;
-use super::handler_ids::{BATCHES, SETTLE, SPAWN};
+use super::handler_ids::{BATCHES, SPAWN};
 use super::spawn::Spawn;
 use super::{OK, RUNNING, aggregate, environment, failed, fence, not_running, register, switches};
 use crate::am::Handler;
@@ -28,7 +27,7 @@ fn forget() {
     aggregate::clear();
     switches::clear();
     register::clear();
-    [&SPAWN, &BATCHES, &SETTLE].into_iter().for_each(|known| known.set(None));
+    [&SPAWN, &BATCHES].into_iter().for_each(|known| known.set(None));
 }
 
 /// Registers the engine's handlers. Collective.
@@ -36,10 +35,9 @@ fn register_handlers(engine: &Engine) -> Result<()> {
     let handlers: Vec<(String, Arc<dyn Handler>)> = vec![
         ("x10_asyncSpawnInline".into(), Arc::new(Spawn)),
         ("x10_asyncSpawnInlineAgg".into(), Arc::new(Batches)),
-        ("x10_fence".into(), Arc::new(Settle)),
     ];
     let ids = engine.register_handlers(handlers)?;
-    for (&id, known) in ids.iter().zip([&SPAWN, &BATCHES, &SETTLE]) {
+    for (&id, known) in ids.iter().zip([&SPAWN, &BATCHES]) {
         known.set(Some(id));
     }
     Ok(())
@@ -47,7 +45,7 @@ fn register_handlers(engine: &Engine) -> Result<()> {
 
 /// Takes them back. Collective, when nothing is under way.
 fn unregister_handlers(engine: &Engine) -> Result<()> {
-    engine.unregister_handlers(&[SPAWN.id()?, BATCHES.id()?, SETTLE.id()?])
+    engine.unregister_handlers(&[SPAWN.id()?, BATCHES.id()?])
 }
 
 /// Registers the functions; fails at all places where it does at one, so that none waits for

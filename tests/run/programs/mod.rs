@@ -67,7 +67,6 @@ pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
             "waits" => "PORTOLAN_MPI_WAITS",
             "thread" => "PORTOLAN_PROGRESS_THREAD",
             "am" => "PORTOLAN_AM",
-            "route" => "PORTOLAN_ROUTE_RANKS",
             "cross-memory" => "PORTOLAN_CROSS_MEMORY",
             "watchdog" => "PORTOLAN_WATCHDOG",
             "abort" => "PORTOLAN_WATCHDOG_ABORT",
