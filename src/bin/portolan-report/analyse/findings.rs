@@ -19,7 +19,7 @@ const LEAST: f64 = 0.01;
 const LEAST_NS: f64 = 100_000.0;
 /// A counter that a rank comes to less often is not hot, however long that takes.
 const OFTEN: u64 = 50;
-/// What is taken for the bandwidth of a path that had no large transfer, bytes in a nanosecond.
+/// What is taken for the bandwidth of a way that had no large transfer, bytes in a nanosecond.
 const ASSUMED: f64 = 1.0;
 
 /// One of them.
@@ -131,7 +131,7 @@ impl Telling<'_> {
                 bytes(size as f64 / n.max(1) as f64)
             ),
             text: format!(
-                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them, on the {} path. They take {}, {} each.",
+                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them. They go by way of {}, and take {}, {} each.",
                 count(tally.count),
                 way.name(),
                 time(tally.ns as f64),
@@ -312,18 +312,18 @@ impl Telling<'_> {
     fn strided(&self) -> Option<Finding> {
         let calls = &self.analysis.calls;
         let by_rank = Sums::of(self.analysis.ranks.iter().enumerate().map(|(rank, totals)| {
-            let of_path = totals.patterns.strided.iter().map(|(way, tally)| {
+            let of_way = totals.patterns.strided.iter().map(|(way, tally)| {
                 (tally.ns as f64 - tally.bytes as f64 / calls.bandwidth(*way).unwrap_or(ASSUMED))
                     .max(0.0)
             });
-            (rank, of_path.sum())
+            (rank, of_way.sum())
         }));
         let (rank, worth) = *by_rank.first()?;
         let of = &self.analysis.ranks[rank].patterns;
         let (way, tally) = of.strided.iter().max_by_key(|(way, tally)| (tally.ns, **way))?;
         let run = tally.bytes as f64 / of.strided_blocks.max(1) as f64;
         let base = match calls.bandwidth(*way) {
-            Some(rate) => format!("contiguous transfers reached {} GB/s on that path", three(rate)),
+            Some(rate) => format!("contiguous transfers reached {} GB/s that way", three(rate)),
             None => format!(
                 "{} GB/s are taken for contiguous transfers, of which there were none",
                 three(ASSUMED)
@@ -333,7 +333,7 @@ impl Telling<'_> {
             kind: "strided",
             title: format!("Strided transfers with runs of {}", bytes(run)),
             text: format!(
-                "Rank {rank} moved {} by {} strided transfers on the {} path, in runs of less than {SHORT_RUN} bytes: {} took {}, which is {} GB/s; {base}.",
+                "Rank {rank} moved {} by {} strided transfers by way of {}, in runs of less than {SHORT_RUN} bytes: {} took {}, which is {} GB/s; {base}.",
                 bytes(tally.bytes as f64), count(tally.count), way.name(), bytes(tally.bytes as f64), time(tally.ns as f64),
                 three(tally.bytes as f64 / tally.ns.max(1) as f64)
             ),
