@@ -58,9 +58,7 @@ impl Calls {
     /// Bytes in a nanosecond that contiguous transfers of some size reached by a way.
     pub fn bandwidth(&self, way: Way) -> Option<f64> {
         let large = self.0.iter().filter(|((what, by), stats)| {
-            *by == way
-                && matches!(what, What::Call(_))
-                && stats.bytes / stats.count.max(1) >= 4096
+            *by == way && matches!(what, What::Call(_)) && stats.bytes / stats.count.max(1) >= 4096
         });
         let (bytes, ns) = large.fold((0, 0), |(b, t), (_, s)| (b + s.bytes, t + s.ns));
         (bytes > 0 && ns > 0).then(|| bytes as f64 / ns as f64)

@@ -4,9 +4,9 @@
 //! only where it is worth at least [`LEAST`] of the time, and where nothing else explains it: each has
 //! a condition that a sound program does not meet, and a test of both.
 
-use super::Analysis;
 use super::objects::{Object, Use};
 use super::patterns::{SHORT_RUN, SMALL, Tally};
+use super::{Analysis, RankTotals};
 use crate::model::{bytes, count, percent, three, time};
 use crate::read::Trace;
 use portolan::internals::trace::kinds::{Call, SegmentKind};
@@ -19,6 +19,8 @@ const LEAST: f64 = 0.01;
 const LEAST_NS: f64 = 100_000.0;
 /// A counter that a rank comes to less often is not hot, however long that takes.
 const OFTEN: u64 = 50;
+/// A rank that looks for requests as often as this is not late, in nanoseconds.
+const LATE: u64 = 20_000;
 /// What is taken for the bandwidth of a way that had no large transfer, bytes in a nanosecond.
 const ASSUMED: f64 = 1.0;
 
@@ -45,6 +47,7 @@ pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
     let mut all: Vec<Finding> = [
         told.small(),
         told.starved(),
+        told.late(),
         told.locks(),
         told.counter(),
         told.strided(),
@@ -205,6 +208,49 @@ impl Telling<'_> {
         found.map_or(0.0, |at| {
             let (rank, ns) = self.starving[at];
             ns / self.analysis.ranks[rank].awaited.max(1) as f64
+        })
+    }
+
+    /// Waiting for a rank that serves, but looks for requests late.
+    fn late(&self) -> Option<Finding> {
+        let ranks = &self.analysis.ranks;
+        let late =
+            ranks.iter().enumerate().filter(|(_, of)| of.delays.0 >= LATE * of.delays.1.max(1));
+        let by_target = Sums::of(late.map(|(rank, of)| {
+            // Waiting for room is another finding.
+            let room = |of: &RankTotals| of.patterns.room.get(&(rank as u32)).map_or(0, |t| t.ns);
+            let answers = of.awaited.saturating_sub(self.analysis.sum(room)) as f64;
+            (rank, f64::min(answers * (1.0 - self.starved_part(rank as u32)), of.delays.0 as f64))
+        }));
+        let (target, ns) = *by_target.first()?;
+        let of = &ranks[target];
+        // Ranks wait at the same time: what the one that waits most would gain.
+        let worst = by_target.all.iter().map(|(rank, ns)| {
+            let of = &ranks[*rank];
+            of.awaited_most.0 as f64 * ns / of.awaited.max(1) as f64
+        });
+        let (length, origin, begin) = of.awaited_longest;
+        let advice = if of.has_thread {
+            "Its progress thread gets a core too late: leave one core of each node to the progress threads, with fewer ranks or threads there, and do not bind a rank and its threads to one core. Fewer and longer transfers need it less often."
+        } else {
+            "No thread serves beside the program: let the progress thread run (`PORTOLAN_PROGRESS_THREAD=1`, and an MPI with MPI_THREAD_MULTIPLE), or let the rank call the library more often."
+        };
+        Some(Finding {
+            kind: "late",
+            title: format!("Rank {target} answers late"),
+            text: format!(
+                "Other ranks waited {} for answers of rank {target}, and {} of that for it to look: {} requests had waited there for up to {} before they were served, {} on average. The longest wait is {}, of rank {origin}.",
+                time(of.awaited as f64),
+                percent(ns, of.awaited.max(1) as f64),
+                count(of.delays.1),
+                time(of.queued as f64),
+                time(of.delays.0 as f64 / of.delays.1.max(1) as f64),
+                time(length as f64)
+            ),
+            advice: advice.into(),
+            worth: worst.fold(0.0, f64::max),
+            sum: by_target.sum(),
+            at: (origin, begin, begin + length),
         })
     }
 
