@@ -32,6 +32,8 @@ inside() { # mpi
   apt-get -qq install -y --no-install-recommends "./$deb" >/dev/null
   dir=$(dpkg -L "portolan-$mpi" | grep "/portolan/$mpi\$")
   "portolan-info-$mpi" | head -n 5
+  "portolan-report-$mpi" --sample /tmp/sample && "portolan-report-$mpi" -q -o /tmp/sample.html /tmp/sample
+  "${LAUNCH[@]}" -n 2 "portolan-perf-$mpi" --quick --sizes 8:8 put_lat | grep put_lat
   read -ra ga <<<"$("$GA_CONFIG" --cppflags) $("$GA_CONFIG" --ldflags)"
   read -ra flags <<<"$("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
   "$MPICC" -O2 -pthread "-I$dir/include" "${ga[@]}" examples/c/ga_matmul.c -o /tmp/ga_matmul "-L$dir/lib" \
@@ -56,7 +58,7 @@ inside() { # mpi
     gcc -O1 tests/c/values.c -o /tmp/values "${flags[@]}" "-Wl,-rpath,$place/lib"
     ldd /tmp/values | grep "libportolan.so.0 => $place/lib/"
     PORTOLAN_TEST_RANKS=2 "${LAUNCH[@]}" -n 2 /tmp/values | grep '^PASS values$'
-    "$place/bin/portolan-info" >/dev/null
+    for program in info perf report; do "$place/bin/portolan-$program" --help >/dev/null; done
   done
   echo "packages for $mpi: ok"
 }

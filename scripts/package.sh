@@ -49,6 +49,35 @@ install_into() { # directory, prefix, directory of the documents
   cp "$ROOT/README.md" "$ROOT"/docs/*.md "$1$3/"
 }
 
+PROGRAMS=(portolan-info portolan-perf portolan-report)
+
+# A manual page: what --help says has all options.
+manual() { # program, name of the command
+  local name=${2//-/\\-} title synopsis text
+  case $1 in
+    portolan-info)
+      title='settings of the Portolan communication library' synopsis='.RB [ \-\-markdown ]'
+      text='Prints the environment variables that Portolan reads, with their present values and what
+they mean, and the MPI that the library is built for.' ;;
+    portolan-perf)
+      title='what a machine gives to Portolan, and could give' synopsis='.RI [ option " ...] [" test " ...]"'
+      text='Started by an MPI launcher on several ranks, it measures latency, bandwidth and message rate of
+what Portolan offers, beside what memory copies, MPI messages and MPI windows give in the same run. It writes
+tables, JSON, CSV and a page with plots, compares runs, and advises on settings. The option
+.B \-\-help
+lists all tests and options.' ;;
+    portolan-report)
+      title='what a job with Portolan did, as one page' synopsis='.RI [ option " ...] " directory " [" later " ]"'
+      text='Reads the trace that a job wrote to the directory in the variable PORTOLAN_TRACE, prints the job
+and what made it slow, and writes report.html, which needs no network. With the trace of a later run it compares
+the two. The option
+.B \-\-help
+lists all options.' ;;
+  esac
+  printf '.TH %s 1 "" "Portolan %s"\n.SH NAME\n%s \\- %s\n' "${name^^}" "$version" "$name" "$title"
+  printf '.SH SYNOPSIS\n.B %s\n%s\n.SH DESCRIPTION\n%s\n' "$name" "$synopsis" "$text"
+}
+
 make_tar() {
   local name
   name=portolan-$version-$MPI_TAG-$(uname -m)
@@ -59,7 +88,7 @@ make_tar() {
 }
 
 make_deb() {
-  local name=portolan-$MPI arch multiarch stage=$work/deb prefix doc depends size author date file
+  local name=portolan-$MPI arch multiarch stage=$work/deb prefix doc depends size author date file program
   arch=$(dpkg-architecture -qDEB_HOST_ARCH)
   multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
   prefix=/usr/lib/$multiarch/portolan/$MPI doc=/usr/share/doc/$name
@@ -68,19 +97,10 @@ make_deb() {
   install_into "$stage" "$prefix" "$doc"
   gzip -9n "$stage$doc"/*.md
   mkdir -p "$stage/usr/bin" "$stage/usr/share/man/man1" "$stage/DEBIAN"
-  ln -s "../lib/$multiarch/portolan/$MPI/bin/portolan-info" "$stage/usr/bin/portolan-info-$MPI"
-  cat >"$stage/usr/share/man/man1/portolan-info-$MPI.1" <<MAN
-.TH PORTOLAN\-INFO 1 "" "Portolan $version"
-.SH NAME
-portolan\-info\-$MPI \- settings of the Portolan communication library
-.SH SYNOPSIS
-.B portolan\-info\-$MPI
-.RB [ \-\-markdown ]
-.SH DESCRIPTION
-Prints the environment variables that Portolan reads, with their present values and what
-they mean, and the MPI that the library is built for.
-MAN
-  gzip -9n "$stage/usr/share/man/man1/portolan-info-$MPI.1"
+  for program in "${PROGRAMS[@]}"; do
+    ln -s "../lib/$multiarch/portolan/$MPI/bin/$program" "$stage/usr/bin/$program-$MPI"
+    manual "$program" "$program-$MPI" | gzip -9n >"$stage/usr/share/man/man1/$program-$MPI.1.gz"
+  done
   {
     echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
     echo "Upstream-Name: portolan"
@@ -97,7 +117,7 @@ MAN
   mkdir "$work/debian"
   printf 'Source: portolan\n\nPackage: %s\nArchitecture: %s\n' "$name" "$arch" >"$work/debian/control"
   depends=$(cd "$work" && dpkg-shlibdeps -O --warnings=0 -S"$stage" \
-    -e"$stage$prefix/lib/libportolan.so.$version" -e"$stage$prefix/bin/portolan-info" 2>"$work/shlibdeps.log") ||
+    -e"$stage$prefix/lib/libportolan.so.$version" "${PROGRAMS[@]/#/-e$stage$prefix/bin/}" 2>"$work/shlibdeps.log") ||
     die "dpkg-shlibdeps failed: $(<"$work/shlibdeps.log")"
   depends=${depends#shlibs:Depends=}
   [[ $depends == *"lib$MPI"* || $depends == *libopenmpi* ]] || die "dpkg-shlibdeps finds no MPI in '$depends'"
@@ -121,7 +141,8 @@ Description: one-sided communication for MPI programs ($MPI)
  .
  This package has the library for $MPI, its headers and pkg-config and CMake
  files below $prefix,
- and the program portolan-info-$MPI.
+ and the programs portolan-info-$MPI, portolan-perf-$MPI and
+ portolan-report-$MPI.
 CONTROL
   (cd "$stage" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$stage/DEBIAN/md5sums"
   find "$stage" -type d -exec chmod 755 {} +

@@ -103,6 +103,7 @@ impl Engine {
             mpi: init::library_version().lines().next().unwrap_or_default().to_string(),
             version: env!("CARGO_PKG_VERSION").into(),
             paths: paths.join(", "),
+            progress_thread: u64::from(self.has_thread()),
             settings: set.collect(),
             program: words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
             engine: self.config.trace_start as u64,

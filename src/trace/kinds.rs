@@ -81,7 +81,7 @@ numbered! {
         Quiesce = "quiescence",
         /// A remote procedure is called: until its request has left; the answer comes later.
         Rpc = "remote call",
-        /// A bulk transfer of the rpc interfaces.
+        /// A bulk transfer of the rpc interfaces: until its first chunks have left.
         Bulk = "bulk transfer",
         /// A composition is performed.
         Perform = "perform",

@@ -146,7 +146,7 @@ impl ThreadLog {
         full
     }
 
-    /// Whether a short call is to be timed: one of some sixteen, by chance, for programs repeat themselves.
+    /// Whether a short call is to be timed: one of some thirty, by chance, for programs repeat themselves.
     #[inline]
     pub(super) fn is_turn(&self) -> bool {
         let untimed = self.untimed.get();
@@ -159,7 +159,7 @@ impl ThreadLog {
         dice ^= dice >> 17;
         dice ^= dice << 5;
         self.dice.set(dice);
-        self.untimed.set(dice % 31);
+        self.untimed.set(dice % 61);
         true
     }
 

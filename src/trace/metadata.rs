@@ -27,6 +27,8 @@ pub struct Metadata {
     pub version: String,
     /// The paths to other ranks: as `direct to 3 ranks, message to 4`.
     pub paths: String,
+    /// Whether a progress thread serves beside the program: 1 or 0.
+    pub progress_thread: u64,
     /// Settings: the variables `PORTOLAN_*` that are set, and their values.
     pub settings: Vec<(String, String)>,
     /// The program and its arguments.
@@ -63,6 +65,7 @@ impl Metadata {
             ("sample", self.sample),
             ("sample_below", self.sample_below),
             ("limit_bytes", self.limit_bytes),
+            ("progress_thread", self.progress_thread),
         ] {
             json.push_str(&format!("\"{name}\":{value},\n"));
         }

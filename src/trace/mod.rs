@@ -20,7 +20,7 @@
 //! | `alignment` | a rank's clock in that of rank 0 |
 //!
 //! **Cost.** Where neither is asked for, a call pays for one load of a flag that lies beside what it reads anyway, and
-//! the code for the other case is out of its way. Statistics time one of some sixteen short calls; a trace times all.
+//! the code for the other case is out of its way. Statistics time one of some thirty short calls; a trace times all.
 
 mod about;
 pub mod alignment;

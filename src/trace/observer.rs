@@ -398,6 +398,12 @@ impl Entered<'_> {
         found
     }
 
+    /// It has begun at this time already.
+    pub(crate) fn since(mut self, begun: Option<u64>) -> Self {
+        self.begun = begun.unwrap_or(self.begun);
+        self
+    }
+
     /// Whether it counts: it is the outermost one.
     pub(crate) fn counts(&self) -> bool {
         self.outer

@@ -7,7 +7,8 @@
 //! - A disk that is full, or a reader of a pipe that is behind: what is in hand is kept, and tried again. The file goes on
 //!   where it stopped.
 //! - The limit of the file: from three quarters on only events of [`LONG_NS`] are kept, at the limit none.
-//! - The end of the job waits for the disk for at most [`LAST_WRITE`].
+//! - The end of the job waits for the disk for at most [`LAST_WRITE`]. What did not get into the file then is counted
+//!   in its last block, which takes the place of the one that was written in part, and in a warning.
 //!
 //! What was dropped is in the next block of its thread, or in one without events.
 
@@ -16,8 +17,10 @@ use super::format::{self, BlockHeader, MAX_PAYLOAD, Role};
 use super::kinds::SegmentKind;
 use super::log::{Place, Taken, ThreadLog};
 use super::observer::Running;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, Thread};
@@ -77,6 +80,7 @@ impl Writer {
         let mut output = Output {
             written: pending.len() as u64,
             pending,
+            unwritten: VecDeque::new(),
             file,
             threads: Vec::new(),
             definitions: 0,
@@ -137,6 +141,8 @@ struct Output {
     file: File,
     /// Whole blocks, the first of which may be written in part.
     pending: Vec<u8>,
+    /// The blocks that are pending: where each begins in the file.
+    unwritten: VecDeque<(u64, BlockHeader)>,
     /// Bytes of the file, with those that are pending.
     written: u64,
     limit: u64,
@@ -177,7 +183,31 @@ impl Output {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
-        log::warn!("the trace of this rank is not whole: it could not be written to its end");
+        self.give_up(running);
+    }
+
+    /// Says how many events are not in the file.
+    fn give_up(&mut self, running: &Running) {
+        let pending = self.unwritten.iter().map(|(_, b)| u64::from(b.events) + b.dropped);
+        let mut lost: u64 = pending.sum();
+        let logs = running.logs.lock().clone();
+        self.threads.resize_with(logs.len(), Written::default);
+        for (log, thread) in logs.iter().zip(&mut self.threads) {
+            log.take(&mut thread.place, |taken| thread.left_out += u64::from(taken.events));
+            lost += log.dropped() + thread.left_out - thread.reported;
+        }
+        log::warn!(
+            "the trace of this rank is not whole: it could not be written to its end, and {lost} events are \
+             not in it"
+        );
+        if let Some((start, block)) = self.unwritten.pop_front() {
+            let last_time = block.first_time;
+            let told =
+                BlockHeader { payload_bytes: 0, events: 0, dropped: lost, last_time, ..block };
+            // What the block had got of the disk is room enough, but for the last bytes of a page, or in a pipe.
+            let cut = self.file.set_len(start);
+            let _ = cut.and_then(|()| self.file.write_all_at(&told.encode(&[]), start));
+        }
     }
 
     fn take_all(&mut self, running: &Running, last: bool) {
@@ -246,6 +276,7 @@ impl Output {
     }
 
     fn append(&mut self, header: &BlockHeader, payload: &[u8]) {
+        self.unwritten.push_back((self.written, *header));
         self.pending.extend_from_slice(&header.encode(payload));
         self.pending.extend_from_slice(payload);
         self.written += (format::BLOCK_HEADER + payload.len()) as u64;
@@ -308,6 +339,11 @@ impl Output {
             }
         }
         self.pending.drain(..at);
+        let done = self.written - self.pending.len() as u64;
+        let length = |block: &BlockHeader| (format::BLOCK_HEADER + block.payload_bytes) as u64;
+        while self.unwritten.front().is_some_and(|(start, block)| start + length(block) <= done) {
+            self.unwritten.pop_front();
+        }
         self.pending.is_empty()
     }
 }

@@ -86,7 +86,7 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         // SAFETY: passed on from the caller; a put only reads.
-        unsafe { self.contiguous(TransferKind::Put, target, remote, local.cast_mut(), bytes) }
+        unsafe { self.contiguous::<true>(target, remote, local.cast_mut(), bytes) }
     }
 
     /// Gets `bytes` contiguous bytes. On return they are here.
@@ -105,7 +105,7 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
-        unsafe { self.contiguous(TransferKind::Get, target, remote, local, bytes) }
+        unsafe { self.contiguous::<false>(target, remote, local, bytes) }
     }
 
     /// Puts or gets contiguous bytes.
@@ -113,18 +113,18 @@ impl Ops {
     /// # Safety
     /// As for [`Ops::put`] or [`Ops::get`].
     #[inline(always)]
-    unsafe fn contiguous(
+    unsafe fn contiguous<const PUTS: bool>(
         &self,
-        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         bytes: usize,
     ) -> Result<()> {
+        let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
         // SAFETY: passed on from the caller.
         unsafe {
             if self.is_observed() {
-                return self.contiguous_told(kind, target, remote, local, bytes);
+                return self.contiguous_told::<PUTS>(target, remote, local, bytes);
             }
             if self.try_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
@@ -133,20 +133,20 @@ impl Ops {
         }
     }
 
-    /// [`Ops::contiguous`], told of to the observer.
+    /// [`Ops::contiguous`], told of to the observer: a put, or a get, each with a copy of the code, as without it.
     ///
     /// # Safety
     /// As there.
     #[cold]
     #[inline(never)]
-    unsafe fn contiguous_told(
+    unsafe fn contiguous_told<const PUTS: bool>(
         &self,
-        kind: TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         bytes: usize,
     ) -> Result<()> {
+        let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
         let entered = self.observer().enter(bytes <= SHORT);
         // SAFETY: passed on from the caller.
         let direct = unsafe {

@@ -212,6 +212,7 @@ pub fn every_call() {
     let (me, n) = (runtime.rank(), runtime.size());
     step("calls");
     let truth = clock_of_rank_0(&runtime);
+    let has_thread = runtime.has_progress_thread();
     let paths = {
         let _outer = runtime.region("all calls");
         runtime.mark("naïve mark");
@@ -223,6 +224,7 @@ pub fn every_call() {
     step("the file");
     let read = Read::own(me);
     assert_eq!((read.metadata.ranks, read.metadata.engine), (n as u64, 0));
+    assert_eq!(read.metadata.progress_thread, u64::from(has_thread));
     assert!(read.metadata.program[0].contains("ranks"), "{:?}", read.metadata);
     let has_trace = |(name, _): &(String, String)| name == "PORTOLAN_TRACE";
     assert!(read.metadata.settings.iter().any(has_trace), "{:?}", read.metadata);

@@ -16,7 +16,7 @@ pub struct Row {
     pub change: String,
 }
 
-/// A call on a path: its count, and its own time a rank.
+/// A call by a way: its count, and its own time a rank.
 #[derive(Debug)]
 pub struct CallRow {
     pub name: String,

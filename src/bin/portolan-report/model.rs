@@ -243,6 +243,8 @@ impl Span {
         }
         match call {
             Call::Get | Call::GetNb => 2,
+            // Messages bring the bytes, and count.
+            Call::Bulk if self.way == Way::Message => 0,
             Call::Put
             | Call::PutNb
             | Call::Acc

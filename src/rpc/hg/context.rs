@@ -91,6 +91,8 @@ pub(crate) struct ContextShared {
     len: AtomicUsize,
     /// Work that is no call of others.
     ends: AtomicUsize,
+    /// A call without a callback, which leaves no work, has ended since progress was last made.
+    ended: AtomicBool,
     stage: AtomicU8,
     /// Calls and callbacks that run now.
     running: AtomicUsize,
@@ -166,6 +168,7 @@ impl ContextShared {
             work: BiasedLock::default(),
             len: AtomicUsize::new(0),
             ends: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
             stage: AtomicU8::new(stage::OPEN),
             running: AtomicUsize::new(0),
         });
@@ -224,6 +227,12 @@ impl ContextShared {
         self.class.na.shared.notify();
     }
 
+    /// A call of ours without a callback has ended.
+    pub(super) fn call_ended(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.class.na.shared.notify();
+    }
+
     /// Turns the messages that have arrived into work.
     #[inline]
     pub(crate) fn step(self: &Arc<ContextShared>) -> Result<()> {
@@ -235,9 +244,11 @@ impl ContextShared {
         Ok(())
     }
 
-    /// Makes progress until there is work or the time is over; true where there is.
+    /// Makes progress until there is work, a call without a callback has ended, or the time is over; false where it is.
     pub(crate) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
-        self.wait(&mut Deadline::after(timeout), || false)
+        let ended =
+            || self.ended.load(Ordering::Acquire) && self.ended.swap(false, Ordering::AcqRel);
+        self.wait(&mut Deadline::after(timeout), ended)
     }
 
     /// Makes progress until there is work, `done` says so, or the time is over.

@@ -401,7 +401,7 @@ impl Origin {
         };
         match then {
             Some(then) => self.context.push(Work::Ended(self.clone(), then)),
-            None => self.class().na.shared.notify(),
+            None => self.context.call_ended(),
         }
     }
 

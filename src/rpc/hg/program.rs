@@ -104,8 +104,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// Makes progress until there is something for trigger or the time is over; true
-    /// where there is.
+    /// Makes progress until there is something for trigger, a call without a callback has ended, or the time is over;
+    /// false where it is.
     pub fn progress(&self, timeout: Duration) -> Result<bool> {
         self.shared.progress(timeout)
     }

@@ -265,3 +265,31 @@ fn output_of<O: DeserializeOwned>(origin: &Origin) -> Result<O> {
     let quiet = origin.function().is_quiet();
     decode(&body, if quiet { Method::None } else { origin.context().class.method })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::hg::Class;
+
+    #[test]
+    fn progress_returns_when_a_call_without_a_callback_has_ended() {
+        let class = Class::init_with("self", true, Method::None).unwrap();
+        let (asking, serving) = (class.context().unwrap(), class.context_numbered(1).unwrap());
+        let rpc = class.serve_fn("nothing", |()| Ok(())).unwrap();
+        let handle = asking.handle(&class.own_address(), &rpc);
+        handle.origin.set_target_context(1);
+        handle.start(&()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                serving.trigger(1);
+            });
+            assert!(asking.progress(Duration::from_secs(30)).unwrap(), "the time is over");
+        });
+        assert!(handle.is_done());
+        // It is told once.
+        assert!(!asking.progress(Duration::ZERO).unwrap());
+        drop((handle, rpc, asking, serving));
+        class.finalize().unwrap();
+    }
+}

@@ -143,7 +143,14 @@ impl ContextShared {
     ) -> Result<u64> {
         self.class.check_open()?;
         let op = self.class.new_op();
-        if let Some(status) = transfer.advance() {
+        let observer = self.class.engine().map(|engine| engine.observer());
+        let begun = observer.and_then(|observer| observer.begin());
+        // Messages that it sends are told of by themselves.
+        let ended = transfer.advance();
+        if let Some(told) = observer.and_then(|observer| observer.enter(false)) {
+            told.since(begun).leave(&transfer.about());
+        }
+        if let Some(status) = ended {
             self.complete(callback, Event { status, what: transfer.what() });
             return Ok(op);
         }

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind};
 use crate::path::cma;
 use crate::peer::CompletionCounter;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
+use crate::trace::{About, Call, Way};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -70,6 +71,8 @@ pub(crate) struct Transfer {
     flying: SmallVec<[Arc<CompletionCounter>; FLYING]>,
     ended: Option<Failure>,
     moved: bool,
+    /// How the last chunk went.
+    way: Way,
 }
 
 impl Transfer {
@@ -127,6 +130,7 @@ impl Transfer {
             flying: SmallVec::new(),
             ended: None,
             moved: false,
+            way: Way::None,
         })
     }
 
@@ -135,6 +139,15 @@ impl Transfer {
         match self.direction {
             Direction::Put => What::Put,
             Direction::Get => What::Get,
+        }
+    }
+
+    /// For statistics and traces: what it is to move, and how its first chunks went.
+    pub(crate) fn about(&self) -> About {
+        let about = About::new(Call::Bulk).moves(self.size);
+        match self.peer {
+            Peer::Rank(rank) => about.to(rank as usize).by(self.way),
+            _ => about,
         }
     }
 
@@ -197,7 +210,7 @@ impl Transfer {
     }
 
     /// Starts a chunk; `None` where it is complete already.
-    fn start(&self, bytes: usize) -> Result<Option<Arc<CompletionCounter>>> {
+    fn start(&mut self, bytes: usize) -> Result<Option<Arc<CompletionCounter>>> {
         let (here, there) = (self.local_offset + self.started, self.remote_offset + self.started);
         let counter = Arc::new(CompletionCounter::default());
         if let Peer::Remote(connection) = self.peer {
@@ -220,9 +233,11 @@ impl Transfer {
                     refuse!(NODEV, "a class over self reaches nobody else");
                 };
                 let rank_number = rank as usize;
+                let mut mapped = false;
                 let borrowed = || {
                     let pid = engine.process_within_reach(rank_number);
-                    pid.is_some_and(|pid| self.copy_borrowed(pid, &spans))
+                    mapped = pid.is_some_and(|pid| self.copy_borrowed(pid, &spans));
+                    mapped
                 };
                 let (direction, how) = (self.direction.across(), (self.remote.within(), &counter));
                 // SAFETY: the local handle keeps its memory valid, and the transfer
@@ -239,6 +254,11 @@ impl Transfer {
                     }
                     return Err(reason(error));
                 }
+                self.way = match mapped {
+                    true => Way::Direct,
+                    false if counter.outstanding() > 0 => Way::Message,
+                    false => Way::Cma,
+                };
             }
             _ => {
                 let _inside = self.remote.enter()?;

@@ -1,11 +1,11 @@
-//! Counts, bytes, and the distributions of sizes and times, by call and path.
+//! Counts, bytes, and the distributions of sizes and times, by call and way.
 
 use crate::model::{Span, What};
 use hdrhistogram::Histogram;
 use portolan::internals::trace::kinds::{Call, Way};
 use std::collections::BTreeMap;
 
-/// What is known of one call on one path.
+/// What is known of one call by one way.
 #[derive(Debug)]
 pub struct CallStats {
     pub count: u64,
@@ -55,18 +55,16 @@ impl Calls {
         }
     }
 
-    /// Bytes in a nanosecond that contiguous transfers of some size reached on a path.
+    /// Bytes in a nanosecond that contiguous transfers of some size reached by a way.
     pub fn bandwidth(&self, way: Way) -> Option<f64> {
-        let large = self.0.iter().filter(|((what, path), stats)| {
-            *path == way
-                && matches!(what, What::Call(_))
-                && stats.bytes / stats.count.max(1) >= 4096
+        let large = self.0.iter().filter(|((what, by), stats)| {
+            *by == way && matches!(what, What::Call(_)) && stats.bytes / stats.count.max(1) >= 4096
         });
         let (bytes, ns) = large.fold((0, 0), |(b, t), (_, s)| (b + s.bytes, t + s.ns));
         (bytes > 0 && ns > 0).then(|| bytes as f64 / ns as f64)
     }
 
-    /// What one call in fifty does not exceed, on a path.
+    /// What one call in fifty does not exceed, by a way.
     pub fn quick(&self, call: Call, way: Way) -> f64 {
         let found = self.0.get(&(What::Call(call), way)).filter(|stats| stats.count > 0);
         found.map_or(0.0, |stats| stats.times.value_at_quantile(0.02) as f64)

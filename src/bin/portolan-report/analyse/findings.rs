@@ -4,9 +4,9 @@
 //! only where it is worth at least [`LEAST`] of the time, and where nothing else explains it: each has
 //! a condition that a sound program does not meet, and a test of both.
 
-use super::Analysis;
 use super::objects::{Object, Use};
 use super::patterns::{SHORT_RUN, SMALL, Tally};
+use super::{Analysis, RankTotals};
 use crate::model::{bytes, count, percent, three, time};
 use crate::read::Trace;
 use portolan::internals::trace::kinds::{Call, SegmentKind};
@@ -19,7 +19,9 @@ const LEAST: f64 = 0.01;
 const LEAST_NS: f64 = 100_000.0;
 /// A counter that a rank comes to less often is not hot, however long that takes.
 const OFTEN: u64 = 50;
-/// What is taken for the bandwidth of a path that had no large transfer, bytes in a nanosecond.
+/// A rank that looks for requests as often as this is not late, in nanoseconds.
+const LATE: u64 = 20_000;
+/// What is taken for the bandwidth of a way that had no large transfer, bytes in a nanosecond.
 const ASSUMED: f64 = 1.0;
 
 /// One of them.
@@ -45,6 +47,7 @@ pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
     let mut all: Vec<Finding> = [
         told.small(),
         told.starved(),
+        told.late(),
         told.locks(),
         told.counter(),
         told.strided(),
@@ -131,7 +134,7 @@ impl Telling<'_> {
                 bytes(size as f64 / n.max(1) as f64)
             ),
             text: format!(
-                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them, on the {} path. They take {}, {} each.",
+                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them. They go by way of {}, and take {}, {} each.",
                 count(tally.count),
                 way.name(),
                 time(tally.ns as f64),
@@ -205,6 +208,49 @@ impl Telling<'_> {
         found.map_or(0.0, |at| {
             let (rank, ns) = self.starving[at];
             ns / self.analysis.ranks[rank].awaited.max(1) as f64
+        })
+    }
+
+    /// Waiting for a rank that serves, but looks for requests late.
+    fn late(&self) -> Option<Finding> {
+        let ranks = &self.analysis.ranks;
+        let late =
+            ranks.iter().enumerate().filter(|(_, of)| of.delays.0 >= LATE * of.delays.1.max(1));
+        let by_target = Sums::of(late.map(|(rank, of)| {
+            // Waiting for room is another finding.
+            let room = |of: &RankTotals| of.patterns.room.get(&(rank as u32)).map_or(0, |t| t.ns);
+            let answers = of.awaited.saturating_sub(self.analysis.sum(room)) as f64;
+            (rank, f64::min(answers * (1.0 - self.starved_part(rank as u32)), of.delays.0 as f64))
+        }));
+        let (target, ns) = *by_target.first()?;
+        let of = &ranks[target];
+        // Ranks wait at the same time: what the one that waits most would gain.
+        let worst = by_target.all.iter().map(|(rank, ns)| {
+            let of = &ranks[*rank];
+            of.awaited_most.0 as f64 * ns / of.awaited.max(1) as f64
+        });
+        let (length, origin, begin) = of.awaited_longest;
+        let advice = if of.has_thread {
+            "Its progress thread gets a core too late: leave one core of each node to the progress threads, with fewer ranks or threads there, and do not bind a rank and its threads to one core. Fewer and longer transfers need it less often."
+        } else {
+            "No thread serves beside the program: let the progress thread run (`PORTOLAN_PROGRESS_THREAD=1`, and an MPI with MPI_THREAD_MULTIPLE), or let the rank call the library more often."
+        };
+        Some(Finding {
+            kind: "late",
+            title: format!("Rank {target} answers late"),
+            text: format!(
+                "Other ranks waited {} for answers of rank {target}, and {} of that for it to look: {} requests had waited there for up to {} before they were served, {} on average. The longest wait is {}, of rank {origin}.",
+                time(of.awaited as f64),
+                percent(ns, of.awaited.max(1) as f64),
+                count(of.delays.1),
+                time(of.queued as f64),
+                time(of.delays.0 as f64 / of.delays.1.max(1) as f64),
+                time(length as f64)
+            ),
+            advice: advice.into(),
+            worth: worst.fold(0.0, f64::max),
+            sum: by_target.sum(),
+            at: (origin, begin, begin + length),
         })
     }
 
@@ -312,18 +358,18 @@ impl Telling<'_> {
     fn strided(&self) -> Option<Finding> {
         let calls = &self.analysis.calls;
         let by_rank = Sums::of(self.analysis.ranks.iter().enumerate().map(|(rank, totals)| {
-            let of_path = totals.patterns.strided.iter().map(|(way, tally)| {
+            let of_way = totals.patterns.strided.iter().map(|(way, tally)| {
                 (tally.ns as f64 - tally.bytes as f64 / calls.bandwidth(*way).unwrap_or(ASSUMED))
                     .max(0.0)
             });
-            (rank, of_path.sum())
+            (rank, of_way.sum())
         }));
         let (rank, worth) = *by_rank.first()?;
         let of = &self.analysis.ranks[rank].patterns;
         let (way, tally) = of.strided.iter().max_by_key(|(way, tally)| (tally.ns, **way))?;
         let run = tally.bytes as f64 / of.strided_blocks.max(1) as f64;
         let base = match calls.bandwidth(*way) {
-            Some(rate) => format!("contiguous transfers reached {} GB/s on that path", three(rate)),
+            Some(rate) => format!("contiguous transfers reached {} GB/s that way", three(rate)),
             None => format!(
                 "{} GB/s are taken for contiguous transfers, of which there were none",
                 three(ASSUMED)
@@ -333,7 +379,7 @@ impl Telling<'_> {
             kind: "strided",
             title: format!("Strided transfers with runs of {}", bytes(run)),
             text: format!(
-                "Rank {rank} moved {} by {} strided transfers on the {} path, in runs of less than {SHORT_RUN} bytes: {} took {}, which is {} GB/s; {base}.",
+                "Rank {rank} moved {} by {} strided transfers by way of {}, in runs of less than {SHORT_RUN} bytes: {} took {}, which is {} GB/s; {base}.",
                 bytes(tally.bytes as f64), count(tally.count), way.name(), bytes(tally.bytes as f64), time(tally.ns as f64),
                 three(tally.bytes as f64 / tally.ns.max(1) as f64)
             ),

@@ -6,6 +6,7 @@ use crate::sample::{RankWriter, WRITER, metadata};
 use portolan::internals::trace::event::{Event, Place, SegmentKind};
 use portolan::internals::trace::format::Role;
 use portolan::internals::trace::kinds::{Cause, Face, Served, Way};
+use portolan::internals::trace::metadata::Metadata;
 
 const MS: u64 = 1_000_000;
 
@@ -68,6 +69,11 @@ impl Rank {
 
     /// Requests served at a time, by the program's thread or beside it.
     fn serves(&mut self, beside: bool, origin: u32, begin: u64) {
+        self.serves_after(beside, origin, begin, None);
+    }
+
+    /// The same, of a request that had waited for so long.
+    fn serves_after(&mut self, beside: bool, origin: u32, begin: u64, waited: Option<u64>) {
         let (thread, role) = if beside { (1, Role::Progress) } else { (0, Role::Program) };
         let served = Event::Served {
             begin,
@@ -75,7 +81,7 @@ impl Rank {
             kind: Served::Get,
             origin: Some(origin),
             bytes: 8,
-            waited: None,
+            waited,
         };
         self.file.put(thread, role, served);
     }
@@ -83,13 +89,24 @@ impl Rank {
 
 /// The findings of a program whose ranks do what `rank` says.
 fn found(name: &str, ranks: u32, rank: impl Fn(u32, &mut Rank)) -> Vec<Finding> {
+    found_with(name, ranks, |_| {}, rank)
+}
+
+/// The same, where the heads of the files are changed.
+fn found_with(
+    name: &str,
+    ranks: u32,
+    change: impl Fn(&mut Metadata),
+    rank: impl Fn(u32, &mut Rank),
+) -> Vec<Finding> {
     let directory =
         std::env::temp_dir().join(format!("portolan-finding-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("it can be made");
     for number in 0..ranks {
-        let mut file =
-            RankWriter::new(&directory, &metadata(number, ranks, 0)).expect("it can be made");
+        let mut meta = metadata(number, ranks, 0);
+        change(&mut meta);
+        let mut file = RankWriter::new(&directory, &meta).expect("it can be made");
         let segment = Event::Segment { segment: 7, bytes: 4, ranks: 4, kind: SegmentKind::Mutexes };
         file.put(WRITER, Role::Writer, segment);
         let mut one = Rank { file, now: 1000 * MS };
@@ -182,6 +199,47 @@ fn waiting_for_a_rank_that_computes() {
     assert!(finding.title.contains("rank 1") && finding.text.contains("of rank 0"));
     assert_eq!(kinds(&found("starved-thread", 2, gets(true, true))), [""; 0]);
     assert_eq!(kinds(&found("starved-serves", 2, gets(false, false))), [""; 0]);
+}
+
+#[test]
+fn a_rank_that_answers_late() {
+    // Few gets, which wait for the thread of rank 1.
+    let program = |waited: u64, took: u64| {
+        move |rank: u32, it: &mut Rank| {
+            for _ in 0..10 {
+                let begin = it.now;
+                if rank == 0 {
+                    it.wait(Cause::Answer, 1, took, None);
+                    it.call(Call::Get, 1, 64 << 10, took, MESSAGE);
+                } else {
+                    it.serves_after(true, 0, begin + waited, Some(waited));
+                }
+                it.now = begin + 10 * MS;
+            }
+        }
+    };
+    let finding =
+        only(&found("late-owner", 2, program(4 * MS, 4 * MS)), "late", 10.0 * 4.0 * MS as f64);
+    assert!(
+        finding.title.contains("Rank 1") && finding.text.contains("of rank 0"),
+        "{}",
+        finding.text
+    );
+    assert!(finding.advice.contains("leave one core"), "{}", finding.advice);
+    // It looks at once; the answer takes what it takes.
+    assert_eq!(kinds(&found("late-not", 2, program(5_000, 4 * MS))), [""; 0]);
+    // It looks seldom, and nobody waits for that.
+    assert_eq!(kinds(&found("late-unseen", 2, program(4 * MS, 10_000))), [""; 0]);
+}
+
+#[test]
+fn a_progress_thread_that_had_nothing_to_do_is_there() {
+    let with_thread = |rank: u32, it: &mut Rank| gets(true, false)(rank, it);
+    let files = |thread: u64| {
+        found_with("thread-idle", 2, |meta| meta.progress_thread = thread, with_thread)
+    };
+    assert_eq!(kinds(&files(0)), ["progress"]);
+    assert_eq!(kinds(&files(1)), [""; 0]);
 }
 
 /// Ranks take a mutex in turn, each for a millisecond; `own` gives each its own.

@@ -58,6 +58,8 @@ pub struct RankTotals {
     pub served: [u64; 2],
     /// The longest that a request had waited before it was served.
     pub queued: u64,
+    /// How long requests had waited together, and how many they were.
+    pub delays: (u64, u64),
     /// Whether a thread served beside the program's.
     pub has_thread: bool,
     /// What other ranks waited for this one.
@@ -176,7 +178,11 @@ impl Work {
                 if kind != Served::Completion {
                     totals.served[usize::from(span.role != Role::Program)] += 1;
                 }
-                totals.queued = totals.queued.max(span.queued.unwrap_or(0));
+                if let Some(queued) = span.queued {
+                    totals.queued = totals.queued.max(queued);
+                    totals.delays.0 += queued;
+                    totals.delays.1 += 1;
+                }
             }
             What::Wait(_) => {}
         }
@@ -349,6 +355,7 @@ fn read(
         awaited: of.awaited,
         awaited_most: of.awaited_most,
         awaited_longest: of.awaited_longest,
+        has_thread: totals.has_thread || file.meta.progress_thread > 0,
         ..totals
     };
     Ok(())

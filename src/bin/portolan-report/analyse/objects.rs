@@ -24,7 +24,7 @@ pub struct Object {
 #[derive(Debug, Clone, Default)]
 pub struct Use {
     pub calls: u64,
-    /// The same by path.
+    /// The same by way.
     pub ways: [u64; Way::ALL.len()],
     /// Time in calls.
     pub ns: u64,
@@ -71,7 +71,7 @@ impl Use {
         self.worst = self.worst.max((other.ns.max(other.waited), rank));
     }
 
-    /// What its calls would take if each were alone, when a call of a path takes so long then.
+    /// What its calls would take if each were alone, when a call by a way takes so long then.
     pub fn alone(&self, base: impl Fn(Way) -> f64) -> f64 {
         Way::ALL
             .iter()

@@ -81,7 +81,7 @@ pub struct Patterns {
     pub allocations: Tally,
     /// Allocations after something was freed.
     pub again: u64,
-    /// Strided transfers with short runs, by path.
+    /// Strided transfers with short runs, by way.
     pub strided: HashMap<Way, Tally>,
     pub strided_blocks: u64,
     /// Waiting for a target that is behind.

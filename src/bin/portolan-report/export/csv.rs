@@ -52,7 +52,7 @@ pub fn write(run: &Run, directory: &Path) -> Result<(), String> {
 
 fn calls(run: &Run) -> Table {
     let mut table = Table::new(
-        "call,path,count,bytes,seconds,own_seconds,min,median,p90,p99,p999,max,median_bytes,max_bytes",
+        "call,way,count,bytes,seconds,own_seconds,min,median,p90,p99,p999,max,median_bytes,max_bytes",
     );
     for ((what, way), stats) in &run.analysis.calls.0 {
         let at = |q| seconds(stats.times.value_at_quantile(q) as f64);

@@ -105,7 +105,7 @@ fn event(span: &Span) -> String {
         args.insert("bytes".into(), span.bytes.into());
     }
     if span.way != Way::None {
-        args.insert("path".into(), span.way.name().into());
+        args.insert("way".into(), span.way.name().into());
     }
     if span.blocks > 1 {
         args.insert("blocks".into(), span.blocks.into());

@@ -180,8 +180,8 @@ Object.assign(Timeline.prototype, {
     const to = peer[k] === NO_PEER ? "" : ` ${this.events.kind[k] === 1 ? "for" : this.events.kind[k] === 2 ? "of" : "to"} rank ${peer[k]}`;
     lines.push(`rank ${rank[k]}: ${report.names[name[k]]}${to}`);
     lines.push(`${timeText(end[k] - begin[k])} from ${timeText(begin[k])}`);
-    if (bytes[k] > 0) lines.push(bytesText(bytes[k]) + (way[k] ? `, path ${report.ways[way[k]]}` : ""));
-    else if (way[k]) lines.push(`path ${report.ways[way[k]]}`);
+    if (bytes[k] > 0) lines.push(bytesText(bytes[k]) + (way[k] ? `, by way of ${report.ways[way[k]]}` : ""));
+    else if (way[k]) lines.push(`by way of ${report.ways[way[k]]}`);
     return lines;
   },
 

@@ -14,7 +14,7 @@ const CALLS: usize = 60;
 /// Rows of the tables of counters, and of regions.
 const ROWS: usize = 25;
 
-/// Counts, sizes and times by call and path, the dearest first.
+/// Counts, sizes and times by call and way, the dearest first.
 pub fn calls(run: &Run) -> Markup {
     let mut all: Vec<(&(What, Way), &CallStats)> = run.analysis.calls.0.iter().collect();
     all.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.own), **key));
@@ -40,7 +40,7 @@ pub fn calls(run: &Run) -> Markup {
         }
         div.wide { table.figures {
             thead { tr {
-                th { "call" } th { "path" } th { "count" } th { "bytes" } th { "own time" } th { "median" } th { "99 %" } th { "longest" }
+                th { "call" } th { "way" } th { "count" } th { "bytes" } th { "own time" } th { "median" } th { "99 %" } th { "longest" }
                 th { "times" } th { "sizes" }
             } }
             tbody {

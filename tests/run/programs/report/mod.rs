@@ -3,12 +3,15 @@
 //! | module | owns |
 //! |---|---|
 //! | `page` | the page in a browser, by keys and the mouse |
+//! | `jobs` | messages, remote calls, killed ranks, hosts with other clocks, a full disk |
 //! | `story` | real programs and their traces |
 //! | this one | made-up traces: exports, damage, memory |
 
+mod jobs;
 mod page;
 mod story;
 
+pub(super) use jobs::{clocks, full, killed, random_access, rpc};
 pub(super) use page::{large, page};
 pub(super) use story::{demo, story};
 
@@ -26,6 +29,11 @@ pub const LARGE: &str = "report/the page of many ranks [ranks=1024]";
 pub const MEMORY: &str = "report/memory does not grow with events [ranks=16]";
 pub const STORY: &str = "report/the story of docs/observe.md [n=4 node-size=1]";
 pub const DEMO: &str = "report/mpirun.sh --trace [n=4]";
+pub const RANDOM: &str = "report/RandomAccess, with and without aggregation [n=4 node-size=1]";
+pub const RPC: &str = "report/remote calls [n=3 node-size=1]";
+pub const KILLED: &str = "report/a job that is killed [n=2 node-size=1]";
+pub const CLOCKS: &str = "report/clocks that are 5 s apart [n=2 hosts=1,1]";
+pub const FULL: &str = "report/a full disk [n=2 node-size=1]";
 pub const EXPORTS: &str = "report/exports, damage and two runs [ranks=8]";
 
 /// A row of a table, by its columns.

@@ -1,0 +1,281 @@
+//! Reports of jobs that are more than a slow loop: active messages, remote calls, a job that is killed, hosts whose
+//! clocks differ, a disk that is full.
+
+use super::super::super::system;
+use super::super::Suite;
+use super::super::special::Special;
+use super::{Bench, check, number};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+impl Bench<'_, '_> {
+    /// Runs a program under a launcher with its trace in a directory of this name; what it printed, and its errors.
+    fn job(
+        &mut self,
+        launcher: &[String],
+        name: &str,
+        settings: &[(&str, &str)],
+        words: &[&str],
+        meanwhile: impl FnMut(),
+    ) -> Result<(Option<i32>, String, String), String> {
+        let dir = self.file(name);
+        std::fs::create_dir_all(&dir).map_err(|e| format!("{dir}: {e}"))?;
+        let trace = [("PORTOLAN_TRACE", dir.as_str())];
+        let all = trace.iter().chain(settings);
+        let all: Vec<_> = all.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+        let outcome = self.suite.launch(launcher, &all, &words, meanwhile);
+        let (out, err, why) = (outcome.out.clone(), outcome.err.clone(), outcome.why.clone());
+        let code = outcome.ended.code;
+        self.last = Some(outcome);
+        why.map_or(Ok((code, out, err)), Err)
+    }
+
+    /// The same under the usual launcher; the job must end well, and say this.
+    fn good_job(
+        &mut self,
+        name: &str,
+        settings: &[(&str, &str)],
+        words: &[&str],
+        says: &str,
+    ) -> Result<(), String> {
+        let launcher = self.suite.tools.launcher.clone();
+        let (code, out, _) = self.job(&launcher, name, settings, words, || {})?;
+        check(code == Some(0) && out.contains(says), || format!("{words:?}: {code:?}, {out}"))
+    }
+
+    /// The report of a directory: what it prints, what it finds fault with, and its tables.
+    fn report(&mut self, name: &str) -> Result<(String, String), String> {
+        let (dir, tables) = (self.file(name), self.file(&format!("{name}-tables")));
+        self.run(0, &[&dir, "--csv", &tables])
+    }
+
+    /// How many calls there were by this name, and their bytes.
+    fn calls(&self, name: &str, call: &str) -> Result<(f64, f64), String> {
+        let rows = self.table(&format!("{name}-tables/calls.csv"))?;
+        let of = rows.iter().filter(|row| row["call"] == call);
+        Ok(of.fold((0.0, 0.0), |(n, all), row| {
+            (n + number(row, "count"), all + number(row, "bytes"))
+        }))
+    }
+}
+
+/// What a file says of its rank.
+fn head(directory: &str, rank: usize) -> Option<Value> {
+    let bytes = std::fs::read(Path::new(directory).join(format!("rank-{rank:06}.ptrace"))).ok()?;
+    let length = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?) as usize;
+    serde_json::from_slice(bytes.get(16..16 + length)?).ok()
+}
+
+/// RandomAccess: with aggregation few messages, without it one for each update, and the report says which.
+pub(in super::super) fn random_access(special: &Special, suite: &mut Suite<'_>) {
+    let program = suite.path(special.programs()[0].as_str());
+    let mut bench = Bench::new(suite, "report-random");
+    let verdict = updates(&mut bench, &program);
+    bench.tell(special.label, verdict);
+}
+
+fn updates(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
+    // Twice four updates of each word, three quarters of them of words of other ranks.
+    let remote = 2.0 * 4.0 * f64::from(1 << 11) * 0.75;
+    let mut sent = Vec::new();
+    for (name, batch) in [("aggregated", "65536"), ("single", "8")] {
+        let words = ["-n", "4", program, "11", batch];
+        bench.good_job(name, &[("PORTOLAN_NODE_SIZE", "1")], &words, " 0 wrong at the end")?;
+        let (out, err) = bench.report(name)?;
+        check(err.lines().count() == 1 && out.contains("random_access 11"), || err.clone())?;
+        let (messages, bytes) = bench.calls(name, "aggregated message")?;
+        check(bytes >= 8.0 * 0.9 * remote, || format!("{name}: {bytes} bytes of updates"))?;
+        let matrix = bench.table(&format!("{name}-tables/matrix.csv"))?;
+        let pairs = matrix.iter().filter(|row| row["first_origin"] != row["first_target"]);
+        check(pairs.filter(|row| number(row, "bytes") > 0.0).count() == 12, || {
+            format!("{name}: not every rank has sent to every other one")
+        })?;
+        sent.push(messages);
+    }
+    check(sent[0] < 0.05 * remote && sent[1] > 0.9 * remote, || {
+        format!(
+            "{} messages with aggregation and {} without, for {remote} updates",
+            sent[0], sent[1]
+        )
+    })
+}
+
+/// Remote calls and bulk transfers: as many of each as the program makes.
+pub(in super::super) fn rpc(special: &Special, suite: &mut Suite<'_>) {
+    let program = suite.path(special.programs()[0].as_str());
+    let mut bench = Bench::new(suite, "report-rpc");
+    let verdict = forwards(&mut bench, &program);
+    bench.tell(special.label, verdict);
+}
+
+fn forwards(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
+    let words = ["-n", "3", program, "--size", "3M", "--files", "3"];
+    bench.good_job("trace", &[("PORTOLAN_NODE_SIZE", "1")], &words, "digests agree")?;
+    let (out, err) = bench.report("trace")?;
+    check(err.lines().count() == 1 && out.contains("io_forwarding"), || err.clone())?;
+    let (calls, _) = bench.calls("trace", "remote call")?;
+    let (bulk, bytes) = bench.calls("trace", "bulk transfer")?;
+    // Two clients write three files of 3 MiB each, and read them again.
+    let least = 2.0 * 2.0 * 3.0 * f64::from(3 << 20);
+    check(calls >= 12.0 && bulk >= 12.0 && bytes >= least, || {
+        format!("{calls} calls, {bulk} bulk transfers of {bytes} bytes: below {least}")
+    })?;
+    // Bytes that messages bring are in the matrix once.
+    let matrix = bench.table("trace-tables/matrix.csv")?;
+    let moved: f64 = matrix.iter().map(|row| number(row, "bytes")).sum();
+    check(moved >= least && moved < 1.5 * bytes, || {
+        format!("the matrix has {moved} bytes, and bulk transfers {bytes}")
+    })?;
+    let ranks = bench.table("trace-tables/ranks.csv")?;
+    let served = ranks.iter().filter(|row| number(row, "events") > 0.0).count();
+    check(served == 3, || format!("{served} ranks have events"))
+}
+
+/// Both ranks of a job are killed while they work: the report has what they did, and names what is cut.
+pub(in super::super) fn killed(special: &Special, suite: &mut Suite<'_>) {
+    let program = suite.path(special.programs()[0].as_str());
+    let mut bench = Bench::new(suite, "report-killed");
+    let verdict = dies(&mut bench, &program);
+    bench.tell(special.label, verdict);
+}
+
+fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
+    let dir = bench.file("trace");
+    let launcher = bench.suite.tools.launcher.clone();
+    let mut victims = Vec::new();
+    // Much more work than is done when the ranks are killed.
+    let words = ["-n", "2", program, "23", "8"];
+    let settings = [("PORTOLAN_NODE_SIZE", "1")];
+    let (code, ..) = bench.job(&launcher, "trace", &settings, &words, || {
+        let long = |rank: usize| {
+            let path = Path::new(&dir).join(format!("rank-{rank:06}.ptrace"));
+            path.metadata().is_ok_and(|about| about.len() > 100_000)
+        };
+        if victims.is_empty() && long(0) && long(1) {
+            let pids = (0..2).filter_map(|rank| head(&dir, rank)?["pid"].as_i64());
+            victims = pids.collect();
+            for &pid in &victims {
+                // SAFETY: a signal to a rank of this launch, which runs.
+                unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+            }
+        }
+    })?;
+    check(victims.len() == 2, || "the ranks were not killed: their traces did not grow".into())?;
+    check(code != Some(0) || system::forgets_exit_codes(), || "exit code 0".into())?;
+    let (out, err) = bench.report("trace")?;
+    check(out.contains("in 2 files"), || out.clone())?;
+    // All that is said is where a file ends and that events were dropped, if so.
+    let cut = |line: &str| line.contains("ends too early") || line.contains("dropped");
+    let others = err.lines().filter(|line| !cut(line) && !line.contains("the report is in"));
+    let others: Vec<&str> = others.collect();
+    check(others.is_empty(), || others.join("; "))?;
+    let (sent, _) = bench.calls("trace", "aggregated message")?;
+    check(sent >= 5_000.0, || format!("{sent} messages"))?;
+    let page = std::fs::read_to_string(format!("{dir}/report.html")).map_err(|e| e.to_string())?;
+    check(page.contains("random_access 23"), || "the page is of another job".into())
+}
+
+/// Two hosts whose clocks are 5 s apart: collective calls of the ranks lie upon each other, as exactly as the report says.
+pub(in super::super) fn clocks(special: &Special, suite: &mut Suite<'_>) {
+    if let Some(why) = system::no_hosts() {
+        return suite.report.skip(special.label, &why);
+    }
+    let program = suite.path(special.programs()[0].as_str());
+    let mut bench = Bench::new(suite, "report-clocks");
+    let verdict = aligned(&mut bench, &program);
+    bench.tell(special.label, verdict);
+}
+
+fn aligned(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
+    let launcher = system::launcher_on("1,1");
+    let (code, out, _) =
+        bench.job(&launcher, "trace", &[], &["-n", "2", program, "1", "0", "200"], || {})?;
+    check(code == Some(0) && out.contains("0 wrong"), || format!("the example: {out}"))?;
+    let dir = bench.file("trace");
+    let clock = |rank| head(&dir, rank)?["started_clock"].as_i64();
+    let (Some(a), Some(b)) = (clock(0), clock(1)) else { return Err("no heads".into()) };
+    // Both begin their traces within seconds of each other.
+    check((a - b).abs() > 2_500_000_000, || format!("the clocks show {a} and {b}"))?;
+    let events = bench.file("events.json");
+    let (out, err) = bench.run(0, &[&dir, "--perfetto", &events])?;
+    check(err.lines().count() == 1 && out.contains("on 2 hosts"), || format!("{out}{err}"))?;
+    let said = out.split("aligned to within ").nth(1).and_then(nanoseconds);
+    let Some(bound) = said else { return Err(format!("no bound is stated: {out}")) };
+    check(bound < 1e9, || format!("the clocks are only known to within {bound} ns"))?;
+    let text = std::fs::read_to_string(&events).map_err(|e| e.to_string())?;
+    let json: Value = serde_json::from_str(&text).map_err(|e| format!("{events}: {e}"))?;
+    let mut barriers: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
+    for event in json["traceEvents"].as_array().into_iter().flatten() {
+        if event["cat"] == "call" && event["name"] == "barrier" {
+            let [begin, length] =
+                ["ts", "dur"].map(|name| 1e3 * event[name].as_f64().unwrap_or(0.0));
+            let of = barriers.entry(event["pid"].as_u64().unwrap_or(0)).or_default();
+            of.push((begin, begin + length));
+        }
+    }
+    let count = barriers.values().map(Vec::len).collect::<Vec<_>>();
+    check(count.len() == 2 && count[0] == count[1] && count[0] >= 2, || {
+        format!("{count:?} barriers of the ranks")
+    })?;
+    for (n, (a, b)) in barriers[&0].iter().zip(&barriers[&1]).enumerate() {
+        // No rank leaves a barrier before the other one has come.
+        let late = (a.0 - b.1).max(b.0 - a.1);
+        check(late <= bound, || {
+            format!("barrier {n}: {a:?} and {b:?}, with a bound of {bound} ns")
+        })?;
+    }
+    Ok(())
+}
+
+/// A time as the report writes it.
+fn nanoseconds(text: &str) -> Option<f64> {
+    let mut words = text.split_whitespace();
+    let value: f64 = words.next()?.parse().ok()?;
+    let unit = words.next()?.trim_end_matches([';', ',']);
+    let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    units.iter().find(|(name, _)| *name == unit).map(|(_, scale)| value * scale)
+}
+
+/// A file system of half a MiB for the traces: the job goes on, and what is not in the files is counted.
+pub(in super::super) fn full(special: &Special, suite: &mut Suite<'_>) {
+    let mount = ["-m", "mount", "-t", "tmpfs", "tmpfs", "/tmp"];
+    let mut tried = std::process::Command::new("unshare");
+    let tried = tried.args(mount).stderr(std::process::Stdio::null()).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        return suite.report.skip(special.label, "mounting a file system is not permitted");
+    }
+    let program = suite.path(special.programs()[0].as_str());
+    let mut bench = Bench::new(suite, "report-full");
+    let verdict = overflows(&mut bench, &program);
+    bench.tell(special.label, verdict);
+}
+
+fn overflows(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
+    let kept = bench.file("kept");
+    // The mount is seen by this job alone; its files are copied before it goes.
+    let script = "mount -t tmpfs -o size=512k tmpfs \"$PORTOLAN_TRACE\" || exit 99; \
+                  kept=$1; shift; \"$@\"; code=$?; cp -r \"$PORTOLAN_TRACE\" \"$kept\"; exit $code";
+    let head = ["unshare", "-m", "sh", "-c", script, "sh", &kept].map(String::from);
+    let launcher = [head.to_vec(), bench.suite.tools.launcher.clone()].concat();
+    let settings = [("PORTOLAN_NODE_SIZE", "1")];
+    let words = ["-n", "2", program, "1", "0", "4000"];
+    let (code, out, err) = bench.job(&launcher, "trace", &settings, &words, || {})?;
+    check(code == Some(0) && out.contains("0 wrong"), || format!("the job: {code:?} {out}"))?;
+    for says in
+        ["the job goes on, and events are dropped until there is room", "events are not in it"]
+    {
+        check(err.contains(says), || format!("'{says}' is not said: {err}"))?;
+    }
+    let (out, problems) = bench.report("kept")?;
+    let (puts, _) = bench.calls("kept", "put")?;
+    let dropped = out.split(" were dropped").next().and_then(|text| text.rsplit("; ").next());
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let dropped: f64 = dropped.and_then(|text| digits(text).parse().ok()).unwrap_or(0.0);
+    // 4000 tasks have 32 results each, a put for each.
+    check(puts > 1_000.0 && puts + dropped >= 128_000.0, || {
+        format!("{puts} puts are in the files, and {dropped} events are counted as dropped: {out}")
+    })?;
+    check(problems.contains("events were dropped"), || problems)
+}
