@@ -3,7 +3,7 @@
 //! `scripts/bench-array.sh` runs both in turns and compares them. One line for each case: name, tab,
 //! nanoseconds of one call.
 
-use ndarray::{Array2, Array3, Ix2, Ix3, s};
+use ndarray::{ArrayViewMut2, ArrayViewMut3, Ix2, Ix3, s};
 use portolan::Runtime;
 use portolan::array::{DistArray, Distribution, Options};
 use std::time::Instant;
@@ -51,8 +51,10 @@ fn patches(rt: &Runtime) -> portolan::Result<()> {
     let a = DistArray::<f64, Ix2>::with(&rt.world(), [2048, 2048], rows())?;
     let b = DistArray::<f64, Ix3>::with(&rt.world(), [208, 208, 208], rows())?;
     if rt.rank() == 0 {
+        // One buffer for all, as there: how it lies to the array's pages makes a difference.
+        let mut memory = vec![1.0; 1 << 20];
         for n in [1, 8, 32, 128, 1024] {
-            let mut buffer = Array2::<f64>::ones((n, n));
+            let mut buffer = ArrayViewMut2::from_shape((n, n), &mut memory[..n * n]).expect("fits");
             let patch = || [2048 - n..2048, 512..512 + n];
             say(rt, &format!("put 2d {n}"), measured(|| a.put(patch(), &buffer))?);
             say(rt, &format!("acc 2d {n}"), measured(|| a.accumulate(patch(), 1.5, &buffer))?);
@@ -60,7 +62,9 @@ fn patches(rt: &Runtime) -> portolan::Result<()> {
             say(rt, &format!("get 2d {n}"), time);
         }
         for n in [1, 4, 10, 25, 100] {
-            let mut buffer = Array3::<f64>::ones((n, n, n));
+            let cube = (n, n, n);
+            let mut buffer =
+                ArrayViewMut3::from_shape(cube, &mut memory[..n * n * n]).expect("fits");
             let patch = || [208 - n..208, 50..50 + n, 60..60 + n];
             say(rt, &format!("put 3d {n}"), measured(|| b.put(patch(), &buffer))?);
             say(rt, &format!("acc 3d {n}"), measured(|| b.accumulate(patch(), 1.5, &buffer))?);

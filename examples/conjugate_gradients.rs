@@ -6,7 +6,6 @@
 //!
 //! Usage: conjugate_gradients [nodes along a side, 60]
 
-#![allow(clippy::single_range_in_vec_init, reason = "patches of one axis")]
 use ndarray::Ix1;
 use portolan::Runtime;
 use portolan::array::DistArray;

@@ -5,7 +5,6 @@
 //!
 //! Usage: matmul [rows and columns, 512] [tile, 128]
 
-#![allow(clippy::single_range_in_vec_init, reason = "patches of one axis")]
 use ndarray::{Array1, Ix2};
 use portolan::Runtime;
 use portolan::array::DistArray;
@@ -20,11 +19,11 @@ fn times(m: &DistArray<'_, f64, Ix2>, x: &Array1<f64>) -> Result<Array1<f64>, Bo
     let mut tiles = m.tiles([64, 256])?;
     while let Some(tile) = tiles.take()? {
         let part = x.slice(ndarray::s![tile.ranges[1].clone()]);
-        y.accumulate([tile.ranges[0].clone()], 1.0, &m.get(&tile)?.dot(&part))?;
+        y.accumulate(tile.ranges[0].clone(), 1.0, &m.get(&tile)?.dot(&part))?;
     }
     tiles.free()?;
     y.sync()?;
-    let all = y.get([0..n])?;
+    let all = y.get(0..n)?;
     y.free()?;
     Ok(all)
 }
@@ -44,7 +43,7 @@ fn run(rt: &Runtime, n: usize, tile: usize) -> Result<(), Box<dyn Error>> {
         if dynamic {
             c.matmul_dynamic(1.0, &a, &b, 0.0, [tile, tile])?;
         } else {
-            c.matmul(1.0, &a, &b, 0.0)?;
+            c.matmul_summa(1.0, &a, &b, 0.0)?;
         }
         let seconds = begun.elapsed().as_secs_f64();
         let error = (times(&c, &x)? - &expected).iter().fold(0.0f64, |e, d| {

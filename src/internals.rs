@@ -48,6 +48,12 @@ pub mod api {
         runtime.engine()
     }
 }
+#[cfg(feature = "array")]
+pub mod array {
+    pub mod npy {
+        pub use crate::array::npy::{Header, decode, encode};
+    }
+}
 pub mod atomics {
     pub use crate::atomics::Rmw;
     pub mod mutex {

@@ -227,19 +227,19 @@ impl SharedFile {
         }
     }
 
-    /// Gives the memory of a part of the file back; its contents are lost.
-    pub(crate) fn release(&self, offset: usize, len: usize) {
-        if len > 0 {
-            // SAFETY: as in `reserve`. Failure only means that memory stays.
-            unsafe {
+    /// Gives the memory of a part of the file back: its bytes are zero afterwards. Where that fails,
+    /// and so returns false, memory and contents stay.
+    pub(crate) fn release(&self, offset: usize, len: usize) -> bool {
+        // SAFETY: as in `reserve`.
+        len == 0
+            || 0 == unsafe {
                 libc::fallocate(
                     self.file.as_raw_fd(),
                     libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
                     offset as libc::off_t,
                     len as libc::off_t,
-                );
+                )
             }
-        }
     }
 
     /// Bytes that are free on the file system.

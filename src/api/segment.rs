@@ -86,10 +86,9 @@ impl<'rt> Group<'rt> {
         // fails on all ranks and not on this one alone.
         let bytes: Vec<usize> = here.iter().map(|n| n.saturating_mul(size_of::<T>())).collect();
         let made = self.engine().allocate_many(self.inner(), Ok(&bytes))?;
-        for (segment, bytes) in made.iter().zip(bytes).filter(|(_, bytes)| zeros && *bytes > 0) {
-            // SAFETY: the part has this many bytes, and no other rank touches it
-            // before the barrier below.
-            unsafe { segment.my_base().write_bytes(0, bytes) };
+        if zeros {
+            // SAFETY: no other rank touches the parts before the barrier below.
+            made.iter().for_each(|segment| unsafe { segment.clear() });
         }
         let wrap = |inner| Segment {
             group: self.clone(),

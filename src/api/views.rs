@@ -46,6 +46,10 @@ pub(crate) struct Piece {
 /// Transfers of one patch: one where its elements have one owner.
 pub(crate) type Pieces = SmallVec<[Piece; 1]>;
 
+/// Single elements of several ranks: for each its rank, offsets in its part, and places in the
+/// caller's list.
+pub(crate) type Lists = Vec<(usize, Vec<usize>, Vec<usize>)>;
+
 /// The memory of a view.
 #[derive(Debug)]
 struct Memory<'a, T> {
@@ -184,6 +188,31 @@ impl<T: Element> Exclusive<'_, T> {
         unsafe { self.segment().blocking(TransferKind::Get, pieces, &Memory::of(target)) }
     }
 
+    /// Gets pieces that make up an array of a shape.
+    pub(crate) fn get_owned<D: Dimension>(
+        &self,
+        pieces: &[Piece],
+        shape: D,
+    ) -> Result<Array<T, D>> {
+        let whole = |piece: &Piece| {
+            let covers = piece.axes.iter().map(|a| (a.at, a.n, a.repeat));
+            covers.eq(shape.slice().iter().map(|n| (0, *n, 1)))
+        };
+        if !matches!(pieces, [piece] if whole(piece)) {
+            let mut target = Array::from_elem(shape, T::zeroed());
+            return self.get_view(pieces, &mut target.view_mut()).map(|()| target);
+        }
+        let mut target = Array::<T, D>::uninit(shape);
+        let first = target.as_mut_ptr().cast();
+        let memory = Memory { first, shape: target.shape(), strides: target.strides() };
+        // SAFETY: the array is ours, and the one piece writes each of its elements before the call
+        // returns; any bytes are values.
+        unsafe {
+            self.segment().blocking(TransferKind::Get, pieces, &memory)?;
+            Ok(target.assume_init())
+        }
+    }
+
     /// Puts pieces of a view, which may be reused on return.
     pub(crate) fn put_view<S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
         &self,
@@ -234,21 +263,13 @@ impl<T: Element> Exclusive<'_, T> {
     }
 
     /// Gets the elements of one rank at `offsets` into those of `target` at `places`.
-    pub(crate) fn gather(
-        &self,
-        lists: &[(usize, Vec<usize>, Vec<usize>)],
-        target: &mut [T],
-    ) -> Result<()> {
+    pub(crate) fn gather(&self, lists: Lists, target: &mut [T]) -> Result<()> {
         // SAFETY: the target is borrowed exclusively until the call returns.
         unsafe { self.vectors(TransferKind::Get, lists, target.as_mut_ptr(), target.len()) }
     }
 
     /// Puts elements of `source` at places to those of one rank at offsets.
-    pub(crate) fn scatter(
-        &self,
-        lists: &[(usize, Vec<usize>, Vec<usize>)],
-        source: &[T],
-    ) -> Result<()> {
+    pub(crate) fn scatter(&self, lists: Lists, source: &[T]) -> Result<()> {
         self.check_open()?;
         let first = source.as_ptr().cast_mut();
         // SAFETY: the source is borrowed until the call returns, and only read.
@@ -262,30 +283,30 @@ impl<T: Element> Exclusive<'_, T> {
     unsafe fn vectors(
         &self,
         kind: TransferKind,
-        lists: &[(usize, Vec<usize>, Vec<usize>)],
+        mut lists: Lists,
         first: *mut T,
         len: usize,
     ) -> Result<()> {
         let (segment, size) = (self.segment(), size_of::<T>());
-        let mut checked = Vec::with_capacity(lists.len());
-        for (rank, offsets, places) in lists {
+        // Numbers of elements become addresses, in place.
+        for (rank, offsets, places) in &mut lists {
             let (part, base) = (segment.len_at(*rank)?, segment.part_address(*rank));
-            if let Some(far) = offsets.iter().find(|o| **o >= part) {
+            if let Some(far) = offsets.iter().max().filter(|far| **far >= part) {
                 fail!(Internal, "element {far} leaves the part of rank {rank}, which has {part}");
             }
-            if offsets.len() != places.len() || places.iter().any(|p| *p >= len) {
+            if offsets.len() != places.len() || places.iter().max().is_some_and(|p| *p >= len) {
                 fail!(Internal, "places outside a list of {len} elements");
             }
-            let there: Vec<usize> = offsets.iter().map(|o| base + o * size).collect();
-            let here: Vec<usize> = places.iter().map(|p| first.wrapping_add(*p) as usize).collect();
-            checked.push((segment.group().members()[*rank], here, there));
+            offsets.iter_mut().for_each(|o| *o = base + *o * size);
+            places.iter_mut().for_each(|p| *p = first as usize + *p * size);
         }
         let counter = Arc::default();
-        let issued = checked.iter().try_for_each(|(world, here, there)| {
+        let issued = lists.iter().try_for_each(|(rank, there, here)| {
+            let world = segment.group().members()[*rank];
             let list = [Vector { block: size, local: here, remote: there }];
             // SAFETY: the places are inside the slice, for which the caller vouches; the wait
             // below lasts until it is free.
-            unsafe { segment.engine().vector_counted(kind, *world, &list, &counter) }
+            unsafe { segment.engine().vector_counted(kind, world, &list, &counter) }
         });
         pending::wait_for(segment.engine(), &counter).and(issued)
     }
@@ -317,12 +338,7 @@ impl<T: Accumulate> Exclusive<'_, T> {
     }
 
     /// [`Exclusive::scatter`] that adds.
-    pub(crate) fn scatter_add(
-        &self,
-        lists: &[(usize, Vec<usize>, Vec<usize>)],
-        scale: T,
-        source: &[T],
-    ) -> Result<()> {
+    pub(crate) fn scatter_add(&self, lists: Lists, scale: T, source: &[T]) -> Result<()> {
         self.check_open()?;
         let kind = TransferKind::Accumulate(scale.scale());
         let first = source.as_ptr().cast_mut();

@@ -5,12 +5,10 @@
 use super::array::DistArray;
 use super::check::Kind;
 use super::common::InCall;
+use crate::api::views::Lists;
 use crate::api::{Accumulate, Atomic, Element};
 use crate::error::{Result, fail};
 use ndarray::{Dimension, IntoDimension};
-
-/// For each owner its rank, offsets in its part, and places in the caller's list.
-type Lists = Vec<(usize, Vec<usize>, Vec<usize>)>;
 
 impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// Gets elements, in the order of their indices.
@@ -33,7 +31,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         const CALL: &str = "DistArray::gather";
         let lists = self.by_owner(indices, Kind::Get).in_call(CALL)?;
         let mut values = vec![T::zeroed(); indices.len()];
-        self.inner.part.gather(&lists, &mut values).in_call(CALL)?;
+        self.inner.part.gather(lists, &mut values).in_call(CALL)?;
         Ok(values)
     }
 
@@ -51,7 +49,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         const CALL: &str = "DistArray::scatter";
         self.as_many(indices.len(), values.len()).in_call(CALL)?;
         let lists = self.by_owner(indices, Kind::Put).in_call(CALL)?;
-        self.inner.part.scatter(&lists, values).in_call(CALL)
+        self.inner.part.scatter(lists, values).in_call(CALL)
     }
 
     fn as_many(&self, indices: usize, values: usize) -> Result<()> {
@@ -69,6 +67,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     {
         // By rank, the position of its list.
         let mut known = vec![usize::MAX; self.inner.layout.ranks()];
+        let share = indices.len().div_ceil(known.len());
         let mut lists = Lists::new();
         for (place, index) in indices.iter().enumerate() {
             let index = index.clone().into_dimension();
@@ -76,7 +75,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
             self.note_index(kind, index.slice());
             if known[rank] == usize::MAX {
                 known[rank] = lists.len();
-                lists.push((rank, Vec::new(), Vec::new()));
+                lists.push((rank, Vec::with_capacity(share), Vec::with_capacity(share)));
             }
             let (_, offsets, places) = &mut lists[known[rank]];
             offsets.push(offset);
@@ -100,7 +99,7 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         const CALL: &str = "DistArray::scatter_add";
         self.as_many(indices.len(), values.len()).in_call(CALL)?;
         let lists = self.by_owner(indices, Kind::Add).in_call(CALL)?;
-        self.inner.part.scatter_add(&lists, alpha, values).in_call(CALL)
+        self.inner.part.scatter_add(lists, alpha, values).in_call(CALL)
     }
 }
 

@@ -119,7 +119,7 @@ mod copies;
 mod distribution;
 mod ghosts;
 mod indices;
-mod npy;
+pub(crate) mod npy;
 mod patch;
 mod product;
 mod reductions;

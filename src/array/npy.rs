@@ -53,14 +53,19 @@ const LONGEST: usize = 1 << 16;
 
 /// What a header says, and where the elements begin.
 #[derive(Debug, PartialEq, Eq)]
-struct Header {
-    descr: String,
-    fortran_order: bool,
-    shape: Vec<usize>,
-    start: u64,
+pub struct Header {
+    /// The element type, as NumPy names it.
+    pub descr: String,
+    /// Whether the first axis runs fastest.
+    pub fortran_order: bool,
+    /// Elements along each axis.
+    pub shape: Vec<usize>,
+    /// The first element's place in the file.
+    pub start: u64,
 }
 
-fn encode(descr: &str, shape: &[usize]) -> Vec<u8> {
+/// The header of a file whose last axis runs fastest.
+pub fn encode(descr: &str, shape: &[usize]) -> Vec<u8> {
     let mut numbers: String = shape.iter().map(|n| format!("{n}, ")).collect();
     if shape.len() > 1 {
         numbers.truncate(numbers.len() - 2);
@@ -86,7 +91,8 @@ fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
     dictionary[at..].trim_start().strip_prefix(':').map(str::trim_start)
 }
 
-fn decode(reader: &mut impl Read) -> std::result::Result<Header, String> {
+/// Reads a header; where there is none, why.
+pub fn decode(reader: &mut impl Read) -> std::result::Result<Header, String> {
     let mut head = [0; 8];
     reader.read_exact(&mut head).map_err(|e| format!("no header: {e}"))?;
     if &head[..6] != MAGIC {
@@ -144,10 +150,11 @@ fn file_strides(shape: &[usize], fortran: bool) -> Vec<usize> {
     let mut strides = vec![1; shape.len()];
     let axes: Vec<usize> =
         if fortran { (0..shape.len()).collect() } else { (0..shape.len()).rev().collect() };
-    let mut row = 1;
+    let mut row = 1usize;
     for axis in axes {
         strides[axis] = row;
-        row *= shape[axis];
+        // More than can be counted where another axis has none: there are no elements then.
+        row = row.wrapping_mul(shape[axis]);
     }
     strides
 }

@@ -5,6 +5,7 @@
 //! its shape: as many elements along each axis as the range has.
 
 use crate::error::{Result, fail};
+use ndarray::Dimension;
 use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Range;
@@ -19,11 +20,13 @@ pub(super) struct Span {
 
 /// A box of elements of a distributed array, by global index.
 ///
-/// Ranges of `usize` make one, `[2..5, 0..10]`, and so does a slice of them. The others are made here:
+/// Ranges of `usize` make one, `[2..5, 0..10]`, and so does a slice of them; one range makes that of an
+/// array of one axis. The others are made here:
 ///
 /// ```
 /// use portolan::array::Patch;
 /// assert_eq!(Patch::from([2..5, 0..10]).shape(), [3, 10]);
+/// assert_eq!(Patch::from(2..5).shape(), [3]);
 /// // Every second row, every third column.
 /// let strided = Patch::strided([0..7, 0..9], [2, 3])?;
 /// assert_eq!(strided.shape(), [4, 3]);
@@ -101,6 +104,13 @@ impl Patch {
         self.spans.iter().map(|s| s.count)
     }
 
+    /// The shape as `ndarray` has it; the patch has as many axes.
+    pub(super) fn dimension<D: Dimension>(&self) -> D {
+        let mut shape = D::zeros(self.ndim());
+        shape.slice_mut().iter_mut().zip(self.counts()).for_each(|(n, count)| *n = count);
+        shape
+    }
+
     /// The spans of a patch whose indices follow each other and lie inside; it was checked.
     #[inline]
     pub(super) fn plain(&self) -> Option<&[Span]> {
@@ -174,6 +184,22 @@ impl<const N: usize> From<[Range<usize>; N]> for Patch {
     #[inline]
     fn from(ranges: [Range<usize>; N]) -> Patch {
         Patch::from(&ranges[..])
+    }
+}
+
+/// Of an array of one axis.
+impl From<Range<usize>> for Patch {
+    #[inline]
+    fn from(range: Range<usize>) -> Patch {
+        Patch::from(&[range][..])
+    }
+}
+
+/// The same, beside tuples of indices.
+impl From<(Range<usize>,)> for Patch {
+    #[inline]
+    fn from((range,): (Range<usize>,)) -> Patch {
+        Patch::from(range)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Products of matrices.
 //!
-//! The default is one-sided SUMMA: a rank computes its own block of the result, and gets panels of the
-//! factors while it multiplies the panels before. Nothing is given out, and the result is written in
-//! place. The other form gives tiles of the result out by counters, for factors or machines
-//! whose parts take unequal time. On one node with equal blocks the first one is faster at all sizes that
-//! were measured, because the second gets a panel of the factors for each tile anew.
+//! There are two forms. In one-sided SUMMA a rank computes its own block of the result in place. In the
+//! dynamic form ranks take tiles of the result by counters, for parts or machines that take
+//! unequal time. Both get panels of the factors while they multiply the panels before
+//! ([`Product::block`]). Where parts are equal the two take the same time within 3 % on two ranks of a node, and
+//! [`DistArray::matmul`] takes SUMMA, which needs no counters and no buffer for the result; where the
+//! largest part is longer than the mean by a quarter it takes the dynamic form.
 //!
 //! Blocks are multiplied by `ndarray`, whose own kernels are those of `matrixmultiply`; with the
 //! feature `blas` it calls the CBLAS that the program is linked with.
@@ -12,21 +13,37 @@
 use super::array::DistArray;
 use super::common::InCall;
 use super::distribution::OwnBox;
-use crate::api::{Accumulate, Element};
+use crate::api::Element;
 use crate::error::{Result, fail};
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, Ix2, LinalgScalar, s};
+use ndarray::{Array2, ArrayViewMut2, Ix2, LinalgScalar, s};
 use std::ops::Range;
 
 /// Columns of the left factor, and rows of the right one, that are got at a time.
 const PANEL: usize = 256;
 
+/// Rows and columns of a tile where the caller does not say.
+const TILE: usize = 256;
+
+/// The parts are unequal where the largest is longer than this, in quarters of the mean.
+const UNEQUAL_QUARTERS: usize = 5;
+
+/// What is computed: `alpha * a * b + beta * c`.
+struct Product<'p, 'a, 'b, T: Element> {
+    alpha: T,
+    a: &'p DistArray<'a, T, Ix2>,
+    b: &'p DistArray<'b, T, Ix2>,
+    beta: T,
+}
+
 impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
     /// `self = alpha * a * b + beta * self`. Collective. The arrays may be distributed in any way; best
-    /// is what [`Distribution::Block`](super::Distribution::Block) gives.
+    /// is what [`Distribution::Block`](super::Distribution::Block) gives. It is done by
+    /// [`DistArray::matmul_summa`], or where ranks own unequal parts of `self` by
+    /// [`DistArray::matmul_dynamic`].
     ///
     /// # Errors
-    /// `Argument` where the shapes do not fit, or the groups differ; `Mpi`.
+    /// `Argument` where the shapes do not fit, or the groups differ; `Mpi`; `Memory` on all ranks.
     #[track_caller]
     pub fn matmul(
         &mut self,
@@ -35,65 +52,38 @@ impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
         b: &DistArray<'_, T, Ix2>,
         beta: T,
     ) -> Result<()> {
-        const CALL: &str = "DistArray::matmul";
-        self.check_product(a, b).in_call(CALL)?;
-        let (boxes, inner) = (self.own_boxes(), a.shape()[1]);
-        let first = self.group().rank();
-        let mut mine = self.access_inner().in_call(CALL)?;
-        let mut view = mine.local_mut();
-        for OwnBox { global, local } in boxes {
-            let mut block = view.slice_mut(s![local[0].clone(), local[1].clone()]);
-            if beta.is_zero() {
-                block.fill(T::zero());
-            } else {
-                block.mapv_inplace(|x| beta * x);
-            }
-            let get = |panel: Range<usize>| {
-                let left = a.start_get([global[0].clone(), panel.clone()])?;
-                Ok((left, b.start_get([panel, global[1].clone()])?))
-            };
-            // Ranks begin at different panels, so that they do not all ask one owner.
-            let panels: Vec<Range<usize>> =
-                (0..inner).step_by(PANEL).map(|k| k..(k + PANEL).min(inner)).collect();
-            let order = (0..panels.len()).map(|i| panels[(i + first) % panels.len()].clone());
-            let mut coming = None;
-            for panel in order.map(Some).chain([None]) {
-                let next = panel.map(get).transpose().in_call(CALL)?;
-                if let Some((left, right)) = std::mem::replace(&mut coming, next) {
-                    let (left, right): (Array2<T>, Array2<T>) =
-                        (left.wait().in_call(CALL)?, right.wait().in_call(CALL)?);
-                    general_mat_mul(alpha, &left, &right, T::one(), &mut block);
-                }
-            }
-        }
-        mine.release().in_call(CALL)
+        let product = Product { alpha, a, b, beta };
+        let ranks = self.group().size();
+        let parts = (0..ranks).map(|rank| self.inner.layout.extents(rank).iter().product());
+        let largest: usize = parts.max().unwrap_or(0);
+        let unequal = largest.saturating_mul(4 * ranks) > self.len() * UNEQUAL_QUARTERS;
+        let done = match unequal {
+            true => self.dynamic(&product, [TILE, TILE]),
+            false => self.summa(&product),
+        };
+        done.in_call("DistArray::matmul")
     }
 
-    fn check_product(&self, a: &DistArray<'_, T, Ix2>, b: &DistArray<'_, T, Ix2>) -> Result<()> {
-        let (m, n) = (self.shape()[0], self.shape()[1]);
-        if a.shape()[0] != m || b.shape()[1] != n || a.shape()[1] != b.shape()[0] {
-            fail!(
-                Argument,
-                "array \"{}\" of shape {:?} cannot be the product of \"{}\" {:?} and \"{}\" {:?}",
-                self.name(),
-                self.shape(),
-                a.name(),
-                a.shape(),
-                b.name(),
-                b.shape()
-            );
-        }
-        self.check_group(a)?;
-        self.check_group(b)
+    /// [`DistArray::matmul`] in which every rank computes its own block.
+    ///
+    /// # Errors
+    /// `Argument` where the shapes do not fit, or the groups differ; `Mpi`.
+    #[track_caller]
+    pub fn matmul_summa(
+        &mut self,
+        alpha: T,
+        a: &DistArray<'_, T, Ix2>,
+        b: &DistArray<'_, T, Ix2>,
+        beta: T,
+    ) -> Result<()> {
+        self.summa(&Product { alpha, a, b, beta }).in_call("DistArray::matmul_summa")
     }
-}
 
-impl<'rt, T: Accumulate + LinalgScalar> DistArray<'rt, T, Ix2> {
     /// [`DistArray::matmul`] by tiles of the result of at most a shape, which ranks take as they come
     /// to them, their own first. Collective.
     ///
     /// # Errors
-    /// As for [`DistArray::matmul`]; `Memory` on all ranks.
+    /// As for [`DistArray::matmul`].
     #[track_caller]
     pub fn matmul_dynamic(
         &mut self,
@@ -103,23 +93,96 @@ impl<'rt, T: Accumulate + LinalgScalar> DistArray<'rt, T, Ix2> {
         beta: T,
         tile: [usize; 2],
     ) -> Result<()> {
-        const CALL: &str = "DistArray::matmul_dynamic";
-        self.check_product(a, b).in_call(CALL)?;
-        if beta.is_zero() {
-            self.fill(T::zero()).in_call(CALL)?;
-        } else {
-            self.scale(beta).in_call(CALL)?;
+        self.dynamic(&Product { alpha, a, b, beta }, tile).in_call("DistArray::matmul_dynamic")
+    }
+
+    #[track_caller]
+    fn summa(&mut self, product: &Product<'_, '_, '_, T>) -> Result<()> {
+        product.check(self)?;
+        // Ranks begin at different panels, so that they do not all ask one owner.
+        let (boxes, first) = (self.own_boxes(), self.group().rank());
+        let mut mine = self.access_inner()?;
+        let mut view = mine.local_mut();
+        for OwnBox { global, local } in boxes {
+            let block = view.slice_mut(s![local[0].clone(), local[1].clone()]);
+            product.block(&global, block, first)?;
         }
-        let mut tiles = self.tiles_inner(tile.to_vec()).in_call(CALL)?;
+        mine.release()
+    }
+
+    #[track_caller]
+    fn dynamic(&mut self, product: &Product<'_, '_, '_, T>, tile: [usize; 2]) -> Result<()> {
+        product.check(self)?;
+        self.sync_inner()?;
+        let mut tiles = self.tiles_inner(tile.to_vec())?;
+        while let Some(tile) = tiles.take()? {
+            let mut block = match product.beta.is_zero() {
+                true => Array2::zeros((tile.ranges[0].len(), tile.ranges[1].len())),
+                false => self.get(&tile)?,
+            };
+            product.block(&tile.ranges, block.view_mut(), tile.owner)?;
+            self.put(&tile, &block)?;
+        }
+        tiles.free()?;
+        self.sync_inner()
+    }
+}
+
+impl<T: Element + LinalgScalar> Product<'_, '_, '_, T> {
+    /// The shapes fit, and the arrays belong to the same ranks.
+    fn check(&self, c: &DistArray<'_, T, Ix2>) -> Result<()> {
+        let Product { a, b, .. } = self;
+        let (m, n) = (c.shape()[0], c.shape()[1]);
+        if a.shape()[0] != m || b.shape()[1] != n || a.shape()[1] != b.shape()[0] {
+            fail!(
+                Argument,
+                "array \"{}\" of shape {:?} cannot be the product of \"{}\" {:?} and \"{}\" {:?}",
+                c.name(),
+                c.shape(),
+                a.name(),
+                a.shape(),
+                b.name(),
+                b.shape()
+            );
+        }
+        c.check_group(a)?;
+        c.check_group(b)
+    }
+
+    /// Computes the block of the result at `ranges`, which holds the old elements. The panels are taken
+    /// in turn, from number `first` on; the next one travels while one is multiplied.
+    #[track_caller]
+    fn block(
+        &self,
+        ranges: &[Range<usize>],
+        mut block: ArrayViewMut2<'_, T>,
+        first: usize,
+    ) -> Result<()> {
+        let Product { alpha, a, b, beta } = self;
         let inner = a.shape()[1];
-        while let Some(tile) = tiles.take().in_call(CALL)? {
-            let (rows, columns) = (tile.ranges[0].clone(), tile.ranges[1].clone());
-            let right = b.start_get([0..inner, columns]).in_call(CALL)?;
-            let left = a.get([rows, 0..inner]).in_call(CALL)?;
-            let product = left.dot(&right.wait().in_call(CALL)?);
-            self.accumulate(&tile, alpha, &product).in_call(CALL)?;
+        let panels = inner.div_ceil(PANEL);
+        let start = |number: usize| -> Result<_> {
+            let k = (number + first) % panels * PANEL;
+            let panel = k..(k + PANEL).min(inner);
+            let left = a.start_get([ranges[0].clone(), panel.clone()])?;
+            Ok((left, b.start_get([panel, ranges[1].clone()])?))
+        };
+        if panels == 0 {
+            block.mapv_inplace(|x| if beta.is_zero() { T::zero() } else { *beta * x });
+            return Ok(());
         }
-        tiles.free().in_call(CALL)?;
-        self.sync_inner().in_call(CALL)
+        let mut coming = start(0)?;
+        for number in 1..=panels {
+            let next = (number < panels).then(|| start(number)).transpose()?;
+            let (left, right): (Array2<T>, Array2<T>) = (coming.0.wait()?, coming.1.wait()?);
+            // The first product takes the old elements in.
+            let keep = if number == 1 { *beta } else { T::one() };
+            general_mat_mul(*alpha, &left, &right, keep, &mut block);
+            match next {
+                Some(next) => coming = next,
+                None => break,
+            }
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! The cutting of patches, against the owner of each element.
 
-#![allow(clippy::single_range_in_vec_init, reason = "patches of one axis")]
 use super::common::Dims;
 use super::distribution::{Distribution, Layout};
 use super::patch::Patch;
@@ -189,10 +188,10 @@ fn errors_name_what_does_not_fit() {
         patch([0..11, 0..20].into()).contains("\"h\" of shape [10, 20]: the patch [0..11, 0..20]")
     );
     assert!(patch([0..1, 19..21].into()).contains("axis 1, whose bounds are 0..20"));
-    assert!(patch(Patch::from([0..3])).contains("1 axes"));
+    assert!(patch(Patch::from((0..3,))).contains("1 axes"));
     assert!(Patch::from([10..10, 3..3]).check("h", &[10, 20]).is_ok(), "empty");
-    assert!(Patch::strided([0..3], [0]).is_err());
-    let far = Patch::from([usize::MAX - 1..usize::MAX]);
+    assert!(Patch::from(0..3).every(&[0]).is_err());
+    let far = Patch::from(usize::MAX - 1..usize::MAX);
     assert!(far.check("h", &[10]).is_err());
-    assert!(Patch::periodic([-1..1]).check("h", &[0]).is_err());
+    assert!(Patch::periodic_of(std::slice::from_ref(&(-1..1))).check("h", &[0]).is_err());
 }

@@ -30,9 +30,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         const CALL: &str = "DistArray::get";
         let patch = patch.into();
         let pieces = self.cut(&patch, Kind::Get).in_call(CALL)?;
-        let mut target = self.empty(&patch);
-        self.inner.part.get_view(&pieces, &mut target.view_mut()).in_call(CALL)?;
-        Ok(target)
+        self.inner.part.get_owned(&pieces, patch.dimension()).in_call(CALL)
     }
 
     /// Gets a patch into a view of the patch's shape, whatever its strides.
@@ -156,11 +154,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
 
     /// An array of a patch's shape.
     pub(super) fn empty(&self, patch: &Patch) -> Array<T, D> {
-        let mut shape = D::zeros(patch.ndim());
-        for (n, count) in shape.slice_mut().iter_mut().zip(patch.counts()) {
-            *n = count;
-        }
-        Array::from_elem(shape, T::zeroed())
+        Array::from_elem(patch.dimension::<D>(), T::zeroed())
     }
 }
 

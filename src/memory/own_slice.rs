@@ -21,6 +21,9 @@ const TRIM_BYTES: usize = 32 << 20;
 struct Cutting {
     free: FreeList,
     committed: usize,
+    /// From here on nothing was given out before, so that bytes outside of live pieces are zero, as
+    /// the system gives them.
+    used: usize,
 }
 
 /// The owner's view of its slice.
@@ -44,7 +47,11 @@ impl OwnSlice {
             let text = format!("no room for the {HEADER}-byte header of a slab: {e}");
             Error::new(ErrorKind::Memory, text)
         })?;
-        let cutting = Mutex::new(Cutting { free: FreeList::new(HEADER, len), committed: HEADER });
+        let cutting = Mutex::new(Cutting {
+            free: FreeList::new(HEADER, len),
+            committed: HEADER,
+            used: HEADER,
+        });
         Ok(OwnSlice { file, offset, len, cutting })
     }
 
@@ -97,6 +104,12 @@ impl OwnSlice {
         Ok(Some(offset))
     }
 
+    /// How many bytes at the start of a piece may be other than zero, before anything is written to it:
+    /// those that an earlier piece had.
+    pub(super) fn stale(&self, offset: usize, len: usize) -> usize {
+        self.cutting.lock().used.saturating_sub(offset).min(len)
+    }
+
     /// Gives a piece back. Some memory is kept for the next piece.
     pub(super) fn give_back(&self, offset: usize, len: usize) {
         self.give_back_keeping(offset, len, TRIM_BYTES);
@@ -111,9 +124,12 @@ impl OwnSlice {
     fn give_back_keeping(&self, offset: usize, len: usize, keep: usize) {
         let mut cutting = self.cutting.lock();
         cutting.free.give(offset, len);
+        cutting.used = cutting.used.max(offset + len);
         let tail = cutting.free.tail().next_multiple_of(GRAIN);
         if tail + keep < cutting.committed {
-            self.file.release(self.offset + tail, cutting.committed - tail);
+            if self.file.release(self.offset + tail, cutting.committed - tail) {
+                cutting.used = cutting.used.min(tail);
+            }
             cutting.committed = tail;
         }
     }

@@ -116,6 +116,20 @@ impl Segment {
         }
     }
 
+    /// Makes this rank's own memory zero, right after the segment was allocated: memory that the
+    /// system has just given is not written.
+    ///
+    /// # Safety
+    /// Nobody else uses this rank's part meanwhile, and nobody has written to it before.
+    pub unsafe fn clear(&self) {
+        let place = self.places.at(self.group.rank());
+        if let Some(slab) = self.slab(&place) {
+            let stale = slab.own.stale(place.offset, place.len);
+            // SAFETY: no more bytes than the piece has; it is ours, as the caller says.
+            unsafe { slab.my_base().add(place.offset).write_bytes(0, stale) };
+        }
+    }
+
     /// The segment's name.
     pub fn id(&self) -> SegmentId {
         self.id

@@ -1,16 +1,18 @@
 //! Vector transfers: blocks of one length at any pairs of addresses.
 //!
 //! All addresses are checked before any byte moves. Neighbours that continue
-//! each other on both sides are joined. Blocks may lie in different segments of
-//! the target, and so take different paths.
+//! each other on both sides are joined. Where one segment has all blocks, as it mostly does, it is
+//! looked up once; else they may take different paths.
 
 use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
+use crate::memory::slab::Slab;
 use crate::ops::Ops;
 use crate::ops::told::call_of;
-use crate::path::Path;
+use crate::path::kernel::{self, Scale};
 use crate::path::two_sided::blocks::Batch;
+use crate::path::{Path, shm_atomics};
 use crate::peer::CompletionCounter;
 use crate::trace::Cause;
 use crate::wait;
@@ -42,10 +44,56 @@ impl Ops {
         for &local in vector.local {
             check_local(local as *const u8)?;
         }
-        for &remote in vector.remote {
-            drop(self.memory.registry.find(target, remote, vector.block)?);
+        if self.stretch(target, vector).is_none() {
+            for &remote in vector.remote {
+                drop(self.memory.registry.find(target, remote, vector.block)?);
+            }
         }
         Ok(())
+    }
+
+    /// Where all blocks lie in one segment: the bytes from the first to the last one.
+    fn stretch(&self, target: usize, vector: &Vector<'_>) -> Option<(usize, usize)> {
+        let widen = |(lo, hi): (usize, usize), at: &usize| (lo.min(*at), hi.max(*at));
+        let (lo, hi) = vector.remote.iter().fold((usize::MAX, 0), widen);
+        let bytes = hi.checked_sub(lo)?.checked_add(vector.block)?;
+        self.memory.registry.lookup(target, lo, bytes).map(|_| (lo, bytes))
+    }
+
+    /// Carries out a vector transfer of which all blocks lie in one segment that this rank loads and
+    /// stores, with one look-up for all; false where they do not, and nothing has moved.
+    ///
+    /// # Safety
+    /// As for [`Ops::vector`].
+    unsafe fn vector_direct(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vector: Vector<'_>,
+    ) -> Result<bool> {
+        let Some((first, bytes)) = self.stretch(target, &vector) else { return Ok(false) };
+        // As for aligned elements: in MPI's domain each takes a path of its own.
+        let path = |slab: &Slab, slice| super::path_of(kind, slab, slice, 0);
+        self.at_direct(target, (first, bytes), path, |slice, offset| {
+            for (local, remote, bytes) in vector.joined() {
+                let (here, at) = (local as *mut u8, offset + (remote - first));
+                let there = slice.wrapping_add(at);
+                // SAFETY: the block lies in the stretch, which lies in the slice; the caller
+                // vouches for the local one.
+                unsafe {
+                    match kind {
+                        TransferKind::Put => kernel::copy_block(here, there, bytes),
+                        TransferKind::Get => kernel::copy_block(there, here, bytes),
+                        TransferKind::Accumulate(Scale::Double(scale)) if bytes == 8 => {
+                            shm_atomics::accumulate_one(slice, at, here.cast(), scale);
+                        }
+                        TransferKind::Accumulate(scale) => {
+                            shm_atomics::accumulate_row(slice, at, here, bytes, scale);
+                        }
+                    }
+                }
+            }
+        })
     }
 
     /// Issues a vector transfer that [`Ops::check_vector`] accepted; what is
@@ -61,7 +109,8 @@ impl Ops {
         vector: Vector<'_>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        if vector.block == 0 {
+        // SAFETY: passed on from the caller.
+        if vector.block == 0 || unsafe { self.vector_direct(kind, target, vector) }? {
             return Ok(());
         }
         let rows = vector.joined().flat_map(|(local, remote, bytes)| {

@@ -88,6 +88,14 @@ pub const ALONE: &[Alone] = &[
         run: crate::array_misuse::races,
         ..ALONE_BASE
     },
+    #[cfg(feature = "array")]
+    Alone {
+        name: "array_numpy",
+        label: "python3",
+        skip: crate::array_numpy::missing,
+        run: crate::array_numpy::files,
+        ..ALONE_BASE
+    },
     Alone { name: "own_mpi", label: "default", run: lifecycle::own_mpi, ..ALONE_BASE },
     Alone { name: "restart", label: "default", run: lifecycle::restart, ..ALONE_BASE },
     Alone {

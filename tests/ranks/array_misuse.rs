@@ -1,7 +1,6 @@
 //! Distributed arrays that are used wrongly: errors that name the array and the patch, and races that
 //! are found.
 
-#![allow(clippy::single_range_in_vec_init, reason = "patches of one axis")]
 use crate::child::{self, Ctx, refused, step};
 use ndarray::{Array1, Array2, Ix1, Ix2, array};
 use portolan::Runtime;
@@ -20,7 +19,7 @@ pub fn errors(ctx: &Ctx) {
     };
     let far = refused(ErrorKind::Address, "a patch outside", h.get([5..11, 0..3]));
     assert!(named(far).contains("of shape [10, 20]: the patch [5..11, 0..3] leaves axis 0"));
-    named(refused(ErrorKind::Argument, "a patch of one axis", h.get([5..6])));
+    named(refused(ErrorKind::Argument, "a patch of one axis", h.get(5..6)));
     let ones = Array2::ones((2, 3));
     named(refused(ErrorKind::Argument, "another shape", h.put([0..3, 0..2], &ones)));
     named(refused(ErrorKind::Address, "a patch outside", h.accumulate([9..11, 0..3], 1.0, &ones)));
@@ -77,26 +76,26 @@ pub fn races() {
     let mut a = DistArray::<i64, Ix1>::with(&world, [64], Options::named("raced")).expect("a");
     let some = |n: usize| Array1::from_elem(n, 1i64);
     type Use<'a> = &'a dyn Fn(&DistArray<'_, i64, Ix1>);
-    let put = |a: &DistArray<'_, i64, Ix1>| a.put([10..20], &some(10)).expect("put");
-    let get = |a: &DistArray<'_, i64, Ix1>| drop(a.get([19..30]).expect("get"));
-    let add = |a: &DistArray<'_, i64, Ix1>| a.accumulate([15..16], 1, &some(1)).expect("add");
-    let far = |a: &DistArray<'_, i64, Ix1>| a.put([20..40], &some(20)).expect("put");
+    let put = |a: &DistArray<'_, i64, Ix1>| a.put(10..20, &some(10)).expect("put");
+    let get = |a: &DistArray<'_, i64, Ix1>| drop(a.get(19..30).expect("get"));
+    let add = |a: &DistArray<'_, i64, Ix1>| a.accumulate(15..16, 1, &some(1)).expect("add");
+    let far = |a: &DistArray<'_, i64, Ix1>| a.put(20..40, &some(20)).expect("put");
     let odd = |a: &DistArray<'_, i64, Ix1>| {
-        let odd = Patch::strided([11..40], [2]).expect("steps");
+        let odd = Patch::from(11..40).every(&[2]).expect("steps");
         a.put(odd, &some(15)).expect("put");
     };
     let even = |a: &DistArray<'_, i64, Ix1>| {
-        drop(a.get(Patch::strided([10..40], [2]).expect("steps")).expect("get"));
+        drop(a.get(Patch::from(10..40).every(&[2]).expect("steps")).expect("get"));
     };
     let around = |a: &DistArray<'_, i64, Ix1>| {
-        drop(a.get(Patch::periodic([-2..12])).expect("get"));
+        drop(a.get(Patch::periodic_of(std::slice::from_ref(&(-2..12)))).expect("get"));
     };
     let list = |a: &DistArray<'_, i64, Ix1>| a.scatter(&[63, 13], &[1, 2]).expect("scatter");
     let sums = |a: &DistArray<'_, i64, Ix1>| a.scatter_add(&[13, 13], 1, &[1, 2]).expect("add");
     let reads = |a: &DistArray<'_, i64, Ix1>| drop(a.gather(&[5, 13]).expect("gather"));
     let count = |a: &DistArray<'_, i64, Ix1>| assert!(a.read_inc(13, 1).is_ok());
     let pending = |a: &DistArray<'_, i64, Ix1>| {
-        drop(a.start_put([13..14], some(1)).expect("put").wait().expect("wait"));
+        drop(a.start_put(13..14, some(1)).expect("put").wait().expect("wait"));
     };
     let races: [(&str, Use<'_>, Use<'_>); 11] = [
         ("put and put", &put, &put),
@@ -129,7 +128,7 @@ pub fn races() {
     if me == 0 {
         mine.local_mut()[0] = 1;
     } else {
-        drop(mine.array().get([0..1]).expect("get"));
+        drop(mine.array().get(0..1).expect("get"));
     }
     refused(ErrorKind::State, "a view and a get", mine.release());
 

@@ -282,17 +282,60 @@ pub fn products(ctx: &Ctx) {
         };
         let ((a, a2), (b, b2)) = (make([m, k], "a"), make([k, n], "b"));
         let ((mut c, c2), (mut d, _)) = (make([m, n], "c"), make([m, n], "d"));
+        let (mut e, _) = make([m, n], "e");
         let expected = a2.dot(&b2) * 2.0 + &c2 * 3.0;
         c.matmul(2.0, &a, &b, 3.0).expect("matmul");
         d.matmul_dynamic(2.0, &a, &b, 3.0, [16, 9]).expect("matmul");
         // Whole numbers, so that the order of sums makes no difference.
         assert_eq!(c.get([0..m, 0..n]).expect("get"), expected);
         assert_eq!(d.get([0..m, 0..n]).expect("get"), expected);
+        e.matmul_summa(2.0, &a, &b, 3.0).expect("matmul");
+        assert_eq!(e.get([0..m, 0..n]).expect("get"), expected);
+        // Without the old elements, whatever they are.
+        let alone = a2.dot(&b2);
+        for form in 0..3 {
+            c.fill(f64::NAN).expect("fill");
+            match form {
+                0 => c.matmul(1.0, &a, &b, 0.0),
+                1 => c.matmul_summa(1.0, &a, &b, 0.0),
+                _ => c.matmul_dynamic(1.0, &a, &b, 0.0, [7, 64]),
+            }
+            .expect("matmul");
+            assert_eq!(c.get([0..m, 0..n]).expect("get"), alone, "form {form}");
+        }
         c.sync().expect("sync");
         if m != k {
             refused(ErrorKind::Argument, "factors that do not fit", c.matmul(1.0, &b, &a, 0.0));
         }
-        for array in [a, b, c, d] {
+        for array in [a, b, c, d, e] {
+            array.free().expect("free");
+        }
+    }
+}
+
+/// New arrays are zero, whatever the memory held before, and whether or not it was given back.
+pub fn zeros(ctx: &Ctx) {
+    let rt = runtime(&ctx.engine);
+    let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 82]);
+    let large = 5 << 20; // more than a slice keeps
+    for round in 0..12 {
+        let n = if round == 5 { large } else { rng.range(1, 40_000) };
+        step(format!("array_zeros {round}: {n}"));
+        let used = |n: usize| {
+            let options = Options::named("used").unfilled();
+            let mut used = DistArray::<i64, _>::with(&rt.world(), [n], options).expect("used");
+            used.fill(-1).expect("fill");
+            used
+        };
+        let (first, second) = (used(n / 3 + 1), used(n));
+        first.free().expect("free");
+        let between = DistArray::<i64, _>::new(&rt.world(), [n / 4 + 1]).expect("an array");
+        let last = DistArray::<i64, _>::new(&rt.world(), [n + 1000]).expect("an array");
+        second.free().expect("free");
+        let after = DistArray::<i64, _>::new(&rt.world(), [2 * n]).expect("an array");
+        for array in [between, last, after] {
+            let squares = array.norm().expect("norm");
+            assert_eq!(squares, 0.0, "round {round}: {} elements", array.len());
             array.free().expect("free");
         }
     }

@@ -34,6 +34,8 @@ mod array_misuse;
 #[cfg(feature = "array")]
 mod array_model;
 #[cfg(feature = "array")]
+mod array_numpy;
+#[cfg(feature = "array")]
 mod arrays;
 mod atomics;
 mod cases;

@@ -60,6 +60,16 @@ pub const CHECKS: &[Check] = &[
     ("anywhere_errors", anywhere::errors),
     ("compose_random", compose::random),
     ("compose_patterns", compose::patterns),
+    #[cfg(feature = "array")]
+    ("array_random", crate::arrays::random),
+    #[cfg(feature = "array")]
+    ("array_ghosts", crate::arrays::ghosts),
+    #[cfg(feature = "array")]
+    ("array_subgroups", crate::arrays::subgroups),
+    #[cfg(feature = "array")]
+    ("array_products", crate::arrays::products),
+    #[cfg(feature = "array")]
+    ("array_shared", crate::arrays::shared),
 ];
 
 const STACK: usize = 1 << 20;

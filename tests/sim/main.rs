@@ -72,6 +72,14 @@ mod am_typed;
 #[path = "../ranks/anywhere.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod anywhere;
+#[cfg(feature = "array")]
+#[path = "../ranks/array_model.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod array_model;
+#[cfg(feature = "array")]
+#[path = "../ranks/arrays.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod arrays;
 #[path = "../ranks/atomics.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod atomics;
