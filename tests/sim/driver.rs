@@ -5,7 +5,9 @@
 //! that never ends, costs that seed alone.
 
 use crate::machine::Outcome;
-use crate::{checks, floor, held, memory, programs, reports, rest, scale, silent, traced};
+use crate::{
+    checks, floor, held, memory, programs, reports, rest, scale, silent, thread_fences, traced,
+};
 use std::io::BufRead;
 use std::ops::Range;
 use std::os::unix::process::CommandExt;
@@ -36,6 +38,7 @@ fn cases() -> Vec<Case> {
         case("slow", 10, 500, 16, programs::slow),
         case("rest", 40, 1_000, 5, rest::run),
         case("combined", 10, 500, 8, checks::combined),
+        case("thread_fences", 10, 500, 3, thread_fences::run),
         case("gone", 5, 200, 8, silent::gone),
         case("traced", 5, 200, 6, traced::run),
         case("stopped", 5, 200, 8, silent::stopped),
@@ -272,7 +275,7 @@ fn run_case(case: &Case, ranks: usize, seeds: Range<u64>, mutation: Option<&str>
 const SEEKERS: &[(&str, u64)] = &[
     ("programs", 1),
     ("rest", 2),
-    ("check_thread_fences", 5),
+    ("thread_fences", 2),
     ("combined", 2),
     ("check_am_aggregates", 10),
     ("check_am_late_items", 10),

@@ -20,6 +20,7 @@
 //! | [`settings`] | the engine's settings of a seed |
 //! | [`programs`] | random programs against a reference model |
 //! | [`rest`] | quiescence while handlers send |
+//! | [`thread_fences`] | fences of several threads of a rank |
 //! | [`silent`], [`reports`] | a rank that is gone or stopped, and what the others say |
 //! | [`traced`] | traces of hosts whose clocks are far apart |
 //! | [`scale`], [`memory`] | how cost grows with the number of ranks |
@@ -48,6 +49,7 @@ mod scale;
 mod settings;
 mod silent;
 mod system;
+mod thread_fences;
 mod threads;
 mod traced;
 
