@@ -27,13 +27,12 @@ use crate::mpi::Flavour;
 use crate::ops::Ops;
 use crate::ops::told::number_of;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
-use crate::path::{self, Path, rma};
+use crate::path::{self, Path, rma, stripe};
 use crate::trace::{Call, SegmentKind};
 use crate::wait::{self, Ends, Progress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::path::stripe;
 use serve::{MutexName, hand_over};
 use state::{MutexState, state_bytes};
 
@@ -493,10 +492,9 @@ impl Ops {
     }
 }
 
-/// Whether the queue lock on windows can be used. Open MPI 4.1 dies in
-/// `MPI_Compare_and_swap` (tests/mpi-bugs/compare_and_swap.c): there the owner
-/// serves its mutexes by message, also where MPI is the atomicity domain. Nothing
-/// but the lock itself touches the state, so that one mechanism is enough.
+/// Whether the queue lock on windows can be used. Open MPI 4.1 dies in `MPI_Compare_and_swap`
+/// (tests/mpi-bugs/compare_and_swap.c): there the owner serves its mutexes by message, also where
+/// MPI is the atomicity domain. Nothing but the lock itself touches the state, so one will do.
 fn windows_lock() -> bool {
     Flavour::built() != Flavour::OpenMpi
 }

@@ -3,6 +3,7 @@
 //! The declarations are those of version 3 of the library, whose file has the number 10: other
 //! versions have other arguments, and are not taken.
 
+use super::definitions::Definitions;
 use libloading::{Library, Symbol};
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -14,19 +15,14 @@ const MODE_WRITE: u8 = 0;
 const SUBSTRATE_POSIX: u8 = 1;
 const NO_COMPRESSION: u8 = 1;
 const FLUSH: u8 = 1;
-const UNDEFINED: u32 = u32::MAX;
-const THREAD: u8 = 1;
-const PROCESS: u8 = 1;
-const COMM_LOCATIONS: u8 = 4;
-const COMM_GROUP: u8 = 5;
 const FETCH_AND_ADD: u8 = 5;
 const ACCUMULATE: u8 = 0;
 /// Bytes of the library's buffers.
 const CHUNK_EVENTS: u64 = 1 << 20;
 const CHUNK_DEFINITIONS: u64 = 4 << 20;
 
-type Handle = *mut c_void;
-type Code = c_int;
+pub(super) type Handle = *mut c_void;
+pub(super) type Code = c_int;
 
 #[repr(C)]
 struct FlushCallbacks {
@@ -72,6 +68,8 @@ macro_rules! checked {
         }
     };
 }
+
+pub(super) use {call, checked};
 
 /// An archive that is being written.
 pub struct Archive {
@@ -318,190 +316,8 @@ fn written(what: &str, code: Code) -> Result<(), String> {
     }
 }
 
-/// Writes definitions.
-pub struct Definitions<'a> {
-    library: &'a Library,
-    writer: Handle,
-    strings: Cell<u32>,
-}
-
-impl Definitions<'_> {
-    /// Nanoseconds from 0 to `length`.
-    pub fn clock(&self, length: u64, started: u64) -> Result<(), String> {
-        checked!(
-            self.library,
-            "OTF2_GlobalDefWriter_WriteClockProperties",
-            fn(Handle, u64, u64, u64, u64),
-            self.writer,
-            1_000_000_000,
-            0,
-            length,
-            started
-        )
-    }
-
-    /// The number of a new string.
-    pub fn string(&self, value: &str) -> Result<u32, String> {
-        let number = self.strings.get();
-        self.strings.set(number + 1);
-        checked!(
-            self.library,
-            "OTF2_GlobalDefWriter_WriteString",
-            fn(Handle, u32, *const c_char),
-            self.writer,
-            number,
-            text(value).as_ptr()
-        )?;
-        Ok(number)
-    }
-
-    pub fn tree_node(
-        &self,
-        number: u32,
-        name: u32,
-        class: u32,
-        parent: Option<u32>,
-    ) -> Result<(), String> {
-        checked!(
-            self.library,
-            "OTF2_GlobalDefWriter_WriteSystemTreeNode",
-            fn(Handle, u32, u32, u32, u32),
-            self.writer,
-            number,
-            name,
-            class,
-            parent.unwrap_or(UNDEFINED)
-        )
-    }
-
-    pub fn location_group(&self, number: u32, name: u32, node: u32) -> Result<(), String> {
-        checked!(
-            self.library,
-            "OTF2_GlobalDefWriter_WriteLocationGroup",
-            fn(Handle, u32, u32, u8, u32, u32),
-            self.writer,
-            number,
-            name,
-            PROCESS,
-            node,
-            UNDEFINED
-        )
-    }
-
-    pub fn location(&self, number: u64, name: u32, events: u64, group: u32) -> Result<(), String> {
-        checked!(
-            self.library,
-            "OTF2_GlobalDefWriter_WriteLocation",
-            fn(Handle, u64, u32, u8, u64, u32),
-            self.writer,
-            number,
-            name,
-            THREAD,
-            events,
-            group
-        )
-    }
-
-    pub fn region(
-        &self,
-        number: u32,
-        name: u32,
-        empty: u32,
-        role: u8,
-        paradigm: u8,
-    ) -> Result<(), String> {
-        checked!(
-            self.library,
-            "OTF2_GlobalDefWriter_WriteRegion",
-            fn(Handle, u32, u32, u32, u32, u8, u8, u32, u32, u32, u32),
-            self.writer,
-            number,
-            name,
-            name,
-            empty,
-            role,
-            paradigm,
-            0,
-            empty,
-            0,
-            0
-        )
-    }
-
-    pub fn group_of_locations(
-        &self,
-        number: u32,
-        name: u32,
-        paradigm: u8,
-        members: &[u64],
-    ) -> Result<(), String> {
-        self.group(number, name, COMM_LOCATIONS, paradigm, members)
-    }
-
-    /// By their places in the group of locations.
-    pub fn group_of_ranks(
-        &self,
-        number: u32,
-        name: u32,
-        paradigm: u8,
-        members: &[u64],
-    ) -> Result<(), String> {
-        self.group(number, name, COMM_GROUP, paradigm, members)
-    }
-
-    fn group(
-        &self,
-        number: u32,
-        name: u32,
-        kind: u8,
-        paradigm: u8,
-        members: &[u64],
-    ) -> Result<(), String> {
-        checked!(
-            self.library,
-            "OTF2_GlobalDefWriter_WriteGroup",
-            fn(Handle, u32, u32, u8, u8, u32, u32, *const u64),
-            self.writer,
-            number,
-            name,
-            kind,
-            paradigm,
-            0,
-            members.len() as u32,
-            members.as_ptr()
-        )
-    }
-
-    pub fn communicator(&self, number: u32, name: u32, group: u32) -> Result<(), String> {
-        checked!(
-            self.library,
-            "OTF2_GlobalDefWriter_WriteComm",
-            fn(Handle, u32, u32, u32, u32, u32),
-            self.writer,
-            number,
-            name,
-            group,
-            UNDEFINED,
-            0
-        )
-    }
-
-    pub fn window(&self, number: u32, name: u32, communicator: u32) -> Result<(), String> {
-        checked!(
-            self.library,
-            "OTF2_GlobalDefWriter_WriteRmaWin",
-            fn(Handle, u32, u32, u32, u32),
-            self.writer,
-            number,
-            name,
-            communicator,
-            0
-        )
-    }
-}
-
 /// For C; a zero inside ends it.
-fn text(value: &str) -> CString {
+pub(super) fn text(value: &str) -> CString {
     let end = value.find('\0').unwrap_or(value.len());
     CString::new(&value[..end]).unwrap_or_default()
 }

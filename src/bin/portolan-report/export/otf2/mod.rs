@@ -9,12 +9,14 @@
 //! | `ffi` | the library's functions, found when the program runs |
 //! | this one | definitions and events |
 
+mod definitions;
 mod ffi;
 
 use super::ordered::{Step, Within, steps};
 use crate::model::{Span, What};
 use crate::read::{RankFile, Trace};
-use ffi::{Archive, Definitions, Events};
+use definitions::Definitions;
+use ffi::{Archive, Events};
 use portolan::internals::trace::format::Role;
 use portolan::internals::trace::kinds::{Call, Served};
 use std::collections::{BTreeMap, HashMap};
