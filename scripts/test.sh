@@ -2,7 +2,7 @@
 # Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick|--full] [--only quick|rest] [FILTER]
 #
 # Checks everything. First what needs one MPI and shows a mistake within minutes: format, lints,
-# unit tests, the simulation (alone, with a quarter of its seeds). Then, with each MPI by default, the
+# unit tests, the simulation (alone, with a quarter of its seeds and without the tests of programs). Then, with each MPI by default, the
 # rest: installation, documentation, the tests on several ranks, the C, Fortran and Global Arrays programs, the first
 # example, the quick selection of the regression suite on several hosts, faults, and the README's
 # first command on a bare Debian (scripts/fresh.sh). Each check counts as one test. The output
@@ -142,13 +142,22 @@ count_tests() {
   fi
 }
 
-# All targets of tests but those that start ranks.
+# All targets of tests but those that start ranks. The quick part alone takes those of the library, without
+# the programs that come with it and what they are made of; the rest alone has the others.
 unit_targets() {
   local file name
-  printf '%s\n' --lib --bins
+  if [[ $only == quick ]]; then printf '%s\n' --no-default-features --features array; fi
+  case $only in
+    quick) printf '%s\n' --lib ;;
+    rest) printf '%s\n' --bins ;;
+    *) printf '%s\n' --lib --bins ;;
+  esac
   for file in tests/*.rs tests/*/main.rs; do
     name=${file#tests/} && name=${name%/main.rs} && name=${name%.rs}
-    if [[ $name != @(ranks|shared_name) ]]; then printf '%s\n' --test "$name"; fi
+    case $only:$name in
+      *:ranks | *:shared_name | rest:layers | rest:sim) ;;
+      quick:layers | quick:sim | rest:* | :*) printf '%s\n' --test "$name" ;;
+    esac
   done
 }
 
@@ -207,7 +216,7 @@ test_with() { # MPI
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
   # Unit tests start no MPI, and are alike with all.
-  if [[ -n $full && $MPI_NAME != "${mpis[0]}" ]]; then
+  if [[ -n $full && $MPI_NAME != "${mpis[0]}" || $only == rest && $MPI_NAME == "${mpis[0]}" ]]; then
     logged unit unit_tests
     count_tests
   fi
