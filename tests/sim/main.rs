@@ -35,6 +35,7 @@ mod checks;
 mod child;
 mod dice;
 mod driver;
+mod extrapolate;
 mod floor;
 mod held;
 mod machine;
