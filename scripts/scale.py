@@ -20,6 +20,8 @@ FIGURES = [
     ("stop", "ms", "stop"),
     ("allocate", "us", "allocate 4 KiB"),
     ("free", "us", "free"),
+    ("allocate_many", "us", "allocate 1,000 in one call"),
+    ("allocate_ten", "us", "allocate ten, one by one"),
     ("barrier", "us", "barrier"),
     ("allreduce_1", "us", "allreduce of 1 double"),
     ("allreduce_1024", "us", "allreduce of 1,024"),

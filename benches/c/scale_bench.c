@@ -12,6 +12,8 @@
  * Microseconds a call, of the slowest rank:
  *   allocate        ARMCI_Malloc of 4 KiB, 50 segments one after the other
  *   free            ARMCI_Free of these
+ *   allocate_many   portolan_malloc_many of 1,000 segments of 4 KiB, the whole call, and
+ *   allocate_ten    ten calls of ARMCI_Malloc
  *   barrier         ARMCI_Barrier, and mpi_barrier, MPI_Barrier
  *   allreduce_1     armci_msg_dgop of 1 double, and mpi_allreduce_1, MPI_Allreduce
  *   allreduce_1024  the same of 1,024
@@ -27,10 +29,11 @@
 #include <mpi.h>
 #include <armci.h>
 #include <message.h>
+#include <portolan.h>
 
 #include "bench.h"
 
-enum { SEGMENTS = 50, BYTES = 4096, ROUNDS = 5, DOUBLES = 1024 };
+enum { SEGMENTS = 50, MANY = 1000, TEN = 10, BYTES = 4096, ROUNDS = 5, DOUBLES = 1024 };
 
 static int me, n, round_number;
 static void **segments[SEGMENTS];
@@ -218,6 +221,35 @@ static void put_all(void)
     ARMCI_AllFence();
 }
 
+/* 1,000 segments in one call, the median; ten of ARMCI_Malloc beside it. They are freed untimed. */
+static void allocate_many(void)
+{
+    size_t *bytes = malloc(MANY * sizeof *bytes);
+    void **parts = malloc((size_t)MANY * (size_t)n * sizeof *parts);
+    double us[2][ROUNDS];
+    const int rounds = 3; /* to free them takes longer */
+    if (!bytes || !parts)
+        fail("no memory for the addresses of many segments");
+    for (int s = 0; s < MANY; s++)
+        bytes[s] = BYTES;
+    for (int r = 0; r < 2 * rounds; r++) {
+        const int count = r % 2 ? TEN : MANY;
+        together();
+        double begun = now();
+        if (count == MANY)
+            MUST(portolan_malloc_many(MANY, bytes, parts));
+        for (int s = 0; s < count && count == TEN; s++)
+            MUST(ARMCI_Malloc(parts + (long)s * n, BYTES));
+        us[r % 2][r / 2] = over_all(1e6 * (now() - begun), MPI_MAX);
+        for (int s = 0; s < count; s++)
+            MUST(ARMCI_Free(parts[(long)s * n + me]));
+    }
+    print("allocate_many", median(us[0], rounds));
+    print("allocate_ten", median(us[1], rounds));
+    free(bytes);
+    free(parts);
+}
+
 /* Microseconds of one call, of the slowest rank. */
 static double once(operation op, long calls)
 {
@@ -305,6 +337,8 @@ int main(int argc, char **argv)
     print("free", 1e3 * span(begun, ended) / SEGMENTS);
     for (int s = 0; s < SEGMENTS; s++)
         free(segments[s]);
+    if (wanted("allocate_many"))
+        allocate_many();
     together();
     begun = now();
     MUST(ARMCI_Finalize());

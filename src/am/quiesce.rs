@@ -12,8 +12,10 @@
 
 use super::Am;
 use super::AmState;
+use crate::collective::Operator;
 use crate::error::Result;
 use crate::mutation::{self, Fault};
+use crate::wait::Progress;
 use std::sync::atomic::Ordering;
 
 impl Am {
@@ -38,15 +40,16 @@ impl Am {
 
     fn rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {
         let state = self.state()?;
+        // Also where a rank is alone: the message whose handler this is would never be counted.
+        self.may_wait()?;
         let mut before = None;
         loop {
             self.flush_hooks(false)?;
             // Messages that have arrived are handled before the rank counts.
             while state.poll(self)? {}
-            let mine = [state.all_sent(), handled(state)];
+            let mut sums = [state.all_sent(), handled(state)].map(u64::cast_signed);
             mutation::window(Fault::CountedOnce);
-            let all: Vec<[u64; 2]> = self.world().allgather(self, &mine)?;
-            let sums = all.iter().fold([0u64; 2], |s, c| [s[0] + c[0], s[1] + c[1]]);
+            self.world().reduce(self, &mut sums, Operator::Sum, None)?;
             if sums[0] == sums[1] && (before == Some(sums) || mutation::is(Fault::CountedOnce)) {
                 return Ok(());
             }

@@ -220,7 +220,7 @@ const LONG: usize = 128;
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of `bytes` bytes, and they
 /// must not overlap except by being equal.
-pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
+pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
     #[cfg(target_arch = "x86_64")]
     if bytes >= LONG && std::is_x86_feature_detected!("avx2") {
         // SAFETY: passed on from the caller; the processor has AVX2.
@@ -235,8 +235,8 @@ pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: Scal
 /// As for [`accumulate`], and the processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
-    if let Scale::Long(scale) = scale
+unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
+    if let Scale::Long(scale) = *scale
         && scale != 1
         && std::is_x86_feature_detected!("avx512dq")
     {
@@ -278,7 +278,7 @@ unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, sc
     // SAFETY: what is left of what the caller vouches for.
     unsafe {
         let (src, dst) = (src.add(whole), dst.add(whole));
-        accumulate_each(src, dst, bytes - whole, Scale::Long(scale));
+        accumulate_each(src, dst, bytes - whole, &Scale::Long(scale));
     }
 }
 
@@ -287,10 +287,10 @@ unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, sc
 /// # Safety
 /// As for [`accumulate`].
 #[inline(always)]
-unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
+unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
     // SAFETY: passed on from the caller.
     unsafe {
-        match scale {
+        match *scale {
             Scale::Int(s) => {
                 axpy(src, dst, bytes, |y: i32, x: i32| y.wrapping_add(s.wrapping_mul(x)))
             }
@@ -444,20 +444,20 @@ mod tests {
 
     #[test]
     fn accumulates_scale_and_add() {
-        let src = [1.0f64, -2.0, 3.5];
-        let mut dst = [10.0f64, 10.0, 10.0];
+        let (src, mut dst) = ([1.0f64, -2.0, 3.5], [10.0f64; 3]);
+        let twice = Scale::Double(2.0);
         // SAFETY: both arrays have 24 bytes.
-        unsafe { accumulate(src.as_ptr().cast(), dst.as_mut_ptr().cast(), 24, Scale::Double(2.0)) };
+        unsafe { accumulate(src.as_ptr().cast(), dst.as_mut_ptr().cast(), 24, &twice) };
         assert_eq!(dst, [12.0, 6.0, 17.0]);
         let x = [Complex::new(1.0f32, 2.0)];
         let mut y = [Complex::new(0.5f32, 0.0)];
         let i = Scale::FloatComplex(Complex::new(0.0, 1.0));
         // SAFETY: both arrays have 8 bytes.
-        unsafe { accumulate(x.as_ptr().cast(), y.as_mut_ptr().cast(), 8, i) };
+        unsafe { accumulate(x.as_ptr().cast(), y.as_mut_ptr().cast(), 8, &i) };
         assert_eq!(y[0], Complex::new(-1.5, 1.0));
         let mut z = [i32::MAX];
         // SAFETY: one element each.
-        unsafe { accumulate([1i32].as_ptr().cast(), z.as_mut_ptr().cast(), 4, Scale::Int(1)) };
+        unsafe { accumulate([1i32].as_ptr().cast(), z.as_mut_ptr().cast(), 4, &Scale::Int(1)) };
         assert_eq!(z[0], i32::MIN);
     }
 
@@ -487,9 +487,9 @@ mod tests {
                 // SAFETY: both have `shift` and `bytes` bytes.
                 unsafe {
                     let (x, y) = (src.as_ptr().add(shift), long.as_mut_ptr().add(shift));
-                    accumulate(x, y, bytes, scale);
+                    accumulate(x, y, bytes, &scale);
                     for at in (0..bytes).step_by(element) {
-                        accumulate(x.add(at), short.as_mut_ptr().add(shift + at), element, scale);
+                        accumulate(x.add(at), short.as_mut_ptr().add(shift + at), element, &scale);
                     }
                 }
                 assert_eq!(long, short, "{scale:?}, {bytes} bytes");

@@ -3,6 +3,9 @@
 //! An operation is complete, at the target too, when it returns: x86 and the
 //! release ordering of the locks make its stores visible in program order, and a
 //! fence drains them. Nothing of the target is needed.
+//!
+//! Scales go by reference: a copy right after one was made reads as a whole what was written in
+//! parts, and for that the processor waits longer than for a lock.
 
 use super::kernel::{self, Scale};
 use super::ops::Rmw;
@@ -20,7 +23,7 @@ pub(crate) unsafe fn accumulate(
     offset: usize,
     local: *const u8,
     shape: &Shape,
-    scale: Scale,
+    scale: &Scale,
 ) {
     let mut held = None;
     shape.for_each(&mut |l, r| {
@@ -39,7 +42,7 @@ pub(crate) unsafe fn accumulate_row(
     offset: usize,
     local: *const u8,
     bytes: usize,
-    scale: Scale,
+    scale: &Scale,
 ) {
     // SAFETY: passed on from the caller.
     unsafe { row(slice, offset, local, bytes, scale, &mut None) }
@@ -57,7 +60,7 @@ pub(crate) unsafe fn accumulate_one(slice: *mut u8, offset: usize, local: *const
             let _held = stripe::take(slice, stripe::of(offset));
             kernel::accumulate_one(local, slice.add(offset).cast(), scale);
         } else {
-            accumulate_row(slice, offset, local.cast(), 8, Scale::Double(scale));
+            accumulate_row(slice, offset, local.cast(), 8, &Scale::Double(scale));
         }
     }
 }
@@ -71,7 +74,7 @@ unsafe fn row(
     mut at: usize,
     mut source: *const u8,
     bytes: usize,
-    scale: Scale,
+    scale: &Scale,
     held: &mut Option<(usize, stripe::StripeGuard)>,
 ) {
     let element = scale.element();

@@ -46,7 +46,7 @@ impl Ops {
             // SAFETY: passed on from the caller.
             return unsafe { self.issue_rows(kind, target, remote, local, shape, counter) };
         }
-        let path = path_of(kind, hit.slab(), slice, remote);
+        let path = path_of(&kind, hit.slab(), slice, remote);
         if path == Path::Direct {
             if self.is_out_of_order(target) {
                 drop(hit);
@@ -57,7 +57,7 @@ impl Ops {
             // slice, which stays mapped while `_open` is held; the caller vouches
             // for the local one.
             unsafe {
-                match kind {
+                match &kind {
                     TransferKind::Put => {
                         kernel::copy(local, slice.wrapping_add(offset), shape, true)
                     }

@@ -50,7 +50,7 @@ fn check_elements(scale: Scale, block: usize) -> Result<()> {
 
 /// The path of a transfer of contiguous bytes, or of one all of whose rows are aligned alike.
 #[inline]
-fn path_of(kind: TransferKind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
+fn path_of(kind: &TransferKind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
     match kind {
         TransferKind::Put | TransferKind::Get => path::for_transfer(slab, slice),
         TransferKind::Accumulate(scale) => {
@@ -190,7 +190,7 @@ impl Ops {
             {
                 return Ok(());
             }
-            self.accumulate_some(target, remote, local, bytes, scale)
+            self.accumulate_some(&TransferKind::Accumulate(scale), target, remote, local, bytes)
         }
     }
 
@@ -224,13 +224,12 @@ impl Ops {
     #[inline(never)]
     unsafe fn accumulate_some(
         &self,
+        kind: &TransferKind,
         target: usize,
         remote: usize,
         local: *const u8,
         bytes: usize,
-        scale: Scale,
     ) -> Result<()> {
-        let kind = TransferKind::Accumulate(scale);
         let local = local.cast_mut();
         let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
         // SAFETY: passed on from the caller; an accumulate only reads.
@@ -241,7 +240,7 @@ impl Ops {
             {
                 return Ok(());
             }
-            self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
+            self.blocking(*kind, target, remote, local, &Shape::contiguous(bytes))
         }
     }
 
@@ -271,7 +270,7 @@ impl Ops {
             return Ok(false);
         }
         // SAFETY: passed on from the caller.
-        unsafe { self.move_direct(kind, target, remote, local, bytes) }
+        unsafe { self.move_direct(&kind, target, remote, local, bytes) }
     }
 
     /// Carries out a transfer of contiguous bytes whose path is direct; false where it is
@@ -287,7 +286,7 @@ impl Ops {
     #[inline(always)]
     unsafe fn move_direct(
         &self,
-        kind: TransferKind,
+        kind: &TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,

@@ -73,7 +73,7 @@ impl Ops {
     ) -> Result<bool> {
         let Some((first, bytes)) = self.stretch(target, &vector) else { return Ok(false) };
         // As for aligned elements: in MPI's domain each takes a path of its own.
-        let path = |slab: &Slab, slice| super::path_of(kind, slab, slice, 0);
+        let path = |slab: &Slab, slice| super::path_of(&kind, slab, slice, 0);
         self.at_direct(target, (first, bytes), path, |slice, offset| {
             for (local, remote, bytes) in vector.joined() {
                 let (here, at) = (local as *mut u8, offset + (remote - first));
@@ -81,11 +81,11 @@ impl Ops {
                 // SAFETY: the block lies in the stretch, which lies in the slice; the caller
                 // vouches for the local one.
                 unsafe {
-                    match kind {
+                    match &kind {
                         TransferKind::Put => kernel::copy_block(here, there, bytes),
                         TransferKind::Get => kernel::copy_block(there, here, bytes),
                         TransferKind::Accumulate(Scale::Double(scale)) if bytes == 8 => {
-                            shm_atomics::accumulate_one(slice, at, here.cast(), scale);
+                            shm_atomics::accumulate_one(slice, at, here.cast(), *scale);
                         }
                         TransferKind::Accumulate(scale) => {
                             shm_atomics::accumulate_row(slice, at, here, bytes, scale);
@@ -186,7 +186,7 @@ impl Ops {
         bytes: usize,
     ) -> bool {
         self.memory.registry.lookup(target, remote, bytes).is_some_and(|hit| {
-            super::path_of(kind, hit.slab(), hit.slice(), remote) == Path::Message
+            super::path_of(&kind, hit.slab(), hit.slice(), remote) == Path::Message
         })
     }
 
@@ -205,7 +205,7 @@ impl Ops {
     ) -> Result<bool> {
         // Joined neighbours may lie in two segments that touch: `issue` says what is wrong.
         // SAFETY: passed on from the caller.
-        match unsafe { self.move_direct(kind, target, remote, local as *mut u8, bytes) } {
+        match unsafe { self.move_direct(&kind, target, remote, local as *mut u8, bytes) } {
             Err(error) if error.kind() == ErrorKind::Address => Ok(false),
             tried => tried,
         }

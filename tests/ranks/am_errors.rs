@@ -31,6 +31,8 @@ pub fn errors(ctx: &Ctx) {
             let error = engine.wait_until(&String::new, || Ok(false)).expect_err("a wait");
             *text.lock().expect("lock") = format!("{error} {:?}", Engine::running_handler());
             assert_eq!(m.len, 0);
+            // Also by a rank that is alone, which needs no other for the sum.
+            assert_eq!(kind(engine.quiesce()), ErrorKind::State);
             Ok(Accept::DONE)
         }
     });

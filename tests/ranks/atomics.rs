@@ -321,7 +321,7 @@ fn all_at_once(
             // SAFETY: both rows have the bytes.
             unsafe {
                 let to = want.as_mut_ptr().add(at);
-                portolan::internals::path::kernel::accumulate(row.as_ptr(), to, rows.block, scale);
+                portolan::internals::path::kernel::accumulate(row.as_ptr(), to, rows.block, &scale);
             }
         }
     }

@@ -61,7 +61,7 @@ pub const PHASES: &[Phase] = &[
 ];
 
 /// Bytes of a job of `n` ranks with so many slabs, and segments that all have cut alike.
-fn paper(n: usize, slabs: usize, segments: usize) -> usize {
+pub fn paper(n: usize, slabs: usize, segments: usize) -> usize {
     (PHASES[0].bytes)(n) + slabs * (PHASES[1].bytes)(n) + segments * (PHASES[2].bytes)(n) / ALIKE
 }
 

@@ -36,6 +36,7 @@ mod checks;
 mod child;
 mod dice;
 mod driver;
+mod extrapolate;
 mod floor;
 mod held;
 mod machine;

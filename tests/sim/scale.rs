@@ -7,6 +7,7 @@
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};
+use crate::extrapolate;
 use crate::held;
 use crate::machine::{self, Outcome};
 use crate::memory;
@@ -199,11 +200,12 @@ With 4,096 ranks the simulation takes some minutes and 11 GB.
   active messages' handlers when the first is registered.
 * **Allocation.** A segment costs one exchange while there is room in a slab, and two with a new slab,
   however many ranks there are; so do many segments at once (`Group::allocate_many`, `portolan_malloc_many`).
-* **Messages.** A put with a fence costs three messages whatever the size of the job, and a barrier of the world
-  one collective: a fence asks only the ranks to which something was sent. What rank 0 sends in the phase of the
-  counter is two answers to each rank, so a counter on one rank is served in time that grows with the ranks.
-* **Collectives** of a phase do not grow; what MPI does inside of one grows with the logarithm of the
-  ranks, and what an allgather brings with the ranks.
+* **Messages.** A put with a fence costs three messages whatever the size of the job: a fence asks only the ranks to
+  which something was sent. What rank 0 sends in the phase of the counter is an answer to each rank that asks, so a
+  counter on one rank is served in time that grows with the ranks.
+* **Collectives** are messages of the engine's own, but for four calls of MPI at the start: for each of them a rank
+  sends as many as the number of ranks has binary digits, and what an allgather brings grows with the ranks. Nothing is
+  shared here, so that each rank stands for itself; else one rank of each node exchanges these messages.
 * **Aggregated messages** go straight to their targets, a message for each target that has items. An aggregator
   takes room for a whole batch for each of them: small batches are the thing for many targets.
 ";
@@ -267,7 +269,7 @@ pub fn table(most: usize) {
     }
     summary +=
         "\n*All memory* is that of the process with its stacks, rings and the simulation itself.\n";
-    page += &(held::page() + &summary + &tables);
+    page += &(held::page() + &extrapolate::page() + &summary + &tables);
     print!("{page}");
     if std::env::var_os("PORTOLAN_BLESS").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/scaling.md");

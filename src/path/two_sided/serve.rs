@@ -95,7 +95,7 @@ impl Service for Transfers {
                             start,
                             payload.as_ptr(),
                             &shape,
-                            scale,
+                            &scale,
                         );
                     }
                 }
@@ -151,7 +151,7 @@ fn store_blocks(
                     offset,
                     bytes.as_ptr(),
                     bytes.len(),
-                    scale,
+                    &scale,
                 );
             } else {
                 let to = slab.my_base().wrapping_add(offset);

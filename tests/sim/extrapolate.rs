@@ -1,0 +1,116 @@
+//! What a job of a thousand to a million ranks would take, on paper: for docs/scaling.md.
+//!
+//! The steps, and how many messages and bytes each of them has, are those that the engine takes in
+//! the simulation; what a step costs was measured on two cores and between two hosts on TCP
+//! (docs/scale-measured.md, `scripts/bench-hosts.sh`). The network is taken as one in which every
+//! node sends and receives as one of these hosts does, whatever the others do.
+
+use crate::held;
+
+/// Ranks of a node.
+const NODE: usize = 64;
+/// Half a round trip between hosts, seconds.
+const HALF_ROUND_TRIP: f64 = 8.4e-6;
+/// Bytes a second into a host.
+const RATE: f64 = 2.0e9;
+/// Processor of the owner for a request and its answer, seconds.
+const SERVED: f64 = 12e-6;
+/// A step of a board, of 16 ranks on two cores, seconds.
+const BOARD: f64 = 30e-6;
+/// What a rank tells at the start, and for a segment; what a board moves in one step.
+const TOLD_AT_START: usize = 160;
+const TOLD_FOR_SEGMENT: usize = 64;
+const BOARD_BYTES: usize = 8 << 10;
+/// What a rank that is used holds of another, and what it is used by another for.
+const USED: usize = 1_088;
+
+const JOBS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+
+fn nodes(n: usize) -> usize {
+    n.div_ceil(NODE)
+}
+
+fn rounds(parties: usize) -> f64 {
+    f64::from(parties.next_power_of_two().trailing_zeros())
+}
+
+/// Each rank exchanges with all others; all that comes to the ranks of a node comes by one link.
+fn start(n: usize) -> f64 {
+    3.0 * rounds(n) * HALF_ROUND_TRIP + (TOLD_AT_START * n * NODE) as f64 / RATE
+}
+
+/// One rank of a node exchanges with those of others, and tells the node in steps of the board.
+fn allocate(n: usize) -> f64 {
+    let bytes = TOLD_FOR_SEGMENT * n;
+    let steps = 1 + bytes.div_ceil(BOARD_BYTES);
+    rounds(nodes(n)) * HALF_ROUND_TRIP + bytes as f64 / RATE + steps as f64 * BOARD
+}
+
+fn barrier(n: usize) -> f64 {
+    BOARD + rounds(nodes(n)) * HALF_ROUND_TRIP
+}
+
+/// Requests of a node for one counter go as one while they queue.
+fn counter(n: usize) -> f64 {
+    2.0 * HALF_ROUND_TRIP + nodes(n) as f64 * SERVED
+}
+
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.0} us", s * 1e6),
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s => format!("{s:.1} s"),
+    }
+}
+
+fn memory(bytes: usize) -> String {
+    match bytes as f64 / f64::from(1 << 20) {
+        mib if mib < 10.0 => format!("{mib:.1} MiB"),
+        mib if mib < 1024.0 => format!("{mib:.0} MiB"),
+        mib => format!("{:.1} GiB", mib / 1024.0),
+    }
+}
+
+/// The part of the page.
+pub fn page() -> String {
+    let mut page = format!(
+        "\n## A thousand to a million ranks\n\n\
+         On paper, for nodes of {NODE} ranks: the number of steps and of bytes is the simulation's, and what a \
+         step costs was measured on two cores and between two hosts on TCP: half a round trip \
+         {:.1} us, {:.0} GB/s into a host, {:.0} us of its owner's processor for a request and its answer, {:.0} us for \
+         a step of a board (16 ranks on two cores). Beside it, what was measured up to 256 ranks: \
+         [growth, measured](scale-measured.md).\n\n\
+         ![What was measured](scale-measured.svg)\n\n| |",
+        HALF_ROUND_TRIP * 1e6,
+        RATE / 1e9,
+        SERVED * 1e6,
+        BOARD * 1e6,
+    );
+    JOBS.iter().for_each(|n| page += &format!(" {n} ranks |"));
+    page += "\n|---|---|---|---|---|\n";
+    let mut row = |what: &str, cell: &dyn Fn(usize) -> String| {
+        let cells: Vec<String> = JOBS.iter().map(|&n| cell(n)).collect();
+        page += &format!("| {what} | {} |\n", cells.join(" | "));
+    };
+    row("start, beyond MPI_Init: two duplicates of a communicator, one exchange", &|n| {
+        time(start(n))
+    });
+    row("what that exchange brings to the ranks of a node", &|n| memory(TOLD_AT_START * n * NODE));
+    row("allocate a segment, or 1,000 in one call", &|n| time(allocate(n)));
+    row("barrier", &|n| time(barrier(n)));
+    row("a counter on one rank, once by all", &|n| time(counter(n)));
+    row("what a rank holds, 1,000 segments in 20 slabs", &|n| memory(held::paper(n, 20, 1_000)));
+    row("what the ranks of a node hold of that", &|n| memory(held::paper(n, 20, 1_000) * NODE));
+    row("and what a rank would hold had it talked to all", &|n| memory(USED * n));
+    page += "\n\
+        **What breaks first.** With ten thousand ranks nothing does. With a hundred thousand, one counter for all: its owner \
+        is busy for as long as a short task lasts. With a million, memory: each rank of a node keeps the same \
+        addresses as its neighbours, and at the start takes in the same introductions, which also take seconds to arrive. \
+        Telling a node's ranks of a new segment, 8 KiB at a step of its board, is next.\n\n\
+        **What would be done.** Introductions by one rank of a node, which it knows by 8 bytes of each instead of 160, and \
+        the tables of addresses once a node, in its shared memory: both divide by the ranks of a node. A segment \
+        for which all ranks ask the same needs no exchange of what each has cut, but a reduction of 64 bytes. \
+        Counters are the program's: one a node, which draws many numbers at a time. None of this is built: nobody \
+        here could have measured it.\n";
+    page
+}
