@@ -171,6 +171,17 @@ listings_of_rust() {
   count_tests
 }
 
+# Products of distributed arrays by the system's CBLAS, which is another build of the library.
+products_by_blas() {
+  if ! echo 'void cblas_dgemm(void); int main(void) { cblas_dgemm(); }' |
+    "$MPICC" -xc - -o /dev/null -l"${PORTOLAN_BLAS:-blas}" 2>/dev/null; then
+    echo "skip blas: there is no library ${PORTOLAN_BLAS:-blas} with the calls of CBLAS"
+    return
+  fi
+  logged blas cargo test --release --features blas --test ranks -- array_product
+  count_tests
+}
+
 # What shows a mistake soon.
 test_quickly() {
   use_mpi "${mpis[0]}"
@@ -235,6 +246,7 @@ test_with() { # MPI
     fi
     check example timeout 600 ./mpirun.sh --mpi "$MPI_NAME" -n 4 --example "$example" || true
     check listings shown_examples || true
+    if [[ -n $full ]]; then products_by_blas; fi
   fi
 }
 
