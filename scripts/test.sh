@@ -14,8 +14,8 @@
 #   --quick   tests only, those on several ranks with fewer rank counts, and the simulation with a
 #             quarter of its seeds
 #   --full    those on several ranks in all combinations, and both commands on both
-#             releases of Debian and for a user without root, and packages; takes three
-#             times as long
+#             releases of Debian and for a user without root, products by BLAS, and packages;
+#             takes three times as long
 #   FILTER    only tests whose name contains FILTER, and no other checks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"

@@ -265,7 +265,7 @@ pub fn subgroups(ctx: &Ctx) {
     let ranks: Vec<usize> = (0..ctx.n).rev().step_by(2).collect();
     if let Some(group) = world.subgroup(&ranks).expect("a group") {
         let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 79]);
-        for round in 0..3 {
+        for round in 0..if ctx.n < 16 { 3 } else { 1 } {
             sequence(&rt, &group, &mut rng, round);
         }
         ghosts_of(&group, &[9, 8, 7], &[1, 2, 0], &[true, false, true]);
@@ -278,7 +278,7 @@ pub fn subgroups(ctx: &Ctx) {
 pub fn products(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 80]);
-    for round in 0..3 {
+    for round in 0..if ctx.n < 16 { 3 } else { 1 } {
         let (m, k, n) = (rng.range(1, 60), rng.range(1, 600), rng.range(1, 60));
         step(format!("array_products {round}: {m} {k} {n}"));
         let mut make = |shape: [usize; 2], name: &str| {
