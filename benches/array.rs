@@ -48,28 +48,17 @@ fn say(rt: &Runtime, name: &str, nanoseconds: f64) {
 
 fn patches(rt: &Runtime) -> portolan::Result<()> {
     let rows = || Options::named("a").distribution(Distribution::Rows);
+    // One buffer for all, as there: how it lies to the array's pages makes a difference.
+    let mut memory = vec![1.0; 1 << 20];
     let a = DistArray::<f64, Ix2>::with(&rt.world(), [2048, 2048], rows())?;
-    let b = DistArray::<f64, Ix3>::with(&rt.world(), [208, 208, 208], rows())?;
     if rt.rank() == 0 {
-        // One buffer for all, as there: how it lies to the array's pages makes a difference.
-        let mut memory = vec![1.0; 1 << 20];
         for n in [1, 8, 32, 128, 1024] {
             let mut buffer = ArrayViewMut2::from_shape((n, n), &mut memory[..n * n]).expect("fits");
             let patch = || [2048 - n..2048, 512..512 + n];
             say(rt, &format!("put 2d {n}"), measured(|| a.put(patch(), &buffer))?);
-            say(rt, &format!("acc 2d {n}"), measured(|| a.accumulate(patch(), 1.5, &buffer))?);
             let time = measured(|| a.get_into(patch(), buffer.view_mut()))?;
             say(rt, &format!("get 2d {n}"), time);
-        }
-        for n in [1, 4, 10, 25, 100] {
-            let cube = (n, n, n);
-            let mut buffer =
-                ArrayViewMut3::from_shape(cube, &mut memory[..n * n * n]).expect("fits");
-            let patch = || [208 - n..208, 50..50 + n, 60..60 + n];
-            say(rt, &format!("put 3d {n}"), measured(|| b.put(patch(), &buffer))?);
-            say(rt, &format!("acc 3d {n}"), measured(|| b.accumulate(patch(), 1.5, &buffer))?);
-            let time = measured(|| b.get_into(patch(), buffer.view_mut()))?;
-            say(rt, &format!("get 3d {n}"), time);
+            say(rt, &format!("acc 2d {n}"), measured(|| a.accumulate(patch(), 1.5, &buffer))?);
         }
         let indices: Vec<[usize; 2]> =
             (0..10_000usize).map(|i| [i * 7919 % 2048, i * 104_729 % 2048]).collect();
@@ -79,6 +68,19 @@ fn patches(rt: &Runtime) -> portolan::Result<()> {
         say(rt, "scatter_add 10000", measured(|| a.scatter_add(&indices, 1.5, &values))?);
     }
     a.free()?;
+    let b = DistArray::<f64, Ix3>::with(&rt.world(), [208, 208, 208], rows())?;
+    if rt.rank() == 0 {
+        for n in [1, 4, 10, 25, 100] {
+            let cube = (n, n, n);
+            let mut buffer =
+                ArrayViewMut3::from_shape(cube, &mut memory[..n * n * n]).expect("fits");
+            let patch = || [208 - n..208, 50..50 + n, 60..60 + n];
+            say(rt, &format!("put 3d {n}"), measured(|| b.put(patch(), &buffer))?);
+            let time = measured(|| b.get_into(patch(), buffer.view_mut()))?;
+            say(rt, &format!("get 3d {n}"), time);
+            say(rt, &format!("acc 3d {n}"), measured(|| b.accumulate(patch(), 1.5, &buffer))?);
+        }
+    }
     b.free()
 }
 

@@ -14,8 +14,8 @@
 #   --quick   tests only, those on several ranks with fewer rank counts, and the simulation with a
 #             quarter of its seeds
 #   --full    those on several ranks in all combinations, and both commands on both
-#             releases of Debian and for a user without root, and packages; takes three
-#             times as long
+#             releases of Debian and for a user without root, products by BLAS, and packages;
+#             takes three times as long
 #   FILTER    only tests whose name contains FILTER, and no other checks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -180,6 +180,17 @@ listings_of_rust() {
   count_tests
 }
 
+# Products of distributed arrays by the system's CBLAS, which is another build of the library.
+products_by_blas() {
+  if ! echo 'void cblas_dgemm(void); int main(void) { cblas_dgemm(); }' |
+    "$MPICC" -xc - -o /dev/null -l"${PORTOLAN_BLAS:-blas}" 2>/dev/null; then
+    echo "skip blas: there is no library ${PORTOLAN_BLAS:-blas} with the calls of CBLAS"
+    return
+  fi
+  logged blas cargo test --release --features blas --test ranks -- array_product
+  count_tests
+}
+
 # What shows a mistake soon.
 test_quickly() {
   use_mpi "${mpis[0]}"
@@ -244,6 +255,7 @@ test_with() { # MPI
     fi
     check example timeout 600 ./mpirun.sh --mpi "$MPI_NAME" -n 4 --example "$example" || true
     check listings shown_examples || true
+    if [[ -n $full ]]; then products_by_blas; fi
   fi
 }
 

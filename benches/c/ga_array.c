@@ -111,7 +111,12 @@ int main(int argc, char **argv)
     MA_init(C_DBL, 1 << 20, 1 << 20);
     me = GA_Nodeid();
     nranks = GA_Nnodes();
-    buffer = malloc(((size_t)1 << 20) * sizeof *buffer);
+    /* 16 bytes behind the start of a page, as large memory of malloc and of Rust lies; malloc itself
+     * may have a place in the heap here. */
+    void *pages = NULL;
+    if (posix_memalign(&pages, 4096, ((size_t)1 << 23) + 4096) != 0)
+        GA_Error("no memory for the buffer", 1);
+    buffer = (double *)pages + 2;
     for (int i = 0; i < 1 << 20; i++)
         buffer[i] = 1.0; /* in memory of its own, not the page of zeros */
 

@@ -9,7 +9,8 @@ use super::exclusive::Exclusive;
 use super::pending::{self, Order};
 use super::{Accumulate, Element, Scope, Segment};
 use crate::error::{Result, fail};
-use crate::layout::{MAX_LEVELS, Shape, Vector};
+pub(crate) use crate::layout::MAX_LEVELS;
+use crate::layout::{Shape, Vector};
 use crate::peer::CompletionCounter;
 use crate::transfer::TransferKind;
 use ndarray::{Array, ArrayBase, ArrayViewMut, Dimension, RawData};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 /// Indices of one axis of a view, and the strides of their elements in a rank's part: `n`
 /// indices from `at` on, and the whole `repeat` times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PieceAxis {
     pub at: usize,
     pub n: usize,
@@ -42,9 +43,6 @@ pub(crate) struct Piece {
     /// One for each axis of the view, and none is empty.
     pub axes: SmallVec<[PieceAxis; 3]>,
 }
-
-/// Transfers of one patch: one where its elements have one owner.
-pub(crate) type Pieces = SmallVec<[Piece; 1]>;
 
 /// Single elements of several ranks: for each its rank, offsets in its part, and places in the
 /// caller's list.
@@ -76,8 +74,27 @@ struct Checked {
     shape: Shape,
 }
 
+impl Checked {
+    /// To be filled by [`Segment::check_piece`]: not given out by it, because moving it costs as much
+    /// as moving a few elements does.
+    fn none() -> Checked {
+        Checked { world: 0, address: 0, local: std::ptr::null_mut(), shape: Shape::contiguous(0) }
+    }
+}
+
 impl<T: Element> Segment<'_, T> {
-    fn check_piece(&self, piece: &Piece, memory: &Memory<'_, T>) -> Result<Checked> {
+    fn checked(&self, piece: &Piece, memory: &Memory<'_, T>) -> Result<Checked> {
+        let mut checked = Checked::none();
+        self.check_piece(piece, memory, &mut checked)?;
+        Ok(checked)
+    }
+
+    fn check_piece(
+        &self,
+        piece: &Piece,
+        memory: &Memory<'_, T>,
+        checked: &mut Checked,
+    ) -> Result<()> {
         let size = size_of::<T>();
         let mut counts = [0usize; MAX_LEVELS + 1];
         let (mut here, mut there) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
@@ -118,13 +135,10 @@ impl<T: Element> Segment<'_, T> {
         }
         // All elements between the first and the last are the part's.
         let place = self.place(piece.rank, piece.offset, last + 1 - piece.offset)?;
-        let shape = if levels == 0 {
-            Shape::contiguous(counts[0])
-        } else {
-            Shape::strided(&counts[..=levels], &here[..levels], &there[..levels])?
-        };
-        let local = memory.first.wrapping_offset(first).cast();
-        Ok(Checked { world: place.world, address: place.address, local, shape })
+        checked.shape.set_strided(&counts[..=levels], &here[..levels], &there[..levels])?;
+        (checked.world, checked.address) = (place.world, place.address);
+        checked.local = memory.first.wrapping_offset(first).cast();
+        Ok(())
     }
 
     /// # Safety
@@ -142,11 +156,13 @@ impl<T: Element> Segment<'_, T> {
             let issued = unsafe { self.issue_all(kind, pieces, memory, &counter) };
             return pending::wait_for(engine, &counter).and(issued);
         };
-        let Checked { world, address, local, shape } = self.check_piece(piece, memory)?;
+        let mut checked = Checked::none();
+        self.check_piece(piece, memory, &mut checked)?;
+        let Checked { world, address, local, ref shape } = checked;
         // SAFETY: the piece lies in the view; the caller vouches for that.
         unsafe {
             if !shape.is_contiguous() {
-                return engine.blocking(kind, world, address, local, &shape);
+                return engine.blocking(kind, world, address, local, shape);
             }
             match kind {
                 TransferKind::Put => engine.put(world, address, local, shape.bytes()),
@@ -168,7 +184,7 @@ impl<T: Element> Segment<'_, T> {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let checked: SmallVec<[Checked; 4]> =
-            pieces.iter().map(|p| self.check_piece(p, memory)).collect::<Result<_>>()?;
+            pieces.iter().map(|p| self.checked(p, memory)).collect::<Result<_>>()?;
         for Checked { world, address, local, shape } in &checked {
             // SAFETY: passed on from the caller.
             unsafe { self.engine().issue(kind, *world, *address, *local, shape, Some(counter)) }?;
@@ -480,7 +496,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         memory: &Memory<'_, T>,
     ) -> Result<SmallVec<[Arc<CompletionCounter>; 2]>> {
         let checked: SmallVec<[Checked; 4]> =
-            pieces.iter().map(|p| segment.check_piece(p, memory)).collect::<Result<_>>()?;
+            pieces.iter().map(|p| segment.checked(p, memory)).collect::<Result<_>>()?;
         let mut counters = SmallVec::new();
         for Checked { world, address, local, shape } in checked {
             // SAFETY: passed on from the caller.

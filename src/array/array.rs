@@ -6,6 +6,7 @@ use super::common::InCall;
 use super::distribution::{Distribution, Layout, OwnBox};
 use super::ghosts::{self, Halo};
 use super::patch::Patch;
+use crate::api::views::Piece;
 use crate::api::{Element, Exclusive, Group, Window};
 use crate::error::{Result, fail};
 use ndarray::{Dimension, IntoDimension};
@@ -301,7 +302,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     pub fn owners(&self, patch: impl Into<Patch>) -> Result<Vec<usize>> {
         let patch = patch.into();
         patch.check(self.name(), self.shape()).in_call("DistArray::owners")?;
-        let mut ranks: Vec<usize> = self.inner.layout.cut(&patch).iter().map(|p| p.rank).collect();
+        let owners = |pieces: &[Piece]| pieces.iter().map(|p| p.rank).collect();
+        let mut ranks: Vec<usize> = self.inner.layout.cut(&patch, owners);
         ranks.sort_unstable();
         ranks.dedup();
         Ok(ranks)

@@ -169,6 +169,17 @@ impl AxisMap {
 }
 
 impl Run {
+    /// Its repetitions, each a run.
+    pub(super) fn apart(&self) -> impl Iterator<Item = Run> + use<> {
+        let run = *self;
+        (0..run.repeat).map(move |i| Run {
+            at: run.at + i * run.at_stride,
+            local: run.local + i * run.local_stride,
+            repeat: 1,
+            ..run
+        })
+    }
+
     /// Takes a later run of the same coordinate in, if it repeats this one.
     fn continues(&mut self, next: &Run) -> bool {
         let (at, local) = if self.repeat == 1 {

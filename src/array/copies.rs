@@ -71,8 +71,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             if reversed {
                 global.reverse();
             }
-            let pieces = other.inner.layout.cut(&Patch::from(&global[..]));
-            other.inner.part.get_view(&pieces, &mut part)?;
+            let get = |p: &[_]| other.inner.part.get_view(p, &mut part);
+            other.inner.layout.cut(&Patch::from(&global[..]), get)?;
         }
         mine.release()
     }

@@ -5,10 +5,10 @@
 //! A rank's part is a row-major array of the elements that it owns, with the ghost cells around
 //! them. The module is pure.
 
-use super::axis::{AxisMap, Runs};
+use super::axis::{AxisMap, Run, Runs};
 use super::common::Dims;
 use super::patch::Patch;
-use crate::api::views::{Piece, PieceAxis, Pieces};
+use crate::api::views::{MAX_LEVELS, Piece, PieceAxis};
 use crate::error::{Result, fail};
 use std::ops::Range;
 
@@ -229,14 +229,21 @@ impl Layout {
 
     /// Cuts a patch, which was checked, into transfers: one for each owner, and where blocks are
     /// dealt out in turns up to three along each axis for each owner, the full blocks and the
-    /// two at the ends.
-    pub(super) fn cut(&self, patch: &Patch) -> Pieces {
-        let mut pieces = Pieces::new();
-        if patch.is_empty() {
-            return pieces;
+    /// two at the ends. Calls `then` with them, which stay where they were made: moving them would cost
+    /// as much as moving a few elements does.
+    #[inline]
+    pub(super) fn cut<R>(&self, patch: &Patch, then: impl FnOnce(&[Piece]) -> R) -> R {
+        let mut piece = Piece { rank: 0, offset: 0, axes: smallvec::SmallVec::new() };
+        if self.only_piece(patch, &mut piece) {
+            return then(std::slice::from_ref(&piece));
         }
-        if let Some(piece) = self.only_piece(patch) {
-            pieces.push(piece);
+        then(&self.pieces(patch))
+    }
+
+    /// The transfers of any patch.
+    fn pieces(&self, patch: &Patch) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        if patch.is_empty() {
             return pieces;
         }
         let mut runs: smallvec::SmallVec<[Runs; 3]> = smallvec::SmallVec::new();
@@ -246,6 +253,17 @@ impl Layout {
                 map.runs(start, count, step, at, &mut list);
             });
             runs.push(list);
+        }
+        // A transfer has only so many strides. What is repeated along the outermost axes becomes
+        // transfers of its own where there are more.
+        let repeats = |list: &Runs| list.iter().any(|run| run.repeat > 1);
+        let mut strides = runs.len() + runs.iter().filter(|list| repeats(list)).count();
+        for list in runs.iter_mut().filter(|list| repeats(list)) {
+            if strides <= MAX_LEVELS {
+                break;
+            }
+            *list = list.iter().flat_map(Run::apart).collect();
+            strides -= 1;
         }
         let mut chosen: Dims = smallvec::smallvec![0; runs.len()];
         loop {
@@ -259,38 +277,32 @@ impl Layout {
         }
     }
 
-    /// The transfer of a plain patch that lies in one block: most of them do.
-    #[inline]
-    fn only_piece(&self, patch: &Patch) -> Option<Piece> {
-        let (mut rank, mut offset) = (0, 0);
-        let mut piece = Piece { rank, offset, axes: smallvec::SmallVec::new() };
-        let mut coords: Dims = smallvec::SmallVec::new();
-        for (axis, span) in patch.plain()?.iter().enumerate() {
-            let (start, map) = (span.start as usize, &self.axes[axis]);
-            let (coord, local) = map.owner(start);
-            if map.range(coord)?.end < start + span.count {
-                return None;
-            }
-            rank = rank * self.grid[axis] + coord;
-            offset = offset * self.padded[axis][coord] + local + self.ghosts[axis];
-            coords.push(coord);
-            let n = span.count;
-            piece.axes.push(PieceAxis {
-                at: 0,
-                n,
-                stride: 0,
-                repeat: 1,
-                at_stride: 0,
-                repeat_stride: 0,
-            });
+    /// The transfer of a plain patch that lies in one block, as most of them do; false where it does
+    /// not, or has no elements.
+    fn only_piece(&self, patch: &Patch, piece: &mut Piece) -> bool {
+        let Some(spans) = patch.plain() else { return false };
+        for span in spans {
+            let (n, stride) = (span.count, 1);
+            piece.axes.push(PieceAxis { n, stride, repeat: 1, ..PieceAxis::default() });
         }
-        let mut row = 1;
+        // The last axis runs fastest, of ranks and of elements.
+        let (mut ranks, mut row) = (1, 1);
         for (axis, part) in piece.axes.iter_mut().enumerate().rev() {
+            let (start, map) = (spans[axis].start as usize, &self.axes[axis]);
+            if part.n == 0 {
+                return false;
+            }
+            let (coord, local) = map.owner(start);
+            if map.range(coord).is_none_or(|range| range.end < start + part.n) {
+                return false;
+            }
+            piece.rank += ranks * coord;
+            piece.offset += row * (local + self.ghosts[axis]);
             part.stride = row;
-            row *= self.padded[axis][coords[axis]];
+            ranks *= self.grid[axis];
+            row *= self.padded[axis][coord];
         }
-        (piece.rank, piece.offset) = (rank, offset);
-        Some(piece)
+        true
     }
 
     fn piece(&self, runs: &[Runs], chosen: &[usize]) -> Piece {

@@ -85,10 +85,12 @@ pub fn encode(descr: &str, shape: &[usize]) -> Vec<u8> {
 
 /// The text behind a key of the dictionary.
 fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
-    let at = [format!("'{key}'"), format!("\"{key}\"")]
-        .iter()
-        .find_map(|quoted| Some(dictionary.find(quoted)? + quoted.len()))?;
-    dictionary[at..].trim_start().strip_prefix(':').map(str::trim_start)
+    // A value may have the name of a key.
+    [format!("'{key}'"), format!("\"{key}\"")].iter().find_map(|quoted| {
+        dictionary.match_indices(quoted.as_str()).find_map(|(at, _)| {
+            dictionary[at + quoted.len()..].trim_start().strip_prefix(':').map(str::trim_start)
+        })
+    })
 }
 
 /// Reads a header; where there is none, why.
@@ -323,12 +325,19 @@ mod tests {
 
     #[test]
     fn headers_come_back() {
-        for shape in [vec![7], vec![3, 4], vec![1, 2, 3, 4, 5, 6], vec![0, 3]] {
-            let bytes = encode("<f8", &shape);
+        for (descr, shape) in [
+            ("<f8", vec![7]),
+            ("<f8", vec![3, 4]),
+            ("<f8", vec![1, 2, 3, 4, 5, 6]),
+            ("<f8", vec![0, 3]),
+            ("fortran_order", vec![7]), // a value with the name of a key
+            ("descr", vec![7]),
+        ] {
+            let bytes = encode(descr, &shape);
             assert_eq!(bytes.len() % 64, 0);
             let header = decode(&mut &bytes[..]).expect("our own header");
             let start = bytes.len() as u64;
-            let descr = "<f8".to_string();
+            let descr = descr.to_string();
             assert_eq!(header, Header { descr, fortran_order: false, shape, start });
         }
     }

@@ -4,7 +4,7 @@ use super::array::DistArray;
 use super::check::Kind;
 use super::common::InCall;
 use super::patch::Patch;
-use crate::api::views::PendingView;
+use crate::api::views::{PendingView, Piece};
 use crate::api::{Accumulate, Element, Scope};
 use crate::error::Result;
 use crate::transfer::TransferKind;
@@ -51,8 +51,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         target: ArrayViewMut<'env, T, D>,
     ) -> Result<PendingView<'scope, 'env, T, D>> {
         const CALL: &str = "Scope::get_patch";
-        let pieces = array.cut_like(&patch.into(), target.shape(), Kind::Get).in_call(CALL)?;
-        self.start_view(&array.inner.part, &pieces, target).in_call(CALL)
+        let (patch, part, shape) = (patch.into(), &array.inner.part, target.raw_dim());
+        array
+            .cut_like(&patch, shape.slice(), Kind::Get, |p| self.start_view(part, p, target))
+            .in_call(CALL)
     }
 
     /// Starts to put an array, or a view, to a patch. The source is borrowed to the scope's end,
@@ -68,8 +70,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         source: &'env ArrayBase<S, D>,
     ) -> Result<()> {
         const CALL: &str = "Scope::put_patch";
-        let pieces = array.cut_like(&patch.into(), source.shape(), Kind::Put).in_call(CALL)?;
-        self.start_write(&array.inner.part, TransferKind::Put, &pieces, source).in_call(CALL)
+        let (patch, part, kind) = (patch.into(), &array.inner.part, TransferKind::Put);
+        let write = |p: &[Piece]| self.start_write(part, kind, p, source);
+        array.cut_like(&patch, source.shape(), Kind::Put, write).in_call(CALL)
     }
 
     /// Starts to add `alpha` times an array, or a view, to a patch.
@@ -85,8 +88,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         source: &'env ArrayBase<S, D>,
     ) -> Result<()> {
         const CALL: &str = "Scope::accumulate_patch";
-        let pieces = array.cut_like(&patch.into(), source.shape(), Kind::Add).in_call(CALL)?;
+        let (patch, part) = (patch.into(), &array.inner.part);
         let kind = TransferKind::Accumulate(alpha.scale());
-        self.start_write(&array.inner.part, kind, &pieces, source).in_call(CALL)
+        let write = |p: &[Piece]| self.start_write(part, kind, p, source);
+        array.cut_like(&patch, source.shape(), Kind::Add, write).in_call(CALL)
     }
 }

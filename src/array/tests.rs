@@ -3,6 +3,7 @@
 use super::common::Dims;
 use super::distribution::{Distribution, Layout};
 use super::patch::Patch;
+use crate::api::views::{MAX_LEVELS, Piece, PieceAxis};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -86,6 +87,24 @@ fn global(layout: &Layout, patch: &Patch, number: &[usize]) -> Vec<usize> {
         .collect()
 }
 
+/// The elements that pieces move: by number in the patch the owner, and the place there.
+fn moved(pieces: &[Piece]) -> BTreeMap<Vec<usize>, (usize, usize)> {
+    let mut moved = BTreeMap::new();
+    for piece in pieces {
+        let counts: Vec<usize> = piece.axes.iter().map(|a| a.n * a.repeat).collect();
+        for inner in indices(&counts) {
+            let (mut number, mut offset) = (Vec::new(), piece.offset);
+            for (a, i) in piece.axes.iter().zip(inner) {
+                let (again, i) = (i / a.n, i % a.n);
+                number.push(a.at + again * a.at_stride + i);
+                offset += again * a.repeat_stride + i * a.stride;
+            }
+            assert!(moved.insert(number, (piece.rank, offset)).is_none(), "moved twice");
+        }
+    }
+    moved
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -116,20 +135,7 @@ proptest! {
     #[test]
     fn a_patch_is_cut_into_its_elements((layout, patch) in with_patch()) {
         patch.check("a", &layout.shape).expect("inside");
-        let pieces = layout.cut(&patch);
-        let mut moved: BTreeMap<Vec<usize>, (usize, usize)> = BTreeMap::new();
-        for piece in &pieces {
-            let counts: Vec<usize> = piece.axes.iter().map(|a| a.n * a.repeat).collect();
-            for inner in indices(&counts) {
-                let (mut number, mut offset) = (Vec::new(), piece.offset);
-                for (a, i) in piece.axes.iter().zip(inner) {
-                    let (again, i) = (i / a.n, i % a.n);
-                    number.push(a.at + again * a.at_stride + i);
-                    offset += again * a.repeat_stride + i * a.stride;
-                }
-                prop_assert!(moved.insert(number, (piece.rank, offset)).is_none(), "moved twice");
-            }
-        }
+        let moved = moved(&layout.cut(&patch, <[Piece]>::to_vec));
         prop_assert_eq!(moved.len(), patch.len());
         for (number, place) in &moved {
             prop_assert_eq!(layout.locate(&global(&layout, &patch, number)), *place);
@@ -142,13 +148,31 @@ proptest! {
         let plain = patch.spans().iter().zip(&layout.shape).all(|(s, n)| {
             s.start >= 0 && s.start as usize + s.count * s.step < *n + s.step
         });
-        let pieces = layout.cut(&patch);
+        let pieces = layout.cut(&patch, <[Piece]>::to_vec);
         let owners: BTreeSet<usize> = pieces.iter().map(|p| p.rank).collect();
         if plain && layout.bounds(0).is_some() {
             prop_assert_eq!(owners.len(), pieces.len());
         } else if plain && patch.spans().iter().all(|s| s.step == 1) {
             prop_assert!(pieces.len() <= owners.len() * 3usize.pow(layout.ndim() as u32));
         }
+    }
+}
+
+/// Blocks that are dealt out in turns along all of six axes: more strides than a transfer can have.
+#[test]
+fn pieces_have_as_many_strides_as_a_transfer() {
+    let distribution = Distribution::BlockCyclic { block: vec![1; 6], grid: Some(vec![2; 6]) };
+    let layout = Layout::new(&[4; 6], 64, &distribution, &[0; 6]).expect("a layout");
+    let patch = Patch::from([0..4, 0..3, 1..4, 0..4, 0..4, 0..4]);
+    let pieces = layout.cut(&patch, <[Piece]>::to_vec);
+    for piece in &pieces {
+        let strides = |a: &PieceAxis| usize::from(a.n > 1) + usize::from(a.repeat > 1);
+        assert!(piece.axes.iter().map(strides).sum::<usize>() <= MAX_LEVELS, "{piece:?}");
+    }
+    let moved = moved(&pieces);
+    assert_eq!(moved.len(), patch.len());
+    for (number, place) in &moved {
+        assert_eq!(layout.locate(&global(&layout, &patch, number)), *place);
     }
 }
 

@@ -4,7 +4,7 @@ use super::array::DistArray;
 use super::check::Kind;
 use super::common::InCall;
 use super::patch::Patch;
-use crate::api::views::{PendingArray, Pieces};
+use crate::api::views::{PendingArray, Piece};
 use crate::api::{Accumulate, Element};
 use crate::error::{Result, fail};
 use ndarray::{Array, ArrayBase, ArrayViewMut, Data, Dimension, IntoDimension};
@@ -28,9 +28,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     #[track_caller]
     pub fn get(&self, patch: impl Into<Patch>) -> Result<Array<T, D>> {
         const CALL: &str = "DistArray::get";
-        let patch = patch.into();
-        let pieces = self.cut(&patch, Kind::Get).in_call(CALL)?;
-        self.inner.part.get_owned(&pieces, patch.dimension()).in_call(CALL)
+        let (patch, part) = (patch.into(), &self.inner.part);
+        self.cut(&patch, Kind::Get, |p| part.get_owned(p, patch.dimension())).in_call(CALL)
     }
 
     /// Gets a patch into a view of the patch's shape, whatever its strides.
@@ -44,8 +43,9 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         mut target: ArrayViewMut<'_, T, D>,
     ) -> Result<()> {
         const CALL: &str = "DistArray::get_into";
-        let pieces = self.cut_like(&patch.into(), target.shape(), Kind::Get).in_call(CALL)?;
-        self.inner.part.get_view(&pieces, &mut target).in_call(CALL)
+        let (patch, part, shape) = (patch.into(), &self.inner.part, target.raw_dim());
+        self.cut_like(&patch, shape.slice(), Kind::Get, |p| part.get_view(p, &mut target))
+            .in_call(CALL)
     }
 
     /// Puts an array, or a view of any strides, to a patch of its shape. On return the source may be
@@ -60,8 +60,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
         const CALL: &str = "DistArray::put";
-        let pieces = self.cut_like(&patch.into(), source.shape(), Kind::Put).in_call(CALL)?;
-        self.inner.part.put_view(&pieces, source).in_call(CALL)
+        let (patch, part) = (patch.into(), &self.inner.part);
+        self.cut_like(&patch, source.shape(), Kind::Put, |p| part.put_view(p, source)).in_call(CALL)
     }
 
     /// Gets one element.
@@ -98,9 +98,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     #[track_caller]
     pub fn start_get(&self, patch: impl Into<Patch>) -> Result<PendingArray<'_, T, D>> {
         const CALL: &str = "DistArray::start_get";
-        let patch = patch.into();
-        let pieces = self.cut(&patch, Kind::Get).in_call(CALL)?;
-        self.inner.part.start_get(&pieces, self.empty(&patch)).in_call(CALL)
+        let (patch, part) = (patch.into(), &self.inner.part);
+        self.cut(&patch, Kind::Get, |p| part.start_get(p, self.empty(&patch))).in_call(CALL)
     }
 
     /// Starts to put an array; [`PendingArray::wait`] gives it back.
@@ -114,34 +113,46 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         source: Array<T, D>,
     ) -> Result<PendingArray<'_, T, D>> {
         const CALL: &str = "DistArray::start_put";
-        let pieces = self.cut_like(&patch.into(), source.shape(), Kind::Put).in_call(CALL)?;
-        self.inner.part.start_put(&pieces, source).in_call(CALL)
+        let (patch, part, shape) = (patch.into(), &self.inner.part, source.raw_dim());
+        self.cut_like(&patch, shape.slice(), Kind::Put, |p| part.start_put(p, source)).in_call(CALL)
     }
 
-    /// Cuts a patch into transfers.
+    /// Cuts a patch into transfers, and calls `then` with them.
     #[track_caller]
-    pub(super) fn cut(&self, patch: &Patch, kind: Kind) -> Result<Pieces> {
+    pub(super) fn cut<R>(
+        &self,
+        patch: &Patch,
+        kind: Kind,
+        then: impl FnOnce(&[Piece]) -> Result<R>,
+    ) -> Result<R> {
         patch.check(self.name(), self.shape())?;
         if kind != Kind::Get {
             self.check_open()?;
         }
         self.note_patch(kind, patch);
-        Ok(self.inner.layout.cut(patch))
+        self.inner.layout.cut(patch, then)
     }
 
     /// The same where there is an array of the patch's shape.
     #[track_caller]
-    pub(super) fn cut_like(&self, patch: &Patch, shape: &[usize], kind: Kind) -> Result<Pieces> {
-        let pieces = self.cut(patch, kind)?;
-        if !patch.counts().eq(shape.iter().copied()) {
-            fail!(
-                Argument,
-                "array \"{}\": the patch {patch} has the shape {:?}, and the array here {shape:?}",
-                self.name(),
-                patch.shape()
-            );
-        }
-        Ok(pieces)
+    pub(super) fn cut_like<R>(
+        &self,
+        patch: &Patch,
+        shape: &[usize],
+        kind: Kind,
+        then: impl FnOnce(&[Piece]) -> Result<R>,
+    ) -> Result<R> {
+        self.cut(patch, kind, |pieces| {
+            if !patch.counts().eq(shape.iter().copied()) {
+                fail!(
+                    Argument,
+                    "array \"{}\": the patch {patch} has the shape {:?}, and the array here {shape:?}",
+                    self.name(),
+                    patch.shape()
+                );
+            }
+            then(pieces)
+        })
     }
 
     /// Writing is allowed.
@@ -172,8 +183,9 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
         const CALL: &str = "DistArray::accumulate";
-        let pieces = self.cut_like(&patch.into(), source.shape(), Kind::Add).in_call(CALL)?;
-        self.inner.part.add_view(&pieces, alpha, source).in_call(CALL)
+        let (patch, part) = (patch.into(), &self.inner.part);
+        self.cut_like(&patch, source.shape(), Kind::Add, |p| part.add_view(p, alpha, source))
+            .in_call(CALL)
     }
 
     /// Starts to add `alpha` times an array; [`PendingArray::wait`] gives it back.
@@ -188,7 +200,8 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         source: Array<T, D>,
     ) -> Result<PendingArray<'_, T, D>> {
         const CALL: &str = "DistArray::start_accumulate";
-        let pieces = self.cut_like(&patch.into(), source.shape(), Kind::Add).in_call(CALL)?;
-        self.inner.part.start_add(&pieces, alpha, source).in_call(CALL)
+        let (patch, part, shape) = (patch.into(), &self.inner.part, source.raw_dim());
+        self.cut_like(&patch, shape.slice(), Kind::Add, |p| part.start_add(p, alpha, source))
+            .in_call(CALL)
     }
 }

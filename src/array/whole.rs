@@ -143,8 +143,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     pub(super) fn slab(&self, slab: &OwnBox) -> Result<Array<T, D>> {
         let patch = Patch::from(&slab.global[..]);
         let mut copy = self.empty(&patch);
-        let pieces = self.inner.layout.cut(&patch);
-        self.inner.part.get_view(&pieces, &mut copy.view_mut())?;
+        let get = |p: &[_]| self.inner.part.get_view(p, &mut copy.view_mut());
+        self.inner.layout.cut(&patch, get)?;
         Ok(copy)
     }
 }

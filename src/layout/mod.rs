@@ -60,6 +60,19 @@ impl Shape {
     /// `Argument` for more than [`MAX_LEVELS`] strides, too few strides for the
     /// counts, or more bytes than an address space has.
     pub fn strided(counts: &[usize], local: &[isize], remote: &[isize]) -> Result<Shape> {
+        let mut shape = Shape::contiguous(0);
+        shape.set_strided(counts, local, remote)?;
+        Ok(shape)
+    }
+
+    /// Makes a contiguous shape what [`Shape::strided`] gives, in its place: small transfers notice
+    /// how often a shape is moved.
+    pub(crate) fn set_strided(
+        &mut self,
+        counts: &[usize],
+        local: &[isize],
+        remote: &[isize],
+    ) -> Result<()> {
         let Some((&block, repeats)) = counts.split_first() else {
             fail!(Argument, "a strided transfer needs at least the count of contiguous bytes");
         };
@@ -73,18 +86,18 @@ impl Shape {
         if local.len() < repeats.len() || remote.len() < repeats.len() {
             fail!(Argument, "{} stride levels need as many strides on both sides", repeats.len());
         }
-        let mut shape = Shape::contiguous(block);
         if counts.contains(&0) {
-            shape.block = 0;
-            return Ok(shape);
+            self.block = 0;
+            return Ok(());
         }
+        self.block = block;
         for ((&n, &local), &remote) in repeats.iter().zip(local).zip(remote) {
-            shape.push(Dim { n, local, remote });
+            self.push(Dim { n, local, remote });
         }
-        shape.checked_bytes()?;
-        shape.checked_extent(Side::Local)?;
-        shape.checked_extent(Side::Remote)?;
-        Ok(shape)
+        self.checked_bytes()?;
+        self.checked_extent(Side::Local)?;
+        self.checked_extent(Side::Remote)?;
+        Ok(())
     }
 
     /// Adds an outer dimension, joined to what is there where it continues it.

@@ -8,6 +8,7 @@
 //! memcpy; both give the same bits, because multiplication and addition are rounded apart
 //! in either.
 
+use super::long_copy;
 use crate::layout::{Dim, Shape};
 use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};
@@ -41,7 +42,7 @@ pub(crate) unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
         match bytes {
             8 => dst.cast::<u64>().write_unaligned(src.cast::<u64>().read_unaligned()),
             4 => dst.cast::<u32>().write_unaligned(src.cast::<u32>().read_unaligned()),
-            _ => std::ptr::copy(src, dst, bytes),
+            _ => long_copy::copy(src, dst, bytes),
         }
     }
 }
@@ -79,7 +80,7 @@ unsafe fn copy_dims(src: *const u8, dst: *mut u8, block: usize, dims: &[Dim], pu
             512 => copy_rows::<[u64; 64]>(src, dst, outer.n, s, d),
             _ => {
                 for i in 0..outer.n as isize {
-                    std::ptr::copy(src.offset(i * s), dst.offset(i * d), block);
+                    long_copy::copy(src.offset(i * s), dst.offset(i * d), block);
                 }
             }
         }
@@ -150,10 +151,9 @@ fn prefetch(at: *const u8) {
     let _ = at;
 }
 
-/// Stands in a loop that the compiler is to leave as it is, neither unrolled nor made one of
-/// vectors.
+/// Stands in a loop that the compiler is to leave as it is, neither unrolled nor made of vectors.
 #[inline(always)]
-fn keep_loop() {
+pub(super) fn keep_loop() {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     // SAFETY: it is no instruction.
     unsafe {

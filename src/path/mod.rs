@@ -21,6 +21,8 @@
 
 pub(crate) mod cma;
 pub(crate) mod kernel;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "the fault is of x86"))]
+mod long_copy;
 pub(crate) mod ops;
 pub(crate) mod rma;
 pub(crate) mod shm_atomics;

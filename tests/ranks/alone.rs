@@ -90,6 +90,22 @@ pub const ALONE: &[Alone] = &[
     },
     #[cfg(feature = "array")]
     Alone {
+        name: "array_panic",
+        label: "a tile panics",
+        end: End::Fails(&["the tile of rank 1 is too hard"]),
+        run: crate::array_misuse::panics,
+        ..ALONE_BASE
+    },
+    #[cfg(feature = "array")]
+    Alone {
+        name: "array_error",
+        label: "a tile fails",
+        end: End::Fails(&["the tile of rank 1 is too hard"]),
+        run: crate::array_misuse::fails,
+        ..ALONE_BASE
+    },
+    #[cfg(feature = "array")]
+    Alone {
         name: "array_numpy",
         label: "python3",
         skip: crate::array_numpy::missing,

@@ -4,7 +4,7 @@
 use crate::child::{self, Ctx, refused, step};
 use ndarray::{Array1, Array2, Ix1, Ix2, array};
 use portolan::Runtime;
-use portolan::array::{DistArray, Distribution, Options, Patch};
+use portolan::array::{DistArray, Distribution, Options, Patch, Tile};
 use portolan::error::ErrorKind;
 use portolan::internals::api::runtime;
 
@@ -161,4 +161,37 @@ pub fn races() {
     a.free().expect("free");
     rt.finalize().expect("finalize");
     println!("races are found");
+}
+
+/// All ranks work on tiles, and the others wait at the end for rank 1, which fails at its first.
+fn share(fails: impl Fn(&Tile) -> portolan::Result<()>) {
+    // What tests do when a rank panics would end the job as well.
+    drop(std::panic::take_hook());
+    let code = portolan::run(|rt| -> portolan::Result<()> {
+        child::check_size(rt.size());
+        let a = DistArray::<f64, Ix2>::new(&rt.world(), [64, 64])?;
+        let mut tiles = a.tiles([8, 8])?;
+        while let Some(tile) = tiles.take()?.filter(|tile| tile.owner == rt.rank()) {
+            if rt.rank() == 1 {
+                fails(&tile)?;
+            }
+            a.accumulate(&tile, 1.0, &Array2::ones((8, 8)))?;
+        }
+        tiles.free()?;
+        a.free()
+    });
+    println!("the job has ended: {code:?}");
+}
+
+/// A panic of one rank ends the job with its message.
+pub fn panics() {
+    share(|tile| panic!("the tile of rank {} is too hard", tile.owner));
+}
+
+/// So does an error.
+pub fn fails() {
+    share(|tile| {
+        let text = format!("the tile of rank {} is too hard", tile.owner);
+        Err(portolan::Error::new(ErrorKind::State, text))
+    });
 }

@@ -110,8 +110,8 @@ pub fn options(rng: &mut Rng, shape: &[usize], ranks: usize, name: &str) -> Opti
 
 /// A random shape.
 pub fn shape(rng: &mut Rng) -> Vec<usize> {
-    let ndim = rng.range(1, 4);
-    (0..ndim).map(|_| rng.range(1, [0, 200, 30, 12, 6][ndim])).collect()
+    let ndim = rng.range(1, 6);
+    (0..ndim).map(|_| rng.range(1, [0, 200, 30, 12, 6, 5, 4][ndim])).collect()
 }
 
 /// The array, by one rank's gets.

@@ -315,6 +315,8 @@ pub const CHECKS: &[Check] = &[
     #[cfg(feature = "array")]
     Check { name: "array_products", seconds: 60, on: always, run: arrays::products },
     #[cfg(feature = "array")]
+    Check { name: "array_product_types", seconds: 60, on: always, run: arrays::product_types },
+    #[cfg(feature = "array")]
     Check { name: "array_zeros", seconds: 60, on: always, run: arrays::zeros },
     #[cfg(feature = "array")]
     Check { name: "array_shared", seconds: 60, on: always, run: arrays::shared },

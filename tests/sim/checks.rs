@@ -72,6 +72,20 @@ pub const CHECKS: &[Check] = &[
     ("array_shared", crate::arrays::shared),
 ];
 
+/// Those that run on 64 ranks, too.
+pub const OF_MANY: &[&str] = &[
+    #[cfg(feature = "array")]
+    "array_random",
+    #[cfg(feature = "array")]
+    "array_ghosts",
+    #[cfg(feature = "array")]
+    "array_subgroups",
+    #[cfg(feature = "array")]
+    "array_products",
+    #[cfg(feature = "array")]
+    "array_shared",
+];
+
 const STACK: usize = 1 << 20;
 
 /// Runs a check on so many ranks.

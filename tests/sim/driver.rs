@@ -48,6 +48,12 @@ fn cases() -> Vec<Case> {
         case("scale_16", 1, 1, 16, scale::run),
         case("scale_64", 1, 1, 64, scale::run),
     ];
+    for name in checks::OF_MANY {
+        all.push(Case {
+            run: Box::new(move |seed, ranks| checks::run(name, seed, ranks)),
+            ..case(&format!("{name}_64"), 1, 5, 64, programs::run)
+        });
+    }
     for (name, _) in checks::CHECKS {
         // Batches through small rings come with some seeds only.
         let seeds = if *name == "am_aggregates" { 20 } else { 2 };
