@@ -25,7 +25,7 @@ use crate::ops::told::call_of;
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
 use crate::peer::CompletionCounter;
-use crate::trace::{About, Cause, Entered, Way};
+use crate::trace::{Call, Cause};
 use crate::wait;
 use std::sync::Arc;
 
@@ -147,18 +147,33 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
-        let entered = self.observer().enter(bytes <= SHORT);
+        let shape = Shape::contiguous(bytes);
         // SAFETY: passed on from the caller.
-        let direct = unsafe {
-            let direct = self.try_direct(kind, target, remote, local, bytes)?;
-            if !direct {
-                self.issue_and_wait(kind, target, remote, local, &Shape::contiguous(bytes))?;
+        let body = || unsafe {
+            if self.try_direct(kind, target, remote, local, bytes)? {
+                return Ok(Some(Path::Direct));
             }
-            direct
+            self.issue_and_wait(kind, target, remote, local, &shape)
         };
-        if let Some(entered) = entered.filter(Entered::counts) {
-            let way = if direct { Way::Direct } else { self.way_of(kind, target, remote) };
-            entered.leave(&About::new(call_of(kind, true)).to(target).moves(bytes).by(way));
+        self.tell(call_of(kind, true), (target, remote), &shape, body)
+    }
+
+    /// Carries a transfer out, which says its path, and tells the observer of it.
+    #[inline(always)]
+    fn tell(
+        &self,
+        call: Call,
+        (target, remote): (usize, usize),
+        shape: &Shape,
+        body: impl FnOnce() -> Result<Option<Path>>,
+    ) -> Result<()> {
+        let bytes = shape.bytes();
+        let entered = self.observer().enter(bytes <= SHORT);
+        let path = body()?;
+        if let Some(entered) = entered {
+            entered.leave_by(call, path.into(), bytes, |entered| {
+                self.about_shape(entered, call, target, remote, shape, path)
+            });
         }
         Ok(())
     }
@@ -231,18 +246,67 @@ impl Ops {
         scale: Scale,
     ) -> Result<()> {
         let kind = TransferKind::Accumulate(scale);
-        let local = local.cast_mut();
-        let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
         // SAFETY: passed on from the caller; an accumulate only reads.
         unsafe {
-            if whole
-                && !self.is_observed()
-                && self.move_direct(kind, target, remote, local, bytes)?
-            {
+            if self.is_observed() {
+                return self.accumulate_told(target, remote, local, bytes, scale);
+            }
+            if self.accumulate_direct(target, remote, local, bytes, scale)? {
                 return Ok(());
             }
-            self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
+            self.blocking(kind, target, remote, local.cast_mut(), &Shape::contiguous(bytes))
         }
+    }
+
+    /// Accumulates where the path is direct; else false, as where there is nothing to add, or an argument is wrong.
+    ///
+    /// # Safety
+    /// As for [`Ops::accumulate`].
+    #[inline(always)]
+    unsafe fn accumulate_direct(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+        scale: Scale,
+    ) -> Result<bool> {
+        let kind = TransferKind::Accumulate(scale);
+        let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
+        // SAFETY: passed on from the caller; an accumulate only reads.
+        Ok(whole && unsafe { self.move_direct(kind, target, remote, local.cast_mut(), bytes) }?)
+    }
+
+    /// [`Ops::accumulate`], told of to the observer.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn accumulate_told(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+        scale: Scale,
+    ) -> Result<()> {
+        let kind = TransferKind::Accumulate(scale);
+        let shape = Shape::contiguous(bytes);
+        // SAFETY: passed on from the caller; an accumulate only reads.
+        let body = || unsafe {
+            let direct = match (bytes, scale) {
+                (8, Scale::Double(scale)) if !local.is_null() => {
+                    self.add_one(target, remote, local.cast(), scale)?
+                }
+                _ => self.accumulate_direct(target, remote, local, bytes, scale)?,
+            };
+            if direct {
+                return Ok(Some(Path::Direct));
+            }
+            self.issue_and_wait(kind, target, remote, local.cast_mut(), &shape)
+        };
+        self.tell(call_of(kind, true), (target, remote), &shape, body)
     }
 
     /// Moves contiguous bytes if their path is direct; false if it is not, and
@@ -353,14 +417,17 @@ impl Ops {
         self.check_rank(target)?;
         let counter = self.peer(target).implicit();
         // SAFETY: passed on from the caller.
-        unsafe { self.issue_told(kind, target, remote, local, shape, counter) }
+        unsafe { self.issue(kind, target, remote, local, shape, counter) }
     }
 
-    /// [`Ops::issue`] with a counter, told of to the observer.
+    /// Issues a transfer; what is not complete on return is counted by the counter.
+    ///
+    /// # Errors
+    /// As for [`Ops::blocking`].
     ///
     /// # Safety
-    /// As there.
-    pub(crate) unsafe fn issue_told(
+    /// As for [`Ops::blocking`], until the counter is done.
+    pub(crate) unsafe fn issue(
         &self,
         kind: TransferKind,
         target: usize,
@@ -369,11 +436,24 @@ impl Ops {
         shape: &Shape,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        self.observed(
-            || self.about_shape(call_of(kind, false), kind, target, remote, shape),
-            // SAFETY: passed on from the caller.
-            || unsafe { self.issue(kind, target, remote, local, shape, Some(counter)) }.map(drop),
-        )
+        // SAFETY: passed on from the caller.
+        let body = || unsafe {
+            let issued = self.issue_by_path(kind, target, remote, local, shape, Some(counter))?;
+            Ok(issued.path)
+        };
+        self.told_of(call_of(kind, false), (target, remote), shape, body)
+    }
+
+    /// Carries a transfer out, and tells of it where calls are observed.
+    #[inline(always)]
+    fn told_of(
+        &self,
+        call: Call,
+        place: (usize, usize),
+        shape: &Shape,
+        body: impl FnOnce() -> Result<Option<Path>>,
+    ) -> Result<()> {
+        if self.is_observed() { self.tell(call, place, shape, body) } else { body().map(drop) }
     }
 
     /// Vector transfers without a handle.
@@ -387,11 +467,8 @@ impl Ops {
         list: &[crate::layout::Vector<'_>],
     ) -> Result<()> {
         self.check_rank(target)?;
-        self.observed(
-            || self.about_blocks(call_of(kind, false), kind, target, list),
-            // SAFETY: passed on from the caller.
-            || unsafe { self.vector_counted(kind, target, list, self.peer(target).implicit()) },
-        )
+        // SAFETY: passed on from the caller.
+        unsafe { self.issue_vectors(kind, target, list, self.peer(target).implicit()) }
     }
 
     /// Puts along a shape. On return the source may be reused.
@@ -428,14 +505,12 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
-        self.observed(
-            || self.about_shape(call_of(kind, true), kind, target, remote, shape),
-            // SAFETY: passed on from the caller.
-            || unsafe { self.issue_and_wait(kind, target, remote, local, shape) },
-        )
+        // SAFETY: passed on from the caller.
+        let body = || unsafe { self.issue_and_wait(kind, target, remote, local, shape) };
+        self.told_of(call_of(kind, true), (target, remote), shape, body)
     }
 
-    /// The body of [`Ops::blocking`].
+    /// The body of [`Ops::blocking`]; says which path the bytes took.
     ///
     /// # Safety
     /// As there.
@@ -446,10 +521,10 @@ impl Ops {
         remote: usize,
         local: *mut u8,
         shape: &Shape,
-    ) -> Result<()> {
+    ) -> Result<Option<Path>> {
         // SAFETY: passed on; the wait below lasts until `local` is free.
-        let counter = unsafe { self.issue(kind, target, remote, local, shape, None) }?;
-        if let Some(counter) = counter {
+        let issued = unsafe { self.issue_by_path(kind, target, remote, local, shape, None) }?;
+        if let Some(counter) = issued.counter {
             let what = || format!("{kind:?} with rank {target}");
             let done = wait::until(self, Cause::Answer.of(target), &what, || counter.check());
             if done.is_err() && counter.outstanding() > 0 {
@@ -460,6 +535,6 @@ impl Ops {
             }
             done?;
         }
-        Ok(())
+        Ok(issued.path)
     }
 }

@@ -172,7 +172,7 @@ pub(super) unsafe fn contiguous(
     }
     // SAFETY: passed on from the caller.
     unsafe {
-        if engine.try_direct(kind, target, remote, local, bytes)? {
+        if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
             return Ok(());
         }
         issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes))
