@@ -229,7 +229,8 @@ impl Handle {
 
     /// Waits for all transfers of the handle.
     pub fn wait(&mut self, ops: &Ops) -> Result<()> {
-        ops.observed(|| About::new(Call::Wait), || self.wait_for_all(ops))
+        let (done, about) = (!self.is_pending(), |(): &()| About::new(Call::Wait));
+        ops.observed_often(|| done, about, || self.wait_for_all(ops))
     }
 
     fn wait_for_all(&mut self, ops: &Ops) -> Result<()> {

@@ -331,11 +331,19 @@ impl Ops {
             return Ok(true);
         }
         check_local(local)?;
-        if matches!(kind, TransferKind::Accumulate(_)) {
-            return Ok(false);
-        }
+        // Each has a copy of the code, which knows its kind.
         // SAFETY: passed on from the caller.
-        unsafe { self.move_direct(kind, target, remote, local, bytes) }
+        unsafe {
+            match kind {
+                TransferKind::Put => {
+                    self.move_direct(TransferKind::Put, target, remote, local, bytes)
+                }
+                TransferKind::Get => {
+                    self.move_direct(TransferKind::Get, target, remote, local, bytes)
+                }
+                TransferKind::Accumulate(_) => Ok(false),
+            }
+        }
     }
 
     /// Carries out a transfer of contiguous bytes whose path is direct; false where it is
@@ -437,23 +445,22 @@ impl Ops {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
-        let body = || unsafe {
-            let issued = self.issue_by_path(kind, target, remote, local, shape, Some(counter))?;
-            Ok(issued.path)
+        let by_path =
+            || unsafe { self.issue_by_path(kind, target, remote, local, shape, Some(counter)) };
+        if !self.is_observed() {
+            return by_path().map(drop);
+        }
+        let body = || {
+            let bytes = shape.block();
+            // SAFETY: passed on from the caller.
+            if shape.is_contiguous()
+                && unsafe { self.try_direct(kind, target, remote, local, bytes) }?
+            {
+                return Ok(Some(Path::Direct));
+            }
+            Ok(by_path()?.path)
         };
-        self.told_of(call_of(kind, false), (target, remote), shape, body)
-    }
-
-    /// Carries a transfer out, and tells of it where calls are observed.
-    #[inline(always)]
-    fn told_of(
-        &self,
-        call: Call,
-        place: (usize, usize),
-        shape: &Shape,
-        body: impl FnOnce() -> Result<Option<Path>>,
-    ) -> Result<()> {
-        if self.is_observed() { self.tell(call, place, shape, body) } else { body().map(drop) }
+        self.tell(call_of(kind, false), (target, remote), shape, body)
     }
 
     /// Vector transfers without a handle.
@@ -507,7 +514,11 @@ impl Ops {
     ) -> Result<()> {
         // SAFETY: passed on from the caller.
         let body = || unsafe { self.issue_and_wait(kind, target, remote, local, shape) };
-        self.told_of(call_of(kind, true), (target, remote), shape, body)
+        if self.is_observed() {
+            self.tell(call_of(kind, true), (target, remote), shape, body)
+        } else {
+            body().map(drop)
+        }
     }
 
     /// The body of [`Ops::blocking`]; says which path the bytes took.

@@ -54,10 +54,14 @@ static void count_nonblocking(void)
   char bytes[64] = { 1 };
   int count[2] = { 8, 3 }, near_stride = 16, far_stride = 32;
   void *from = bytes, *to = base[right];
-  armci_giov_t list = { &from, &to, 40, 1 };
+  armci_giov_t list;
   armci_hdl_t handle;
   portolan_stats_t s;
 
+  list.src_ptr_array = &from;
+  list.dst_ptr_array = &to;
+  list.bytes = 40;
+  list.ptr_array_len = 1;
   CHECK_EQ(portolan_stats_reset(), 0);
   ARMCI_INIT_HANDLE(&handle);
   CHECK_OK(ARMCI_NbPut(bytes, base[right], BYTES, right, &handle));
