@@ -452,11 +452,12 @@ impl Ops {
         }
         let body = || {
             let bytes = shape.block();
-            // SAFETY: passed on from the caller.
-            if shape.is_contiguous()
-                && unsafe { self.try_direct(kind, target, remote, local, bytes) }?
-            {
-                return Ok(Some(Path::Direct));
+            if shape.is_contiguous() {
+                // SAFETY: passed on from the caller.
+                let direct = unsafe { self.try_direct(kind, target, remote, local, bytes) }?;
+                if direct {
+                    return Ok(Some(Path::Direct));
+                }
             }
             Ok(by_path()?.path)
         };
