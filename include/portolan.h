@@ -66,15 +66,15 @@ enum {
   PORTOLAN_CALL_OTHER
 };
 
-/* How its bytes travelled: members of .way. */
+/* How its bytes travelled: members of .path. */
 enum {
-  PORTOLAN_WAY_NONE,
-  PORTOLAN_WAY_DIRECT,
-  PORTOLAN_WAY_RMA,
-  PORTOLAN_WAY_MESSAGE,
-  PORTOLAN_WAY_RING,
-  PORTOLAN_WAY_CMA,
-  PORTOLAN_WAY_BUFFER
+  PORTOLAN_PATH_NONE,
+  PORTOLAN_PATH_DIRECT,
+  PORTOLAN_PATH_RMA,
+  PORTOLAN_PATH_MESSAGE,
+  PORTOLAN_PATH_RING,
+  PORTOLAN_PATH_CMA,
+  PORTOLAN_PATH_BUFFER
 };
 
 /* What a thread waited for: members of .wait. */
@@ -129,7 +129,7 @@ typedef struct {
   uint64_t most_waited_ns;    /* how long */
   double seconds;             /* since initialisation, or portolan_stats_reset */
   portolan_calls_t call[32];  /* by call, PORTOLAN_CALL_PUT and so on */
-  portolan_calls_t way[8];    /* by way */
+  portolan_calls_t path[8];    /* by path */
   portolan_spent_t wait[16];  /* by what was waited for */
   portolan_spent_t served[16];
   uint64_t served_bytes;

@@ -275,7 +275,7 @@ impl Aggregator {
         trace::count(&always.items, items as u64);
         let about = About::new(Call::Aggregate).to(target).moves(bytes.len());
         am.observed(
-            || About { blocks: items, ..about.by(am.about_message(target, 0).way) },
+            || About { blocks: items, ..about.by(am.about_message(target, 0).path) },
             || self.send_batch(am, target, bytes, items),
         )
     }

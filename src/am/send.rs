@@ -1,4 +1,4 @@
-//! The origin's side: which way a message goes, and when its memory is free.
+//! The origin's side: which path a message goes, and when its memory is free.
 //!
 //! Data up to the eager limit is copied, and the origin's signal follows at once.
 //! Longer data is announced by an RTS; it leaves when the target knows its place, and then the
@@ -13,7 +13,7 @@ use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::peer::CompletionCounter;
-use crate::trace::{self, About, Call, Cause, Way};
+use crate::trace::{self, About, Call, Cause, PathTaken};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -55,12 +55,12 @@ impl Am {
     /// What the observer is told of a message.
     pub(super) fn about_message(&self, target: usize, bytes: usize) -> About {
         let node = self.started().and_then(|state| state.node.as_ref());
-        let way = match node.and_then(|node| node.index_of(target)) {
-            _ if target == self.rank() => Way::None,
-            Some(_) => Way::Ring,
-            None => Way::Message,
+        let path = match node.and_then(|node| node.index_of(target)) {
+            _ if target == self.rank() => PathTaken::None,
+            Some(_) => PathTaken::Ring,
+            None => PathTaken::Message,
         };
-        About::new(Call::Send).to(target).moves(bytes).by(way)
+        About::new(Call::Send).to(target).moves(bytes).by(path)
     }
 
     /// Sends a message to another rank of the node, the end of which is not awaited, as of most

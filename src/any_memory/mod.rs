@@ -25,7 +25,7 @@ use crate::path::kernel;
 pub use crate::path::ops::Span;
 use crate::path::ops::TransferKind;
 use crate::peer::CompletionCounter;
-use crate::trace::{About, Call, Cause, Way};
+use crate::trace::{About, Call, Cause, PathTaken};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -156,17 +156,17 @@ impl AnyMemory {
         self.observed(|| self.about_spans(Call::GetNb, target, spans), start)
     }
 
-    /// What the observer is told: the way is that of the first span.
+    /// What the observer is told: the path is that of the first span.
     fn about_spans(&self, call: Call, target: usize, spans: &[Span]) -> About {
-        let inside = spans.first().map(|span| self.way_of(TransferKind::Put, target, span.remote));
-        let way = match inside {
-            None => Way::None,
-            Some(Way::None) if self.topology.same_node(target, self.rank()) => Way::Cma,
-            Some(Way::None) => Way::Message,
-            Some(way) => way,
+        let inside = spans.first().map(|span| self.path_to(TransferKind::Put, target, span.remote));
+        let path = match inside {
+            None => PathTaken::None,
+            Some(PathTaken::None) if self.topology.same_node(target, self.rank()) => PathTaken::Cma,
+            Some(PathTaken::None) => PathTaken::Message,
+            Some(path) => path,
         };
         let bytes = spans.iter().map(|span| span.bytes).sum();
-        About { blocks: spans.len(), ..About::new(call).to(target).moves(bytes).by(way) }
+        About { blocks: spans.len(), ..About::new(call).to(target).moves(bytes).by(path) }
     }
 
     unsafe fn move_anywhere(
@@ -242,9 +242,9 @@ impl AnyMemory {
                 rest = &rest[1..];
                 continue;
             }
-            let way = self.way_to(target, first, direction, wants)?;
-            // Neighbours that go the same way go together.
-            let n = match way {
+            let path = self.way_to(target, first, direction, wants)?;
+            // Neighbours that go the same path go together.
+            let n = match path {
                 AccessPath::Segment => 1,
                 _ => {
                     let ranges = rest[1..].iter().take_while(|span| span.bytes > 0);
@@ -255,7 +255,7 @@ impl AnyMemory {
             let (part, after) = rest.split_at(n);
             // SAFETY: passed on from the caller.
             unsafe {
-                match way {
+                match path {
                     AccessPath::Segment => {
                         self.move_in_segment(target, first, direction, counter)?
                     }
@@ -324,7 +324,7 @@ impl AnyMemory {
         unsafe {
             match direction {
                 Direction::Read => {
-                    self.issue(
+                    self.issue_by_path(
                         TransferKind::Get,
                         target,
                         span.remote,

@@ -123,9 +123,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
         // SAFETY: the buffer has the order's bytes. It is not touched until the
         // counter is done, and moving the vector does not move them; if `pending`
         // is forgotten they stay allocated for ever.
-        unsafe {
-            self.engine().issue(*kind, *world, *address, local, shape, Some(&pending.counter))
-        }?;
+        unsafe { self.engine().issue(*kind, *world, *address, local, shape, &pending.counter) }?;
         Ok(pending)
     }
 }

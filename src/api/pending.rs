@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::layout::Shape;
 use crate::peer::CompletionCounter;
 use crate::runtime::Engine;
-use crate::trace::Cause;
+use crate::trace::{About, Call, Cause};
 use crate::transfer::TransferKind;
 use crate::wait::{self, Progress};
 use std::cell::RefCell;
@@ -28,7 +28,11 @@ pub(super) struct Order {
 /// Waits for a counter; the memory of its transfers is free afterwards.
 pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<()> {
     let what = || format!("{} non-blocking transfers", counter.outstanding());
-    let done = wait::until(engine, Cause::Handle, &what, || counter.check());
+    let done = engine.observed_often(
+        || counter.outstanding() == 0,
+        |()| About::new(Call::Wait),
+        || wait::until(engine, Cause::Handle, &what, || counter.check()),
+    );
     if let Err(error) = &done
         && counter.outstanding() > 0
     {
@@ -113,8 +117,7 @@ impl<'rt> Flights<'rt> {
         };
         let Order { kind, world, address, shape } = order;
         // SAFETY: passed on from the caller; the counter is on the list.
-        let issued =
-            unsafe { self.engine.issue(*kind, *world, *address, local, shape, Some(&counter)) };
+        let issued = unsafe { self.engine.issue(*kind, *world, *address, local, shape, &counter) };
         if counter.outstanding() > 0 {
             return issued.map(|_| Some(counter));
         }

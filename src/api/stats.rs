@@ -3,7 +3,7 @@
 use super::Runtime;
 use crate::runtime::statistics::Statistics;
 use crate::trace::counters::Spent;
-use crate::trace::{Call, Cause, Served, Way};
+use crate::trace::{Call, Cause, PathTaken, Served};
 use std::time::Duration;
 
 /// What a rank has counted since the runtime started, or since [`Runtime::reset_stats`].
@@ -12,13 +12,13 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats(Statistics);
 
-/// Calls of one kind that went one way.
+/// Calls of one kind that went one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallStats {
     /// Which call: `put`, `read-modify-write`, `fence` and others.
     pub call: &'static str,
     /// How its bytes travelled: `direct`, `rma`, `message`, `ring` and others.
-    pub way: &'static str,
+    pub path: &'static str,
     /// How many.
     pub calls: u64,
     /// Their bytes.
@@ -63,11 +63,18 @@ impl Stats {
 
     /// The calls that there were.
     pub fn calls(&self) -> Vec<CallStats> {
-        let all = Call::ALL.iter().flat_map(|call| Way::ALL.iter().map(move |way| (call, way)));
-        let counted = all.map(|(call, way)| {
-            let of = self.0.sum.calls[*call as usize][*way as usize];
+        let all =
+            Call::ALL.iter().flat_map(|call| PathTaken::ALL.iter().map(move |path| (call, path)));
+        let counted = all.map(|(call, path)| {
+            let of = self.0.sum.calls[*call as usize][*path as usize];
             let time = Duration::from_nanos(of.ns);
-            CallStats { call: call.name(), way: way.name(), calls: of.calls, bytes: of.bytes, time }
+            CallStats {
+                call: call.name(),
+                path: path.name(),
+                calls: of.calls,
+                bytes: of.bytes,
+                time,
+            }
         });
         counted.filter(|of| of.calls > 0).collect()
     }

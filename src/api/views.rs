@@ -187,7 +187,7 @@ impl<T: Element> Segment<'_, T> {
             pieces.iter().map(|p| self.checked(p, memory)).collect::<Result<_>>()?;
         for Checked { world, address, local, shape } in &checked {
             // SAFETY: passed on from the caller.
-            unsafe { self.engine().issue(kind, *world, *address, *local, shape, Some(counter)) }?;
+            unsafe { self.engine().issue(kind, *world, *address, *local, shape, counter) }?;
         }
         Ok(())
     }
@@ -322,7 +322,7 @@ impl<T: Element> Exclusive<'_, T> {
             let list = [Vector { block: size, local: here, remote: there }];
             // SAFETY: the places are inside the slice, for which the caller vouches; the wait
             // below lasts until it is free.
-            unsafe { segment.engine().vector_counted(kind, world, &list, &counter) }
+            unsafe { segment.engine().issue_vectors(kind, world, &list, &counter) }
         });
         pending::wait_for(segment.engine(), &counter).and(issued)
     }

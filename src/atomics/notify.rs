@@ -29,9 +29,9 @@ impl Ops {
         if !flag.is_multiple_of(4) {
             fail!(Type, "the flag at {flag:#x} of rank {target} is not aligned for an int");
         }
-        let way = || self.way_of(TransferKind::Put, target, remote);
+        let path = || self.path_to(TransferKind::Put, target, remote);
         self.observed(
-            || About::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(way()),
+            || About::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(path()),
             || {
                 // SAFETY: passed on from the caller.
                 unsafe { self.put_shape(target, remote, local, shape)? };

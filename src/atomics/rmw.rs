@@ -6,7 +6,7 @@ use crate::mutation::{self, Fault};
 use crate::ops::Ops;
 use crate::path::ops::Rmw;
 use crate::path::{self, Path, rma, shm_atomics};
-use crate::trace::{About, Call, Entered};
+use crate::trace::{About, Call};
 
 impl Ops {
     /// Whether `target` has handled everything that this rank has sent.
@@ -21,7 +21,7 @@ impl Ops {
     ///
     /// # Errors
     /// `Rank`, `Address`, or `Type` where the number is not aligned.
-    #[inline]
+    #[inline(always)]
     pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         if self.is_observed() {
             return self.rmw_told(target, remote, op);
@@ -31,14 +31,17 @@ impl Ops {
 
     /// [`Ops::rmw`], told of to the observer.
     #[cold]
+    #[inline(never)]
     fn rmw_told(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         let near = target < self.size() && self.reaches_directly(target, self.rank());
         let entered = self.observer().enter(near);
         let (old, path) = self.rmw_by_path(target, remote, op)?;
-        if let Some(entered) = entered.filter(Entered::counts) {
-            let place = entered.place(target, remote, || self.place_of(target, remote));
-            let about = About::new(Call::Rmw).to(target).moves(op.size()).by(path.into());
-            entered.leave(&about.at(place));
+        if let Some(entered) = entered {
+            entered.leave_by(Call::Rmw, path.into(), op.size(), |entered| {
+                let place = entered.place(target, remote, || self.piece_of(target, remote));
+                let about = About::new(Call::Rmw).to(target).moves(op.size());
+                about.by(path.into()).at(place)
+            });
         }
         Ok(old)
     }

@@ -12,10 +12,10 @@ use std::os::raw::{c_char, c_int};
 
 /// Members of the arrays, of which some are for calls to come.
 const CALLS: usize = 32;
-const WAYS: usize = 8;
+const PATHS: usize = 8;
 const CAUSES: usize = 16;
 const SERVED: usize = 16;
-const _: () = assert!(COUNTS[0] <= CALLS && COUNTS[1] <= WAYS);
+const _: () = assert!(COUNTS[0] <= CALLS && COUNTS[1] <= PATHS);
 const _: () = assert!(COUNTS[2] <= CAUSES && COUNTS[3] <= SERVED);
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,7 +44,7 @@ pub(crate) struct Stats {
     most_waited_ns: u64,
     seconds: f64,
     call: [CallCount; CALLS],
-    way: [CallCount; WAYS],
+    path: [CallCount; PATHS],
     wait: [SpentTime; CAUSES],
     served: [SpentTime; SERVED],
     served_bytes: u64,
@@ -89,7 +89,7 @@ impl Stats {
             most_waited_ns: ns,
             seconds: stats.seconds,
             call: filled((0..COUNTS[0]).map(|n| stats.call(n).into())),
-            way: filled((0..COUNTS[1]).map(|n| stats.way(n).into())),
+            path: filled((0..COUNTS[1]).map(|n| stats.path(n).into())),
             wait: filled(stats.sum.waits.iter().map(|&spent| spent.into())),
             served: filled(stats.sum.served.iter().map(|&spent| spent.into())),
             served_bytes: stats.sum.served_bytes,
@@ -212,9 +212,9 @@ pub(crate) unsafe extern "C" fn portolan_mark_(name: *const c_char, len: usize) 
 
 #[cfg(test)]
 mod tests {
-    use crate::trace::{Call, Cause, Served, Way};
+    use crate::trace::{Call, Cause, PathTaken, Served};
 
-    /// The header numbers calls, ways, causes and what is served as the engine does.
+    /// The header numbers calls, paths, causes and what is served as the engine does.
     #[test]
     fn the_header_has_the_engines_numbers() {
         let header = include_str!("../../include/portolan.h");
@@ -228,7 +228,7 @@ mod tests {
             assert_eq!(constants, expected, "{prefix}");
         };
         check("PORTOLAN_CALL_", Call::ALL.iter().map(|call| call.name()).collect());
-        check("PORTOLAN_WAY_", Way::ALL.iter().map(|way| way.name()).collect());
+        check("PORTOLAN_PATH_", PathTaken::ALL.iter().map(|path| path.name()).collect());
         check("PORTOLAN_WAIT_", Cause::ALL.iter().map(|cause| cause.name()).collect());
         check("PORTOLAN_SERVED_", Served::ALL.iter().map(|kind| kind.name()).collect());
     }

@@ -135,7 +135,7 @@ impl ArrivalCounters {
             let mut one = 1i32;
             let local = (&raw mut one).cast();
             // SAFETY: an accumulate by message copies its source before it returns.
-            unsafe { engine.issue(kind, target, at, local, &shape, Some(counter)) }?;
+            unsafe { engine.issue_by_path(kind, target, at, local, &shape, Some(counter)) }?;
             return Ok(());
         }
         // MPI does not order its accumulates behind its puts.

@@ -169,7 +169,7 @@ impl Core {
         if self.observed { self.told(false, |_: &R| about(), body) } else { body() }
     }
 
-    /// [`Core::observed`] of a call that may be one of many short ones.
+    /// [`Core::observed`] of a call that may be one of many short ones. `about` sees what `body` returned.
     #[inline(always)]
     pub(crate) fn observed_often<R>(
         &self,

@@ -1,23 +1,29 @@
-//! What operations tell the observer ([`crate::trace`]): which way they went, and where.
+//! What operations tell the observer ([`crate::trace`]): which path they went, and where.
 //!
 //! Each of the functions by which faces reach memory has its body in a function of its own; where nothing is observed
-//! the body is all that runs. Where something is, the way is found by one more look-up, but for direct transfers of
-//! contiguous bytes, whose body says so.
+//! the body is all that runs. A body says which path it took; that of lists of blocks is found by one more look-up.
 
 use super::Ops;
 use crate::layout::Shape;
 use crate::memory::registry::SegmentId;
 use crate::path::ops::TransferKind;
 use crate::path::{self, Path};
-use crate::trace::{About, Call, Place, Way};
+use crate::trace::{About, Call, Entered, PathTaken};
+use std::ops::Range;
 
-impl From<Path> for Way {
-    fn from(path: Path) -> Way {
+impl From<Path> for PathTaken {
+    fn from(path: Path) -> PathTaken {
         match path {
-            Path::Direct => Way::Direct,
-            Path::Rma => Way::Rma,
-            Path::Message => Way::Message,
+            Path::Direct => PathTaken::Direct,
+            Path::Rma => PathTaken::Rma,
+            Path::Message => PathTaken::Message,
         }
+    }
+}
+
+impl From<Option<Path>> for PathTaken {
+    fn from(path: Option<Path>) -> PathTaken {
+        path.map_or(PathTaken::None, PathTaken::from)
     }
 }
 
@@ -40,47 +46,50 @@ pub(crate) fn call_of(kind: TransferKind, blocking: bool) -> Call {
 }
 
 impl Ops {
-    /// The way of a transfer to memory at an address.
-    pub(crate) fn way_of(&self, kind: TransferKind, target: usize, remote: usize) -> Way {
+    /// The path of a transfer to memory at an address.
+    pub(crate) fn path_to(&self, kind: TransferKind, target: usize, remote: usize) -> PathTaken {
         let hit = self.memory.registry.lookup(target, remote, 1);
-        hit.map_or(Way::None, |hit| {
+        let path = hit.map(|hit| {
             let (slab, slice) = (hit.slab(), hit.slice());
             match kind {
                 TransferKind::Accumulate(scale) => {
-                    let aligned = remote.is_multiple_of(scale.alignment());
-                    path::for_accumulate(slab, slice, aligned).into()
+                    path::for_accumulate(slab, slice, remote.is_multiple_of(scale.alignment()))
                 }
-                _ => path::for_transfer(slab, slice).into(),
+                _ => path::for_transfer(slab, slice),
             }
-        })
+        });
+        path.into()
     }
 
-    /// Where an address of a rank lies, for calls that ranks may meet at.
-    pub(crate) fn place_of(&self, target: usize, remote: usize) -> Option<Place> {
+    /// The number of the segment in which an address of a rank lies, and the addresses that it has there.
+    pub(crate) fn piece_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {
         let (id, piece) = self.memory.registry.locate(target, remote)?;
-        let offset = (remote - piece.start) as u64;
-        Some(Place { segment: Some(number_of(id)), offset })
+        Some((number_of(id), piece))
     }
 
-    /// A transfer along a shape, that has gone.
+    /// A transfer along a shape, that has gone by this path. Accumulates have a place: ranks may meet there.
+    #[inline(always)]
     pub(crate) fn about_shape(
         &self,
+        entered: &Entered<'_>,
         call: Call,
-        kind: TransferKind,
         target: usize,
         remote: usize,
         shape: &Shape,
+        path: Option<Path>,
     ) -> About {
-        let bytes = shape.bytes();
-        let about = About::new(call).to(target).moves(bytes).by(self.way_of(kind, target, remote));
-        let place = match kind {
-            TransferKind::Accumulate(_) => self.place_of(target, remote),
+        let place = match call {
+            Call::Acc | Call::AccNb => {
+                entered.place(target, remote, || self.piece_of(target, remote))
+            }
             _ => None,
         };
-        About { blocks: bytes / shape.block().max(1), ..about.at(place) }
+        let bytes = shape.bytes();
+        let blocks = if shape.is_contiguous() { 1 } else { bytes / shape.block().max(1) };
+        About { blocks, ..About::new(call).to(target).moves(bytes).by(path.into()).at(place) }
     }
 
-    /// A list of blocks, that has gone: the way is that of the first.
+    /// A list of blocks, that has gone: the path is that of the first.
     pub(crate) fn about_blocks(
         &self,
         call: Call,
@@ -89,9 +98,9 @@ impl Ops {
         list: &[crate::layout::Vector<'_>],
     ) -> About {
         let first = list.iter().find_map(|vector| vector.remote.first());
-        let way = first.map_or(Way::None, |&remote| self.way_of(kind, target, remote));
+        let path = first.map_or(PathTaken::None, |&remote| self.path_to(kind, target, remote));
         let bytes = list.iter().map(|vector| vector.block * vector.remote.len()).sum();
         let blocks = list.iter().map(|vector| vector.remote.len()).sum();
-        About { blocks, ..About::new(call).to(target).moves(bytes).by(way) }
+        About { blocks, ..About::new(call).to(target).moves(bytes).by(path) }
     }
 }

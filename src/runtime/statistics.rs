@@ -6,8 +6,8 @@
 use super::Engine;
 use crate::collective::Operator;
 use crate::error::Result;
-use crate::trace::counters::{CALLS, CAUSES, Calls, SERVED, Sum, WAYS};
-use crate::trace::{Call, Cause, Served, Way};
+use crate::trace::counters::{CALLS, CAUSES, Calls, PATHS, SERVED, Sum};
+use crate::trace::{Call, Cause, PathTaken, Served};
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -37,14 +37,14 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Calls of a kind, by all ways.
+    /// Calls of a kind, by all paths.
     pub(crate) fn call(&self, call: usize) -> Calls {
         total(self.sum.calls[call].iter())
     }
 
-    /// Calls that went a way.
-    pub(crate) fn way(&self, way: usize) -> Calls {
-        total(self.sum.calls.iter().map(|ways| &ways[way]))
+    /// Calls that went a path.
+    pub(crate) fn path(&self, path: usize) -> Calls {
+        total(self.sum.calls.iter().map(|paths| &paths[path]))
     }
 
     /// What a rank of the waits cost most: the rank, and nanoseconds.
@@ -65,8 +65,8 @@ impl Statistics {
     /// In the order of [`rows`].
     fn values(&self) -> Vec<i64> {
         let mut values = Vec::new();
-        for ways in &self.sum.calls {
-            values.extend(ways.iter().flat_map(|way| [way.calls, way.bytes, way.ns]));
+        for paths in &self.sum.calls {
+            values.extend(paths.iter().flat_map(|path| [path.calls, path.bytes, path.ns]));
         }
         for spent in self.sum.waits.iter().chain(&self.sum.served) {
             values.extend([spent.count, spent.ns, spent.longest]);
@@ -98,8 +98,8 @@ fn total<'a>(all: impl Iterator<Item = &'a Calls>) -> Calls {
 fn rows() -> Vec<String> {
     let mut rows = Vec::new();
     for call in Call::ALL {
-        for way in Way::ALL {
-            let name = format!("{}, {}", call.name(), way.name());
+        for path in PathTaken::ALL {
+            let name = format!("{}, {}", call.name(), path.name());
             rows.extend(["calls", "bytes", "ns"].map(|what| format!("{name}: {what}")));
         }
     }
@@ -214,7 +214,7 @@ fn table(rows: &[Row], waited_for: &[i64], ranks: usize, seconds: f64) -> String
             "mean", "least", "most", "of rank"
         );
     };
-    head("calls of a rank, by call and way");
+    head("calls of a rank, by call and path");
     let mean = |row: &Row| row.sum as f64 / ranks as f64;
     let line = |text: &mut String, name: &str, row: &Row, show: &dyn Fn(f64) -> String| {
         let _ = writeln!(
@@ -233,14 +233,14 @@ fn table(rows: &[Row], waited_for: &[i64], ranks: usize, seconds: f64) -> String
         [first[0], first[1], first[2]]
     };
     for call in Call::ALL {
-        for way in Way::ALL {
+        for path in PathTaken::ALL {
             let [calls, bytes, time] = next();
             if calls.sum == 0 {
                 continue;
             }
-            let name = match way {
-                Way::None => call.name().to_string(),
-                way => format!("{}, {}", call.name(), way.name()),
+            let name = match path {
+                PathTaken::None => call.name().to_string(),
+                path => format!("{}, {}", call.name(), path.name()),
             };
             line(&mut text, &name, &calls, &number);
             if bytes.sum > 0 {
@@ -336,8 +336,8 @@ fn peak_memory() -> u64 {
     usage.ru_maxrss as u64 * 1024
 }
 
-/// The numbers of calls, ways, causes and kinds, for the C interface.
-pub(crate) const COUNTS: [usize; 4] = [CALLS, WAYS, CAUSES, SERVED];
+/// The numbers of calls, paths, causes and kinds, for the C interface.
+pub(crate) const COUNTS: [usize; 4] = [CALLS, PATHS, CAUSES, SERVED];
 
 #[cfg(test)]
 mod tests {
@@ -347,7 +347,8 @@ mod tests {
     #[test]
     fn rows_and_values_are_as_many() {
         let mut sum = Sum::default();
-        sum.calls[Call::Put as usize][Way::Direct as usize] = Calls { calls: 4, bytes: 32, ns: 40 };
+        sum.calls[Call::Put as usize][PathTaken::Direct as usize] =
+            Calls { calls: 4, bytes: 32, ns: 40 };
         sum.waits[Cause::Lock as usize] = Spent { count: 2, ns: 3_000, longest: 2_000 };
         sum.waited_for.insert(1, 3_000);
         let statistics = Statistics {
@@ -369,7 +370,10 @@ mod tests {
         assert!(told.contains(&("put, direct: bytes".into(), 32)), "{told:?}");
         assert!(told.contains(&("wait for lock: longest ns".into(), 2_000)), "{told:?}");
         assert_eq!(statistics.most_waited_for(), Some((1, 3_000)));
-        assert_eq!(statistics.call(Call::Put as usize), statistics.way(Way::Direct as usize));
+        assert_eq!(
+            statistics.call(Call::Put as usize),
+            statistics.path(PathTaken::Direct as usize)
+        );
 
         let rows: Vec<Row> =
             values.iter().map(|&v| Row { sum: 2 * v, least: v, most: v, most_of: 0 }).collect();

@@ -2,7 +2,7 @@
 
 use super::counters::CAUSES;
 use super::event::Place;
-use super::kinds::{Call, Cause, Way};
+use super::kinds::{Call, Cause, PathTaken};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ pub(crate) fn count(counter: &AtomicU64, n: u64) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About {
     pub call: Call,
-    pub way: Way,
+    pub path: PathTaken,
     pub peer: Option<usize>,
     pub bytes: usize,
     pub blocks: usize,
@@ -72,15 +72,15 @@ pub(crate) struct About {
 impl About {
     /// A call that moves no bytes and concerns no rank in particular.
     pub(crate) fn new(call: Call) -> About {
-        About { call, way: Way::None, peer: None, bytes: 0, blocks: 1, place: None }
+        About { call, path: PathTaken::None, peer: None, bytes: 0, blocks: 1, place: None }
     }
 
     pub(crate) fn to(self, peer: usize) -> About {
         About { peer: Some(peer), ..self }
     }
 
-    pub(crate) fn by(self, way: Way) -> About {
-        About { way, ..self }
+    pub(crate) fn by(self, path: PathTaken) -> About {
+        About { path, ..self }
     }
 
     pub(crate) fn moves(self, bytes: usize) -> About {

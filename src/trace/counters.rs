@@ -4,17 +4,17 @@
 //! clock. Of short calls some are timed, so that the clock costs little ([`super::observer`]): their mean stands
 //! for all of the cell.
 
-use super::kinds::{Call, Cause, Served, Way};
+use super::kinds::{Call, Cause, PathTaken, Served};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) const CALLS: usize = Call::ALL.len();
-pub(crate) const WAYS: usize = Way::ALL.len();
+pub(crate) const PATHS: usize = PathTaken::ALL.len();
 pub(crate) const CAUSES: usize = Cause::ALL.len();
 pub(crate) const SERVED: usize = Served::ALL.len();
 
-/// Calls of one kind by one way.
+/// Calls of one kind by one path.
 #[derive(Debug, Default)]
 pub(crate) struct Cell {
     calls: AtomicU64,
@@ -50,7 +50,7 @@ impl Timed {
 /// The counters of a thread.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    calls: [[Cell; WAYS]; CALLS],
+    calls: [[Cell; PATHS]; CALLS],
     waits: [Timed; CAUSES],
     served: [Timed; SERVED],
     served_bytes: AtomicU64,
@@ -75,8 +75,8 @@ impl Default for Counters {
 impl Counters {
     /// A call that was timed, if it was.
     #[inline]
-    pub(crate) fn call(&self, call: Call, way: Way, bytes: u64, ticks: Option<u64>) {
-        let cell = &self.calls[call as usize][way as usize];
+    pub(crate) fn call(&self, call: Call, path: PathTaken, bytes: u64, ticks: Option<u64>) {
+        let cell = &self.calls[call as usize][path as usize];
         add(&cell.calls, 1);
         add(&cell.bytes, bytes);
         if let Some(ticks) = ticks {
@@ -103,10 +103,10 @@ impl Counters {
     /// Adds them to a sum; `length` makes nanoseconds of ticks.
     pub(crate) fn add_to(&self, sum: &mut Sum, length: impl Fn(u64) -> u64) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        for (call, ways) in self.calls.iter().enumerate() {
-            for (way, cell) in ways.iter().enumerate() {
+        for (call, paths) in self.calls.iter().enumerate() {
+            for (path, cell) in paths.iter().enumerate() {
                 let (calls, timed) = (read(&cell.calls), read(&cell.timed));
-                let total = &mut sum.calls[call][way];
+                let total = &mut sum.calls[call][path];
                 total.calls += calls;
                 total.bytes += read(&cell.bytes);
                 if timed > 0 {
@@ -132,7 +132,7 @@ impl Counters {
     }
 }
 
-/// Calls of one kind by one way.
+/// Calls of one kind by one path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Calls {
     /// How many.
@@ -157,8 +157,8 @@ pub(crate) struct Spent {
 /// The counters of all threads of a rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
-    /// By call and way.
-    pub calls: [[Calls; WAYS]; CALLS],
+    /// By call and path.
+    pub calls: [[Calls; PATHS]; CALLS],
     /// By cause.
     pub waits: [Spent; CAUSES],
     /// By kind.
@@ -207,7 +207,7 @@ mod tests {
     fn calls_that_were_not_timed_have_the_mean_of_those_that_were() {
         let counters = Counters::default();
         for n in 0..10 {
-            counters.call(Call::Put, Way::Direct, 8, (n % 5 == 0).then_some(20 + n));
+            counters.call(Call::Put, PathTaken::Direct, 8, (n % 5 == 0).then_some(20 + n));
         }
         counters.wait(Cause::Lock, Some(3), 40);
         counters.wait(Cause::Lock, None, 60);
@@ -219,7 +219,7 @@ mod tests {
         };
         let sum = sum_now();
         // Two of ten were timed: 20 and 25 ticks.
-        let puts = sum.calls[Call::Put as usize][Way::Direct as usize];
+        let puts = sum.calls[Call::Put as usize][PathTaken::Direct as usize];
         assert_eq!(puts, Calls { calls: 10, bytes: 80, ns: 450 });
         assert_eq!(sum.waits[Cause::Lock as usize], Spent { count: 2, ns: 200, longest: 120 });
         assert_eq!(sum.waited_for, HashMap::from([(3, 80)]));

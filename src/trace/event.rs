@@ -26,7 +26,7 @@
 //! a definition may stand behind its first use, in a block of the writer's.
 
 use super::format::Fault;
-pub use super::kinds::{Call, Cause, Face, SegmentKind, Served, Way};
+pub use super::kinds::{Call, Cause, Face, PathTaken, SegmentKind, Served};
 
 /// A place that calls meet at: of the peer's part of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,7 +51,7 @@ pub enum Event<'a> {
         /// By which interface.
         face: Face,
         /// How the bytes travelled.
-        way: Way,
+        path: PathTaken,
         /// The target, where it is one rank.
         peer: Option<u32>,
         /// Bytes that the call moved.
@@ -202,7 +202,7 @@ impl Encoder {
                 duration,
                 call,
                 face,
-                way,
+                path,
                 peer,
                 bytes,
                 blocks,
@@ -214,7 +214,7 @@ impl Encoder {
                 let weight_flag = if weight != 1 { HAS_WEIGHT } else { 0 };
                 to.byte(CALL | blocks_flag | place_flag | weight_flag);
                 to.byte(call as u8);
-                to.byte((face as u8) << 4 | way as u8);
+                to.byte((face as u8) << 4 | path as u8);
                 self.span(&mut to, begin, duration);
                 to.rank(peer);
                 to.number(bytes);
@@ -417,13 +417,24 @@ impl<'a> Events<'a> {
             CALL => {
                 let call = Call::from_number(self.byte()?)?;
                 let by = self.byte()?;
-                let (face, way) = (Face::from_number(by >> 4)?, Way::from_number(by & 0xf)?);
+                let (face, path) = (Face::from_number(by >> 4)?, PathTaken::from_number(by & 0xf)?);
                 let (begin, duration) = self.span()?;
                 let (peer, bytes) = (self.rank()?, self.number()?);
                 let blocks = if first & HAS_BLOCKS != 0 { self.number()? } else { 1 };
                 let place = self.place(first)?;
                 let weight = if first & HAS_WEIGHT != 0 { self.number()? } else { 1 };
-                Event::Call { begin, duration, call, face, way, peer, bytes, blocks, place, weight }
+                Event::Call {
+                    begin,
+                    duration,
+                    call,
+                    face,
+                    path,
+                    peer,
+                    bytes,
+                    blocks,
+                    place,
+                    weight,
+                }
             }
             WAIT => {
                 let cause = Cause::from_number(self.byte()?)?;

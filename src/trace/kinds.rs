@@ -1,4 +1,4 @@
-//! The numbers of a trace: calls, interfaces, ways, causes of waits, and what is served.
+//! The numbers of a trace: calls, interfaces, paths, causes of waits, and what is served.
 //!
 //! A number keeps its meaning as long as the format has its version; new ones go to the end of a list.
 
@@ -114,7 +114,7 @@ numbered! {
 
 numbered! {
     /// How bytes travel.
-    Way {
+    PathTaken {
         /// None do.
         None = "none",
         /// Load and store in shared memory.

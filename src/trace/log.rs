@@ -9,7 +9,7 @@
 //! of a chunk below the published length do not change until the writer has released the chunk.
 
 use super::counters::Counters;
-use super::event::{self, Encoder, Event, MAX_EVENT};
+use super::event::{Encoder, Event, MAX_EVENT};
 use super::format::Role;
 use super::kinds::Call;
 use std::cell::{Cell, UnsafeCell};
@@ -50,6 +50,18 @@ pub(crate) struct Place {
     last: u64,
 }
 
+/// Where the thread's last call that has a place was: the piece of a segment, as segments were then.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LastPiece {
+    /// How often segments had been made or freed.
+    pub changes: u64,
+    pub target: usize,
+    /// Addresses of the target.
+    pub start: usize,
+    pub end: usize,
+    pub segment: u64,
+}
+
 /// A thread's log.
 pub(crate) struct ThreadLog {
     pub(crate) thread: usize,
@@ -58,8 +70,7 @@ pub(crate) struct ThreadLog {
     pub(crate) counters: Counters,
     /// Calls that the thread is in.
     pub(super) depth: Cell<u32>,
-    /// Where the thread's last read-modify-write was: when segments had last changed, target and address, and the place.
-    pub(super) last_place: Cell<(u64, usize, usize, Option<event::Place>)>,
+    pub(super) last_piece: Cell<LastPiece>,
     /// The thread is in a collective call, whose waits are told of as one.
     pub(super) meeting: Cell<bool>,
     /// Calls until the next one that is timed, and what chooses how many.
@@ -96,7 +107,7 @@ impl ThreadLog {
             role,
             counters: Counters::default(),
             depth: Cell::new(0),
-            last_place: Cell::new((0, 0, 0, None)),
+            last_piece: Cell::default(),
             meeting: Cell::new(false),
             untimed: Cell::new(0),
             dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),
@@ -147,20 +158,25 @@ impl ThreadLog {
     }
 
     /// Whether a short call is to be timed: one of some thirty, by chance, for programs repeat themselves.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_turn(&self) -> bool {
         let untimed = self.untimed.get();
-        if untimed > 0 {
-            self.untimed.set(untimed - 1);
-            return false;
+        if untimed == 0 {
+            self.next_turn();
+            return true;
         }
+        self.untimed.set(untimed - 1);
+        false
+    }
+
+    #[cold]
+    fn next_turn(&self) {
         let mut dice = self.dice.get();
         dice ^= dice << 13;
         dice ^= dice >> 17;
         dice ^= dice << 5;
         self.dice.set(dice);
         self.untimed.set(dice % 61);
-        true
     }
 
     /// Whether this short call has an event, and for how many it stands.

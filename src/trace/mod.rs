@@ -14,7 +14,7 @@
 //! | `clock` | time in nanoseconds, cheaply |
 //! | `format` | the file: header and blocks, from bytes and to bytes |
 //! | `event` | the events in a block |
-//! | `kinds` | the numbers of calls, interfaces, ways, causes |
+//! | `kinds` | the numbers of calls, interfaces, paths, causes |
 //! | `metadata` | what a file says of its rank: JSON |
 //! | `read` | a reader that goes past damage |
 //! | `alignment` | a rank's clock in that of rank 0 |
@@ -41,6 +41,6 @@ mod writer;
 pub(crate) use about::{About, Awaited, Settings, count};
 pub(crate) use clock::wall;
 pub(crate) use event::Place;
-pub(crate) use kinds::{Call, Cause, Face, SegmentKind, Served, Way};
+pub(crate) use kinds::{Call, Cause, Face, PathTaken, SegmentKind, Served};
 pub use observer::Observer;
 pub(crate) use observer::{Entered, SHORT_NS, Serving};

@@ -13,14 +13,15 @@ use super::counters::{CAUSES, Spent, Sum};
 use super::event::{Event, Place};
 use super::face;
 use super::format::Role;
-use super::kinds::{Call, Cause, SegmentKind, Served};
-use super::log::ThreadLog;
+use super::kinds::{Call, Cause, PathTaken, SegmentKind, Served};
+use super::log::{LastPiece, ThreadLog};
 use super::writer::{Definition, Writer};
 use crate::error::Result;
 use crate::thread::fast_tls;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -377,25 +378,24 @@ pub(crate) struct Entered<'a> {
 }
 
 impl Entered<'_> {
-    /// The place of an address of a rank, where the call has an event: `find` finds one that is not that of the
-    /// thread's last call, for ranks often meet at one number.
+    /// The place of an address of a rank: `find` gives the number of a segment and the
+    /// addresses of its piece there. The thread's last piece is kept, for calls often go to one.
     pub(crate) fn place(
         &self,
         target: usize,
         address: usize,
-        find: impl FnOnce() -> Option<Place>,
+        find: impl FnOnce() -> Option<(u64, Range<usize>)>,
     ) -> Option<Place> {
-        if !self.running.settings.traces {
-            return None;
-        }
         let changes = self.running.changes.load(Ordering::Relaxed);
-        let (then, last_target, last_address, last) = self.log.last_place.get();
-        if (then, last_target, last_address) == (changes, target, address) && last.is_some() {
-            return last;
+        let mut last = self.log.last_piece.get();
+        if (last.changes, last.target) != (changes, target)
+            || !(last.start..last.end).contains(&address)
+        {
+            let (segment, Range { start, end }) = find()?;
+            last = LastPiece { changes, target, start, end, segment };
+            self.log.last_piece.set(last);
         }
-        let found = find();
-        self.log.last_place.set((changes, target, address, found));
-        found
+        Some(Place { segment: Some(last.segment), offset: (address - last.start) as u64 })
     }
 
     /// It has begun at this time already.
@@ -410,18 +410,33 @@ impl Entered<'_> {
     }
 
     /// It has ended.
-    #[inline]
     pub(crate) fn leave(self, about: &About) {
+        self.leave_by(about.call, about.path, about.bytes, |_| *about);
+    }
+
+    /// It has ended: a call of so many bytes by a path. What else it was is asked where it may have an event, so that
+    /// statistics alone do not pay for it.
+    #[inline(always)]
+    pub(crate) fn leave_by(
+        self,
+        call: Call,
+        path: PathTaken,
+        bytes: usize,
+        about: impl FnOnce(&Self) -> About,
+    ) {
         if !self.outer {
             return;
         }
         let running = self.running;
         let ticks = if self.timed { running.clock.ticks().saturating_sub(self.begun) } else { 0 };
-        let bytes = about.bytes as u64;
-        self.log.counters.call(about.call, about.way, bytes, self.timed.then_some(ticks));
-        if !running.settings.traces {
-            return;
+        self.log.counters.call(call, path, bytes as u64, self.timed.then_some(ticks));
+        if running.settings.traces {
+            self.record(&about(&self), ticks);
         }
+    }
+
+    fn record(&self, about: &About, ticks: u64) {
+        let running = self.running;
         let mut weight = 1;
         if running.settings.sample > 1 && running.clock.length(ticks) < SHORT_NS {
             match self.log.is_sampled(about.call, running.settings.sample) {
@@ -434,9 +449,9 @@ impl Entered<'_> {
             duration,
             call: about.call,
             face: face::current(),
-            way: about.way,
+            path: about.path,
             peer: about.peer.map(|peer| peer as u32),
-            bytes,
+            bytes: about.bytes as u64,
             blocks: about.blocks as u64,
             place: about.place,
             weight,

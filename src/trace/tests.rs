@@ -26,17 +26,17 @@ fn event() -> impl Strategy<Value = Event<'static>> {
     let span = || (any::<u64>(), number());
     prop_oneof![
         (
-            (span(), of(Call::ALL), of(Face::ALL), of(Way::ALL)),
+            (span(), of(Call::ALL), of(Face::ALL), of(PathTaken::ALL)),
             (rank(), number(), number(), place(), number())
         )
             .prop_map(
-                |(((begin, duration), call, face, way), (peer, bytes, blocks, place, weight))| {
+                |(((begin, duration), call, face, path), (peer, bytes, blocks, place, weight))| {
                     Event::Call {
                         begin,
                         duration,
                         call,
                         face,
-                        way,
+                        path,
                         peer,
                         bytes,
                         blocks,
@@ -188,7 +188,7 @@ fn a_call_on_eight_bytes_is_short() {
         duration: 9,
         call: Call::Put,
         face: Face::Armci,
-        way: Way::Direct,
+        path: PathTaken::Direct,
         peer: Some(3),
         bytes: 8,
         blocks: 1,

@@ -14,7 +14,7 @@ use crate::layout::Shape;
 use crate::ops::Ops;
 use crate::ops::told::call_of;
 use crate::peer::CompletionCounter;
-use crate::trace::{About, Call, Cause, Way};
+use crate::trace::{About, Call, Cause, PathTaken};
 use crate::wait;
 use std::sync::Arc;
 
@@ -107,12 +107,12 @@ impl Handle {
             let direct = || unsafe { ops.try_direct(kind, target, remote, local, bytes) };
             let about = About::new(call_of(kind, false)).to(target).moves(bytes);
             let body = || match direct()? {
-                true => Ok(Way::Direct),
-                false => {
-                    self.collect(ops, kind, target, remote, local, bytes).map(|()| Way::Buffer)
-                }
+                true => Ok(PathTaken::Direct),
+                false => self
+                    .collect(ops, kind, target, remote, local, bytes)
+                    .map(|()| PathTaken::Buffer),
             };
-            return ops.observed_often(|| true, |&way| about.by(way), body).map(drop);
+            return ops.observed_often(|| true, |&path| about.by(path), body).map(drop);
         }
         if self.aggregate.is_some() {
             // What cannot be merged is issued in its order.
@@ -120,7 +120,7 @@ impl Handle {
         }
         let counter = self.counter.get_or_insert_default();
         // SAFETY: passed on from the caller.
-        unsafe { ops.issue_told(kind, target, remote, local, shape, counter) }
+        unsafe { ops.issue(kind, target, remote, local, shape, counter) }
     }
 
     fn collect(
@@ -199,11 +199,8 @@ impl Handle {
     ) -> Result<()> {
         self.flush(ops)?;
         let counter = self.counter.get_or_insert_default();
-        ops.observed(
-            || ops.about_blocks(call_of(kind, false), kind, target, list),
-            // SAFETY: passed on from the caller.
-            || unsafe { ops.vector_counted(kind, target, list, counter) },
-        )
+        // SAFETY: passed on from the caller.
+        unsafe { ops.issue_vectors(kind, target, list, counter) }
     }
 
     /// Issues what an aggregate handle has collected.
@@ -232,7 +229,8 @@ impl Handle {
 
     /// Waits for all transfers of the handle.
     pub fn wait(&mut self, ops: &Ops) -> Result<()> {
-        ops.observed(|| About::new(Call::Wait), || self.wait_for_all(ops))
+        let (done, about) = (!self.is_pending(), |(): &()| About::new(Call::Wait));
+        ops.observed_often(|| done, about, || self.wait_for_all(ops))
     }
 
     fn wait_for_all(&mut self, ops: &Ops) -> Result<()> {

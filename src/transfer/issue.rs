@@ -11,14 +11,23 @@ use crate::path::{Path, kernel, rma, shm_atomics};
 use crate::peer::CompletionCounter;
 use std::sync::Arc;
 
+/// A transfer that was issued.
+#[derive(Debug, Default)]
+pub(crate) struct Issued {
+    /// Its path; that of its first row where rows take different ones. `None`: there was nothing to move.
+    pub path: Option<Path>,
+    /// The fresh counter, where one is needed and none was given.
+    pub counter: Option<Arc<CompletionCounter>>,
+}
+
 impl Ops {
-    /// Issues a transfer. What is not complete on return is counted by `counter`,
+    /// Issues a transfer, which the observer is not told of. What is not complete on return is counted by `counter`,
     /// or by a fresh counter that is returned where none is given and one is
     /// needed.
     ///
     /// # Safety
     /// As for [`Ops::blocking`], until the counter is done.
-    pub(crate) unsafe fn issue(
+    pub(crate) unsafe fn issue_by_path(
         &self,
         kind: TransferKind,
         target: usize,
@@ -26,10 +35,10 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
+    ) -> Result<Issued> {
         self.check_rank(target)?;
         if shape.is_empty() {
-            return Ok(None);
+            return Ok(Issued::default());
         }
         check_local(local)?;
         if let TransferKind::Accumulate(scale) = kind {
@@ -41,12 +50,13 @@ impl Ops {
         let mut hit = self.memory.registry.find(target, first, extent)?;
         let slice = hit.slice();
         let offset = hit.offset.wrapping_sub(lo as usize);
+        let path = path_of(&kind, hit.slab(), slice, remote);
         if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
             drop(hit);
             // SAFETY: passed on from the caller.
-            return unsafe { self.issue_rows(kind, target, remote, local, shape, counter) };
+            let counter = unsafe { self.issue_rows(kind, target, remote, local, shape, counter) }?;
+            return Ok(Issued { path: Some(path), counter });
         }
-        let path = path_of(&kind, hit.slab(), slice, remote);
         if path == Path::Direct {
             if self.is_out_of_order(target) {
                 drop(hit);
@@ -69,7 +79,7 @@ impl Ops {
                     }
                 }
             }
-            return Ok(None);
+            return Ok(Issued { path: Some(path), counter: None });
         }
         let place = rma::RmaTarget {
             slab: hit.slab().clone(),
@@ -102,7 +112,7 @@ impl Ops {
     /// Issues each row of a shape by itself; the remote extent was checked.
     ///
     /// # Safety
-    /// As for [`Ops::issue`].
+    /// As for [`Ops::issue_by_path`].
     unsafe fn issue_rows(
         &self,
         kind: TransferKind,
@@ -132,12 +142,12 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
+    ) -> Result<Issued> {
         let completion = match counter {
             Some(counter) => Completion::Counted(counter),
             None => Completion::Local,
         };
-        // SAFETY: passed on from `issue`.
+        // SAFETY: passed on from the caller.
         let issued = unsafe {
             match kind {
                 TransferKind::Put => rma::put(self, place, local, shape, completion),
@@ -148,7 +158,7 @@ impl Ops {
             }
         };
         self.whole_or_fatal(kind, place.world, issued);
-        Ok(None)
+        Ok(Issued { path: Some(Path::Rma), counter: None })
     }
 
     unsafe fn issue_message(
@@ -159,14 +169,14 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
+    ) -> Result<Issued> {
         let two_sided = self.two_sided()?;
         let fresh = match counter {
             Some(_) => None,
             None => Some(Arc::new(CompletionCounter::default())),
         };
         let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
-        // SAFETY: passed on from `issue`.
+        // SAFETY: passed on from the caller.
         let issued = unsafe {
             match kind {
                 TransferKind::Put => two_sided.put(self, target, remote, local, shape, counted),
@@ -177,6 +187,6 @@ impl Ops {
             }
         };
         self.whole_or_fatal(kind, target, issued);
-        Ok(fresh)
+        Ok(Issued { path: Some(Path::Message), counter: fresh })
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! A transfer of no bytes is legal whatever its addresses are, and does nothing.
 
+mod accumulate;
 mod handle;
 mod issue;
 mod vector;
@@ -25,7 +26,7 @@ use crate::ops::told::call_of;
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
 use crate::peer::CompletionCounter;
-use crate::trace::{About, Cause, Entered, Way};
+use crate::trace::{Call, Cause};
 use crate::wait;
 use std::sync::Arc;
 
@@ -147,101 +148,35 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
-        let entered = self.observer().enter(bytes <= SHORT);
+        let shape = Shape::contiguous(bytes);
         // SAFETY: passed on from the caller.
-        let direct = unsafe {
-            let direct = self.try_direct(kind, target, remote, local, bytes)?;
-            if !direct {
-                self.issue_and_wait(kind, target, remote, local, &Shape::contiguous(bytes))?;
+        let body = || unsafe {
+            if self.try_direct(kind, target, remote, local, bytes)? {
+                return Ok(Some(Path::Direct));
             }
-            direct
+            self.issue_and_wait(kind, target, remote, local, &shape)
         };
-        if let Some(entered) = entered.filter(Entered::counts) {
-            let way = if direct { Way::Direct } else { self.way_of(kind, target, remote) };
-            entered.leave(&About::new(call_of(kind, true)).to(target).moves(bytes).by(way));
+        self.tell(call_of(kind, true), (target, remote), &shape, body)
+    }
+
+    /// Carries a transfer out, which says its path, and tells the observer of it.
+    #[inline(always)]
+    fn tell(
+        &self,
+        call: Call,
+        (target, remote): (usize, usize),
+        shape: &Shape,
+        body: impl FnOnce() -> Result<Option<Path>>,
+    ) -> Result<()> {
+        let bytes = shape.bytes();
+        let entered = self.observer().enter(bytes <= SHORT);
+        let path = body()?;
+        if let Some(entered) = entered {
+            entered.leave_by(call, path.into(), bytes, |entered| {
+                self.about_shape(entered, call, target, remote, shape, path)
+            });
         }
         Ok(())
-    }
-
-    /// Accumulates contiguous elements. On return the source may be reused.
-    ///
-    /// # Errors
-    /// As for [`Ops::put`]; `Type` where the bytes are no whole number of
-    /// elements.
-    ///
-    /// # Safety
-    /// `local` must be valid for reads of `bytes` bytes.
-    #[inline(always)]
-    pub unsafe fn accumulate(
-        &self,
-        target: usize,
-        remote: usize,
-        local: *const u8,
-        bytes: usize,
-        scale: Scale,
-    ) -> Result<()> {
-        self.check_rank(target)?;
-        // SAFETY: passed on from the caller.
-        unsafe {
-            if let (8, Scale::Double(scale)) = (bytes, scale)
-                && !local.is_null()
-                && !self.is_observed()
-                && self.add_one(target, remote, local.cast(), scale)?
-            {
-                return Ok(());
-            }
-            self.accumulate_some(&TransferKind::Accumulate(scale), target, remote, local, bytes)
-        }
-    }
-
-    /// Adds one number, the commonest accumulate, where the path is direct; else false.
-    ///
-    /// # Errors
-    /// As for [`Ops::move_direct`].
-    ///
-    /// # Safety
-    /// `local` must be valid for a read; it need not be aligned.
-    #[inline(always)]
-    unsafe fn add_one(
-        &self,
-        target: usize,
-        remote: usize,
-        local: *const f64,
-        scale: f64,
-    ) -> Result<bool> {
-        let aligned = remote.is_multiple_of(align_of::<f64>());
-        let path = |slab: &Slab, slice| path::for_accumulate(slab, slice, aligned);
-        // SAFETY: the number lies in the slice; the caller vouches for `local`.
-        self.at_direct(target, (remote, 8), path, |slice, offset| unsafe {
-            shm_atomics::accumulate_one(slice, offset, local, scale);
-        })
-    }
-
-    /// [`Ops::accumulate`] of any bytes.
-    ///
-    /// # Safety
-    /// As there.
-    #[inline(never)]
-    unsafe fn accumulate_some(
-        &self,
-        kind: &TransferKind,
-        target: usize,
-        remote: usize,
-        local: *const u8,
-        bytes: usize,
-    ) -> Result<()> {
-        let local = local.cast_mut();
-        let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
-        // SAFETY: passed on from the caller; an accumulate only reads.
-        unsafe {
-            if whole
-                && !self.is_observed()
-                && self.move_direct(kind, target, remote, local, bytes)?
-            {
-                return Ok(());
-            }
-            self.blocking(*kind, target, remote, local, &Shape::contiguous(bytes))
-        }
     }
 
     /// Moves contiguous bytes if their path is direct; false if it is not, and
@@ -266,11 +201,19 @@ impl Ops {
             return Ok(true);
         }
         check_local(local)?;
-        if matches!(kind, TransferKind::Accumulate(_)) {
-            return Ok(false);
-        }
+        // Each has a copy of the code, which knows its kind.
         // SAFETY: passed on from the caller.
-        unsafe { self.move_direct(&kind, target, remote, local, bytes) }
+        unsafe {
+            match kind {
+                TransferKind::Put => {
+                    self.move_direct(&TransferKind::Put, target, remote, local, bytes)
+                }
+                TransferKind::Get => {
+                    self.move_direct(&TransferKind::Get, target, remote, local, bytes)
+                }
+                TransferKind::Accumulate(_) => Ok(false),
+            }
+        }
     }
 
     /// Carries out a transfer of contiguous bytes whose path is direct; false where it is
@@ -352,14 +295,17 @@ impl Ops {
         self.check_rank(target)?;
         let counter = self.peer(target).implicit();
         // SAFETY: passed on from the caller.
-        unsafe { self.issue_told(kind, target, remote, local, shape, counter) }
+        unsafe { self.issue(kind, target, remote, local, shape, counter) }
     }
 
-    /// [`Ops::issue`] with a counter, told of to the observer.
+    /// Issues a transfer; what is not complete on return is counted by the counter.
+    ///
+    /// # Errors
+    /// As for [`Ops::blocking`].
     ///
     /// # Safety
-    /// As there.
-    pub(crate) unsafe fn issue_told(
+    /// As for [`Ops::blocking`], until the counter is done.
+    pub(crate) unsafe fn issue(
         &self,
         kind: TransferKind,
         target: usize,
@@ -368,11 +314,24 @@ impl Ops {
         shape: &Shape,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        self.observed(
-            || self.about_shape(call_of(kind, false), kind, target, remote, shape),
-            // SAFETY: passed on from the caller.
-            || unsafe { self.issue(kind, target, remote, local, shape, Some(counter)) }.map(drop),
-        )
+        // SAFETY: passed on from the caller.
+        let by_path =
+            || unsafe { self.issue_by_path(kind, target, remote, local, shape, Some(counter)) };
+        if !self.is_observed() {
+            return by_path().map(drop);
+        }
+        let body = || {
+            let bytes = shape.block();
+            if shape.is_contiguous() {
+                // SAFETY: passed on from the caller.
+                let direct = unsafe { self.try_direct(kind, target, remote, local, bytes) }?;
+                if direct {
+                    return Ok(Some(Path::Direct));
+                }
+            }
+            Ok(by_path()?.path)
+        };
+        self.tell(call_of(kind, false), (target, remote), shape, body)
     }
 
     /// Vector transfers without a handle.
@@ -386,11 +345,8 @@ impl Ops {
         list: &[crate::layout::Vector<'_>],
     ) -> Result<()> {
         self.check_rank(target)?;
-        self.observed(
-            || self.about_blocks(call_of(kind, false), kind, target, list),
-            // SAFETY: passed on from the caller.
-            || unsafe { self.vector_counted(kind, target, list, self.peer(target).implicit()) },
-        )
+        // SAFETY: passed on from the caller.
+        unsafe { self.issue_vectors(kind, target, list, self.peer(target).implicit()) }
     }
 
     /// Puts along a shape. On return the source may be reused.
@@ -427,14 +383,16 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
-        self.observed(
-            || self.about_shape(call_of(kind, true), kind, target, remote, shape),
-            // SAFETY: passed on from the caller.
-            || unsafe { self.issue_and_wait(kind, target, remote, local, shape) },
-        )
+        // SAFETY: passed on from the caller.
+        let body = || unsafe { self.issue_and_wait(kind, target, remote, local, shape) };
+        if self.is_observed() {
+            self.tell(call_of(kind, true), (target, remote), shape, body)
+        } else {
+            body().map(drop)
+        }
     }
 
-    /// The body of [`Ops::blocking`].
+    /// The body of [`Ops::blocking`]; says which path the bytes took.
     ///
     /// # Safety
     /// As there.
@@ -445,10 +403,10 @@ impl Ops {
         remote: usize,
         local: *mut u8,
         shape: &Shape,
-    ) -> Result<()> {
+    ) -> Result<Option<Path>> {
         // SAFETY: passed on; the wait below lasts until `local` is free.
-        let counter = unsafe { self.issue(kind, target, remote, local, shape, None) }?;
-        if let Some(counter) = counter {
+        let issued = unsafe { self.issue_by_path(kind, target, remote, local, shape, None) }?;
+        if let Some(counter) = issued.counter {
             let what = || format!("{kind:?} with rank {target}");
             let done = wait::until(self, Cause::Answer.of(target), &what, || counter.check());
             if done.is_err() && counter.outstanding() > 0 {
@@ -459,6 +417,6 @@ impl Ops {
             }
             done?;
         }
-        Ok(())
+        Ok(issued.path)
     }
 }

@@ -155,7 +155,7 @@ impl Ops {
             unsafe {
                 self.send_batch(&mut batch, target, counter)?;
                 let shape = Shape::contiguous(bytes);
-                self.issue(kind, target, remote, local as *mut u8, &shape, Some(counter))?;
+                self.issue_by_path(kind, target, remote, local as *mut u8, &shape, Some(counter))?;
             }
         }
         // SAFETY: passed on from the caller.
@@ -231,7 +231,7 @@ impl Ops {
             || self.about_blocks(call_of(kind, true), kind, target, vectors),
             || {
                 // SAFETY: passed on; the wait below lasts until the blocks are free.
-                unsafe { self.vector_counted(kind, target, vectors, &counter) }?;
+                unsafe { self.issue_list(kind, target, vectors, &counter) }?;
                 wait::until(self, Cause::Answer.of(target), &what, || counter.check())
             },
         )
@@ -241,7 +241,23 @@ impl Ops {
     ///
     /// # Safety
     /// As for [`Ops::vector`], until the counter is done.
-    pub(crate) unsafe fn vector_counted(
+    pub(crate) unsafe fn issue_vectors(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vectors: &[Vector<'_>],
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        self.observed(
+            || self.about_blocks(call_of(kind, false), kind, target, vectors),
+            // SAFETY: passed on from the caller.
+            || unsafe { self.issue_list(kind, target, vectors, counter) },
+        )
+    }
+
+    /// # Safety
+    /// As for [`Ops::issue_vectors`].
+    unsafe fn issue_list(
         &self,
         kind: TransferKind,
         target: usize,

@@ -45,6 +45,47 @@ static portolan_stats_t stats(void)
   return s;
 }
 
+/* Transfers that do not block are counted too, by whatever path, with a handle and without one. */
+static void count_nonblocking(void)
+{
+  void **base = check_segment(1024);
+  const int right = (me + 1) % nproc;
+  double numbers[8] = { 1 }, scale = 2;
+  char bytes[64] = { 1 };
+  int count[2] = { 8, 3 }, near_stride = 16, far_stride = 32;
+  void *from = bytes, *to = base[right];
+  armci_giov_t list;
+  armci_hdl_t handle;
+  portolan_stats_t s;
+
+  list.src_ptr_array = &from;
+  list.dst_ptr_array = &to;
+  list.bytes = 40;
+  list.ptr_array_len = 1;
+  CHECK_EQ(portolan_stats_reset(), 0);
+  ARMCI_INIT_HANDLE(&handle);
+  CHECK_OK(ARMCI_NbPut(bytes, base[right], BYTES, right, &handle));
+  CHECK_OK(ARMCI_Wait(&handle));
+  CHECK_OK(ARMCI_NbPut(bytes, base[right], BYTES, right, NULL));
+  CHECK_OK(ARMCI_NbPutS(bytes, &near_stride, base[right], &far_stride, count, 1, right, NULL));
+  CHECK_OK(ARMCI_NbPutV(&list, 1, right, NULL));
+  CHECK_OK(ARMCI_NbGet(base[right], bytes, BYTES, right, NULL));
+  CHECK_OK(ARMCI_NbAcc(ARMCI_ACC_DBL, &scale, numbers, check_at(base, right, 256), sizeof numbers, right, NULL));
+  CHECK_OK(ARMCI_WaitAll());
+  CHECK_OK(ARMCI_Acc(ARMCI_ACC_DBL, &scale, numbers, check_at(base, right, 256), sizeof numbers, right));
+  CHECK_OK(ARMCI_Acc(ARMCI_ACC_DBL, &scale, numbers, check_at(base, right, 264), 8, right));
+  s = stats();
+  CHECK_EQ(s.call[PORTOLAN_CALL_NON_BLOCKING_PUT].calls, 4);
+  CHECK_EQ(s.call[PORTOLAN_CALL_NON_BLOCKING_PUT].bytes, 2 * BYTES + 24 + 40);
+  CHECK_EQ(s.call[PORTOLAN_CALL_NON_BLOCKING_GET].calls, 1);
+  CHECK_EQ(s.call[PORTOLAN_CALL_NON_BLOCKING_GET].bytes, BYTES);
+  CHECK_EQ(s.call[PORTOLAN_CALL_NON_BLOCKING_ACCUMULATE].calls, 1);
+  CHECK_EQ(s.call[PORTOLAN_CALL_NON_BLOCKING_ACCUMULATE].bytes, sizeof numbers);
+  CHECK_EQ(s.call[PORTOLAN_CALL_ACCUMULATE].calls, 2);
+  CHECK_EQ(s.call[PORTOLAN_CALL_ACCUMULATE].bytes, sizeof numbers + 8);
+  check_free_segment(base);
+}
+
 static void count(void)
 {
   void **base = check_segment(1024);
@@ -73,7 +114,7 @@ static void count(void)
   CHECK_EQ(s.call[PORTOLAN_CALL_FENCE].calls, 1);
   CHECK_EQ(s.call[PORTOLAN_CALL_BARRIER].calls, 1);
   CHECK_EQ(s.call[PORTOLAN_CALL_GET].calls, 0);
-  CHECK_EQ(s.way[PORTOLAN_WAY_DIRECT].calls + s.way[PORTOLAN_WAY_MESSAGE].calls + s.way[PORTOLAN_WAY_RMA].calls,
+  CHECK_EQ(s.path[PORTOLAN_PATH_DIRECT].calls + s.path[PORTOLAN_PATH_MESSAGE].calls + s.path[PORTOLAN_PATH_RMA].calls,
            PUTS + 1);
   if (strcmp(portolan_path_name(right), "message") == 0) {
     CHECK(s.requests > 0 && s.served[PORTOLAN_SERVED_PUT].number >= PUTS, "%llu puts were served",
@@ -84,13 +125,13 @@ static void count(void)
   CHECK(s.peak_memory_bytes > 1 << 20, "%llu bytes", (unsigned long long)s.peak_memory_bytes);
 
   /* A program that knows the first members only gets no more. */
-  size = offsetof(portolan_stats_t, way);
+  size = offsetof(portolan_stats_t, path);
   memset(&s, 0xee, sizeof s);
   s.size = size;
   CHECK_EQ(portolan_stats_get(&s), 0);
   CHECK_EQ(s.size, size);
   CHECK_EQ(s.call[PORTOLAN_CALL_PUT].calls, PUTS);
-  CHECK(s.way[0].calls == 0xeeeeeeeeeeeeeeeeULL, "more was written than was asked for");
+  CHECK(s.path[0].calls == 0xeeeeeeeeeeeeeeeeULL, "more was written than was asked for");
   s.size = 3;
   CHECK(portolan_stats_get(&s) != 0, "a structure of 3 bytes was accepted");
   CHECK(strstr(portolan_last_error(), "sizeof") != NULL, "%s", portolan_last_error());
@@ -109,6 +150,7 @@ int main(int argc, char **argv)
   setenv("PORTOLAN_STATS", "1", 1);
   check_start("observe", &argc, &argv);
   count();
+  count_nonblocking();
   ARMCI_Finalize();
   portolan_mark("too late");
   CHECK(has("puts to the right") && has("all are put"), "the trace has no regions");

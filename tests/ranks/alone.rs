@@ -3,8 +3,8 @@
 
 use crate::run::system;
 use crate::{
-    am_errors, am_typed_errors, compose_life, flood, large, lifecycle, limits, soak, traces,
-    watchdog,
+    am_errors, am_typed_errors, compose_life, flood, large, lifecycle, limits, observed, soak,
+    traces, watchdog,
 };
 
 /// How a launch has to end.
@@ -445,6 +445,30 @@ pub const ALONE: &[Alone] = &[
         env: MESSAGE,
         end: End::Says(&["put, message", "answer", "ranks that were waited for longest"]),
         run: traces::statistics,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "stats_typed",
+        label: "default",
+        end: End::Says(&["non-blocking accumulate, direct"]),
+        run: observed::typed,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "stats_typed_nodes",
+        label: "node_size=1",
+        ranks: 3,
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        end: End::Says(&["non-blocking accumulate, message"]),
+        run: observed::typed,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "stats_typed_rma",
+        label: "path=rma",
+        env: RMA,
+        quick: false,
+        run: observed::typed,
         ..ALONE_BASE
     },
     Alone {

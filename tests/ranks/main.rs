@@ -60,6 +60,7 @@ mod limits;
 mod lookups;
 mod model;
 mod mutexes;
+mod observed;
 mod paths;
 mod progress;
 mod random;

@@ -1,4 +1,4 @@
-//! Traces and statistics: every call shows up, with its target, its bytes and the way that it went.
+//! Traces and statistics: every call shows up, with its target, its bytes and the path that it went.
 //!
 //! Each rank makes calls of which it knows how many there are, ends the engine, and reads its own file.
 
@@ -13,7 +13,9 @@ use portolan::internals::path::Path;
 use portolan::internals::path::kernel::Scale;
 use portolan::internals::runtime::Engine;
 use portolan::internals::trace::alignment::{Alignment, Sample};
-use portolan::internals::trace::event::{Call, Cause, Event, Events, Face, Place, Served, Way};
+use portolan::internals::trace::event::{
+    Call, Cause, Event, Events, Face, PathTaken, Place, Served,
+};
 use portolan::internals::trace::format::{Role, file_name};
 use portolan::internals::trace::metadata::Metadata;
 use portolan::internals::trace::read::{Part, Reader};
@@ -110,22 +112,22 @@ impl Read {
         self.threads.values().flat_map(|(_, events)| events)
     }
 
-    /// How many calls there are of this kind to this rank, their ways, and their bytes.
-    fn calls(&self, wanted: Call, to: Option<usize>) -> (u64, Vec<Way>, u64) {
-        let (mut number, mut ways, mut moved) = (0, Vec::new(), 0);
+    /// How many calls there are of this kind to this rank, their paths, and their bytes.
+    fn calls(&self, wanted: Call, to: Option<usize>) -> (u64, Vec<PathTaken>, u64) {
+        let (mut number, mut paths, mut moved) = (0, Vec::new(), 0);
         for event in self.events() {
-            if let Event::Call { call, peer, way, bytes, weight, .. } = *event
+            if let Event::Call { call, peer, path, bytes, weight, .. } = *event
                 && call == wanted
                 && (to.is_none() || peer == to.map(|to| to as u32))
             {
                 number += weight;
                 moved += bytes * weight;
-                ways.push(way);
+                paths.push(path);
             }
         }
-        ways.sort_unstable();
-        ways.dedup();
-        (number, ways, moved)
+        paths.sort_unstable();
+        paths.dedup();
+        (number, paths, moved)
     }
 
     /// Of two events of a thread, one contains the other, or ends before it.
@@ -205,7 +207,7 @@ fn calls(engine: &Engine) -> Result<Vec<Path>> {
     Ok(paths)
 }
 
-/// Every call is in the file, with target, bytes, shape, place and way; so is what was served.
+/// Every call is in the file, with target, bytes, shape, place and path; so is what was served.
 pub fn every_call() {
     set("PORTOLAN_TRACE", trace_dir());
     let runtime = start();
@@ -232,10 +234,10 @@ pub fn every_call() {
     read.check_nesting();
     let times = TIMES as u64;
     for (to, path) in paths.iter().enumerate() {
-        let way = match path {
-            Path::Direct => Way::Direct,
-            Path::Rma => Way::Rma,
-            Path::Message => Way::Message,
+        let path = match path {
+            Path::Direct => PathTaken::Direct,
+            Path::Rma => PathTaken::Rma,
+            Path::Message => PathTaken::Message,
         };
         let put = read.calls(Call::Put, Some(to));
         // A put of 8 bytes, and one of three blocks of 8.
@@ -254,11 +256,11 @@ pub fn every_call() {
             let found = read.calls(call, Some(to));
             assert_eq!((found.0, found.2), (times, times * bytes), "{call:?} to {to}");
             if to != me && matches!(call, Call::Get | Call::PutNb | Call::GetNb) {
-                assert_eq!(found.1, [way], "{call:?} to {to}");
+                assert_eq!(found.1, [path], "{call:?} to {to}");
             }
         }
         if to != me {
-            assert_eq!(put.1, [way], "puts to {to}");
+            assert_eq!(put.1, [path], "puts to {to}");
         }
     }
     assert_eq!(read.calls(Call::FenceAll, None).0, 1);
@@ -583,7 +585,7 @@ pub fn statistics() {
     }
     let elsewhere = paths.contains(&Path::Message);
     assert_eq!(stats.served().iter().any(|served| served.what == "put"), elsewhere);
-    assert_eq!(stats.calls().iter().any(|c| c.call == "put" && c.way == "message"), elsewhere);
+    assert_eq!(stats.calls().iter().any(|c| c.call == "put" && c.path == "message"), elsewhere);
     assert!(stats.peak_memory() > 1 << 20);
     runtime.reset_stats();
     assert!(runtime.stats().calls().is_empty());

@@ -16,7 +16,7 @@ pub struct Row {
     pub change: String,
 }
 
-/// A call by a way: its count, and its own time a rank.
+/// A call by a path: its count, and its own time a rank.
 #[derive(Debug)]
 pub struct CallRow {
     pub name: String,
@@ -80,13 +80,13 @@ pub fn compare(before: &Run, now: &Run) -> Compared {
     row("bytes moved".into(), both.map(|r| r.analysis.matrix.total().bytes as f64), bytes);
     let mut calls: BTreeMap<_, CallRow> = BTreeMap::new();
     for (k, run) in both.into_iter().enumerate() {
-        for ((what, way), stats) in &run.analysis.calls.0 {
-            let name = match way {
-                portolan::internals::trace::kinds::Way::None => what.name(),
-                way => format!("{}, {}", what.name(), way.name()),
+        for ((what, path), stats) in &run.analysis.calls.0 {
+            let name = match path {
+                portolan::internals::trace::kinds::PathTaken::None => what.name(),
+                path => format!("{}, {}", what.name(), path.name()),
             };
             let blank = CallRow { name, calls: [0; 2], ns: [0.0; 2] };
-            let to = calls.entry((*what, *way)).or_insert(blank);
+            let to = calls.entry((*what, *path)).or_insert(blank);
             to.calls[k] = stats.count;
             to.ns[k] = stats.own as f64 / ranks[k];
         }

@@ -2,7 +2,7 @@
 
 use portolan::internals::trace::event::{Event, Place};
 use portolan::internals::trace::format::Role;
-use portolan::internals::trace::kinds::{Call, Cause, Served, Way};
+use portolan::internals::trace::kinds::{Call, Cause, PathTaken, Served};
 
 /// Whether a rank called, waited, or worked for another rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,7 +138,7 @@ pub struct Span {
     pub thread: u32,
     pub role: Role,
     pub what: What,
-    pub way: Way,
+    pub path: PathTaken,
     pub peer: Option<u32>,
     pub bytes: u64,
     /// Blocks of a strided or vector shape; 1 is contiguous.
@@ -166,7 +166,7 @@ impl Span {
                 thread,
                 role,
                 what,
-                way: Way::None,
+                path: PathTaken::None,
                 peer: None,
                 bytes: 0,
                 blocks: 1,
@@ -177,9 +177,9 @@ impl Span {
         };
         Some(match *event {
             Event::Call {
-                begin, duration, call, way, peer, bytes, blocks, place, weight, ..
+                begin, duration, call, path, peer, bytes, blocks, place, weight, ..
             } => Span {
-                way,
+                path,
                 peer,
                 bytes,
                 blocks: blocks.max(1),
@@ -244,7 +244,7 @@ impl Span {
         match call {
             Call::Get | Call::GetNb => 2,
             // Messages bring the bytes, and count.
-            Call::Bulk if self.way == Way::Message => 0,
+            Call::Bulk if self.path == PathTaken::Message => 0,
             Call::Put
             | Call::PutNb
             | Call::Acc
@@ -262,7 +262,7 @@ impl Span {
 
     /// Whether the target's thread has to take part, or MPI has to carry it: not a plain copy.
     pub fn travels(&self) -> bool {
-        matches!(self.way, Way::Rma | Way::Message | Way::Ring)
+        matches!(self.path, PathTaken::Rma | PathTaken::Message | PathTaken::Ring)
     }
 }
 

@@ -9,7 +9,7 @@ use portolan::internals::trace::event::{Encoder, Event, MAX_EVENT, Place, Segmen
 use portolan::internals::trace::format::{
     BLOCK_HEADER, BlockHeader, Role, crc, encode_file_header, file_name,
 };
-use portolan::internals::trace::kinds::{Call, Cause, Face, Served, Way};
+use portolan::internals::trace::kinds::{Call, Cause, Face, PathTaken, Served};
 use portolan::internals::trace::metadata::Metadata;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -238,10 +238,10 @@ impl Sample {
 
     fn call(&mut self, begin: u64, duration: u64, call: Call, peer: Option<u32>, bytes: u64) {
         let near = peer.is_some_and(|peer| self.host(peer) == self.host(self.rank));
-        let way = match peer {
-            None => Way::None,
-            Some(_) if near => Way::Direct,
-            Some(_) => Way::Message,
+        let path = match peer {
+            None => PathTaken::None,
+            Some(_) if near => PathTaken::Direct,
+            Some(_) => PathTaken::Message,
         };
         let place = Place { segment: Some(0), offset: if call == Call::Lock { 3 } else { 64 } };
         let event = Event::Call {
@@ -249,7 +249,7 @@ impl Sample {
             duration,
             call,
             face: Face::Armci,
-            way,
+            path,
             peer,
             bytes,
             blocks: 1,
@@ -330,7 +330,7 @@ pub fn span(what: crate::model::What, rank: u32, begin: u64, length: u64) -> cra
         thread: 0,
         role: Role::Program,
         what,
-        way: Way::None,
+        path: PathTaken::None,
         peer: None,
         bytes: 0,
         blocks: 1,

@@ -12,7 +12,7 @@ use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::mpi::{self, Comm, init, p2p};
 use crate::runtime::{Engine, current};
-use crate::trace::{About, Awaited, Call, Cause, Way};
+use crate::trace::{About, Awaited, Call, Cause, PathTaken};
 use crate::wait;
 use std::os::raw::{c_char, c_double, c_int, c_void};
 use std::sync::Arc;
@@ -116,7 +116,7 @@ pub(super) fn send(engine: &Engine, tag: i32, data: &[u8], to: usize) -> Result<
     let mut request = unsafe { p2p::isend(&comm, data.as_ptr(), data.len(), to, tag) }?;
     let what = || format!("rank {to} to receive a message");
     engine.observed(
-        || About::new(Call::Send).to(to).moves(data.len()).by(Way::Message),
+        || About::new(Call::Send).to(to).moves(data.len()).by(PathTaken::Message),
         || wait::until(engine, Cause::Message.of(to), &what, || request.test()),
     )
 }

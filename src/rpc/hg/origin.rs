@@ -13,7 +13,7 @@ use crate::rpc::na::address::Peer;
 use crate::rpc::na::blocking_wait::Deadline;
 use crate::rpc::na::wire::Kind;
 use crate::rpc::proc::Encoded;
-use crate::trace::{About, Call, Way};
+use crate::trace::{About, Call, PathTaken};
 use parking_lot::Mutex;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -302,7 +302,7 @@ impl Origin {
         if let Some(told) = told {
             let about = About::new(Call::Rpc);
             told.leave(&match target.peer {
-                Peer::Rank(rank) => about.to(rank as usize).by(Way::Message),
+                Peer::Rank(rank) => about.to(rank as usize).by(PathTaken::Message),
                 _ => about,
             });
         }

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind};
 use crate::path::cma;
 use crate::peer::CompletionCounter;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
-use crate::trace::{About, Call, Way};
+use crate::trace::{About, Call, PathTaken};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const FLYING: usize = 4;
 /// Bytes that move in one step where they move at once.
 const STEP: usize = 4 << 20;
 
-/// Which way the bytes go.
+/// Which path the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// To the peer.
@@ -72,7 +72,7 @@ pub(crate) struct Transfer {
     ended: Option<Failure>,
     moved: bool,
     /// How the last chunk went.
-    way: Way,
+    path: PathTaken,
 }
 
 impl Transfer {
@@ -130,7 +130,7 @@ impl Transfer {
             flying: SmallVec::new(),
             ended: None,
             moved: false,
-            way: Way::None,
+            path: PathTaken::None,
         })
     }
 
@@ -146,7 +146,7 @@ impl Transfer {
     pub(crate) fn about(&self) -> About {
         let about = About::new(Call::Bulk).moves(self.size);
         match self.peer {
-            Peer::Rank(rank) => about.to(rank as usize).by(self.way),
+            Peer::Rank(rank) => about.to(rank as usize).by(self.path),
             _ => about,
         }
     }
@@ -254,10 +254,10 @@ impl Transfer {
                     }
                     return Err(reason(error));
                 }
-                self.way = match mapped {
-                    true => Way::Direct,
-                    false if counter.outstanding() > 0 => Way::Message,
-                    false => Way::Cma,
+                self.path = match mapped {
+                    true => PathTaken::Direct,
+                    false if counter.outstanding() > 0 => PathTaken::Message,
+                    false => PathTaken::Cma,
                 };
             }
             _ => {

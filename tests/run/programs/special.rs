@@ -54,6 +54,7 @@ pub const ALL: &[Special] = &[
     Special { label: perf::REFUSES, programs: &[], run: perf::refuses },
     Special { label: perf::KILLED, programs: &[], run: perf::killed },
     Special { label: report::STORY, programs: &["examples/hot_counter.c"], run: report::story },
+    Special { label: report::FAULTS, programs: &["c/findings"], run: report::faults },
     Special {
         label: report::RANDOM,
         programs: &["examples/random_access"],

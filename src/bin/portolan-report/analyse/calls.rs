@@ -1,11 +1,11 @@
-//! Counts, bytes, and the distributions of sizes and times, by call and way.
+//! Counts, bytes, and the distributions of sizes and times, by call and path.
 
 use crate::model::{Span, What};
 use hdrhistogram::Histogram;
-use portolan::internals::trace::kinds::{Call, Way};
+use portolan::internals::trace::kinds::{Call, PathTaken};
 use std::collections::BTreeMap;
 
-/// What is known of one call by one way.
+/// What is known of one call by one path.
 #[derive(Debug)]
 pub struct CallStats {
     pub count: u64,
@@ -27,11 +27,11 @@ impl Default for CallStats {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub struct Calls(pub BTreeMap<(What, Way), CallStats>);
+pub struct Calls(pub BTreeMap<(What, PathTaken), CallStats>);
 
 impl Calls {
     pub fn take(&mut self, span: &Span, own: u64) {
-        let stats = self.0.entry((span.what, span.way)).or_default();
+        let stats = self.0.entry((span.what, span.path)).or_default();
         stats.count += span.weight;
         stats.bytes += span.bytes.saturating_mul(span.weight);
         stats.ns += span.length().saturating_mul(span.weight);
@@ -55,18 +55,18 @@ impl Calls {
         }
     }
 
-    /// Bytes in a nanosecond that contiguous transfers of some size reached by a way.
-    pub fn bandwidth(&self, way: Way) -> Option<f64> {
+    /// Bytes in a nanosecond that contiguous transfers of some size reached by a path.
+    pub fn bandwidth(&self, path: PathTaken) -> Option<f64> {
         let large = self.0.iter().filter(|((what, by), stats)| {
-            *by == way && matches!(what, What::Call(_)) && stats.bytes / stats.count.max(1) >= 4096
+            *by == path && matches!(what, What::Call(_)) && stats.bytes / stats.count.max(1) >= 4096
         });
         let (bytes, ns) = large.fold((0, 0), |(b, t), (_, s)| (b + s.bytes, t + s.ns));
         (bytes > 0 && ns > 0).then(|| bytes as f64 / ns as f64)
     }
 
-    /// What one call in fifty does not exceed, by a way.
-    pub fn quick(&self, call: Call, way: Way) -> f64 {
-        let found = self.0.get(&(What::Call(call), way)).filter(|stats| stats.count > 0);
+    /// What one call in fifty does not exceed, by a path.
+    pub fn quick(&self, call: Call, path: PathTaken) -> f64 {
+        let found = self.0.get(&(What::Call(call), path)).filter(|stats| stats.count > 0);
         found.map_or(0.0, |stats| stats.times.value_at_quantile(0.02) as f64)
     }
 }

@@ -21,7 +21,7 @@ const LEAST_NS: f64 = 100_000.0;
 const OFTEN: u64 = 50;
 /// A rank that looks for requests as often as this is not late, in nanoseconds.
 const LATE: u64 = 20_000;
-/// What is taken for the bandwidth of a way that had no large transfer, bytes in a nanosecond.
+/// What is taken for the bandwidth of a path that had no large transfer, bytes in a nanosecond.
 const ASSUMED: f64 = 1.0;
 
 /// One of them.
@@ -113,7 +113,7 @@ impl Telling<'_> {
         let (target, tally) = of.small.iter().max_by_key(|(peer, tally)| (tally.ns, **peer))?;
         let all = ranks.iter().flat_map(|r| r.patterns.small.values());
         let (n, size) = all.fold((0, 0), |(n, size), t| (n + t.count, size + t.bytes));
-        let ((call, way), _) = of.small_calls.iter().max_by_key(|(key, n)| (**n, **key))?;
+        let ((call, path), _) = of.small_calls.iter().max_by_key(|(key, n)| (**n, **key))?;
         let advice = match call {
             Call::Send => {
                 "Let them travel as aggregated items (in Rust `Messages::batches`, in X10Lib aggregated asyncs), which leave as messages of 64 KiB."
@@ -134,9 +134,9 @@ impl Telling<'_> {
                 bytes(size as f64 / n.max(1) as f64)
             ),
             text: format!(
-                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them. They go by way of {}, and take {}, {} each.",
+                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them. They go by path {}, and take {}, {} each.",
                 count(tally.count),
-                way.name(),
+                path.name(),
                 time(tally.ns as f64),
                 time(tally.ns as f64 / tally.count.max(1) as f64)
             ),
@@ -285,7 +285,7 @@ impl Telling<'_> {
             object.mutex == mutex && ranks >= 2 && used.calls >= least * ranks
         });
         let costs = Sums::of(met.map(|(object, used)| {
-            let alone = used.alone(|way| self.analysis.calls.quick(call, way));
+            let alone = used.alone(|path| self.analysis.calls.quick(call, path));
             let over = used.ns.max(used.waited) as f64 - alone;
             ((object, used, alone), over * (1.0 - self.starved_part(object.owner)))
         }));
@@ -358,18 +358,18 @@ impl Telling<'_> {
     fn strided(&self) -> Option<Finding> {
         let calls = &self.analysis.calls;
         let by_rank = Sums::of(self.analysis.ranks.iter().enumerate().map(|(rank, totals)| {
-            let of_way = totals.patterns.strided.iter().map(|(way, tally)| {
-                (tally.ns as f64 - tally.bytes as f64 / calls.bandwidth(*way).unwrap_or(ASSUMED))
+            let of_path = totals.patterns.strided.iter().map(|(path, tally)| {
+                (tally.ns as f64 - tally.bytes as f64 / calls.bandwidth(*path).unwrap_or(ASSUMED))
                     .max(0.0)
             });
-            (rank, of_way.sum())
+            (rank, of_path.sum())
         }));
         let (rank, worth) = *by_rank.first()?;
         let of = &self.analysis.ranks[rank].patterns;
-        let (way, tally) = of.strided.iter().max_by_key(|(way, tally)| (tally.ns, **way))?;
+        let (path, tally) = of.strided.iter().max_by_key(|(path, tally)| (tally.ns, **path))?;
         let run = tally.bytes as f64 / of.strided_blocks.max(1) as f64;
-        let base = match calls.bandwidth(*way) {
-            Some(rate) => format!("contiguous transfers reached {} GB/s that way", three(rate)),
+        let base = match calls.bandwidth(*path) {
+            Some(rate) => format!("contiguous transfers reached {} GB/s by it", three(rate)),
             None => format!(
                 "{} GB/s are taken for contiguous transfers, of which there were none",
                 three(ASSUMED)
@@ -379,8 +379,8 @@ impl Telling<'_> {
             kind: "strided",
             title: format!("Strided transfers with runs of {}", bytes(run)),
             text: format!(
-                "Rank {rank} moved {} by {} strided transfers by way of {}, in runs of less than {SHORT_RUN} bytes: {} took {}, which is {} GB/s; {base}.",
-                bytes(tally.bytes as f64), count(tally.count), way.name(), bytes(tally.bytes as f64), time(tally.ns as f64),
+                "Rank {rank} moved {} by {} strided transfers by path {}, in runs of less than {SHORT_RUN} bytes: {} took {}, which is {} GB/s; {base}.",
+                bytes(tally.bytes as f64), count(tally.count), path.name(), bytes(tally.bytes as f64), time(tally.ns as f64),
                 three(tally.bytes as f64 / tally.ns.max(1) as f64)
             ),
             advice: "Turn the arrays so that the longest dimension is contiguous, fetch whole rows and take the part that is needed, or pack at the source.".into(),

@@ -5,7 +5,7 @@ use crate::Run;
 use crate::sample::{RankWriter, WRITER, metadata};
 use portolan::internals::trace::event::{Event, Place, SegmentKind};
 use portolan::internals::trace::format::Role;
-use portolan::internals::trace::kinds::{Cause, Face, Served, Way};
+use portolan::internals::trace::kinds::{Cause, Face, PathTaken, Served};
 use portolan::internals::trace::metadata::Metadata;
 
 const MS: u64 = 1_000_000;
@@ -19,13 +19,13 @@ struct Rank {
 /// Details of a call beside its name, target and bytes.
 #[derive(Clone, Copy)]
 struct With {
-    way: Way,
+    path: PathTaken,
     blocks: u64,
     place: Option<Place>,
 }
 
-const MESSAGE: With = With { way: Way::Message, blocks: 1, place: None };
-const DIRECT: With = With { way: Way::Direct, ..MESSAGE };
+const MESSAGE: With = With { path: PathTaken::Message, blocks: 1, place: None };
+const DIRECT: With = With { path: PathTaken::Direct, ..MESSAGE };
 
 fn at(segment: u64, offset: u64) -> With {
     With { place: Some(Place { segment: Some(segment), offset }), ..MESSAGE }
@@ -43,7 +43,7 @@ impl Rank {
             duration: ns,
             call,
             face: Face::Armci,
-            way: with.way,
+            path: with.path,
             peer: peer.into(),
             bytes,
             blocks: with.blocks,
@@ -64,7 +64,7 @@ impl Rank {
     fn barrier(&mut self, end: u64) {
         let ns = end.saturating_sub(self.now).max(1);
         self.wait(Cause::Barrier, None, ns, None);
-        self.call(Call::Barrier, None, 0, ns, With { way: Way::None, ..MESSAGE });
+        self.call(Call::Barrier, None, 0, ns, With { path: PathTaken::None, ..MESSAGE });
     }
 
     /// Requests served at a time, by the program's thread or beside it.
@@ -151,7 +151,7 @@ fn many_short_puts_to_one_target() {
     // Long ones gain nothing, those on the node are stores, and aggregated ones are so already.
     assert_eq!(kinds(&found("small-long", 2, puts(64 << 10, MESSAGE))), [""; 0]);
     assert_eq!(kinds(&found("small-node", 2, puts(16, DIRECT))), [""; 0]);
-    let buffered = With { way: Way::Buffer, ..MESSAGE };
+    let buffered = With { path: PathTaken::Buffer, ..MESSAGE };
     assert_eq!(kinds(&found("small-aggregate", 2, puts(16, buffered))), [""; 0]);
     // Each put is followed by what makes it visible and tells: nothing may travel together.
     let told = found("small-told", 2, |_, it| {

@@ -5,7 +5,7 @@
 
 use crate::model::{Span, What};
 use portolan::internals::trace::event::Place;
-use portolan::internals::trace::kinds::{Call, Cause, Way};
+use portolan::internals::trace::kinds::{Call, Cause, PathTaken};
 use std::collections::{HashMap, HashSet};
 
 /// One rank keeps at most twice this.
@@ -24,8 +24,8 @@ pub struct Object {
 #[derive(Debug, Clone, Default)]
 pub struct Use {
     pub calls: u64,
-    /// The same by way.
-    pub ways: [u64; Way::ALL.len()],
+    /// The same by path.
+    pub paths: [u64; PathTaken::ALL.len()],
     /// Time in calls.
     pub ns: u64,
     /// Time that was waited for a mutex.
@@ -51,7 +51,7 @@ impl Use {
             self.waited += span.length();
         } else {
             self.calls += span.weight;
-            self.ways[span.way as usize] += span.weight;
+            self.paths[span.path as usize] += span.weight;
             self.ns += span.length() * span.weight;
         }
     }
@@ -61,7 +61,7 @@ impl Use {
             (self.first, self.last) = (other.first, other.last);
         }
         self.calls += other.calls;
-        self.ways.iter_mut().zip(other.ways).for_each(|(to, calls)| *to += calls);
+        self.paths.iter_mut().zip(other.paths).for_each(|(to, calls)| *to += calls);
         self.ns += other.ns;
         self.waited += other.waited;
         self.first = self.first.min(other.first);
@@ -71,13 +71,13 @@ impl Use {
         self.worst = self.worst.max((other.ns.max(other.waited), rank));
     }
 
-    /// What its calls would take if each were alone, when a call by a way takes so long then.
-    pub fn alone(&self, base: impl Fn(Way) -> f64) -> f64 {
-        Way::ALL
+    /// What its calls would take if each were alone, when a call by a path takes so long then.
+    pub fn alone(&self, base: impl Fn(PathTaken) -> f64) -> f64 {
+        PathTaken::ALL
             .iter()
-            .zip(self.ways)
+            .zip(self.paths)
             .filter(|(_, n)| *n > 0)
-            .map(|(way, n)| n as f64 * base(*way))
+            .map(|(path, n)| n as f64 * base(*path))
             .sum()
     }
 

@@ -5,7 +5,7 @@
 //! burst of transfers ends at what orders them, a row of fences at what another rank may see.
 
 use crate::model::{Span, What};
-use portolan::internals::trace::kinds::{Call, Cause, Way};
+use portolan::internals::trace::kinds::{Call, Cause, PathTaken};
 use std::collections::HashMap;
 
 /// Transfers up to this size gain by travelling together.
@@ -75,14 +75,14 @@ pub struct Patterns {
     /// Short transfers by target.
     pub small: HashMap<u32, Tally>,
     /// The largest part of them: a call's number, for words.
-    pub small_calls: HashMap<(Call, Way), u64>,
+    pub small_calls: HashMap<(Call, PathTaken), u64>,
     pub fences: Tally,
     pub to_all: u64,
     pub allocations: Tally,
     /// Allocations after something was freed.
     pub again: u64,
-    /// Strided transfers with short runs, by way.
-    pub strided: HashMap<Way, Tally>,
+    /// Strided transfers with short runs, by path.
+    pub strided: HashMap<PathTaken, Tally>,
     pub strided_blocks: u64,
     /// Waiting for a target that is behind.
     pub room: HashMap<u32, Tally>,
@@ -132,7 +132,7 @@ impl Patterns {
                 burst.ns += span.length() * span.weight;
                 burst.bytes += span.bytes * span.weight;
                 burst.to = span.end;
-                *self.small_calls.entry((call, span.way)).or_default() += span.weight;
+                *self.small_calls.entry((call, span.path)).or_default() += span.weight;
             }
             Call::Fence | Call::Notify => {
                 if let Some(peer) = span.peer {
@@ -232,7 +232,7 @@ impl Patterns {
         if !moves || span.blocks < 2 || span.bytes / span.blocks >= SHORT_RUN {
             return;
         }
-        let to = self.strided.entry(span.way).or_default();
+        let to = self.strided.entry(span.path).or_default();
         let ns = span.length() * span.weight;
         to.add(span.weight, ns, span.bytes * span.weight, 0.0, (span.begin, span.end));
         self.strided_blocks += span.blocks * span.weight;

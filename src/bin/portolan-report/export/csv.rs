@@ -52,13 +52,13 @@ pub fn write(run: &Run, directory: &Path) -> Result<(), String> {
 
 fn calls(run: &Run) -> Table {
     let mut table = Table::new(
-        "call,way,count,bytes,seconds,own_seconds,min,median,p90,p99,p999,max,median_bytes,max_bytes",
+        "call,path,count,bytes,seconds,own_seconds,min,median,p90,p99,p999,max,median_bytes,max_bytes",
     );
-    for ((what, way), stats) in &run.analysis.calls.0 {
+    for ((what, path), stats) in &run.analysis.calls.0 {
         let at = |q| seconds(stats.times.value_at_quantile(q) as f64);
         table.row(&[
             &what.name(),
-            &way.name(),
+            &path.name(),
             &stats.count,
             &stats.bytes,
             &seconds(stats.ns as f64),

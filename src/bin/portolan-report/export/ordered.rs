@@ -138,7 +138,7 @@ mod tests {
     use crate::sample::{self, RankWriter, Size, metadata};
     use portolan::internals::trace::event::Event;
     use portolan::internals::trace::format::Role;
-    use portolan::internals::trace::kinds::{Call, Cause, Face, Way};
+    use portolan::internals::trace::kinds::{Call, Cause, Face, PathTaken};
     use std::path::PathBuf;
 
     fn directory(name: &str) -> PathBuf {
@@ -208,7 +208,7 @@ mod tests {
                 duration,
                 call: Call::PutNb,
                 face: Face::Armci,
-                way: Way::Message,
+                path: PathTaken::Message,
                 peer: None,
                 bytes: 1,
                 blocks: 1,

@@ -4,7 +4,7 @@
 use crate::model::{Span, What};
 use crate::read::{Item, RankFile, Trace};
 use portolan::internals::trace::format::Role;
-use portolan::internals::trace::kinds::Way;
+use portolan::internals::trace::kinds::PathTaken;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -104,8 +104,8 @@ fn event(span: &Span) -> String {
     if span.bytes > 0 {
         args.insert("bytes".into(), span.bytes.into());
     }
-    if span.way != Way::None {
-        args.insert("way".into(), span.way.name().into());
+    if span.path != PathTaken::None {
+        args.insert("path".into(), span.path.name().into());
     }
     if span.blocks > 1 {
         args.insert("blocks".into(), span.blocks.into());

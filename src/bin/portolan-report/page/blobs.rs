@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use portolan::internals::trace::kinds::Way;
+use portolan::internals::trace::kinds::PathTaken;
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -73,7 +73,7 @@ fn events(run: &Run, chosen: &Chosen) -> Vec<u8> {
     words(&|s| s.peer.unwrap_or(NOBODY));
     bytes.extend(spans.iter().map(|s| s.what.number()));
     bytes.extend(spans.iter().map(|s| s.state() as u8));
-    bytes.extend(spans.iter().map(|s| s.way as u8));
+    bytes.extend(spans.iter().map(|s| s.path as u8));
     bytes.extend(&chosen.depths);
     bytes.extend(spans.iter().map(Span::moves));
     bytes.extend(spans.iter().map(|s| match s.what {
@@ -130,7 +130,7 @@ fn data(run: &Run, levels: &[(usize, Vec<u8>)], chosen: &Chosen) -> Value {
         "hostRanges": trace.host_ranges(),
         "states": states,
         "names": What::all().map(What::name).collect::<Vec<_>>(),
-        "ways": Way::ALL.iter().map(|way| way.name()).collect::<Vec<_>>(),
+        "paths": PathTaken::ALL.iter().map(|path| path.name()).collect::<Vec<_>>(),
         "matrix": {
             "size": analysis.matrix.size, "tile": analysis.matrix.tile,
             "measures": ["bytes", "calls", "time"], "pairs": pairs,

@@ -176,12 +176,12 @@ Object.assign(Timeline.prototype, {
   },
 
   eventText(k) {
-    const { begin, end, name, peer, bytes, way, rank } = this.events, lines = [];
+    const { begin, end, name, peer, bytes, path, rank } = this.events, lines = [];
     const to = peer[k] === NO_PEER ? "" : ` ${this.events.kind[k] === 1 ? "for" : this.events.kind[k] === 2 ? "of" : "to"} rank ${peer[k]}`;
     lines.push(`rank ${rank[k]}: ${report.names[name[k]]}${to}`);
     lines.push(`${timeText(end[k] - begin[k])} from ${timeText(begin[k])}`);
-    if (bytes[k] > 0) lines.push(bytesText(bytes[k]) + (way[k] ? `, by way of ${report.ways[way[k]]}` : ""));
-    else if (way[k]) lines.push(`by way of ${report.ways[way[k]]}`);
+    if (bytes[k] > 0) lines.push(bytesText(bytes[k]) + (path[k] ? `, path ${report.paths[path[k]]}` : ""));
+    else if (path[k]) lines.push(`path ${report.paths[path[k]]}`);
     return lines;
   },
 

@@ -7,16 +7,16 @@ use crate::compare::Compared;
 use crate::model::{What, bytes, count, percent, three, time};
 use maud::{Markup, html};
 use portolan::internals::trace::event::Place;
-use portolan::internals::trace::kinds::Way;
+use portolan::internals::trace::kinds::PathTaken;
 
 /// Rows of the table of calls.
 const CALLS: usize = 60;
 /// Rows of the tables of counters, and of regions.
 const ROWS: usize = 25;
 
-/// Counts, sizes and times by call and way, the dearest first.
+/// Counts, sizes and times by call and path, the dearest first.
 pub fn calls(run: &Run) -> Markup {
-    let mut all: Vec<(&(What, Way), &CallStats)> = run.analysis.calls.0.iter().collect();
+    let mut all: Vec<(&(What, PathTaken), &CallStats)> = run.analysis.calls.0.iter().collect();
     all.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.own), **key));
     let spans = |of: fn(&CallStats) -> (u32, Vec<u64>)| {
         let all: Vec<(u32, u32)> = all
@@ -40,14 +40,14 @@ pub fn calls(run: &Run) -> Markup {
         }
         div.wide { table.figures {
             thead { tr {
-                th { "call" } th { "way" } th { "count" } th { "bytes" } th { "own time" } th { "median" } th { "99 %" } th { "longest" }
+                th { "call" } th { "path" } th { "count" } th { "bytes" } th { "own time" } th { "median" } th { "99 %" } th { "longest" }
                 th { "times" } th { "sizes" }
             } }
             tbody {
-                @for ((what, way), stats) in all.iter().take(CALLS) {
+                @for ((what, path), stats) in all.iter().take(CALLS) {
                     @let quantile = |q| time(stats.times.value_at_quantile(q) as f64);
                     tr {
-                        td { (what.name()) } td { @if *way != Way::None { (way.name()) } }
+                        td { (what.name()) } td { @if *path != PathTaken::None { (path.name()) } }
                         td { (count(stats.count)) }
                         td { @if stats.bytes > 0 { (bytes(stats.bytes as f64)) } }
                         td { (time(stats.own as f64)) }

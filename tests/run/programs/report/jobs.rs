@@ -33,7 +33,7 @@ impl Bench<'_, '_> {
     }
 
     /// The same under the usual launcher; the job must end well, and say this.
-    fn good_job(
+    pub(super) fn good_job(
         &mut self,
         name: &str,
         settings: &[(&str, &str)],
@@ -46,7 +46,7 @@ impl Bench<'_, '_> {
     }
 
     /// The report of a directory: what it prints, what it finds fault with, and its tables.
-    fn report(&mut self, name: &str) -> Result<(String, String), String> {
+    pub(super) fn report(&mut self, name: &str) -> Result<(String, String), String> {
         let (dir, tables) = (self.file(name), self.file(&format!("{name}-tables")));
         self.run(0, &[&dir, "--csv", &tables])
     }

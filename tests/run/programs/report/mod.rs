@@ -13,7 +13,7 @@ mod story;
 
 pub(super) use jobs::{clocks, full, killed, random_access, rpc};
 pub(super) use page::{large, page};
-pub(super) use story::{demo, story};
+pub(super) use story::{demo, faults, story};
 
 use super::super::system;
 use super::special::Special;
@@ -28,6 +28,7 @@ pub const PAGE: &str = "report/the page in a browser [ranks=16]";
 pub const LARGE: &str = "report/the page of many ranks [ranks=1024]";
 pub const MEMORY: &str = "report/memory does not grow with events [ranks=16]";
 pub const STORY: &str = "report/the story of docs/observe.md [n=4 node-size=1]";
+pub const FAULTS: &str = "report/faults are found, and none where there is none [n=4 node-size=1]";
 pub const DEMO: &str = "report/mpirun.sh --trace [n=4]";
 pub const RANDOM: &str = "report/RandomAccess, with and without aggregation [n=4 node-size=1]";
 pub const RPC: &str = "report/remote calls [n=3 node-size=1]";

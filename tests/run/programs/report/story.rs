@@ -4,6 +4,7 @@ use super::super::super::system;
 use super::super::Suite;
 use super::super::special::Special;
 use super::{Bench, check, number};
+use std::collections::BTreeMap;
 
 /// The example that is slow for two reasons: both are found, and neither when it is mended.
 pub(in super::super) fn story(special: &Special, suite: &mut Suite<'_>) {
@@ -51,6 +52,42 @@ fn tells(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let (out, _) = bench.run(0, &[&slow, &mended, "--no-page"])?;
     let gone = |title: &str| out.contains(&format!("gone: {title}"));
     check(gone("A hot counter") && gone("Many short transfers"), || out.clone())
+}
+
+/// What a program with each fault is to be blamed for.
+const FAULTS: [&str; 7] =
+    ["small", "lock", "counter", "strided", "fences", "imbalance", "allocation"];
+
+/// A program that has each fault is blamed for each, and the same work without them for none.
+pub(in super::super) fn faults(special: &Special, suite: &mut Suite<'_>) {
+    let program = suite.path(special.programs()[0].as_str());
+    let mut bench = Bench::new(suite, "report-faults");
+    let verdict = blames(&mut bench, &program);
+    bench.tell(special.label, verdict);
+}
+
+fn blames(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
+    let mut worths = |what: &str, step: &str, thread: &str| -> Result<_, String> {
+        let name = format!("{what}-{step}-{thread}");
+        let settings = [("PORTOLAN_NODE_SIZE", "1"), ("PORTOLAN_PROGRESS_THREAD", thread)];
+        let words = ["-n", "4", program, what, step];
+        bench.good_job(&name, &settings, &words, "PASS findings")?;
+        bench.report(&name)?;
+        let rows = bench.table(&format!("{name}-tables/findings.csv"))?;
+        let worths = rows.iter().map(|row| (row["kind"].clone(), number(row, "worth")));
+        Ok(worths.collect::<BTreeMap<_, _>>())
+    };
+    for kind in FAULTS {
+        let (bad, good) = (worths("faults", kind, "1")?, worths("mended", kind, "1")?);
+        let found = |all: &BTreeMap<String, f64>| all.get(kind).copied().unwrap_or(0.0);
+        check(found(&bad) > 0.0, || format!("{kind} is not found, but {bad:?}"))?;
+        // Ranks that share cores come to barriers at different times, whatever they do.
+        let most = if kind == "imbalance" { found(&bad) } else { 0.0 };
+        check(found(&good) <= most, || format!("{kind}: the mended program has {good:?}"))?;
+    }
+    let (alone, served) = (worths("computes", "", "0")?, worths("computes", "", "1")?);
+    check(alone.contains_key("progress"), || format!("progress is not found, but {alone:?}"))?;
+    check(!served.contains_key("progress"), || format!("a rank with a thread: {served:?}"))
 }
 
 /// One command makes the trace and the page, and says where that is.

@@ -1,0 +1,134 @@
+/* A program with the faults that portolan-report tells of, and the same work without them: `findings faults [STEP]`,
+ * `findings mended [STEP]`, of one step or of all. With `findings computes` rank 0 is in no call while the others want an
+ * answer of it. */
+// TEST: n=3 node-size=1 -- mended
+// TEST: n=2 -- faults
+#include "check.h"
+#include <time.h>
+
+enum { WORDS = 4000, TURNS = 30, COUNTS = 20000, ROWS = 2048, SHAPES = 1000, FENCES = 1500, LONGER = 1024, SEGMENTS = 40 };
+
+static int faults;
+static void **base;
+static char *here;
+static int right;
+
+static void rest(long milliseconds)
+{
+  const struct timespec time = { 0, 1000000 * milliseconds };
+  nanosleep(&time, NULL);
+}
+
+/* Words one by one, or together by an aggregate handle. */
+static void small_puts(void)
+{
+  armci_hdl_t handle;
+  ARMCI_INIT_HANDLE(&handle);
+  if (!faults)
+    ARMCI_SET_AGGREGATE_HANDLE(&handle);
+  for (long i = 0; i < WORDS; i++) {
+    char *word = check_at(base, right, 8 * (2 * i % ROWS));
+    if (faults)
+      CHECK_OK(ARMCI_Put(here, word, 8, right));
+    else
+      CHECK_OK(ARMCI_NbPut(here, word, 8, right, &handle));
+  }
+  if (!faults)
+    CHECK_OK(ARMCI_Wait(&handle));
+}
+
+/* One mutex for all ranks, or one for each. */
+static void locks(void)
+{
+  const int owner = faults ? 0 : me;
+  CHECK_OK(ARMCI_Create_mutexes(1));
+  for (int i = 0; i < TURNS; i++) {
+    ARMCI_Lock(0, owner);
+    rest(1);
+    ARMCI_Unlock(0, owner);
+  }
+  CHECK_OK(ARMCI_Destroy_mutexes());
+}
+
+/* One counter for all ranks but its owner, to whom it is near, or one for each, at its neighbour. */
+static void counters(void)
+{
+  const int owner = faults ? 0 : right;
+  volatile long *mine = base[0];
+  long old = 0;
+  if (me == 0 && faults && nproc > 1)
+    while (*mine < COUNTS)
+      rest(1);
+  else
+    while (old < (faults ? COUNTS : 100))
+      CHECK_OK(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, base[owner], 1, owner));
+}
+
+/* Runs of 8 bytes, or of 1024. */
+static void shapes(void)
+{
+  const int run = faults ? 8 : LONGER;
+  int count[2] = { run, 8 * ROWS / run }, stride = 2 * run;
+  for (int i = 0; i < SHAPES; i++)
+    CHECK_OK(ARMCI_PutS(here, &stride, base[right], &stride, count, 1, right));
+}
+
+/* A fence behind each put, or one behind all. */
+static void fences(void)
+{
+  for (int i = 0; i < FENCES; i++) {
+    CHECK_OK(ARMCI_Put(here, base[right], LONGER, right));
+    if (faults)
+      ARMCI_Fence(right);
+  }
+  ARMCI_Fence(right);
+}
+
+/* One rank has all the work, or each its part. */
+static void balance(void)
+{
+  for (int i = 0; i < TURNS; i++) {
+    if (!faults || me == 1)
+      rest(8);
+    ARMCI_Barrier();
+  }
+}
+
+/* Memory for each step, or for all of them. */
+static void allocations(void)
+{
+  for (int i = 0; i < (faults ? SEGMENTS : 1); i++)
+    check_free_segment(check_segment(100000));
+}
+
+int main(int argc, char **argv)
+{
+  const char *what;
+  check_start("findings", &argc, &argv);
+  CHECK(argc > 1, "findings faults, mended or computes, and a step");
+  what = argv[1];
+  faults = strcmp(what, "faults") == 0;
+  right = (me + 1) % nproc;
+  base = check_segment(16 * ROWS);
+  here = check_calloc(16 * ROWS);
+  if (strcmp(what, "computes") == 0) {
+    if (me == 0)
+      rest(300);
+    else
+      CHECK_OK(ARMCI_Get(base[0], here, 8, 0));
+  } else {
+    void (*const steps[])(void) = { small_puts, locks, counters, shapes, fences, balance, allocations };
+    const char *names[] = { "small", "lock", "counter", "strided", "fences", "imbalance", "allocation" };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+      if (argc > 2 && strcmp(argv[2], names[i]) != 0)
+        continue;
+      ARMCI_Barrier();
+      portolan_region_begin(names[i]);
+      steps[i]();
+      portolan_region_end();
+    }
+  }
+  check_free_segment(base);
+  free(here);
+  return check_end();
+}
