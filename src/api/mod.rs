@@ -83,6 +83,8 @@ mod notify;
 mod owned;
 mod panic;
 mod pending;
+#[cfg(feature = "array")]
+pub(crate) mod pending_array;
 mod remote;
 mod run;
 mod runtime;

@@ -7,6 +7,7 @@
 
 use super::exclusive::Exclusive;
 use super::pending::{self, Order};
+use super::pending_array::PendingArray;
 use super::{Accumulate, Element, Scope, Segment};
 use crate::error::{Result, fail};
 pub(crate) use crate::layout::MAX_LEVELS;
@@ -360,62 +361,6 @@ impl<T: Accumulate> Exclusive<'_, T> {
         let first = source.as_ptr().cast_mut();
         // SAFETY: as in `scatter`.
         unsafe { self.vectors(kind, lists, first, source.len()) }
-    }
-}
-
-/// A transfer of a patch that may be under way and owns its elements; made by
-/// [`DistArray::start_get`], [`DistArray::start_put`] and [`DistArray::start_accumulate`].
-///
-/// Dropping it waits. It borrows the array, which can be neither freed nor accessed meanwhile:
-///
-/// ```compile_fail,E0505
-/// # use portolan::array::DistArray;
-/// # use ndarray::Ix1;
-/// fn early(a: DistArray<'_, f64, Ix1>) -> portolan::Result<()> {
-///     let pending = a.start_get([0..8])?;
-///     a.free()?;
-///     pending.wait().map(drop)
-/// }
-/// ```
-///
-/// [`DistArray::start_get`]: crate::array::DistArray::start_get
-/// [`DistArray::start_put`]: crate::array::DistArray::start_put
-/// [`DistArray::start_accumulate`]: crate::array::DistArray::start_accumulate
-#[derive(Debug)]
-#[must_use = "dropping a transfer waits for it"]
-pub struct PendingArray<'a, T: Element, D: Dimension> {
-    segment: &'a Segment<'a, T>,
-    counter: Arc<CompletionCounter>,
-    buffer: Option<Array<T, D>>,
-}
-
-impl<T: Element, D: Dimension> PendingArray<'_, T, D> {
-    /// Waits until the transfer is done on this side, and gives the array back: a get's holds the
-    /// elements, that of a put or accumulate may be reused.
-    ///
-    /// # Errors
-    /// `Address` or `Mpi` where the transfer failed; the array is then lost.
-    pub fn wait(mut self) -> Result<Array<T, D>> {
-        pending::wait_for(self.segment.engine(), &self.counter)
-            .map_err(|e| e.in_call("PendingArray::wait"))?;
-        Ok(self.buffer.take().expect("there until the wait, which is made once"))
-    }
-
-    /// Whether [`PendingArray::wait`] would return at once. Makes progress.
-    ///
-    /// # Errors
-    /// `Mpi`.
-    pub fn is_done(&self) -> Result<bool> {
-        pending::is_done(self.segment.engine(), &self.counter)
-            .map_err(|e| e.in_call("PendingArray::is_done"))
-    }
-}
-
-impl<T: Element, D: Dimension> Drop for PendingArray<'_, T, D> {
-    fn drop(&mut self) {
-        if let Err(error) = pending::wait_for(self.segment.engine(), &self.counter) {
-            log::error!("a non-blocking transfer failed: {error}");
-        }
     }
 }
 

@@ -131,7 +131,8 @@ mod tiles;
 mod transfers;
 mod whole;
 
-pub use crate::api::views::{PendingArray, PendingView};
+pub use crate::api::pending_array::PendingArray;
+pub use crate::api::views::PendingView;
 pub use access::Access;
 pub use array::{DistArray, Options};
 pub use distribution::Distribution;

@@ -6,6 +6,7 @@
 
 use super::objects::{Object, Use};
 use super::patterns::{SHORT_RUN, SMALL, Tally};
+use super::sums::Sums;
 use super::{Analysis, RankTotals};
 use crate::model::{bytes, count, percent, three, time};
 use crate::read::Trace;
@@ -71,27 +72,6 @@ struct Telling<'a> {
     analysis: &'a Analysis,
     /// What others waited for a rank while it was in no call and had no thread: by rank.
     starving: Vec<(usize, f64)>,
-}
-
-/// A list with its largest parts first, and the sum of all.
-struct Sums<K> {
-    all: Vec<(K, f64)>,
-}
-
-impl<K> Sums<K> {
-    fn of(items: impl Iterator<Item = (K, f64)>) -> Sums<K> {
-        let mut all: Vec<(K, f64)> = items.collect();
-        all.sort_by(|a, b| b.1.total_cmp(&a.1));
-        Sums { all }
-    }
-
-    fn sum(&self) -> f64 {
-        self.all.iter().map(|(_, ns)| ns).sum()
-    }
-
-    fn first(&self) -> Option<&(K, f64)> {
-        self.all.first()
-    }
 }
 
 impl Telling<'_> {

@@ -25,6 +25,7 @@ pub mod matrix;
 pub mod objects;
 pub mod patterns;
 pub mod regions;
+mod sums;
 
 use crate::model::{STATES, Span, State, What};
 use crate::read::{Item, RankFile, Trace};
