@@ -20,8 +20,24 @@ const PAGE: usize = 4096;
 /// `src` must be valid for reads and `dst` for writes of `bytes` bytes.
 #[inline]
 pub(super) unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        if LENGTHS.contains(&bytes) {
+            copy_long(src, dst, bytes)
+        } else {
+            std::ptr::copy(src, dst, bytes)
+        }
+    }
+}
+
+/// Out of the way of short rows.
+///
+/// # Safety
+/// As for [`copy`].
+#[inline(never)]
+unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    if LENGTHS.contains(&bytes) && lie_badly(src, dst, bytes) && is_x86_feature_detected!("avx2") {
+    if lie_badly(src, dst, bytes) && is_x86_feature_detected!("avx2") {
         // SAFETY: passed on from the caller; the rows do not overlap, and the processor has AVX2.
         unsafe { copy_vectors(src, dst, bytes) };
         return;

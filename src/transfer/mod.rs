@@ -236,17 +236,23 @@ impl Ops {
         bytes: usize,
     ) -> Result<bool> {
         let path = |slab: &Slab, slice| path_of(kind, slab, slice, remote);
-        // SAFETY: the bytes lie in the slice; the caller vouches for `local`.
-        self.at_direct(target, (remote, bytes), path, |slice, offset| unsafe {
-            let at = slice.wrapping_add(offset);
-            match kind {
-                TransferKind::Put => kernel::copy_block(local, at, bytes),
-                TransferKind::Get => kernel::copy_block(at, local, bytes),
-                TransferKind::Accumulate(scale) => {
-                    shm_atomics::accumulate_row(slice, offset, local, bytes, scale);
-                }
+        let remote = (remote, bytes);
+        match kind {
+            TransferKind::Put => self.at_direct(target, remote, path, move |slice, offset| {
+                // SAFETY: the bytes lie in the slice; the caller vouches for `local`.
+                unsafe { kernel::copy_block(local, slice.wrapping_add(offset), bytes) }
+            }),
+            TransferKind::Get => self.at_direct(target, remote, path, move |slice, offset| {
+                // SAFETY: as above.
+                unsafe { kernel::copy_block(slice.wrapping_add(offset), local, bytes) }
+            }),
+            TransferKind::Accumulate(scale) => {
+                self.at_direct(target, remote, path, |slice, offset| {
+                    // SAFETY: as above.
+                    unsafe { shm_atomics::accumulate_row(slice, offset, local, bytes, scale) }
+                })
             }
-        })
+        }
     }
 
     /// Works on bytes that this rank may load and store, given by the slice, which stays mapped
