@@ -13,7 +13,7 @@ use crate::cases::Services;
 use crate::plan::{Case, Pattern, Target, cores};
 use crate::stats::Figure;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::CommunicatorCollectives;
+use mpi::traits::{Communicator, CommunicatorCollectives, Source};
 use portolan::internals::api::engine;
 use portolan::{Operator, Runtime, Segment};
 use std::cell::OnceCell;
@@ -257,6 +257,13 @@ impl<'rt> Lab<'rt> {
         }
         if contender.by == By::Mpi {
             self.mpi_meet();
+            if self.mpi.any_process().immediate_probe().is_some() {
+                return Err(format!(
+                    "{}: a message of this batch was not received",
+                    contender.name
+                )
+                .into());
+            }
         } else {
             self.rt.world().barrier()?;
         }

@@ -65,6 +65,11 @@ impl Pattern {
         (0..ranks).filter(|&rank| !self.targets(rank, ranks).is_empty()).collect()
     }
 
+    /// Whether a rank is anyone's target, be it of the last of several iterations.
+    pub fn is_target(self, rank: usize, ranks: usize) -> bool {
+        (0..ranks).any(|origin| self.targets(origin, ranks).contains(&rank))
+    }
+
     /// How many of the iterations of all origins, `n` each, are for a rank.
     pub fn inbound(self, rank: usize, ranks: usize, n: usize) -> usize {
         self.origins(ranks)
@@ -190,6 +195,14 @@ mod tests {
                     let sent = n * pattern.origins(ranks).len();
                     let received: usize = (0..ranks).map(|r| pattern.inbound(r, ranks, n)).sum();
                     assert_eq!(sent, received, "{pattern:?}, {ranks} ranks, {n}");
+                }
+                for rank in 0..ranks {
+                    let gets_any = pattern.inbound(rank, ranks, ranks) > 0;
+                    assert_eq!(
+                        pattern.is_target(rank, ranks),
+                        gets_any,
+                        "{pattern:?}, rank {rank} of {ranks}"
+                    );
                 }
             }
         }

@@ -51,8 +51,8 @@ pub fn windows<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Contender<'a>
     let (mpi, me, size) = (lab.mpi, lab.me(), lab.size());
     let targets = lab.targets(case.pattern);
     let bytes = case.bytes;
-    let inbound = case.pattern.inbound(me, size, 1) > 0 || !targets.is_empty();
-    let mut buffer = vec![1u8; if inbound { bytes * window } else { 0 }];
+    let part = case.pattern.is_target(me, size) || !targets.is_empty();
+    let mut buffer = vec![1u8; if part { bytes * window } else { 0 }];
     let body = move |n: usize| -> Result<()> {
         if targets.is_empty() {
             for _ in 0..case.pattern.inbound(me, size, n) {
