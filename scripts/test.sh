@@ -169,8 +169,11 @@ unit_tests() {
   return "$code"
 }
 
+# The quick part alone leaves what it does not test to the rest.
 lints() {
-  check clippy cargo clippy --profile "$profile" --all-targets -- -D warnings || true
+  local targets=(--all-targets)
+  if [[ $only == quick ]]; then readarray -t targets < <(unit_targets); fi
+  check clippy cargo clippy --profile "$profile" "${targets[@]}" -- -D warnings || true
 }
 documentation() {
   RUSTDOCFLAGS=-Dwarnings check doc cargo doc --profile "$profile" --no-deps || true
@@ -221,7 +224,7 @@ test_with() { # MPI
   export PORTOLAN_MPIEXEC="${LAUNCH[*]}" PORTOLAN_PREFIX=$PREFIX
   check install scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" || return 0
   if [[ -z $quick$filter ]]; then
-    if [[ $MPI_NAME != "${mpis[0]}" ]]; then lints; fi
+    if [[ $only == rest || $MPI_NAME != "${mpis[0]}" ]]; then lints; fi
     documentation
     # docs/environment.md is what the program prints.
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true

@@ -283,6 +283,7 @@ const SEEKERS: &[(&str, u64)] = &[
     ("rest", 2),
     ("thread_fences", 2),
     ("combined", 2),
+    ("check_am_senders", 4),
     ("check_am_aggregates", 10),
     ("check_am_late_items", 10),
 ];
