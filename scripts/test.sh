@@ -2,17 +2,17 @@
 # Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick|--full] [--only quick|rest] [FILTER]
 #
 # Checks everything. First what needs one MPI and shows a mistake within minutes: format, lints,
-# unit tests, the simulation (alone, with a quarter of its seeds and without the tests of programs). Then, with each MPI by default, the
-# rest: installation, documentation, the tests on several ranks, the C, Fortran and Global Arrays programs, the first
-# example, the quick selection of the regression suite on several hosts, faults, and the README's
-# first command on a bare Debian (scripts/fresh.sh). Each check counts as one test. The output
+# unit tests, the simulation (alone, with a quarter of its seeds, fewer than 64 ranks, and without the tests of
+# programs). Then, with each MPI by default, the rest: installation, documentation, the tests on several ranks, the C,
+# Fortran and Global Arrays programs, the first example, the quick selection of the regression suite on several hosts,
+# faults, and the README's first command on a bare Debian (scripts/fresh.sh). Each check counts as one test. The output
 # of each is kept in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is
 # 0 only when none failed.
 #
 #   --mpi M   only the MPI M
 #   --only P  only the first part (quick) or the second one (rest)
 #   --quick   tests only, those on several ranks with fewer rank counts, and the simulation with a
-#             quarter of its seeds
+#             quarter of its seeds and fewer than 64 ranks
 #   --full    those on several ranks in all combinations, and both commands on both
 #             releases of Debian and for a user without root, products by BLAS, and packages;
 #             takes three times as long
