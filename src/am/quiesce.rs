@@ -8,7 +8,8 @@
 //! of the sums between the two rounds.
 //!
 //! Items that are collected and not sent are in no count. So before it counts, each rank sends
-//! all items that were collected before the round. Items that handlers collect later in the round show in the count of handled messages, and are sent in the next round.
+//! all items that were collected before the round. Items that handlers collect later in the round
+//! show in the count of handled messages, and are sent in the next round.
 
 use super::Am;
 use super::AmState;

@@ -1,4 +1,4 @@
-//! The origin's side: which path a message goes, and when its memory is free.
+//! The origin's side: which path a message takes, and when its memory is free.
 //!
 //! Data up to the eager limit is copied, and the origin's signal follows at once.
 //! Longer data is announced by an RTS; it leaves when the target knows its place, and then the

@@ -242,8 +242,8 @@ impl AnyMemory {
                 rest = &rest[1..];
                 continue;
             }
-            let path = self.way_to(target, first, direction, wants)?;
-            // Neighbours that go the same path go together.
+            let path = self.access_path(target, first, direction, wants)?;
+            // Neighbours on the same path go together.
             let n = match path {
                 AccessPath::Segment => 1,
                 _ => {
@@ -273,7 +273,7 @@ impl AnyMemory {
         Ok(())
     }
 
-    fn way_to(
+    fn access_path(
         &self,
         target: usize,
         span: &Span,

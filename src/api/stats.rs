@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats(Statistics);
 
-/// Calls of one kind that went one path.
+/// Calls of one kind whose bytes took one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallStats {
     /// Which call: `put`, `read-modify-write`, `fence` and others.

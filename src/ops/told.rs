@@ -1,4 +1,4 @@
-//! What operations tell the observer ([`crate::trace`]): which path they went, and where.
+//! What operations tell the observer ([`crate::trace`]): which path they took, and where.
 //!
 //! Each of the functions by which faces reach memory has its body in a function of its own; where nothing is observed
 //! the body is all that runs. A body says which path it took; that of lists of blocks is found by one more look-up.
@@ -67,7 +67,7 @@ impl Ops {
         Some((number_of(id), piece))
     }
 
-    /// A transfer along a shape, that has gone by this path. Accumulates have a place: ranks may meet there.
+    /// A transfer along a shape, that took this path. Accumulates have a place: ranks may meet there.
     #[inline(always)]
     pub(crate) fn about_shape(
         &self,

@@ -42,7 +42,7 @@ impl Statistics {
         total(self.sum.calls[call].iter())
     }
 
-    /// Calls that went a path.
+    /// Calls whose bytes took a path.
     pub(crate) fn path(&self, path: usize) -> Calls {
         total(self.sum.calls.iter().map(|paths| &paths[path]))
     }

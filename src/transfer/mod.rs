@@ -201,19 +201,11 @@ impl Ops {
             return Ok(true);
         }
         check_local(local)?;
-        // Each has a copy of the code, which knows its kind.
-        // SAFETY: passed on from the caller.
-        unsafe {
-            match kind {
-                TransferKind::Put => {
-                    self.move_direct(&TransferKind::Put, target, remote, local, bytes)
-                }
-                TransferKind::Get => {
-                    self.move_direct(&TransferKind::Get, target, remote, local, bytes)
-                }
-                TransferKind::Accumulate(_) => Ok(false),
-            }
+        if matches!(kind, TransferKind::Accumulate(_)) {
+            return Ok(false);
         }
+        // SAFETY: passed on from the caller.
+        unsafe { self.move_direct(&kind, target, remote, local, bytes) }
     }
 
     /// Carries out a transfer of contiguous bytes whose path is direct; false where it is
@@ -237,6 +229,7 @@ impl Ops {
     ) -> Result<bool> {
         let path = |slab: &Slab, slice| path_of(kind, slab, slice, remote);
         let remote = (remote, bytes);
+        // Each kind has a copy of the code, which is short enough then to need no arguments in memory.
         match kind {
             TransferKind::Put => self.at_direct(target, remote, path, move |slice, offset| {
                 // SAFETY: the bytes lie in the slice; the caller vouches for `local`.

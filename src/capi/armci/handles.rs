@@ -173,33 +173,12 @@ pub(super) unsafe fn contiguous(
     }
     // SAFETY: passed on from the caller.
     unsafe {
-        if engine.is_observed() {
-            return contiguous_told(engine, hdl, kind, target, remote, local, bytes);
-        }
-        if engine.try_direct(kind, target, remote, local, bytes)? {
+        // Where calls are observed, all of them are told of where they are issued.
+        if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
             return Ok(());
         }
         issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes))
     }
-}
-
-/// [`contiguous`] where calls are observed: all of them are told of where they are issued.
-///
-/// # Safety
-/// As for [`issue`].
-#[cold]
-#[inline(never)]
-unsafe fn contiguous_told(
-    engine: &Engine,
-    hdl: *mut ArmciHandle,
-    kind: TransferKind,
-    target: usize,
-    remote: usize,
-    local: *mut u8,
-    bytes: usize,
-) -> Result<()> {
-    // SAFETY: passed on from the caller.
-    unsafe { issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes)) }
 }
 
 /// Kinds of transfer must not be mixed on one aggregate handle.
