@@ -39,7 +39,7 @@ export CARGO_TERM_COLOR=never
 [[ -z $quick || -z $full ]] || die "--quick or --full, see --help"
 if [[ -n $quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
 if [[ -n $full ]]; then export PORTOLAN_TEST_FULL=1; fi
-# The quick part alone is built in half the time; before the rest it shares what that builds.
+# The quick part alone is built as `cargo test` does, soonest and with its checks; before the rest it shares what that builds.
 profile=release
 if [[ $only == quick ]]; then profile=quick; fi
 passed=0 failed=0

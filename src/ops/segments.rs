@@ -52,7 +52,9 @@ impl Ops {
         group: &Arc<Group>,
         bytes: Result<&[usize]>,
     ) -> Result<Vec<Arc<Segment>>> {
-        let asked = bytes.as_ref().map_or(0, |bytes| bytes.iter().sum());
+        let asked = bytes
+            .as_ref()
+            .map_or(0, |bytes| bytes.iter().fold(0, |sum: usize, len| sum.saturating_add(*len)));
         let made = self.observed(
             || About::new(Call::Allocate).moves(asked),
             || self.memory.allocate_many(group, bytes, self.core()),

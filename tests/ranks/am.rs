@@ -49,7 +49,11 @@ pub fn unregister(ctx: &Ctx, id: HandlerId) {
 }
 
 pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    (0..len).map(|i| (i as u64).wrapping_mul(31).wrapping_add(seed) as u8).collect()
+    let period: [u8; 256] =
+        std::array::from_fn(|i| (i as u8).wrapping_mul(31).wrapping_add(seed as u8));
+    let mut bytes = period.repeat(len.div_ceil(period.len()));
+    bytes.truncate(len);
+    bytes
 }
 
 /// Sizes around every border, to every rank, with each destination, each moment of

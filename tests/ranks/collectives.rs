@@ -95,29 +95,25 @@ macro_rules! number {
 number!(i32 = false, i64 = false, f32 = true, f64 = true);
 
 fn reductions_of<T: Number>(ctx: &Ctx, comm: &Comm, what: &str) {
-    for (operator, name) in OPERATORS {
-        assert_eq!(Operator::from_name(name), Some(operator));
-        for count in [0usize, 1, 5, 20_000] {
+    for count in [0usize, 1, 5, 20_000] {
+        // Small whole numbers: exact in every type, zeros among them. The values of each element, by rank.
+        let mut rngs: Vec<Rng> =
+            (0..ctx.n).map(|rank| Rng::new(ctx.seed, &[rank as u64, count as u64])).collect();
+        let columns: Vec<Vec<i64>> = (0..count)
+            .map(|_| rngs.iter_mut().map(|rng| rng.below(21) as i64 - 10).collect())
+            .collect();
+        for (operator, name) in OPERATORS {
+            assert_eq!(Operator::from_name(name), Some(operator));
             for root in [None, Some(0), Some(ctx.n - 1)] {
                 step(format!("reductions: {name} of {count} {what}, root {root:?}"));
-                // Small whole numbers: exact in every type, zeros among them.
-                let values = |rank: usize| -> Vec<i64> {
-                    let mut rng = Rng::new(ctx.seed, &[rank as u64, count as u64]);
-                    (0..count).map(|_| rng.below(21) as i64 - 10).collect()
-                };
-                let mine = values(ctx.me);
-                let all: Vec<Vec<i64>> = (0..ctx.n).map(values).collect();
-                let mut data: Vec<T> = mine.iter().map(|&v| T::of(v)).collect();
+                let mut data: Vec<T> = columns.iter().map(|column| T::of(column[ctx.me])).collect();
                 collective::reduce(comm, &*ctx.engine, &mut data, operator, root).expect("reduce");
                 let result_here = root.is_none_or(|r| r == ctx.me);
-                for i in 0..count {
-                    let column: Vec<i64> = all.iter().map(|v| v[i]).collect();
-                    let want = if result_here {
-                        T::expected(name, &column, mine[i])
-                    } else {
-                        T::of(mine[i])
-                    };
-                    assert_eq!(data[i], want, "{name} of {what} {column:?}, root {root:?}");
+                for (column, got) in columns.iter().zip(&data) {
+                    let mine = column[ctx.me];
+                    let want =
+                        if result_here { T::expected(name, column, mine) } else { T::of(mine) };
+                    assert_eq!(*got, want, "{name} of {what} {column:?}, root {root:?}");
                 }
             }
         }

@@ -36,7 +36,7 @@ pub fn flood(ctx: &Ctx) {
     let slow = (1..ctx.n).any(|r| engine.path_between(r, 0) == Path::Rma);
     let total = match (slow, ctx.quick) {
         (true, _) => 10_000,
-        (false, true) => 50_000,
+        (false, true) => 20_000,
         (false, false) => 200_000,
     };
     let each = total / (ctx.n - 1);

@@ -1,18 +1,20 @@
 //! Arguments, cases, their seeds, and what is printed.
 //!
 //! The parent simulates nothing: it starts this program again for a part of a case's seeds,
-//! one part a core, and goes on behind a seed that fails. So a run that ends the process, or
-//! that never ends, costs that seed alone.
+//! one part at a time on each core, and goes on behind a seed that fails. So a run that ends the
+//! process, or that never ends, costs that seed alone.
 
 use crate::machine::Outcome;
 use crate::{
     checks, floor, held, memory, programs, reports, rest, scale, silent, thread_fences, traced,
 };
+use std::fmt::Write as _;
 use std::io::BufRead;
 use std::ops::Range;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A case: how a seed of it is run.
@@ -171,6 +173,9 @@ impl Failure {
 /// What became of a case.
 #[derive(Default)]
 struct Tally {
+    begun: Option<Instant>,
+    /// Parts of its seeds that have not ended.
+    parts: u64,
     runs: u64,
     switches: u64,
     events: u64,
@@ -263,20 +268,45 @@ fn parent(
     }
 }
 
-/// Runs seeds of a case, a part on each core.
-fn run_case(case: &Case, ranks: usize, seeds: Range<u64>, mutation: Option<&str>) -> Tally {
+/// A case and those of its seeds and ranks that are to be run.
+struct Job<'a> {
+    case: &'a Case,
+    ranks: usize,
+    seeds: Range<u64>,
+}
+
+/// Runs all, a part of a case on each core at a time; `ended` gets each as its last part ends.
+fn run_jobs(jobs: &[Job<'_>], mutation: Option<&str>, ended: &(dyn Fn(&Job<'_>, &Tally) + Sync)) {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let tally = Mutex::new(Tally::default());
-    let count = seeds.end - seeds.start;
-    let cut = |worker: u64| seeds.start + count * worker / workers as u64;
+    let mut parts = Vec::new();
+    let mut tallies = Vec::new();
+    for job in jobs {
+        let count = job.seeds.end - job.seeds.start;
+        let pieces = count.clamp(1, workers as u64);
+        let cut = |piece: u64| job.seeds.start + count * piece / pieces;
+        parts.extend((0..pieces).map(|piece| (tallies.len(), cut(piece)..cut(piece + 1))));
+        tallies.push(Mutex::new(Tally { parts: pieces, ..Tally::default() }));
+    }
+    let next = AtomicUsize::new(0);
+    let work = |worker: usize| {
+        while let Some((at, seeds)) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (job, tally) = (&jobs[*at], &tallies[*at]);
+            let lock = || tally.lock().expect("no thread has panicked");
+            lock().begun.get_or_insert_with(Instant::now);
+            parent(job.case, job.ranks, seeds.clone(), worker, mutation, tally);
+            let mut tally = lock();
+            tally.parts -= 1;
+            if tally.parts == 0 {
+                ended(job, &tally);
+            }
+        }
+    };
     std::thread::scope(|scope| {
         for worker in 0..workers {
-            let part = cut(worker as u64)..cut(worker as u64 + 1);
-            let tally = &tally;
-            scope.spawn(move || parent(case, ranks, part, worker, mutation, tally));
+            let work = &work;
+            scope.spawn(move || work(worker));
         }
     });
-    tally.into_inner().expect("no thread has panicked")
 }
 
 /// The cases that look for faults that were put back, and how many times fewer seeds each gets.
@@ -302,19 +332,21 @@ fn mutations(all: &[Case], seeds: u64, only: Option<&str>) -> ExitCode {
         if only.is_some_and(|only| only != *name) {
             continue;
         }
-        let mut found = 0;
+        let found = AtomicUsize::new(0);
         for (case, fewer) in SEEKERS {
             let case = all.iter().find(|known| known.name == *case).expect("a known case");
             let seeds = (seeds / fewer).max(1);
-            let tally = run_case(case, case.ranks, 0..seeds, Some(name));
-            let Some(first) = tally.failures.iter().min_by_key(|failure| failure.seed) else {
-                continue;
-            };
-            let (count, seed, shows) = (tally.failures.len(), first.seed, first.shows());
-            println!("| `{name}` | `{}` | {count} | {seeds} | {seed} | {shows} |", case.name);
-            found += count;
+            let job = Job { case, ranks: case.ranks, seeds: 0..seeds };
+            run_jobs(&[job], Some(name), &|_, tally| {
+                let Some(first) = tally.failures.iter().min_by_key(|failure| failure.seed) else {
+                    return;
+                };
+                let (count, seed, shows) = (tally.failures.len(), first.seed, first.shows());
+                println!("| `{name}` | `{}` | {count} | {seeds} | {seed} | {shows} |", case.name);
+                found.fetch_add(count, Ordering::Relaxed);
+            });
         }
-        if found == 0 {
+        if found.into_inner() == 0 {
             println!("| `{name}` | none | 0 | {seeds} | - | |");
             unseen += 1;
         }
@@ -381,43 +413,42 @@ pub fn main() -> ExitCode {
         all.iter().filter(chosen).for_each(|case| println!("{}: test", case.name));
         return ExitCode::SUCCESS;
     }
-    let (mut passed, mut failed) = (0, 0);
+    let range = value("--seeds").map(|text| {
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        text.split_once("..")
+            .map_or_else(|| number(&text)..number(&text) + 1, |(from, to)| number(from)..number(to))
+    });
+    let ranks = value("--ranks").map(|n| n.parse().expect("a number"));
+    let mut jobs = Vec::new();
     for case in all.iter().filter(chosen) {
-        let seeds = match value("--seeds")
-            .as_deref()
-            .map(|s| s.split_once("..").map(|(a, b)| (a.to_string(), b.to_string())))
-        {
-            Some(Some((from, to))) => {
-                from.parse().expect("a number")..to.parse().expect("a number")
-            }
-            Some(None) => {
-                let one = value("--seeds").and_then(|s| s.parse().ok()).expect("a seed");
-                one..one + 1
-            }
-            None if full => 0..case.full,
-            None => 0..if quick { case.seeds.div_ceil(4) } else { case.seeds },
+        let count = match (full, quick) {
+            (true, _) => case.full,
+            (_, true) => case.seeds.div_ceil(4),
+            _ => case.seeds,
         };
-        let ranks = value("--ranks").and_then(|n| n.parse().ok()).unwrap_or(case.ranks);
-        let begun = Instant::now();
-        let tally = run_case(case, ranks, seeds, None);
+        let seeds = range.clone().unwrap_or(0..count);
+        jobs.push(Job { case, ranks: ranks.unwrap_or(case.ranks), seeds });
+    }
+    let (passed, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    run_jobs(&jobs, None, &|Job { case, ranks, .. }, tally| {
         let verdict = if tally.failures.is_empty() { "ok" } else { "FAILED" };
-        println!(
-            "{:<24} {verdict}: {} runs of {ranks} ranks, {} failed, {} events, {} switches, {:.1} s",
+        let mut text = format!(
+            "{:<24} {verdict}: {} runs of {ranks} ranks, {} failed, {} events, {} switches, {:.1} s\n",
             case.name,
             tally.runs,
             tally.failures.len(),
             tally.events,
             tally.switches,
-            begun.elapsed().as_secs_f64()
+            tally.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64()),
         );
-        for failure in tally.failures.iter().take(3) {
-            println!("seed {}, {}", failure.seed, failure.text);
+        for Failure { seed, text: why } in tally.failures.iter().take(3) {
+            let _ = writeln!(text, "seed {seed}, {why}");
         }
-        match tally.failures.is_empty() {
-            true => passed += 1,
-            false => failed += 1,
-        }
-    }
-    println!("{passed} passed, {failed} failed");
+        print!("{text}");
+        let to = if tally.failures.is_empty() { &passed } else { &failed };
+        to.fetch_add(1, Ordering::Relaxed);
+    });
+    let failed = failed.into_inner();
+    println!("{} passed, {failed} failed", passed.into_inner());
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
