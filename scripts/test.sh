@@ -13,9 +13,9 @@
 #   --only P  only the first part (quick) or the second one (rest)
 #   --quick   tests only, those on several ranks with fewer rank counts, and the simulation with a
 #             quarter of its seeds and fewer than 64 ranks
-#   --full    those on several ranks in all combinations, and both commands on both
-#             releases of Debian and for a user without root, products by BLAS, and packages;
-#             takes three times as long
+#   --full    those on several ranks in all combinations, and once with the checks of a debug
+#             build, both commands on both releases of Debian and for a user without root,
+#             products by BLAS, and packages; takes three times as long
 #   FILTER    only tests whose name contains FILTER, and no other checks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -237,6 +237,12 @@ test_with() { # MPI
   if [[ -n $full || $MPI_NAME == "${mpis[0]}" ]]; then listings_of_rust; fi
   logged ranks cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
   count_tests
+  # As a Rust programmer's own build has the library, which checks more.
+  if [[ -n $full && $MPI_NAME == "${mpis[0]}" ]]; then
+    logged ranks-dev env PORTOLAN_TEST_FULL= PORTOLAN_TEST_QUICK=1 \
+      cargo test --profile quick --test ranks -- ${filter:+"$filter"}
+    count_tests
+  fi
   logged programs scripts/test-programs.sh --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
   count_tests
   # Faults are mostly waited for: hosts go beside them.
