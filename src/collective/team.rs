@@ -212,6 +212,11 @@ impl Team {
         let own = bytemuck::bytes_of(item);
         let len = own.len();
         let mut all = self.gather_here(progress, &what, own)?;
+        let value = |bytes: &[u8]| bytemuck::pod_read_unaligned(bytes);
+        // The ranks of a node are in the order of the group already.
+        if self.circle_size() == 1 && len > 0 {
+            return Ok(all.chunks_exact(len).map(value).collect());
+        }
         if self.circle_size() > 1 {
             let mut nodes = vec![0; self.circle_size()];
             (0..self.size()).for_each(|rank| nodes[self.node_of(rank)] += len);
@@ -234,7 +239,7 @@ impl Team {
             let from = &mut next[self.node_of(rank)];
             let bytes = &all[*from..*from + len];
             *from += len;
-            bytemuck::pod_read_unaligned(bytes)
+            value(bytes)
         };
         Ok((0..self.size()).map(item).collect())
     }
@@ -248,6 +253,9 @@ impl Team {
     ) -> Result<Vec<u8>> {
         let Some(board) = self.board() else { return Ok(own.to_vec()) };
         let piece_len = board.piece_len(progress, what, own.len())?;
+        if own.len() <= piece_len {
+            return board.allgather(progress, what, own);
+        }
         let mut all = vec![Vec::with_capacity(own.len()); self.here.len()];
         for piece in own.chunks(piece_len) {
             let pieces = board.allgather(progress, what, piece)?;

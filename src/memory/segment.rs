@@ -165,8 +165,9 @@ impl Memory {
             slab.live.fetch_sub(1, Ordering::Relaxed);
         }
         drop(segment);
-        self.of(&group).end_segment();
-        self.trim(&group)
+        let holdings = self.of(&group);
+        holdings.end_segment();
+        self.trim(&group, &holdings)
     }
 
     /// A live segment.
@@ -197,8 +198,7 @@ impl Memory {
     }
 
     /// Unmakes empty slabs beyond what the group keeps.
-    fn trim(&self, group: &Arc<Group>) -> Result<()> {
-        let holdings = self.of(group);
+    fn trim(&self, group: &Group, holdings: &Holdings) -> Result<()> {
         for slab in holdings.take_empty(!group.is_freed() || holdings.live_segments() > 0) {
             self.registry.remove_slab(&slab);
             slab.close()?;
