@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// While rings are busy, MPI is polled once in this many of their polls.
 const BUSY_POKE: u32 = 16;
+/// The same of looks after collected messages that grow old, where no progress thread has them.
+const FLUSH_EVERY: u32 = 64;
 /// How many polls of a waiting rank without messages lie between two occasions
 /// for MPI to make progress.
 const POKE_EVERY: u32 = 256;
@@ -56,11 +58,10 @@ impl Am {
     }
 
     /// Without a progress thread, waiting calls look after what grows old.
-    fn flush_aged_sometimes(&self) -> Result<()> {
-        const EVERY: u32 = 64;
+    #[cold]
+    fn flush_aged(&self) -> Result<()> {
         if let Some(state) = self.started()
             && handler::running().is_none()
-            && count(&self.looks).is_multiple_of(EVERY)
             && !state.collects_nothing()
         {
             self.flush_hooks(true)?;
@@ -153,8 +154,8 @@ impl Progress for Am {
         if busy && !polls.is_multiple_of(BUSY_POKE) {
             return Ok(true);
         }
-        if !self.is_watched() {
-            self.flush_aged_sometimes()?;
+        if polls.is_multiple_of(FLUSH_EVERY) && !self.is_watched() {
+            self.flush_aged()?;
         }
         if self.has_messages() {
             return Ok(busy | self.poll_messages()?);

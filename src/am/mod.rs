@@ -248,8 +248,6 @@ pub struct Am {
     ops: Ops,
     state: OnceLock<AmState>,
     owner: OnceLock<Weak<dyn Owner>>,
-    /// Polls without a progress thread.
-    looks: AtomicU32,
 }
 
 impl std::fmt::Debug for dyn Owner {
@@ -270,7 +268,7 @@ impl Deref for Am {
 impl Am {
     /// Not started yet.
     pub fn new(ops: Ops) -> Am {
-        Am { ops, state: OnceLock::new(), owner: OnceLock::new(), looks: AtomicU32::new(0) }
+        Am { ops, state: OnceLock::new(), owner: OnceLock::new() }
     }
 
     /// The owner where the engine may have threads of its own.
