@@ -2,12 +2,13 @@
 # Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick|--full] [--only quick|rest] [FILTER]
 #
 # Checks everything. First what needs one MPI and shows a mistake within minutes: format, lints,
-# unit tests, the simulation (alone, with a quarter of its seeds, fewer than 64 ranks, and without the tests of
-# programs). Then, with each MPI by default, the rest: installation, documentation, the tests on several ranks, the C,
-# Fortran and Global Arrays programs, the first example, the quick selection of the regression suite on several hosts,
-# faults, and the README's first command on a bare Debian (scripts/fresh.sh). Each check counts as one test. The output
-# of each is kept in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is
-# 0 only when none failed.
+# unit tests, the simulation (alone, with a quarter of its seeds, fewer than 64 ranks, and without
+# the tests of programs). Then, with each MPI by default, the rest: installation, documentation, the
+# models of the parts without locks (once), the tests on several ranks, the C, Fortran and Global
+# Arrays programs, the first example, the quick selection of the regression suite on several hosts,
+# faults, and the README's first command on a bare Debian (scripts/fresh.sh). Each check counts as
+# one test. The output of each is kept in target/MPI/logs/. The last line is `N passed, N failed`;
+# the exit code is 0 only when none failed.
 #
 #   --mpi M   only the MPI M
 #   --only P  only the first part (quick) or the second one (rest)
@@ -235,6 +236,10 @@ test_with() { # MPI
     count_tests
   fi
   if [[ -n $full || $MPI_NAME == "${mpis[0]}" ]]; then listings_of_rust; fi
+  if [[ -z $quick$filter && $MPI_NAME == "${mpis[0]}" ]]; then
+    logged models cargo test --release --manifest-path models/Cargo.toml
+    count_tests
+  fi
   logged ranks cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
   count_tests
   # As a Rust programmer's own build has the library, which checks more.

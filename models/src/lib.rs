@@ -28,6 +28,7 @@ pub mod futex {
 }
 
 #[path = "../../src/am"]
+#[allow(dead_code)] // what the library alone uses
 pub mod am {
     //! Waking a rank, and sharing work with one.
     pub mod doorbell;
@@ -97,6 +98,11 @@ pub mod memory {
                     new
                 })
             })
+        }
+
+        pub fn is_reading() -> bool {
+            use crate::sync::atomic::Ordering;
+            SLOT.with(|mine| mine.get().is_some_and(|slot| slot.depth.load(Ordering::Relaxed) > 0))
         }
 
         pub fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {

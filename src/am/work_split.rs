@@ -7,8 +7,8 @@
 //! Invariants: no piece is taken twice, and none of another job than the named one. A helper
 //! that has taken a piece reports that it is done, unless its process dies.
 
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use parking_lot::Mutex;
 
 /// A place for one job at a time, with one helper; in shared memory, and zero to begin with.
 #[derive(Debug, Default)]

@@ -71,7 +71,7 @@ unsafe fn nest<T: Copy>(src: *const u8, dst: *mut u8, _: usize, dims: &[Dim; 3])
 unsafe fn nest_any(src: *const u8, dst: *mut u8, bytes: usize, dims: &[Dim; 3]) {
     for_blocks(src, dst, dims, |from, to| {
         // SAFETY: passed on from the caller.
-        unsafe { std::ptr::copy(from, to, bytes) };
+        unsafe { kernel::copy_block(from, to, bytes) };
     });
 }
 
@@ -118,7 +118,7 @@ unsafe fn list_any(runs: &[(usize, usize)], bytes: usize, shift: isize) {
     for &(local, remote) in runs {
         let (src, dst) = (local as *const u8, remote.wrapping_add_signed(shift) as *mut u8);
         // SAFETY: passed on from the caller.
-        unsafe { std::ptr::copy(src, dst, bytes) };
+        unsafe { kernel::copy_block(src, dst, bytes) };
     }
 }
 

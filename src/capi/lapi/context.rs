@@ -9,7 +9,7 @@ use super::groups::Groups;
 use super::messages;
 use super::outcome::{Failure, Outcome, refuse};
 use super::pending::Pending;
-use super::traffic::{Traffic, Way};
+use super::traffic::{Traffic, Transport};
 use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, Hook, SendHandler};
 use super::watched::Watched;
 use crate::am::Am;
@@ -109,9 +109,9 @@ pub(crate) struct Context {
     pub asked: AtomicUsize,
     /// Counts of what this task has sent and received.
     pub tallies: Tallies,
-    /// The way to each rank.
-    pub ways: Box<[Way]>,
-    /// The messages that have gone each way.
+    /// The transport to each rank.
+    pub transports: Box<[Transport]>,
+    /// The messages that have gone each transport.
     pub traffic: [Traffic; 3],
     /// Counters that keep the status of destinations.
     pub watched: Watched,
@@ -125,13 +125,13 @@ static CURRENT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
 
 impl Context {
-    /// A fresh context for as many ranks as there are ways.
+    /// A fresh context for as many ranks as there are transports.
     pub(crate) fn new(
         handle: Handle,
         err_hndlr: Option<ErrHandler>,
         handlers: Handlers,
         gate: Arc<Gate>,
-        ways: Box<[Way]>,
+        transports: Box<[Transport]>,
     ) -> Context {
         Context {
             handle: AtomicU32::new(handle),
@@ -143,13 +143,13 @@ impl Context {
             routes: RwLock::default(),
             code: RwLock::default(),
             in_use: RwLock::default(),
-            purged: ways.iter().map(|_| AtomicBool::new(false)).collect(),
+            purged: transports.iter().map(|_| AtomicBool::new(false)).collect(),
             purges: AtomicU32::new(0),
             waited_for: Mutex::default(),
             pending: Pending::default(),
             asked: AtomicUsize::new(0),
             tallies: Tallies::default(),
-            ways,
+            transports,
             traffic: Default::default(),
             watched: Watched::default(),
             groups: Groups::default(),
@@ -175,13 +175,13 @@ impl Context {
 
     /// How many tasks there are.
     pub(crate) fn tasks(&self) -> usize {
-        self.ways.len()
+        self.transports.len()
     }
 
-    /// What has gone to `rank`, and by the same way to others.
+    /// What has gone to `rank`, and by the same transport to others.
     #[inline]
     pub(crate) fn traffic(&self, rank: usize) -> &Traffic {
-        &self.traffic[self.ways[rank] as usize]
+        &self.traffic[self.transports[rank] as usize]
     }
 
     /// A target that C gives.

@@ -85,8 +85,8 @@ twin! {
             let handlers = register(engine, &gate)?;
             let handle = *next;
             *next += 1;
-            let ways = traffic::ways(engine);
-            context::install(Context::new(handle, info.err_hndlr, handlers, gate, ways));
+            let transports = traffic::transports(engine);
+            context::install(Context::new(handle, info.err_hndlr, handlers, gate, transports));
             finish::hook_up(engine)?;
             // No message comes before its target has a context.
             engine.barrier_of(engine.world())?;

@@ -1,6 +1,6 @@
-//! What has happened so far: messages, bytes and replies, by the way that they took.
+//! What has happened so far: messages, bytes and replies, by the transport that they took.
 //!
-//! `QUERY_STATISTICS` answers for all ways together, `QUERY_SHM_STATISTICS` for tasks that
+//! `QUERY_STATISTICS` answers for all transports together, `QUERY_SHM_STATISTICS` for tasks that
 //! share memory with this one, `QUERY_LOCAL_SEND_STATISTICS` for this task itself.
 
 use super::types::Statistics;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What lies between two tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Transport {
     /// Another node.
     Network,
     /// Shared memory.
@@ -18,19 +18,19 @@ pub(crate) enum Way {
     Own,
 }
 
-/// The ways to all tasks.
-pub(crate) fn ways(engine: &Am) -> Box<[Way]> {
+/// The transports to all tasks.
+pub(crate) fn transports(engine: &Am) -> Box<[Transport]> {
     let topology = &engine.topology;
     let node = topology.ranks_of(topology.my_node());
-    let way = |rank| match rank {
-        _ if rank == engine.rank() => Way::Own,
-        _ if node.contains(&rank) => Way::Node,
-        _ => Way::Network,
+    let transport = |rank| match rank {
+        _ if rank == engine.rank() => Transport::Own,
+        _ if node.contains(&rank) => Transport::Node,
+        _ => Transport::Network,
     };
-    (0..engine.size()).map(way).collect()
+    (0..engine.size()).map(transport).collect()
 }
 
-/// What has gone one way.
+/// What has gone one transport.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     /// Messages sent.
@@ -52,7 +52,7 @@ pub(crate) fn add(to: &AtomicU64, n: usize) {
     to.fetch_add(n as u64, Ordering::Relaxed);
 }
 
-/// The sums over some ways, as `lapi_statistics_t`. What counts packets that were lost,
+/// The sums over some transports, as `lapi_statistics_t`. What counts packets that were lost,
 /// came twice or belong to another job is zero: what lies below is reliable.
 pub(crate) fn sum<'a>(of: impl Iterator<Item = &'a Traffic>) -> Statistics {
     let read = |n: &AtomicU64| n.load(Ordering::Relaxed);

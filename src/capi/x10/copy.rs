@@ -3,7 +3,7 @@
 //! Invariant: whatever a call has begun is complete, or counted on its switch,
 //! when the call returns, also with an error.
 
-use super::refs::{self, GasRef, Way};
+use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
 use crate::any_memory::Span;
 use crate::error::Result;
@@ -16,13 +16,18 @@ use std::sync::Arc;
 /// Moves bytes; returns when they have arrived.
 ///
 /// # Safety
-/// The local bytes must be valid for the way they go.
-pub(crate) unsafe fn now(engine: &Engine, way: Way, target: usize, spans: &[Span]) -> Result<()> {
+/// The local bytes must be valid for the direction they go.
+pub(crate) unsafe fn now(
+    engine: &Engine,
+    direction: Direction,
+    target: usize,
+    spans: &[Span],
+) -> Result<()> {
     // SAFETY: passed on from the caller.
     unsafe {
-        match way {
-            Way::Put => engine.put_anywhere(target, spans),
-            Way::Get => engine.get_anywhere(target, spans),
+        match direction {
+            Direction::Put => engine.put_anywhere(target, spans),
+            Direction::Get => engine.get_anywhere(target, spans),
         }
     }
 }
@@ -33,16 +38,16 @@ pub(crate) unsafe fn now(engine: &Engine, way: Way, target: usize, spans: &[Span
 /// As for [`now`], until the counter is done.
 pub(crate) unsafe fn start(
     engine: &Engine,
-    way: Way,
+    direction: Direction,
     target: usize,
     spans: &[Span],
     counter: &Arc<CompletionCounter>,
 ) -> Result<()> {
     // SAFETY: passed on from the caller.
     unsafe {
-        match way {
-            Way::Put => engine.start_put_anywhere(target, spans, counter),
-            Way::Get => engine.start_get_anywhere(target, spans, counter),
+        match direction {
+            Direction::Put => engine.start_put_anywhere(target, spans, counter),
+            Direction::Get => engine.start_get_anywhere(target, spans, counter),
         }
     }
 }
@@ -51,12 +56,12 @@ pub(crate) unsafe fn start(
 /// `begin` failed or not.
 pub(crate) fn blocking(
     engine: &Engine,
-    way: Way,
+    direction: Direction,
     begin: impl FnOnce(&Arc<CompletionCounter>) -> Result<()>,
 ) -> Result<()> {
     let counter = Arc::new(CompletionCounter::default());
     let begun = begin(&counter);
-    let what = || format!("{} transfers ({way:?})", counter.outstanding());
+    let what = || format!("{} transfers ({direction:?})", counter.outstanding());
     engine.wait_for(Cause::Handle, &what, || Ok(counter.outstanding() == 0))?;
     begun?;
     counter.check().map(|_| ())
@@ -66,7 +71,7 @@ pub(crate) fn blocking(
 /// `local` must be valid for `n` bytes, with a switch until it is done.
 unsafe fn contiguous(
     engine: &Engine,
-    way: Way,
+    direction: Direction,
     remote: GasRef,
     local: *const c_void,
     n: c_int,
@@ -82,11 +87,11 @@ unsafe fn contiguous(
     // SAFETY: passed on from the caller.
     unsafe {
         match switch {
-            None => now(engine, way, target, &[span])?,
-            Some(switch) => start(engine, way, target, &[span], switch.counter())?,
+            None => now(engine, direction, target, &[span])?,
+            Some(switch) => start(engine, direction, target, &[span], switch.counter())?,
         }
     }
-    environment::count_transfer(way, bytes);
+    environment::count_transfer(direction, bytes);
     Ok(())
 }
 
@@ -97,7 +102,7 @@ unsafe fn contiguous(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int {
     // SAFETY: passed on from the caller.
-    code("x10_get", |engine| unsafe { contiguous(engine, Way::Get, src, dest, n, None) })
+    code("x10_get", |engine| unsafe { contiguous(engine, Direction::Get, src, dest, n, None) })
 }
 
 /// As `x10_get`, on a switch.
@@ -112,7 +117,9 @@ pub(crate) unsafe extern "C" fn x10_get_nb(
     hndl: usize,
 ) -> c_int {
     // SAFETY: passed on from the caller.
-    code("x10_get_nb", |engine| unsafe { contiguous(engine, Way::Get, src, dest, n, Some(hndl)) })
+    code("x10_get_nb", |engine| unsafe {
+        contiguous(engine, Direction::Get, src, dest, n, Some(hndl))
+    })
 }
 
 /// Puts `n` bytes; on return they are there.
@@ -122,7 +129,7 @@ pub(crate) unsafe extern "C" fn x10_get_nb(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int {
     // SAFETY: passed on from the caller.
-    code("x10_put", |engine| unsafe { contiguous(engine, Way::Put, dest, src, n, None) })
+    code("x10_put", |engine| unsafe { contiguous(engine, Direction::Put, dest, src, n, None) })
 }
 
 /// As `x10_put`, on a switch.
@@ -137,5 +144,7 @@ pub(crate) unsafe extern "C" fn x10_put_nb(
     hndl: usize,
 ) -> c_int {
     // SAFETY: passed on from the caller.
-    code("x10_put_nb", |engine| unsafe { contiguous(engine, Way::Put, dest, src, n, Some(hndl)) })
+    code("x10_put_nb", |engine| unsafe {
+        contiguous(engine, Direction::Put, dest, src, n, Some(hndl))
+    })
 }

@@ -5,7 +5,7 @@
 //! says of each what it means here.
 
 use super::function_table::TABLE_SIZE;
-use super::refs::Way;
+use super::refs::Direction;
 use super::{code, refs};
 use crate::am::MAX_HEADER;
 use crate::error::{Result, fail};
@@ -35,10 +35,10 @@ static RAN: AtomicU64 = AtomicU64::new(0);
 static BATCHES: AtomicU64 = AtomicU64::new(0);
 
 /// Notes a transfer.
-pub(super) fn count_transfer(way: Way, bytes: usize) {
-    let (calls, total) = match way {
-        Way::Get => (&GETS, &BYTES_GOT),
-        Way::Put => (&PUTS, &BYTES_PUT),
+pub(super) fn count_transfer(direction: Direction, bytes: usize) {
+    let (calls, total) = match direction {
+        Direction::Get => (&GETS, &BYTES_GOT),
+        Direction::Put => (&PUTS, &BYTES_PUT),
     };
     calls.fetch_add(1, Relaxed);
     total.fetch_add(bytes as u64, Relaxed);

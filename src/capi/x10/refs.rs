@@ -4,9 +4,9 @@ use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 
-/// Which way the bytes go.
+/// Which direction the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// From the caller to the place.
     Put,
     /// From the place to the caller.

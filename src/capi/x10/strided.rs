@@ -1,7 +1,7 @@
 //! Strided transfers: a shape ([`Shape`]) walked in batches of spans.
 
 use super::copy;
-use super::refs::{self, GasRef, Way};
+use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
 use crate::any_memory::Span;
 use crate::capi::boundary::array;
@@ -17,7 +17,7 @@ const BATCH: usize = 4096;
 
 /// A strided call's arguments.
 struct Call {
-    way: Way,
+    direction: Direction,
     remote: GasRef,
     remote_stride: *const c_int,
     local: *const c_void,
@@ -84,7 +84,7 @@ impl Call {
 
     /// # Safety
     /// The arrays must be as long as `levels` says, and the local bytes valid for
-    /// the way they go; with a switch until it is done.
+    /// the direction they go; with a switch until it is done.
     unsafe fn run(&self, engine: &Engine, hndl: Option<usize>) -> Result<()> {
         // SAFETY: passed on from the caller.
         let shape = unsafe { self.shape()? };
@@ -98,26 +98,26 @@ impl Call {
         let begin = |counter: &Arc<CompletionCounter>| {
             self.batches(&shape, |spans| {
                 // SAFETY: passed on from the caller.
-                unsafe { copy::start(engine, self.way, target, spans, counter) }
+                unsafe { copy::start(engine, self.direction, target, spans, counter) }
             })
         };
         match switch {
             Some(switch) => begin(switch.counter())?,
             None if bytes / shape.block() <= BATCH => self.batches(&shape, |spans| {
                 // SAFETY: passed on from the caller.
-                unsafe { copy::now(engine, self.way, target, spans) }
+                unsafe { copy::now(engine, self.direction, target, spans) }
             })?,
-            None => copy::blocking(engine, self.way, begin)?,
+            None => copy::blocking(engine, self.direction, begin)?,
         }
-        environment::count_transfer(self.way, bytes);
+        environment::count_transfer(self.direction, bytes);
         Ok(())
     }
 }
 
-/// Exports a call: which way it goes, its remote and its local side, and their strides.
+/// Exports a call: which direction it goes, its remote and its local side, and their strides.
 macro_rules! strided {
     (
-        $(#[$doc:meta])* $name:ident, $way:ident,
+        $(#[$doc:meta])* $name:ident, $direction:ident,
         ($src:ident: $src_type:ty, $src_stride:ident, $dest:ident: $dest_type:ty, $dest_stride:ident),
         ($remote:ident, $remote_stride:ident), ($local:ident, $local_stride:ident)
         $(, $hndl:ident)?
@@ -134,7 +134,7 @@ macro_rules! strided {
             $($hndl: usize,)?
         ) -> c_int {
             let call = Call {
-                way: Way::$way,
+                direction: Direction::$direction,
                 remote: $remote,
                 remote_stride: $remote_stride,
                 local: $local,

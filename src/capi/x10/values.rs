@@ -4,7 +4,7 @@
 //! once, a copy lives until it is.
 
 use super::copy;
-use super::refs::{self, GasRef, Way};
+use super::refs::{self, Direction, GasRef};
 use super::{ERR_LAPI, OK, code, engine, environment, failed, switches};
 use crate::any_memory::Span;
 use crate::capi::boundary::guard;
@@ -27,9 +27,14 @@ fn get<T: bytemuck::Pod>(call: &'static str, src: GasRef) -> T {
         let local = (&raw mut value) as usize;
         // SAFETY: the value is on this stack until the call, which blocks, returns.
         unsafe {
-            copy::now(engine, Way::Get, target, &[Span { local, remote: src.address(), bytes }])?
+            copy::now(
+                engine,
+                Direction::Get,
+                target,
+                &[Span { local, remote: src.address(), bytes }],
+            )?
         };
-        environment::count_transfer(Way::Get, bytes);
+        environment::count_transfer(Direction::Get, bytes);
         STATUS.set(OK);
         Ok(value)
     };
@@ -47,9 +52,9 @@ fn put<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef) -> Result<()> 
     let local = (&raw const value) as usize;
     // SAFETY: the value is on this stack until the call, which blocks, returns.
     unsafe {
-        copy::now(engine, Way::Put, target, &[Span { local, remote: dest.address(), bytes }])?
+        copy::now(engine, Direction::Put, target, &[Span { local, remote: dest.address(), bytes }])?
     };
-    environment::count_transfer(Way::Put, bytes);
+    environment::count_transfer(Direction::Put, bytes);
     Ok(())
 }
 
@@ -60,9 +65,9 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
     switch.with_kept(bytemuck::bytes_of(&value), |local| {
         let span = Span { local, remote: dest.address(), bytes };
         // SAFETY: the copy stays until nothing is under way on the switch.
-        unsafe { copy::start(engine, Way::Put, target, &[span], switch.counter()) }
+        unsafe { copy::start(engine, Direction::Put, target, &[span], switch.counter()) }
     })?;
-    environment::count_transfer(Way::Put, bytes);
+    environment::count_transfer(Direction::Put, bytes);
     Ok(())
 }
 

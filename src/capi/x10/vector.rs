@@ -4,7 +4,7 @@
 //! together, in their order, those that continue each other on both sides as one.
 
 use super::copy;
-use super::refs::{self, GasRef, Way};
+use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
 use crate::any_memory::Span;
 use crate::capi::boundary::array;
@@ -73,11 +73,11 @@ fn add(spans: &mut Vec<Span>, span: Span) {
 }
 
 /// # Safety
-/// The elements must be valid, and their local blocks for the way they go; with a
+/// The elements must be valid, and their local blocks for the direction they go; with a
 /// switch until it is done.
 unsafe fn vector(
     engine: &Engine,
-    way: Way,
+    direction: Direction,
     list: *const GiovRef,
     len: c_int,
     hndl: Option<usize>,
@@ -88,7 +88,7 @@ unsafe fn vector(
     let begin = |counter: &_| {
         for (&target, spans) in &by_place {
             // SAFETY: passed on from the caller.
-            unsafe { copy::start(engine, way, target, spans, counter)? };
+            unsafe { copy::start(engine, direction, target, spans, counter)? };
         }
         Ok(())
     };
@@ -98,12 +98,12 @@ unsafe fn vector(
         (None, 1) => {
             for (&target, spans) in &by_place {
                 // SAFETY: passed on from the caller.
-                unsafe { copy::now(engine, way, target, spans)? };
+                unsafe { copy::now(engine, direction, target, spans)? };
             }
         }
-        (None, _) => copy::blocking(engine, way, begin)?,
+        (None, _) => copy::blocking(engine, direction, begin)?,
     }
-    environment::count_transfer(way, total);
+    environment::count_transfer(direction, total);
     Ok(())
 }
 
@@ -114,7 +114,7 @@ unsafe fn vector(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int {
     // SAFETY: passed on from the caller.
-    code("x10_get_v", |engine| unsafe { vector(engine, Way::Get, dsrc, len, None) })
+    code("x10_get_v", |engine| unsafe { vector(engine, Direction::Get, dsrc, len, None) })
 }
 
 /// As `x10_get_v`, on a switch.
@@ -128,7 +128,7 @@ pub(crate) unsafe extern "C" fn x10_get_v_nb(
     hndl: usize,
 ) -> c_int {
     // SAFETY: passed on from the caller.
-    code("x10_get_v_nb", |engine| unsafe { vector(engine, Way::Get, dsrc, len, Some(hndl)) })
+    code("x10_get_v_nb", |engine| unsafe { vector(engine, Direction::Get, dsrc, len, Some(hndl)) })
 }
 
 /// Puts all blocks of all elements; on return they are there.
@@ -138,7 +138,7 @@ pub(crate) unsafe extern "C" fn x10_get_v_nb(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int {
     // SAFETY: passed on from the caller.
-    code("x10_put_v", |engine| unsafe { vector(engine, Way::Put, dsrc, len, None) })
+    code("x10_put_v", |engine| unsafe { vector(engine, Direction::Put, dsrc, len, None) })
 }
 
 /// As `x10_put_v`, on a switch.
@@ -152,7 +152,7 @@ pub(crate) unsafe extern "C" fn x10_put_v_nb(
     hndl: usize,
 ) -> c_int {
     // SAFETY: passed on from the caller.
-    code("x10_put_v_nb", |engine| unsafe { vector(engine, Way::Put, dsrc, len, Some(hndl)) })
+    code("x10_put_v_nb", |engine| unsafe { vector(engine, Direction::Put, dsrc, len, Some(hndl)) })
 }
 
 #[cfg(test)]

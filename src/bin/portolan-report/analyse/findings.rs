@@ -114,7 +114,7 @@ impl Telling<'_> {
                 bytes(size as f64 / n.max(1) as f64)
             ),
             text: format!(
-                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them. They go by path {}, and take {}, {} each.",
+                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them. They go by the {} path, and take {}, {} each.",
                 count(tally.count),
                 path.name(),
                 time(tally.ns as f64),
