@@ -5,9 +5,9 @@
 //! the engine do. A class that has received nothing for [`SHORT_FOR`] sleeps longer, in
 //! this wait and in those that follow: until a doorbell of the node's rings, until another
 //! thread notifies the class's [`WakeSource`], or for the idle interval of the progress
-//! thread, after which MPI is polled. Where this library has no messages there, only operations
-//! of the program itself can need that: then for twice the interval, and once the class was idle
-//! for [`LONG`] for eight times.
+//! thread, after which MPI is polled. First it is a part of it, which grows with the idle time; where this
+//! library has no messages in MPI, only operations of the program itself can need the poll, and the time
+//! grows to eight times the interval.
 //!
 //! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
 //! afterwards ([`super::eventcount`]).
@@ -27,11 +27,9 @@ use std::time::{Duration, Instant};
 const YIELD_FOR: Duration = Duration::from_micros(200);
 /// How long it takes short naps before it sleeps longer.
 const SHORT_FOR: Duration = Duration::from_millis(2);
-/// How long after the last message of other ranks MPI is still polled more often.
-const LATELY: Duration = Duration::from_millis(100);
-/// After this time without an event the program itself is not expected to have operations
-/// pending in MPI that need this rank soon.
-const LONG: Duration = Duration::from_secs(1);
+/// A longer sleep takes this part of the time for which nothing has come, so that what then comes
+/// by MPI is not served much later.
+const SHARE: u32 = 16;
 /// A thread that sends or runs callbacks polls once in this many steps.
 const POLL_EVERY: u32 = 16;
 /// How long a thread sleeps where every event comes with a wake-up.
@@ -260,14 +258,15 @@ fn sleep(
     left: Duration,
     check: impl FnOnce() -> Result<bool>,
 ) -> Result<bool> {
-    let longest = match class.engine() {
+    let long = match class.engine() {
         None => ALONE,
-        Some(engine) if idle < LATELY => engine.idle_poll() / 8,
-        Some(engine) if engine.has_messages() => engine.idle_poll(),
-        Some(engine) if idle < LONG => engine.idle_poll() * 2,
-        Some(engine) => engine.idle_poll() * 8,
+        Some(engine) => {
+            let interval = engine.idle_poll();
+            let longest = if engine.has_messages() { interval } else { interval * 8 };
+            (idle / SHARE).clamp(interval / 8, longest)
+        }
     };
-    let nap = longest.max(LONGEST_NAP).min(left);
+    let nap = long.max(LONGEST_NAP).min(left);
     class.wake_source.events.sleep(check, |word, value| match class.engine() {
         Some(engine) => {
             engine.sleep_long(word, value, nap, || word.load(Ordering::SeqCst) != value);
