@@ -10,10 +10,11 @@
 //! beside the MPI's compiler is taken, or one in `PATH`. `--hosts 2,1`, once or
 //! more often, runs another matrix instead, with so many ranks on each of several hosts.
 
-use crate::alone::{ALONE, Alone, End};
+use crate::alone::ALONE;
 use crate::cases::{self, Check, Config};
 use crate::hosts::{self, Layout};
 use crate::job::{self, Ended, Job};
+use crate::launch::{Alone, End};
 use crate::run::args::Args;
 use crate::run::report::Report;
 use crate::run::{selection, system};

@@ -6,8 +6,8 @@
 //! rank says about itself does not name it here: its environment does. The cluster's
 //! head, where this driver then runs, sees the processes of all hosts.
 
-use crate::alone::{Alone, End};
 use crate::cases::Config;
+use crate::launch::{Alone, End};
 use crate::run::system;
 use std::fs;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@
 //! | [`job`] | one launch of checks: what its ranks tell |
 //! | [`hosts`] | launches on several hosts |
 //! | [`cases`] | the tables: configurations and checks |
-//! | [`alone`] | the table of launches of a single check |
+//! | [`alone`], [`launch`] | the table of launches of a single check, and what such a launch is |
 //! | [`child`] | a rank: start, the checks, failure |
 //! | [`ctx`] | what a check gets, here and on simulated ranks |
 //! | the others | the checks, by subject |
@@ -55,6 +55,7 @@ mod groups;
 mod hosts;
 mod job;
 mod large;
+mod launch;
 mod lifecycle;
 mod limits;
 mod lookups;
@@ -72,6 +73,7 @@ mod run;
 mod segments;
 mod soak;
 mod threads;
+mod trace_file;
 mod traces;
 mod watchdog;
 

@@ -2,7 +2,8 @@
 //!
 //! Each rank makes calls of which it knows how many there are, ends the engine, and reads its own file.
 
-use crate::child::{directory, host_finalize, host_init, rank_of_launcher, step};
+use crate::child::{host_finalize, host_init, rank_of_launcher, step};
+use crate::trace_file::{Read, read, trace_dir};
 use portolan::internals::am::{Accept, Am, Arrival, Destination, Handler, Then};
 use portolan::internals::api::engine;
 use portolan::internals::atomics::Rmw;
@@ -13,23 +14,13 @@ use portolan::internals::path::Path;
 use portolan::internals::path::kernel::Scale;
 use portolan::internals::runtime::Engine;
 use portolan::internals::trace::alignment::{Alignment, Sample};
-use portolan::internals::trace::event::{
-    Call, Cause, Event, Events, Face, PathTaken, Place, Served,
-};
-use portolan::internals::trace::format::{Role, file_name};
-use portolan::internals::trace::metadata::Metadata;
-use portolan::internals::trace::read::{Part, Reader};
+use portolan::internals::trace::event::{Call, Cause, Event, Face, PathTaken, Place, Served};
+use portolan::internals::trace::format::file_name;
 use portolan::internals::transfer::{Handle, TransferKind};
 use portolan::{Runtime, error::Result};
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-fn trace_dir() -> PathBuf {
-    directory().join("trace")
-}
 
 fn set(name: &str, value: impl AsRef<std::ffi::OsStr>) {
     // SAFETY: the engine does not run yet, nor does another thread.
@@ -40,118 +31,6 @@ fn start() -> Runtime {
     let runtime = Runtime::init().expect("start");
     crate::child::check_size(runtime.size());
     runtime
-}
-
-/// A file of events.
-struct Read {
-    metadata: Metadata,
-    /// By thread.
-    threads: BTreeMap<u32, (Role, Vec<Event<'static>>)>,
-    strings: BTreeMap<u64, String>,
-    dropped: u64,
-    damage: Vec<String>,
-}
-
-fn read(path: &std::path::Path) -> Read {
-    let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut reader = Reader::open(file).expect("the head of a trace");
-    let metadata = serde_json::from_str(reader.metadata()).expect("the metadata is JSON");
-    let mut read = Read {
-        metadata,
-        threads: BTreeMap::new(),
-        strings: BTreeMap::new(),
-        dropped: 0,
-        damage: Vec::new(),
-    };
-    let mut next = BTreeMap::new();
-    while let Some(part) = reader.next_part().expect("the file can be read") {
-        let block = match part {
-            Part::Block(block) => block,
-            Part::Damage(damage) => {
-                read.damage.push(damage.to_string());
-                continue;
-            }
-        };
-        let header = block.header;
-        let number = next.entry(header.thread).or_insert(0u32);
-        assert_eq!(header.sequence, *number, "a block of thread {} is missing", header.thread);
-        *number += 1;
-        read.dropped += header.dropped;
-        let of = read.threads.entry(header.thread).or_insert((header.role, Vec::new()));
-        let mut events = 0;
-        // For good: the process ends soon.
-        let payload: &'static [u8] = Vec::leak(block.payload);
-        for event in Events::new(payload, header.first_time) {
-            events += 1;
-            match event.expect("an event of a whole block") {
-                Event::String { string, text } => {
-                    read.strings.insert(string, text.to_string());
-                }
-                event => {
-                    if let Event::Call { begin, duration, .. } = event {
-                        assert!(begin + duration <= header.last_time);
-                    }
-                    of.1.push(event);
-                }
-            }
-        }
-        assert_eq!(events, header.events);
-    }
-    read
-}
-
-impl Read {
-    fn own(rank: usize) -> Read {
-        let read = read(&trace_dir().join(file_name(rank)));
-        assert_eq!(read.metadata.rank, rank as u64);
-        assert_eq!(read.damage, [""; 0]);
-        read
-    }
-
-    fn events(&self) -> impl Iterator<Item = &Event<'static>> {
-        self.threads.values().flat_map(|(_, events)| events)
-    }
-
-    /// How many calls there are of this kind to this rank, their paths, and their bytes.
-    fn calls(&self, wanted: Call, to: Option<usize>) -> (u64, Vec<PathTaken>, u64) {
-        let (mut number, mut paths, mut moved) = (0, Vec::new(), 0);
-        for event in self.events() {
-            if let Event::Call { call, peer, path, bytes, weight, .. } = *event
-                && call == wanted
-                && (to.is_none() || peer == to.map(|to| to as u32))
-            {
-                number += weight;
-                moved += bytes * weight;
-                paths.push(path);
-            }
-        }
-        paths.sort_unstable();
-        paths.dedup();
-        (number, paths, moved)
-    }
-
-    /// Of two events of a thread, one contains the other, or ends before it.
-    fn check_nesting(&self) {
-        for (role, events) in self.threads.values().filter(|(role, _)| *role != Role::Writer) {
-            let mut ended: Vec<(u64, u64)> = Vec::new();
-            for event in events {
-                let (begin, end) = match *event {
-                    Event::Call { begin, duration, .. }
-                    | Event::Wait { begin, duration, .. }
-                    | Event::Served { begin, duration, .. } => (begin, begin + duration),
-                    _ => continue,
-                };
-                // What this one contains is done with. A tick of the clock may be rounded either way.
-                while ended.last().is_some_and(|&(b, _)| b + 2 >= begin) {
-                    ended.pop();
-                }
-                if let Some(&(b, e)) = ended.last() {
-                    assert!(e <= begin + 2, "{role:?}: {b}..{e} and {begin}..{end} cross");
-                }
-                ended.push((begin, end));
-            }
-        }
-    }
 }
 
 struct Quiet;

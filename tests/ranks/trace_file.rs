@@ -1,0 +1,130 @@
+//! A rank's trace, as a check reads it.
+
+use crate::child::directory;
+use portolan::internals::trace::event::{Call, Event, Events, PathTaken};
+use portolan::internals::trace::format::{Role, file_name};
+use portolan::internals::trace::metadata::Metadata;
+use portolan::internals::trace::read::{Part, Reader};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+
+/// Where this launch has its traces.
+pub fn trace_dir() -> PathBuf {
+    directory().join("trace")
+}
+
+/// A file of events.
+pub struct Read {
+    pub metadata: Metadata,
+    /// By thread.
+    pub threads: BTreeMap<u32, (Role, Vec<Event<'static>>)>,
+    pub strings: BTreeMap<u64, String>,
+    pub dropped: u64,
+    pub damage: Vec<String>,
+}
+
+/// Reads all of it.
+pub fn read(path: &std::path::Path) -> Read {
+    let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut reader = Reader::open(file).expect("the head of a trace");
+    let metadata = serde_json::from_str(reader.metadata()).expect("the metadata is JSON");
+    let mut read = Read {
+        metadata,
+        threads: BTreeMap::new(),
+        strings: BTreeMap::new(),
+        dropped: 0,
+        damage: Vec::new(),
+    };
+    let mut next = BTreeMap::new();
+    while let Some(part) = reader.next_part().expect("the file can be read") {
+        let block = match part {
+            Part::Block(block) => block,
+            Part::Damage(damage) => {
+                read.damage.push(damage.to_string());
+                continue;
+            }
+        };
+        let header = block.header;
+        let number = next.entry(header.thread).or_insert(0u32);
+        assert_eq!(header.sequence, *number, "a block of thread {} is missing", header.thread);
+        *number += 1;
+        read.dropped += header.dropped;
+        let of = read.threads.entry(header.thread).or_insert((header.role, Vec::new()));
+        let mut events = 0;
+        // For good: the process ends soon.
+        let payload: &'static [u8] = Vec::leak(block.payload);
+        for event in Events::new(payload, header.first_time) {
+            events += 1;
+            match event.expect("an event of a whole block") {
+                Event::String { string, text } => {
+                    read.strings.insert(string, text.to_string());
+                }
+                event => {
+                    if let Event::Call { begin, duration, .. } = event {
+                        assert!(begin + duration <= header.last_time);
+                    }
+                    of.1.push(event);
+                }
+            }
+        }
+        assert_eq!(events, header.events);
+    }
+    read
+}
+
+impl Read {
+    /// This rank's, which is whole.
+    pub fn own(rank: usize) -> Read {
+        let read = read(&trace_dir().join(file_name(rank)));
+        assert_eq!(read.metadata.rank, rank as u64);
+        assert_eq!(read.damage, [""; 0]);
+        read
+    }
+
+    /// Those of all threads.
+    pub fn events(&self) -> impl Iterator<Item = &Event<'static>> {
+        self.threads.values().flat_map(|(_, events)| events)
+    }
+
+    /// How many calls there are of this kind to this rank, their paths, and their bytes.
+    pub fn calls(&self, wanted: Call, to: Option<usize>) -> (u64, Vec<PathTaken>, u64) {
+        let (mut number, mut paths, mut moved) = (0, Vec::new(), 0);
+        for event in self.events() {
+            if let Event::Call { call, peer, path, bytes, weight, .. } = *event
+                && call == wanted
+                && (to.is_none() || peer == to.map(|to| to as u32))
+            {
+                number += weight;
+                moved += bytes * weight;
+                paths.push(path);
+            }
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        (number, paths, moved)
+    }
+
+    /// Of two events of a thread, one contains the other, or ends before it.
+    pub fn check_nesting(&self) {
+        for (role, events) in self.threads.values().filter(|(role, _)| *role != Role::Writer) {
+            let mut ended: Vec<(u64, u64)> = Vec::new();
+            for event in events {
+                let (begin, end) = match *event {
+                    Event::Call { begin, duration, .. }
+                    | Event::Wait { begin, duration, .. }
+                    | Event::Served { begin, duration, .. } => (begin, begin + duration),
+                    _ => continue,
+                };
+                // What this one contains is done with. A tick of the clock may be rounded either way.
+                while ended.last().is_some_and(|&(b, _)| b + 2 >= begin) {
+                    ended.pop();
+                }
+                if let Some(&(b, e)) = ended.last() {
+                    assert!(e <= begin + 2, "{role:?}: {b}..{e} and {begin}..{end} cross");
+                }
+                ended.push((begin, end));
+            }
+        }
+    }
+}
