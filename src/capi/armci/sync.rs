@@ -7,12 +7,13 @@ use crate::atomics::Rmw;
 use crate::atomics::mutex::MutexSet;
 use crate::capi::boundary::{code, guard, or_abort, reported};
 use crate::error::{Error, ErrorKind, Result, fail};
+use crate::memory::brlock::BrLock;
 use crate::runtime::current;
 use crate::wait::Progress;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::os::raw::{c_int, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 twin! {
     /// Returns when everything issued to a rank is done and visible there.
@@ -74,18 +75,18 @@ twin! {
 }
 
 /// The set that `ARMCI_Create_mutexes` made.
-static SET: Mutex<Option<Arc<MutexSet>>> = Mutex::new(None);
+static SET: LazyLock<BrLock<Option<Arc<MutexSet>>>> = LazyLock::new(BrLock::default);
 /// The sets of `ARMCIX_` handles, by the handle's address.
 static HANDLES: Mutex<Option<HashMap<usize, Arc<MutexSet>>>> = Mutex::new(None);
 
 /// Forgets mutexes; for the end of the runtime.
 pub(super) fn clear() {
-    SET.lock().take();
+    SET.change(Option::take);
     HANDLES.lock().take();
 }
 
 fn set() -> Result<Arc<MutexSet>> {
-    SET.lock().clone().ok_or_else(|| {
+    SET.read().clone().ok_or_else(|| {
         Error::new(ErrorKind::State, "there are no mutexes; ARMCI_Create_mutexes makes them")
     })
 }
@@ -108,11 +109,11 @@ twin! {
     /// Makes `count` mutexes on this rank. Collective.
     ARMCI_Create_mutexes / PARMCI_Create_mutexes(count: c_int) -> c_int {
         code("ARMCI_Create_mutexes", |engine| {
-            if SET.lock().is_some() {
+            if SET.read().is_some() {
                 fail!(State, "there are mutexes already; destroy them first");
             }
             let made = engine.create_mutexes_checked(engine.world(), number(count))?;
-            *SET.lock() = Some(made);
+            SET.change(|set| *set = Some(made));
             Ok(())
         })
     }
@@ -123,7 +124,7 @@ twin! {
     ARMCI_Destroy_mutexes / PARMCI_Destroy_mutexes() -> c_int {
         code("ARMCI_Destroy_mutexes", |engine| {
             let set = set()?;
-            SET.lock().take();
+            SET.change(Option::take);
             engine.destroy_mutexes(&set)
         })
     }
