@@ -74,7 +74,7 @@ twin! {
     }
 }
 
-/// The set that `ARMCI_Create_mutexes` made.
+/// The set that `ARMCI_Create_mutexes` made. Each lock and release reads it, without a locked instruction.
 static SET: LazyLock<BrLock<Option<Arc<MutexSet>>>> = LazyLock::new(BrLock::default);
 /// The sets of `ARMCIX_` handles, by the handle's address.
 static HANDLES: Mutex<Option<HashMap<usize, Arc<MutexSet>>>> = Mutex::new(None);

@@ -111,7 +111,7 @@ pub(crate) struct Context {
     pub tallies: Tallies,
     /// The transport to each rank.
     pub transports: Box<[Transport]>,
-    /// The messages that have gone each transport.
+    /// The messages that have gone by each transport.
     pub traffic: [Traffic; 3],
     /// Counters that keep the status of destinations.
     pub watched: Watched,

@@ -30,7 +30,7 @@ pub(crate) fn transports(engine: &Am) -> Box<[Transport]> {
     (0..engine.size()).map(transport).collect()
 }
 
-/// What has gone one transport.
+/// What has gone by one transport.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     /// Messages sent.
