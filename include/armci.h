@@ -77,6 +77,9 @@ typedef long armci_size_t;
 #ifndef PORTOLAN_ERR_INTERNAL       /* a fault of this library */
 #define PORTOLAN_ERR_INTERNAL 9
 #endif
+#ifndef PORTOLAN_ERR_MISMATCH       /* ranks made different collective calls; the group is unusable */
+#define PORTOLAN_ERR_MISMATCH 10
+#endif
 
 /* --------------------------------------------------------------- lifetime */
 

@@ -107,7 +107,8 @@ int cp_destroy(int compnum);
  * Files name addresses by memory of cp_malloc (or ARMCI_Malloc, ...) and offset: all
  * addresses must lie in such memory, and the run that loads must have as many ranks,
  * and must have allocated the same lengths in the same order. A file that is
- * damaged, of another rank, version or program is refused.
+ * damaged, of another rank, version or program is refused, and so is one that names
+ * memory of the library itself (mutexes, for example), by CP_ERR_ADDRESS.
  */
 int cp_load(int filenum);
 int cp_store(int filenum, int compnum);

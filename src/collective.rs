@@ -2,11 +2,14 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `call` | what a collective call is, so that ranks can compare theirs |
+//! | `alarm` | the report that ranks of a group have made different calls |
 //! | `team` | the ranks of a group by nodes: its collectives of short values |
 //! | `board` | shared memory on which the ranks of a node meet |
 //! | `slots` | that memory: marks, and slots for values |
 //! | `mark` | a number there on which they sleep |
 //! | `circle` | collectives by messages between nodes |
+//! | `transfer` | messages with the header of a call |
 //! | `wire` | the communicator of these messages |
 //! | `share` | files that ranks of a node have in common |
 //! | `reduce` | operators, and what they are to MPI |
@@ -23,14 +26,18 @@ use crate::trace::Cause;
 use crate::wait::{self, Progress};
 use bytemuck::Pod;
 
+mod alarm;
 mod board;
+mod call;
 mod circle;
 mod mark;
 mod reduce;
 mod share;
 mod slots;
 mod team;
+mod transfer;
 mod wire;
+pub(crate) use call::{ElementType, Kind, scope, scope_of};
 pub use reduce::{Element, Operator};
 pub(crate) use share::share;
 pub(crate) use team::{Sharing, Team};
@@ -44,7 +51,7 @@ const PIECE: usize = 1 << 30;
 fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut request: Request) {
     let text = || format!("{what} of {} ranks", comm.size());
     if let Err(error) = wait::until(progress, Cause::Collective, &text, || request.test()) {
-        log::error!("{what} failed: {error}");
+        log::error!("{what} failed: {error:#}");
         crate::process::end_job(error.kind().code());
     }
 }

@@ -6,8 +6,11 @@
 //! variable is described in one place only. A value that does not parse is an
 //! error at start, not a silent default.
 
+pub(crate) mod agreed;
+mod unknown;
 mod variables;
 
+pub(crate) use unknown::warn_of_unknown;
 #[cfg(test)]
 pub(crate) use variables::CHECKSUMS;
 pub use variables::VARIABLES;
@@ -119,6 +122,8 @@ pub struct Config {
     pub mpi_waits: bool,
     /// `PORTOLAN_WATCHDOG`; zero is off.
     pub watchdog: Duration,
+    /// `PORTOLAN_WATCHDOG_WARN`; zero is never.
+    pub watchdog_warn: Duration,
     /// `PORTOLAN_RPC_CHECKSUM`
     pub rpc_checksum: String,
     /// `PORTOLAN_RPC_LISTEN`
@@ -172,6 +177,7 @@ impl Default for Config {
             launcher_check: true,
             mpi_waits: true,
             watchdog: Duration::ZERO,
+            watchdog_warn: Duration::ZERO,
             rpc_checksum: String::new(),
             rpc_listen: String::new(),
             rpc_secret_file: String::new(),

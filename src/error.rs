@@ -5,6 +5,7 @@
 //! face decides whether to log, return a code or abort. Outputs of a call are
 //! written only on success.
 
+use crate::message::RankPrefix;
 use std::fmt;
 
 /// What went wrong, in the classes that the C interfaces return as codes.
@@ -29,13 +30,15 @@ pub enum ErrorKind {
     Mpi = 8,
     /// A fault of this library.
     Internal = 9,
+    /// Ranks of a group made different collective calls. The group cannot be used any more.
+    Mismatch = 10,
 }
 
 impl ErrorKind {
     /// The class that a code stands for; `Internal` for any other number.
     pub fn from_code(code: i32) -> ErrorKind {
         use ErrorKind::*;
-        [Argument, Rank, Address, Memory, State, Handle, Type, Mpi]
+        [Argument, Rank, Address, Memory, State, Handle, Type, Mpi, Mismatch]
             .into_iter()
             .find(|k| k.code() == code)
             .unwrap_or(Internal)
@@ -59,6 +62,8 @@ struct Fault {
     kind: ErrorKind,
     call: Option<&'static str>,
     rank: Option<usize>,
+    /// The error was written to the log.
+    logged: bool,
     detail: String,
 }
 
@@ -73,7 +78,20 @@ impl Error {
     #[cold]
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         let (rank, detail) = (crate::process::world_rank(), detail.into());
-        Error(Box::new(Fault { kind, call: None, rank, detail }))
+        Error(Box::new(Fault { kind, call: None, rank, logged: false, detail }))
+    }
+
+    /// The error of a call in a forked child of a rank.
+    #[cold]
+    pub(crate) fn in_fork() -> Self {
+        Error::new(
+            ErrorKind::State,
+            format!(
+                "process {} was forked from the process of this rank, which alone may use the library and MPI; \
+                 make the call there, or start another program by exec",
+                std::process::id()
+            ),
+        )
     }
 
     /// Names the public call in which the error surfaced (the outermost wins).
@@ -81,6 +99,21 @@ impl Error {
     pub fn in_call(mut self, call: &'static str) -> Self {
         self.0.call = Some(call);
         self
+    }
+
+    /// Replaces the detail.
+    #[cold]
+    pub(crate) fn reworded(mut self, detail: String) -> Self {
+        self.0.detail = detail;
+        self
+    }
+
+    /// Writes the error to the log, unless it was written before.
+    #[cold]
+    pub(crate) fn log_once(&mut self) {
+        if !std::mem::replace(&mut self.0.logged, true) {
+            log::error!("{self}");
+        }
     }
 
     /// The class of the error.
@@ -94,11 +127,12 @@ impl Error {
     }
 }
 
+/// `rank 3: ARMCI_Put: what is wrong`; with `{:#}` without the rank, for a message that names it already.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fault { call, rank, detail, .. } = &*self.0;
-        if let Some(rank) = rank {
-            write!(f, "[{rank}] ")?;
+        if !f.alternate() {
+            write!(f, "{}", RankPrefix(*rank))?;
         }
         if let Some(call) = call {
             write!(f, "{call}: ")?;
@@ -109,6 +143,15 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Refuses a call in a forked child.
+///
+/// # Errors
+/// `State` in a forked child.
+#[inline]
+pub(crate) fn unless_forked() -> Result<()> {
+    if crate::process::is_forked() { Err(Error::in_fork()) } else { Ok(()) }
+}
+
 /// Returns early with an [`Error`] of a class and a formatted detail.
 macro_rules! fail {
     ($kind:ident, $($arg:tt)+) => {
@@ -116,3 +159,18 @@ macro_rules! fail {
     };
 }
 pub(crate) use fail;
+
+/// Makes room in a list for `more` entries, whose number a caller or a file says.
+///
+/// # Errors
+/// `Memory`; the list is unchanged then.
+pub(crate) fn reserve<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+    match list.try_reserve(more) {
+        Ok(()) => Ok(()),
+        Err(_) => fail!(
+            Memory,
+            "there is no memory for {more} {what} of {} bytes each; ask for fewer at once",
+            size_of::<T>()
+        ),
+    }
+}

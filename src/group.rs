@@ -12,7 +12,7 @@
 //! Collectives of short values go by nodes ([`crate::collective::Team`]), those of long ones by
 //! MPI's own over the communicator.
 
-use crate::collective::{self, Element, Operator, Sharing, Team, Wire};
+use crate::collective::{self, Element, ElementType, Kind, Operator, Sharing, Team, Wire};
 use crate::error::{Result, fail};
 use crate::mpi::{Comm, CommHandle};
 use crate::topology::Topology;
@@ -53,12 +53,23 @@ fn meet<R, P: Progress + ?Sized>(
     }
 }
 
+/// A list of ranks for a message, which two different lists do not share.
+fn listed(ranks: &[usize]) -> String {
+    let texts: Vec<String> = ranks.iter().map(usize::to_string).collect();
+    texts.join(", ")
+}
+
 /// Distinguishes the groups that this rank has led.
 static NEXT_KEY: AtomicU32 = AtomicU32::new(1);
 
 /// A number that no other group that this rank leads has.
 pub(crate) fn next_key() -> u32 {
     NEXT_KEY.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The key of a group whose first member, of the world, has given the number.
+fn full_key(first: usize, number: u32) -> u64 {
+    (first as u64) << 32 | u64::from(number)
 }
 
 impl Group {
@@ -73,8 +84,11 @@ impl Group {
         progress: &impl Progress,
     ) -> Result<Arc<Group>> {
         let members = (0..comm.size()).collect();
-        let team = Team::create(wire, 1, members, topology, sharing, progress)?;
-        Ok(Group::of(comm, team, u64::from(key), topology))
+        let key = full_key(0, key);
+        let team = collective::scope(Kind::Start, 0, || {
+            Team::create(wire, (Wire::WORLD, key), members, topology, sharing, progress)
+        })?;
+        Ok(Group::of(comm, team, key, topology))
     }
 
     /// Wraps a communicator whose ranks are those of `team`.
@@ -84,7 +98,7 @@ impl Group {
         let rank_of = differ.then(|| members.iter().enumerate().map(|(i, &w)| (w, i)).collect());
         let node = topology.node_of(members[0]);
         Arc::new(Group {
-            key: (members[0] as u64) << 32 | key,
+            key,
             comm: Mutex::new(Some(Arc::new(comm))),
             on_one_node: members.iter().all(|&w| topology.node_of(w) == node),
             team,
@@ -119,18 +133,34 @@ impl Group {
         if !ranks.contains(&self.rank()) {
             return Ok(None);
         }
+        let members: Vec<usize> = ranks.iter().map(|&r| self.members()[r]).collect();
+        let list = format!("of the ranks {}", listed(&members));
+        collective::scope_of(Kind::CreateGroup, &list, || {
+            self.make(ranks, members, topology, sharing, progress).map(Some)
+        })
+    }
+
+    fn make(
+        &self,
+        ranks: &[usize],
+        members: Vec<usize>,
+        topology: &Topology,
+        sharing: Sharing<'_>,
+        progress: &impl Progress,
+    ) -> Result<Arc<Group>> {
+        let wire = self.team.wire();
+        let first = members[0];
+        let number = if first == topology.me() { next_key() } else { 0 };
+        // The first member's number, and a tag that is above all of every member's.
+        let all = wire.agree_on_group(&members, progress, &[number, wire.next_tag()])?;
+        let (key, tag) =
+            (full_key(first, all[0][0]), all.iter().map(|of| of[1]).max().unwrap_or(0));
         // Members of disjoint groups may create them at the same time: the tag
         // is one that only the same list of ranks gives.
-        let tag = ranks.iter().fold(ranks.len(), |h, &r| (h * 31 + r) & 0x3fff);
-        let comm = self.comm()?.create_group(ranks, tag as i32)?;
-        let members = ranks.iter().map(|&r| self.members()[r]).collect();
-        let wire = self.team.wire();
-        // The first member's key, and a tag that is above all of every member's.
-        let key = if comm.rank() == 0 { next_key() } else { 0 };
-        let mut agreed = [i64::from(key), i64::from(wire.next_tag())];
-        collective::reduce(&comm, progress, &mut agreed, Operator::Max, None)?;
-        let team = Team::create(wire, agreed[1] as u32, members, topology, sharing, progress)?;
-        Ok(Some(Group::of(comm, team, agreed[0] as u64, topology)))
+        let list = ranks.iter().fold(ranks.len(), |h, &r| (h * 31 + r) & 0x3fff);
+        let comm = self.comm()?.create_group(ranks, list as i32)?;
+        let team = Team::create(wire, (tag, key), members, topology, sharing, progress)?;
+        Ok(Group::of(comm, team, key, topology))
     }
 
     /// Unique among the groups of a job, and the same on all members.
@@ -190,20 +220,28 @@ impl Group {
     ) -> Result<Vec<T>> {
         meet(progress, Call::Exchange, size_of::<T>(), || match size_of::<T>() {
             0..=LONGEST => self.live_team()?.allgather(progress, item),
-            _ => collective::allgather(&*self.comm()?, progress, item),
+            _ => {
+                self.live_team()?.meet_to_gather::<T, P>(progress)?;
+                collective::allgather(&*self.comm()?, progress, item)
+            }
         })
     }
 
     /// Copies `data` of `root` to all members.
-    pub fn broadcast<P: Progress + ?Sized>(
+    pub fn broadcast<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
-        data: &mut [u8],
+        data: &mut [T],
         root: usize,
     ) -> Result<()> {
-        meet(progress, Call::Broadcast, data.len(), || match data.len() {
-            0..=LONGEST => self.live_team()?.broadcast(progress, data, root),
-            _ => collective::broadcast(&*self.comm()?, progress, data, root),
+        let of = (ElementType::of::<T>(), data.len());
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
+        meet(progress, Call::Broadcast, bytes.len(), || match bytes.len() {
+            0..=LONGEST => self.live_team()?.broadcast(progress, of, bytes, root),
+            _ => {
+                self.live_team()?.meet_to_broadcast(progress, of, root)?;
+                collective::broadcast(&*self.comm()?, progress, bytes, root)
+            }
         })
     }
 
@@ -222,7 +260,10 @@ impl Group {
         }
         meet(progress, Call::Reduce, size_of_val(data), || match size_of_val(data) {
             0..=LONGEST => team.reduce(progress, (data, operator), root),
-            _ => collective::reduce(&*self.comm()?, progress, data, operator, root),
+            _ => {
+                team.meet_to_reduce::<T, P>(progress, (data.len(), operator), root)?;
+                collective::reduce(&*self.comm()?, progress, data, operator, root)
+            }
         })
     }
 

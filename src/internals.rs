@@ -64,7 +64,7 @@ pub mod collective {
     pub use crate::collective::{Element, Operator, agree, allgather, barrier, broadcast, reduce};
 }
 pub mod compose {
-    pub use crate::compose::{Blocks, Composer, Composition, Kind};
+    pub use crate::compose::{Blocks, Composer, Composition, Kind, Trust};
     pub mod file {
         pub use crate::compose::file::{Place, crc, encode, place_of, read};
     }
@@ -89,7 +89,7 @@ pub mod memory {
         pub use crate::memory::piece_index::{Piece, PieceIndex};
     }
     pub mod segment {
-        pub use crate::memory::segment::Segment;
+        pub use crate::memory::segment::{Purpose, Segment};
     }
     pub mod slab {
         pub use crate::memory::slab::KEEP_EMPTY_BYTES;

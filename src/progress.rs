@@ -129,7 +129,7 @@ fn look(am: &Am) -> bool {
     (0..LOOK).any(|_| match am.poll_by_thread() {
         Ok(busy) => busy,
         Err(error) => {
-            log::error!("the progress engine failed: {error}");
+            log::error!("the progress engine failed: {error:#}");
             crate::process::end_job(error.kind().code());
         }
     })
@@ -143,7 +143,7 @@ fn flush_aged(am: &Am, looked: &mut Instant) {
         return;
     }
     if let Err(error) = am.flush_hooks(true) {
-        log::error!("sending collected messages failed: {error}");
+        log::error!("sending collected messages failed: {error:#}");
         crate::process::end_job(error.kind().code());
     }
     *looked = Instant::now();

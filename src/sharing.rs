@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use crate::mpi::CommHandle;
-use crate::runtime::{self, Engine};
+use crate::runtime::{self, Engine, admission};
 use parking_lot::Mutex;
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub(crate) fn detach() -> Result<()> {
     } else {
         // Others go on: what this one has begun is complete, as it would be after a
         // stop.
-        let engine = runtime::current()?;
+        let engine = admission::admit_current()?;
         engine.wait_implicit()?;
         return engine.barrier_of(engine.world());
     }

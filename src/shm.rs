@@ -8,9 +8,11 @@
 //! map the wrong file.
 //!
 //! Memory is reserved (`fallocate`) before it is touched: a full file system
-//! gives an error and never a SIGBUS.
+//! gives an error and never a SIGBUS, and so does a limit of file sizes (`ulimit -f`), which would
+//! end the process by SIGXFSZ.
 
 use crate::error::{Error, ErrorKind, Result, fail};
+use crate::process;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -104,7 +106,15 @@ impl FreshFile {
 }
 
 fn os_error(what: &str, error: io::Error) -> Error {
-    Error::new(ErrorKind::Memory, format!("{what}: {error}"))
+    let limit = match process::longest_file().filter(|_| is_too_long(&error)) {
+        Some(bytes) => format!(", the limit of a file's size (ulimit -f) is {bytes} bytes"),
+        None => String::new(),
+    };
+    Error::new(ErrorKind::Memory, format!("{what}: {error}{limit}"))
+}
+
+fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EFBIG)
 }
 
 impl SharedFile {
@@ -133,7 +143,7 @@ impl SharedFile {
     fn of_length(file: File, len: usize, named: Option<PathBuf>) -> Result<SharedFile> {
         // Takes the name away where it fails.
         let mut shared = SharedFile { file, base: std::ptr::null_mut(), len, named };
-        let sized = shared.file.set_len(len as u64);
+        let sized = process::without_size_signal(|| shared.file.set_len(len as u64));
         sized.map_err(|e| {
             os_error(&format!("cannot size a shared-memory file to {len} bytes"), e)
         })?;
@@ -208,19 +218,15 @@ impl SharedFile {
             return Ok(());
         }
         loop {
-            // SAFETY: a plain system call on our own descriptor.
-            let rc = unsafe {
-                libc::fallocate(
-                    self.file.as_raw_fd(),
-                    libc::FALLOC_FL_KEEP_SIZE,
-                    offset as libc::off_t,
-                    len as libc::off_t,
-                )
-            };
-            if rc == 0 {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
+            let (fd, from, bytes) = (self.file.as_raw_fd(), offset as i64, len as i64);
+            let reserved = process::without_size_signal(|| {
+                // SAFETY: a plain system call on our own descriptor.
+                match unsafe { libc::fallocate(fd, libc::FALLOC_FL_KEEP_SIZE, from, bytes) } {
+                    0 => Ok(()),
+                    _ => Err(io::Error::last_os_error()),
+                }
+            });
+            let Err(error) = reserved else { return Ok(()) };
             if error.kind() != io::ErrorKind::Interrupted {
                 return Err(error);
             }

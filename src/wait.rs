@@ -22,8 +22,10 @@ use patience::FIRST_NAP;
 pub(crate) use patience::{Ends, LONGEST_NAP, Naps, Patience};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+pub(crate) use turns::Turns;
 
 mod patience;
+mod turns;
 
 /// A lock that is given up for a wait: how often it was taken.
 #[derive(Debug)]
@@ -72,9 +74,15 @@ pub trait Progress {
     /// Called after the wait: takes it again.
     fn take_again(&self, _given_up: GivenUp) {}
 
+    /// Whether the caller is the one of its node to warn of a collective that takes long.
+    fn may_warn(&self) -> bool {
+        true
+    }
+
     /// Reports a wait.
     fn report(&self, standing: &Standing<'_>) {
-        standing.report("nothing, the runtime is starting");
+        let pending = crate::process::pending();
+        standing.report(&pending.unwrap_or_else(|| "nothing, the runtime is starting".into()));
     }
 }
 
@@ -252,10 +260,10 @@ fn not_yet<P: Progress + ?Sized>(
     done: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<()> {
     let Some(observer) = progress.told_by() else {
-        return rest_until(progress, what, done, &mut Rests::default());
+        return rest_until(progress, awaited.cause, what, done, &mut Rests::default());
     };
     let (begun, mut rests) = (observer.begin(), Rests::default());
-    let waited = rest_until(progress, what, done, &mut rests);
+    let waited = rest_until(progress, awaited.cause, what, done, &mut rests);
     if rests.naps > 0 {
         trace::count(&observer.always.naps, rests.naps);
     }
@@ -275,6 +283,7 @@ struct Rests {
 /// The wait itself, once for each kind of progress.
 fn rest_until<P: Progress + ?Sized>(
     progress: &P,
+    awaited: trace::Cause,
     what: &dyn Fn() -> String,
     done: &mut dyn FnMut() -> Result<bool>,
     rests: &mut Rests,
@@ -292,6 +301,9 @@ fn rest_until<P: Progress + ?Sized>(
     }
     let mut idle_since: Option<Instant> = None;
     let mut watch = Watch::new();
+    if awaited == trace::Cause::Collective {
+        watch = watch.warns();
+    }
     loop {
         let busy = progress.poll()?;
         if done()? {
@@ -315,7 +327,9 @@ fn rest_until<P: Progress + ?Sized>(
         let since = *idle_since.get_or_insert(now);
         rests.since.get_or_insert(now);
         rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
-        if let Some((cause, waited)) = watch.look(since, now) {
+        if let Some((cause, waited)) = watch.look(since, now)
+            && (cause != watchdog::Cause::Early || progress.may_warn())
+        {
             progress.report(&Standing { cause, what: &what(), waited, idle: now - since });
         }
     }
@@ -324,11 +338,7 @@ fn rest_until<P: Progress + ?Sized>(
 /// A progress that naps on a word.
 struct OnWord<'a, P: ?Sized> {
     inner: &'a P,
-    word: &'a AtomicU32,
-    value: u32,
-    /// Counts the threads that sleep on the word, for wakers that would save the call.
-    sleepers: Option<&'a AtomicU32>,
-    ends: Ends,
+    on: Word<'a>,
 }
 
 impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
@@ -336,16 +346,20 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
         self.inner.poll()
     }
     fn nap(&self, nap: Duration) {
-        if let Some(sleepers) = self.sleepers {
+        let Word { word, value, sleepers, .. } = self.on;
+        if let Some(sleepers) = sleepers {
             sleepers.fetch_add(1, Ordering::SeqCst);
         }
-        self.inner.nap_on(self.word, self.value, nap);
-        if let Some(sleepers) = self.sleepers {
+        self.inner.nap_on(word, value, nap);
+        if let Some(sleepers) = sleepers {
             sleepers.fetch_sub(1, Ordering::SeqCst);
         }
     }
     fn patience(&self, _: Ends) -> Patience {
-        self.inner.patience(self.ends)
+        self.inner.patience(self.on.ends)
+    }
+    fn may_warn(&self) -> bool {
+        (self.on.warns)()
     }
     fn may_wait(&self) -> Result<()> {
         self.inner.may_wait()
@@ -367,6 +381,32 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
     }
 }
 
+/// A word of shared memory that a wait sleeps on.
+pub(crate) struct Word<'a> {
+    /// The word.
+    pub word: &'a AtomicU32,
+    /// A thread sleeps while the word has this value.
+    pub value: u32,
+    /// Counts the threads that sleep on the word, for wakers that would save the call.
+    pub sleepers: Option<&'a AtomicU32>,
+    /// What ends the wait.
+    pub ends: Ends,
+    /// Whether the caller is the one of its node to warn of a wait that takes long.
+    pub warns: &'a dyn Fn() -> bool,
+}
+
+/// As [`until`], asleep on a word where a plain wait would nap: ends as soon as a thread
+/// changes the word and wakes it.
+pub(crate) fn on_word<P: Progress + ?Sized>(
+    progress: &P,
+    awaited: impl Into<Awaited>,
+    what: &dyn Fn() -> String,
+    on: Word<'_>,
+    done: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    until(&OnWord { inner: progress, on }, awaited, what, done)
+}
+
 /// Waits while a word of shared memory is `value`; sleeps on the word where a
 /// plain wait would nap. A thread that changes the word wakes it, unless `sleepers`
 /// is zero.
@@ -379,12 +419,11 @@ pub(crate) fn while_equal<P: Progress + ?Sized>(
     sleepers: Option<&AtomicU32>,
     ends: Ends,
 ) -> Result<()> {
-    let on_word = OnWord { inner: progress, word, value, sleepers, ends };
-    until(&on_word, awaited, what, || Ok(word.load(Ordering::Acquire) != value))
+    let on = Word { word, value, sleepers, ends, warns: &|| true };
+    on_word(progress, awaited, what, on, || Ok(word.load(Ordering::Acquire) != value))
 }
 
-/// As [`until`], asleep on a word where a plain wait would nap: ends as soon when a thread
-/// changes the word from `value` and wakes it.
+/// [`on_word`] of a wait that a thread ends by changing the word.
 pub(crate) fn until_on<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,
@@ -392,12 +431,8 @@ pub(crate) fn until_on<P: Progress + ?Sized>(
     (word, value): (&AtomicU32, u32),
     done: impl FnMut() -> Result<bool>,
 ) -> Result<()> {
-    until(
-        &OnWord { inner: progress, word, value, sleepers: None, ends: Ends::Woken },
-        awaited,
-        what,
-        done,
-    )
+    let on = Word { word, value, sleepers: None, ends: Ends::Woken, warns: &|| true };
+    on_word(progress, awaited, what, on, done)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Where a rank stands: reported when a wait takes too long, and when asked.
 //!
-//! A wait that sees no progress for `PORTOLAN_WATCHDOG` seconds reports itself, and
+//! A wait for the other ranks of a collective warns after `PORTOLAN_WATCHDOG_WARN` seconds, in one line
+//! that says which ranks are missing. A wait that sees no progress for `PORTOLAN_WATCHDOG` seconds reports itself, and
 //! again after twice that time, and so on. So does one that has lasted ten times as
 //! long although other things went on. A report names the call, what it waits for and
 //! of whom, what is pending towards each rank, and the last progress. A wait that sees no
@@ -14,6 +15,7 @@
 //! |---|---|
 //! | `signal` | the handler of `SIGUSR1`, and the bell that it rings |
 //! | `inside` | blocking calls of MPI, which the thread of this module watches |
+//! | `public` | the public call of the Rust interface that a thread is in |
 //! | `stack` | which call of the library a thread is in, and which functions called it |
 //!
 //! **Cost.** Nothing where nothing waits. A wait loads two words when it begins and
@@ -22,19 +24,24 @@
 //! report is made.
 
 mod inside;
+mod public;
 mod signal;
 mod stack;
 
 pub(crate) use inside::{Call, Inside};
+pub(crate) use public::PublicCall;
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
+use crate::message;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Milliseconds after which a wait reports itself, and after which it ends the job.
 static PATIENCE: AtomicU64 = AtomicU64::new(NEVER);
+/// Milliseconds after which a collective warns.
+static EARLY: AtomicU64 = AtomicU64::new(NEVER);
 static FATAL: AtomicU64 = AtomicU64::new(NEVER);
 /// Some hundred years.
 const NEVER: u64 = 1 << 43;
@@ -63,9 +70,11 @@ pub(crate) enum Event {
     Message,
 }
 
-/// The last event and its rank, and how many events there were.
+/// The last event and its rank, and how many events there were: ends of waits in the lower half.
 static LAST: AtomicU64 = AtomicU64::new(0);
 static EVENTS: AtomicU64 = AtomicU64::new(0);
+/// The amount that a handled request or message adds to [`EVENTS`]; the end of a wait adds one.
+const HANDLED: u64 = 1 << 32;
 /// The count whose time is known, and that time in milliseconds of the monotonic clock.
 static TIMED: AtomicU64 = AtomicU64::new(0);
 static LAST_AT: AtomicU64 = AtomicU64::new(0);
@@ -84,7 +93,13 @@ pub(crate) fn note(event: Event, rank: usize) {
     let rank = u64::from(u32::try_from(rank).unwrap_or(u32::MAX));
     LAST.store((event as u64) << 32 | rank, Ordering::Relaxed);
     // Of two threads at once one may be lost; the count still changes.
-    EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    let more = if event == Event::Waited { 1 } else { HANDLED };
+    EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
+
+/// A number that changes with each event except the end of a wait.
+pub(crate) fn handled() -> u32 {
+    (EVENTS.load(Ordering::Relaxed) / HANDLED) as u32
 }
 
 /// Called by a thread that finds nothing to do: notes the present time for the last event,
@@ -124,6 +139,8 @@ fn last_progress() -> String {
 /// Why a wait reports itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
+    /// A collective waits for longer than usual.
+    Early,
     /// Nothing has happened for long.
     Stalled,
     /// So long that the job is to end.
@@ -150,20 +167,25 @@ pub struct Standing<'a> {
 impl Standing<'_> {
     /// Writes the report, with what is `pending`; ends the job where it must.
     pub fn report(&self, pending: &str) {
-        let rank = rank();
         let stack = stack::Stack::here();
+        if self.cause == Cause::Early {
+            let (call, what) = (stack.name(), self.what);
+            log::warn!("{call} has waited {:.0} s for {what}", self.waited.as_secs_f64());
+            return;
+        }
         let during = match self.cause {
             Cause::Stalled | Cause::Fatal => "nothing happened meanwhile",
-            Cause::Slow => "other things went on meanwhile",
+            Cause::Slow | Cause::Early => "other things went on meanwhile",
             Cause::Asked => "asked by SIGUSR1",
         };
         let text = format!(
-            "{rank}{} has waited {:.1} s for {} ({during})\n    {}\n    pending: {pending}\n    \
-             called by {}",
+            "{} has waited {:.1} s for {} ({during})\n    {}\n    pending: {pending}\n    \
+             called by {}{}",
             stack.call,
             self.waited.as_secs_f64(),
             self.what,
             last_progress(),
+            stack.place.as_ref().map(|place| format!("{place}, in ")).unwrap_or_default(),
             stack.callers
         );
         say(self.cause, &text);
@@ -176,14 +198,10 @@ impl Standing<'_> {
     }
 }
 
-fn rank() -> String {
-    crate::process::world_rank().map_or(String::new(), |rank| format!("[{rank}] "))
-}
-
 fn say(cause: Cause, text: &str) {
     match cause {
         // Who asks is to get an answer, whatever the level of the log.
-        Cause::Asked => eprintln!("{text}"),
+        Cause::Asked => message::say(text),
         _ => log::error!("{text}"),
     }
 }
@@ -195,6 +213,8 @@ pub(crate) struct Watch {
     answered: u32,
     patience: Duration,
     fatal: Duration,
+    early: Duration,
+    warned: bool,
     reports: u32,
     slow_reports: u32,
 }
@@ -208,9 +228,17 @@ impl Watch {
             answered: signal::answered(),
             patience: Duration::from_millis(PATIENCE.load(Ordering::Relaxed)),
             fatal: Duration::from_millis(FATAL.load(Ordering::Relaxed)),
+            early: Duration::MAX,
+            warned: false,
             reports: 0,
             slow_reports: 0,
         }
+    }
+
+    /// The wait is for other ranks of a collective, and this rank is the one of them to warn.
+    pub(crate) fn warns(mut self) -> Watch {
+        self.early = Duration::from_millis(EARLY.load(Ordering::Relaxed));
+        self
     }
 
     /// Something happened.
@@ -229,6 +257,10 @@ impl Watch {
         if signal::asked() != self.answered {
             self.answered = signal::answer();
             return Some((Cause::Asked, waited));
+        }
+        if waited >= self.early && !self.warned {
+            self.warned = true;
+            return Some((Cause::Early, waited));
         }
         if waited < self.patience.min(self.fatal) {
             return None;
@@ -265,16 +297,16 @@ pub fn configure(config: &Config) {
         ms => ms.min(NEVER),
     };
     PATIENCE.store(ms(config.watchdog), Ordering::Relaxed);
+    EARLY.store(ms(config.watchdog_warn), Ordering::Relaxed);
     FATAL.store(ms(config.watchdog_abort), Ordering::Relaxed);
 }
 
 fn say_last(call: &str, idle: Duration, what: &str) {
-    eprintln!(
-        "{}{call}: no progress for {:.1} s in waiting for {what}; the job ends, as \
+    message::say(&format!(
+        "{call}: no progress for {:.1} s in waiting for {what}; the job ends, as \
          PORTOLAN_WATCHDOG_ABORT asks",
-        rank(),
         idle.as_secs_f64()
-    );
+    ));
 }
 
 /// The thread that reports for a rank that computes, and for threads that block in MPI.
@@ -370,7 +402,7 @@ fn blocked(call: &inside::Stuck, lasts: Duration) -> String {
 fn describe(what: &str) -> String {
     // While the engine starts or stops there is none to ask.
     let pending = crate::process::pending().unwrap_or_else(|| "unknown".into());
-    format!("{}{what}\n    {}\n    pending: {pending}", rank(), last_progress())
+    format!("{what}\n    {}\n    pending: {pending}", last_progress())
 }
 
 /// Answers a question where no wait does.

@@ -32,7 +32,7 @@ fuzz_target!(|input: (bool, u64, &[u8])| {
             return;
         };
         let end = at + usize::try_from(n).unwrap();
-        assert_eq!(encode(PLACE, record.kind, &record.body), bytes[at..end]);
+        assert_eq!(encode(PLACE, record.kind, &record.body).expect("a record"), bytes[at..end]);
         at = end;
     }
 });

@@ -292,7 +292,7 @@ impl Drop for Aggregator {
         if let (Some(owner), Some(hook)) = (self.owner.upgrade(), self.hook.get())
             && let Err(error) = owner.am().remove_flush_hook(hook)
         {
-            log::debug!("an aggregator outlives active messages: {error}");
+            log::debug!("an aggregator outlives active messages: {error:#}");
         }
     }
 }

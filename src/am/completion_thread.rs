@@ -89,7 +89,7 @@ impl CompletionThread {
         };
         let Some(job) = job else { return false };
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        job(am);
+        handler::in_completion(|| job(am));
         queue.lock().running = false;
         true
     }
@@ -132,6 +132,6 @@ fn run(shared: &(Mutex<Queue>, Condvar), owner: &Weak<dyn Owner>) {
             }
         };
         let Some(owner) = owner.upgrade() else { return };
-        job(owner.am());
+        handler::in_completion(|| job(owner.am()));
     }
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// An error of a handler ends the job: the origin counts on the message.
 #[cold]
 pub(super) fn fatal(error: &Error) -> ! {
-    log::error!("{error}");
+    error.clone().log_once();
     crate::process::end_job(error.kind().code())
 }
 
@@ -33,7 +33,7 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
         Ok(Ok(value)) => value,
         Ok(Err(error)) => {
             let text = format!("the handler {name} failed: {}", error.detail());
-            fatal(&Error::new(error.kind(), text))
+            fatal(&error.reworded(text))
         }
         Err(panic) => {
             let text = panic

@@ -13,10 +13,11 @@
 
 use super::Am;
 use super::AmState;
-use crate::collective::Operator;
-use crate::error::Result;
+use crate::collective::{self, Kind, Operator};
+use crate::core::handler;
+use crate::error::{Result, fail};
 use crate::mutation::{self, Fault};
-use crate::wait::Progress;
+use crate::wait::{Progress, Turns};
 use std::sync::atomic::Ordering;
 
 impl Am {
@@ -25,7 +26,7 @@ impl Am {
     /// gates hold ([`super::gate`]).
     ///
     /// # Errors
-    /// `State` in a handler; what a flush hook returns.
+    /// `State` in a handler, also in one that may wait; what a flush hook returns.
     pub fn quiesce(&self) -> Result<()> {
         self.rest(|state| state.all_handled() + state.set_aside.load(Ordering::Acquire))
     }
@@ -40,10 +41,21 @@ impl Am {
     }
 
     fn rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {
+        collective::scope(Kind::Quiesce, 0, || self.until_rest(handled))
+    }
+
+    fn until_rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {
         let state = self.state()?;
         // Also where a rank is alone: the message whose handler this is would never be counted.
         self.may_wait()?;
-        let mut before = None;
+        if handler::is_in_completion() {
+            fail!(
+                State,
+                "a completion handler called a function that waits until all handlers have ended, \
+                 itself too; make the call outside of handlers"
+            );
+        }
+        let (mut before, mut turns) = (None, Turns::begin());
         loop {
             self.flush_hooks(false)?;
             // Messages that have arrived are handled before the rank counts.
@@ -56,7 +68,10 @@ impl Am {
             }
             before = Some(sums);
             if sums[0] != sums[1] {
-                std::thread::yield_now();
+                let [sent, handled] = sums;
+                turns.again(self, sums, &|| {
+                    format!("all messages to be handled; of {sent} that the ranks have sent {handled} are")
+                })?;
             }
         }
     }

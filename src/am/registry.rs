@@ -2,6 +2,7 @@
 
 use super::cooperative_copy::{HELP, Help};
 use super::{Am, Handler, HandlerId, Hook, state};
+use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -29,6 +30,10 @@ impl Am {
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,
     ) -> Result<Vec<HandlerId>> {
+        collective::scope(Kind::Register, 0, || self.add_all(handlers))
+    }
+
+    fn add_all(&self, handlers: Vec<(String, Arc<dyn Handler>)>) -> Result<Vec<HandlerId>> {
         let world = self.world();
         let state = self.state()?;
         let mut names = DefaultHasher::new();
@@ -66,7 +71,7 @@ impl Am {
     /// Forgets handlers. Collective, after [`Am::quiesce`].
     pub fn unregister_handlers(&self, ids: &[HandlerId]) -> Result<()> {
         let state = self.state()?;
-        self.world().barrier(self)?;
+        collective::scope(Kind::Unregister, 0, || self.world().barrier(self))?;
         for id in ids {
             match state.handlers.get(*id) {
                 Some(entry) => entry.gone.store(true, Ordering::Relaxed),

@@ -290,7 +290,7 @@ fn answer_from(
     // withdraw it.
     let sent = unsafe { am.send_am(origin, ANSWER, header, data, signals) };
     if let Err(error) = sent {
-        log::error!("answering rank {origin}: {error}");
+        log::error!("answering rank {origin}: {error:#}");
     }
 }
 

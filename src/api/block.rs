@@ -4,6 +4,7 @@
 //! takes: a start, and along each axis how many elements at which stride, the
 //! outermost axis first. The module is pure: it checks, and turns a pair of
 //! blocks into the engine's [`Shape`] in bytes.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use crate::error::{Result, fail};
 use crate::layout::{MAX_LEVELS, Shape};
@@ -63,7 +64,7 @@ impl Block {
             }
             row = row.and_then(|r| r.checked_mul(n.max(1)));
         }
-        let mut start = 0;
+        let mut start = 0usize;
         let mut counts = Vec::with_capacity(part.len());
         for (axis, (range, (&n, &stride))) in
             part.iter().zip(shape.iter().zip(&strides)).enumerate()
@@ -72,8 +73,13 @@ impl Block {
                 fail!(Argument, "{range:?} leaves axis {axis}, which has {n} elements");
             }
             counts.push(range.len());
-            // Inside an array whose size was checked, so it cannot overflow.
-            start += range.start * stride.unsigned_abs();
+            match range.start.checked_mul(stride.unsigned_abs()).and_then(|s| s.checked_add(start))
+            {
+                Some(sum) => start = sum,
+                None => {
+                    fail!(Argument, "an array of {shape:?} has more elements than an address space")
+                }
+            }
         }
         Block::strided(start, &counts, &strides)
     }
@@ -81,7 +87,8 @@ impl Block {
     /// `counts[i]` elements at a distance of `strides[i]` along each axis, the
     /// outermost first, from `start` on. Strides may be anything, also negative.
     /// Where positions of a transfer's target coincide, an accumulate adds to
-    /// them repeatedly; which element a put or get leaves there is not specified.
+    /// them repeatedly; which element a put or get leaves there is not specified. A
+    /// transfer never moves more elements than the longer of its two sides has.
     ///
     /// # Errors
     /// `Argument` where the numbers of axes differ, or there are more axes or
@@ -102,7 +109,7 @@ impl Block {
             counts.iter().zip(strides).map(|(&n, &stride)| Axis { n, stride }).collect();
         // A contiguous innermost axis is no stride level of the transfer.
         let levels = axes.iter().filter(|a| a.n != 1).count();
-        if levels > MAX_LEVELS + 1 {
+        if levels > MAX_LEVELS.saturating_add(1) {
             fail!(Argument, "a block of {levels} axes, where {MAX_LEVELS} strides are possible");
         }
         Ok(Block { start, len, axes })
@@ -129,13 +136,17 @@ impl Block {
     }
 
     /// The positions of the elements in the slice, in the order in which a
-    /// transfer takes them.
+    /// transfer takes them. Positions that an `isize` cannot hold are its least and its largest value:
+    /// no slice has them.
     pub fn indices(&self) -> impl Iterator<Item = isize> + '_ {
-        (0..self.len).map(|i| {
-            let (mut i, mut at) = (i, self.start as isize);
+        let signed = |n: usize| isize::try_from(n).unwrap_or(isize::MAX);
+        (0..self.len).map(move |i| {
+            let (mut i, mut at) = (i, signed(self.start));
             for axis in self.axes.iter().rev() {
-                at += (i % axis.n) as isize * axis.stride;
-                i /= axis.n;
+                // No axis of a block that has elements is empty.
+                let (outer, k) = (i.checked_div(axis.n), i.checked_rem(axis.n));
+                at = at.saturating_add(signed(k.unwrap_or(0)).saturating_mul(axis.stride));
+                i = outer.unwrap_or(0);
             }
             at
         })
@@ -150,7 +161,7 @@ impl Block {
         // is cut off, far outside any slice.
         let (mut lo, mut hi) = (self.start as i128, self.start as i128);
         for axis in &self.axes {
-            let far = (axis.n as i128 - 1) * axis.stride as i128;
+            let far = (axis.n as i128).saturating_sub(1).saturating_mul(axis.stride as i128);
             if far < 0 {
                 lo = lo.saturating_add(far);
             } else {
@@ -181,8 +192,7 @@ fn packed_as(other: &[Axis]) -> SmallVec<[Axis; 4]> {
     let mut axes: SmallVec<[Axis; 4]> = other.into();
     for axis in axes.iter_mut().rev() {
         axis.stride = row;
-        // The number of elements is known to fit.
-        row = row.saturating_mul(axis.n as isize);
+        row = row.saturating_mul(isize::try_from(axis.n).unwrap_or(isize::MAX));
     }
     axes
 }
@@ -227,8 +237,10 @@ pub(super) fn pair(local: &Block, remote: &Block, size: usize) -> Result<Shape> 
     for (a, b) in here.iter().zip(&there).rev() {
         if counts.len() == 1 && counts[0] == size && l.is_empty() && (a.stride, b.stride) == (1, 1)
         {
-            // Inside a slice, so its bytes can be counted.
-            counts[0] = size * a.n;
+            match size.checked_mul(a.n) {
+                Some(bytes) => counts[0] = bytes,
+                None => fail!(Argument, "{} elements are more than an address space holds", a.n),
+            }
             continue;
         }
         counts.push(a.n);
@@ -241,6 +253,7 @@ pub(super) fn pair(local: &Block, remote: &Block, size: usize) -> Result<Shape> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn pairs(shape: &Shape) -> Vec<(isize, isize)> {
         let mut all = Vec::new();
@@ -312,6 +325,37 @@ mod tests {
         assert!(Block::strided(usize::MAX, &[1], &[1]).unwrap().check(7, &whose).is_err());
         assert!(Block::strided(9, &[0], &[1]).unwrap().check(7, &whose).is_ok());
         assert!(Block::strided(0, &[usize::MAX, 2], &[0, 0]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_numbers_make_a_block_or_an_error(
+            start in extreme(),
+            axes in prop::collection::vec((extreme(), extreme().prop_map(|n| n as isize)), 0..4),
+            len in extreme(),
+        ) {
+            let (counts, strides): (Vec<usize>, Vec<isize>) = axes.iter().copied().unzip();
+            let ranges: Vec<Range<usize>> = counts.iter().map(|&n| n / 2..n).collect();
+            let of = Block::of(&counts, &ranges);
+            for block in [of, Block::strided(start, &counts, &strides)].into_iter().flatten() {
+                block.indices().take(9).for_each(drop);
+                if block.check(len, &String::new).is_ok() {
+                    let inside = |at| usize::try_from(at).is_ok_and(|at| at < len);
+                    prop_assert!(block.indices().take(99).all(inside));
+                    let _ = pair(&block, &Block::contiguous(0..block.len()), 8);
+                    let _ = pair(&block, &block, 16);
+                }
+            }
+        }
+    }
+
+    /// Numbers near those at which something overflows.
+    fn extreme() -> impl Strategy<Value = usize> {
+        prop_oneof![
+            0usize..9,
+            (0u32..64, -2i64..3)
+                .prop_map(|(bit, n)| { (1usize << bit).wrapping_add_signed(n as isize) })
+        ]
     }
 
     #[test]

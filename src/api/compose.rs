@@ -1,4 +1,12 @@
 //! Compositions: which elements go where, said once and performed many times.
+//!
+//! **Why performing is safe.** A composition has addresses of segments of this interface alone,
+//! in which any rank may write any bytes at any time. It holds these segments; mapping checks that
+//! every byte lies in one of them, and performing that all of them live. Compositions with raw
+//! addresses are marked, and are performed by the unsafe call alone; a file cannot hold one, since
+//! the mark would be lost. What is loaded from a file names segments of this interface alone, never
+//! the library's own state or parts of distributed arrays (`compose::store`).
+#![warn(clippy::arithmetic_side_effects)]
 
 use super::in_call::InCall;
 use super::{Element, Runtime, Segment};
@@ -93,7 +101,7 @@ impl Slice {
         if self.block == 0 || self.count == 0 {
             return Some(self.start..self.start);
         }
-        let last = (self.count - 1).checked_mul(self.stride)?.checked_add(self.start)?;
+        let last = self.count.checked_sub(1)?.checked_mul(self.stride)?.checked_add(self.start)?;
         Some(self.start..last.checked_add(self.block)?)
     }
 }
@@ -104,7 +112,7 @@ impl<'rt> Composer<'rt> {
     /// # Errors
     /// `Memory`, on all ranks.
     pub fn new(rt: &'rt Runtime) -> Result<Composer<'rt>> {
-        let inner = compose::Composer::new();
+        let inner = compose::Composer::new().confined();
         inner.prepare(rt.engine()).in_call("Composer::new")?;
         Ok(Composer { rt, inner })
     }
@@ -115,7 +123,7 @@ impl<'rt> Composer<'rt> {
     /// # Errors
     /// `Memory`, on all ranks.
     pub fn with_directory(rt: &'rt Runtime, directory: &str) -> Result<Composer<'rt>> {
-        let inner = compose::Composer::with_directory(directory);
+        let inner = compose::Composer::with_directory(directory).confined();
         inner.prepare(rt.engine()).in_call("Composer::with_directory")?;
         Ok(Composer { rt, inner })
     }
@@ -151,8 +159,8 @@ impl<'rt> Composer<'rt> {
         if mapped.raw {
             return raw_refused().in_call(CALL);
         }
-        // SAFETY: all addresses lie in segments, which `keep` and the plan hold; any
-        // bytes are values of their elements.
+        // SAFETY: mapping has checked that all addresses lie in segments which the composition
+        // holds, and the call checks that these live; any bytes are values of their elements.
         unsafe { self.inner.perform(self.rt.engine(), &mapped.plan) }.in_call(CALL)
     }
 
@@ -189,9 +197,15 @@ impl<'rt> Composer<'rt> {
     /// Loads the next composition that this rank stored under a number, in this run
     /// or in another one with the same segments.
     ///
+    /// Nothing of the file is trusted: it may name elements of live segments that
+    /// [`Group::allocate`](super::Group::allocate) and
+    /// [`Group::allocate_many`](super::Group::allocate_many) made, and nothing else. Performing what
+    /// a file holds can therefore change elements of such segments, as any put can.
+    ///
     /// # Errors
     /// `Argument` where there is none or the file is damaged or not this rank's;
-    /// `Address` where the segments are not the same.
+    /// `Address` if the segments are not the same, or if one of them holds mutexes, counters of tiles,
+    /// a distributed array, or memory that a C interface allocated; `Memory`.
     pub fn load(&self, number: i32) -> Result<Loaded<'rt>> {
         let inner = self.inner.load(self.rt.engine(), number).in_call("Composer::load")?;
         let rt = self.rt;
@@ -214,11 +228,21 @@ impl<'rt> Composer<'rt> {
     /// the file anew.
     ///
     /// # Errors
-    /// `Address` where an address lies in no segment; `Argument` where the file cannot
-    /// be written.
+    /// `Handle` if [`Composition::add_raw`] has added addresses to it; `State` if a segment of it was
+    /// freed; `Argument` if the file cannot be written; `Memory`.
     pub fn store(&self, number: i32, composition: &Composition<'rt>) -> Result<()> {
-        let engine = self.rt.engine();
-        self.inner.store(engine, number, &composition.inner).in_call("Composer::store")
+        self.store_inner(number, &composition.inner, composition.raw).in_call("Composer::store")
+    }
+
+    fn store_inner(&self, number: i32, inner: &compose::Composition, raw: bool) -> Result<()> {
+        if raw {
+            fail!(
+                Handle,
+                "the composition has raw addresses, which a file cannot hold; add elements of \
+                 segments, and store that"
+            );
+        }
+        self.inner.store(self.rt.engine(), number, inner)
     }
 
     /// [`Composer::store`] of a mapped composition.
@@ -226,8 +250,7 @@ impl<'rt> Composer<'rt> {
     /// # Errors
     /// As for [`Composer::store`].
     pub fn store_mapped(&self, number: i32, mapped: &Mapped<'rt>) -> Result<()> {
-        let engine = self.rt.engine();
-        self.inner.store(engine, number, &mapped.inner).in_call("Composer::store_mapped")
+        self.store_inner(number, &mapped.inner, mapped.raw).in_call("Composer::store_mapped")
     }
 
     /// Completes everything and stops counting. Collective.
@@ -269,8 +292,10 @@ impl<'rt> Composition<'rt> {
         let count = from.end.saturating_sub(from.start);
         let (local, remote) =
             self.places(here, from.start, count, there, rank, to, count).in_call(CALL)?;
-        self.inner.add(local, remote, count * size_of::<T>()).in_call(CALL)?;
-        self.hold_both(local, there, rank, remote);
+        // In bounds of a segment, so that the product is.
+        let bytes = count.saturating_mul(size_of::<T>());
+        self.inner.add(local, remote, bytes).in_call(CALL)?;
+        self.hold_both(here, there);
         Ok(())
     }
 
@@ -295,21 +320,24 @@ impl<'rt> Composition<'rt> {
         };
         let (local, remote) =
             self.places(here, f.start, f.len(), there, rank, t.start, t.len()).in_call(CALL)?;
-        // In bounds of a segment, so that the products are.
-        let size = size_of::<T>();
-        let blocks = |start: usize, s: Slice| Blocks {
-            start,
-            stride: if s.count > 1 { (s.stride * size) as isize } else { 0 },
-            block: s.block * size,
-            count: s.count,
+        let blocks = |start: usize, s: Slice| {
+            if s.block == 0 || s.count == 0 {
+                return Blocks { start, stride: 0, block: 0, count: 0 };
+            }
+            // In bounds of a segment, so that the products are: of several blocks the strides lie
+            // between the first and the last one.
+            let size = size_of::<T>();
+            let stride = isize::try_from(s.stride.saturating_mul(size)).unwrap_or(isize::MAX);
+            let stride = if s.count > 1 { stride } else { 0 };
+            Blocks { start, stride, block: s.block.saturating_mul(size), count: s.count }
         };
         self.inner.add_slice(blocks(local, from), blocks(remote, to)).in_call(CALL)?;
-        self.hold_both(local, there, rank, remote);
+        self.hold_both(here, there);
         Ok(())
     }
 
-    /// Adds bytes by address, inside segments or not. Such a composition is performed
-    /// by [`Composer::perform_raw`].
+    /// Adds bytes by address, inside segments or not. Such a composition, and what it is merged
+    /// into, is performed by [`Composer::perform_raw`] and cannot be stored.
     ///
     /// # Errors
     /// `Argument` for a null address with bytes; `Handle` where it is merged.
@@ -329,10 +357,13 @@ impl<'rt> Composition<'rt> {
     ///
     /// # Errors
     /// `Argument`, naming the addresses, where two elements go to one place; `State`
-    /// where a segment of it was freed.
+    /// where a segment of it was freed; `Memory` if there is no memory for the list of copies, which
+    /// grows with the blocks of slices that lie in each other.
     pub fn map(&self) -> Result<Mapped<'rt>> {
         const CALL: &str = "Composition::map";
-        let inner = self.inner.map(self.rt.engine()).in_call(CALL)?;
+        let engine = self.rt.engine();
+        let mapped = if self.raw { self.inner.map(engine) } else { self.inner.map_inside(engine) };
+        let inner = mapped.in_call(CALL)?;
         let plan = inner.plan().in_call(CALL)?.clone();
         Ok(Mapped { inner, plan, raw: self.raw, _rt: self.rt })
     }
@@ -363,23 +394,9 @@ impl<'rt> Composition<'rt> {
         Ok((local.address, remote.address))
     }
 
-    fn hold_both<T: Element>(
-        &mut self,
-        local: usize,
-        there: &Segment<'rt, T>,
-        rank: usize,
-        remote: usize,
-    ) {
-        self.hold(self.rt.rank(), local);
-        self.hold(there.group().members()[rank], remote);
-    }
-
-    /// Keeps the segment in which an address of a rank lies.
-    fn hold(&mut self, rank: usize, address: usize) {
-        let memory = &self.rt.engine().memory;
-        let found = memory.registry.locate(rank, address);
-        if let Some(segment) = found.and_then(|(id, _)| memory.segment_by_id(id)) {
-            self.inner.hold(&segment);
-        }
+    /// Keeps the segments of both sides.
+    fn hold_both<T: Element>(&mut self, here: &Segment<'rt, T>, there: &Segment<'rt, T>) {
+        self.inner.hold(here.inner());
+        self.inner.hold(there.inner());
     }
 }

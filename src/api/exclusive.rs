@@ -9,13 +9,14 @@
 //! nobody: what is got from a part in the hands of its owner is old, new, or a mixture, and a
 //! value of the element type all the same.
 //!
-//! That is the reason why [`Exclusive::view_mut`] is safe where [`Local::as_mut_slice`] is not. It
-//! rests on the rule of this crate that all ranks make the same collective calls in the same
-//! order.
+//! That is the reason why [`Exclusive::view_mut`] is safe where [`Local::as_mut_slice`] is not. The
+//! barriers of the two changes name the change and the segment ([`crate::collective`]). If another
+//! rank is in any other collective call, then the change fails on both, and there is no view.
 //!
 //! [`Local::as_mut_slice`]: super::Local::as_mut_slice
 
 use super::{Element, Group, Segment};
+use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
 use std::cell::Cell;
@@ -43,7 +44,7 @@ impl<D: Dimension> Window<D> {
         }
         let far = self.shape.slice().iter().zip(self.strides.slice());
         let last = far
-            .map(|(&n, &stride)| (n - 1).checked_mul(stride))
+            .map(|(&n, &stride)| n.checked_sub(1)?.checked_mul(stride))
             .try_fold(self.start, |sum, far| sum.checked_add(far?));
         last.is_some_and(|last| last < len)
     }
@@ -53,7 +54,9 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     /// Allocates `here` elements on this rank, zeros or what the memory held before, open to all.
     /// Collective.
     pub(crate) fn new(group: &Group<'rt>, here: usize, zeros: bool) -> Result<Exclusive<'rt, T>> {
-        Ok(Exclusive { segment: group.allocate_one(here, zeros)?, lent: Cell::new(false) })
+        let mut segment = group.allocate_internal(here, zeros)?;
+        segment.what = "an array";
+        Ok(Exclusive { segment, lent: Cell::new(false) })
     }
 
     /// The segment, for reading, and for writes that its user orders against views itself: see
@@ -69,14 +72,16 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
 
     /// Completes all writes to all parts, and lends each to its owner. Collective.
     pub(crate) fn lend(&mut self) -> Result<()> {
-        self.segment.group().barrier()?;
+        let number = self.segment.number();
+        collective::scope(Kind::Access, number, || self.segment.group().barrier())?;
         self.lent.set(true);
         Ok(())
     }
 
     /// Opens all parts to all ranks. Collective.
     pub(crate) fn open(&mut self) -> Result<()> {
-        self.segment.group().barrier()?;
+        let number = self.segment.number();
+        collective::scope(Kind::Release, number, || self.segment.group().barrier())?;
         self.lent.set(false);
         Ok(())
     }
@@ -131,7 +136,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         let (mut inner, axes) = (1, window.shape.slice().iter().zip(window.strides.slice()));
         for (&n, &stride) in axes.rev().filter(|(n, _)| **n > 1) {
             assert!(stride >= inner, "{window:?} has elements twice");
-            inner = stride * n;
+            inner = stride.saturating_mul(n);
         }
         window.shape.clone().strides(window.strides.clone())
     }

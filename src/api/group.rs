@@ -1,6 +1,6 @@
 //! Groups of ranks and their collectives.
 
-use super::in_call::InCall;
+use super::in_call::{InCall, public};
 use super::{Element, Operator, Reducible, Runtime};
 use crate::error::{Result, fail};
 use crate::group;
@@ -13,6 +13,12 @@ use std::sync::Arc;
 /// mutexes made by it, are numbers in the group, from 0. A clone is the same
 /// group. A group that is dropped and not freed keeps its communicator until the
 /// runtime ends.
+///
+/// All ranks of a group make the same collective calls in the same order. Ranks compare the kind of
+/// each call, its object, type, length, operator and root. If they differ, the call fails with
+/// [`ErrorKind::Mismatch`](crate::error::ErrorKind) on all ranks and delivers no result. A rank that
+/// only gives something, such as the root of a broadcast, does not wait for the others, and gets the
+/// error from its next collective call. The group cannot be used any more then.
 #[derive(Debug, Clone)]
 pub struct Group<'rt> {
     rt: &'rt Runtime,
@@ -64,9 +70,10 @@ impl<'rt> Group<'rt> {
     /// them gets `None` and waits for nobody.
     ///
     /// # Errors
-    /// `Rank` for one outside this group or named twice.
+    /// `Rank` for one outside this group or named twice; `Mismatch` where ranks give different lists.
+    #[track_caller]
     pub fn subgroup(&self, ranks: &[usize]) -> Result<Option<Group<'rt>>> {
-        let made = self.engine().create_group(&self.inner, ranks).in_call("Group::subgroup")?;
+        let made = public("Group::subgroup", || self.engine().create_group(&self.inner, ranks))?;
         Ok(made.map(|inner| Group { rt: self.rt, inner }))
     }
 
@@ -74,19 +81,23 @@ impl<'rt> Group<'rt> {
     ///
     /// # Errors
     /// `Argument` for the world, `State` where a clone was freed already.
+    #[track_caller]
     pub fn free(self) -> Result<()> {
-        self.engine().free_group(&self.inner).in_call("Group::free")
+        public("Group::free", || self.engine().free_group(&self.inner))
     }
 
     /// Completes what every rank has issued, to any rank, and waits until all
     /// ranks of the group are here. Collective.
     ///
     /// # Errors
-    /// `State` after the group was freed, `Mpi`.
+    /// `Mismatch` where ranks make different collective calls; `State` after the group was freed;
+    /// `Mpi`.
+    #[track_caller]
     pub fn barrier(&self) -> Result<()> {
+        super::unfreed::warn();
         #[cfg(feature = "array")]
         self.rt.count_barrier(&self.inner);
-        self.engine().barrier_of(&self.inner).in_call("Group::barrier")
+        public("Group::barrier", || self.engine().barrier_of(&self.inner))
     }
 
     /// Whether distributed arrays look for races.
@@ -106,12 +117,13 @@ impl<'rt> Group<'rt> {
     /// many elements and the same root.
     ///
     /// # Errors
-    /// `Rank` for a root outside the group, `Mpi`.
+    /// `Rank` for a root outside the group; `Mismatch` where ranks make different collective calls;
+    /// `Mpi`.
+    #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, data: &mut [T]) -> Result<()> {
         const CALL: &str = "Group::broadcast";
         self.check_root(root).in_call(CALL)?;
-        let bytes = bytemuck::cast_slice_mut(data);
-        self.inner.broadcast(self.engine(), bytes, root).in_call(CALL)
+        public(CALL, || self.inner.broadcast(self.engine(), data, root))
     }
 
     /// Combines `data` element by element over all ranks; the result is at
@@ -119,28 +131,33 @@ impl<'rt> Group<'rt> {
     /// as many elements, the same operator and the same root.
     ///
     /// # Errors
-    /// `Rank` for a root outside the group, `Mpi`.
+    /// `Rank` for a root outside the group; `Mismatch` where ranks make different collective calls;
+    /// `Mpi`.
+    #[track_caller]
     pub fn reduce<T: Reducible>(&self, root: usize, data: &mut [T], op: Operator) -> Result<()> {
         const CALL: &str = "Group::reduce";
         self.check_root(root).in_call(CALL)?;
-        self.inner.reduce(self.engine(), data, op, Some(root)).in_call(CALL)
+        public(CALL, || self.inner.reduce(self.engine(), data, op, Some(root)))
     }
 
     /// [`Group::reduce`] with the result on all ranks. Collective.
     ///
     /// # Errors
-    /// `Mpi`, `State` after the group was freed.
+    /// `Mismatch` where ranks make different collective calls; `State` after the group was freed;
+    /// `Mpi`.
+    #[track_caller]
     pub fn all_reduce<T: Reducible>(&self, data: &mut [T], op: Operator) -> Result<()> {
-        self.inner.reduce(self.engine(), data, op, None).in_call("Group::all_reduce")
+        public("Group::all_reduce", || self.inner.reduce(self.engine(), data, op, None))
     }
 
     /// Combines one value of each rank; all get the result. Collective.
     ///
     /// # Errors
     /// As for [`Group::all_reduce`].
+    #[track_caller]
     pub fn all_reduce_value<T: Reducible>(&self, value: T, op: Operator) -> Result<T> {
         let mut data = [value];
-        self.all_reduce(&mut data, op).in_call("Group::all_reduce_value")?;
+        public("Group::all_reduce_value", || self.all_reduce(&mut data, op))?;
         Ok(data[0])
     }
 
@@ -148,9 +165,9 @@ impl<'rt> Group<'rt> {
     ///
     /// # Errors
     /// As for [`Group::all_reduce`].
+    #[track_caller]
     pub fn all_gather<T: Element>(&self, value: T) -> Result<Vec<T>> {
-        const CALL: &str = "Group::all_gather";
-        self.inner.allgather(self.engine(), &value).in_call(CALL)
+        public("Group::all_gather", || self.inner.allgather(self.engine(), &value))
     }
 
     fn check_root(&self, root: usize) -> Result<()> {

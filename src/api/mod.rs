@@ -40,12 +40,13 @@
 //!
 //! # What the compiler checks, and what not
 //! Elements are [`Element`]s: any bytes are a value, so no race between ranks
-//! can make an invalid one, and all functions that are not `unsafe` are memory
-//! safe whatever other ranks do. Races can still give old, new or mixed
-//! *contents*: order them with fences, barriers, flags or mutexes. Bounds are
-//! checked before anything moves. A buffer that a non-blocking get still fills
+//! can make an invalid one. Races can still give old, new or mixed *contents*:
+//! order them with fences, barriers, flags or mutexes. Bounds are checked before
+//! anything moves. A buffer that a non-blocking get still fills
 //! cannot be read, a segment cannot be freed while a transfer in a scope uses it,
-//! and nothing outlives the runtime: see [`Runtime::scope`].
+//! and what borrows from the runtime cannot outlive it: see [`Runtime::scope`].
+//!
+//! The exact guarantee of memory safety is in the [crate's documentation](crate#memory-safety).
 //!
 //! # Errors and panics
 //! Calls return [`crate::Error`], which names the call and the rank. An error or
@@ -64,6 +65,7 @@
 //! | `pending`, `scope`, `owned` | non-blocking transfers |
 //! | `exclusive`, `views` | what [`crate::array`] stands on: parts lent to their owners, transfers of `ndarray` views |
 //! | `mutex` | mutexes |
+//! | `unfreed` | the warning about what was dropped and not freed |
 //! | [`am`] | active messages |
 //! | `stats` | statistics, regions and marks |
 //! | `compose` | compositions: described once, performed many times |
@@ -75,8 +77,10 @@ mod compose;
 mod element;
 #[cfg(feature = "array")]
 mod exclusive;
+#[cfg(feature = "array")]
+pub(crate) mod fresh_array;
 mod group;
-mod in_call;
+pub(crate) mod in_call;
 mod local;
 mod mutex;
 mod notify;
@@ -92,6 +96,7 @@ mod scope;
 mod segment;
 mod stats;
 mod strided;
+mod unfreed;
 #[cfg(feature = "array")]
 pub(crate) mod views;
 

@@ -1,7 +1,7 @@
 //! Mutexes that live on ranks and are taken by any of them.
 
-use super::Group;
-use super::in_call::InCall;
+use super::in_call::{InCall, public};
+use super::{Group, unfreed};
 use crate::atomics::mutex;
 use crate::error::Result;
 use std::sync::Arc;
@@ -36,8 +36,9 @@ impl<'rt> Group<'rt> {
     /// # Errors
     /// `Memory` on all ranks where it cannot be had on one; `State` after the
     /// group was freed.
+    #[track_caller]
     pub fn mutexes(&self, here: usize) -> Result<MutexSet<'rt>> {
-        let inner = self.engine().create_mutexes(self.inner(), here).in_call("Group::mutexes")?;
+        let inner = public("Group::mutexes", || self.engine().create_mutexes(self.inner(), here))?;
         Ok(MutexSet { group: self.clone(), inner, freed: false })
     }
 }
@@ -53,8 +54,9 @@ impl MutexSet<'_> {
     /// # Errors
     /// `Rank`, `Argument` where there is no such mutex, `State` where this rank
     /// holds it already.
+    #[track_caller]
     pub fn lock(&self, rank: usize, index: usize) -> Result<MutexGuard<'_>> {
-        self.group.engine().lock(&self.inner, index, rank).in_call("MutexSet::lock")?;
+        public("MutexSet::lock", || self.group.engine().lock(&self.inner, index, rank))?;
         Ok(MutexGuard { set: self, rank, index, held: true })
     }
 
@@ -80,9 +82,10 @@ impl MutexSet<'_> {
     ///
     /// # Errors
     /// `State` where this rank forgot a guard; the mutexes are freed all the same.
+    #[track_caller]
     pub fn free(mut self) -> Result<()> {
         self.freed = true;
-        self.group.engine().destroy_mutexes(&self.inner).in_call("MutexSet::free")
+        public("MutexSet::free", || self.group.engine().destroy_mutexes(&self.inner))
     }
 }
 
@@ -114,10 +117,7 @@ impl Drop for MutexGuard<'_> {
 impl Drop for MutexSet<'_> {
     fn drop(&mut self) {
         if !self.freed && !std::thread::panicking() && crate::runtime::is_running() {
-            log::warn!(
-                "[{}] mutexes are dropped and not freed; their memory goes when the runtime ends",
-                self.group.runtime().rank()
-            );
+            unfreed::note("a set of mutexes".into());
         }
     }
 }

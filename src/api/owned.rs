@@ -64,7 +64,7 @@ impl<T: Element> PendingVec<'_, T> {
 impl<T: Element> Drop for PendingVec<'_, T> {
     fn drop(&mut self) {
         if let Err(error) = pending::wait_for(self.engine(), &self.counter) {
-            log::error!("a non-blocking transfer failed: {error}");
+            log::error!("a non-blocking transfer failed: {error:#}");
         }
     }
 }

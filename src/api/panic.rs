@@ -6,7 +6,6 @@
 //! message, runs the hook that was there before, and aborts all ranks. The hook
 //! stays installed for the life of the process, and acts only while armed.
 
-use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,10 +51,5 @@ fn announce(info: &PanicHookInfo<'_>) {
         Some(handler) => format!(" in the handler {handler}"),
         None => String::new(),
     };
-    let line = match crate::process::world_rank() {
-        Some(rank) => format!("[{rank}] panic on rank {rank}{place} ends the job: {message}\n"),
-        None => format!("a panic{place} ends the job: {message}\n"),
-    };
-    // In one piece, since other ranks may be writing too.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    crate::message::say(&format!("a panic{place} ends the job: {message}"));
 }

@@ -38,7 +38,7 @@ pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<(
     {
         // The engine, or MPI, may still write to memory that the caller is
         // about to get back.
-        log::error!("non-blocking transfers cannot be completed: {error}");
+        log::error!("non-blocking transfers cannot be completed: {error:#}");
         crate::process::end_job(error.kind().code());
     }
     done
@@ -160,7 +160,7 @@ impl<'rt> Flights<'rt> {
 impl Drop for Flights<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.wait_all() {
-            log::error!("a non-blocking transfer failed: {error}");
+            log::error!("a non-blocking transfer failed: {error:#}");
         }
     }
 }

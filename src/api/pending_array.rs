@@ -58,7 +58,7 @@ impl<T: Element, D: Dimension> PendingArray<'_, T, D> {
 impl<T: Element, D: Dimension> Drop for PendingArray<'_, T, D> {
     fn drop(&mut self) {
         if let Err(error) = pending::wait_for(self.segment.engine(), &self.counter) {
-            log::error!("a non-blocking transfer failed: {error}");
+            log::error!("a non-blocking transfer failed: {error:#}");
         }
     }
 }

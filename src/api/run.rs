@@ -1,8 +1,7 @@
 //! A main function whose errors end the job.
 
-use super::Runtime;
-use crate::error::Error;
-use std::io::Write;
+use super::{Runtime, unfreed};
+use crate::message;
 use std::process::ExitCode;
 
 /// Initialises the runtime, runs `body`, and finalises.
@@ -43,12 +42,7 @@ where
 }
 
 fn give_up(error: Box<dyn std::error::Error>) -> ! {
-    // Errors of this crate name their rank themselves.
-    let line = match crate::process::world_rank().filter(|_| !error.is::<Error>()) {
-        Some(rank) => format!("[{rank}] {error}\n"),
-        None => format!("{error}\n"),
-    };
-    // In one piece, since other ranks may be writing too.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    unfreed::forget();
+    message::say(&error.to_string());
     crate::mpi::init::abort(1)
 }

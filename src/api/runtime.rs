@@ -1,12 +1,12 @@
 //! The guard of the running library.
 
-use super::in_call::InCall;
-use super::{Group, panic};
+use super::in_call::{InCall, public};
+use super::{Group, panic, unfreed};
 use crate::error::Result;
 use crate::mpi::CommHandle;
 use crate::mpi::init::ThreadLevel;
 use crate::path::Path;
-use crate::runtime::{self, Engine};
+use crate::runtime::{self, Engine, admission};
 use crate::trace::{Face, face};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -89,6 +89,7 @@ impl Builder {
             panic::arm();
         }
         face::set_default(Face::Rust);
+        admission::set_runtime(true);
         let mut runtime = Runtime::over(engine);
         (runtime.abort_on_panic, runtime.finalized) = (self.abort_on_panic, false);
         runtime
@@ -144,9 +145,11 @@ impl Runtime {
     ///
     /// # Errors
     /// `State` where the program has finalised MPI before.
+    #[track_caller]
     pub fn finalize(mut self) -> Result<()> {
         self.finalized = true;
-        self.end().in_call("Runtime::finalize")
+        unfreed::warn();
+        public("Runtime::finalize", || self.end())
     }
 
     fn end(&self) -> Result<()> {
@@ -154,6 +157,7 @@ impl Runtime {
         if self.abort_on_panic {
             panic::disarm();
         }
+        admission::set_runtime(false);
         result
     }
 
@@ -261,13 +265,15 @@ impl Runtime {
     ///
     /// # Errors
     /// `Rank` outside the job.
+    #[track_caller]
     pub fn fence(&self, rank: usize) -> Result<()> {
-        self.engine.fence(rank).in_call("Runtime::fence")
+        public("Runtime::fence", || self.engine.fence(rank))
     }
 
     /// [`Runtime::fence`] for all ranks.
+    #[track_caller]
     pub fn fence_all(&self) -> Result<()> {
-        self.engine.fence_all().in_call("Runtime::fence_all")
+        public("Runtime::fence_all", || self.engine.fence_all())
     }
 }
 
@@ -280,9 +286,8 @@ impl Drop for Runtime {
         }
         if std::thread::panicking() {
             log::error!(
-                "[{}] a panic passes the runtime, which is not finalised: the other ranks may be \
-                 waiting for this one",
-                self.rank()
+                "a panic passes the runtime, which is not finalised: the other ranks may be \
+                 waiting for this one"
             );
             return;
         }

@@ -1,9 +1,11 @@
 //! Segments: allocation, and contiguous puts and gets.
+#![warn(clippy::arithmetic_side_effects)]
 
-use super::in_call::InCall;
-use super::{Element, Group, Local, Remote};
+use super::in_call::{InCall, public};
+use super::{Element, Group, Local, Remote, unfreed};
 use crate::error::{Result, fail};
-use crate::memory::{segment, slab};
+use crate::memory::segment::{self, Purpose};
+use crate::memory::slab;
 use crate::runtime::Engine;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
@@ -24,6 +26,8 @@ pub struct Segment<'rt, T: Element> {
     /// What [`Segment::lens`] has given out.
     lens: OnceLock<Box<[usize]>>,
     freed: bool,
+    /// What the user knows it as.
+    pub(super) what: &'static str,
     _elements: PhantomData<T>,
 }
 
@@ -36,6 +40,19 @@ pub(super) struct Place {
     pub address: usize,
 }
 
+impl<T: Element> Segment<'_, T> {
+    /// Its number among those of the group, the same on all ranks.
+    pub(crate) fn number(&self) -> u64 {
+        self.inner.id().number
+    }
+}
+
+/// The number of elements in `bytes` of a part.
+#[inline]
+fn elements<T: Element>(bytes: usize) -> usize {
+    bytes.checked_div(size_of::<T>()).unwrap_or(0)
+}
+
 impl<'rt> Group<'rt> {
     /// Allocates a segment with `here` elements on this rank and as many as the
     /// others ask for on theirs. All elements are zero. Collective.
@@ -43,18 +60,28 @@ impl<'rt> Group<'rt> {
     /// # Errors
     /// `Memory` on all ranks where it cannot be had on one, naming the rank, what
     /// it asked for and what was free; `State` after the group was freed.
+    #[track_caller]
     pub fn allocate<T: Element>(&self, here: usize) -> Result<Segment<'rt, T>> {
-        self.allocate_one(here, true).in_call("Group::allocate")
+        public("Group::allocate", || self.allocate_one(here, true, Purpose::Elements))
     }
 
-    /// Allocates a segment whose elements are zero, or what the memory held before, which costs
-    /// neither the time to write them nor a barrier. Collective.
-    pub(super) fn allocate_one<T: Element>(
+    /// Allocates a segment that no composition of a file can name. Its elements are zero, or what
+    /// the memory held before, which costs neither the time to write them nor a barrier. Collective.
+    pub(crate) fn allocate_internal<T: Element>(
         &self,
         here: usize,
         zeros: bool,
     ) -> Result<Segment<'rt, T>> {
-        match self.allocate_inner(&[here], zeros)?.pop() {
+        self.allocate_one(here, zeros, Purpose::Internal)
+    }
+
+    fn allocate_one<T: Element>(
+        &self,
+        here: usize,
+        zeros: bool,
+        purpose: Purpose,
+    ) -> Result<Segment<'rt, T>> {
+        match self.allocate_inner(&[here], zeros, purpose)?.pop() {
             Some(segment) => Ok(segment),
             None => fail!(Internal, "a segment was asked for, and none was made"),
         }
@@ -66,15 +93,18 @@ impl<'rt> Group<'rt> {
     /// # Errors
     /// As for [`Group::allocate`], with no segment allocated; `Argument` on all ranks where they
     /// ask for different numbers of segments.
+    #[track_caller]
     pub fn allocate_many<T: Element>(&self, here: &[usize]) -> Result<Vec<Segment<'rt, T>>> {
-        self.allocate_inner(here, true).in_call("Group::allocate_many")
+        public("Group::allocate_many", || self.allocate_inner(here, true, Purpose::Elements))
     }
 
     fn allocate_inner<T: Element>(
         &self,
         here: &[usize],
         zeros: bool,
+        purpose: Purpose,
     ) -> Result<Vec<Segment<'rt, T>>> {
+        unfreed::warn();
         const {
             assert!(size_of::<T>() > 0, "a segment's elements must have a size");
             assert!(
@@ -85,7 +115,7 @@ impl<'rt> Group<'rt> {
         // More bytes than can be counted are asked for too, so that the request
         // fails on all ranks and not on this one alone.
         let bytes: Vec<usize> = here.iter().map(|n| n.saturating_mul(size_of::<T>())).collect();
-        let made = self.engine().allocate_many(self.inner(), Ok(&bytes))?;
+        let made = self.engine().allocate_many_for(purpose, self.inner(), Ok(&bytes))?;
         if zeros {
             // SAFETY: no other rank touches the parts before the barrier below.
             made.iter().for_each(|segment| unsafe { segment.clear() });
@@ -95,6 +125,7 @@ impl<'rt> Group<'rt> {
             inner,
             lens: OnceLock::new(),
             freed: false,
+            what: "a segment",
             _elements: PhantomData,
         };
         let segments = made.into_iter().map(wrap).collect();
@@ -122,9 +153,10 @@ impl<'rt, T: Element> Segment<'rt, T> {
     ///
     /// # Errors
     /// `Mpi`, where the transfers cannot be completed.
+    #[track_caller]
     pub fn free(mut self) -> Result<()> {
         self.freed = true;
-        self.engine().release(self.inner.clone()).in_call("Segment::free")
+        public("Segment::free", || self.engine().release(self.inner.clone()))
     }
 
     #[inline]
@@ -146,16 +178,21 @@ impl<'rt, T: Element> Segment<'rt, T> {
         if rank >= self.group.size() {
             fail!(Rank, "rank {rank} is outside the group of {} ranks", self.group.size());
         }
-        Ok(self.inner.len_at(rank) / size_of::<T>())
+        Ok(elements::<T>(self.inner.len_at(rank)))
     }
 
     /// The numbers of elements of all parts, by rank.
     pub fn lens(&self) -> &[usize] {
-        self.lens.get_or_init(|| self.inner.parts().map(|p| p.len() / size_of::<T>()).collect())
+        self.lens.get_or_init(|| self.inner.parts().map(|p| elements::<T>(p.len())).collect())
+    }
+
+    /// The memory, for compositions, which outlive the borrow.
+    pub(super) fn inner(&self) -> &Arc<segment::Segment> {
+        &self.inner
     }
 
     fn my_len(&self) -> usize {
-        self.inner.len_at(self.group.rank()) / size_of::<T>()
+        elements::<T>(self.inner.len_at(self.group.rank()))
     }
 
     /// This rank's own part.
@@ -179,7 +216,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
     #[inline]
     pub(super) fn place(&self, rank: usize, offset: usize, count: usize) -> Result<Place> {
         let len = self.len_at(rank)?;
-        if offset > len || count > len - offset {
+        if len.checked_sub(offset).is_none_or(|rest| count > rest) {
             fail!(
                 Address,
                 "{count} elements at {offset} leave the part of rank {rank}, which has {len}"
@@ -187,7 +224,8 @@ impl<'rt, T: Element> Segment<'rt, T> {
         }
         Ok(Place {
             world: self.group.members()[rank],
-            address: self.part_address(rank) + offset * size_of::<T>(),
+            // Inside the part, as was checked.
+            address: self.part_address(rank).wrapping_add(offset.wrapping_mul(size_of::<T>())),
         })
     }
 
@@ -271,12 +309,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
 impl<T: Element> Drop for Segment<'_, T> {
     fn drop(&mut self) {
         if !self.freed && !std::thread::panicking() && crate::runtime::is_running() {
-            log::warn!(
-                "[{}] a segment with {} elements here is dropped and not freed; its memory goes \
-                 when the runtime ends",
-                self.group.runtime().rank(),
-                self.my_len()
-            );
+            unfreed::note(format!("{} with {} elements here", self.what, self.my_len()));
         }
     }
 }

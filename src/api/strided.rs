@@ -1,9 +1,10 @@
 //! Transfers of blocks: strided on either side.
+#![warn(clippy::arithmetic_side_effects)]
 
 use super::in_call::InCall;
 use super::pending::Order;
 use super::{Accumulate, Block, Element, Segment, block};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::transfer::TransferKind;
 
@@ -41,13 +42,22 @@ impl<T: Element> Segment<'_, T> {
         let len = self.len_at(rank)?;
         remote.check(len, &|| format!("the part of rank {rank}"))?;
         local.check(local_len, &|| "the slice".to_string())?;
+        // More would take elements of both sides repeatedly: 2^60 of them as easily as two.
+        if local.len() > len.max(local_len) {
+            fail!(
+                Argument,
+                "a block of {} elements, where the slice has {local_len} and the part of rank {rank} \
+                 {len}",
+                local.len()
+            );
+        }
         let shape = block::pair(local, remote, size_of::<T>())?;
         // An empty block may start anywhere, also where no address is.
         let (start, first) =
             if shape.is_empty() { (0, 0) } else { (local.start(), remote.start()) };
         Ok(Plan {
             world: self.group().members()[rank],
-            address: self.part_address(rank) + first * size_of::<T>(),
+            address: self.part_address(rank).wrapping_add(first.wrapping_mul(size_of::<T>())),
             start,
             shape,
         })

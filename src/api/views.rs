@@ -4,8 +4,10 @@
 //! rank that belong to them. All pieces are checked before anything moves, against the view and
 //! against the rank's part, and are then under way at once. A piece names indices, not
 //! addresses, so that no list of pieces can leave the memory of the view.
+#![warn(clippy::arithmetic_side_effects)]
 
 use super::exclusive::Exclusive;
+use super::fresh_array;
 use super::pending::{self, Order};
 use super::pending_array::PendingArray;
 use super::{Accumulate, Element, Scope, Segment};
@@ -104,38 +106,46 @@ impl<T: Element> Segment<'_, T> {
         if piece.axes.len() != memory.shape.len() {
             fail!(Internal, "a piece of {} axes for {:?}", piece.axes.len(), memory.shape);
         }
-        let bytes = |stride: usize| (stride * size) as isize;
+        // Sums of a piece that is out of bounds saturate, and it is refused; what is in bounds of
+        // the view and of the part can be counted in bytes of either.
+        let bytes =
+            |stride: usize| isize::try_from(stride.saturating_mul(size)).unwrap_or(isize::MAX);
+        let reach = |n: usize, stride: usize| n.saturating_sub(1).saturating_mul(stride);
+        let here_bytes = |stride: isize| stride.saturating_mul(size.cast_signed());
         for (axis, (&len, &stride)) in
             piece.axes.iter().zip(memory.shape.iter().zip(memory.strides)).rev()
         {
-            let end = axis.at + axis.n + (axis.repeat.wrapping_sub(1)) * axis.at_stride;
+            let again = reach(axis.repeat, axis.at_stride);
+            let end = axis.at.saturating_add(axis.n).saturating_add(again);
             if axis.n == 0 || axis.repeat == 0 || end > len {
                 fail!(Internal, "{axis:?} leaves a view of {:?}", memory.shape);
             }
-            first += axis.at as isize * stride;
-            last += (axis.n - 1) * axis.stride + (axis.repeat - 1) * axis.repeat_stride;
+            first = first.wrapping_add(axis.at.cast_signed().wrapping_mul(stride));
+            last = last.saturating_add(reach(axis.n, axis.stride));
+            last = last.saturating_add(reach(axis.repeat, axis.repeat_stride));
             if levels == 0 && counts[0] == size && stride == 1 && axis.stride == 1 {
-                counts[0] = size * axis.n;
+                counts[0] = size.saturating_mul(axis.n);
             } else if axis.n > 1 {
                 if levels == MAX_LEVELS {
                     fail!(Argument, "a transfer of more than {MAX_LEVELS} strides");
                 }
-                counts[levels + 1] = axis.n;
-                (here[levels], there[levels]) = (stride * size as isize, bytes(axis.stride));
-                levels += 1;
+                (here[levels], there[levels]) = (here_bytes(stride), bytes(axis.stride));
+                levels = levels.saturating_add(1);
+                counts[levels] = axis.n;
             }
             if axis.repeat > 1 {
                 if levels == MAX_LEVELS {
                     fail!(Argument, "a transfer of more than {MAX_LEVELS} strides");
                 }
-                counts[levels + 1] = axis.repeat;
-                here[levels] = stride * (axis.at_stride * size) as isize;
+                here[levels] = stride.saturating_mul(bytes(axis.at_stride));
                 there[levels] = bytes(axis.repeat_stride);
-                levels += 1;
+                levels = levels.saturating_add(1);
+                counts[levels] = axis.repeat;
             }
         }
         // All elements between the first and the last are the part's.
-        let place = self.place(piece.rank, piece.offset, last + 1 - piece.offset)?;
+        let span = last.saturating_sub(piece.offset).saturating_add(1);
+        let place = self.place(piece.rank, piece.offset, span)?;
         checked.shape.set_strided(&counts[..=levels], &here[..levels], &there[..levels])?;
         (checked.world, checked.address) = (place.world, place.address);
         checked.local = memory.first.wrapping_offset(first).cast();
@@ -216,10 +226,10 @@ impl<T: Element> Exclusive<'_, T> {
             covers.eq(shape.slice().iter().map(|n| (0, *n, 1)))
         };
         if !matches!(pieces, [piece] if whole(piece)) {
-            let mut target = Array::from_elem(shape, T::zeroed());
+            let mut target = fresh_array::zeros(shape)?;
             return self.get_view(pieces, &mut target.view_mut()).map(|()| target);
         }
-        let mut target = Array::<T, D>::uninit(shape);
+        let mut target = fresh_array::uninit::<T, D>(shape)?;
         let first = target.as_mut_ptr().cast();
         let memory = Memory { first, shape: target.shape(), strides: target.strides() };
         // SAFETY: the array is ours, and the one piece writes each of its elements before the call
@@ -314,8 +324,10 @@ impl<T: Element> Exclusive<'_, T> {
             if offsets.len() != places.len() || places.iter().max().is_some_and(|p| *p >= len) {
                 fail!(Internal, "places outside a list of {len} elements");
             }
-            offsets.iter_mut().for_each(|o| *o = base + *o * size);
-            places.iter_mut().for_each(|p| *p = first as usize + *p * size);
+            // In bounds, as was checked.
+            let at = |from: usize, n: usize| from.wrapping_add(n.wrapping_mul(size));
+            offsets.iter_mut().for_each(|o| *o = at(base, *o));
+            places.iter_mut().for_each(|p| *p = at(first as usize, *p));
         }
         let counter = Arc::default();
         let issued = lists.iter().try_for_each(|(rank, there, here)| {

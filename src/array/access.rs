@@ -6,6 +6,7 @@ use super::common::InCall;
 use super::distribution::OwnBox;
 use super::ghosts::GhostUpdate;
 use crate::api::Element;
+use crate::api::in_call::public;
 use crate::error::Result;
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use std::ops::Range;
@@ -27,7 +28,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// `Mpi`; `State` where `PORTOLAN_CHECK` finds a race.
     #[track_caller]
     pub fn access(&mut self) -> Result<Access<'_, 'rt, T, D>> {
-        self.access_inner().in_call("DistArray::access")
+        public("DistArray::access", || self.access_inner())
     }
 
     #[track_caller]
@@ -154,9 +155,11 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     #[track_caller]
     pub fn release(self) -> Result<()> {
         const CALL: &str = "Access::release";
-        self.array.settle();
-        self.array.inner.part.open().in_call(CALL)?;
-        self.array.check_races().in_call(CALL)
+        public(CALL, || {
+            self.array.settle();
+            self.array.inner.part.open()?;
+            self.array.check_races()
+        })
     }
 }
 

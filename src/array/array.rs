@@ -6,8 +6,10 @@ use super::common::InCall;
 use super::distribution::{Distribution, Layout, OwnBox};
 use super::ghosts::{self, Halo};
 use super::patch::Patch;
+use crate::api::in_call::public;
 use crate::api::views::Piece;
 use crate::api::{Element, Exclusive, Group, Window};
+use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use ndarray::{Dimension, IntoDimension};
 use std::cell::OnceCell;
@@ -109,11 +111,14 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Errors
     /// `Argument` for no axes, or more elements than an address space has; `Memory` on all ranks
     /// where it cannot be had on one; `State` after the group was freed.
+    #[track_caller]
     pub fn new(
         group: &Group<'rt>,
         shape: impl IntoDimension<Dim = D>,
     ) -> Result<DistArray<'rt, T, D>> {
-        DistArray::make(group, shape.into_dimension(), Options::default()).in_call("DistArray::new")
+        public("DistArray::new", || {
+            DistArray::make(group, shape.into_dimension(), Options::default())
+        })
     }
 
     /// Makes an array, of zeros where nothing else is said, with a name, a distribution, ghost cells. Collective: all ranks
@@ -122,12 +127,13 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Errors
     /// As for [`DistArray::new`]; `Argument` where the distribution does not fit the shape or the
     /// group, or blocks are smaller than the ghost cells that they have to fill.
+    #[track_caller]
     pub fn with(
         group: &Group<'rt>,
         shape: impl IntoDimension<Dim = D>,
         options: Options,
     ) -> Result<DistArray<'rt, T, D>> {
-        DistArray::make(group, shape.into_dimension(), options).in_call("DistArray::with")
+        public("DistArray::with", || DistArray::make(group, shape.into_dimension(), options))
     }
 
     fn make(group: &Group<'rt>, shape: D, options: Options) -> Result<DistArray<'rt, T, D>> {
@@ -143,18 +149,22 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         if periodic.is_empty() {
             periodic = vec![false; shape.len()];
         }
-        let elements = shape.iter().try_fold(size_of::<T>(), |all, n| all.checked_mul(*n));
-        if shape.is_empty() || elements.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
-            fail!(Argument, "array \"{name}\" of shape {shape:?}: no axes, or too many elements");
-        }
         if periodic.len() != shape.len() {
             fail!(Argument, "array \"{name}\" of shape {shape:?}: periodic axes {periodic:?}");
         }
-        let layout = Layout::new(shape, group.size(), &distribution, &widths).map_err(|e| {
+        let layout = Layout::new(shape, size_of::<T>(), group.size(), &distribution, &widths);
+        let layout = layout.map_err(|e| {
             crate::Error::new(e.kind(), format!("array \"{name}\": {}", e.detail()))
         })?;
         ghosts::check(&name, &layout, &periodic)?;
-        let part = Exclusive::new(group, layout.part_len(group.rank()), !unfilled)?;
+        let fills = if unfilled { "unfilled" } else { "zeros" };
+        let text = format!(
+            "\"{name}\" of shape {shape:?}, {distribution:?}, ghosts {widths:?}, {fills}, of {}",
+            std::any::type_name::<T>()
+        );
+        let part = collective::scope_of(Kind::CreateArray, &text, || {
+            Exclusive::new(group, layout.part_len(group.rank()), !unfilled)
+        })?;
         let coords = layout.coords(group.rank());
         let check = Checker::new(group);
         let halo = OnceCell::new();
@@ -170,8 +180,14 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// `Memory` on all ranks where it cannot be had on one.
     pub fn like<U: Element>(&self, name: &str) -> Result<DistArray<'rt, U, D>> {
         let Inner { group, layout, coords, periodic, .. } = &*self.inner;
-        let part = Exclusive::new(group, layout.part_len(group.rank()), true)
-            .in_call("DistArray::like")?;
+        const CALL: &str = "DistArray::like";
+        layout.check_bytes(size_of::<U>()).in_call(CALL)?;
+        let text =
+            format!("\"{name}\" like \"{}\", of {}", self.name(), std::any::type_name::<U>());
+        let part = collective::scope_of(Kind::CreateArray, &text, || {
+            Exclusive::new(group, layout.part_len(group.rank()), true)
+        })
+        .in_call(CALL)?;
         let inner = Inner {
             group: group.clone(),
             name: name.into(),
@@ -192,13 +208,17 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     #[track_caller]
     pub fn free(self) -> Result<()> {
         const CALL: &str = "DistArray::free";
-        let checked = self.check_races().in_call(CALL);
-        let Inner { part, halo, .. } = *self.inner;
-        if let Some(halo) = halo.into_inner() {
-            halo.free().in_call(CALL)?;
-        }
-        part.free().in_call(CALL)?;
-        checked
+        let number = self.inner.part.segment().number();
+        collective::scope(Kind::FreeArray, number, || {
+            let checked = self.check_races();
+            let Inner { part, halo, .. } = *self.inner;
+            if let Some(halo) = halo.into_inner() {
+                halo.free()?;
+            }
+            part.free()?;
+            checked
+        })
+        .in_call(CALL)
     }
 
     /// Completes what every rank has issued to any array, and waits for all ranks of the group:
@@ -208,13 +228,16 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// `Mpi`; `State` where `PORTOLAN_CHECK` finds a race.
     #[track_caller]
     pub fn sync(&self) -> Result<()> {
-        self.sync_inner().in_call("DistArray::sync")
+        public("DistArray::sync", || self.sync_inner())
     }
 
     #[track_caller]
     pub(super) fn sync_inner(&self) -> Result<()> {
-        self.inner.group.barrier()?;
-        self.check_races()
+        let Inner { group, part, .. } = &*self.inner;
+        collective::scope(Kind::SyncArray, part.segment().number(), || {
+            group.barrier()?;
+            self.check_races()
+        })
     }
 
     /// The name.
@@ -302,8 +325,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     pub fn owners(&self, patch: impl Into<Patch>) -> Result<Vec<usize>> {
         let patch = patch.into();
         patch.check(self.name(), self.shape()).in_call("DistArray::owners")?;
-        let owners = |pieces: &[Piece]| pieces.iter().map(|p| p.rank).collect();
-        let mut ranks: Vec<usize> = self.inner.layout.cut(&patch, owners);
+        let owners = |pieces: &[Piece]| Ok(pieces.iter().map(|p| p.rank).collect());
+        let once = patch.once(self.shape());
+        let mut ranks: Vec<usize> =
+            self.inner.layout.cut(&once, owners).in_call("DistArray::owners")?;
         ranks.sort_unstable();
         ranks.dedup();
         Ok(ranks)

@@ -118,8 +118,8 @@ impl AxisMap {
             AxisMap::Blocks(bounds) => {
                 vec![(bounds[coord]..bounds[coord + 1], 0..self.extent(coord))]
             }
-            AxisMap::Cyclic { n, block, parts } => (coord * block..*n)
-                .step_by(block * parts)
+            AxisMap::Cyclic { n, block, parts } => (coord.saturating_mul(*block)..*n)
+                .step_by(block.saturating_mul(*parts))
                 .enumerate()
                 .map(|(i, start)| {
                     let len = (*block).min(n - start);
@@ -133,7 +133,7 @@ impl AxisMap {
     fn block_end(&self, coord: usize, index: usize) -> usize {
         match self {
             AxisMap::Blocks(bounds) => bounds[coord + 1],
-            AxisMap::Cyclic { n, block, .. } => ((index / block + 1) * block).min(*n),
+            AxisMap::Cyclic { n, block, .. } => (index / block + 1).saturating_mul(*block).min(*n),
         }
     }
 

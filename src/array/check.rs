@@ -7,6 +7,7 @@
 //! are ordered. Each collective call on the array brings the notes together and compares them.
 //! Where two ranks race it fails on all ranks, and the error has both lines. Without the
 //! variable all that is left of this is the test of an option that is not there.
+#![warn(clippy::arithmetic_side_effects)]
 
 use super::array::DistArray;
 use super::patch::Patch;
@@ -66,8 +67,11 @@ impl Note {
     fn meets(&self, other: &Note) -> bool {
         let axis = |(a, b): (&(usize, usize, usize), &(usize, usize, usize))| {
             let ((start, count, step), (other, n, by)) = (*a, *b);
-            (0..count).map(|i| start + i * step).any(|index| {
-                index >= other && (index - other).is_multiple_of(by) && (index - other) / by < n
+            let number = |index: usize| index.checked_sub(other)?.checked_div(by);
+            (0..count).map(|i| start.saturating_add(i.saturating_mul(step))).any(|index| {
+                // Rounded down, so that the way back shows whether it is one of the indices.
+                number(index)
+                    .is_some_and(|i| i < n && other.saturating_add(i.saturating_mul(by)) == index)
             })
         };
         self.spans.iter().zip(&other.spans).all(axis)
@@ -85,7 +89,8 @@ impl fmt::Display for Note {
             .spans
             .iter()
             .map(|(start, count, step)| {
-                let end = start + (count.max(&1) - 1) * step + 1;
+                let far = count.saturating_sub(1).saturating_mul(*step);
+                let end = start.saturating_add(far).saturating_add(1);
                 let by = if *step > 1 { format!(" step {step}") } else { String::new() };
                 format!("{start}..{end}{by}")
             })
@@ -99,7 +104,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     #[inline]
     #[track_caller]
     pub(super) fn note_patch(&self, kind: Kind, patch: &Patch) {
-        if let Some(checker) = &self.inner.check {
+        if let Some(checker) = self.inner.check.as_ref().filter(|_| !patch.is_empty()) {
+            let patch = patch.once(self.shape());
             let mut boxes = vec![Vec::new()];
             for axis in 0..patch.ndim() {
                 let mut parts = Vec::new();
@@ -161,7 +167,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         let notes = std::mem::take(&mut *checker.notes.borrow_mut());
         let all = self.exchange(&notes)?;
         for (rank, notes) in all.iter().enumerate() {
-            for (other, others) in all.iter().enumerate().skip(rank + 1) {
+            for (other, others) in all.iter().enumerate().skip(rank.saturating_add(1)) {
                 for a in notes {
                     let race = others
                         .iter()

@@ -4,12 +4,16 @@
 //! number of ranks: a grid of ranks, one [`AxisMap`] for each axis, and the padding of ghost cells.
 //! A rank's part is a row-major array of the elements that it owns, with the ghost cells around
 //! them. The module is pure.
+//!
+//! **Invariant.** The array, and the largest part with its ghost cells, have at most `isize::MAX` bytes,
+//! with an axis without elements counted as one ([`Layout::new`] checks it). Numbers of elements, offsets
+//! and strides are products of some of their extents and do not overflow.
 
 use super::axis::{AxisMap, Run, Runs};
 use super::common::Dims;
 use super::patch::Patch;
 use crate::api::views::{MAX_LEVELS, Piece, PieceAxis};
-use crate::error::{Result, fail};
+use crate::error::{Error, ErrorKind, Result, fail, reserve};
 use std::ops::Range;
 
 /// Which rank owns which elements of an array.
@@ -63,13 +67,26 @@ pub(super) struct Layout {
     padded: Vec<Vec<usize>>,
 }
 
+/// The bytes of an array, with an axis without elements counted as one; `None` on overflow.
+fn bytes_of(mut extents: impl Iterator<Item = usize>, size: usize) -> Option<usize> {
+    extents.try_fold(size, |all, n| all.checked_mul(n.max(1)))
+}
+
 impl Layout {
+    /// A layout of elements of `size` bytes.
     pub(super) fn new(
         shape: &[usize],
+        size: usize,
         ranks: usize,
         distribution: &Distribution,
         ghosts: &[usize],
     ) -> Result<Layout> {
+        if shape.is_empty() || bytes_of(shape.iter().copied(), size).is_none() {
+            fail!(
+                Argument,
+                "a shape of {shape:?}: no axes, or more bytes than an address space has"
+            );
+        }
         let chosen: Dims;
         let grid: &[usize] = match distribution {
             Distribution::Grid(grid) | Distribution::BlockCyclic { grid: Some(grid), .. } => grid,
@@ -112,7 +129,8 @@ impl Layout {
                 let each = shape.iter().zip(block).zip(grid);
                 each.map(|((&n, &block), &parts)| match parts {
                     1 => AxisMap::even(n, 1),
-                    _ => AxisMap::Cyclic { n, block, parts },
+                    // A longer block is the whole axis.
+                    _ => AxisMap::Cyclic { n, block: block.min(n.max(1)), parts },
                 })
                 .collect()
             }
@@ -122,10 +140,29 @@ impl Layout {
             fail!(Argument, "ghost cells of {ghosts:?} around blocks that are dealt out in turns");
         }
         let pad = |(axis, g): (&AxisMap, &usize)| -> Vec<usize> {
-            (0..axis.parts()).map(|c| axis.extent(c).saturating_add(2 * g)).collect()
+            (0..axis.parts()).map(|c| axis.extent(c).saturating_add(g.saturating_mul(2))).collect()
         };
         let padded: Vec<Vec<usize>> = axes.iter().zip(ghosts).map(pad).collect();
-        Ok(Layout { shape: shape.into(), grid: grid.into(), axes, ghosts: ghosts.into(), padded })
+        let layout =
+            Layout { shape: shape.into(), grid: grid.into(), axes, ghosts: ghosts.into(), padded };
+        layout.check_bytes(size)?;
+        Ok(layout)
+    }
+
+    /// # Errors
+    /// `Argument` where elements of `size` bytes are more than an address space holds.
+    pub(super) fn check_bytes(&self, size: usize) -> Result<()> {
+        let largest = self.padded.iter().map(|axis| axis.iter().copied().max().unwrap_or(0));
+        let fits = |extents: Option<usize>| extents.is_some_and(|n| isize::try_from(n).is_ok());
+        if !fits(bytes_of(self.shape.iter().copied(), size)) || !fits(bytes_of(largest, size)) {
+            fail!(
+                Argument,
+                "a shape of {:?} with ghost cells of {:?} has more bytes than an address space",
+                self.shape,
+                self.ghosts
+            );
+        }
+        Ok(())
     }
 
     pub(super) fn ndim(&self) -> usize {
@@ -231,24 +268,36 @@ impl Layout {
     /// dealt out in turns up to three along each axis for each owner, the full blocks and the
     /// two at the ends. Calls `then` with them, which stay where they were made: moving them would cost
     /// as much as moving a few elements does.
+    ///
+    /// # Errors
+    /// `Memory` for the list of a patch that goes around an axis very often; those of `then`.
     #[inline]
-    pub(super) fn cut<R>(&self, patch: &Patch, then: impl FnOnce(&[Piece]) -> R) -> R {
+    pub(super) fn cut<R>(
+        &self,
+        patch: &Patch,
+        then: impl FnOnce(&[Piece]) -> Result<R>,
+    ) -> Result<R> {
         let mut piece = Piece { rank: 0, offset: 0, axes: smallvec::SmallVec::new() };
         if self.only_piece(patch, &mut piece) {
             return then(std::slice::from_ref(&piece));
         }
-        then(&self.pieces(patch))
+        then(&self.pieces(patch)?)
     }
 
     /// The transfers of any patch.
-    fn pieces(&self, patch: &Patch) -> Vec<Piece> {
+    fn pieces(&self, patch: &Patch) -> Result<Vec<Piece>> {
         let mut pieces = Vec::new();
         if patch.is_empty() {
-            return pieces;
+            return Ok(pieces);
         }
         let mut runs: smallvec::SmallVec<[Runs; 3]> = smallvec::SmallVec::new();
         for (axis, map) in self.axes.iter().enumerate() {
             let mut list = Runs::new();
+            let parts = patch.most_parts(axis, self.shape[axis]);
+            if parts > 1 && list.try_reserve(parts.saturating_mul(map.parts())).is_err() {
+                let detail = format!("the patch {patch} goes around axis {axis} too often");
+                return Err(Error::new(ErrorKind::Memory, detail));
+            }
             patch.straight(axis, self.shape[axis], |start, count, step, at| {
                 map.runs(start, count, step, at, &mut list);
             });
@@ -266,11 +315,13 @@ impl Layout {
             strides -= 1;
         }
         let mut chosen: Dims = smallvec::smallvec![0; runs.len()];
+        let combinations = runs.iter().fold(1, |all: usize, list| all.saturating_mul(list.len()));
+        reserve(&mut pieces, combinations, "transfers")?;
         loop {
             pieces.push(self.piece(&runs, &chosen));
             // The next combination of runs, the last axis running fastest.
             let Some(axis) = (0..runs.len()).rev().find(|a| chosen[*a] + 1 < runs[*a].len()) else {
-                return pieces;
+                return Ok(pieces);
             };
             chosen[axis] += 1;
             chosen[axis + 1..].fill(0);
@@ -293,7 +344,7 @@ impl Layout {
                 return false;
             }
             let (coord, local) = map.owner(start);
-            if map.range(coord).is_none_or(|range| range.end < start + part.n) {
+            if map.range(coord).is_none_or(|range| range.end < start.saturating_add(part.n)) {
                 return false;
             }
             piece.rank += ranks * coord;
@@ -325,7 +376,9 @@ impl Layout {
         let mut row = 1;
         for (axis, part) in axes.iter_mut().enumerate().rev() {
             let PieceAxis { stride, repeat_stride, .. } = part;
-            (*stride, *repeat_stride) = (*stride * row, *repeat_stride * row);
+            // The step of a single element may be anything.
+            *stride = stride.saturating_mul(row);
+            *repeat_stride = repeat_stride.saturating_mul(row);
             row *= self.padded[axis][runs[axis][chosen[axis]].coord];
         }
         Piece { rank, offset, axes }

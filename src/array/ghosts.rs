@@ -17,6 +17,7 @@ use super::common::Dims;
 use super::common::InCall;
 use super::distribution::Layout;
 use crate::api::{Block, Composer, Composition, Element, Mapped, Slice};
+use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use ndarray::{ArrayView, Dimension};
 use std::cell::Cell;
@@ -124,8 +125,13 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         halo.under_way.set(false);
         match &halo.by {
             By::Composition(both) => both.0.wait_for(halo.arrivals),
-            By::Puts(_) => self.inner.group.barrier(),
+            By::Puts(_) => self.ghost_barrier(),
         }
+    }
+
+    fn ghost_barrier(&self) -> Result<()> {
+        let Inner { group, part, .. } = &*self.inner;
+        collective::scope(Kind::Ghosts, part.segment().number(), || group.barrier())
     }
 
     pub(super) fn start_ghosts(&self) -> Result<()> {
@@ -146,7 +152,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
                 }
             }
             By::Puts(boxes) => {
-                self.inner.group.barrier()?;
+                self.ghost_barrier()?;
                 self.inner.put_boxes(boxes)?;
             }
         }

@@ -3,6 +3,7 @@
 //! A patch has one range for each axis. Its ranges may have a step, and may be *periodic*: an index
 //! below 0 or beyond the axis is then taken modulo its length. The array that belongs to a patch has
 //! its shape: as many elements along each axis as the range has.
+#![warn(clippy::arithmetic_side_effects)]
 
 use crate::error::{Result, fail};
 use ndarray::Dimension;
@@ -53,16 +54,20 @@ impl Patch {
     /// The same ranges, with steps.
     ///
     /// # Errors
-    /// `Argument` for a step of 0, or where there are not as many steps as axes.
-    pub fn every(mut self, steps: &[usize]) -> Result<Patch> {
+    /// `Argument` for a step of 0, if there are not as many steps as axes, or if a range has steps
+    /// already and its length overflows.
+    pub fn every(self, steps: &[usize]) -> Result<Patch> {
         if steps.contains(&0) || steps.len() != self.spans.len() {
             fail!(Argument, "steps {steps:?} for {self}: a step of at least 1 for each axis");
         }
-        for (span, &step) in self.spans.iter_mut().zip(steps) {
-            span.count = (span.count * span.step).div_ceil(step);
-            span.step = step;
+        let mut stepped = self.clone();
+        for (span, &step) in stepped.spans.iter_mut().zip(steps) {
+            let Some(whole) = span.count.checked_mul(span.step) else {
+                fail!(Argument, "steps {steps:?} for {self}: its ranges are too long");
+            };
+            (span.count, span.step) = (whole.div_ceil(step), step);
         }
-        Ok(self)
+        Ok(stepped)
     }
 
     /// Ranges that may leave their axes: indices are taken modulo the axis' length.
@@ -74,7 +79,7 @@ impl Patch {
     pub fn periodic_of(ranges: &[Range<isize>]) -> Patch {
         let span = |r: &Range<isize>| Span {
             start: r.start,
-            count: usize::try_from(r.end.saturating_sub(r.start)).unwrap_or(0),
+            count: if r.is_empty() { 0 } else { r.end.abs_diff(r.start) },
             step: 1,
         };
         Patch { spans: ranges.iter().map(span).collect(), periodic: true }
@@ -90,9 +95,9 @@ impl Patch {
         self.counts().collect()
     }
 
-    /// The number of elements.
+    /// The number of elements; `usize::MAX` for a larger number.
     pub fn len(&self) -> usize {
-        self.counts().product()
+        if self.is_empty() { 0 } else { self.counts().fold(1, usize::saturating_mul) }
     }
 
     /// Whether there are no elements.
@@ -116,6 +121,14 @@ impl Patch {
     pub(super) fn plain(&self) -> Option<&[Span]> {
         let plain = !self.periodic && self.spans.iter().all(|s| s.step == 1);
         plain.then_some(&self.spans[..])
+    }
+
+    /// A patch with the same elements in which every axis has at most `n` indices, the length of the
+    /// array's axis: a periodic patch begins again after `n` steps.
+    pub(super) fn once(&self, shape: &[usize]) -> Patch {
+        let mut once = self.clone();
+        once.spans.iter_mut().zip(shape).for_each(|(span, &n)| span.count = span.count.min(n));
+        once
     }
 
     #[cfg(test)]
@@ -147,6 +160,14 @@ impl Patch {
                 );
             }
         }
+        // The size of the array bounds other patches.
+        if self.periodic && isize::try_from(self.len()).is_err() {
+            fail!(
+                Argument,
+                "array \"{name}\" of shape {shape:?}: the patch {self} has more elements than an \
+                 address space"
+            );
+        }
         Ok(())
     }
 
@@ -160,22 +181,38 @@ impl Patch {
     ) {
         let Span { start, count, step } = self.spans[axis];
         if !self.periodic {
-            return part(start as usize, count, step, 0);
+            return part(start.unsigned_abs(), count, step, 0);
         }
-        let mut done = 0;
+        // An axis has at most isize::MAX indices, so that sums of two of them can be counted.
+        let length = isize::try_from(n).unwrap_or(isize::MAX);
+        let mut index = start.checked_rem_euclid(length).unwrap_or(0).unsigned_abs();
+        let mut done = 0usize;
         while done < count {
-            let index = (start + (done * step) as isize).rem_euclid(n as isize) as usize;
-            let here = (n - index).div_ceil(step).min(count - done);
+            let left = count.saturating_sub(done);
+            let here = n.saturating_sub(index).div_ceil(step).min(left);
             part(index, here, step, done);
-            done += here;
+            done = done.saturating_add(here);
+            let last = index.saturating_add(here.saturating_sub(1).saturating_mul(step));
+            let next = last.saturating_add(step.checked_rem(n).unwrap_or(0));
+            index = next.checked_rem(n).unwrap_or(0);
         }
+    }
+
+    /// The most calls that [`Patch::straight`] makes.
+    pub(super) fn most_parts(&self, axis: usize, n: usize) -> usize {
+        let Span { count, step, .. } = self.spans[axis];
+        if !self.periodic {
+            return 1;
+        }
+        let rounds = count.saturating_mul(step).checked_div(n).unwrap_or(0);
+        rounds.saturating_add(2).min(count)
     }
 }
 
 impl Span {
     /// The last index; `None` where there is none.
     fn last(&self) -> Option<isize> {
-        let far = self.count.checked_sub(1)?.checked_mul(self.step)?;
+        let far = self.count.checked_sub(1)?.saturating_mul(self.step);
         Some(self.start.saturating_add(isize::try_from(far).unwrap_or(isize::MAX)))
     }
 }

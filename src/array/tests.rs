@@ -53,7 +53,7 @@ fn layouts() -> impl Strategy<Value = (Layout, usize)> {
         |(shape, ranks, distribution)| {
             let widest = usize::from(!matches!(distribution, Distribution::BlockCyclic { .. })) * 2;
             prop::collection::vec(0..=widest, shape.len()).prop_map(move |ghosts| {
-                (Layout::new(&shape, ranks, &distribution, &ghosts).expect("a layout"), ranks)
+                (Layout::new(&shape, 8, ranks, &distribution, &ghosts).expect("a layout"), ranks)
             })
         },
     )
@@ -85,6 +85,10 @@ fn global(layout: &Layout, patch: &Patch, number: &[usize]) -> Vec<usize> {
     let each = patch.spans().iter().zip(number).zip(&layout.shape);
     each.map(|((s, i), n)| (s.start + (i * s.step) as isize).rem_euclid(*n as isize) as usize)
         .collect()
+}
+
+fn cut(layout: &Layout, patch: &Patch) -> Vec<Piece> {
+    layout.cut(patch, |pieces| Ok(pieces.to_vec())).expect("few pieces")
 }
 
 /// The elements that pieces move: by number in the patch the owner, and the place there.
@@ -135,7 +139,7 @@ proptest! {
     #[test]
     fn a_patch_is_cut_into_its_elements((layout, patch) in with_patch()) {
         patch.check("a", &layout.shape).expect("inside");
-        let moved = moved(&layout.cut(&patch, <[Piece]>::to_vec));
+        let moved = moved(&cut(&layout, &patch));
         prop_assert_eq!(moved.len(), patch.len());
         for (number, place) in &moved {
             prop_assert_eq!(layout.locate(&global(&layout, &patch, number)), *place);
@@ -148,7 +152,7 @@ proptest! {
         let plain = patch.spans().iter().zip(&layout.shape).all(|(s, n)| {
             s.start >= 0 && s.start as usize + s.count * s.step < *n + s.step
         });
-        let pieces = layout.cut(&patch, <[Piece]>::to_vec);
+        let pieces = cut(&layout, &patch);
         let owners: BTreeSet<usize> = pieces.iter().map(|p| p.rank).collect();
         if plain && layout.bounds(0).is_some() {
             prop_assert_eq!(owners.len(), pieces.len());
@@ -158,13 +162,109 @@ proptest! {
     }
 }
 
+/// Numbers near those at which something overflows.
+fn extreme() -> impl Strategy<Value = usize> {
+    let near = |(bit, n): (u32, i64)| (1usize << bit).wrapping_add_signed(n as isize);
+    prop_oneof![4 => 0usize..20, 1 => (0u32..64, -2i64..3).prop_map(near)]
+}
+
+/// A shape, ranks, a distribution and ghost cells that may not fit each other at all.
+fn wild() -> impl Strategy<Value = (Vec<usize>, usize, Distribution, Vec<usize>)> {
+    (1usize..4).prop_flat_map(|ndim| {
+        let some = || prop::collection::vec(extreme(), ndim);
+        let starts = prop::collection::vec(prop::collection::vec(extreme(), 1..3), ndim);
+        let distribution = prop_oneof![
+            Just(Distribution::Block),
+            Just(Distribution::Rows),
+            some().prop_map(Distribution::Grid),
+            starts.prop_map(Distribution::Irregular),
+            (some(), prop::option::of(some()))
+                .prop_map(|(block, grid)| Distribution::BlockCyclic { block, grid }),
+        ];
+        (some(), 1usize..13, distribution, some())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_numbers_make_a_layout_or_an_error(
+        (shape, ranks, distribution, ghosts) in wild(),
+        starts in prop::collection::vec((extreme(), extreme(), extreme()), 3),
+        periodic in any::<bool>(),
+    ) {
+        let none = vec![0; shape.len()];
+        for ghosts in [&none, &ghosts] {
+            let Ok(layout) = Layout::new(&shape, 8, ranks, &distribution, ghosts) else { continue };
+            let axes = || starts.iter().take(shape.len());
+            let patch = if periodic {
+                let ranges: Vec<_> = axes().map(|&(a, b, _)| a as isize..b as isize).collect();
+                Patch::periodic_of(&ranges)
+            } else {
+                Patch::from(&axes().map(|&(a, b, _)| a..b).collect::<Vec<_>>()[..])
+            };
+            let steps: Vec<usize> = axes().map(|s| s.2).collect();
+            let _ = layout.part_len(ranks - 1);
+            for patch in [Ok(patch.clone()), patch.every(&steps)].into_iter().flatten() {
+                let (len, _) = (patch.len(), patch.to_string());
+                // Longer lists take long.
+                let short = |patch: &Patch| patch.len() < 1 << 10;
+                if patch.check("a", &shape).is_ok() {
+                    let once = patch.once(&shape);
+                    if short(&once) && patch.counts().all(|n| n < 1 << 20) {
+                        let pieces = cut(&layout, &once);
+                        prop_assert!(pieces.iter().all(|p| p.offset < layout.part_len(p.rank)));
+                    }
+                    if !short(&patch) && once.is_empty() {
+                        prop_assert_eq!(len, 0);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::single_range_in_vec_init, reason = "a patch of one axis")]
+fn numbers_beyond_an_address_space_are_refused() {
+    let of = |shape: &[usize], distribution: Distribution, ghosts: &[usize]| {
+        Layout::new(shape, 8, 4, &distribution, ghosts)
+    };
+    for g in [1 << 60, 1 << 62, 1 << 63, usize::MAX] {
+        assert!(of(&[16], Distribution::Block, &[g]).is_err(), "{g} ghost cells");
+    }
+    assert!(of(&[0, 1 << 60], Distribution::Block, &[0, 0]).is_err());
+    assert!(of(&[1 << 60], Distribution::Block, &[0]).is_err());
+    let long = of(&[16], Distribution::BlockCyclic { block: vec![usize::MAX], grid: None }, &[0]);
+    let long = long.expect("one block");
+    assert_eq!((long.own_boxes(0).len(), long.own_boxes(1).len()), (1, 0));
+
+    let far = Patch::from(0..usize::MAX).every(&[2]).expect("half of them");
+    assert!(far.clone().every(&[3]).is_err(), "a range that cannot be counted");
+    assert!(far.check("h", &[10]).is_err());
+    assert_eq!(Patch::from([0..usize::MAX, 0..2]).len(), usize::MAX);
+    assert_eq!(Patch::from([0..usize::MAX, 2..2]).len(), 0);
+    let all = Patch::periodic([isize::MIN..isize::MAX]);
+    assert_eq!(all.len(), usize::MAX);
+    assert!(all.check("h", &[10]).is_err());
+    // Each index once, however often the patch goes around.
+    let often = Patch::periodic([-(1 << 61)..1 << 61]).every(&[3]).expect("steps");
+    often.check("h", &[10]).expect("a patch around the ends");
+    let layout = of(&[10], Distribution::Block, &[0]).expect("a layout");
+    let seen: usize = cut(&layout, &often.once(&[10])).iter().map(|p| p.axes[0].n).sum();
+    assert_eq!(seen, 10);
+    let error = layout.cut(&often, |_| Ok(())).expect_err("2^60 parts");
+    assert_eq!(error.kind(), crate::error::ErrorKind::Memory);
+}
+
 /// Blocks that are dealt out in turns along all of six axes: more strides than a transfer can have.
 #[test]
 fn pieces_have_as_many_strides_as_a_transfer() {
     let distribution = Distribution::BlockCyclic { block: vec![1; 6], grid: Some(vec![2; 6]) };
-    let layout = Layout::new(&[4; 6], 64, &distribution, &[0; 6]).expect("a layout");
+    let layout = Layout::new(&[4; 6], 8, 64, &distribution, &[0; 6]).expect("a layout");
     let patch = Patch::from([0..4, 0..3, 1..4, 0..4, 0..4, 0..4]);
-    let pieces = layout.cut(&patch, <[Piece]>::to_vec);
+    let pieces = cut(&layout, &patch);
     for piece in &pieces {
         let strides = |a: &PieceAxis| usize::from(a.n > 1) + usize::from(a.repeat > 1);
         assert!(piece.axes.iter().map(strides).sum::<usize>() <= MAX_LEVELS, "{piece:?}");
@@ -179,7 +279,9 @@ fn pieces_have_as_many_strides_as_a_transfer() {
 #[test]
 fn grids_have_little_surface() {
     let grid = |shape: &[usize], ranks| {
-        Layout::new(shape, ranks, &Distribution::Block, &vec![0; shape.len()]).expect("a grid").grid
+        Layout::new(shape, 8, ranks, &Distribution::Block, &vec![0; shape.len()])
+            .expect("a grid")
+            .grid
     };
     let is = |numbers: &[usize]| Dims::from(numbers);
     assert_eq!(grid(&[100, 100], 4), is(&[2, 2]));
@@ -194,7 +296,9 @@ fn grids_have_little_surface() {
 #[test]
 fn errors_name_what_does_not_fit() {
     let of = |distribution: Distribution, ghosts: &[usize]| {
-        Layout::new(&[10, 20], 4, &distribution, ghosts).expect_err("it does not fit").to_string()
+        Layout::new(&[10, 20], 8, 4, &distribution, ghosts)
+            .expect_err("it does not fit")
+            .to_string()
     };
     let none = &[0, 0];
     assert!(of(Distribution::grid([2, 3]), none).contains("[2, 3]"));

@@ -3,12 +3,14 @@
 //! A rank's elements are cut into tiles, which are numbered, and each rank has a counter. A rank takes
 //! the numbers of its own counter first, so that most tiles are its own; when there are none
 //! left it takes those of the next ranks, one at a time.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::array::DistArray;
 use super::common::InCall;
 use super::distribution::{Layout, OwnBox};
 use super::patch::Patch;
 use crate::api::{Element, Segment};
+use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use ndarray::Dimension;
 use std::ops::Range;
@@ -74,7 +76,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
                 self.shape()
             );
         }
-        let counters = self.group().allocate(1)?;
+        let text = format!("{tile:?} of the array \"{}\"", self.name());
+        let counters = collective::scope_of(Kind::CreateTiles, &text, || {
+            self.group().allocate_internal(1, true)
+        })?;
         let layout = self.inner.layout.clone();
         Ok(Tiles { counters, layout, tile, passed: 0, boxes: None })
     }
@@ -92,7 +97,7 @@ impl Tiles<'_> {
     fn take_inner(&mut self) -> Result<Option<Tile>> {
         let (me, n) = (self.counters.group().rank(), self.counters.group().size());
         while self.passed < n {
-            let owner = (me + self.passed) % n;
+            let owner = me.saturating_add(self.passed).checked_rem(n).unwrap_or(0);
             if self.boxes.as_ref().is_none_or(|(rank, _)| *rank != owner) {
                 self.boxes = Some((owner, self.layout.own_boxes(owner)));
             }
@@ -103,7 +108,7 @@ impl Tiles<'_> {
                     return Ok(Some(Tile { ranges, owner }));
                 }
             }
-            self.passed += 1;
+            self.passed = self.passed.saturating_add(1);
         }
         Ok(None)
     }
@@ -115,9 +120,12 @@ impl Tiles<'_> {
     pub fn reset(&mut self) -> Result<()> {
         const CALL: &str = "Tiles::reset";
         self.passed = 0;
-        self.counters.group().barrier().in_call(CALL)?;
-        self.counters.local().fill(0);
-        self.counters.group().barrier().in_call(CALL)
+        collective::scope(Kind::ResetTiles, self.counters.number(), || {
+            self.counters.group().barrier()?;
+            self.counters.local().fill(0);
+            self.counters.group().barrier()
+        })
+        .in_call(CALL)
     }
 
     /// Ends the sharing. Collective: when it returns, all ranks have worked off what they took.
@@ -137,14 +145,15 @@ fn numbered(boxes: &[OwnBox], tile: &[usize], number: usize) -> Option<Vec<Range
             global.iter().zip(tile).map(|(r, t)| r.len().div_ceil(*t)).collect();
         let all: usize = counts.iter().product();
         if rest >= all {
-            rest -= all;
+            rest = rest.saturating_sub(all);
             continue;
         }
         let mut ranges = global.clone();
         for (axis, n) in counts.iter().enumerate().rev() {
-            let start = global[axis].start + rest % n * tile[axis];
-            ranges[axis] = start..(start + tile[axis]).min(global[axis].end);
-            rest /= n;
+            let at = rest.checked_rem(*n).unwrap_or(0).saturating_mul(tile[axis]);
+            let start = global[axis].start.saturating_add(at);
+            ranges[axis] = start..start.saturating_add(tile[axis]).min(global[axis].end);
+            rest = rest.checked_div(*n).unwrap_or(0);
         }
         return Some(ranges);
     }
@@ -160,7 +169,7 @@ mod tests {
     #[test]
     fn tiles_cover_an_array_once() {
         for distribution in [Distribution::Block, Distribution::block_cyclic([3, 2])] {
-            let layout = Layout::new(&[10, 13], 6, &distribution, &[0, 0]).expect("a layout");
+            let layout = Layout::new(&[10, 13], 8, 6, &distribution, &[0, 0]).expect("a layout");
             let mut seen = BTreeSet::new();
             for rank in 0..6 {
                 let boxes = layout.own_boxes(rank);

@@ -4,6 +4,7 @@ use super::array::DistArray;
 use super::check::Kind;
 use super::common::InCall;
 use super::patch::Patch;
+use crate::api::fresh_array::zeros;
 use crate::api::pending_array::PendingArray;
 use crate::api::views::Piece;
 use crate::api::{Accumulate, Element};
@@ -24,8 +25,9 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// ```
     ///
     /// # Errors
-    /// `Argument` where the patch has another number of axes, `Address` where it leaves the array;
-    /// both name the array, its shape and the patch.
+    /// `Argument` if the patch has another number of axes, or more elements than an address space;
+    /// `Address` if it leaves the array; both name the array, its shape and the patch. `Memory` if
+    /// there is no memory here for the elements.
     #[track_caller]
     pub fn get(&self, patch: impl Into<Patch>) -> Result<Array<T, D>> {
         const CALL: &str = "DistArray::get";
@@ -100,7 +102,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     pub fn start_get(&self, patch: impl Into<Patch>) -> Result<PendingArray<'_, T, D>> {
         const CALL: &str = "DistArray::start_get";
         let (patch, part) = (patch.into(), &self.inner.part);
-        self.cut(&patch, Kind::Get, |p| part.start_get(p, self.empty(&patch))).in_call(CALL)
+        self.cut(&patch, Kind::Get, |p| part.start_get(p, self.empty(&patch)?)).in_call(CALL)
     }
 
     /// Starts to put an array; [`PendingArray::wait`] gives it back.
@@ -126,12 +128,16 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         kind: Kind,
         then: impl FnOnce(&[Piece]) -> Result<R>,
     ) -> Result<R> {
-        patch.check(self.name(), self.shape())?;
-        if kind != Kind::Get {
-            self.check_open()?;
-        }
+        self.check(patch, kind)?;
         self.note_patch(kind, patch);
         self.inner.layout.cut(patch, then)
+    }
+
+    /// The patch lies in the array, and may be used so.
+    #[inline]
+    fn check(&self, patch: &Patch, kind: Kind) -> Result<()> {
+        patch.check(self.name(), self.shape())?;
+        if kind == Kind::Get { Ok(()) } else { self.check_open() }
     }
 
     /// The same where there is an array of the patch's shape.
@@ -143,17 +149,17 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         kind: Kind,
         then: impl FnOnce(&[Piece]) -> Result<R>,
     ) -> Result<R> {
-        self.cut(patch, kind, |pieces| {
-            if !patch.counts().eq(shape.iter().copied()) {
-                fail!(
-                    Argument,
-                    "array \"{}\": the patch {patch} has the shape {:?}, and the array here {shape:?}",
-                    self.name(),
-                    patch.shape()
-                );
-            }
-            then(pieces)
-        })
+        self.check(patch, kind)?;
+        if !patch.counts().eq(shape.iter().copied()) {
+            fail!(
+                Argument,
+                "array \"{}\": the patch {patch} has the shape {:?}, and the array here {shape:?}",
+                self.name(),
+                patch.shape()
+            );
+        }
+        self.note_patch(kind, patch);
+        self.inner.layout.cut(patch, then)
     }
 
     /// Writing is allowed.
@@ -165,8 +171,11 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     }
 
     /// An array of a patch's shape.
-    pub(super) fn empty(&self, patch: &Patch) -> Array<T, D> {
-        Array::from_elem(patch.dimension::<D>(), T::zeroed())
+    ///
+    /// # Errors
+    /// `Memory`.
+    pub(super) fn empty(&self, patch: &Patch) -> Result<Array<T, D>> {
+        zeros(patch.dimension::<D>())
     }
 }
 

@@ -142,7 +142,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// A copy of the elements of a box, by its global indices.
     pub(super) fn slab(&self, slab: &OwnBox) -> Result<Array<T, D>> {
         let patch = Patch::from(&slab.global[..]);
-        let mut copy = self.empty(&patch);
+        let mut copy = self.empty(&patch)?;
         let get = |p: &[_]| self.inner.part.get_view(p, &mut copy.view_mut());
         self.inner.layout.cut(&patch, get)?;
         Ok(copy)

@@ -1,7 +1,7 @@
 //! Read-modify-write of an `int` or a `long`.
 
 use super::node_queue::{NodeFile, combined};
-use crate::error::{Result, fail};
+use crate::error::{Result, fail, unless_forked};
 use crate::mutation::{self, Fault};
 use crate::ops::Ops;
 use crate::path::ops::Rmw;
@@ -34,6 +34,7 @@ impl Ops {
     #[inline(never)]
     fn rmw_told(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         let near = target < self.size() && self.reaches_directly(target, self.rank());
+        unless_forked()?;
         let entered = self.observer().enter(near);
         let (old, path) = self.rmw_by_path(target, remote, op)?;
         if let Some(entered) = entered {

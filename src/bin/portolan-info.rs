@@ -211,8 +211,8 @@ fn markdown() -> String {
     let mut page = String::from(
         "# Environment variables\n\n\
          All are read once, when the library is initialised, and must be the same on all\n\
-         ranks. A value that does not parse is an error then. Numbers of bytes may end in K,\n\
-         M or G. `portolan-info` prints the present values; this page is what\n\
+         ranks. A value that does not parse is an error then, and of a name that begins `PORTOLAN_`\n\
+         and is none of these rank 0 warns, with the nearest. Numbers of bytes may end in K, M or G. `portolan-info` prints the present values; this page is what\n\
          `portolan-info --markdown` prints.\n\n\
          | variable | default | meaning |\n|---|---|---|\n",
     );

@@ -4,6 +4,8 @@
 //! kept as the thread's last error for `portolan_last_error`.
 
 use crate::error::{Error, ErrorKind, Result, fail};
+use crate::message;
+use crate::process;
 use crate::runtime::{self, Engine};
 use crate::trace;
 use std::any::Any;
@@ -50,6 +52,9 @@ pub(crate) fn guard<R>(
     failed: impl FnOnce(&Error) -> R,
     body: impl FnOnce() -> Result<R>,
 ) -> R {
+    if process::is_forked() {
+        return failed(&kept(call, Ok(Error::in_fork())));
+    }
     trace::face::enter(call);
     guarded(call, failed, body)
 }
@@ -111,11 +116,14 @@ pub(crate) fn value(
 /// The code of an error, after it was written to standard error.
 #[cold]
 pub(crate) fn reported(error: &Error) -> c_int {
-    if log::log_enabled!(log::Level::Error) {
+    if process::is_forked() {
+        // The logger's lock may be held by a thread that the child does not have.
+        message::say(&error.to_string());
+    } else if log::log_enabled!(log::Level::Error) {
         log::error!("{error}");
     } else if !runtime::is_running() {
         // Before start and after stop there may be no logger.
-        eprintln!("{error}");
+        message::say(&error.to_string());
     }
     error.kind().code()
 }
@@ -153,12 +161,8 @@ pub(crate) fn or_abort_alone<R>(call: &'static str, body: impl FnOnce() -> Resul
 
 /// Writes a message and ends the job with a code that is not zero.
 #[cold]
-pub(crate) fn abort(message: &str, code: c_int) -> ! {
-    use std::io::Write;
-    // To both, as ARMCI does: launchers show one or the other.
-    println!("{message} (error code {code})");
-    eprintln!("{message} (error code {code})");
-    let _ = std::io::stdout().flush();
+pub(crate) fn abort(text: &str, code: c_int) -> ! {
+    message::say(&format!("{text} (error code {code})"));
     // An exit status keeps eight bits, and an error must never look like success.
     // All ranks, where MPI runs: also before the first start.
     crate::mpi::init::abort(if code & 0xff == 0 { 1 } else { code })

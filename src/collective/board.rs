@@ -2,11 +2,20 @@
 //!
 //! Ranks that share memory need no messages to wait for each other or to combine values. They
 //! take *steps*, all the same ones in the same order, which each rank counts for itself. A step
-//! uses one of [`TURNS`] sets of slots. In some steps all arrive and wait until all have; the
-//! last one to arrive combines what all have given, so that nobody else need be woken
+//! uses one of [`TURNS`] sets of slots. In some steps all arrive and wait until
+//! all have; the last one combines what all have given, so that nobody else need be woken
 //! for it. In others one rank gives and goes on (a broadcast), or all give and only one waits (a
-//! reduction to one rank). Between arrival and release one rank, the *representative*, may
+//! reduction to one rank). Between arrival and release the *leader*, the first rank of the node, may
 //! exchange what was combined with other nodes.
+//!
+//! **Checks.** Each rank has a digest of its [calls](super::call) so far. A rank that arrives adds it to
+//! the word that counts arrivals. The sum of `n` ranks with the same calls is `n` times their digest, so
+//! each rank that arrives sees in the word alone whether all calls are the same. If they are not, it
+//! raises the group's [alarm](super::alarm), which ends the waits of the others. The ranks of a broadcast
+//! count nothing: they compare the root's digest with their own. A rank that took part in another
+//! broadcast has another digest from then on, so the next step shows it. The last calls stand beside
+//! each rank's slots. A rank that waits for longer compares them with its own, because the others may
+//! be ahead of it in calls that wait for nobody.
 //!
 //! **Invariant.** No rank writes a slot while another may still read it. Each rank notes the step
 //! that it has done with, and a slot is written in a step only when all have done with the one
@@ -16,59 +25,73 @@
 //! needed: by the step in which all ranks see that they have such values. Where there is none,
 //! such values travel a line at a time.
 
+use super::call::{self, Call};
+use super::circle::Running;
 use super::mark::reached;
 use super::slots::{LONG_SLOT, SLOT, Slots, TURNS};
+use super::wire::Wire;
 use super::{Element, Operator};
-use crate::error::Result;
+use crate::config::agreed::listed;
+use crate::error::{Error, Result};
 use crate::shm::SharedFile;
 use crate::wait::Progress;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The board, as one of its ranks sees it.
 #[derive(Debug)]
 pub(super) struct Board {
-    slots: Slots,
+    slots: Arc<Slots>,
     me: usize,
     /// World ranks.
     members: Vec<usize>,
-    /// Steps that this rank has begun.
+    /// Steps that this rank has begun, and the digest of its calls in all of them.
     step: AtomicU32,
+    chain: AtomicU64,
     /// A step that all ranks are known to have done with.
     settled: AtomicU32,
     long_tried: AtomicBool,
     long: AtomicBool,
+    /// Knows where other ranks are.
+    whereabouts: Option<Arc<Wire>>,
 }
 
-/// Who does what between the arrival of all and their release.
-pub(super) struct Representative<'a> {
-    /// Its place on the node.
-    pub place: usize,
-    /// What it does with what was combined, in place.
-    pub work: &'a dyn Fn(&mut [u8]),
+/// What the leader does with what was combined, in place, when all have arrived.
+pub(super) type LeaderWork<'a> = &'a dyn Fn(&mut [u8]) -> Result<()>;
+
+/// The digest of a call behind others: 48 bits.
+fn chained(before: u64, call: u64) -> u64 {
+    (before.rotate_left(17) ^ call).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
 }
 
-/// A list of ranks, not too long.
-fn some(ranks: &[usize]) -> String {
-    const MOST: usize = 16;
-    let mut texts: Vec<String> = ranks.iter().take(MOST).map(usize::to_string).collect();
-    if ranks.len() > MOST {
-        texts.push("...".into());
-    }
-    texts.join(", ")
-}
+/// Bits of the word of arrivals that count ranks.
+const COUNT_BITS: u32 = 16;
 
 impl Board {
     /// A board on a file of zeros that all of these ranks have mapped.
-    pub(super) fn on(file: SharedFile, me: usize, members: Vec<usize>, crowded: bool) -> Board {
+    pub(super) fn on(
+        file: SharedFile,
+        me: usize,
+        members: Vec<usize>,
+        crowded: bool,
+        whereabouts: Option<Arc<Wire>>,
+    ) -> Board {
         Board {
-            slots: Slots::on(file, members.len(), crowded),
+            slots: Arc::new(Slots::on(file, members.len(), crowded)),
             me,
             members,
             step: AtomicU32::new(0),
+            chain: AtomicU64::new(0),
             settled: AtomicU32::new(0),
             long_tried: AtomicBool::new(false),
             long: AtomicBool::new(false),
+            whereabouts,
         }
+    }
+
+    /// Its memory, which has the group's alarm.
+    pub(super) fn slots(&self) -> &Arc<Slots> {
+        &self.slots
     }
 
     fn size(&self) -> usize {
@@ -78,8 +101,7 @@ impl Board {
     /// The longest piece of values of `len` bytes that a step takes. All ranks call with the same.
     pub(super) fn piece_len<P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
+        running: &Running<'_, P>,
         len: usize,
     ) -> Result<usize> {
         if len <= SLOT {
@@ -90,7 +112,7 @@ impl Board {
             if self.me == 0 {
                 there[0] = u8::from(self.slots.reserve_long());
             }
-            self.broadcast(progress, what, &mut there, 0)?;
+            self.broadcast(running, &mut there, 0)?;
             self.long.store(there[0] != 0, Ordering::Relaxed);
             self.long_tried.store(true, Ordering::Relaxed);
         }
@@ -98,14 +120,17 @@ impl Board {
     }
 
     /// Begins a step: its slots are free.
-    fn begin<P: Progress + ?Sized>(&self, progress: &P, what: &dyn Fn() -> String) -> Result<u32> {
+    fn begin<P: Progress + ?Sized>(&self, running: &Running<'_, P>) -> Result<u32> {
+        running.alarm.check()?;
         let step = self.step.load(Ordering::Relaxed).wrapping_add(1);
         self.step.store(step, Ordering::Relaxed);
         let before = step.wrapping_sub(TURNS as u32);
         if !reached(self.settled.load(Ordering::Relaxed), before) {
             for place in 0..self.size() {
-                let what = || format!("{}: rank {} is behind", what(), self.members[place]);
-                self.slots.done(place).wait_for(progress, &what, before)?;
+                let behind = self.members[place];
+                let what = || format!("{}: rank {behind} is behind", (running.what)());
+                let look = || running.alarm.look();
+                self.slots.done(place).wait_for(running, &what, before, &look)?;
             }
             let all = (0..self.size()).map(|place| self.slots.has_done(place));
             let least = all.min_by_key(|done| done.wrapping_sub(before)).unwrap_or(before);
@@ -119,19 +144,102 @@ impl Board {
         self.slots.done(self.me).number.store(step, Ordering::Release);
     }
 
-    /// Counts the caller among those that have arrived; the last one runs `combine`.
-    fn arrive(&self, step: u32, combine: impl FnOnce()) -> bool {
-        self.slots.seen(self.me).store(step, Ordering::Relaxed);
+    /// Counts the caller among those that have arrived; the last one runs `combine`. Whether it is
+    /// the last.
+    ///
+    /// # Errors
+    /// `Mismatch` where a rank that has arrived before made another call.
+    #[inline]
+    fn arrive<P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        step: u32,
+        combine: impl FnOnce(),
+    ) -> Result<bool> {
+        let digest = self.appear(running, step);
         let arrived = self.slots.arrived(step as usize % TURNS);
-        let last = arrived.fetch_add(1, Ordering::AcqRel) as usize + 1 == self.size();
+        let mine = (digest << COUNT_BITS) + 1;
+        let sum = arrived.fetch_add(mine, Ordering::AcqRel).wrapping_add(mine);
+        let count = sum & ((1 << COUNT_BITS) - 1);
+        // Both are modulo 2^48: the digests' sum overflows.
+        if sum >> COUNT_BITS != digest.wrapping_mul(count) << COUNT_BITS >> COUNT_BITS {
+            return Err(self.disagree(running, step));
+        }
+        let last = count as usize == self.size();
         if last {
             arrived.store(0, Ordering::Relaxed);
             combine();
         }
-        last
+        Ok(last)
     }
 
-    fn missing(&self, what: &dyn Fn() -> String, step: u32) -> String {
+    /// The caller is in a step, with this call; the digest of its calls so far.
+    #[inline]
+    fn appear<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> u64 {
+        let digest = chained(self.chain.load(Ordering::Relaxed), running.call.digest());
+        self.chain.store(digest, Ordering::Relaxed);
+        self.slots.write_call(self.me, step, running.call);
+        self.slots.digest(self.me, step).store(digest, Ordering::Relaxed);
+        self.slots.seen(self.me).store(step, Ordering::Release);
+        digest
+    }
+
+    /// Looks for an alarm, and whether another rank is or was in this step with another call.
+    fn look<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> Result<()> {
+        running.alarm.look()?;
+        let differs = (0..self.size()).any(|place| {
+            let seen = self.slots.seen(place).load(Ordering::Acquire);
+            reached(seen, step)
+                && seen.wrapping_sub(step) < TURNS as u32
+                && self.slots.read_call(place, step).signature != running.call
+        });
+        if differs { Err(self.disagree(running, step)) } else { Ok(()) }
+    }
+
+    /// Ranks that have arrived at a step made different calls.
+    #[cold]
+    fn disagree<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> Error {
+        // The first step that shows it, of those whose calls are still there. No rank begins the step
+        // that uses the turn of this one again, but one may begin that of a step before.
+        let most = TURNS as u32;
+        let earlier =
+            (1..most - 1).rev().map(|back| self.calls_of(step.wrapping_sub(back), most - 1));
+        let calls = earlier.chain([self.calls_of(step, most)]).find(|calls| calls.len() > 1);
+        let calls = calls.unwrap_or_else(|| self.calls_of(step, most));
+        let mut text = call::differ(&calls, running.alarm.members());
+        if calls.len() == 1 {
+            text.push_str("; an earlier call was not the same on all of them");
+        }
+        running.alarm.raise(&text)
+    }
+
+    /// The calls that are known of a step, each with its ranks: of ranks that are less than `most` steps
+    /// ahead.
+    fn calls_of(&self, step: u32, most: u32) -> Vec<(Vec<usize>, Call)> {
+        let mut calls: Vec<(Vec<usize>, Call)> = Vec::new();
+        for (place, &rank) in self.members.iter().enumerate() {
+            let seen = self.slots.seen(place).load(Ordering::Acquire);
+            if !reached(seen, step) || seen.wrapping_sub(step) >= most {
+                continue;
+            }
+            let call = self.slots.read_call(place, step);
+            match calls.iter_mut().find(|(_, other)| other.signature == call.signature) {
+                Some((ranks, _)) => ranks.push(rank),
+                None => calls.push((vec![rank], call)),
+            }
+        }
+        calls
+    }
+
+    /// Whether the caller has the lowest place of those that have arrived.
+    pub(super) fn is_first_here(&self) -> bool {
+        let step = self.step.load(Ordering::Relaxed);
+        let arrived = |place: usize| reached(self.slots.seen(place).load(Ordering::Relaxed), step);
+        !(0..self.me).any(arrived)
+    }
+
+    fn missing<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> String {
+        let what = running.what;
         let seen = |place: usize| self.slots.seen(place).load(Ordering::Relaxed);
         let missing: Vec<usize> = (0..self.size())
             .filter(|&place| !reached(seen(place), step))
@@ -140,36 +248,41 @@ impl Board {
         let here = self.size() - missing.len();
         match missing.len() {
             0 => format!("{} at which the {here} ranks of the node have arrived", what()),
-            n => format!(
-                "{} at which {here} of {} ranks have arrived, without {} {}",
-                what(),
-                self.size(),
-                if n == 1 { "rank" } else { "ranks" },
-                some(&missing)
-            ),
+            _ => {
+                let members = running.alarm.members();
+                let of = |&rank: &usize| self.whereabouts.as_ref()?.whereabouts(rank, members);
+                let known: String =
+                    missing.iter().take(4).filter_map(of).map(|text| format!("; {text}")).collect();
+                format!(
+                    "{} at which {here} of {} ranks have arrived, without {}{known}",
+                    what(),
+                    self.size(),
+                    listed(&missing)
+                )
+            }
         }
     }
 
-    /// A step at which all arrive and wait for all; the last one combines, and the
-    /// representative, where there is one, works on the result of `len` bytes before all go on.
+    /// A step at which all arrive and wait for all; the last one combines, and the leader
+    /// works on the result of `len` bytes before all go on, where there is work.
     fn all<P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
+        running: &Running<'_, P>,
         step: u32,
         combine: impl FnOnce(),
-        (representative, len): (Option<&Representative<'_>>, usize),
+        (work, len): (Option<LeaderWork<'_>>, usize),
     ) -> Result<()> {
-        let last = self.arrive(step, combine);
-        let missing = || self.missing(what, step);
-        match representative {
-            Some(one) if one.place == self.me => {
+        let last = self.arrive(running, step, combine)?;
+        let missing = || self.missing(running, step);
+        let look = || self.look(running, step);
+        match work {
+            Some(work) if self.me == 0 => {
                 if !last {
-                    self.slots.full().wait_for(progress, &missing, step)?;
+                    self.slots.full().wait_for(running, &missing, step, &look)?;
                 }
                 let mut result = vec![0; len];
                 self.slots.read(None, step, &mut result);
-                (one.work)(&mut result);
+                work(&mut result)?;
                 self.slots.write(None, step, &result);
                 self.slots.released().set(step);
             }
@@ -178,7 +291,7 @@ impl Board {
                 if last {
                     self.slots.full().set(step);
                 }
-                self.slots.released().wait_for(progress, &missing, step)?;
+                self.slots.released().wait_for(running, &missing, step, &look)?;
             }
         }
         // All have arrived, so they have done with all before.
@@ -186,30 +299,27 @@ impl Board {
         Ok(())
     }
 
-    /// Waits until all ranks have called, and the representative has done its work.
+    /// Waits until all ranks have called, and the leader has done its work.
     pub(super) fn barrier<P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
-        representative: Option<&Representative<'_>>,
+        running: &Running<'_, P>,
+        work: Option<LeaderWork<'_>>,
     ) -> Result<()> {
-        let step = self.begin(progress, what)?;
-        self.all(progress, what, step, || (), (representative, 0))?;
+        let step = self.begin(running)?;
+        self.all(running, step, || (), (work, 0))?;
         self.finish(step);
         Ok(())
     }
 
-    /// Everyone's bytes, one after the other; each has as many, which fit a piece. What
-    /// `representative` makes of no bytes is nothing: it works when all have arrived.
+    /// Everyone's bytes, one after the other; each has as many, which fit a piece.
     pub(super) fn allgather<P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
+        running: &Running<'_, P>,
         own: &[u8],
     ) -> Result<Vec<u8>> {
-        let step = self.begin(progress, what)?;
+        let step = self.begin(running)?;
         self.slots.write(Some(self.me), step, own);
-        self.all(progress, what, step, || (), (None, 0))?;
+        self.all(running, step, || (), (None, 0))?;
         let mut all = vec![0; own.len() * self.size()];
         if !own.is_empty() {
             for (place, item) in all.chunks_exact_mut(own.len()).enumerate() {
@@ -223,21 +333,24 @@ impl Board {
     /// Copies the bytes of one rank to all, which need not wait for each other.
     pub(super) fn broadcast<P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
+        running: &Running<'_, P>,
         data: &mut [u8],
         root: usize,
     ) -> Result<()> {
-        let piece_len = self.piece_len(progress, what, data.len())?;
+        let piece_len = self.piece_len(running, data.len())?;
         for piece in data.chunks_mut(piece_len) {
-            let step = self.begin(progress, what)?;
-            self.slots.seen(self.me).store(step, Ordering::Relaxed);
+            let step = self.begin(running)?;
+            let digest = self.appear(running, step);
             if self.me == root {
                 self.slots.write(Some(root), step, piece);
                 self.slots.given(root).set(step);
             } else {
-                let missing = || format!("{} from rank {}", what(), self.members[root]);
-                self.slots.given(root).wait_for(progress, &missing, step)?;
+                let missing = || format!("{} from rank {}", (running.what)(), self.members[root]);
+                let look = || self.look(running, step);
+                self.slots.given(root).wait_for(running, &missing, step, &look)?;
+                if self.slots.digest(root, step).load(Ordering::Relaxed) != digest {
+                    return Err(self.disagree(running, step));
+                }
                 self.slots.read(Some(root), step, piece);
             }
             self.slots.done(self.me).set(step);
@@ -245,21 +358,20 @@ impl Board {
         Ok(())
     }
 
-    /// Combines `data` of all, everywhere. The representative may only be where it fits a piece.
+    /// Combines `data` of all, everywhere. There may only be work where `data` fits a piece.
     pub(super) fn all_reduce<T: Element, P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
+        running: &Running<'_, P>,
         (data, operator): (&mut [T], Operator),
-        representative: Option<&Representative<'_>>,
+        work: Option<LeaderWork<'_>>,
     ) -> Result<()> {
-        let piece_len = self.piece_len(progress, what, size_of_val(data))?;
+        let piece_len = self.piece_len(running, size_of_val(data))?;
         for piece in data.chunks_mut(piece_len / size_of::<T>()) {
-            let step = self.begin(progress, what)?;
+            let step = self.begin(running)?;
             self.slots.write(Some(self.me), step, bytemuck::cast_slice(piece));
             let combine = || self.slots.combine::<T>(step, piece.len(), operator);
             let len = size_of_val(piece);
-            self.all(progress, what, step, combine, (representative, len))?;
+            self.all(running, step, combine, (work, len))?;
             self.slots.read(None, step, bytemuck::cast_slice_mut(piece));
             self.finish(step);
         }
@@ -269,20 +381,21 @@ impl Board {
     /// Combines `data` of all at the root; nobody else waits.
     pub(super) fn reduce<T: Element, P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
+        running: &Running<'_, P>,
         (data, operator): (&mut [T], Operator),
         root: usize,
     ) -> Result<()> {
-        let piece_len = self.piece_len(progress, what, size_of_val(data))?;
+        let piece_len = self.piece_len(running, size_of_val(data))?;
         for piece in data.chunks_mut(piece_len / size_of::<T>()) {
-            let step = self.begin(progress, what)?;
+            let step = self.begin(running)?;
             self.slots.write(Some(self.me), step, bytemuck::cast_slice(piece));
-            let last = self.arrive(step, || self.slots.combine::<T>(step, piece.len(), operator));
+            let combine = || self.slots.combine::<T>(step, piece.len(), operator);
+            let last = self.arrive(running, step, combine)?;
             if self.me == root {
                 if !last {
-                    let missing = || self.missing(what, step);
-                    self.slots.full().wait_for(progress, &missing, step)?;
+                    let missing = || self.missing(running, step);
+                    let look = || self.look(running, step);
+                    self.slots.full().wait_for(running, &missing, step, &look)?;
                 }
                 self.slots.read(None, step, bytemuck::cast_slice_mut(piece));
             } else if last {
@@ -297,6 +410,9 @@ impl Board {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::alarm::{Alarm, Key};
+    use crate::collective::call::{ElementType, Kind, Signature};
+    use crate::error::ErrorKind;
     use crate::wait::Boot;
 
     const RANKS: usize = 3;
@@ -310,7 +426,9 @@ mod tests {
         std::thread::scope(|scope| {
             for me in 0..RANKS {
                 let (file, body) = (SharedFile::open(&file.descriptor().unwrap(), len), &body);
-                scope.spawn(move || body(me, &Board::on(file.unwrap(), me, vec![5, 6, 7], me > 0)));
+                scope.spawn(move || {
+                    body(me, &Board::on(file.unwrap(), me, vec![5, 6, 7], me > 0, None))
+                });
             }
         });
         file.unlink();
@@ -320,12 +438,25 @@ mod tests {
         "a test".into()
     }
 
+    /// The alarm of the group of the board.
+    fn alarm_of(board: &Board) -> Alarm {
+        let alarm = Alarm::new(None, Key::Group(0), Arc::from([5, 6, 7]));
+        alarm.set_slots(board.slots().clone());
+        alarm
+    }
+
+    fn running(alarm: &Alarm, call: Signature) -> Running<'_, Boot> {
+        Running { progress: &Boot, what: &what, call, alarm, warns: &|| true }
+    }
+
     /// Steps of every kind one after the other: what each gets, however far ahead the others are.
     #[test]
     fn steps_of_all_kinds_follow_each_other() {
         const ROUNDS: u64 = if cfg!(miri) { 5 } else { 2000 };
         ranks(|me, board| {
+            let alarm = alarm_of(board);
             for round in 0..ROUNDS {
+                let it = running(&alarm, Signature::here(Kind::Barrier).rooted(round as usize));
                 let root = round as usize % RANKS;
                 let n = [1, 8, 9, 700, 3000][round as usize / 7 % 5];
                 let of = |rank: usize| -> Vec<i64> {
@@ -334,32 +465,34 @@ mod tests {
                 let sum: Vec<i64> = (0..n as i64).map(|i| i * 6 + 3 * round as i64).collect();
                 let mut data = of(me);
                 match round / 3 % 5 {
-                    0 => board.barrier(&Boot, &what, None).unwrap(),
+                    0 => board.barrier(&it, None).unwrap(),
                     1 => {
-                        let one = Representative { place: root, work: &|r| r.fill(r[0] ^ 1) };
+                        let work = |r: &mut [u8]| {
+                            r.fill(r[0] ^ 1);
+                            Ok(())
+                        };
                         let mut data = [0i64; 2];
                         let given = (&mut data[..], Operator::Sum);
-                        board.all_reduce(&Boot, &what, given, Some(&one)).unwrap();
+                        board.all_reduce(&it, given, Some(&work)).unwrap();
                         assert_eq!(data, [0x0101_0101_0101_0101; 2]);
                     }
                     2 => {
-                        board
-                            .broadcast(&Boot, &what, bytemuck::cast_slice_mut(&mut data), root)
-                            .unwrap();
+                        let bytes = bytemuck::cast_slice_mut(&mut data);
+                        board.broadcast(&it, bytes, root).unwrap();
                         assert_eq!(data, of(root));
                     }
                     3 => {
                         let given = (&mut data[..], Operator::Sum);
-                        board.reduce(&Boot, &what, given, root).unwrap();
+                        board.reduce(&it, given, root).unwrap();
                         assert!(me != root || data == sum);
                     }
                     _ => {
                         let given = (&mut data[..], Operator::Sum);
-                        board.all_reduce(&Boot, &what, given, None).unwrap();
+                        board.all_reduce(&it, given, None).unwrap();
                         assert_eq!(data, sum);
                     }
                 }
-                let all = board.allgather(&Boot, &what, &[me as u8, round as u8]).unwrap();
+                let all = board.allgather(&it, &[me as u8, round as u8]).unwrap();
                 let want = |rank: usize| [rank as u8, round as u8];
                 assert!(all.chunks(2).enumerate().all(|(rank, got)| got == want(rank)));
             }
@@ -370,6 +503,8 @@ mod tests {
     #[test]
     fn a_root_is_not_too_far_ahead() {
         ranks(|me, board| {
+            let alarm = alarm_of(board);
+            let it = running(&alarm, Signature::here(Kind::Broadcast));
             for round in 0..200u32 {
                 if me == 2 && round % 20 == 0 {
                     std::thread::sleep(std::time::Duration::from_millis(1));
@@ -378,7 +513,7 @@ mod tests {
                 if me != 0 {
                     data.fill(0);
                 }
-                board.broadcast(&Boot, &what, &mut data, 0).unwrap();
+                board.broadcast(&it, &mut data, 0).unwrap();
                 assert_eq!(u32::from_ne_bytes(data), round);
             }
             let ahead = board.step.load(Ordering::Relaxed);
@@ -389,5 +524,45 @@ mod tests {
                 ))
             );
         });
+    }
+
+    /// Whatever kinds of steps meet, each rank fails with the same text, now or in its next step.
+    #[test]
+    fn different_calls_raise_the_alarm() {
+        let sum =
+            Signature::here(Kind::AllReduce).of(ElementType::of::<i64>(), 2).by(Operator::Sum);
+        let calls = [
+            Signature::here(Kind::Barrier),
+            sum,
+            sum.of(ElementType::of::<i64>(), 700),
+            Signature::here(Kind::Broadcast).of(ElementType::BYTES, 8).rooted(1),
+            Signature::here(Kind::Reduce)
+                .of(ElementType::of::<i64>(), 2)
+                .by(Operator::Sum)
+                .rooted(2),
+        ];
+        let make = |board: &Board, it: &Running<'_, Boot>, which: usize| match which {
+            0 => board.barrier(it, None),
+            1 => board.all_reduce(it, (&mut [1i64; 2], Operator::Sum), None),
+            2 => board.all_reduce(it, (&mut [1i64; 700], Operator::Sum), None),
+            3 => board.broadcast(it, &mut [0; 8], 1),
+            _ => board.reduce(it, (&mut [1i64; 2], Operator::Sum), 2),
+        };
+        for (mine, others) in (0..25).map(|n| (n / 5, n % 5)).filter(|(a, b)| a != b) {
+            ranks(|me, board| {
+                let alarm = alarm_of(board);
+                for _ in 0..3 {
+                    board.barrier(&running(&alarm, calls[0]), None).unwrap();
+                }
+                let which = if me == 0 { mine } else { others };
+                let first = make(board, &running(&alarm, calls[which]), which);
+                // Another barrier, for a rank that has given and gone on.
+                let failed = first.and_then(|()| board.barrier(&running(&alarm, calls[0]), None));
+                let error = failed.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Mismatch);
+                let text = Call::here(calls[mine]).describe(true, &[5, 6, 7]);
+                assert!(error.detail().contains(&format!("rank 5: {text}")), "{error}");
+            });
+        }
     }
 }

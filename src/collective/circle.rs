@@ -6,13 +6,37 @@
 //! tag for each group; every receive names its source, and MPI keeps the order of messages of a
 //! source, so those of consecutive collectives cannot be confused.
 //!
+//! **Checks.** Each message has a header with the sender's [call](super::call) and its number in the
+//! order of collectives of the circle. A receiver compares both with its own before it uses a byte of
+//! the data ([`super::transfer`]). So a result depends only on ranks that made the same call. The
+//! first exchange of every collective is with the same neighbours, whatever its kind: each rank sends
+//! to the one before it and receives from the one behind it. If any two ranks differ, then some
+//! neighbours do, and one of them raises the [alarm](super::alarm); the others may by then wait for
+//! messages that never come.
+//!
 //! A message that fails half way ends the job: MPI may still use the memory that it names.
 
+use super::alarm::Alarm;
+use super::call::{self, Call, Signature};
+use super::mark::LOOK_EVERY;
+use super::transfer::{Header, Transfer};
 use super::{Element, Operator, reduce};
-use crate::error::Result;
-use crate::mpi::{Comm, p2p};
+use crate::error::{Error, Result};
+use crate::mpi::Comm;
 use crate::trace::Cause;
 use crate::wait::{self, Progress};
+
+/// A collective while it runs.
+pub(super) struct Running<'a, P: Progress + ?Sized> {
+    pub progress: &'a P,
+    /// The collective, for reports.
+    pub what: &'a dyn Fn() -> String,
+    pub call: Signature,
+    /// The group's.
+    pub alarm: &'a Alarm,
+    /// Whether the caller is the one of its node to warn of a long wait.
+    pub warns: &'a dyn Fn() -> bool,
+}
 
 /// Ranks that exchange messages, as one of them sees it.
 pub(super) struct Circle<'a, P: Progress + ?Sized> {
@@ -22,16 +46,9 @@ pub(super) struct Circle<'a, P: Progress + ?Sized> {
     pub ranks: &'a [usize],
     /// The caller's place among them.
     pub me: usize,
-    pub progress: &'a P,
-    /// The collective, for reports.
-    pub what: &'a dyn Fn() -> String,
-}
-
-fn must<T>(result: Result<T>) -> T {
-    result.unwrap_or_else(|error| {
-        log::error!("a message of a collective failed: {error}");
-        crate::process::end_job(error.kind().code())
-    })
+    /// The number of the collective among those of the circle.
+    pub number: u32,
+    pub running: &'a Running<'a, P>,
 }
 
 impl<P: Progress + ?Sized> Circle<'_, P> {
@@ -39,46 +56,105 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         self.ranks.len()
     }
 
-    /// Sends bytes to one place and receives bytes from another.
-    fn exchange(&self, send: Option<(&[u8], usize)>, receive: Option<(&mut [u8], usize)>) {
-        let from = receive.as_ref().map(|(_, from)| self.ranks[*from]);
-        // SAFETY: both buffers are borrowed until the requests are complete, below.
-        let coming = receive.map(|(data, from)| unsafe {
-            let from = Some(self.ranks[from]);
-            must(p2p::irecv(self.wire, data.as_mut_ptr(), data.len(), from, self.tag))
-        });
-        // SAFETY: as above.
-        let going = send.map(|(data, to)| unsafe {
-            must(p2p::isend(self.wire, data.as_ptr(), data.len(), self.ranks[to], self.tag))
-        });
+    /// Starts to send bytes to one place and to receive bytes from another.
+    fn start<'b>(
+        &self,
+        send: Option<(&[u8], usize)>,
+        receive: Option<(&'b mut [u8], usize)>,
+    ) -> Transfer<'b> {
+        Transfer::start(
+            (self.wire, self.tag),
+            Header::new(self.number, self.running.call),
+            send.map(|(data, to)| (data, self.ranks[to])),
+            receive.map(|(data, from)| (data, self.ranks[from])),
+        )
+    }
+
+    /// Whether a transfer is complete.
+    fn step(&self, transfer: &mut Transfer<'_>) -> Result<bool> {
+        transfer.step((self.wire, self.tag), |header, call, from| self.check(header, call, from))
+    }
+
+    /// # Errors
+    /// `Mismatch` where the rank `from` has made another call.
+    #[inline]
+    fn check(&self, theirs: &Header, call: &dyn Fn() -> Call, from: usize) -> Result<()> {
+        if theirs.number == self.number && theirs.signature == self.running.call {
+            return Ok(());
+        }
+        Err(self.disagree(theirs, call(), from))
+    }
+
+    #[cold]
+    fn disagree(&self, theirs: &Header, call: Call, from: usize) -> Error {
+        let (me, own) = (self.ranks[self.me], self.running.call);
+        let mut calls = [(vec![me], Call::here(own)), (vec![from], call)];
+        calls.sort_by_key(|(ranks, _)| ranks[0]);
+        let mut text = call::differ(&calls, self.running.alarm.members());
+        if theirs.signature == own {
+            let (mine, theirs) = (self.number, theirs.number);
+            text.push_str(&format!(
+                " (for rank {me} it is the exchange number {mine} of the group, for rank {from} \
+                 number {theirs}: one of them has made a collective call that the other has not)"
+            ));
+        }
+        self.running.alarm.raise(&text)
+    }
+
+    /// Waits for a transfer, and looks after the one with the neighbours meanwhile.
+    fn finish(&self, mut transfer: Transfer<'_>, beside: Option<&mut Transfer<'_>>) -> Result<()> {
+        let from = transfer.source();
         let what = || match from {
-            Some(rank) => format!("{}: a message of rank {rank}", (self.what)()),
-            None => format!("{}: a message to leave", (self.what)()),
+            Some(rank) => format!("{}: a message of rank {rank}", (self.running.what)()),
+            None => format!("{}: a message to leave", (self.running.what)()),
         };
-        let mut requests = [coming, going];
-        must(wait::until(self.progress, Cause::Collective, &what, || {
-            for request in requests.iter_mut().flatten() {
-                if !request.test()? {
-                    return Ok(false);
-                }
+        let (mut beside, mut polls) = (beside, 0u32);
+        wait::until(self.running.progress, Cause::Collective, &what, || {
+            if let Some(beside) = beside.as_deref_mut() {
+                self.step(beside)?;
             }
-            Ok(true)
-        }));
+            if self.step(&mut transfer)? {
+                return Ok(true);
+            }
+            polls += 1;
+            if polls.is_multiple_of(LOOK_EVERY) {
+                self.running.alarm.look()?;
+            }
+            Ok(false)
+        })
+    }
+
+    /// Sends bytes to one place and receives bytes from another.
+    fn exchange(
+        &self,
+        send: Option<(&[u8], usize)>,
+        receive: Option<(&mut [u8], usize)>,
+        beside: Option<&mut Transfer<'_>>,
+    ) -> Result<()> {
+        let transfer = self.start(send, receive);
+        self.finish(transfer, beside)
+    }
+
+    /// Starts the exchange with the neighbours of a collective whose own first exchange is another.
+    fn greet(&self) -> Option<Transfer<'static>> {
+        let n = self.size();
+        let (before, behind) = ((self.me + n - 1) % n, (self.me + 1) % n);
+        (n > 1).then(|| self.start(Some((&[], before)), Some((&mut [], behind))))
     }
 
     /// Waits until all have called: by dissemination.
-    pub(super) fn barrier(&self) {
+    pub(super) fn barrier(&self) -> Result<()> {
         let (n, mut step) = (self.size(), 1);
         while step < n {
-            let mut token = [0u8];
-            let to = (self.me + step) % n;
-            self.exchange(Some((&[0], to)), Some((&mut token, (self.me + n - step) % n)));
+            let to = (self.me + n - step) % n;
+            self.exchange(Some((&[], to)), Some((&mut [], (self.me + step) % n)), None)?;
             step *= 2;
         }
+        Ok(())
     }
 
     /// Everyone's bytes, one after the other; `len_of` says how many each has.
-    pub(super) fn allgather(&self, own: &[u8], len_of: &dyn Fn(usize) -> usize) -> Vec<u8> {
+    pub(super) fn allgather(&self, own: &[u8], len_of: &dyn Fn(usize) -> usize) -> Result<Vec<u8>> {
         let n = self.size();
         // Beginning with the caller's own: where the bytes of each begin.
         let mut at = vec![0; n + 1];
@@ -95,89 +171,110 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
             self.exchange(
                 Some((&here[..at[more]], (self.me + n - have) % n)),
                 Some((&mut rest[..room], (self.me + have) % n)),
-            );
+                None,
+            )?;
             have += more;
         }
         all.rotate_left(at[(n - self.me) % n]);
-        all
+        Ok(all)
     }
 
     /// Copies the root's bytes to all: along a binomial tree.
-    pub(super) fn broadcast(&self, data: &mut [u8], root: usize) {
+    pub(super) fn broadcast(&self, data: &mut [u8], root: usize) -> Result<()> {
         let n = self.size();
         let place = (self.me + n - root) % n;
         let rank = |place: usize| (place + root) % n;
+        let mut greeting = self.greet();
         let mut bit = 1;
         while bit < n && place & bit == 0 {
             bit *= 2;
         }
         if bit < n {
-            self.exchange(None, Some((data, rank(place - bit))));
+            self.exchange(None, Some((data, rank(place - bit))), greeting.as_mut())?;
         }
         while bit > 1 {
             bit /= 2;
             if place + bit < n {
-                self.exchange(Some((data, rank(place + bit))), None);
+                self.exchange(Some((data, rank(place + bit))), None, greeting.as_mut())?;
             }
         }
+        greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
     /// Combines `data` of all at the root, along a binomial tree; elsewhere it is used up.
-    pub(super) fn reduce<T: Element>(&self, data: &mut [T], operator: Operator, root: usize) {
+    pub(super) fn reduce<T: Element>(
+        &self,
+        data: &mut [T],
+        operator: Operator,
+        root: usize,
+    ) -> Result<()> {
         let n = self.size();
         let place = (self.me + n - root) % n;
         let rank = |place: usize| (place + root) % n;
+        let mut greeting = self.greet();
         let mut theirs = vec![T::zeroed(); data.len()];
         let mut bit = 1;
         while bit < n {
             if place & bit != 0 {
-                return self.exchange(Some((bytemuck::cast_slice(data), rank(place - bit))), None);
+                let send = Some((bytemuck::cast_slice(data), rank(place - bit)));
+                self.exchange(send, None, greeting.as_mut())?;
+                break;
             }
             if place + bit < n {
-                let room = bytemuck::cast_slice_mut(&mut theirs);
-                self.exchange(None, Some((room, rank(place + bit))));
+                let room = Some((bytemuck::cast_slice_mut(&mut theirs), rank(place + bit)));
+                self.exchange(None, room, greeting.as_mut())?;
                 reduce::fold(data, &theirs, operator);
             }
             bit *= 2;
         }
+        greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
     /// Combines `data` of all, everywhere, by recursive doubling: what is exchanged is combined
     /// in the order of ranks on both sides, so that all get the same bits.
-    pub(super) fn all_reduce<T: Element>(&self, data: &mut [T], operator: Operator) {
+    pub(super) fn all_reduce<T: Element>(&self, data: &mut [T], operator: Operator) -> Result<()> {
         let n = self.size();
+        // Two ranks exchange with each other first in any case.
+        let mut greeting = if n > 2 { self.greet() } else { None };
         let pairs = 1 << n.ilog2();
-        // So many ranks too many for pairs: of the first ones, two take part as one.
+        // This many ranks are too many for pairs: of the first ones, two take part as one.
         let double = n - pairs;
         let mut theirs = vec![T::zeroed(); data.len()];
-        if self.me < 2 * double {
-            let other = self.me ^ 1;
-            if self.me > other {
-                self.exchange(Some((bytemuck::cast_slice(data), other)), None);
-                return self.exchange(None, Some((bytemuck::cast_slice_mut(data), other)));
-            }
-            self.exchange(None, Some((bytemuck::cast_slice_mut(&mut theirs), other)));
-            reduce::fold(data, &theirs, operator);
-        }
-        let place = if self.me < 2 * double { self.me / 2 } else { self.me - double };
-        let mut bit = 1;
-        while bit < pairs {
-            let other = place ^ bit;
-            let other = if other < double { 2 * other } else { other + double };
-            self.exchange(
-                Some((bytemuck::cast_slice(data), other)),
-                Some((bytemuck::cast_slice_mut(&mut theirs), other)),
-            );
-            if other < self.me {
-                reduce::fold(&mut theirs, data, operator);
-                data.copy_from_slice(&theirs);
-            } else {
+        let second = self.me < 2 * double && self.me % 2 == 1;
+        if second {
+            let other = self.me - 1;
+            self.exchange(Some((bytemuck::cast_slice(data), other)), None, greeting.as_mut())?;
+            let room = Some((bytemuck::cast_slice_mut(data), other));
+            self.exchange(None, room, greeting.as_mut())?;
+        } else {
+            if self.me < 2 * double {
+                let room = Some((bytemuck::cast_slice_mut(&mut theirs), self.me + 1));
+                self.exchange(None, room, greeting.as_mut())?;
                 reduce::fold(data, &theirs, operator);
             }
-            bit *= 2;
+            let place = if self.me < 2 * double { self.me / 2 } else { self.me - double };
+            let mut bit = 1;
+            while bit < pairs {
+                let other = place ^ bit;
+                let other = if other < double { 2 * other } else { other + double };
+                self.exchange(
+                    Some((bytemuck::cast_slice(data), other)),
+                    Some((bytemuck::cast_slice_mut(&mut theirs), other)),
+                    greeting.as_mut(),
+                )?;
+                if other < self.me {
+                    reduce::fold(&mut theirs, data, operator);
+                    data.copy_from_slice(&theirs);
+                } else {
+                    reduce::fold(data, &theirs, operator);
+                }
+                bit *= 2;
+            }
+            if self.me < 2 * double {
+                let send = Some((bytemuck::cast_slice(data), self.me + 1));
+                self.exchange(send, None, greeting.as_mut())?;
+            }
         }
-        if self.me < 2 * double {
-            self.exchange(Some((bytemuck::cast_slice(data), self.me + 1)), None);
-        }
+        greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 }

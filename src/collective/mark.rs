@@ -1,10 +1,14 @@
 //! A number in shared memory that grows, and on which ranks of a node sleep.
 
+use super::circle::Running;
 use crate::error::Result;
 use crate::futex;
 use crate::trace::Cause;
-use crate::wait::{self, Ends, Progress};
+use crate::wait::{self, Ends, Progress, Word};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// A thread that waits looks for an alarm, and for calls that differ, once in this many polls.
+pub(super) const LOOK_EVERY: u32 = 32;
 
 /// Whether `now` is at or behind `number`: numbers wrap, so only their distance tells.
 pub(super) fn reached(now: u32, number: u32) -> bool {
@@ -31,21 +35,41 @@ impl Mark<'_> {
         }
     }
 
-    /// Waits until it has reached a number.
+    /// Waits until it has reached a number, or `look`, which is called now and then, fails.
+    ///
+    /// # Errors
+    /// That of `look`.
     pub(super) fn wait_for<P: Progress + ?Sized>(
         &self,
-        progress: &P,
+        running: &Running<'_, P>,
         what: &dyn Fn() -> String,
         number: u32,
+        look: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let ends = if self.crowded { Ends::Meeting } else { Ends::Woken };
+        let mut polls = 0u32;
         loop {
             let now = self.number.load(Ordering::Acquire);
             if reached(now, number) {
                 return Ok(());
             }
-            let sleepers = Some(self.sleepers);
-            wait::while_equal(progress, Cause::Collective, what, self.number, now, sleepers, ends)?;
+            let word = Word {
+                word: self.number,
+                value: now,
+                sleepers: Some(self.sleepers),
+                ends,
+                warns: running.warns,
+            };
+            wait::on_word(running.progress, Cause::Collective, what, word, || {
+                if self.number.load(Ordering::Acquire) != now {
+                    return Ok(true);
+                }
+                polls += 1;
+                if polls.is_multiple_of(LOOK_EVERY) {
+                    look()?;
+                }
+                Ok(false)
+            })?;
         }
     }
 }

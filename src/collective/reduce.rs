@@ -65,6 +65,24 @@ impl Operator {
         NAMES.iter().find(|(name, _)| begins(name)).map(|&(_, operator)| operator)
     }
 
+    /// The name, by number, of an operator in the error of a collective.
+    pub(super) fn name_of(number: u8) -> &'static str {
+        const NAMES: [&str; 11] = [
+            "sum",
+            "product",
+            "min",
+            "max",
+            "absmin",
+            "absmax",
+            "abs",
+            "or",
+            "logical and",
+            "logical or",
+            "and",
+        ];
+        NAMES.get(usize::from(number)).unwrap_or(&"unknown operator")
+    }
+
     /// [`Operator::from_prefix`] of a text whose length is known.
     pub fn from_name(name: &str) -> Option<Operator> {
         Operator::from_prefix(|i| name.as_bytes().get(i).copied().unwrap_or(0))

@@ -56,7 +56,7 @@ pub(super) fn file(
                 });
             }
             Err(error) if named => return Err(error),
-            Err(error) => log::debug!("shared memory without a name: {error}"),
+            Err(error) => log::debug!("shared memory without a name: {error:#}"),
         }
     }
     fail!(Internal, "neither kind of shared file was tried")

@@ -1,13 +1,17 @@
 //! The memory of a board: where the ranks of a node note their steps, and what they give.
 //!
-//! The head has the marks of the node and the result of each turn; a line of marks and slots for
-//! each rank follow. Behind them, on pages of their own, are slots for longer values, for which
-//! there is memory from when it is first needed.
+//! The head has the marks of the node, the group's alarm, and the result of each turn. For each rank
+//! follow a line of marks, slots, and the calls that it made in the last steps. Behind them, on
+//! pages of their own, are slots for longer values, for which there is memory from when it is first
+//! needed.
 
+use super::call::{Call, Detail, Signature};
 use super::mark::Mark;
-use super::{Element, Operator, reduce};
+use super::{Element, Operator, alarm, reduce};
+use crate::futex;
 use crate::shm::{self, SharedFile};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
 /// Sets of slots.
@@ -15,8 +19,20 @@ pub(super) const TURNS: usize = 4;
 /// Bytes of a slot, and of one in the area for longer values.
 pub(super) const SLOT: usize = LINE;
 pub(super) const LONG_SLOT: usize = 8 << 10;
-/// The marks of release and of fullness, and the arrivals of each turn.
-const HEAD: usize = (2 + TURNS) * LINE;
+/// The marks of release and of fullness, the arrivals of each turn, and the alarm's text.
+const ALARM: usize = (2 + TURNS) * LINE;
+const HEAD: usize = (ALARM + alarm::TEXT).next_multiple_of(LINE);
+/// Bytes of a call.
+const CALL: usize = size_of::<Call>().next_multiple_of(LINE);
+/// Bytes for each rank: its marks, and for each turn a slot and a call.
+const OF_RANK: usize = LINE + TURNS * (SLOT + CALL);
+
+/// Where the alarm stands: its state, and behind it the length of its text. It is beside the mark that
+/// all wait for.
+const ALARM_STATE: usize = 8;
+const ALARM_LEN: usize = 12;
+const CLAIMED: u32 = 1;
+const RAISED: u32 = 2;
 
 /// The file of the board of so many ranks.
 #[derive(Debug)]
@@ -29,7 +45,7 @@ pub(super) struct Slots {
 
 /// Bytes before the area for longer values.
 fn short_area(ranks: usize) -> usize {
-    (HEAD + TURNS * SLOT + ranks * (LINE + TURNS * SLOT)).next_multiple_of(shm::page())
+    (HEAD + TURNS * SLOT + ranks * OF_RANK).next_multiple_of(shm::page())
 }
 
 impl Slots {
@@ -74,13 +90,75 @@ impl Slots {
         self.mark(LINE)
     }
 
-    /// How many have arrived at the step that uses a turn.
-    pub(super) fn arrived(&self, turn: usize) -> &AtomicU32 {
-        self.word((2 + turn) * LINE)
+    /// Those that have arrived at the step that uses a turn: their number in the low 16 bits, and
+    /// above it the sum of the digests of their calls.
+    pub(super) fn arrived(&self, turn: usize) -> &AtomicU64 {
+        // SAFETY: as in `word`; lines are aligned for 64 bits.
+        unsafe { &*self.file.base().add((2 + turn) * LINE).cast() }
+    }
+
+    /// Whether the group's alarm is raised.
+    #[inline]
+    pub(super) fn is_alarmed(&self) -> bool {
+        self.word(ALARM_STATE).load(Ordering::Acquire) == RAISED
+    }
+
+    /// Raises the alarm, unless it is raised, and wakes all that sleep on the board.
+    pub(super) fn set_alarm(&self, text: &[u8]) {
+        let text = &text[..text.len().min(alarm::TEXT)];
+        let state = self.word(ALARM_STATE);
+        if state.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            // SAFETY: the area has room for the text, and belongs to the rank that claimed it.
+            unsafe {
+                let to = self.file.base().add(ALARM);
+                std::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());
+            }
+            self.word(ALARM_LEN).store(text.len() as u32, Ordering::Relaxed);
+            state.store(RAISED, Ordering::Release);
+        }
+        let own = (0..self.ranks).flat_map(|place| [self.given(place), self.done(place)]);
+        own.chain([self.released(), self.full()]).for_each(|mark| {
+            futex::wake_all(mark.number);
+        });
+    }
+
+    /// The alarm's text, once it is raised.
+    pub(super) fn alarm(&self) -> String {
+        if !self.is_alarmed() {
+            return String::new();
+        }
+        let len = (self.word(ALARM_LEN).load(Ordering::Relaxed) as usize).min(alarm::TEXT);
+        // SAFETY: the text is within the area, and nobody changes it any more.
+        let text = unsafe { std::slice::from_raw_parts(self.file.base().add(ALARM), len) };
+        String::from_utf8_lossy(text).into_owned()
+    }
+
+    fn call_at(&self, place: usize, step: u32) -> *mut u8 {
+        let turn = step as usize % TURNS;
+        self.file.base().wrapping_add(self.own_line(place) + LINE + TURNS * SLOT + turn * CALL)
+    }
+
+    /// Notes the call that the rank at `place`, the caller, makes in a step.
+    #[inline]
+    pub(super) fn write_call(&self, place: usize, step: u32, call: Signature) {
+        let to = self.call_at(place, step);
+        // SAFETY: the area has room for a call and is aligned for it, and only the caller writes it.
+        unsafe { to.cast::<Signature>().write(call) };
+        if call.is_detailed() {
+            let detail = Detail::here();
+            // SAFETY: as above.
+            unsafe { to.add(offset_of!(Call, detail)).cast::<Detail>().write(detail) };
+        }
+    }
+
+    /// The call of a rank that has arrived at a step.
+    pub(super) fn read_call(&self, place: usize, step: u32) -> Call {
+        // SAFETY: the area is mapped and aligned for a call, of which any bytes are a value.
+        unsafe { std::ptr::read_volatile(self.call_at(place, step).cast()) }
     }
 
     fn own_line(&self, place: usize) -> usize {
-        HEAD + TURNS * SLOT + place * (LINE + TURNS * SLOT)
+        HEAD + TURNS * SLOT + place * OF_RANK
     }
 
     /// The last step in which a rank gave something to all.
@@ -100,6 +178,14 @@ impl Slots {
     /// The last step at which a rank has arrived, for reports.
     pub(super) fn seen(&self, place: usize) -> &AtomicU32 {
         self.word(self.own_line(place) + 16)
+    }
+
+    /// The digest of the call that a rank made in a step. It is beside the mark of what the rank gives.
+    pub(super) fn digest(&self, place: usize, step: u32) -> &AtomicU64 {
+        const { assert!(24 + TURNS * size_of::<u64>() <= LINE) };
+        let at = self.own_line(place) + 24 + step as usize % TURNS * size_of::<u64>();
+        // SAFETY: as in `word`; the place is aligned for 64 bits.
+        unsafe { &*self.file.base().add(at).cast() }
     }
 
     /// The slot of a rank, or of the result (`None`), for values of a length.

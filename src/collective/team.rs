@@ -1,17 +1,22 @@
 //! The ranks of a group, by nodes: how they meet and combine values.
 //!
 //! On a node by its board in shared memory ([`super::board`]); between nodes by messages, one
-//! rank a node ([`super::circle`]): the *leader*, which is the node's first in the group, or the
-//! root of a broadcast or reduction. So a rank that waits for others of its node sleeps on a word,
-//! and only leaders poll MPI for messages of collectives.
+//! rank a node ([`super::circle`]): the *leader*, which is the node's first in the group. So a rank
+//! that waits for others of its node sleeps on a word, and only leaders poll MPI for messages of
+//! collectives. A root that is not its node's leader gives to the leader, or gets from it, by the
+//! board.
 //!
 //! Where ranks share no memory, or there is none for boards on some node, each rank counts as a
 //! node of its own here.
 //!
-//! Invariant: all members have the same picture of the nodes, and take the same steps.
+//! Invariants: all members have the same picture of the nodes, and take the same steps. No result
+//! depends on a rank that has made another call: each step and each message carries the call
+//! ([`super::call`]), and the [alarm](super::alarm) ends the collective where calls differ.
 
-use super::board::{Board, Representative};
-use super::circle::Circle;
+use super::alarm::{Alarm, Key};
+use super::board::Board;
+use super::call::{ElementType, Kind, Signature};
+use super::circle::{Circle, Running};
 use super::share::{self, Meeting};
 use super::slots::Slots;
 use super::wire::Wire;
@@ -22,6 +27,7 @@ use crate::topology::Topology;
 use crate::wait::Progress;
 use bytemuck::Pod;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What the ranks of a node may have in common.
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +57,11 @@ pub(crate) struct Team {
     wire: Arc<Wire>,
     tag: u32,
     /// World ranks, and the caller's place among them.
-    members: Vec<usize>,
+    members: Arc<[usize]>,
     me: usize,
+    alarm: Alarm,
+    /// Collectives by messages between nodes that this rank has taken part in.
+    exchanges: AtomicU32,
     /// Ranks of the group on the caller's node.
     here: Vec<usize>,
     nodes: Option<Nodes>,
@@ -60,10 +69,10 @@ pub(crate) struct Team {
 
 impl Team {
     /// Makes the boards of a group, where ranks share memory. Collective over the members, who
-    /// have agreed on the tag.
+    /// have agreed on the tag and on the group's key.
     pub(crate) fn create<P: Progress + ?Sized>(
         wire: &Arc<Wire>,
-        tag: u32,
+        (tag, key): (u32, u64),
         members: Vec<usize>,
         topology: &Topology,
         sharing: Sharing<'_>,
@@ -72,19 +81,35 @@ impl Team {
         wire.take_tag(tag)?;
         let is_here = |rank: &usize| topology.same_node(members[*rank], topology.me());
         let here: Vec<usize> = (0..members.len()).filter(is_here).collect();
-        let me = here.iter().copied().find(|&rank| members[rank] == topology.me());
-        let mut team =
-            Team { wire: wire.clone(), tag, me: me.unwrap_or(0), here, members, nodes: None };
+        let me = here.iter().copied().find(|&rank| members[rank] == topology.me()).unwrap_or(0);
         let mut numbers = std::collections::HashMap::new();
         let mut leaders = Vec::new();
         let mut node_of = Vec::new();
-        for &world in team.members.iter().filter(|_| sharing.direct) {
+        for &world in members.iter().filter(|_| sharing.direct) {
             let number = numbers.entry(topology.node_of(world)).or_insert_with(|| {
                 leaders.push(world);
                 leaders.len() as u32 - 1
             });
             node_of.push(*number);
         }
+        let members: Arc<[usize]> = members.into();
+        let alarm = |others: Vec<usize>| {
+            let others = (!others.is_empty()).then(|| (wire.clone(), others));
+            Alarm::new(others, Key::Group(key), members.clone())
+        };
+        let but_mine = |all: &[usize], own: usize| {
+            all.iter().copied().filter(|&world| world != own).collect::<Vec<_>>()
+        };
+        let mut team = Team {
+            wire: wire.clone(),
+            tag,
+            me,
+            here,
+            alarm: alarm(but_mine(&members, members[me])),
+            exchanges: AtomicU32::new(0),
+            members: members.clone(),
+            nodes: None,
+        };
         if !sharing.direct || leaders.len() == team.size() {
             return Ok(team);
         }
@@ -99,12 +124,20 @@ impl Team {
         match team.share(progress, sharing.dir, Slots::file_len(ranks), reserve) {
             Ok(file) => {
                 let place = team.place();
-                let world = team.here.iter().map(|&rank| team.members[rank]).collect();
-                let board = Board::on(file, place, world, sharing.crowded);
+                let world: Vec<usize> = team.here.iter().map(|&rank| team.members[rank]).collect();
+                let whereabouts = Some(wire.clone());
+                let board = Board::on(file, place, world.clone(), sharing.crowded, whereabouts);
+                if tag == Wire::WORLD {
+                    wire.set_world(board.slots().clone(), world);
+                }
+                // On other nodes the leaders alone poll for messages.
+                team.alarm = alarm(but_mine(&leaders, team.members[team.here[0]]));
+                team.alarm.set_slots(board.slots().clone());
                 let board = (ranks > 1).then_some(board);
                 team.nodes = Some(Nodes { node_of, leaders, board });
             }
-            Err(error) => log::debug!("ranks of a node meet by messages: {error}"),
+            Err(error) if error.kind() == ErrorKind::Mismatch => return Err(error),
+            Err(error) => log::debug!("ranks of a node meet by messages: {error:#}"),
         }
         Ok(team)
     }
@@ -147,58 +180,88 @@ impl Team {
         self.nodes.as_ref().map_or(rank, |nodes| nodes.node_of[rank] as usize)
     }
 
-    /// Runs `body` in the circle of the nodes, each of which its leader stands for, or the rank
-    /// `root` of the group for its own.
-    fn in_circle<P: Progress + ?Sized>(
+    /// Runs `body` in the circle of the nodes, for which the leaders stand.
+    fn in_circle<R, P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
-        root: Option<usize>,
-        body: impl FnOnce(&Circle<'_, P>),
-    ) {
-        let leaders = self.nodes.as_ref().map_or(&self.members, |nodes| &nodes.leaders);
-        let root = root.map(|root| (self.node_of(root), self.members[root]));
-        let replaced = root.filter(|&(node, world)| leaders[node] != world).map(|(node, world)| {
-            let mut ranks = leaders.clone();
-            ranks[node] = world;
-            ranks
-        });
+        running: &Running<'_, P>,
+        body: impl FnOnce(&Circle<'_, P>) -> Result<R>,
+    ) -> Result<R> {
         body(&Circle {
             wire: self.wire.comm(),
             tag: self.tag as i32,
-            ranks: replaced.as_ref().unwrap_or(leaders),
+            ranks: self.nodes.as_ref().map_or(&self.members, |nodes| &nodes.leaders),
             me: self.node_of(self.me),
-            progress,
-            what,
-        });
+            number: self.exchanges.fetch_add(1, Ordering::Relaxed),
+            running,
+        })
     }
 
-    /// The place on the caller's node of the rank that stands for it, where `root` does so for
-    /// its own.
-    fn place_for(&self, root: usize) -> usize {
-        match self.nodes {
-            Some(_) => self.here.binary_search(&root).unwrap_or(0),
-            None => self.place(),
+    /// Runs a collective, unless the group's alarm is raised or the thread must not wait: it would
+    /// count as arrived.
+    fn run<R, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        call: Signature,
+        what: &dyn Fn() -> String,
+        body: impl FnOnce(&Running<'_, P>) -> Result<R>,
+    ) -> Result<R> {
+        progress.may_wait()?;
+        if self.board().is_none() {
+            self.alarm.check()?;
         }
+        let warns = || self.board().is_none_or(Board::is_first_here);
+        body(&Running { progress, what, call, alarm: &self.alarm, warns: &warns })
+    }
+
+    /// Whether the caller exchanges messages with other nodes.
+    fn is_in_circle(&self) -> bool {
+        self.circle_size() > 1 && (self.board().is_none() || self.leads())
     }
 
     /// Waits until all members have called.
     pub(crate) fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
-        // A thread that may not wait must not count as arrived.
-        progress.may_wait()?;
-        let what = || format!("a barrier of {} ranks", self.size());
-        let meet = || self.in_circle(progress, &what, None, |circle| circle.barrier());
-        match self.board() {
-            None => meet(),
-            Some(board) if self.circle_size() == 1 => {
-                board.barrier(progress, &|| "a barrier".into(), None)?;
+        self.meet(progress, Signature::here(Kind::Barrier))
+    }
+
+    /// Waits until all members are in the same call, which then goes on by MPI's own means.
+    fn meet<P: Progress + ?Sized>(&self, progress: &P, call: Signature) -> Result<()> {
+        let what = || match self.circle_size() {
+            1 => "a barrier".into(),
+            _ => format!("a barrier of {} ranks", self.size()),
+        };
+        self.run(progress, call, &what, |running| {
+            let meet = |_: &mut [u8]| self.in_circle(running, |circle| circle.barrier());
+            match self.board() {
+                None => meet(&mut []),
+                Some(board) if self.circle_size() == 1 => board.barrier(running, None),
+                Some(board) => board.barrier(running, Some(&meet)),
             }
-            Some(board) => {
-                let leader = Representative { place: 0, work: &|_| meet() };
-                board.barrier(progress, &what, Some(&leader))?;
-            }
-        }
-        Ok(())
+        })
+    }
+
+    /// Before a gather of long items over the group's communicator: all members gather such items.
+    pub(crate) fn meet_to_gather<T: Pod, P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+        self.meet(progress, Signature::here(Kind::AllGather).of(ElementType::of::<T>(), 1))
+    }
+
+    /// Before a long broadcast, as [`Team::meet_to_gather`].
+    pub(crate) fn meet_to_broadcast<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        (element, count): (ElementType, usize),
+        root: usize,
+    ) -> Result<()> {
+        self.meet(progress, Signature::here(Kind::Broadcast).of(element, count).rooted(root))
+    }
+
+    /// Before a long reduction, as [`Team::meet_to_gather`].
+    pub(crate) fn meet_to_reduce<T: Element, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        (count, operator): (usize, Operator),
+        root: Option<usize>,
+    ) -> Result<()> {
+        self.meet(progress, reduction::<T>(count, operator, root))
     }
 
     /// Every member's `item`, in the order of ranks.
@@ -207,11 +270,19 @@ impl Team {
         progress: &P,
         item: &T,
     ) -> Result<Vec<T>> {
-        progress.may_wait()?;
+        let call = Signature::here(Kind::AllGather).of(ElementType::of::<T>(), 1);
         let what = || format!("an allgather of {} ranks", self.size());
+        self.run(progress, call, &what, |running| self.gather(running, item))
+    }
+
+    fn gather<T: Pod, P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        item: &T,
+    ) -> Result<Vec<T>> {
         let own = bytemuck::bytes_of(item);
         let len = own.len();
-        let mut all = self.gather_here(progress, &what, own)?;
+        let mut all = self.gather_here(running, own)?;
         let value = |bytes: &[u8]| bytemuck::pod_read_unaligned(bytes);
         // The ranks of a node are in the order of the group already.
         if self.circle_size() == 1 && len > 0 {
@@ -220,14 +291,12 @@ impl Team {
         if self.circle_size() > 1 {
             let mut nodes = vec![0; self.circle_size()];
             (0..self.size()).for_each(|rank| nodes[self.node_of(rank)] += len);
-            if self.board().is_none() || self.leads() {
-                self.in_circle(progress, &what, None, |circle| {
-                    all = circle.allgather(&all, &|node| nodes[node]);
-                });
+            if self.is_in_circle() {
+                all = self.in_circle(running, |circle| circle.allgather(&all, &|n| nodes[n]))?;
             }
             all.resize(len * self.size(), 0);
             if let Some(board) = self.board() {
-                board.broadcast(progress, &what, &mut all, 0)?;
+                board.broadcast(running, &mut all, 0)?;
             }
         }
         // Node after node: where the next item of each is.
@@ -247,43 +316,52 @@ impl Team {
     /// The bytes of all ranks of the node.
     fn gather_here<P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
+        running: &Running<'_, P>,
         own: &[u8],
     ) -> Result<Vec<u8>> {
         let Some(board) = self.board() else { return Ok(own.to_vec()) };
-        let piece_len = board.piece_len(progress, what, own.len())?;
+        let piece_len = board.piece_len(running, own.len())?;
         if own.len() <= piece_len {
-            return board.allgather(progress, what, own);
+            return board.allgather(running, own);
         }
         let mut all = vec![Vec::with_capacity(own.len()); self.here.len()];
         for piece in own.chunks(piece_len) {
-            let pieces = board.allgather(progress, what, piece)?;
+            let pieces = board.allgather(running, piece)?;
             let pieces = pieces.chunks_exact(piece.len());
             all.iter_mut().zip(pieces).for_each(|(all, piece)| all.extend_from_slice(piece));
         }
         Ok(all.concat())
     }
 
-    /// Copies `data` of `root` to all members.
+    /// Copies `data` of `root` to all members; `element` says what it is, for comparison.
     pub(crate) fn broadcast<P: Progress + ?Sized>(
         &self,
         progress: &P,
+        (element, count): (ElementType, usize),
         data: &mut [u8],
         root: usize,
     ) -> Result<()> {
-        progress.may_wait()?;
+        let call = Signature::here(Kind::Broadcast).of(element, count).rooted(root);
         let what = || format!("a broadcast to {} ranks", self.size());
-        let place = self.place_for(root);
-        if !data.is_empty() && self.circle_size() > 1 && place == self.place() {
+        if data.is_empty() {
+            return progress.may_wait();
+        }
+        self.run(progress, call, &what, |running| {
+            // From the root to its node and the leader there, and from leaders to their nodes.
             let node = self.node_of(root);
-            let root = Some(root);
-            self.in_circle(progress, &what, root, |circle| circle.broadcast(data, node));
-        }
-        match self.board() {
-            Some(board) => board.broadcast(progress, &what, data, place),
-            None => Ok(()),
-        }
+            let here = self.node_of(self.me) == node;
+            let place = self.here.binary_search(&root).unwrap_or(0);
+            if let Some(board) = self.board().filter(|_| here) {
+                board.broadcast(running, data, place)?;
+            }
+            if self.is_in_circle() {
+                self.in_circle(running, |circle| circle.broadcast(data, node))?;
+            }
+            match self.board().filter(|_| !here) {
+                Some(board) => board.broadcast(running, data, 0),
+                None => Ok(()),
+            }
+        })
     }
 
     /// Combines `data` of all members, everywhere or at `root`; elsewhere it stays as it was.
@@ -293,22 +371,40 @@ impl Team {
         (data, operator): (&mut [T], Operator),
         root: Option<usize>,
     ) -> Result<()> {
-        progress.may_wait()?;
+        let call = reduction::<T>(data.len(), operator, root);
         let what = || format!("a reduction of {} ranks", self.size());
         if data.is_empty() {
-            return Ok(());
+            return progress.may_wait();
         }
-        let Some(root) = root else { return self.all_reduce(progress, &what, (data, operator)) };
+        self.run(progress, call, &what, |running| match root {
+            None => self.all_reduce(running, (data, operator)),
+            Some(root) => self.reduce_to(running, (data, operator), root),
+        })
+    }
+
+    fn reduce_to<T: Element, P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        (data, operator): (&mut [T], Operator),
+        root: usize,
+    ) -> Result<()> {
+        // The place on its node of the rank that goes on with what the node has combined.
+        let between = self.circle_size() > 1;
+        let place = if between { 0 } else { self.here.binary_search(&root).unwrap_or(0) };
         let mut sum = data.to_vec();
-        let place = self.place_for(root);
         if let Some(board) = self.board() {
-            board.reduce(progress, &what, (&mut sum, operator), place)?;
+            board.reduce(running, (&mut sum, operator), place)?;
         }
-        if self.circle_size() > 1 && place == self.place() {
-            let node = self.node_of(root);
-            self.in_circle(progress, &what, Some(root), |circle| {
-                circle.reduce(&mut sum, operator, node);
-            });
+        let node = self.node_of(root);
+        if self.is_in_circle() {
+            self.in_circle(running, |circle| circle.reduce(&mut sum, operator, node))?;
+        }
+        if between
+            && self.node_of(self.me) == node
+            && self.here[0] != root
+            && let Some(board) = self.board()
+        {
+            board.broadcast(running, bytemuck::cast_slice_mut(&mut sum), 0)?;
         }
         if root == self.me {
             data.copy_from_slice(&sum);
@@ -318,35 +414,39 @@ impl Team {
 
     fn all_reduce<T: Element, P: Progress + ?Sized>(
         &self,
-        progress: &P,
-        what: &dyn Fn() -> String,
+        running: &Running<'_, P>,
         (data, operator): (&mut [T], Operator),
     ) -> Result<()> {
-        let combine = |data: &mut [T]| {
-            self.in_circle(progress, what, None, |circle| circle.all_reduce(data, operator));
-        };
+        let combine =
+            |sum: &mut [T]| self.in_circle(running, |circle| circle.all_reduce(sum, operator));
         let Some(board) = self.board() else {
-            combine(data);
+            // What fails half way leaves the data as it was.
+            let mut sum = data.to_vec();
+            combine(&mut sum)?;
+            data.copy_from_slice(&sum);
             return Ok(());
         };
         if self.circle_size() == 1 {
-            return board.all_reduce(progress, what, (data, operator), None);
+            return board.all_reduce(running, (data, operator), None);
         }
-        if size_of_val(data) <= board.piece_len(progress, what, size_of_val(data))? {
+        if size_of_val(data) <= board.piece_len(running, size_of_val(data))? {
             let work = |bytes: &mut [u8]| {
                 let mut sum = vec![T::zeroed(); bytes.len() / size_of::<T>()];
                 bytemuck::cast_slice_mut(&mut sum).copy_from_slice(bytes);
-                combine(&mut sum);
+                combine(&mut sum)?;
                 bytes.copy_from_slice(bytemuck::cast_slice(&sum));
+                Ok(())
             };
-            let leader = Representative { place: 0, work: &work };
-            return board.all_reduce(progress, what, (data, operator), Some(&leader));
+            return board.all_reduce(running, (data, operator), Some(&work));
         }
-        board.reduce(progress, what, (data, operator), 0)?;
+        let mut sum = data.to_vec();
+        board.reduce(running, (&mut sum, operator), 0)?;
         if self.leads() {
-            combine(data);
+            combine(&mut sum)?;
         }
-        board.broadcast(progress, what, bytemuck::cast_slice_mut(data), 0)
+        board.broadcast(running, bytemuck::cast_slice_mut(&mut sum), 0)?;
+        data.copy_from_slice(&sum);
+        Ok(())
     }
 
     /// An agreement: every member says whether its part of a collective step went well; all
@@ -362,7 +462,8 @@ impl Team {
             return Ok(());
         }
         let mut verdict = super::Verdict::of(&mine);
-        self.broadcast(progress, bytemuck::bytes_of_mut(&mut verdict), rank)?;
+        let bytes = bytemuck::bytes_of_mut(&mut verdict);
+        self.broadcast(progress, (ElementType::BYTES, bytes.len()), bytes, rank)?;
         mine?;
         verdict.result_of(rank)
     }
@@ -383,9 +484,11 @@ impl Team {
         share::file(&OnNodes { team: self, progress }, dir, len, prepare)
     }
 
-    /// The group is gone: its tag may be another's.
+    /// The group is gone: its tag may be another's, unless messages of it may be left.
     pub(crate) fn dissolve(&self) {
-        self.wire.give_tag_back(self.tag);
+        if !self.alarm.is_raised() {
+            self.wire.give_tag_back(self.tag);
+        }
     }
 
     pub(crate) fn wire(&self) -> &Arc<Wire> {
@@ -393,7 +496,14 @@ impl Team {
     }
 }
 
-/// How the members on each node come to have a file.
+/// A reduction, for comparison.
+fn reduction<T: Element>(count: usize, operator: Operator, root: Option<usize>) -> Signature {
+    let kind = if root.is_some() { Kind::Reduce } else { Kind::AllReduce };
+    let call = Signature::here(kind).of(ElementType::of::<T>(), count).by(operator);
+    root.map_or(call, |root| call.rooted(root))
+}
+
+/// How the members on each node get a file in common.
 struct OnNodes<'a, P: Progress + ?Sized> {
     team: &'a Team,
     progress: &'a P,
@@ -407,18 +517,20 @@ impl<P: Progress + ?Sized> Meeting for OnNodes<'_, P> {
         let team = self.team;
         let what = || format!("a file of the {} ranks of a node", team.here.len());
         let bytes = bytemuck::bytes_of_mut(&mut own);
-        match team.board() {
-            Some(board) => board.broadcast(self.progress, &what, bytes, 0)?,
+        let call = Signature::here(Kind::Broadcast).of(ElementType::BYTES, bytes.len()).rooted(0);
+        team.run(self.progress, call, &what, |running| match team.board() {
+            Some(board) => board.broadcast(running, bytes, 0),
             None => Circle {
                 wire: team.wire.comm(),
                 tag: team.tag as i32,
                 ranks: &team.here.iter().map(|&rank| team.members[rank]).collect::<Vec<_>>(),
                 me: team.place(),
-                progress: self.progress,
-                what: &what,
+                // Not every node has such a circle, so it does not count.
+                number: 0,
+                running,
             }
             .broadcast(bytes, 0),
-        }
+        })?;
         Ok(own)
     }
     fn agree(&self, mine: Result<()>) -> Result<()> {

@@ -20,9 +20,10 @@
 //! `PORTOLAN_COMPOSE_DIR`. The first composition that a run stores under a number
 //! begins the file anew, further ones are added. Loading takes the records one after
 //! the other.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::Kind;
-use crate::error::{Result, fail};
+use crate::error::{Result, fail, reserve};
 use crate::runtime::Engine;
 use std::collections::HashMap;
 use std::fs::File;
@@ -83,8 +84,12 @@ fn code(kind: Kind) -> u32 {
 }
 
 /// The bytes of a record.
-pub fn encode(place: Place, kind: Kind, body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEAD + body.len());
+///
+/// # Errors
+/// `Memory`.
+pub fn encode(place: Place, kind: Kind, body: &[u8]) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    reserve(&mut out, HEAD.saturating_add(body.len()), "parts of a record")?;
     out.extend_from_slice(MAGIC);
     for number in [VERSION, code(kind), place.rank as u32, place.ranks as u32] {
         out.extend_from_slice(&number.to_le_bytes());
@@ -93,15 +98,15 @@ pub fn encode(place: Place, kind: Kind, body: &[u8]) -> Vec<u8> {
     out.extend_from_slice(&crc(body).to_le_bytes());
     out.extend_from_slice(&crc(&out[..40]).to_le_bytes());
     out.extend_from_slice(body);
-    out
+    Ok(out)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+fn u32_at(head: &[u8; HEAD], at: usize) -> u32 {
+    u32::from_le_bytes(*head[at..].first_chunk().expect("four bytes of a head"))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+fn u64_at(head: &[u8; HEAD], at: usize) -> u64 {
+    u64::from_le_bytes(*head[at..].first_chunk().expect("eight bytes of a head"))
 }
 
 /// Reads the record that begins where the file stands; `left` is the number of bytes
@@ -109,7 +114,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 ///
 /// # Errors
 /// `Argument` where it is no such record, is damaged, or is of another version, rank
-/// or job size.
+/// or job size; `Memory` where there is none for it.
 pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result<(Record, u64)> {
     let mut head = [0u8; HEAD];
     if left < HEAD as u64 {
@@ -146,17 +151,20 @@ pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result
         );
     }
     let bytes = u64_at(&head, 24);
-    if bytes > left - HEAD as u64 {
+    let whole = bytes.checked_add(HEAD as u64).filter(|&whole| whole <= left);
+    let (Some(whole), Ok(len)) = (whole, usize::try_from(bytes)) else {
         fail!(Argument, "{name} ends in the middle of a record: it is damaged");
-    }
-    let mut body = vec![0u8; bytes as usize];
+    };
+    let mut body = Vec::new();
+    reserve(&mut body, len, "parts of a record")?;
+    body.resize(len, 0u8);
     if let Err(e) = file.read_exact(&mut body) {
         fail!(Argument, "cannot read {name}: {e}");
     }
     if crc(&body) != u64_at(&head, 32) {
         fail!(Argument, "a record of {name} is damaged: its checksum is wrong");
     }
-    Ok((Record { kind, body }, HEAD as u64 + bytes))
+    Ok((Record { kind, body }, whole))
 }
 
 /// What this run knows of a file.
@@ -243,7 +251,7 @@ impl Files {
             fail!(Argument, "{name} holds no further composition; rewind it to begin again");
         }
         let (record, bytes) = read(&mut file, left, place, &name)?;
-        known.read_to += bytes;
+        known.read_to = known.read_to.saturating_add(bytes);
         Ok(record)
     }
 
@@ -277,7 +285,7 @@ mod tests {
 
     #[test]
     fn records_come_back_and_damage_is_found() {
-        let whole = encode(HERE, Kind::Merged, b"some body");
+        let whole = encode(HERE, Kind::Merged, b"some body").unwrap();
         let (record, n) = read(&mut &whole[..], whole.len() as u64, HERE, "f").unwrap();
         assert_eq!((record.kind, &record.body[..], n), (Kind::Merged, &b"some body"[..], 57));
         for at in 0..whole.len() {
@@ -295,6 +303,21 @@ mod tests {
     }
 
     #[test]
+    fn a_record_longer_than_memory_is_an_error() {
+        let mut head = encode(HERE, Kind::Simple, b"").unwrap();
+        head[24..32].copy_from_slice(&(1u64 << 60).to_le_bytes());
+        let sum = crc(&head[..40]);
+        head[40..48].copy_from_slice(&sum.to_le_bytes());
+        // The length of a file with a hole.
+        let error = read(&mut &head[..], u64::MAX, HERE, "the file").unwrap_err();
+        assert_eq!(error.kind(), crate::error::ErrorKind::Memory);
+        head[24..32].copy_from_slice(&u64::MAX.to_le_bytes());
+        let sum = crc(&head[..40]);
+        head[40..48].copy_from_slice(&sum.to_le_bytes());
+        assert!(why(&head, HERE).contains("damaged"));
+    }
+
+    #[test]
     fn files_are_begun_anew_then_added_to() {
         let dir = std::env::temp_dir().join(format!("portolan-file-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
@@ -303,7 +326,7 @@ mod tests {
         let mut files = Files::default();
         assert!(files.load(at, 3, HERE).is_err());
         for text in [b"a", b"b"] {
-            files.store(at, 3, HERE, &encode(HERE, Kind::Simple, text)).unwrap();
+            files.store(at, 3, HERE, &encode(HERE, Kind::Simple, text).unwrap()).unwrap();
         }
         assert_eq!(body(&files.load(at, 3, HERE).unwrap()), b"a");
         assert_eq!(body(&files.load(at, 3, HERE).unwrap()), b"b");
@@ -311,7 +334,7 @@ mod tests {
         files.rewind(3).unwrap();
         assert_eq!(body(&files.load(at, 3, HERE).unwrap()), b"a");
         let mut later = Files::default();
-        later.store(at, 3, HERE, &encode(HERE, Kind::Simple, b"c")).unwrap();
+        later.store(at, 3, HERE, &encode(HERE, Kind::Simple, b"c").unwrap()).unwrap();
         assert_eq!(body(&later.load(at, 3, HERE).unwrap()), b"c");
         assert!(later.load(at, 3, HERE).is_err());
         assert!(later.store(at, -1, HERE, b"").is_err());

@@ -1,35 +1,33 @@
-//! Whether the segments that a plan was made for still live.
+//! The segments that a plan was made for, and whether they still live.
 //!
-//! A plan holds addresses that were resolved when it was made. The slabs that they
+//! A plan holds addresses that were resolved when it was made. The segments that they
 //! lie in are kept, so that a stale plan could never touch memory that is unmapped;
 //! but a freed segment's bytes may belong to another one by now. Each performance
 //! therefore compares the number of segments that were freed so far, and only where
 //! it has changed looks every segment up again.
+//!
+//! **Invariant.** Every byte of a plan lies in a segment of its guard, or is noted as
+//! outside: spans are followed to their end, because runs join across the border of two
+//! segments that lie side by side.
+#![warn(clippy::arithmetic_side_effects)]
 
 use super::locate::{Located, Locator};
 use crate::error::{Result, fail};
 use crate::memory::registry::SegmentId;
-use crate::memory::slab::Slab;
+use crate::memory::segment::Segment;
 use crate::runtime::Engine;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A piece of a segment that a plan touches.
-#[derive(Debug)]
-struct Pin {
-    rank: usize,
-    start: usize,
-    segment: SegmentId,
-    _slab: Arc<Slab>,
-}
-
-/// The pieces that a plan touches.
+/// The segments that a plan touches.
 #[derive(Debug)]
 pub struct Guard {
-    pins: Vec<Pin>,
-    known: HashSet<(usize, usize)>,
-    /// How many segments had been freed when all pieces were known to live.
+    /// The segments; `None` for one that was freed while the plan was made.
+    segments: HashMap<SegmentId, Option<Arc<Segment>>>,
+    /// Rank and address of a byte in no segment.
+    outside: Option<(usize, usize)>,
+    /// How many segments had been freed when all of these were known to live.
     freed: AtomicU64,
 }
 
@@ -37,37 +35,41 @@ impl Guard {
     /// Watches nothing yet.
     pub fn new(engine: &Engine) -> Guard {
         let freed = AtomicU64::new(engine.memory.freed());
-        Guard { pins: Vec::new(), known: HashSet::new(), freed }
+        Guard { segments: HashMap::new(), outside: None, freed }
     }
 
-    /// Watches a piece of a rank.
-    pub fn pin(&mut self, engine: &Engine, rank: usize, piece: &Located) {
-        if !self.known.insert((rank, piece.span.start)) {
-            return;
-        }
-        if let Some(hit) = engine.memory.registry.lookup(rank, piece.span.start, 1) {
-            self.pins.push(Pin {
-                rank,
-                start: piece.span.start,
-                segment: piece.segment,
-                _slab: hit.slab().clone(),
-            });
-        }
+    /// Watches the segment of a piece.
+    pub fn pin(&mut self, engine: &Engine, piece: &Located) {
+        let live = || engine.memory.segment_by_id(piece.segment);
+        self.segments.entry(piece.segment).or_insert_with(live);
     }
 
-    /// Watches the pieces in which addresses of this rank lie; those outside of
-    /// segments are the caller's.
-    pub fn pin_own(&mut self, engine: &Engine, addresses: impl Iterator<Item = usize>) {
-        let me = engine.rank();
+    /// Notes a byte that is in no segment.
+    pub fn pass_outside(&mut self, rank: usize, address: usize) {
+        self.outside.get_or_insert((rank, address));
+    }
+
+    /// Watches the segments of all bytes of some spans of `rank`: from the first address to
+    /// the one behind the last.
+    pub fn pin_spans(
+        &mut self,
+        engine: &Engine,
+        rank: usize,
+        spans: impl Iterator<Item = (usize, usize)>,
+    ) {
         let mut locator = Locator::new(engine);
         let mut last = 0..0;
-        for at in addresses {
-            if last.contains(&at) {
-                continue;
-            }
-            if let Some(piece) = locator.find(me, at) {
-                last = piece.span.clone();
-                self.pin(engine, me, piece);
+        for (mut at, end) in spans {
+            while at < end {
+                if !last.contains(&at) {
+                    let Some(piece) = locator.find(rank, at) else {
+                        self.pass_outside(rank, at);
+                        break;
+                    };
+                    last = piece.span.clone();
+                    self.pin(engine, piece);
+                }
+                at = last.end;
             }
         }
     }
@@ -82,18 +84,36 @@ impl Guard {
 
     #[cold]
     fn look(&self, engine: &Engine, now: u64) -> Result<()> {
-        for pin in &self.pins {
-            if engine.memory.registry.segment_at(pin.rank, pin.start) != Some(pin.segment) {
-                fail!(
-                    State,
-                    "the segment at {:#x} of rank {}, which the composition was mapped to, was \
-                     freed; map the composition again, to memory that lives",
-                    pin.start,
-                    pin.rank
-                );
-            }
+        // Numbers of segments are never used again.
+        let lives = |id: &SegmentId| engine.memory.segment_by_id(*id).is_some();
+        if let Some(gone) = self.segments.keys().find(|id| !lives(id)) {
+            fail!(
+                State,
+                "segment {} of its group, which the composition was mapped to, was freed; map the \
+                 composition again, to memory that lives",
+                gone.number
+            );
         }
         self.freed.store(now, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Checks that every byte lies in one of these segments.
+    ///
+    /// # Errors
+    /// `Address` where one does not.
+    pub fn check_inside(&self, segments: &[Arc<Segment>]) -> Result<()> {
+        if let Some((rank, address)) = self.outside {
+            fail!(Address, "{address:#x} of rank {rank} lies in no segment of the composition");
+        }
+        let known = |id: &SegmentId| segments.iter().any(|segment| segment.id() == *id);
+        if let Some(other) = self.segments.keys().find(|id| !known(id)) {
+            fail!(
+                Address,
+                "the composition has addresses in segment {} of its group, which was not given to it",
+                other.number
+            );
+        }
         Ok(())
     }
 }

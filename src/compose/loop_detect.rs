@@ -11,6 +11,7 @@
 
 use super::normalize::Normal;
 use super::part::{Piece, Run};
+use crate::error::{Result, reserve};
 use crate::layout::{MAX_LEVELS, Shape};
 use smallvec::SmallVec;
 
@@ -53,13 +54,16 @@ fn step<T: Item>(items: &[T], i: usize) -> Option<Step> {
 
 /// Cuts the items into groups at equal distances and calls `group(first, count, step)` for
 /// each, in order; a group of one item is irregular.
-fn groups<T: Item>(items: &[T], mut group: impl FnMut(usize, usize, Step)) {
+fn groups<T: Item>(
+    items: &[T],
+    mut group: impl FnMut(usize, usize, Step) -> Result<()>,
+) -> Result<()> {
     let mut i = 0;
     // Where the group before begins, and its step; at first outside of the items.
     let mut before: (usize, Step) = (usize::MAX, (0, 0));
     while i < items.len() {
         let Some(first) = step(items, i) else {
-            group(i, 1, (0, 0));
+            group(i, 1, (0, 0))?;
             i += 1;
             continue;
         };
@@ -74,14 +78,15 @@ fn groups<T: Item>(items: &[T], mut group: impl FnMut(usize, usize, Step)) {
             last || next && items[i].alike(&items[i + 2])
         };
         if n == 2 && !pair_of_many() {
-            group(i, 1, (0, 0));
+            group(i, 1, (0, 0))?;
             i += 1;
             continue;
         }
         before = (i, first);
-        group(i, n, first);
+        group(i, n, first)?;
         i += n;
     }
+    Ok(())
 }
 
 fn repeated(shape: &Shape, n: usize, (local, remote): Step) -> Option<Shape> {
@@ -108,26 +113,38 @@ fn by_shape(a: &Piece, b: &Piece) -> std::cmp::Ordering {
 }
 
 /// Turns regular runs, and regular sequences of shapes, into shapes.
-pub(crate) fn detect_loops(normal: Normal) -> Normal {
+///
+/// # Errors
+/// `Memory` for the lists.
+pub(crate) fn detect_loops(normal: Normal) -> Result<Normal> {
     let Normal { mut runs, pieces: given } = normal;
     // Runs of one length may lie between others: rows of a face between edges.
     if runs.iter().any(|r| r.bytes != runs[0].bytes) {
-        runs.sort_by_key(|r| r.bytes);
+        runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
     }
     let mut left = Vec::new();
     let mut pieces = Vec::new();
     groups(&runs, |first, n, step| {
         let Run { local, remote, bytes } = runs[first];
         match repeated(&Shape::contiguous(bytes), n, step).filter(|_| n > 1) {
-            Some(shape) => pieces.push(Piece { local, remote, shape }),
-            None => left.extend_from_slice(&runs[first..first + n]),
+            Some(shape) => {
+                reserve(&mut pieces, 1, "shapes")?;
+                pieces.push(Piece { local, remote, shape });
+            }
+            None => {
+                reserve(&mut left, n, "runs of bytes")?;
+                left.extend_from_slice(&runs[first..first + n]);
+            }
         }
-    });
+        Ok(())
+    })?;
     drop(runs);
+    reserve(&mut pieces, given.len(), "shapes")?;
     pieces.extend(given);
     loop {
         pieces.sort_by(by_shape);
-        let mut next = Vec::with_capacity(pieces.len());
+        let mut next = Vec::new();
+        reserve(&mut next, pieces.len(), "shapes")?;
         groups(&pieces, |first, n, step| {
             let piece = &pieces[first];
             let room = piece.shape.dims().len() < MAX_LEVELS;
@@ -135,12 +152,13 @@ pub(crate) fn detect_loops(normal: Normal) -> Normal {
                 Some(shape) => next.push(Piece { shape, ..piece.clone() }),
                 None => next.extend_from_slice(&pieces[first..first + n]),
             }
-        });
+            Ok(())
+        })?;
         if next.len() == pieces.len() {
             left.shrink_to_fit();
             // Written in the order of addresses again.
             next.sort_by_key(|p| p.remote);
-            return Normal { runs: left, pieces: next };
+            return Ok(Normal { runs: left, pieces: next });
         }
         pieces = next;
     }
@@ -158,7 +176,7 @@ mod tests {
 
     fn all(n: &Normal) -> Vec<Run> {
         let mut all = n.runs.clone();
-        n.pieces.iter().for_each(|p| p.unroll(&mut all));
+        n.pieces.iter().for_each(|p| p.unroll(&mut all).unwrap());
         all.sort_unstable();
         all
     }
@@ -178,7 +196,7 @@ mod tests {
             }
         }
         let given = runs(&list);
-        let folded = detect_loops(given.clone());
+        let folded = detect_loops(given.clone()).unwrap();
         assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 1));
         assert_eq!(folded.pieces[0].shape.dims().len(), 3);
         assert_eq!(all(&folded), given.runs);
@@ -189,7 +207,7 @@ mod tests {
         let (n, m) = (16, 20);
         let list: Vec<_> =
             (0..n * m).map(|k| (4096 + 8 * (k % m * n + k / m), 65536 + 8 * k, 8)).collect();
-        let folded = detect_loops(runs(&list));
+        let folded = detect_loops(runs(&list)).unwrap();
         assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 1));
         assert_eq!(all(&folded), runs(&list).runs);
     }
@@ -202,7 +220,7 @@ mod tests {
             list.push((10_000 + 500 * j + 32, 20_000 + 300 * j + 16, 4));
         }
         list.push((77, 40_000, 3));
-        let folded = detect_loops(runs(&list));
+        let folded = detect_loops(runs(&list)).unwrap();
         assert_eq!((folded.runs.len(), folded.pieces.len()), (3, 1));
         assert_eq!(all(&folded), runs(&list).runs);
     }
@@ -218,7 +236,7 @@ mod tests {
             }
             list.push((2_000_000 + 900 * k, 507_000 + 10_000 * k, 48));
         }
-        let folded = detect_loops(runs(&list));
+        let folded = detect_loops(runs(&list)).unwrap();
         assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 3));
         assert_eq!(all(&folded), runs(&list).runs);
     }
@@ -237,7 +255,7 @@ mod tests {
                     ((1 << 30) + 8 * (r % 7), at, 4 + r % 2 * 4)
                 })
                 .collect();
-            assert_eq!(all(&detect_loops(runs(&list))), runs(&list).runs);
+            assert_eq!(all(&detect_loops(runs(&list)).unwrap()), runs(&list).runs);
         }
     }
 }

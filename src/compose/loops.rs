@@ -9,6 +9,7 @@
 
 use super::normalize::Normal;
 use super::part::{Piece, Run};
+use crate::error::{Result, reserve};
 use crate::layout::{Dim, Shape};
 use crate::path::kernel;
 
@@ -183,10 +184,15 @@ fn tiled(piece: Piece, out: &mut Vec<Piece>) {
 
 impl Loops {
     /// Prepares the copy of all pairs.
-    pub fn new(normal: Normal) -> Loops {
+    ///
+    /// # Errors
+    /// `Memory` for the list of copies.
+    pub fn new(normal: Normal) -> Result<Loops> {
         let mut made = Loops::default();
-        let mut pieces = Vec::with_capacity(normal.pieces.len());
+        let mut pieces = Vec::new();
+        reserve(&mut pieces, normal.pieces.len(), "shapes")?;
         normal.pieces.into_iter().for_each(|p| tiled(p, &mut pieces));
+        reserve(&mut made.loops, pieces.len(), "loops")?;
         for piece in pieces {
             let dims = piece.shape.dims();
             if dims.len() > 3 {
@@ -205,12 +211,14 @@ impl Loops {
         }
         let mut runs = normal.runs;
         // By length, and in their order within a length.
-        runs.sort_by_key(|r| r.bytes);
+        runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
         for same in runs.chunk_by(|a, b| a.bytes == b.bytes) {
-            let starts = same.iter().map(|r| (r.local, r.remote)).collect();
+            let mut starts = Vec::new();
+            reserve(&mut starts, same.len(), "runs of bytes")?;
+            starts.extend(same.iter().map(|r| (r.local, r.remote)));
             made.lists.push(List::new(same[0].bytes, starts));
         }
-        made
+        Ok(made)
     }
 
     /// Copies everything; `shift` is added to addresses at the target.
@@ -237,7 +245,10 @@ impl Loops {
     }
 
     /// All pairs, as they were prepared.
-    pub fn pairs(&self) -> Normal {
+    ///
+    /// # Errors
+    /// `Memory` for the list.
+    pub fn pairs(&self) -> Result<Normal> {
         let mut all = Normal::default();
         for l in &self.loops {
             let (n, local, remote): (Vec<usize>, Vec<isize>, Vec<isize>) = (
@@ -252,9 +263,10 @@ impl Loops {
         all.pieces.extend_from_slice(&self.deep);
         for l in &self.lists {
             let run = |&(local, remote)| Run { remote, local, bytes: l.bytes };
+            reserve(&mut all.runs, l.runs.len(), "runs of bytes")?;
             all.runs.extend(l.runs.iter().map(run));
         }
-        all
+        Ok(all)
     }
 
     /// How many loops and lists there are.
@@ -276,7 +288,7 @@ mod tests {
         let mut normal = Normal::default();
         for (l, r, shape) in shapes {
             let piece = Piece { local: from + l, remote: to + r, shape: shape.clone() };
-            piece.unroll(&mut normal.runs);
+            piece.unroll(&mut normal.runs).unwrap();
         }
         for &(l, r, bytes) in runs {
             normal.runs.push(Run { remote: to + r, local: from + l, bytes });
@@ -290,8 +302,8 @@ mod tests {
             .iter()
             .map(|(l, r, s)| Piece { local: from + l, remote: to + r, shape: s.clone() })
             .collect();
-        let loops = Loops::new(normal);
-        let again = Loops::new(loops.pairs());
+        let loops = Loops::new(normal).unwrap();
+        let again = Loops::new(loops.pairs().unwrap()).unwrap();
         for loops in [&loops, &again] {
             got.fill(0);
             // SAFETY: all offsets of the test are below LEN.

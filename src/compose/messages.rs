@@ -6,7 +6,7 @@
 
 use super::normalize::Normal;
 use super::part::{Piece, Run};
-use crate::error::Result;
+use crate::error::{Result, reserve};
 use crate::layout::Shape;
 use crate::memory::slab::Slab;
 use crate::path::Path;
@@ -30,15 +30,19 @@ pub struct Schedule {
 
 impl Schedule {
     /// Prepares messages for all pairs.
-    pub fn new(slab: Arc<Slab>, pairs: Normal) -> Schedule {
+    ///
+    /// # Errors
+    /// `Memory` for the list of what travels together.
+    pub fn new(slab: Arc<Slab>, pairs: Normal) -> Result<Schedule> {
         let (mut alone, mut together) = (Vec::new(), Vec::new());
         for piece in &pairs.pieces {
             if piece.blocks() <= SMALL && piece.shape.block() <= Batch::LONGEST {
-                piece.unroll(&mut together);
+                piece.unroll(&mut together)?;
             } else {
                 alone.push(piece.clone());
             }
         }
+        reserve(&mut together, pairs.runs.len(), "runs of bytes")?;
         for &run in &pairs.runs {
             if run.bytes <= Batch::LONGEST {
                 together.push(run);
@@ -47,7 +51,7 @@ impl Schedule {
                 alone.push(Piece { local: run.local, remote: run.remote, shape });
             }
         }
-        Schedule { alone, together, pairs, _slab: slab }
+        Ok(Schedule { alone, together, pairs, _slab: slab })
     }
 
     /// Sends all messages; `counter` counts what still reads local memory on return.

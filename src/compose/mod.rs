@@ -54,6 +54,7 @@ pub(crate) mod windows;
 
 pub use perform::Composer;
 pub use slice::Blocks;
+pub use store::Trust;
 
 use crate::error::{Result, fail};
 use crate::memory::segment::Segment;
@@ -172,8 +173,7 @@ impl Composition {
         for (local, remote, bytes) in runs {
             added.add(local, remote, bytes)?;
         }
-        part.append(added);
-        Ok(())
+        part.append(added)
     }
 
     /// Adds blocks at strides. The bytes of both sides are paired in their order; the
@@ -227,9 +227,27 @@ impl Composition {
     /// # Errors
     /// `Handle` where it is mapped already; `Argument`, naming the addresses, where
     /// two local bytes go to one remote byte; `State` where a segment that it holds was
-    /// freed.
+    /// freed; `Memory` if there is no memory for the list of copies.
     pub fn map(&self, engine: &Engine) -> Result<Composition> {
         let parts = self.parts("mapped again")?;
+        self.check_live(engine)?;
+        let plan = Plan::new(engine, &parts)?;
+        Ok(Composition { form: Form::Mapped(Arc::new(plan)), keep: self.keep.clone() })
+    }
+
+    /// [`Composition::map`] where every byte lies in a segment that the composition holds.
+    ///
+    /// # Errors
+    /// As for [`Composition::map`]; `Address` where a byte lies elsewhere.
+    pub fn map_inside(&self, engine: &Engine) -> Result<Composition> {
+        let mapped = self.map(engine)?;
+        mapped.plan()?.guard.check_inside(&self.keep)?;
+        Ok(mapped)
+    }
+
+    /// # Errors
+    /// `State` where a segment that the composition holds was freed.
+    fn check_live(&self, engine: &Engine) -> Result<()> {
         if let Some(gone) = self.keep.iter().find(|s| engine.memory.segment_by_id(s.id()).is_none())
         {
             fail!(
@@ -238,8 +256,7 @@ impl Composition {
                 gone.id().number
             );
         }
-        let plan = Plan::new(engine, &parts)?;
-        Ok(Composition { form: Form::Mapped(Arc::new(plan)), keep: self.keep.clone() })
+        Ok(())
     }
 
     /// The plan of a mapped composition.

@@ -13,9 +13,10 @@
 //!
 //! Invariant: in a [`Normal`] no two pairs share a byte at the target, and runs and
 //! pieces are sorted by it.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::part::{Part, Piece, Run};
-use crate::error::{Result, fail};
+use crate::error::{Result, fail, reserve};
 use crate::layout::{Dim, Shape};
 
 /// Sorted pairs of addresses towards one target.
@@ -27,33 +28,105 @@ pub struct Normal {
     pub pieces: Vec<Piece>,
 }
 
-/// Turns negative strides at the target round and puts the dimensions in the
-/// order of their strides there; `None` where blocks of the shape then lie in each
-/// other, or are not in order.
-fn upright(piece: &Piece) -> Option<Piece> {
+/// Most blocks of a shape that is taken apart although it certainly has bytes of the target
+/// several times.
+const MOST_DOUBLES: usize = 1 << 24;
+
+/// A shape without the doubles that its strides show.
+enum Shaped {
+    /// Its blocks lie in order at the target and apart.
+    Upright(Piece),
+    /// It is one row of bytes.
+    Row(Run),
+    /// Blocks lie in each other, or are not in order.
+    Tangled(Piece),
+}
+
+/// Refuses two local bytes for one remote byte.
+fn conflict<T>(target: usize, (one, other): (usize, usize), remote: usize) -> Result<T> {
+    fail!(
+        Argument,
+        "the bytes at {one:#x} and at {other:#x} here both go to {remote:#x} of rank {target}; a \
+         byte can come from one place only"
+    )
+}
+
+/// Removes the doubles that strides show. Negative strides at the target are turned round, dimensions
+/// are sorted by their strides there, dimensions that repeat the same pairs are left out, and blocks that
+/// go on in each other on both sides are joined. A shape that names few bytes many times becomes small.
+///
+/// # Errors
+/// `Argument` if a block overwrites a part of the block before it with other bytes.
+fn untangled(target: usize, piece: &Piece) -> Result<Shaped> {
     let (mut local, mut remote) = (piece.local, piece.remote);
     let mut dims: Vec<Dim> = piece.shape.dims().to_vec();
+    dims.retain(|d| (d.local, d.remote) != (0, 0));
     for d in &mut dims {
         if d.remote < 0 {
-            let last = d.n as isize - 1;
-            remote = remote.wrapping_add_signed(last * d.remote);
-            local = local.wrapping_add_signed(last.checked_mul(d.local)?);
-            (d.local, d.remote) = (d.local.checked_neg()?, d.remote.checked_neg()?);
+            // The shape's extents were checked, so that these products are inside.
+            let last = isize::try_from(d.n).unwrap_or(isize::MAX).saturating_sub(1);
+            remote = remote.wrapping_add_signed(last.wrapping_mul(d.remote));
+            local = local.wrapping_add_signed(last.wrapping_mul(d.local));
+            (d.local, d.remote) = (d.local.wrapping_neg(), d.remote.wrapping_neg());
         }
     }
     dims.sort_by_key(|d| d.remote);
-    let mut inner = isize::try_from(piece.shape.block()).ok()?;
-    let mut counts = vec![piece.shape.block()];
-    for d in &dims {
-        if d.remote < inner {
-            return None;
+    let mut block = piece.shape.block();
+    while let Some(d) = dims.first().copied() {
+        if d.remote.unsigned_abs() > block {
+            break;
         }
-        inner += (d.n as isize - 1) * d.remote;
+        if d.local == d.remote {
+            let more = d.n.saturating_sub(1).saturating_mul(d.remote.unsigned_abs());
+            block = block.saturating_add(more);
+            dims.remove(0);
+            continue;
+        }
+        if d.remote.unsigned_abs() < block {
+            let at = |step: isize| local.wrapping_add_signed(step);
+            let there = remote.wrapping_add_signed(d.remote);
+            return conflict(target, (at(d.remote), at(d.local)), there);
+        }
+        break;
+    }
+    let Some(mut inner) = isize::try_from(block).ok().filter(|_| !dims.is_empty()) else {
+        return Ok(Shaped::Row(Run { remote, local, bytes: block }));
+    };
+    let mut counts = vec![block];
+    let mut upright = true;
+    for d in &dims {
+        upright &= d.remote >= inner;
+        let far = isize::try_from(d.n).unwrap_or(isize::MAX).saturating_sub(1);
+        inner = inner.saturating_add(far.saturating_mul(d.remote));
         counts.push(d.n);
     }
     let locals: Vec<isize> = dims.iter().map(|d| d.local).collect();
     let remotes: Vec<isize> = dims.iter().map(|d| d.remote).collect();
-    Some(Piece { local, remote, shape: Shape::strided(&counts, &locals, &remotes).ok()? })
+    let piece = Piece { local, remote, shape: Shape::strided(&counts, &locals, &remotes)? };
+    if upright {
+        return Ok(Shaped::Upright(piece));
+    }
+    let (first, end) = piece.remote_span();
+    let span = end.saturating_sub(first);
+    if piece.shape.bytes() > span && piece.blocks() > MOST_DOUBLES {
+        fail!(
+            Argument,
+            "a shape of {} blocks of {block} bytes has only {span} bytes of rank {target} to go to; \
+             a byte can come from one place only",
+            piece.blocks()
+        );
+    }
+    Ok(Shaped::Tangled(piece))
+}
+
+/// Adds the blocks of all shapes to runs, after one check that there is memory for them.
+fn unroll<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone, runs: &mut Vec<Run>) -> Result<()> {
+    let blocks = pieces.clone().fold(0usize, |n, piece| n.saturating_add(piece.blocks()));
+    reserve(runs, blocks, "runs of bytes")?;
+    for piece in pieces {
+        piece.unroll(runs)?;
+    }
+    Ok(())
 }
 
 /// Brings parts towards `target` into one form. `whole(first, end)` says whether
@@ -61,28 +134,40 @@ fn upright(piece: &Piece) -> Option<Piece> {
 ///
 /// # Errors
 /// `Argument` where two local bytes go to one byte of the target; it names the
-/// three addresses.
+/// three addresses. `Memory` for shapes that have to be taken apart.
 pub(crate) fn normalize(
     target: usize,
     parts: &[&Part],
     whole: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Normal> {
-    let mut runs: Vec<Run> = Vec::with_capacity(parts.iter().map(|p| p.runs().len()).sum());
+    let mut runs: Vec<Run> = Vec::new();
     for part in parts {
+        reserve(&mut runs, part.runs().len(), "runs of bytes")?;
         runs.extend_from_slice(part.runs());
     }
-    let mut pieces: Vec<Piece> = Vec::new();
+    let (mut pieces, mut tangled) = (Vec::new(), Vec::new());
     for piece in parts.iter().flat_map(|p| p.pieces()) {
-        match upright(piece) {
-            Some(piece) => pieces.push(piece),
-            None => piece.unroll(&mut runs),
+        match untangled(target, piece)? {
+            Shaped::Upright(piece) => {
+                reserve(&mut pieces, 1, "shapes")?;
+                pieces.push(piece);
+            }
+            Shaped::Row(run) => {
+                reserve(&mut runs, 1, "runs of bytes")?;
+                runs.push(run);
+            }
+            Shaped::Tangled(piece) => {
+                reserve(&mut tangled, 1, "shapes")?;
+                tangled.push(piece);
+            }
         }
     }
+    unroll(tangled.iter(), &mut runs)?;
     sort(&mut runs);
     join(target, &mut runs)?;
-    pieces.sort_by_key(|p| (p.remote, p.local));
+    pieces.sort_unstable_by_key(|p: &Piece| (p.remote, p.local));
     pieces.dedup();
-    let pieces = alone(pieces, &mut runs, whole);
+    let pieces = alone(pieces, &mut runs, whole)?;
     sort(&mut runs);
     join(target, &mut runs)?;
     Ok(Normal { runs, pieces })
@@ -96,55 +181,50 @@ fn sort(runs: &mut [Run]) {
 
 /// Keeps the pieces in whose span nothing else lies; the other pieces become runs, behind
 /// those that are there, which are sorted and joined.
+///
+/// # Errors
+/// `Memory`.
 fn alone(
-    pieces: Vec<Piece>,
+    mut pieces: Vec<Piece>,
     runs: &mut Vec<Run>,
     whole: &mut dyn FnMut(usize, usize) -> bool,
-) -> Vec<Piece> {
-    let spans: Vec<(usize, usize)> = pieces.iter().map(Piece::remote_span).collect();
-    let joined = runs.len();
+) -> Result<Vec<Piece>> {
     // The furthest end of all pieces before each.
     let mut reach = 0;
-    let mut kept = Vec::with_capacity(pieces.len());
-    for (i, piece) in pieces.into_iter().enumerate() {
-        let (first, end) = spans[i];
+    let mut kept = Vec::new();
+    reserve(&mut kept, pieces.len(), "shapes")?;
+    for (i, piece) in pieces.iter().enumerate() {
+        let (first, end) = piece.remote_span();
         let before = reach > first;
         reach = reach.max(end);
-        let after = spans.get(i + 1).is_some_and(|next| next.0 < end);
-        let next = runs[..joined].partition_point(|r| r.end() <= first);
-        let taken = runs[next..joined].first().is_some_and(|r| r.remote < end);
-        if before || after || taken || !whole(first, end) {
-            piece.unroll(runs);
-        } else {
-            kept.push(piece);
-        }
+        let after = pieces.get(i.saturating_add(1)).is_some_and(|n| n.remote_span().0 < end);
+        let next = runs.partition_point(|r| r.end() <= first);
+        let taken = runs.get(next).is_some_and(|r| r.remote < end);
+        kept.push(!(before || after || taken) && whole(first, end));
     }
-    kept
+    unroll(pieces.iter().zip(&kept).filter(|(_, kept)| !**kept).map(|(piece, _)| piece), runs)?;
+    let mut kept = kept.into_iter();
+    pieces.retain(|_| kept.next().unwrap_or(true));
+    Ok(pieces)
 }
 
 /// Joins sorted runs that say the same, or go on in each other.
 fn join(target: usize, runs: &mut Vec<Run>) -> Result<()> {
-    let mut kept = 0;
+    let mut kept = 0usize;
     for i in 1..runs.len() {
         let run = runs[i];
         let last = &mut runs[kept];
         if run.remote <= last.end() && run.skew() == last.skew() {
-            last.bytes = last.bytes.max(run.end() - last.remote);
+            last.bytes = last.bytes.max(run.end().saturating_sub(last.remote));
         } else if run.remote < last.end() {
-            fail!(
-                Argument,
-                "the bytes at {:#x} and at {:#x} here both go to {:#x} of rank {target}; a byte \
-                 can come from one place only",
-                run.remote.wrapping_add(last.skew()),
-                run.local,
-                run.remote
-            );
+            let one = run.remote.wrapping_add(last.skew());
+            return conflict(target, (one, run.local), run.remote);
         } else {
-            kept += 1;
+            kept = kept.saturating_add(1);
             runs[kept] = run;
         }
     }
-    runs.truncate(kept + 1);
+    runs.truncate(kept.saturating_add(1));
     Ok(())
 }
 
@@ -161,7 +241,7 @@ mod tests {
     /// The bytes by address at the target.
     fn bytes(n: &Normal) -> BTreeMap<usize, usize> {
         let mut runs = n.runs.clone();
-        n.pieces.iter().for_each(|p| p.unroll(&mut runs));
+        n.pieces.iter().for_each(|p| p.unroll(&mut runs).unwrap());
         let mut all = BTreeMap::new();
         for r in runs {
             for i in 0..r.bytes {
@@ -234,6 +314,38 @@ mod tests {
         part.add_shape(1 << 16, 1 << 20, shape).unwrap();
         let n = normalize(0, &[&part], &mut yes).unwrap();
         assert_eq!(n.runs, [Run { remote: 1 << 20, local: 1 << 16, bytes: 44 }]);
+    }
+
+    fn of(shape: Shape) -> Result<Normal> {
+        let mut part = Part::default();
+        part.add_shape(1 << 40, 1 << 41, shape).unwrap();
+        normalize(0, &[&part], &mut yes)
+    }
+
+    fn kind_of(shape: Shape) -> crate::error::ErrorKind {
+        of(shape).unwrap_err().kind()
+    }
+
+    #[test]
+    fn what_is_there_many_times_costs_no_more_than_once() {
+        use crate::error::ErrorKind::{Argument, Memory};
+        let one = of(Shape::strided(&[8, 1 << 59], &[0], &[0]).unwrap()).unwrap();
+        assert_eq!(one.runs, [Run { remote: 1 << 41, local: 1 << 40, bytes: 8 }]);
+        let row = of(Shape::strided(&[8, 1 << 20, 1 << 20], &[4, 8], &[4, 8]).unwrap()).unwrap();
+        assert_eq!((row.runs.len(), row.pieces.len()), (1, 0));
+        assert_eq!(row.runs[0].bytes, 12 * ((1 << 20) - 1) + 8);
+        // A byte of the target for many local ones.
+        assert_eq!(kind_of(Shape::strided(&[8, 1 << 59], &[1], &[0]).unwrap()), Argument);
+        assert_eq!(kind_of(Shape::strided(&[8, 1 << 40], &[9], &[7]).unwrap()), Argument);
+        let woven = Shape::strided(&[1, 1 << 30, 1 << 30], &[1, 2], &[2, 3]).unwrap();
+        assert_eq!(kind_of(woven), Argument);
+        // Apart at the target, but more than can be listed.
+        let comb = Shape::strided(&[1, 1 << 44], &[1], &[2]).unwrap();
+        assert_eq!(of(comb.clone()).unwrap().pieces.len(), 1);
+        let mut part = Part::default();
+        part.add_shape(1 << 40, 1 << 41, comb).unwrap();
+        let listed = normalize(0, &[&part], &mut |_, _| false);
+        assert_eq!(listed.unwrap_err().kind(), Memory);
     }
 
     #[test]

@@ -14,10 +14,11 @@
 //! phase, and none is lost.
 
 use crate::atomics::Rmw;
+use crate::collective::{self, Kind};
 use crate::error::Result;
 use crate::futex;
 use crate::layout::Shape;
-use crate::memory::segment::Segment;
+use crate::memory::segment::{Purpose, Segment};
 use crate::path::kernel::Scale;
 use crate::path::{self, Path};
 use crate::peer::CompletionCounter;
@@ -60,11 +61,15 @@ unsafe impl Sync for ArrivalCounters {}
 impl ArrivalCounters {
     /// Makes the counters. Collective over all ranks.
     pub(crate) fn new(engine: &Engine) -> Result<ArrivalCounters> {
-        let segment = engine.allocate(engine.world(), LINES * LINE)?;
-        let mine = segment.my_base();
+        collective::scope(Kind::CreateComposer, 0, || ArrivalCounters::make(engine))
+    }
+
+    fn make(engine: &Engine) -> Result<ArrivalCounters> {
+        let bytes = Ok(LINES * LINE);
+        let segment = engine.allocate_for(Purpose::Internal, engine.world(), bytes)?;
         // SAFETY: the piece has this many bytes, and no rank knows of it before the
         // barrier below.
-        unsafe { mine.write_bytes(0, LINES * LINE) };
+        unsafe { segment.my_base().write_bytes(0, LINES * LINE) };
         engine.barrier_of(engine.world())?;
         let mapped: Vec<*mut u8> = segment.parts().map(|p| p.local()).collect();
         Ok(ArrivalCounters {
@@ -79,7 +84,7 @@ impl ArrivalCounters {
 
     /// Gives the counters back. Collective over all ranks.
     pub(crate) fn free(&self, engine: &Engine) -> Result<()> {
-        engine.release(self.segment.clone())
+        collective::scope(Kind::FreeComposer, 0, || engine.release(self.segment.clone()))
     }
 
     /// The word of a rank whose words are mapped.
@@ -178,7 +183,7 @@ impl ArrivalCounters {
     pub(crate) fn next_phase(&self, engine: &Engine) -> Result<()> {
         let next = 1 - self.parity();
         self.base[next].store(self.count(next), Ordering::Relaxed);
-        engine.world().barrier(engine)?;
+        collective::scope(Kind::SyncComposer, 0, || engine.world().barrier(engine))?;
         self.phase.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -7,8 +7,9 @@
 //!
 //! Invariant: no run and no piece is empty, has a null address, or leaves the
 //! address space on either side.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-use crate::error::{Result, fail};
+use crate::error::{Result, fail, reserve};
 use crate::layout::{Shape, Side};
 
 /// Bytes that follow each other on both sides.
@@ -25,7 +26,7 @@ pub struct Run {
 impl Run {
     /// One past the last byte at the target.
     pub fn end(&self) -> usize {
-        self.remote + self.bytes
+        self.remote.saturating_add(self.bytes)
     }
 
     /// What a remote address becomes the local one by; runs of which one goes on
@@ -62,13 +63,16 @@ impl Piece {
 
     /// The number of blocks.
     pub fn blocks(&self) -> usize {
-        self.shape.bytes() / self.shape.block()
+        self.shape.dims().iter().fold(1, |n, d| n.saturating_mul(d.n))
     }
 
     /// Adds the blocks to a list of runs.
-    pub fn unroll(&self, runs: &mut Vec<Run>) {
+    ///
+    /// # Errors
+    /// `Memory`, before any is added.
+    pub fn unroll(&self, runs: &mut Vec<Run>) -> Result<()> {
         let bytes = self.shape.block();
-        runs.reserve(self.blocks());
+        reserve(runs, self.blocks(), "runs of bytes")?;
         self.shape.for_each(&mut |l, r| {
             runs.push(Run {
                 remote: self.remote.wrapping_add_signed(r),
@@ -76,6 +80,7 @@ impl Piece {
                 bytes,
             });
         });
+        Ok(())
     }
 }
 
@@ -121,11 +126,13 @@ impl Part {
         check_address("remote", remote, 0, len)?;
         if let Some(last) = self.runs.last_mut()
             && last.end() == remote
-            && last.local + last.bytes == local
+            && last.local.checked_add(last.bytes) == Some(local)
         {
-            last.bytes += bytes;
+            // Both sides of the longer run end where this one does, inside the address space.
+            last.bytes = last.bytes.saturating_add(bytes);
             return Ok(());
         }
+        reserve(&mut self.runs, 1, "runs of bytes")?;
         self.runs.push(Run { remote, local, bytes });
         Ok(())
     }
@@ -147,17 +154,29 @@ impl Part {
         }
         let piece = Piece { local, remote, shape };
         if piece.blocks() <= FEW {
-            piece.unroll(&mut self.runs);
+            piece.unroll(&mut self.runs)?;
         } else {
+            reserve(&mut self.pieces, 1, "shapes")?;
             self.pieces.push(piece);
         }
         Ok(())
     }
 
     /// Adds all pairs of another part.
-    pub fn append(&mut self, mut other: Part) {
+    ///
+    /// # Errors
+    /// `Memory`, and nothing is added.
+    pub fn append(&mut self, mut other: Part) -> Result<()> {
+        reserve(&mut self.runs, other.runs.len(), "runs of bytes")?;
+        reserve(&mut self.pieces, other.pieces.len(), "shapes")?;
         self.runs.append(&mut other.runs);
         self.pieces.append(&mut other.pieces);
+        Ok(())
+    }
+
+    /// Makes room for shapes that are about to be added.
+    pub(super) fn reserve(&mut self, shapes: usize) -> Result<()> {
+        reserve(&mut self.pieces, shapes, "shapes")
     }
 
     /// The runs.

@@ -7,6 +7,7 @@
 use super::file::Files;
 use super::notify::ArrivalCounters;
 use super::plan::{Plan, Toward};
+use super::store::Trust;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::Path;
 use crate::peer::CompletionCounter;
@@ -26,6 +27,8 @@ pub struct Composer {
     pub(super) files: Mutex<Files>,
     /// Where they are, if not where `PORTOLAN_COMPOSE_DIR` says.
     pub(super) directory: Option<String>,
+    /// Whose segments they may name.
+    pub(super) trust: Trust,
 }
 
 impl Composer {
@@ -40,6 +43,11 @@ impl Composer {
         Composer { directory: Some(directory.into()), ..Composer::default() }
     }
 
+    /// Makes a composer whose files may name segments of the safe Rust interface only.
+    pub fn confined(self) -> Composer {
+        Composer { trust: Trust::Elements, ..self }
+    }
+
     /// Makes the counters of arrivals, which the first [`Composer::sync`] does else.
     /// Collective.
     ///
@@ -51,7 +59,7 @@ impl Composer {
             let _ = self.arrivals.set(ArrivalCounters::new(engine)?);
             // For memory outside segments; all else goes without.
             if let Err(error) = engine.start_am() {
-                log::warn!("compositions reach memory in segments only: {error}");
+                log::warn!("compositions reach memory in segments only: {error:#}");
             }
         }
         Ok(())

@@ -16,10 +16,10 @@ use super::loop_detect::detect_loops;
 use super::loops::Loops;
 use super::messages::Schedule;
 use super::normalize::{Normal, normalize};
-use super::part::{Part, Run};
+use super::part::{Part, Piece, Run};
 use super::windows::Puts;
 use crate::any_memory::Span;
-use crate::error::Result;
+use crate::error::{Result, reserve};
 use crate::memory::slab::Slab;
 use crate::path::{self, Path};
 use crate::runtime::Engine;
@@ -92,7 +92,7 @@ impl Cutter<'_, '_> {
         let known = self.last.as_ref().is_some_and(|(l, _)| l.span.contains(&address));
         if !known {
             let piece = self.locator.find(self.target, address)?.clone();
-            self.guard.pin(self.engine, self.target, &piece);
+            self.guard.pin(self.engine, &piece);
             let at = self.bucket(address)?;
             self.last = Some((piece, at));
         }
@@ -111,19 +111,22 @@ impl Cutter<'_, '_> {
         }))
     }
 
-    fn cut(&mut self, pairs: Normal) {
+    fn cut(&mut self, pairs: Normal) -> Result<()> {
         for mut run in pairs.runs {
             while run.bytes > 0 {
                 let Some((bucket, end)) = self.place(run.remote) else {
+                    self.guard.pass_outside(self.target, run.remote);
+                    reserve(&mut self.elsewhere, 1, "runs of bytes")?;
                     self.elsewhere.push(run);
                     break;
                 };
-                let bytes = run.bytes.min(end - run.remote);
+                let bytes = run.bytes.min(end.saturating_sub(run.remote));
+                reserve(&mut bucket.runs, 1, "runs of bytes")?;
                 bucket.runs.push(Run { bytes, ..run });
                 run = Run {
-                    local: run.local + bytes,
-                    remote: run.remote + bytes,
-                    bytes: run.bytes - bytes,
+                    local: run.local.wrapping_add(bytes),
+                    remote: run.remote.wrapping_add(bytes),
+                    bytes: run.bytes.saturating_sub(bytes),
                 };
             }
         }
@@ -131,9 +134,13 @@ impl Cutter<'_, '_> {
             match self.place(piece.remote_span().0) {
                 Some((bucket, _)) => bucket.pieces.push(piece),
                 // It was in one segment when it was asked.
-                None => piece.unroll(&mut self.elsewhere),
+                None => {
+                    self.guard.pass_outside(self.target, piece.remote);
+                    piece.unroll(&mut self.elsewhere)?;
+                }
             }
         }
+        Ok(())
     }
 }
 
@@ -141,8 +148,8 @@ impl Plan {
     /// Maps parts, by target.
     ///
     /// # Errors
-    /// `Argument` where two local bytes go to one remote byte; `Mpi` where a datatype
-    /// cannot be made.
+    /// `Argument` where two local bytes go to one remote byte; `Memory` for the list of
+    /// what is to be done; `Mpi` where a datatype cannot be made.
     pub fn new(engine: &Engine, parts: &[(usize, Vec<Arc<Part>>)]) -> Result<Plan> {
         let mut guard = Guard::new(engine);
         let mut towards = Vec::with_capacity(parts.len());
@@ -156,9 +163,13 @@ impl Plan {
     }
 
     /// All pairs, by target.
-    pub fn pairs(&self) -> Vec<(usize, Vec<Normal>)> {
+    ///
+    /// # Errors
+    /// `Memory` for the list.
+    pub fn pairs(&self) -> Result<Vec<(usize, Vec<Normal>)>> {
         let of = |toward: &Toward| {
-            let mut all: Vec<Normal> = toward.near.iter().map(|n| n.loops.pairs()).collect();
+            let near = toward.near.iter().map(|n| n.loops.pairs());
+            let mut all = near.collect::<Result<Vec<Normal>>>()?;
             if let Some(far) = &toward.far {
                 all.extend(far.windows.iter().map(|p| p.pairs().clone()));
                 all.extend(far.messages.iter().map(|s| s.pairs().clone()));
@@ -166,7 +177,7 @@ impl Plan {
                 let runs = far.elsewhere.iter().map(run).collect();
                 all.push(Normal { runs, pieces: Vec::new() });
             }
-            (toward.target, all)
+            Ok((toward.target, all))
         };
         self.towards.iter().map(of).collect()
     }
@@ -188,15 +199,16 @@ fn toward(
     let mut whole = |first, end| to_self || locator.whole(target, first, end);
     let pairs = normalize(target, parts, &mut whole)?;
     let (runs, pieces) = (&pairs.runs, &pairs.pieces);
-    guard.pin_own(engine, runs.iter().map(|r| r.local));
-    guard.pin_own(engine, pieces.iter().map(|p| p.local_span().0));
+    let me = engine.rank();
+    guard.pin_spans(engine, me, runs.iter().map(|r| (r.local, r.local.saturating_add(r.bytes))));
+    guard.pin_spans(engine, me, pieces.iter().map(Piece::local_span));
     if runs.is_empty() && pieces.is_empty() {
         return Ok(None);
     }
     if to_self {
-        guard.pin_own(engine, runs.iter().map(|r| r.remote));
-        guard.pin_own(engine, pieces.iter().map(|p| p.remote));
-        let near = vec![Near { shift: 0, loops: Loops::new(detect_loops(pairs)), _slab: None }];
+        guard.pin_spans(engine, me, runs.iter().map(|r| (r.remote, r.end())));
+        guard.pin_spans(engine, me, pieces.iter().map(Piece::remote_span));
+        let near = vec![Near { shift: 0, loops: Loops::new(detect_loops(pairs)?)?, _slab: None }];
         return Ok(Some(Toward { target, near, far: None }));
     }
     let mut cutter = Cutter {
@@ -208,19 +220,19 @@ fn toward(
         last: None,
         elsewhere: Vec::new(),
     };
-    cutter.cut(pairs);
+    cutter.cut(pairs)?;
     let Cutter { buckets, elsewhere, .. } = cutter;
     let mut far = Far::default();
     let mut near = Vec::new();
     for Bucket { slab, group_rank, local, pairs } in buckets {
-        let folded = detect_loops(pairs);
+        let folded = detect_loops(pairs)?;
         match path::for_transfer(&slab, local) {
             Path::Direct => {
                 let shift = (local as usize).wrapping_sub(slab.base(group_rank)) as isize;
-                near.push(Near { shift, loops: Loops::new(folded), _slab: Some(slab) });
+                near.push(Near { shift, loops: Loops::new(folded)?, _slab: Some(slab) });
             }
             Path::Rma => far.windows.push(Puts::new(slab, group_rank, folded)?),
-            Path::Message => far.messages.push(Schedule::new(slab, folded)),
+            Path::Message => far.messages.push(Schedule::new(slab, folded)?),
         }
     }
     far.elsewhere = elsewhere

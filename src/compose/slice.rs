@@ -5,6 +5,7 @@
 //! those of the other, that is one shape; else the pattern in which the cuts of
 //! the two sides alternate repeats after the least common multiple of the block
 //! lengths, and each of its stretches is a shape.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::part::Part;
 use crate::error::{Result, fail};
@@ -47,8 +48,13 @@ impl Blocks {
 
     /// Where the byte number `at` lies, from the start.
     fn offset(&self, at: usize) -> Option<isize> {
-        let block = isize::try_from(at / self.block).ok()?.checked_mul(self.stride)?;
-        block.checked_add_unsigned(at % self.block)
+        let number = isize::try_from(at.checked_div(self.block)?).ok()?;
+        number.checked_mul(self.stride)?.checked_add_unsigned(at.checked_rem(self.block)?)
+    }
+
+    /// Bytes from the byte number `at` to the end of its block.
+    fn rest(&self, at: usize) -> Option<usize> {
+        self.block.checked_sub(at.checked_rem(self.block)?)
     }
 }
 
@@ -66,10 +72,16 @@ fn too_far<T>(value: Option<T>, side: &str, b: &Blocks) -> Result<T> {
 }
 
 fn gcd(mut a: usize, mut b: usize) -> usize {
-    while b != 0 {
-        (a, b) = (b, a % b);
+    while let Some(rest) = a.checked_rem(b) {
+        (a, b) = (b, rest);
     }
     a
+}
+
+/// The least common multiple of two block lengths, and how often it fits into `bytes`.
+fn repeats(a: usize, b: usize, bytes: usize) -> Option<(usize, usize)> {
+    let period = a.checked_div(gcd(a, b))?.checked_mul(b)?;
+    Some((period, bytes.checked_div(period)?))
 }
 
 impl Part {
@@ -77,7 +89,8 @@ impl Part {
     ///
     /// # Errors
     /// `Argument` where the sides have different totals, for a null address with
-    /// bytes, and for bytes beyond the address space. Nothing is added then.
+    /// bytes, and for bytes beyond the address space; `Memory` for the list of shapes.
+    /// Nothing is added then.
     pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
         let (bytes, there) = (local.bytes("local")?, remote.bytes("remote")?);
         if bytes != there {
@@ -95,8 +108,9 @@ impl Part {
             return Ok(());
         }
         let (l, r) = (local.joined(bytes), remote.joined(bytes));
-        if l.block.is_multiple_of(r.block) {
-            let inner = l.block / r.block;
+        if let Some(inner) = l.block.checked_div(r.block)
+            && l.block.is_multiple_of(r.block)
+        {
             let outer = too_far(r.offset(l.block), "remote", &r)?;
             let shape = Shape::strided(
                 &[r.block, inner, l.count],
@@ -105,8 +119,9 @@ impl Part {
             )?;
             return self.add_shape(l.start, r.start, shape);
         }
-        if r.block.is_multiple_of(l.block) {
-            let inner = r.block / l.block;
+        if let Some(inner) = r.block.checked_div(l.block)
+            && r.block.is_multiple_of(l.block)
+        {
             let outer = too_far(l.offset(r.block), "local", &l)?;
             let shape = Shape::strided(
                 &[l.block, inner, r.count],
@@ -120,25 +135,26 @@ impl Part {
 
     fn add_stretches(&mut self, bytes: usize, l: &Blocks, r: &Blocks) -> Result<()> {
         // Both block lengths divide the total, so this does, and is no longer.
-        let period = l.block / gcd(l.block, r.block) * r.block;
-        let repeats = bytes / period;
+        let (period, repeats) = too_far(repeats(l.block, r.block, bytes), "local", l)?;
         let (ls, rs) =
             (too_far(l.offset(period), "local", l)?, too_far(r.offset(period), "remote", r)?);
+        // Each stretch begins where a block of either side does.
+        let begun = |b: &Blocks| period.checked_div(b.block).unwrap_or(0);
         let mut added = Part::default();
+        added.reserve(begun(l).saturating_add(begun(r)))?;
         let mut at = 0;
         while at < period {
-            let len = (l.block - at % l.block).min(r.block - at % r.block);
             let (lo, ro) =
                 (too_far(l.offset(at), "local", l)?, too_far(r.offset(at), "remote", r)?);
             let (from, to) = (
                 too_far(l.start.checked_add_signed(lo), "local", l)?,
                 too_far(r.start.checked_add_signed(ro), "remote", r)?,
             );
+            let len = too_far(l.rest(at), "local", l)?.min(too_far(r.rest(at), "remote", r)?);
             added.add_shape(from, to, Shape::strided(&[len, repeats], &[ls], &[rs])?)?;
-            at += len;
+            at = at.saturating_add(len);
         }
-        self.append(added);
-        Ok(())
+        self.append(added)
     }
 }
 
@@ -150,7 +166,7 @@ mod tests {
     /// All pairs of bytes, in the order of the slice.
     fn pairs(part: &Part) -> Vec<(usize, usize)> {
         let mut runs: Vec<Run> = part.runs().to_vec();
-        part.pieces().iter().for_each(|p| p.unroll(&mut runs));
+        part.pieces().iter().for_each(|p| p.unroll(&mut runs).unwrap());
         let mut all: Vec<_> =
             runs.iter().flat_map(|r| (0..r.bytes).map(|i| (r.local + i, r.remote + i))).collect();
         all.sort_unstable();
@@ -200,6 +216,34 @@ mod tests {
         part.add_slice(l, r).unwrap();
         assert_eq!((part.runs().len(), part.pieces().len()), (0, 1));
         assert_eq!(part.pieces()[0].shape.dims().len(), 1);
+    }
+
+    #[test]
+    fn any_numbers_are_added_or_refused() {
+        let numbers = [0, 1, 2, 3, 7, 1 << 31, (1 << 32) - 1, 1 << 62, usize::MAX >> 1, usize::MAX];
+        let strides = [0, 1, -1, 5, 1 << 32, isize::MAX, isize::MIN];
+        let blocks: Vec<Blocks> = numbers
+            .iter()
+            .flat_map(|&block| numbers.map(|count| (block, count)))
+            .flat_map(|(block, count)| {
+                strides.map(|stride| Blocks { start: 1 << 40, stride, block, count })
+            })
+            .collect();
+        for l in &blocks {
+            for r in blocks.iter().filter(|r| r.block.checked_mul(r.count).is_some()) {
+                // Stretches of long blocks that hardly have a common multiple take long to list.
+                let stretches = !l.block.is_multiple_of(r.block.max(1))
+                    && !r.block.is_multiple_of(l.block.max(1));
+                if stretches && l.block.max(r.block) > 1 << 20 {
+                    continue;
+                }
+                let mut part = Part::default();
+                match part.add_slice(*l, *r) {
+                    Ok(()) => assert_eq!(l.block * l.count, r.block * r.count),
+                    Err(_) => assert!(part.is_empty(), "{l:?} {r:?}"),
+                }
+            }
+        }
     }
 
     #[test]

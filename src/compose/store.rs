@@ -6,7 +6,11 @@
 //! group's order of allocation, so that a run which allocates the same in the same
 //! order finds the same memory, wherever it lies. The group of all ranks is named 0.
 //!
-//! What is loaded is checked as what is added: nothing of a file is trusted.
+//! Nothing of a file is trusted: loading checks it as adding does. A file may name segments that the
+//! program allocated. It may not name segments of the library itself, or parts of distributed
+//! arrays. The safe Rust interface ([`Trust::Elements`]) loads names of its own segments only: any
+//! rank may write any bytes to them at any time, so that a crafted file can do no more than a put.
+#![warn(clippy::arithmetic_side_effects)]
 
 use super::file;
 use super::locate::Locator;
@@ -14,13 +18,41 @@ use super::normalize::Normal;
 use super::part::{Part, Piece, Run};
 use super::plan::Plan;
 use super::{Composer, Composition, Form, Kind};
-use crate::error::{Result, fail};
+use crate::error::{Result, fail, reserve};
 use crate::layout::{MAX_LEVELS, Shape};
 use crate::memory::registry::SegmentId;
-use crate::memory::segment::Segment;
+use crate::memory::segment::{Purpose, Segment};
 use crate::runtime::Engine;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Whose segments a file may name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Segments of the safe Rust interface.
+    Elements,
+    /// Also segments of the C interfaces, whose programs answer for the files that they load.
+    #[default]
+    Addresses,
+}
+
+impl Trust {
+    /// # Errors
+    /// `Address` for a segment that a file may not name.
+    fn check(self, segment: &Segment) -> Result<()> {
+        let whose = match (self, segment.purpose()) {
+            (_, Purpose::Internal) => "the library's own",
+            (Trust::Elements, Purpose::Addresses) => "one of the C interfaces",
+            (_, Purpose::Elements | Purpose::Addresses) => return Ok(()),
+        };
+        fail!(
+            Address,
+            "segment {} of its group is {whose}: a stored composition has addresses in segments that \
+             the program has allocated itself by the interface that loads it",
+            segment.id().number
+        )
+    }
+}
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +65,10 @@ struct Row {
 
 /// Gives addresses names.
 struct Names<'e> {
+    engine: &'e Engine,
     locator: Locator<'e>,
     world: u64,
+    trust: Trust,
     rows: Vec<Row>,
     /// Rank and first address to row.
     known: HashMap<(usize, usize), u32>,
@@ -59,14 +93,21 @@ impl Names<'_> {
             );
         };
         let (start, end, segment) = (piece.span.start, piece.span.end, piece.segment);
-        let rows = &mut self.rows;
-        let world = self.world;
-        let row = *self.known.entry((rank, start)).or_insert_with(|| {
-            let group = if segment.group == world { 0 } else { segment.group };
-            rows.push(Row { group, number: segment.number, rank, bytes: end - start });
-            rows.len() as u32 - 1
-        });
-        Ok(Name { row, offset: address - start, room: end - address })
+        let (offset, room) = (address.saturating_sub(start), end.saturating_sub(address));
+        if let Some(&row) = self.known.get(&(rank, start)) {
+            return Ok(Name { row, offset, room });
+        }
+        if let Some(segment) = self.engine.memory.segment_by_id(segment) {
+            self.trust.check(&segment)?;
+        }
+        let Ok(row) = u32::try_from(self.rows.len()) else {
+            fail!(Argument, "the composition has addresses in more segments than a file can name");
+        };
+        let group = if segment.group == self.world { 0 } else { segment.group };
+        let bytes = end.saturating_sub(start);
+        self.rows.push(Row { group, number: segment.number, rank, bytes });
+        self.known.insert((rank, start), row);
+        Ok(Name { row, offset, room })
     }
 }
 
@@ -78,12 +119,15 @@ fn put64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-fn put_pair(out: &mut Vec<u8>, local: Name, remote: Name, bytes: usize) {
+fn put_pair(out: &mut Vec<u8>, local: Name, remote: Name, bytes: usize) -> Result<()> {
+    // Of a shape the dimensions follow.
+    reserve(out, 40 + 4 + 24 * MAX_LEVELS, "parts of a record")?;
     put32(out, local.row);
     put32(out, remote.row);
     put64(out, local.offset as u64);
     put64(out, remote.offset as u64);
     put64(out, bytes as u64);
+    Ok(())
 }
 
 /// The pairs towards one target: counts, runs, shapes.
@@ -100,35 +144,39 @@ fn encode_target(
     for piece in pieces {
         let ((lf, le), (rf, re)) = (piece.local_span(), piece.remote_span());
         let (l, r) = (names.name(me, lf)?, names.name(target, rf)?);
-        if l.room < le - lf || r.room < re - rf {
-            piece.unroll(&mut apart);
+        if l.room < le.saturating_sub(lf) || r.room < re.saturating_sub(rf) {
+            piece.unroll(&mut apart)?;
             continue;
         }
         // The offsets of the first block, which strides down leave behind the rest.
-        let local = Name { offset: l.offset + (piece.local - lf), ..l };
-        let remote = Name { offset: r.offset + (piece.remote - rf), ..r };
-        put_pair(&mut shapes, local, remote, piece.shape.block());
+        let first = |name: Name, at: usize, from: usize| {
+            let offset = name.offset.saturating_add(at.saturating_sub(from));
+            Name { offset, ..name }
+        };
+        let (local, remote) = (first(l, piece.local, lf), first(r, piece.remote, rf));
+        put_pair(&mut shapes, local, remote, piece.shape.block())?;
         put32(&mut shapes, piece.shape.dims().len() as u32);
         for d in piece.shape.dims() {
             put64(&mut shapes, d.n as u64);
             put64(&mut shapes, d.local as u64);
             put64(&mut shapes, d.remote as u64);
         }
-        shaped += 1;
+        shaped = shaped.saturating_add(1);
     }
     let (mut rows, mut count) = (Vec::new(), 0u64);
     for run in runs.iter().chain(&apart) {
         // A run may go on from one segment into the next one, on either side.
-        let mut at = 0;
-        while at < run.bytes {
-            let l = names.name(me, run.local + at)?;
-            let r = names.name(target, run.remote + at)?;
-            let bytes = (run.bytes - at).min(l.room).min(r.room);
-            put_pair(&mut rows, l, r, bytes);
-            at += bytes;
-            count += 1;
+        let Run { mut local, mut remote, bytes: mut left } = *run;
+        while left > 0 {
+            let (l, r) = (names.name(me, local)?, names.name(target, remote)?);
+            let bytes = left.min(l.room).min(r.room);
+            put_pair(&mut rows, l, r, bytes)?;
+            (local, remote) = (local.saturating_add(bytes), remote.saturating_add(bytes));
+            left = left.saturating_sub(bytes);
+            count = count.saturating_add(1);
         }
     }
+    reserve(out, rows.len().saturating_add(shapes.len()), "parts of a record")?;
     put32(out, target as u32);
     put64(out, count);
     put64(out, shaped);
@@ -137,8 +185,10 @@ fn encode_target(
     Ok(())
 }
 
-fn encode(engine: &Engine, composition: &Composition) -> Result<Vec<u8>> {
+fn encode(engine: &Engine, composition: &Composition, trust: Trust) -> Result<Vec<u8>> {
     let mut names = Names {
+        engine,
+        trust,
         locator: Locator::new(engine),
         world: engine.world().key(),
         rows: Vec::new(),
@@ -147,7 +197,7 @@ fn encode(engine: &Engine, composition: &Composition) -> Result<Vec<u8>> {
     let me = engine.rank();
     let (mut targets, mut count) = (Vec::new(), 0u32);
     let mut add = |target: usize, runs: &[Run], pieces: &[Piece]| {
-        count += 1;
+        count = count.saturating_add(1);
         encode_target(&mut names, me, target, runs, pieces, &mut targets)
     };
     match &composition.form {
@@ -160,14 +210,17 @@ fn encode(engine: &Engine, composition: &Composition) -> Result<Vec<u8>> {
             }
         }
         Form::Mapped(plan) => {
-            for (target, pairs) in plan.pairs() {
+            plan.guard.check(engine)?;
+            for (target, pairs) in plan.pairs()? {
                 for Normal { runs, pieces } in pairs {
                     add(target, &runs, &pieces)?;
                 }
             }
         }
     }
-    let mut out = Vec::with_capacity(targets.len() + names.rows.len() * 32 + 8);
+    let mut out = Vec::new();
+    let table = names.rows.len().saturating_mul(32);
+    reserve(&mut out, targets.len().saturating_add(table), "parts of a record")?;
     put32(&mut out, names.rows.len() as u32);
     for row in &names.rows {
         put64(&mut out, row.group);
@@ -215,6 +268,7 @@ impl Reader<'_> {
 /// Finds the memory that rows name in this run.
 struct Pieces<'e> {
     engine: &'e Engine,
+    trust: Trust,
     /// Rank, first address, and length.
     found: Vec<(usize, usize, usize)>,
     keep: Vec<Arc<Segment>>,
@@ -234,6 +288,7 @@ impl Pieces<'_> {
                 if row.group == 0 { "all ranks" } else { "a group" }
             );
         };
+        self.trust.check(&segment)?;
         let part = segment.group().rank_of(row.rank).map(|rank| segment.part(rank));
         let bytes = part.map_or(0, |p| p.len());
         let Some(part) = part.filter(|p| p.len() == row.bytes) else {
@@ -246,8 +301,11 @@ impl Pieces<'_> {
                 row.bytes
             );
         };
+        reserve(&mut self.found, 1, "segments")?;
         self.found.push((row.rank, part.address(), part.len()));
-        self.keep.push(segment);
+        if !self.keep.iter().any(|known| Arc::ptr_eq(known, &segment)) {
+            self.keep.push(segment);
+        }
         Ok(())
     }
 
@@ -261,7 +319,10 @@ impl Pieces<'_> {
         if owner != rank || !inside {
             fail!(Argument, "the composition names bytes outside of their segment");
         }
-        Ok(start + at)
+        match start.checked_add(at) {
+            Some(address) => Ok(address),
+            None => fail!(Argument, "the composition names bytes outside of the address space"),
+        }
     }
 }
 
@@ -296,9 +357,9 @@ fn decode_target(reader: &mut Reader<'_>, pieces: &Pieces<'_>, me: usize) -> Res
     Ok((target, part))
 }
 
-fn decode(engine: &Engine, kind: Kind, body: &[u8]) -> Result<Composition> {
+fn decode(engine: &Engine, kind: Kind, body: &[u8], trust: Trust) -> Result<Composition> {
     let mut reader = Reader { left: body };
-    let mut pieces = Pieces { engine, found: Vec::new(), keep: Vec::new() };
+    let mut pieces = Pieces { engine, trust, found: Vec::new(), keep: Vec::new() };
     for _ in 0..reader.u32()? {
         let row = Row {
             group: reader.u64()?,
@@ -321,7 +382,11 @@ fn decode(engine: &Engine, kind: Kind, body: &[u8]) -> Result<Composition> {
     }
     let form = match kind {
         Kind::Merged => Form::Merged(parts),
-        Kind::Mapped => Form::Mapped(Arc::new(Plan::new(engine, &parts)?)),
+        Kind::Mapped => {
+            let plan = Plan::new(engine, &parts)?;
+            plan.guard.check_inside(&pieces.keep)?;
+            Form::Mapped(Arc::new(plan))
+        }
         Kind::Simple => match parts.pop().map(|(target, mut list)| (target, list.pop())) {
             Some((target, Some(part))) if parts.is_empty() => Form::Simple(target, part),
             _ => {
@@ -329,9 +394,7 @@ fn decode(engine: &Engine, kind: Kind, body: &[u8]) -> Result<Composition> {
             }
         },
     };
-    let mut composition = Composition { form, keep: Vec::new() };
-    pieces.keep.iter().for_each(|segment| composition.hold(segment));
-    Ok(composition)
+    Ok(Composition { form, keep: pieces.keep })
 }
 
 impl Composer {
@@ -342,12 +405,14 @@ impl Composer {
     /// Stores a composition. Each rank stores its own.
     ///
     /// # Errors
-    /// `Address` where an address lies in no segment; `Argument` for a bad number or a
-    /// file that cannot be written. Nothing is written then.
+    /// `Address` where an address lies in no segment, or in one that a file may not name;
+    /// `State` where a segment of it was freed; `Argument` for a bad number or a file that cannot
+    /// be written; `Memory`. Nothing is written then.
     pub fn store(&self, engine: &Engine, number: i32, composition: &Composition) -> Result<()> {
-        let body = encode(engine, composition)?;
+        composition.check_live(engine)?;
+        let body = encode(engine, composition, self.trust)?;
         let place = file::place_of(engine);
-        let record = file::encode(place, composition.kind(), &body);
+        let record = file::encode(place, composition.kind(), &body)?;
         self.files.lock().store(self.directory(engine), number, place, &record)
     }
 
@@ -356,11 +421,11 @@ impl Composer {
     /// # Errors
     /// `Argument` where there is none, or the file is damaged, or of another rank, job
     /// size or version; `Address` where the segments of this run are not those of the
-    /// run that stored it.
+    /// run that stored it, or a file may not name them; `Memory`.
     pub fn load(&self, engine: &Engine, number: i32) -> Result<Composition> {
         let place = file::place_of(engine);
         let record = self.files.lock().load(self.directory(engine), number, place)?;
-        decode(engine, record.kind, &record.body)
+        decode(engine, record.kind, &record.body, self.trust)
     }
 
     /// Makes the next load of a file begin with its first composition.

@@ -6,7 +6,7 @@
 
 use super::normalize::Normal;
 use super::part::{Piece, Run};
-use crate::error::Result;
+use crate::error::{Result, reserve};
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
 use crate::mpi::{self, Datatype, DerivedType, Transfer};
@@ -93,8 +93,10 @@ impl Puts {
                 Ok(())
             })?;
         }
-        let mut runs: Vec<&Run> = pairs.runs.iter().collect();
-        runs.sort_by_key(|r| r.bytes);
+        let mut runs: Vec<&Run> = Vec::new();
+        reserve(&mut runs, pairs.runs.len(), "runs of bytes")?;
+        runs.extend(&pairs.runs);
+        runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
         for same in runs.chunk_by(|a, b| a.bytes == b.bytes) {
             let bytes = same[0].bytes;
             for some in same.chunks((LONGEST / bytes).clamp(1, MOST_BLOCKS)) {

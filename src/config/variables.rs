@@ -230,6 +230,13 @@ pub static VARIABLES: &[Variable] = &[
         set: |c, v| put(&mut c.watchdog, parse_seconds(v)),
     },
     Variable {
+        name: "PORTOLAN_WATCHDOG_WARN",
+        alias: None,
+        default: "30",
+        meaning: "seconds after which a rank that waits for others in a collective call warns once, in one line that names the missing ranks and the calls that they are in; 0 is never",
+        set: |c, v| put(&mut c.watchdog_warn, parse_seconds(v)),
+    },
+    Variable {
         name: "PORTOLAN_WATCHDOG_ABORT",
         alias: None,
         default: "0",

@@ -10,6 +10,7 @@ fast_tls! {
 }
 
 thread_local! {
+    static IN_COMPLETION: Cell<bool> = const { Cell::new(false) };
     static ON_COMPLETION_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -28,6 +29,19 @@ pub(crate) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::th
         running.set(outer);
         result
     })
+}
+
+/// Runs `body`, which is a completion handler that may wait.
+pub(crate) fn in_completion<R>(body: impl FnOnce() -> R) -> R {
+    let outer = IN_COMPLETION.replace(true);
+    let result = body();
+    IN_COMPLETION.set(outer);
+    result
+}
+
+/// Whether the calling thread runs such a handler.
+pub(crate) fn is_in_completion() -> bool {
+    IN_COMPLETION.get()
 }
 
 /// Whether the calling thread is one of completion handlers.

@@ -19,11 +19,12 @@ pub(crate) mod handler;
 mod poll_backoff;
 
 use crate::config::Config;
-use crate::error::{Result, fail};
+use crate::error::{Result, fail, unless_forked};
 use crate::group::Group;
 use crate::memory::segment::Memory;
 use crate::mpi::init::ThreadLevel;
 use crate::peer::{Peer, Peers};
+use crate::thread::this_thread;
 use crate::topology::Topology;
 use crate::trace::{About, Awaited, Cause, Entered, Observer, Serving, Settings};
 use crate::wait::{Ends, GivenUp, LONGEST_NAP, Patience, Progress};
@@ -47,6 +48,8 @@ pub struct Core {
     peers: Peers,
     groups: Mutex<Vec<Arc<Group>>>,
     level: ThreadLevel,
+    /// The thread that started the engine.
+    home: usize,
     /// There are ranks that are served by messages.
     messages: bool,
     /// There are messages, but no thread that serves them.
@@ -55,6 +58,7 @@ pub struct Core {
     watched: AtomicBool,
     /// The engine ends, and its threads have ended or are about to.
     alone: AtomicBool,
+    closed: AtomicBool,
     /// Threads that wait.
     waiters: AtomicU32,
     /// Polls of callers, roughly.
@@ -69,7 +73,7 @@ pub struct Core {
     /// The node has more ranks than cores.
     crowded: bool,
     /// Calls are counted or traced: beside the words that calls read anyway.
-    observed: bool,
+    observed: AtomicBool,
     observer: Box<Observer>,
     progress: Above<dyn Progress + Send + Sync>,
 }
@@ -112,10 +116,12 @@ impl Core {
             groups: Mutex::new(vec![world.clone()]),
             world,
             level,
+            home: this_thread(),
             messages,
             threadless: AtomicBool::new(messages && ranks > 1),
             watched: AtomicBool::new(false),
             alone: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             waiters: AtomicU32::new(0),
             polls: AtomicU32::new(0),
             served: AtomicU32::new(0),
@@ -124,7 +130,7 @@ impl Core {
             spin: if crowded { config.spin.min(20) } else { config.spin },
             per_core: if crowded && messages { ranks_per_core(&topology) } else { 1 },
             crowded,
-            observed: observer.is_on(),
+            observed: AtomicBool::new(observer.is_on()),
             observer,
             progress: Above::default(),
             topology,
@@ -150,13 +156,18 @@ impl Core {
     /// Whether calls are counted or traced.
     #[inline(always)]
     pub(crate) fn is_observed(&self) -> bool {
-        self.observed
+        self.observed.load(Ordering::Relaxed)
+    }
+
+    /// In a child that was forked: calls go the way of observed ones from now on, which refuses them.
+    pub(crate) fn refuse_calls(&self) {
+        self.observed.store(true, Ordering::Relaxed);
     }
 
     /// The thread begins to serve another rank, where that is observed.
     #[inline(always)]
     pub(crate) fn begin_to_serve(&self) -> Option<Serving<'_>> {
-        if self.observed { self.observer.serve() } else { None }
+        if self.is_observed() { self.observer.serve() } else { None }
     }
 
     /// Carries a call out and tells of it, where calls are observed: `about` says what it was when it has ended well.
@@ -166,7 +177,7 @@ impl Core {
         about: impl FnOnce() -> About,
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        if self.observed { self.told(false, |_: &R| about(), body) } else { body() }
+        if self.is_observed() { self.told(false, |_: &R| about(), body) } else { body() }
     }
 
     /// [`Core::observed`] of a call that may be one of many short ones. `about` sees what `body` returned.
@@ -177,7 +188,7 @@ impl Core {
         about: impl FnOnce(&R) -> About,
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        if self.observed { self.told(short(), about, body) } else { body() }
+        if self.is_observed() { self.told(short(), about, body) } else { body() }
     }
 
     #[cold]
@@ -188,6 +199,7 @@ impl Core {
         about: impl FnOnce(&R) -> About,
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
+        unless_forked()?;
         let entered = self.observer.enter(short);
         let done = body()?;
         if let Some(entered) = entered.filter(Entered::counts) {
@@ -271,10 +283,22 @@ impl Core {
         self.alone.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the calling thread may call MPI: one of the program may, by its calls of
-    /// ours, but no other thread unless MPI allows any.
+    /// The engine has stopped: what still refers to it must not wait any more.
+    pub(crate) fn set_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Whether the calling thread may call MPI: below `MPI_THREAD_MULTIPLE` only the one that
+    /// started the engine.
+    #[inline]
     pub(crate) fn may_call_mpi(&self) -> bool {
-        self.level == ThreadLevel::Multiple || !handler::on_completion_thread()
+        self.level == ThreadLevel::Multiple || self.home == this_thread()
+    }
+
+    /// Whether the calling thread may do what sends messages, or waits for them.
+    #[inline]
+    pub(crate) fn may_use_messages(&self) -> bool {
+        !self.messages || self.may_call_mpi()
     }
 
     /// Whether a progress thread runs.
@@ -432,11 +456,15 @@ impl Progress for Core {
     }
     #[inline]
     fn may_wait(&self) -> Result<()> {
+        unless_forked()?;
         if let Some(name) = handler::running() {
             fail!(
                 State,
                 "the handler {name} called a function that would wait; handlers must not block"
             );
+        }
+        if self.closed.load(Ordering::Acquire) {
+            fail!(State, "the runtime was finalised, or MPI under it");
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use super::own_slice::OwnSlice;
 use super::part::{Place, Segment};
 use super::per_rank::PerRank;
 use super::registry::SegmentId;
-use super::segment::{Memory, rounded};
+use super::segment::{Memory, Purpose, rounded};
 use super::slab::{self, Slab};
 use crate::collective::share;
 use crate::error::{Result, fail};
@@ -53,6 +53,7 @@ impl Memory {
         &self,
         group: &Arc<Group>,
         asked: Result<&[usize]>,
+        purpose: Purpose,
         progress: &impl Progress,
     ) -> Result<Vec<Arc<Segment>>> {
         if group.is_freed() {
@@ -93,7 +94,7 @@ impl Memory {
             true => alike(&holdings, &mine, lens)?,
             false => unlike(&holdings, &all, lens, others.as_deref())?,
         };
-        Ok(self.publish(group, &holdings, found))
+        Ok(self.publish(group, &holdings, purpose, found))
     }
 
     /// Cuts a stretch from a slab that has room; where none has, and the rank is its node's leader,
@@ -253,9 +254,9 @@ impl Memory {
                     slab = Some(made);
                 }
             }
-            Ok(Err(error)) => log::debug!("memory of a slab: {error}"),
+            Ok(Err(error)) => log::debug!("memory of a slab: {error:#}"),
             Err(error) => {
-                log::debug!("shared memory of a slab: {error}");
+                log::debug!("shared memory of a slab: {error:#}");
                 mine.verdict = NEED;
             }
         }
@@ -274,6 +275,7 @@ impl Memory {
         &self,
         group: &Arc<Group>,
         holdings: &Holdings,
+        purpose: Purpose,
         found: Vec<Found>,
     ) -> Vec<Arc<Segment>> {
         let segments: Vec<Arc<Segment>> = found
@@ -283,7 +285,8 @@ impl Memory {
                     slab.live.fetch_add(1, Ordering::Relaxed);
                 });
                 let id = SegmentId { group: group.key(), number: holdings.begin_segment() };
-                Arc::new(Segment { id, group: group.clone(), slabs: slabs.into(), places })
+                let (group, slabs) = (group.clone(), slabs.into());
+                Arc::new(Segment { id, group, purpose, slabs, places })
             })
             .collect();
         self.registry.add_segments(&segments);

@@ -148,12 +148,16 @@ pub(super) fn digest(lens: &[usize]) -> u64 {
 }
 
 pub(super) fn no_memory(world: usize, cut: &Cut, needed: u64) -> Error {
+    let limit = match crate::process::longest_file() {
+        Some(bytes) => format!(", and a file has at most {bytes} bytes here (ulimit -f)"),
+        None => String::new(),
+    };
     Error::new(
         ErrorKind::Memory,
         format!(
             "rank {world} asked for {} bytes ({needed} on its node), but only {} are free in \
-             shared memory; nothing was allocated",
-            cut.asked, cut.place
+             shared memory{}; nothing was allocated",
+            cut.asked, cut.place, limit
         ),
     )
 }

@@ -349,7 +349,7 @@ impl Exposure {
         if let Err(error) = waited
             && self.keeper.is_none()
         {
-            log::error!("memory is withdrawn while it is copied for others: {error}");
+            log::error!("memory is withdrawn while it is copied for others: {error:#}");
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | [`membarrier`] | barriers that one side pays for both |
 //! | [`biased_lock`] | a lock that is almost free for its owner |
 //! | [`buffer_pool`] | a pool of buffers |
+//! | [`door`] | a door that threads pass all the time, and that one thread shuts |
 //! | [`exposed`] | memory that others may use for a while, and what uses it now |
 //! | [`free_list`] | which parts of one rank's slice of a slab are free |
 //! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
@@ -19,6 +20,7 @@
 //! | [`registry`] | (rank, address) to slab, offset and path |
 //! | `extents` | the slices of the ranks that were looked up |
 //! | [`segment`] | the live segments, and their freeing |
+//! | [`shared_bytes`] | copies from and to memory that others use at the same time |
 //! | [`shm_export`] | memory in a file of its own, for others of the node to map |
 //! | [`large_buffer`] | a pool of long buffers |
 //! | [`local`] | memory that only its rank uses |
@@ -55,6 +57,7 @@ pub(crate) mod biased_lock;
 pub(crate) mod brlock;
 pub(crate) mod buffer_pool;
 mod cut;
+pub(crate) mod door;
 pub(crate) mod exposed;
 mod extents;
 pub(crate) mod free_list;
@@ -69,6 +72,7 @@ pub(crate) mod piece_index;
 mod reader_slot;
 pub(crate) mod registry;
 pub(crate) mod segment;
+pub(crate) mod shared_bytes;
 pub(crate) mod shm_export;
 pub(crate) mod slab;
 pub(crate) mod sparse;

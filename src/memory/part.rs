@@ -21,6 +21,17 @@ impl Place {
     }
 }
 
+/// Whose a segment is. Compositions that come from files are confined by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Elements of the safe Rust interface: any rank may write any bytes to them at any time.
+    Elements,
+    /// Memory of a program that has addresses of it: what the C interfaces allocate.
+    Addresses,
+    /// The library's own state, and parts that are lent to their owners.
+    Internal,
+}
+
 /// One rank's part of a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
@@ -67,6 +78,7 @@ impl Part<'_> {
 pub struct Segment {
     pub(super) id: SegmentId,
     pub(super) group: Arc<Group>,
+    pub(super) purpose: Purpose,
     /// Those in which some rank has bytes.
     pub(super) slabs: Box<[Arc<Slab>]>,
     pub(super) places: PerRank<Place>,
@@ -133,5 +145,10 @@ impl Segment {
     /// The segment's name.
     pub fn id(&self) -> SegmentId {
         self.id
+    }
+
+    /// Whose it is.
+    pub fn purpose(&self) -> Purpose {
+        self.purpose
     }
 }

@@ -1,5 +1,5 @@
 //! A slot for each thread, in which the thread announces that it reads
-//! ([`super::brlock`]).
+//! ([`super::brlock`]), or that it is inside ([`super::door`]).
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,6 +13,8 @@ use std::ops::Deref;
 pub(super) struct ReaderSlot {
     /// How many readings of the thread are open.
     pub depth: AtomicU32,
+    /// How often the thread has passed the door and not left.
+    pub inside: AtomicU32,
     taken: AtomicBool,
 }
 
@@ -55,6 +57,7 @@ fn new() -> &'static ReaderSlot {
     let slot = free.unwrap_or_else(|| {
         let new: &'static ReaderSlot = Box::leak(Box::new(ReaderSlot {
             depth: AtomicU32::new(0),
+            inside: AtomicU32::new(0),
             taken: AtomicBool::new(true),
         }));
         slots.push(new);

@@ -6,7 +6,7 @@
 
 use super::holdings::Holdings;
 use super::local::LocalMemory;
-pub use super::part::Segment;
+pub use super::part::{Purpose, Segment};
 use super::registry::{Registry, SegmentId};
 use super::slab::{ALIGN, Policy};
 use crate::error::{Result, fail};
@@ -71,11 +71,12 @@ impl Memory {
         &self,
         group: &Arc<Group>,
         asked: Result<usize>,
+        purpose: Purpose,
         progress: &impl Progress,
     ) -> Result<Arc<Segment>> {
         let len = asked.as_ref().copied().unwrap_or(0);
-        let mut made =
-            self.allocate_many(group, asked.map(|_| std::slice::from_ref(&len)), progress)?;
+        let asked = asked.map(|_| std::slice::from_ref(&len));
+        let mut made = self.allocate_many(group, asked, purpose, progress)?;
         match made.pop() {
             Some(segment) => Ok(segment),
             None => fail!(Internal, "a segment was asked for, and none was made"),

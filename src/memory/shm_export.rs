@@ -131,7 +131,7 @@ pub(crate) fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
     let file = match SharedFile::open_whole(&descriptor, len) {
         Ok(file) => Arc::new(file),
         Err(error) => {
-            log::debug!("lent memory cannot be mapped: {error}");
+            log::debug!("lent memory cannot be mapped: {error:#}");
             return None;
         }
     };

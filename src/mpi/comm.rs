@@ -6,13 +6,14 @@
 
 use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
 use super::{Datatype, ReduceOp, Request};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::trace::Cause;
 use crate::wait::{self, Boot};
 use crate::watchdog::{Call, Inside};
 use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The MPI handle of a communicator, in the layout of C's `MPI_Comm`.
 pub(crate) type CommHandle = ffi::MPI_Comm;
@@ -21,9 +22,10 @@ pub(crate) type CommHandle = ffi::MPI_Comm;
 /// it frees nothing, because freeing is collective.
 #[derive(Debug)]
 pub struct Comm {
-    pub(super) raw: ffi::MPI_Comm,
+    raw: ffi::MPI_Comm,
     rank: usize,
     size: usize,
+    freed: AtomicBool,
 }
 
 // SAFETY: communicators are process-wide; see the module's note on threads.
@@ -44,7 +46,8 @@ impl Comm {
             check(ffi::MPI_Comm_rank(raw, &mut rank), "MPI_Comm_rank")?;
             check(ffi::MPI_Comm_size(raw, &mut size), "MPI_Comm_size")?;
         }
-        Ok(Comm { raw, rank: rank as usize, size: size as usize })
+        let freed = AtomicBool::new(false);
+        Ok(Comm { raw, rank: rank as usize, size: size as usize, freed })
     }
 
     /// `MPI_COMM_WORLD`'s handle.
@@ -142,8 +145,8 @@ impl Comm {
 
     /// A duplicate. Collective.
     pub fn dup(&self) -> Result<Comm> {
-        // SAFETY: `self.raw` is live.
-        unsafe { Comm::dup_of(self.raw) }
+        // SAFETY: the handle is live.
+        unsafe { Comm::dup_of(self.live()?) }
     }
 
     /// A communicator of the ranks `members` (ranks of `self`, in this order).
@@ -155,7 +158,7 @@ impl Comm {
         // SAFETY: all handles are live; the group is freed before returning.
         unsafe {
             let mut all = MaybeUninit::uninit();
-            check(ffi::MPI_Comm_group(self.raw, all.as_mut_ptr()), "MPI_Comm_group")?;
+            check(ffi::MPI_Comm_group(self.live()?, all.as_mut_ptr()), "MPI_Comm_group")?;
             let mut all = all.assume_init();
             let mut part = MaybeUninit::uninit();
             let incl = check(
@@ -166,7 +169,7 @@ impl Comm {
             incl?;
             let mut part = part.assume_init();
             let made = check(
-                ffi::MPI_Comm_create_group(self.raw, part, tag, raw.as_mut_ptr()),
+                ffi::MPI_Comm_create_group(self.live()?, part, tag, raw.as_mut_ptr()),
                 "MPI_Comm_create_group",
             );
             ffi::MPI_Group_free(&mut part);
@@ -179,9 +182,22 @@ impl Comm {
     /// done, and nothing may use it afterwards.
     pub fn free(&self) -> Result<()> {
         let _inside = Inside::enter(Call::CommFree, None);
-        let mut raw = self.raw;
-        // SAFETY: the caller frees once and uses the communicator no more.
+        let mut raw = self.live()?;
+        self.freed.store(true, Ordering::Relaxed);
+        // SAFETY: it is live, and is given to MPI no more.
         check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")
+    }
+
+    /// The handle.
+    ///
+    /// # Errors
+    /// `State` after it was freed: a program may finalise MPI under objects that use it.
+    #[inline]
+    pub(super) fn live(&self) -> Result<ffi::MPI_Comm> {
+        if self.freed.load(Ordering::Relaxed) {
+            fail!(State, "the communicator was freed, as by the end of the runtime");
+        }
+        Ok(self.raw)
     }
 
     /// The caller's rank.
@@ -209,7 +225,7 @@ impl Comm {
         // SAFETY: both communicators are live; the groups are freed.
         unsafe {
             let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-            check(ffi::MPI_Comm_group(self.raw, a.as_mut_ptr()), "MPI_Comm_group")?;
+            check(ffi::MPI_Comm_group(self.live()?, a.as_mut_ptr()), "MPI_Comm_group")?;
             let mut a = a.assume_init();
             check(ffi::MPI_Comm_group(other, b.as_mut_ptr()), "MPI_Comm_group")?;
             let mut b = b.assume_init();
@@ -230,8 +246,8 @@ impl Comm {
     /// Starts a barrier.
     pub fn ibarrier(&self) -> Result<Request> {
         let mut request = Request::null();
-        // SAFETY: `self.raw` is live.
-        check(unsafe { ffi::MPI_Ibarrier(self.raw, &mut request.raw) }, "MPI_Ibarrier")?;
+        // SAFETY: the handle is live.
+        check(unsafe { ffi::MPI_Ibarrier(self.live()?, &mut request.raw) }, "MPI_Ibarrier")?;
         Ok(request)
     }
 
@@ -250,7 +266,7 @@ impl Comm {
                     count(len)?,
                     Datatype::Byte.raw(),
                     root as c_int,
-                    self.raw,
+                    self.live()?,
                     &mut request.raw,
                 )
             },
@@ -277,7 +293,7 @@ impl Comm {
                     recv.cast(),
                     n,
                     Datatype::Byte.raw(),
-                    self.raw,
+                    self.live()?,
                     &mut request.raw,
                 )
             },
@@ -312,7 +328,7 @@ impl Comm {
                         n,
                         datatype.raw(),
                         op.raw(),
-                        self.raw,
+                        self.live()?,
                         &mut request.raw,
                     ),
                     "MPI_Iallreduce",
@@ -327,7 +343,7 @@ impl Comm {
                             datatype.raw(),
                             op.raw(),
                             root as c_int,
-                            self.raw,
+                            self.live()?,
                             &mut request.raw,
                         ),
                         "MPI_Ireduce",

@@ -139,7 +139,7 @@ impl Port {
                     self.name.as_ptr(),
                     ffi::RSMPI_INFO_NULL,
                     0,
-                    over.raw,
+                    over.live()?,
                     raw.as_mut_ptr(),
                 )
             },
@@ -163,7 +163,7 @@ impl Port {
                     self.name.as_ptr(),
                     ffi::RSMPI_INFO_NULL,
                     0,
-                    over.raw,
+                    over.live()?,
                     raw.as_mut_ptr(),
                 )
             },

@@ -10,7 +10,6 @@
 //! all exit handlers and destructors of the program, one of which may finalise.
 
 use crate::error::ErrorKind;
-use std::io::Write;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
@@ -41,13 +40,11 @@ extern "C" fn leaving() {
     {
         return;
     }
-    let rank = crate::process::world_rank().unwrap_or(0);
     let code = ErrorKind::State.code();
-    let text = format!(
-        "[{rank}] this rank leaves with status 0, but without ARMCI_Finalize (or the end of what \
-         else was started) and MPI_Finalize; the job ends (error code {code})\n"
-    );
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    crate::message::say(&format!(
+        "this rank leaves with status 0, but without ARMCI_Finalize (or the end of what else was \
+         started) and MPI_Finalize; the job ends (error code {code})"
+    ));
     // SAFETY: what the program has printed is written out; then the process ends.
     unsafe {
         libc::fflush(std::ptr::null_mut());

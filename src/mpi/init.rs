@@ -30,6 +30,14 @@ pub enum ThreadLevel {
 }
 
 impl ThreadLevel {
+    /// All of them, in their order.
+    pub(crate) const ALL: [ThreadLevel; 4] = [
+        ThreadLevel::Single,
+        ThreadLevel::Funneled,
+        ThreadLevel::Serialized,
+        ThreadLevel::Multiple,
+    ];
+
     fn from_raw(raw: c_int) -> ThreadLevel {
         // SAFETY: the RSMPI_ names are constants of the bindings.
         unsafe {
@@ -117,8 +125,16 @@ pub(crate) fn start(check_launcher: bool) -> Result<Started> {
         // SAFETY: MPI is initialised.
         check(unsafe { ffi::MPI_Query_thread(&mut provided) }, "MPI_Query_thread")?;
     }
+    let level = ThreadLevel::from_raw(provided);
+    if level < ThreadLevel::Serialized && !life::is_main_thread() {
+        fail!(
+            State,
+            "MPI was initialised below MPI_THREAD_SERIALIZED by another thread, and only that one \
+             may call it: start the runtime there, or initialise MPI at MPI_THREAD_MULTIPLE"
+        );
+    }
     let ours = ours || life::joined();
-    let started = Started { ours, level: ThreadLevel::from_raw(provided) };
+    let started = Started { ours, level };
     if check_launcher {
         guard_launcher()?;
     }
@@ -143,6 +159,9 @@ const ABORT_TAKES: Duration = Duration::from_secs(5);
 /// in any case.
 pub fn abort(code: i32) -> ! {
     let code = if code == 0 { 1 } else { code };
+    if crate::process::is_forked() {
+        crate::process::end_job(code);
+    }
     if is_running() {
         let _ = std::io::stdout().flush();
         std::thread::sleep(Duration::from_millis(100));
@@ -213,10 +232,20 @@ fn guard_launcher() -> Result<()> {
     Ok(())
 }
 
-/// What runs at MPI_Finalize, and the key of the attribute that has it run.
-type Hook = (fn(), c_int);
+/// What runs before MPI_Finalize and within it, and the key of the attribute that has it run.
+type Hook = (fn(), fn(), c_int);
 
 static HOOK: Mutex<Option<Hook>> = Mutex::new(None);
+
+fn hook() -> Option<Hook> {
+    *HOOK.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The program calls MPI_Finalize, which has not begun; false where what is to run before it
+/// has failed.
+pub(super) fn before_finalize() -> bool {
+    hook().is_none_or(|(before, ..)| std::panic::catch_unwind(before).is_ok())
+}
 
 unsafe extern "C" fn run_hook(
     _comm: ffi::MPI_Comm,
@@ -224,26 +253,26 @@ unsafe extern "C" fn run_hook(
     _value: *mut c_void,
     _extra: *mut c_void,
 ) -> c_int {
-    let hook = HOOK.lock().unwrap_or_else(|e| e.into_inner()).map(|(f, _)| f);
-    if let Some(hook) = hook
-        && std::panic::catch_unwind(hook).is_err()
+    if let Some((_, within, _)) = hook()
+        && std::panic::catch_unwind(within).is_err()
     {
         return ffi::MPI_ERR_OTHER as c_int;
     }
     ffi::MPI_SUCCESS as c_int
 }
 
-/// Has `hook` run when the host calls `MPI_Finalize`, while MPI still works.
-pub(crate) fn at_finalize(hook: fn()) -> Result<()> {
+/// When the host calls `MPI_Finalize`, has `before` run before it and `within` while MPI still
+/// works.
+pub(crate) fn at_finalize(before: fn(), within: fn()) -> Result<()> {
     let mut key = 0;
-    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((hook, 0));
+    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((before, within, 0));
     check(
         // SAFETY: MPI is running; `run_hook` has the type that MPI asks for and
         // never unwinds.
         unsafe { portolan_shim_at_finalize(Some(run_hook), &mut key) },
         "MPI_Comm_set_attr",
     )?;
-    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((hook, key));
+    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((before, within, key));
     Ok(())
 }
 
@@ -251,7 +280,7 @@ pub(crate) fn at_finalize(hook: fn()) -> Result<()> {
 pub(crate) fn forget_at_finalize() -> Result<()> {
     let taken = HOOK.lock().unwrap_or_else(|e| e.into_inner()).take();
     match taken {
-        Some((_, mut key)) => {
+        Some((.., mut key)) => {
             // SAFETY: MPI is running, and `key` is the one that at_finalize made.
             check(unsafe { portolan_shim_forget_finalize(&mut key) }, "MPI_Comm_delete_attr")
         }

@@ -8,7 +8,9 @@
 //! both have asked for it, in either order. `MPI_Initialized` and `MPI_Finalized` are MPI's
 //! own: the first is true once the library has begun it, the second when MPI has ended.
 
+use crate::thread::this_thread;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// MPI as far as the library has begun it.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +81,15 @@ fn with<R>(change: impl FnOnce(&mut Life) -> R) -> R {
     change(&mut LIFE.lock().unwrap_or_else(|e| e.into_inner()))
 }
 
+/// The thread that has initialised MPI; 0 where that is not known.
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the calling thread has initialised MPI, as far as is known.
+pub(super) fn is_main_thread() -> bool {
+    let main = MAIN.load(Ordering::Relaxed);
+    main == 0 || main == this_thread()
+}
+
 /// The library has begun MPI.
 pub(super) fn begun() {
     with(|life| *life = Life { ours: true, library: true, ..Life::NEW });
@@ -89,9 +100,13 @@ pub(super) fn joined() -> bool {
     with(Life::joined)
 }
 
-/// The program calls `MPI_Init`. True where that is answered: MPI runs.
+/// The program, or the library, calls `MPI_Init`. True where that is answered: MPI runs.
 pub(super) fn program_begins() -> bool {
-    with(Life::program_begins)
+    let answered = with(Life::program_begins);
+    if !answered {
+        let _ = MAIN.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed);
+    }
+    answered
 }
 
 /// The program, or the library, calls `MPI_Finalize`.

@@ -30,7 +30,7 @@ pub unsafe fn isend(
                 Datatype::Byte.raw(),
                 to as c_int,
                 tag,
-                comm.raw,
+                comm.live()?,
                 &mut request.raw,
             )
         },
@@ -62,7 +62,7 @@ pub(crate) unsafe fn irecv(
                 Datatype::Byte.raw(),
                 source,
                 tag,
-                comm.raw,
+                comm.live()?,
                 &mut request.raw,
             )
         },
@@ -81,7 +81,7 @@ pub(crate) fn poke(comm: &Comm) -> Result<()> {
             ffi::MPI_Iprobe(
                 ffi::RSMPI_ANY_SOURCE,
                 ffi::RSMPI_ANY_TAG,
-                comm.raw,
+                comm.live()?,
                 &mut flag,
                 ffi::RSMPI_STATUS_IGNORE,
             )
@@ -113,7 +113,7 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
             ffi::MPI_Improbe(
                 source,
                 tag,
-                comm.raw,
+                comm.live()?,
                 &mut flag,
                 message.as_mut_ptr(),
                 status.as_mut_ptr(),

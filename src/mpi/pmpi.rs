@@ -10,6 +10,7 @@
 //! visible to the user's own MPI tools. The Fortran names are looked up at run
 //! time, because a C program is not linked with MPI's Fortran library.
 
+use super::init;
 use super::life::{self, End};
 use crate::config::{Config, VARIABLES};
 use mpi::ffi;
@@ -89,6 +90,7 @@ pub(super) unsafe extern "C" fn MPI_Init_thread(
 /// own.
 fn finalize(end: impl FnOnce() -> c_int) -> c_int {
     match life::program_ends() {
+        End::Now if !init::before_finalize() => ffi::MPI_ERR_OTHER as c_int,
         End::Now => end(),
         End::Later => ffi::MPI_SUCCESS as c_int,
         End::Again => {

@@ -6,15 +6,17 @@
 
 use super::call::{check, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
 use super::{Comm, Datatype, DerivedType, Op, Request};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::watchdog::{Call, Inside};
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An RMA window in a permanent shared lock.
 #[derive(Debug)]
 pub struct Window {
     raw: ffi::MPI_Win,
+    freed: AtomicBool,
 }
 
 // SAFETY: windows are process-wide; see the module's note on threads.
@@ -90,7 +92,7 @@ impl Window {
                     len as ffi::MPI_Aint,
                     1,
                     ffi::RSMPI_INFO_NULL,
-                    comm.raw,
+                    comm.live()?,
                     &mut raw,
                 ),
                 "MPI_Win_create",
@@ -101,18 +103,31 @@ impl Window {
             )?;
             check(ffi::MPI_Win_lock_all(portolan_shim_mode_nocheck(), raw), "MPI_Win_lock_all")?;
         }
-        Ok(Window { raw })
+        Ok(Window { raw, freed: AtomicBool::new(false) })
     }
 
     /// Unlocks and frees. Collective, once; no operation may follow.
     pub fn free(&self) -> Result<()> {
         let _inside = Inside::enter(Call::WinFree, None);
-        let mut raw = self.raw;
-        // SAFETY: the caller frees once and uses the window no more.
+        let mut raw = self.live()?;
+        self.freed.store(true, Ordering::Relaxed);
+        // SAFETY: it is live, and is given to MPI no more.
         unsafe {
             check(ffi::MPI_Win_unlock_all(raw), "MPI_Win_unlock_all")?;
             check(ffi::MPI_Win_free(&mut raw), "MPI_Win_free")
         }
+    }
+
+    /// The handle.
+    ///
+    /// # Errors
+    /// `State` after it was freed: a program may finalise MPI under objects that use it.
+    #[inline]
+    fn live(&self) -> Result<ffi::MPI_Win> {
+        if self.freed.load(Ordering::Relaxed) {
+            fail!(State, "the window was freed, as by the end of the runtime");
+        }
+        Ok(self.raw)
     }
 
     /// Puts; with `request`, as an operation that can be tested.
@@ -170,7 +185,7 @@ impl Window {
                     target as c_int,
                     offset as ffi::MPI_Aint,
                     op.raw(),
-                    self.raw,
+                    self.live()?,
                 ),
                 "MPI_Fetch_and_op",
             )?;
@@ -200,7 +215,7 @@ impl Window {
                     Datatype::Long.raw(),
                     target as c_int,
                     offset as ffi::MPI_Aint,
-                    self.raw,
+                    self.live()?,
                 ),
                 "MPI_Compare_and_swap",
             )?;
@@ -213,7 +228,7 @@ impl Window {
     pub fn flush(&self, target: usize) -> Result<()> {
         let _inside = Inside::enter(Call::WinFlush, Some(target));
         // SAFETY: the window is live and locked.
-        check(unsafe { ffi::MPI_Win_flush(target as c_int, self.raw) }, "MPI_Win_flush")
+        check(unsafe { ffi::MPI_Win_flush(target as c_int, self.live()?) }, "MPI_Win_flush")
     }
 
     /// Waits until the origin's buffers of everything issued to `target` may be
@@ -221,13 +236,16 @@ impl Window {
     pub fn flush_local(&self, target: usize) -> Result<()> {
         let _inside = Inside::enter(Call::WinFlushLocal, Some(target));
         // SAFETY: the window is live and locked.
-        check(unsafe { ffi::MPI_Win_flush_local(target as c_int, self.raw) }, "MPI_Win_flush_local")
+        check(
+            unsafe { ffi::MPI_Win_flush_local(target as c_int, self.live()?) },
+            "MPI_Win_flush_local",
+        )
     }
 
     /// Makes the window's public and private copies agree (they are one memory
     /// on the machines that have a unified model).
     pub fn sync(&self) -> Result<()> {
         // SAFETY: the window is live.
-        check(unsafe { ffi::MPI_Win_sync(self.raw) }, "MPI_Win_sync")
+        check(unsafe { ffi::MPI_Win_sync(self.live()?) }, "MPI_Win_sync")
     }
 }

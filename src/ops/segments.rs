@@ -5,10 +5,10 @@
 
 use super::Ops;
 use super::told::number_of;
-use crate::collective::Sharing;
+use crate::collective::{self, Kind, Sharing};
 use crate::error::{Result, fail};
 use crate::group::Group;
-use crate::memory::segment::Segment;
+use crate::memory::segment::{Purpose, Segment};
 use crate::trace::{About, Call, SegmentKind};
 use std::sync::Arc;
 
@@ -36,10 +36,24 @@ impl Ops {
         group: &Arc<Group>,
         bytes: Result<usize>,
     ) -> Result<Arc<Segment>> {
+        self.allocate_for(Purpose::Addresses, group, bytes)
+    }
+
+    /// [`Ops::allocate_checked`] for a purpose; all ranks give the same.
+    pub fn allocate_for(
+        &self,
+        purpose: Purpose,
+        group: &Arc<Group>,
+        bytes: Result<usize>,
+    ) -> Result<Arc<Segment>> {
         let asked = bytes.as_ref().copied().unwrap_or(0);
         let made = self.observed(
             || About::new(Call::Allocate).moves(asked),
-            || self.memory.allocate(group, bytes, self.core()),
+            || {
+                collective::scope(Kind::Allocate, 0, || {
+                    self.memory.allocate(group, bytes, purpose, self.core())
+                })
+            },
         )?;
         self.tell_of(&made);
         Ok(made)
@@ -52,12 +66,26 @@ impl Ops {
         group: &Arc<Group>,
         bytes: Result<&[usize]>,
     ) -> Result<Vec<Arc<Segment>>> {
+        self.allocate_many_for(Purpose::Addresses, group, bytes)
+    }
+
+    /// [`Ops::allocate_many`] for a purpose; all ranks give the same.
+    pub fn allocate_many_for(
+        &self,
+        purpose: Purpose,
+        group: &Arc<Group>,
+        bytes: Result<&[usize]>,
+    ) -> Result<Vec<Arc<Segment>>> {
         let asked = bytes
             .as_ref()
             .map_or(0, |bytes| bytes.iter().fold(0, |sum: usize, len| sum.saturating_add(*len)));
         let made = self.observed(
             || About::new(Call::Allocate).moves(asked),
-            || self.memory.allocate_many(group, bytes, self.core()),
+            || {
+                collective::scope(Kind::Allocate, 0, || {
+                    self.memory.allocate_many(group, bytes, purpose, self.core())
+                })
+            },
         )?;
         made.iter().for_each(|segment| self.tell_of(segment));
         Ok(made)
@@ -81,9 +109,11 @@ impl Ops {
         self.observed(
             || About::new(Call::Free),
             || {
-                self.barrier_of(&group)?;
-                self.memory.release(segment)?;
-                self.group_may_go(&group)
+                collective::scope(Kind::Free, segment.id().number, || {
+                    self.barrier_of(&group)?;
+                    self.memory.release(segment)?;
+                    self.group_may_go(&group)
+                })
             },
         )
     }
@@ -92,7 +122,10 @@ impl Ops {
     /// rank has no bytes of it). Collective over the group.
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
         self.observer().segments_change();
-        self.observed(|| About::new(Call::Free), || self.release_from(group, mine))
+        self.observed(
+            || About::new(Call::Free),
+            || collective::scope(Kind::Free, 0, || self.release_from(group, mine)),
+        )
     }
 
     fn release_from(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
@@ -128,7 +161,7 @@ impl Ops {
             fail!(State, "the group was freed already");
         }
         group.mark_freed();
-        self.group_may_go(group)
+        collective::scope(Kind::FreeGroup, 0, || self.group_may_go(group))
     }
 
     fn group_may_go(&self, group: &Arc<Group>) -> Result<()> {

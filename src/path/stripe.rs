@@ -10,6 +10,7 @@
 //! lies in two stripes is the one case in which two are held: the one with the lower number
 //! is taken first, and no other is held then, so that there is no circle of waits.
 
+use crate::wait::Turns;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Locks per slice.
@@ -70,14 +71,20 @@ pub(crate) unsafe fn take_two(slice: *mut u8, offset: usize) -> [StripeGuard; 2]
 
 #[cold]
 fn contended(lock: &AtomicU32) {
-    let mut tries = 0u32;
+    let (mut tries, mut turns) = (0u32, None);
     loop {
         // Look before trying: only then does the holder keep its cache line.
         while lock.load(Ordering::Relaxed) != 0 {
             tries += 1;
             if tries.is_multiple_of(SPIN) {
-                // The holder may have lost its core.
+                // The holder may have lost its core, or be stopped.
                 std::thread::yield_now();
+                let turns = turns.get_or_insert_with(Turns::begin);
+                if let Some(standing) =
+                    turns.look((), "a lock of shared memory, which another rank holds")
+                {
+                    standing.report(&crate::process::pending().unwrap_or_default());
+                }
             } else {
                 std::hint::spin_loop();
             }

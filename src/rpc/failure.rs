@@ -130,6 +130,7 @@ pub struct Cause {
     pub status: Status,
     /// What is wrong, with which values, and what to do about it.
     pub text: String,
+    kind: ErrorKind,
 }
 
 /// The result of the calls of function shipping.
@@ -139,7 +140,12 @@ impl Failure {
     /// A failure with a text.
     #[cold]
     pub fn new(status: Status, text: impl Into<String>) -> Failure {
-        Failure(Box::new(Cause { status, text: text.into() }))
+        Failure(Box::new(Cause { status, text: text.into(), kind: status.kind() }))
+    }
+
+    /// What kind of error it is: `State` after the end of the runtime.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
     }
 }
 
@@ -166,10 +172,11 @@ impl From<Error> for Failure {
             ErrorKind::Rank => Status::ADDRNOTAVAIL,
             ErrorKind::Address => Status::FAULT,
             ErrorKind::Memory => Status::NOMEM,
-            ErrorKind::State | ErrorKind::Internal => Status::FAIL,
+            ErrorKind::State | ErrorKind::Internal | ErrorKind::Mismatch => Status::FAIL,
             ErrorKind::Mpi => Status::NA_ERROR,
         };
-        Failure::new(status, error.detail())
+        let text = error.detail().to_string();
+        Failure(Box::new(Cause { status, text, kind: error.kind() }))
     }
 }
 
@@ -189,8 +196,7 @@ impl From<proc::Fault> for Failure {
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
-        let kind = failure.status.kind();
-        Error::new(kind, failure.to_string())
+        Error::new(failure.kind(), failure.to_string())
     }
 }
 

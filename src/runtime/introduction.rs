@@ -8,10 +8,11 @@
 //!
 //! And on which cores it runs, by which the others see whether ranks outnumber cores
 //! ([`super::oversubscription`]), and whether it may wait in the engine's way inside of MPI's own
-//! calls ([`super::host`]).
+//! calls ([`super::host`]). And its settings that must agree ([`crate::config::agreed`]).
 
 use super::oversubscription::{Cores, own_cores};
 use crate::config::Config;
+use crate::config::agreed::{self, Agreed};
 use crate::topology::host_name;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -32,6 +33,8 @@ pub(super) struct Introduction {
     pub key: u32,
     /// Not zero: it may wait in the engine's way inside of MPI's calls.
     pub may_wait: u64,
+    /// Its settings that must be those of all ranks.
+    pub settings: Agreed,
 }
 
 fn digest(of: impl Hash) -> u64 {
@@ -59,6 +62,7 @@ impl Introduction {
             available: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             key: crate::group::next_key(),
             may_wait: u64::from(may_wait),
+            settings: agreed::settings(config),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Where the lines of the log go: to standard error, or to what a face has set.
 
-use log::LevelFilter;
+use crate::message;
+use log::{Level, LevelFilter, Record};
 use parking_lot::RwLock;
-use std::io::{self, Write};
 
 /// Takes a line with its end.
-pub(crate) type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
+pub(crate) type Sink = Box<dyn Fn(Level, &[u8]) + Send + Sync>;
 
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
 
@@ -30,20 +30,11 @@ pub(super) fn keep_level() {
     }
 }
 
-/// What the logger writes to.
-#[derive(Debug)]
-pub(super) struct Lines;
-
-impl Write for Lines {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        match &*SINK.read() {
-            Some(sink) => sink(line),
-            None => io::stderr().write_all(line)?,
-        }
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+/// Writes a record of the log, in one write.
+pub(super) fn write(record: &Record<'_>) {
+    let line = message::of_record(record);
+    match &*SINK.read() {
+        Some(sink) => sink(record.level(), line.as_bytes()),
+        None => message::write(line.as_bytes()),
     }
 }

@@ -6,13 +6,14 @@
 //! started again after it was stopped, as long as MPI runs.
 //!
 //! The C faces reach the engine through [`current`], one atomic load; the Rust
-//! interface holds it by reference count. Calls on other threads must have
-//! returned before the engine is stopped, as for MPI itself.
+//! interface holds it by reference count. Calls of C on other threads must have
+//! returned before the engine is stopped, as for MPI itself. Objects that may outlive it, or be
+//! used by any thread, reach it through [`admission`].
 
 use crate::am::{Am, Handler, HandlerId, Owner};
 use crate::any_memory::AnyMemory;
 use crate::core::handler;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, unless_forked};
 use crate::progress::ProgressThread;
 use crate::watchdog::Watchdog;
 use parking_lot::{Mutex, RwLock};
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Instant;
 
+pub(crate) mod admission;
 mod choice;
 mod host;
 mod introduction;
@@ -83,13 +85,26 @@ pub fn current() -> Result<&'static Engine> {
     if engine.is_null() {
         return Err(not_running());
     }
-    // SAFETY: the pointer is that of the engine in OWNER, which stays until
-    // `stop`; callers on other threads return before that (see the module).
+    // SAFETY: the pointer is that of the engine in OWNER, which stays until `stop`. Safe code
+    // of other threads is admitted before, and `stop` waits for it; callers in C return before
+    // they stop the engine, as their headers ask.
     Ok(unsafe { &*engine })
+}
+
+/// Hides the engine from calls in a forked child.
+fn forked() {
+    let engine = CURRENT.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: as in `current`.
+    if let Some(engine) = unsafe { engine.as_ref() } {
+        engine.refuse_calls();
+    }
 }
 
 #[cold]
 fn not_running() -> Error {
+    if crate::process::is_forked() {
+        return Error::in_fork();
+    }
     Error::new(
         ErrorKind::State,
         "the runtime is not initialised, or was finalised already; initialise it first",
@@ -103,6 +118,8 @@ pub fn is_running() -> bool {
 
 /// The engine, by reference count.
 pub fn current_arc() -> Result<Arc<Engine>> {
+    // In a child that was forked the lock may be held by a thread of the parent.
+    unless_forked()?;
     OWNER.lock().clone().ok_or_else(not_running)
 }
 

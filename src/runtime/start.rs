@@ -8,16 +8,14 @@
 //! other; but windows, which are made only where they are used.
 
 use super::introduction::{self, Introduction};
-use super::{
-    CURRENT, Engine, OWNER, host, log_sink, not_running, oversubscription, path_selection,
-};
+use super::{CURRENT, Engine, OWNER, admission, host, log_sink, oversubscription, path_selection};
 use crate::am::shm_transport::ShmTransport;
 use crate::am::{self, Am, Owner};
 use crate::any_memory::AnyMemory;
-use crate::collective::{Sharing, Wire};
-use crate::config::{AmChoice, Config, ThreadChoice};
+use crate::collective::{self, Kind, Sharing, Wire};
+use crate::config::{self, AmChoice, Config, ThreadChoice, agreed};
 use crate::core::{self, Core};
-use crate::error::{Result, fail};
+use crate::error::{Result, fail, unless_forked};
 use crate::group::Group;
 use crate::memory::segment::Memory;
 use crate::memory::slab::Policy;
@@ -42,9 +40,12 @@ fn start_log(config: &Config) {
     let filter = if level && config.log == Config::default().log { "info" } else { &config.log };
     // A host program, or an earlier start, may have installed a logger: theirs
     // then receives our records.
-    let target = env_logger::Target::Pipe(Box::new(log_sink::Lines));
     let mut logger = env_logger::Builder::new();
-    let _ = logger.parse_filters(filter).format_timestamp(None).target(target).try_init();
+    logger.target(env_logger::Target::Pipe(Box::new(std::io::sink()))).format(|_, record| {
+        log_sink::write(record);
+        Ok(())
+    });
+    let _ = logger.parse_filters(filter).try_init();
     log_sink::keep_level();
 }
 
@@ -77,6 +78,8 @@ impl Engine {
     /// # Safety
     /// `comm`, where given, must be a live communicator.
     pub unsafe fn start(comm: Option<CommHandle>) -> Result<Arc<Engine>> {
+        unless_forked()?;
+        let _one = admission::begin();
         let mut owner = OWNER.lock();
         if owner.is_some() {
             fail!(State, "the runtime runs already");
@@ -96,15 +99,20 @@ impl Engine {
         // SAFETY: as above.
         let world = unsafe { Comm::dup_of(comm) }?;
         process::set_world_rank(world.rank());
+        if world.rank() == 0 {
+            config::warn_of_unknown();
+        }
         let engine = Engine::over(config, started, world)?;
         *engine.watchdog.lock() = watchdog;
-        init::at_finalize(host_finalizes)?;
+        init::at_finalize(host_will_finalize, host_finalizes)?;
         blocking::set_host_waits(host::waiter);
         exit_guard::watch();
+        process::watch_forks(super::forked);
         CURRENT.store(Arc::as_ptr(&engine).cast_mut(), Ordering::Release);
         *owner = Some(engine.clone());
         process::set_running(true);
         process::set_pending(super::pending);
+        admission::open();
         Ok(engine)
     }
 
@@ -149,7 +157,8 @@ impl Engine {
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
         let wire = Arc::new(Wire::new(world.dup()?));
         let may_wait = host::may_take_part(&config, &world)?;
-        let all = wire.introduce(&Introduction::own(&config, may_wait));
+        let all = wire.introduce(&Introduction::own(&config, may_wait))?;
+        agreed::compare(all.iter().map(|one| &one.settings))?;
         let labels = introduction::labels(&all);
         let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));
         let any_crowded = oversubscription::is_any_crowded(&all, &topology);
@@ -200,6 +209,10 @@ impl Engine {
         if self.started().is_some() {
             return Ok(());
         }
+        collective::scope(Kind::StartMessages, 0, || self.begin_am())
+    }
+
+    fn begin_am(&self) -> Result<()> {
         let node = match self.config.am {
             AmChoice::Mpi => None,
             _ => ShmTransport::create(self.world(), &self.topology, &self.config, self.core())?,
@@ -249,12 +262,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops the engine: completes everything, frees all segments and
-    /// communicators, and finalises MPI if it was started here. Collective.
+    /// Stops the engine: waits for calls of function shipping, completes everything, frees all
+    /// segments and communicators, and finalises MPI if it was started here. Collective.
+    ///
+    /// # Errors
+    /// `State` where none runs, in a handler, and inside a call of function shipping.
     pub fn stop() -> Result<()> {
-        let Some(engine) = OWNER.lock().clone() else {
-            return Err(not_running());
-        };
+        let _one = admission::begin_to_end()?;
+        let engine = super::current_arc()?;
+        admission::shut(&engine)?;
         engine.close()?;
         init::forget_at_finalize()?;
         let ours = engine.ours;
@@ -278,6 +294,10 @@ impl Engine {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        collective::scope(Kind::Finalize, 0, || self.end_all())
+    }
+
+    fn end_all(&self) -> Result<()> {
         self.wait_implicit()?;
         if self.started().is_some() {
             self.quiesce()?;
@@ -304,6 +324,7 @@ impl Engine {
         }
         self.world().free_wire()?;
         let freed = self.free();
+        self.set_closed();
         self.observer().close();
         drop(self.watchdog.lock().take());
         freed
@@ -323,17 +344,33 @@ impl Engine {
     }
 }
 
-/// The host calls MPI_Finalize while the engine runs: close it, quietly usable
-/// for a later `stop`.
-fn host_finalizes() {
+/// The host is about to call MPI_Finalize: no other thread may use MPI from now on.
+fn host_will_finalize() {
     let Some(engine) = OWNER.lock().clone() else {
         return;
     };
+    let shut = admission::check_end_by_host()
+        .and_then(|()| admission::begin_to_end())
+        .and_then(|_one| admission::shut(&engine));
+    if let Err(error) = shut {
+        // MPI would go away under a call.
+        log::error!("MPI_Finalize is called while the runtime is in use: {error}");
+        process::end_job(error.kind().code());
+    }
+}
+
+/// The host calls MPI_Finalize while the engine runs: close it, quietly usable
+/// for a later `stop`.
+fn host_finalizes() {
+    let Ok(engine) = super::current_arc() else {
+        return;
+    };
+    host_will_finalize();
     // MPICH behaves as if there were one thread from the beginning of MPI_Finalize on: no
     // other may call it while this one does.
     engine.stop_threads();
     if let Err(error) = engine.close() {
-        log::error!("closing before MPI_Finalize: {error}");
+        log::error!("closing before MPI_Finalize: {error:#}");
     }
     Engine::forget();
 }

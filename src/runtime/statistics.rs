@@ -198,7 +198,8 @@ impl Engine {
             let rows: Vec<Row> = (0..own.len())
                 .map(|n| Row { sum: sum[n], least: least[n], most: most[n], most_of: most_of[n] })
                 .collect();
-            eprint!("{}", table(&rows, &waited_for, self.size(), mine.seconds));
+            let text = table(&rows, &waited_for, self.size(), mine.seconds);
+            crate::message::write(text.as_bytes());
         }
         Ok(())
     }

@@ -13,18 +13,55 @@ use crate::config::VARIABLES;
 use crate::error::Result;
 use crate::mpi::{Comm, init, p2p};
 use crate::topology::host_name;
-use crate::trace::format::file_name;
+use crate::trace::format::{FILE_MAGIC, file_name};
 use crate::trace::metadata::Metadata;
 use crate::trace::{self, Cause, SHORT_NS};
 use crate::wait;
 use std::fs::{self, File};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Turns of a comparison.
 const TURNS: usize = 20;
 /// No group has this tag on the engine's communicator.
 const TAG: i32 = 0;
+
+/// The kind of the error about an existing file that must not be overwritten.
+const NO_TRACE: io::ErrorKind = io::ErrorKind::InvalidInput;
+
+/// Whether a regular file begins as a trace does, or as one that was killed at its first bytes.
+fn is_trace(file: &File) -> io::Result<bool> {
+    let mut head = [0; FILE_MAGIC.len()];
+    let bytes = file.read_at(&mut head, 0)?;
+    Ok(head[..bytes] == FILE_MAGIC[..bytes])
+}
+
+/// Opens and empties a rank's file, with mode 0600. An existing regular file must be a trace, and symbolic links are
+/// not followed. The call does not wait for the reader of a pipe.
+fn open_trace(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).mode(0o600).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
+    match options.clone().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
+    let file =
+        options.clone().read(true).open(path).map_err(|error| match error.raw_os_error() {
+            Some(libc::ELOOP) => io::Error::new(NO_TRACE, "a symbolic link, which is not followed"),
+            _ => error,
+        })?;
+    if !file.metadata()?.is_file() {
+        return options.open(path);
+    }
+    if !is_trace(&file)? {
+        return Err(io::Error::new(NO_TRACE, "a file that is no trace, which is not overwritten"));
+    }
+    // The mode of another user's file cannot be changed.
+    let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
+    file.set_len(0)?;
+    Ok(file)
+}
 
 impl Engine {
     /// Begins the trace, where there is to be one, and compares clocks. Collective.
@@ -36,9 +73,13 @@ impl Engine {
         let path = dir.join(file_name(self.rank()));
         match self.trace_file(dir, &path) {
             Ok(file) => self.observer().write_to(file, &self.metadata().to_json()),
-            Err(error) if self.topology.ranks_of(self.topology.my_node())[0] == self.rank() => {
+            // Errors of the directory are the same for all ranks of a node.
+            Err(error)
+                if error.kind() == NO_TRACE
+                    || self.topology.ranks_of(self.topology.my_node())[0] == self.rank() =>
+            {
                 log::warn!(
-                    "there is no trace of this rank and perhaps of others: {}: {error}; the job \
+                    "there is no trace of this rank and perhaps of others: {}: {error:#}; the job \
                      runs on without; set PORTOLAN_TRACE to a directory that can be written",
                     path.display()
                 );
@@ -57,21 +98,20 @@ impl Engine {
         Ok(())
     }
 
-    fn trace_file(&self, dir: &Path, path: &Path) -> std::io::Result<File> {
+    fn trace_file(&self, dir: &Path, path: &Path) -> io::Result<File> {
         fs::create_dir_all(dir)?;
         if self.rank() == 0 {
             // Of an earlier job that had more ranks.
             for entry in fs::read_dir(dir)?.flatten() {
                 let rank = entry.file_name().to_str().and_then(trace::format::rank_of);
-                if rank.is_some_and(|rank| rank >= self.size()) {
+                if rank.is_some_and(|rank| rank >= self.size())
+                    && File::open(entry.path()).and_then(|file| is_trace(&file)).unwrap_or(false)
+                {
                     fs::remove_file(entry.path())?;
                 }
             }
         }
-        // Without a wait for the reader of a pipe.
-        let mut options = File::options();
-        options.write(true).create(true).truncate(true).custom_flags(libc::O_NONBLOCK);
-        options.open(path)
+        open_trace(path)
     }
 
     fn metadata(&self) -> Metadata {
@@ -162,7 +202,7 @@ impl Engine {
             }
         };
         if let Err(error) = wait::until(self, Cause::Start.of(rank), &what, || request.test()) {
-            log::error!("comparing clocks failed: {error}");
+            log::error!("comparing clocks failed: {error:#}");
             crate::process::end_job(error.kind().code());
         }
         Ok(u64::from_ne_bytes(number))

@@ -420,7 +420,7 @@ fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
             request.test()
         };
         if let Err(error) = wait::until(&Boot, Cause::Start, &what, &mut spin) {
-            log::error!("the trial of paths failed: {error}");
+            log::error!("the trial of paths failed: {error:#}");
             crate::process::end_job(error.kind().code());
         }
     }

@@ -16,7 +16,7 @@ use super::format::Role;
 use super::kinds::{Call, Cause, PathTaken, SegmentKind, Served};
 use super::log::{LastPiece, ThreadLog};
 use super::writer::{Definition, Writer};
-use crate::error::Result;
+use crate::error::{Result, unless_forked};
 use crate::thread::fast_tls;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -144,6 +144,7 @@ impl Observer {
         bytes: usize,
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
+        unless_forked()?;
         let Some(running) = self.running.as_deref() else { return body() };
         let (entered, log) = (self.enter(false), self.log(running));
         let (begun, before) = (running.clock.ticks(), log.meeting.replace(true));

@@ -104,7 +104,7 @@ impl Ops {
     /// the job ends.
     fn whole_or_fatal(&self, kind: TransferKind, target: usize, issued: Result<()>) {
         if let Err(error) = issued {
-            log::error!("{kind:?} with rank {target} cannot be completed: {error}");
+            log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
             crate::process::end_job(error.kind().code());
         }
     }

@@ -17,7 +17,7 @@ mod vector;
 pub use crate::path::ops::TransferKind;
 pub use handle::Handle;
 
-use crate::error::{Result, fail};
+use crate::error::{Result, fail, unless_forked};
 use crate::layout::Shape;
 use crate::memory::slab::Slab;
 use crate::mutation::{self, Fault};
@@ -169,6 +169,7 @@ impl Ops {
         body: impl FnOnce() -> Result<Option<Path>>,
     ) -> Result<()> {
         let bytes = shape.bytes();
+        unless_forked()?;
         let entered = self.observer().enter(bytes <= SHORT);
         let path = body()?;
         if let Some(entered) = entered {
@@ -408,11 +409,13 @@ impl Ops {
         if let Some(counter) = issued.counter {
             let what = || format!("{kind:?} with rank {target}");
             let done = wait::until(self, Cause::Answer.of(target), &what, || counter.check());
-            if done.is_err() && counter.outstanding() > 0 {
+            if let Err(error) = &done
+                && counter.outstanding() > 0
+            {
                 // MPI may still touch the caller's memory: there is no way to
                 // return from this that is safe.
-                log::error!("{kind:?} with rank {target} cannot be completed: {done:?}");
-                crate::process::end_job(crate::error::ErrorKind::Mpi.code());
+                log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
+                crate::process::end_job(error.kind().code());
             }
             done?;
         }

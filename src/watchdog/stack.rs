@@ -4,6 +4,7 @@
 //! The names of calls are not kept anywhere while the program runs, because the
 //! cheapest of them take some nanoseconds. A report is rare and may take long.
 
+use super::PublicCall;
 use std::backtrace::Backtrace;
 
 /// Callers that a report names.
@@ -14,6 +15,8 @@ const CALLERS: usize = 6;
 pub(super) struct Stack {
     /// The call of the library: the name of a C function, or of one of ours.
     pub call: String,
+    /// Where it was made, if that was noted.
+    pub place: Option<String>,
     /// The functions that called it, the nearest first.
     pub callers: String,
 }
@@ -37,9 +40,23 @@ fn shorter(name: &str) -> &str {
 }
 
 impl Stack {
-    /// The calling thread's.
+    /// The calling thread's. A call of the Rust interface that was noted has its name and its line.
     pub(super) fn here() -> Stack {
-        Stack::of(&Backtrace::force_capture().to_string())
+        let stack = Stack::of(&Backtrace::force_capture().to_string());
+        match PublicCall::current() {
+            Some((call, place)) => {
+                Stack { call: call.into(), place: Some(place.to_string()), ..stack }
+            }
+            None => stack,
+        }
+    }
+
+    /// The call, and where it was made or which function made it.
+    pub(super) fn name(&self) -> String {
+        match &self.place {
+            Some(place) => format!("{} ({place})", self.call),
+            None => format!("{} (called by {})", self.call, self.callers),
+        }
     }
 
     fn of(trace: &str) -> Stack {
@@ -54,7 +71,8 @@ impl Stack {
         });
         let mut names = names.skip_while(|n| !is_ours(n)).filter(|n| !is_plumbing(n)).peekable();
         let mut call = "a call";
-        while let Some(name) = names.next_if(|n| is_ours(n)) {
+        // The function that runs a program's body is one of its callers.
+        while let Some(name) = names.next_if(|n| is_ours(n) && !n.ends_with("api::run::run")) {
             call = if name == "<unknown>" { "a call" } else { name };
         }
         // The face's own function carries the name that C knows.
@@ -70,7 +88,7 @@ impl Stack {
             }
         }
         let callers = if callers.is_empty() { "somebody".into() } else { callers.join(", by ") };
-        Stack { call: call.to_string(), callers }
+        Stack { call: call.to_string(), place: None, callers }
     }
 }
 

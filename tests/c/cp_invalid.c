@@ -181,6 +181,17 @@ static int folded(void)
   return rc;
 }
 
+/* Slices in each other, of 2^32 single bytes each: 2^43 of them, which no machine can list. */
+static int endless(void)
+{
+  const int comp = CP(cp_create(right));
+  for (uintptr_t i = 0; i < 2048; i++)
+    CP(cp_add_adxslice(comp, own + i, (void *)3, 1, UINT_MAX, there + 2 * i, (void *)2, 1, UINT_MAX));
+  const int rc = cp_map(comp);
+  CP(cp_destroy(comp));
+  return rc;
+}
+
 static int performed(int comp)
 {
   const int rc = cp_perform(comp);
@@ -199,6 +210,7 @@ static void others(void)
   REFUSED("cp_merge", "a mapped composition in second place", CP_ERR_HANDLE, cp_merge(simple, mapped));
   REFUSED("cp_map", "two local bytes that go to one remote byte", CP_ERR_ARGUMENT, conflict());
   REFUSED("cp_map", "a slice whose remote blocks overlap", CP_ERR_ARGUMENT, folded());
+  REFUSED("cp_map", "slices of more blocks than memory can list", CP_ERR_MEMORY, endless());
   REFUSED("cp_waitfor", "-1 performances", CP_ERR_ARGUMENT, cp_waitfor(-1));
   REFUSED("cp_waitfor", "INT_MIN performances", CP_ERR_ARGUMENT, cp_waitfor(INT_MIN));
   if (LISTED || right != me) {

@@ -453,6 +453,36 @@ static void hang_fence(void)
     nap(1);
 }
 
+static void sleeps(lapi_handle_t *handle, void *unused)
+{
+  (void)handle, (void)unused;
+  nap(3600);
+}
+
+static void *asleep(lapi_handle_t *handle, void *head, uint *head_len, ulong *len, compl_hndlr_t **completion,
+                    void **user_info)
+{
+  (void)handle, (void)head, (void)head_len, (void)len;
+  *completion = sleeps;
+  *user_info = NULL;
+  return NULL;
+}
+
+static void hang_term(void)         /* a completion handler does not end */
+{
+  lapi_handle_t lapi;
+  lapi_info_t info;
+  void **handlers = check_calloc(nproc * (long)sizeof(void *));
+  memset(&info, 0, sizeof info);
+  CHECK_EQ(LAPI_Init(&lapi, &info), LAPI_SUCCESS);
+  CHECK_EQ(LAPI_Address_init(lapi, (void *)&asleep, handlers), LAPI_SUCCESS);
+  ready("hang-term");
+  if (me == 0)
+    CHECK_EQ(LAPI_Amsend(lapi, (uint)victim, handlers[victim], NULL, 0, NULL, 0, NULL, NULL, NULL), LAPI_SUCCESS);
+  LAPI_Term(lapi);
+  survived("hang-term");
+}
+
 static void asked(void)             /* SIGUSR1 to a rank that computes and to one that waits */
 {
   if (me == victim) {
@@ -495,6 +525,7 @@ static const struct {
   { "hang-lock", hang_lock, 64 },
   { "hang-receive", hang_receive, 64 },
   { "hang-fence", hang_fence, 64 },
+  { "hang-term", hang_term, 64 },
   { "asked", asked, 64 },
 };
 

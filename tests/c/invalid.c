@@ -76,8 +76,32 @@ static const char *code_name(int code)
 {
   static const char *names[] = { "`ARMCI_SUCCESS`", "`PORTOLAN_ERR_ARG`", "`PORTOLAN_ERR_RANK`",
     "`PORTOLAN_ERR_ADDRESS`", "`PORTOLAN_ERR_MEMORY`", "`PORTOLAN_ERR_STATE`", "`PORTOLAN_ERR_HANDLE`",
-    "`PORTOLAN_ERR_TYPE`", "`PORTOLAN_ERR_MPI`", "`PORTOLAN_ERR_INTERNAL`" };
+    "`PORTOLAN_ERR_TYPE`", "`PORTOLAN_ERR_MPI`", "`PORTOLAN_ERR_INTERNAL`",
+    "`PORTOLAN_ERR_MISMATCH`" };
   return names[code];
+}
+
+/* The messages of tests/c/mismatch.c. */
+static void mismatches(void)
+{
+  printf("\n## Collective calls that differ between ranks\n"
+         "\n"
+         "Ranks compare the kind of each collective call, its object, type, length, operator and root. If they\n"
+         "differ, no rank gets a result. Calls that return a code give `PORTOLAN_ERR_MISMATCH`, calls that return\n"
+         "nothing end the job, and in Rust the error has the kind `Mismatch`. The group cannot be used any more.\n"
+         "A rank that only gives, such as the root of a broadcast, does not wait for the others: it gets the error\n"
+         "from its next collective call.\n"
+         "\n"
+         "| rank 0 | rank 1 | message, behind \"the ranks' collective calls differ:\" |\n"
+         "|---|---|---|\n"
+         "| armci_msg_dgop of 2 | of 4 | `rank 0: all_reduce of 2 f64 (sum); rank 1: all_reduce of 4 f64 (sum)` |\n"
+         "| armci_msg_igop | armci_msg_dgop | `rank 0: all_reduce of 1 i32 (sum); rank 1: all_reduce of 1 f64 (sum)` |\n"
+         "| armci_msg_dgop \"min\" | \"max\" | `rank 0: all_reduce of 1 f64 (min); rank 1: all_reduce of 1 f64 (max)` |\n"
+         "| armci_msg_brdcst from rank 0 | from rank 1 | `rank 0: broadcast of 8 u8 from rank 0; rank 1: broadcast of 8 u8 from rank 1` |\n"
+         "| armci_msg_igop | ARMCI_Barrier | `rank 0: all_reduce of 1 i32 (sum); rank 1: barrier` |\n"
+         "| ARMCI_Barrier | ARMCI_Finalize | `rank 0: barrier; rank 1: finalize` |\n"
+         "| ARMCI_Malloc | ARMCI_Free | `rank 0: allocation; rank 1: free of a segment` |\n"
+         "| ARMCI_Group_create of 0, 1 | of 1, 0 | `rank 0: creation of a group of the ranks 0, 1; rank 1: creation of a group of the ranks 1, 0` |\n");
 }
 
 static void markdown(void)
@@ -110,6 +134,7 @@ static void markdown(void)
          "and the value, and all ranks end with a status other than 0.\n\n| call | fault |\n|---|---|\n");
   for (const struct fatal *f = fatal_calls; f->name; f++)
     printf("| %s | %s |\n", f->call, f->fault);
+  mismatches();
 }
 
 static int run_fatal(const struct fatal *fatal, int *argc, char ***argv)

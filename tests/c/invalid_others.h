@@ -52,6 +52,8 @@ static int mixed(void)              /* gets do not go with puts in an aggregate 
 
 #define IS(code, call) ((call) == (code))
 #define OTHERS(X)                                                                                         \
+  X(init_level, "ARMCI_Init_thread", "an unknown thread level", "`PORTOLAN_ERR_ARG`",                     \
+    IS(PORTOLAN_ERR_ARG, ARMCI_Init_thread(-7)) && ARMCI_Initialized() == 1)                              \
   X(malloc_null, "ARMCI_Malloc", "a null table", "`PORTOLAN_ERR_ARG` on all ranks",                       \
     IS(PORTOLAN_ERR_ARG, ARMCI_Malloc(NULL, 8)))                                                          \
   X(malloc_one_null, "ARMCI_Malloc", "a null table on one rank", "`PORTOLAN_ERR_ARG` on all ranks",       \
@@ -218,6 +220,7 @@ static void lock_gone(void)
   X(child_dead, "child-dead", "ARMCI_Group_create_child", "a parent that was freed", ALL,                  \
     ARMCI_Group_create_child(1, no_list, &made, &dead))                                                    \
   X(free_world, "free-world", "ARMCI_Group_free", "the group of all ranks", ALL, ARMCI_Group_free(&world)) \
+  X(free_twice, "free-twice", "ARMCI_Group_free", "a group that was freed", ALL, ARMCI_Group_free(&dead))   \
   X(free_null, "free-null", "ARMCI_Group_free", "a null group", ALL, ARMCI_Group_free(NULL))               \
   X(default_dead, "default-dead", "ARMCI_Group_set_default", "a group that was freed", ALL, ARMCI_Group_set_default(&dead)) \
   X(size_null, "size-null", "ARMCI_Group_size", "a null group", ONE, ARMCI_Group_size(NULL, &value))       \

@@ -3,12 +3,21 @@
 
 use crate::launch::{ALONE_BASE, Alone, End, MESSAGE, RMA, no_other_mpi};
 use crate::{
-    am_errors, am_typed_errors, compose_life, flood, large, lifecycle, limits, observed, soak,
-    traces, watchdog,
+    am_errors, am_typed_errors, attack_finalize, attack_rpc, compose_life, flood, large, lifecycle,
+    limits, mismatches, observed, soak, traces, watchdog,
 };
 
-/// All launches of a single check. Names are unique.
-pub const ALONE: &[Alone] = &[
+/// All launches of a single check.
+pub fn all() -> impl Iterator<Item = &'static Alone> {
+    let all = ALONE.iter().chain(crate::alone_system::ALONE);
+    let all = all.chain(attack_rpc::ALONE).chain(attack_finalize::ALONE);
+    #[cfg(feature = "array")]
+    let all = all.chain(crate::attack_order::ALONE);
+    all
+}
+
+/// Those that have no file of their own. Names are unique.
+const ALONE: &[Alone] = &[
     #[cfg(feature = "array")]
     Alone {
         name: "array_races",
@@ -41,6 +50,20 @@ pub const ALONE: &[Alone] = &[
         label: "python3",
         skip: crate::array_numpy::missing,
         run: crate::array_numpy::files,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "group_orders_differ",
+        label: "default",
+        ranks: 3,
+        run: mismatches::orders_alone,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "settings_differ",
+        label: "default",
+        ranks: 3,
+        run: lifecycle::settings_differ,
         ..ALONE_BASE
     },
     Alone { name: "own_mpi", label: "default", run: lifecycle::own_mpi, ..ALONE_BASE },
@@ -102,16 +125,6 @@ pub const ALONE: &[Alone] = &[
         label: "default",
         ranks: 3,
         run: lifecycle::part_of_world,
-        ..ALONE_BASE
-    },
-    Alone {
-        name: "bad_variable",
-        label: "path=tcp",
-        env: &[("PORTOLAN_PATH", "tcp")],
-        end: End::Fails(&[
-            "PORTOLAN_PATH=tcp",
-            "expected auto, direct, direct+rma, rma or message",
-        ]),
         ..ALONE_BASE
     },
     Alone {
@@ -234,8 +247,8 @@ pub const ALONE: &[Alone] = &[
         label: "SIGUSR1",
         seconds: 20,
         end: End::Says(&[
-            "[1] waits in no call of the library (asked by SIGUSR1)",
-            "without rank 1 (asked by SIGUSR1)",
+            "portolan: rank 1: waits in no call of the library (asked by SIGUSR1)",
+            "without rank 1; rank 1 is in no collective call of all ranks",
         ]),
         run: watchdog::asked,
         ..ALONE_BASE
@@ -461,14 +474,22 @@ pub const ALONE: &[Alone] = &[
     Alone {
         name: "typed_panic",
         label: "a handler panics",
-        end: End::Fails(&["rank 1 in the handler", "am_typed_errors::Panics", "on purpose"]),
+        end: End::Fails(&[
+            "portolan: rank 1: a panic in the handler",
+            "am_typed_errors::Panics",
+            "on purpose",
+        ]),
         run: am_typed_errors::panics,
         ..ALONE_BASE
     },
     Alone {
         name: "typed_panic_blocking",
         label: "a blocking handler panics",
-        end: End::Fails(&["rank 1 in the handler", "am_typed_errors::Panics", "on purpose"]),
+        end: End::Fails(&[
+            "portolan: rank 1: a panic in the handler",
+            "am_typed_errors::Panics",
+            "on purpose",
+        ]),
         run: am_typed_errors::panics_blocking,
         ..ALONE_BASE
     },

@@ -3,9 +3,9 @@
 use crate::child::Ctx;
 use crate::{
     am, am_aggregates, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere,
-    atomics, collectives, compose, compose_fuzz, compose_life, consistency, errors, fences, flood,
-    group_collectives, groups, limits, lookups, mutexes, paths, progress, random, rpc, rpc_life,
-    segments, threads,
+    atomics, attack_arithmetic, attack_compose, collectives, compose, compose_fuzz, compose_life,
+    consistency, errors, fences, flood, group_collectives, groups, limits, lookups, mismatches,
+    mutexes, paths, progress, random, rpc, rpc_life, segments, threads,
 };
 #[cfg(feature = "array")]
 use crate::{array_misuse, arrays};
@@ -276,6 +276,7 @@ pub const CHECKS: &[Check] = &[
         on: always,
         run: group_collectives::group_collectives,
     },
+    Check { name: "mismatches", seconds: 60, on: always, run: mismatches::mismatches },
     Check { name: "am_sizes", seconds: 90, on: always, run: am::sizes },
     Check { name: "am_nested", seconds: 60, on: always, run: am::nested },
     Check { name: "am_answers", seconds: 60, on: always, run: am::answers },
@@ -286,6 +287,12 @@ pub const CHECKS: &[Check] = &[
     Check { name: "am_late_items", seconds: 60, on: always, run: am_rest::late_items },
     Check { name: "am_many_batches", seconds: 60, on: always, run: am_many::many_batches },
     Check { name: "am_senders", seconds: 60, on: threaded, run: am_aggregates::senders },
+    Check {
+        name: "am_rest_in_handler",
+        seconds: 60,
+        on: always,
+        run: crate::system_limits::quiescence_in_a_handler,
+    },
     Check { name: "am_errors", seconds: 60, on: always, run: am_errors::errors },
     Check { name: "anywhere", seconds: 60, on: always, run: anywhere::anywhere },
     Check { name: "anywhere_together", seconds: 60, on: always, run: anywhere::together },
@@ -297,6 +304,13 @@ pub const CHECKS: &[Check] = &[
     Check { name: "compose_errors", seconds: 60, on: always, run: compose_life::errors },
     Check { name: "compose_files", seconds: 60, on: always, run: compose_life::files },
     Check { name: "compose_damaged", seconds: 60, on: once, run: compose_fuzz::damaged },
+    Check { name: "attack_blocks", seconds: 60, on: always, run: attack_arithmetic::blocks },
+    #[cfg(feature = "array")]
+    Check { name: "attack_patches", seconds: 60, on: always, run: attack_arithmetic::patches },
+    Check { name: "attack_compose_files", seconds: 60, on: always, run: attack_compose::files },
+    Check { name: "attack_compose_raw", seconds: 60, on: always, run: attack_compose::raw },
+    Check { name: "attack_neighbours", seconds: 60, on: always, run: attack_compose::neighbours },
+    Check { name: "attack_slices", seconds: 60, on: always, run: attack_compose::slices },
     Check { name: "compose_million", seconds: 60, on: always, run: compose::million },
     Check { name: "compose_neighbours", seconds: 60, on: always, run: compose::neighbours },
     Check { name: "rpc_calls", seconds: 60, on: always, run: rpc::calls },

@@ -75,7 +75,8 @@ pub fn damaged(ctx: &Ctx) {
             step(format!("compose_fuzz: composition {number}, change {i}"));
             let mut body = record.body.clone();
             damage(&mut rng, &mut body);
-            fs::write(&path, file::encode(place, record.kind, &body)).expect("write");
+            fs::write(&path, file::encode(place, record.kind, &body).expect("a record"))
+                .expect("write");
             composer.rewind(number as i32).expect("rewind");
             match composer.load(engine, number as i32) {
                 Ok(_) => loaded += 1,

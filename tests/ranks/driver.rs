@@ -10,7 +10,7 @@
 //! beside the MPI's compiler is taken, or one in `PATH`. `--hosts 2,1`, once or
 //! more often, runs another matrix instead, with so many ranks on each of several hosts.
 
-use crate::alone::ALONE;
+use crate::alone;
 use crate::cases::{self, Check, Config};
 use crate::hosts::{self, Layout};
 use crate::job::{self, Ended, Job};
@@ -50,7 +50,7 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
     if args.list {
         if !args.ignored {
             let checks = cases::CHECKS.iter().map(|c| c.name);
-            for name in checks.chain(ALONE.iter().map(|a| a.name)) {
+            for name in checks.chain(alone::all().map(|a| a.name)) {
                 println!("{name}: test");
             }
         }
@@ -101,7 +101,7 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
                 driver.batch(config, n, None);
             }
         }
-        for alone in ALONE {
+        for alone in alone::all() {
             driver.alone(alone, None);
         }
     }
@@ -109,7 +109,7 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
         for config in hosts::CONFIGS.iter().filter(|c| layout.wants(c.label)) {
             driver.batch(config, layout.ranks(), Some(&layout));
         }
-        for alone in ALONE.iter().filter(|a| layout.takes(a)) {
+        for alone in alone::all().filter(|a| layout.takes(a)) {
             driver.alone(alone, Some(&layout));
         }
     }

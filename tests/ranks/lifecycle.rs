@@ -123,6 +123,41 @@ pub fn part_of_world() {
     child::host_finalize();
 }
 
+/// Settings that must agree, each different on one rank: no rank starts, and all say why.
+pub fn settings_differ() {
+    child::host_init(ThreadLevel::Multiple);
+    let odd = child::rank_of_launcher() == 1;
+    for (name, value, text) in [
+        ("PORTOLAN_PATH", "message", "auto on ranks 0, 2, message on rank 1"),
+        ("PORTOLAN_NODE_SIZE", "1", "0 on ranks 0, 2, 1 on rank 1"),
+        ("PORTOLAN_ATOMICS", "native", "auto on ranks 0, 2, native on rank 1"),
+        ("PORTOLAN_AM", "mpi", "auto on ranks 0, 2, mpi on rank 1"),
+        ("PORTOLAN_AM_RING_BYTES", "128K", "on rank 1"),
+        ("PORTOLAN_SLAB_BYTES", "8M", "8388608 on rank 1"),
+        ("PORTOLAN_CHUNK_BYTES", "8K", "8192 on rank 1"),
+        ("PORTOLAN_FLIGHT_BYTES", "64K", "65536 on rank 1"),
+        ("PORTOLAN_CHECK", "1", "off on ranks 0, 2, on on rank 1"),
+        ("PORTOLAN_STATS", "1", "off on ranks 0, 2, on on rank 1"),
+        ("PORTOLAN_TRACE", "trace", "not set on ranks 0, 2, set on rank 1"),
+    ] {
+        step(format!("settings_differ: {name}"));
+        // SAFETY: no engine runs, so no thread reads the environment.
+        unsafe {
+            if odd {
+                std::env::set_var(name, value);
+            }
+            let text_of_error = refused(ErrorKind::Argument, name, Engine::start(None));
+            assert!(text_of_error.contains(&format!("{name} differs between ranks: ")));
+            assert!(text_of_error.contains(text), "{text_of_error}");
+            std::env::remove_var(name);
+        }
+    }
+    drop(child::start());
+    use_engine(false);
+    Engine::stop().expect("stop");
+    child::host_finalize();
+}
+
 /// For the driver's own sake: one rank fails while the other waits for it.
 pub fn fail_on_purpose() {
     let ctx = Ctx::new(child::start());

@@ -12,7 +12,7 @@
 //! | [`job`] | one launch of checks: what its ranks tell |
 //! | [`hosts`] | launches on several hosts |
 //! | [`cases`] | the tables: configurations and checks |
-//! | [`alone`], [`launch`] | the table of launches of a single check, and what such a launch is |
+//! | [`alone`], [`alone_system`], [`launch`] | the table of launches of a single check, and what such a launch is |
 //! | [`child`] | a rank: start, the checks, failure |
 //! | [`ctx`] | what a check gets, here and on simulated ranks |
 //! | the others | the checks, by subject |
@@ -20,6 +20,7 @@
 //! A failed random check prints its seed; `PORTOLAN_TEST_SEED` runs it again.
 
 mod alone;
+mod alone_system;
 mod am;
 mod am_aggregates;
 mod am_errors;
@@ -38,6 +39,12 @@ mod array_numpy;
 #[cfg(feature = "array")]
 mod arrays;
 mod atomics;
+mod attack_arithmetic;
+mod attack_compose;
+mod attack_finalize;
+#[cfg(feature = "array")]
+mod attack_order;
+mod attack_rpc;
 mod cases;
 mod child;
 mod collectives;
@@ -59,6 +66,8 @@ mod launch;
 mod lifecycle;
 mod limits;
 mod lookups;
+mod messages;
+mod mismatches;
 mod model;
 mod mutexes;
 mod observed;
@@ -72,6 +81,7 @@ mod rpc_life;
 mod run;
 mod segments;
 mod soak;
+mod system_limits;
 mod threads;
 mod trace_file;
 mod traces;

@@ -29,6 +29,8 @@ pub struct Behaviour {
     pub gone: Option<(usize, u64)>,
     /// Most passes of the baton before the run is taken for one without end.
     pub most_switches: u64,
+    /// The program gives collectives up half way, so messages and requests of theirs are left.
+    pub gives_up: bool,
 }
 
 impl Behaviour {
@@ -57,6 +59,7 @@ impl Behaviour {
             stopped,
             gone: None,
             most_switches: 5_000_000,
+            gives_up: false,
         }
     }
 
@@ -75,6 +78,7 @@ impl Behaviour {
             stopped: Vec::new(),
             gone: None,
             most_switches: u64::MAX,
+            gives_up: false,
         }
     }
 }

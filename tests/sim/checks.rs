@@ -6,8 +6,8 @@ use crate::dice::Dice;
 use crate::machine::{self, Outcome};
 use crate::{
     am, am_aggregates, am_items, am_many, am_rest, am_typed, anywhere, atomics, collectives,
-    compose, consistency, errors, fences, flood, group_collectives, groups, lookups, mutexes,
-    random, segments, settings, threads_of_ranks,
+    compose, consistency, errors, fences, flood, group_collectives, groups, lookups, mismatches,
+    mutexes, random, segments, settings, threads_of_ranks,
 };
 use portolan::internals::config::{Config, PathChoice};
 
@@ -38,6 +38,8 @@ pub const CHECKS: &[Check] = &[
     ("storm", flood::storm),
     ("groups", groups::groups),
     ("group_orders", groups::orders),
+    ("mismatches", mismatches::mismatches),
+    ("group_orders_differ", mismatches::orders),
     ("collectives", collectives::collectives),
     ("reductions", collectives::reductions),
     ("group_collectives", group_collectives::group_collectives),
@@ -92,7 +94,8 @@ const STACK: usize = 1 << 20;
 pub fn run(check: &'static str, seed: u64, ranks: usize) -> Outcome {
     let (_, body) = CHECKS.iter().find(|(name, _)| *name == check).expect("a known check");
     let mut dice = Dice::new(seed);
-    let behaviour = Behaviour::draw(&mut dice, ranks);
+    let gives_up = ["mismatches", "group_orders_differ"].contains(&check);
+    let behaviour = Behaviour { gives_up, ..Behaviour::draw(&mut dice, ranks) };
     let config = settings::draw(&mut dice);
     machine::run(seed, ranks, behaviour, STACK, move |_| {
         let ctx = Ctx::start(config.clone(), seed);

@@ -58,7 +58,7 @@ fn cases() -> Vec<Case> {
     }
     for (name, _) in checks::CHECKS {
         // Batches through small rings come with some seeds only.
-        let seeds = if *name == "am_aggregates" { 20 } else { 2 };
+        let seeds = if ["am_aggregates", "mismatches"].contains(name) { 20 } else { 2 };
         all.push(Case {
             run: Box::new(move |seed, ranks| checks::run(name, seed, ranks)),
             ..case(&format!("check_{name}"), seeds, 20, 4, programs::run)

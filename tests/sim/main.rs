@@ -115,6 +115,9 @@ mod groups;
 #[path = "../ranks/lookups.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod lookups;
+#[path = "../ranks/mismatches.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod mismatches;
 #[path = "../ranks/model.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod model;

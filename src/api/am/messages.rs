@@ -7,6 +7,7 @@ use crate::am::Am;
 use crate::am::{Data, Signals};
 use crate::api::in_call::InCall;
 use crate::error::{Result, fail};
+use crate::runtime::admission;
 use std::any::Any;
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -191,6 +192,7 @@ impl<'rt> Messages<'rt> {
                  thread that initialised it may send"
             );
         }
+        admission::endpoint_given();
         Ok(self.checked())
     }
 

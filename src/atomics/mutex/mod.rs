@@ -20,9 +20,10 @@
 //! Invariant: exactly one rank holds a mutex or is being told that it does.
 
 use super::node_queue::{Entry, NodeFile, NodeQueue, Told};
+use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use crate::group::Group;
-use crate::memory::segment::Segment;
+use crate::memory::segment::{Purpose, Segment};
 use crate::mpi::Flavour;
 use crate::ops::Ops;
 use crate::ops::told::number_of;
@@ -189,11 +190,15 @@ impl Ops {
         group: &Arc<Group>,
         count: Result<usize>,
     ) -> Result<Arc<MutexSet>> {
+        collective::scope(Kind::CreateMutexes, 0, || self.make_mutexes(group, count))
+    }
+
+    fn make_mutexes(&self, group: &Arc<Group>, count: Result<usize>) -> Result<Arc<MutexSet>> {
         let each = state_bytes(self.size());
         // A count that is too large is refused by the allocation, on all ranks.
         let asked = count.map(|count| each.saturating_mul(count));
         let bytes = asked.as_ref().copied().unwrap_or(0);
-        let segment = self.allocate_checked(group, asked)?;
+        let segment = self.allocate_for(Purpose::Internal, group, asked)?;
         let base = segment.my_base();
         if !base.is_null() {
             // SAFETY: our own fresh piece, which no rank uses before the barrier.
@@ -242,6 +247,11 @@ impl Ops {
         if !set.live.swap(false, Ordering::AcqRel) {
             fail!(State, "the mutexes were destroyed already");
         }
+        let number = set.segment.id().number;
+        collective::scope(Kind::FreeMutexes, number, || self.unmake_mutexes(set))
+    }
+
+    fn unmake_mutexes(&self, set: &MutexSet) -> Result<()> {
         let held = set.held(self.size());
         self.barrier_of(set.group())?;
         // A later set may have its state at the same addresses.

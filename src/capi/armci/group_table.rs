@@ -77,13 +77,16 @@ fn nobody() -> ArmciGroup {
     }
 }
 
+/// Marks the structure of a freed group in its member `rank`, which is -1 on ranks outside a group.
+pub(super) const FREED: c_int = -2;
+
 pub(super) fn free_arrays(group: &mut ArmciGroup) {
     // SAFETY: the arrays come from `c_array`, or are null.
     unsafe {
         libc::free(group.grp_to_abs.cast());
         libc::free(group.abs_to_grp.cast());
     }
-    *group = nobody();
+    *group = ArmciGroup { rank: FREED, ..nobody() };
 }
 
 /// Makes the world's group known. Collective, after the engine has started.

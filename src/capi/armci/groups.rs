@@ -1,6 +1,8 @@
 //! The calls about groups.
 
-use super::group_table::{GROUPS, default_group, find, free_arrays, key, not_started, register};
+use super::group_table::{
+    FREED, GROUPS, default_group, find, free_arrays, key, not_started, register,
+};
 use super::types::{self, ArmciGroup};
 use crate::capi::boundary::{array, code, guard, or_abort};
 use crate::error::{Result, fail};
@@ -100,6 +102,9 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
         }
         // SAFETY: the caller vouches for the group.
         let given = unsafe { &mut *group };
+        if given.rank == FREED {
+            fail!(State, "the group was freed already");
+        }
         if key(given.comm) == key(Comm::null_handle()) {
             return Ok(()); // of a rank that is no member
         }
@@ -146,7 +151,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_rank(
         }
         // SAFETY: the caller vouches for both.
         let found = unsafe {
-            *rank = (*group).rank;
+            *rank = (*group).rank.max(-1);
             *rank
         };
         if found < 0 {

@@ -8,6 +8,7 @@ use super::{group_table, handles, notify, sync, twin, types};
 use crate::capi::boundary::{self, guard, reported};
 use crate::error::{Result, fail};
 use crate::mpi::CommHandle;
+use crate::mpi::init::ThreadLevel;
 use crate::runtime;
 use crate::sharing;
 use parking_lot::Mutex;
@@ -107,8 +108,20 @@ twin! {
 /// # Safety
 /// `comm`, where given, must be a live communicator.
 unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHandle>) -> c_int {
-    // SAFETY: passed on from the caller.
-    let code = unsafe { init(call, comm) };
+    let known = ThreadLevel::ALL.iter().any(|level| level.raw() == requested);
+    let code = match known {
+        // SAFETY: passed on from the caller.
+        true => unsafe { init(call, comm) },
+        false => guard(call, reported, || {
+            let [single, funneled, serialized, multiple] = ThreadLevel::ALL.map(ThreadLevel::raw);
+            fail!(
+                Argument,
+                "{requested} is no thread level of MPI: expected MPI_THREAD_SINGLE ({single}), \
+                 MPI_THREAD_FUNNELED ({funneled}), MPI_THREAD_SERIALIZED ({serialized}) or \
+                 MPI_THREAD_MULTIPLE ({multiple})"
+            )
+        }),
+    };
     if code != 0 {
         return code;
     }
@@ -157,6 +170,5 @@ pub(crate) unsafe extern "C" fn ARMCI_Error(msg: *const c_char, code: c_int) {
     ARMCI_Cleanup();
     // SAFETY: the caller vouches for the string.
     let text = unsafe { boundary::text(msg) };
-    let rank = runtime::current().map_or_else(|_| "?".into(), |e| e.rank().to_string());
-    boundary::abort(&format!("[{rank}] ARMCI error: {text}"), code)
+    boundary::abort(&format!("ARMCI error: {text}"), code)
 }

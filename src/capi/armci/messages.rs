@@ -71,8 +71,7 @@ pub(crate) extern "C" fn armci_msg_nproc() -> c_int {
 /// Ends all ranks.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_abort(code: c_int) {
-    let rank = place().map_or_else(|_| "?".into(), |(rank, _)| rank.to_string());
-    boundary::abort(&format!("[{rank}] armci_msg_abort"), code)
+    boundary::abort("armci_msg_abort", code)
 }
 
 /// Seconds since some moment in the past.

@@ -4,6 +4,7 @@ use super::context::{Context, TABLE, call, enter, may_wait};
 use super::outcome::{Outcome, refuse};
 use super::types::Handle;
 use super::{messages, twin};
+use crate::collective::{self, Kind};
 use std::os::raw::{c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,7 +33,8 @@ unsafe fn exchange(hndl: Handle, my_addr: u64, add_tab: *mut u64) -> Outcome {
     let (context, engine) = enter(hndl)?;
     may_wait()?;
     // A rank without a table takes part, so that no other waits for it.
-    let all: Vec<u64> = engine.world().allgather(engine, &my_addr)?;
+    let all: Vec<u64> =
+        collective::scope(Kind::Addresses, 0, || engine.world().allgather(engine, &my_addr))?;
     let mut exchanged = context.exchanged.write();
     exchanged.extend(all.iter().copied().enumerate().filter(|&(_, a)| a != 0));
     drop(exchanged);

@@ -18,6 +18,7 @@ use crate::am::gate::Gate;
 use crate::capi::boundary;
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
+use crate::process;
 use crate::runtime::{self, Engine};
 use parking_lot::{Mutex, RwLock};
 use std::cell::Cell;
@@ -231,16 +232,17 @@ impl Context {
     /// error that comes back is to end the job.
     #[cold]
     pub(crate) fn tell(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
+        let name = messages::describe(code).unwrap_or_default();
+        let mut error = Error::new(ErrorKind::State, format!("{text}; {name}"));
         if let Some(tell) = self.err_hndlr {
-            log::error!("{}", Error::new(ErrorKind::State, text.as_str()));
+            error.log_once();
             let me = runtime::current().map_or(0, |engine| engine.rank());
             let (mut code, mut of) = (code, of as c_int);
             let (mut me, mut src) = (me as c_int, src as c_int);
             // SAFETY: the user gave the handler to LAPI_Init; the arguments are locals.
             unsafe { tell(self.handle_ptr(), &mut code, &mut of, &mut me, &mut src) };
         }
-        let name = messages::describe(code).unwrap_or_default();
-        Error::new(ErrorKind::State, format!("{text}; {name}"))
+        error
     }
 }
 
@@ -336,7 +338,10 @@ pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int 
         code.get()
     };
     // While a thread is in a call, the program's handlers may run on it.
-    let _inside = current().ok().map(|context| context.gate.enter());
+    let _inside = match process::is_forked() {
+        true => None,
+        false => current().ok().map(|context| context.gate.enter()),
+    };
     boundary::guard(name, failed, || {
         body().map(|()| messages::SUCCESS).map_err(|failure| {
             let error = match failure {
@@ -359,7 +364,7 @@ pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int 
 /// Ends the job because of an error that nobody can be told.
 #[cold]
 pub(crate) fn fatal(error: &Error) -> ! {
-    log::error!("{error}");
+    error.clone().log_once();
     crate::process::end_job(error.kind().code())
 }
 

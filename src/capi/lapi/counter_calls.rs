@@ -13,6 +13,8 @@ use crate::am::Am;
 use crate::futex;
 use crate::runtime::Engine;
 use crate::trace::Cause;
+use crate::wait::{Progress, Turns};
+use crate::watchdog::Standing;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -169,6 +171,7 @@ twin! {
             let served = engine.has_thread() && !context.gate.is_polling();
             let left = if served && Engine::running_handler().is_none() {
                 engine.without_handlers_lock(|| {
+                    let mut turns = Turns::begin();
                     loop {
                         let now = counter.value.load(Ordering::SeqCst);
                         if let Some(left) = take(counter, val) {
@@ -178,6 +181,10 @@ twin! {
                             return Ok(None);
                         }
                         context.pending.advance(context, engine)?;
+                        let what = || format!("a counter to reach {val}, which is {now}");
+                        if let Some(standing) = turns.look(now, "") {
+                            engine.report(&Standing { what: &what(), ..standing });
+                        }
                         futex::wait(&counter.value, now, SLEEP);
                     }
                 })?

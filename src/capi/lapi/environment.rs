@@ -124,7 +124,7 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
             let s = traffic::sum(context.traffic.iter());
             // In one piece, since other ranks may be writing too.
             println!(
-                "[{}] LAPI: {} messages and {} bytes sent, {} messages and {} bytes received, \
+                "rank {}: LAPI: {} messages and {} bytes sent, {} messages and {} bytes received, \
                  {} replies sent, {} received",
                 engine.rank(),
                 s.pkt_sent,

@@ -10,11 +10,13 @@ use super::types::{Handle, Info};
 use super::{deliver, finish, messages as m, notices, rmw, traffic, twin};
 use crate::am::Handler;
 use crate::am::gate::Gate;
+use crate::core::handler;
 use crate::error::Result;
 use crate::runtime::{self, Engine};
 use crate::sharing;
 use crate::trace::Cause;
-use parking_lot::Mutex;
+use crate::wait::{self, Boot};
+use parking_lot::{Mutex, MutexGuard};
 use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,6 +35,17 @@ const FIRST_HANDLE: Handle = 0x1a00_0001;
 
 /// The next handle; held while a context is made or ended.
 static NEXT: Mutex<Handle> = Mutex::new(FIRST_HANDLE);
+
+/// Waits until no other thread makes or ends a context. The engine may end meanwhile, so it is not used.
+fn alone() -> Result<MutexGuard<'static, Handle>> {
+    let what = || "another thread to end its LAPI_Init or LAPI_Term".to_string();
+    let mut held = None;
+    wait::until(&Boot, Cause::Start, &what, || {
+        held = NEXT.try_lock();
+        Ok(held.is_some())
+    })?;
+    Ok(held.unwrap_or_else(|| NEXT.lock()))
+}
 
 /// Whether the fields that are not used are zero.
 fn is_clean(info: &Info) -> bool {
@@ -74,7 +87,7 @@ twin! {
             if !is_clean(info) {
                 refuse!(m::INFO_NONZERO, "lapi_info_t has values in fields that are not used");
             }
-            let mut next = NEXT.lock();
+            let mut next = alone()?;
             if context::is_live() {
                 refuse!(m::ALL_HNDL_IN_USE, "there is a context already; LAPI_Term ends it");
             }
@@ -104,7 +117,14 @@ twin! {
     LAPI_Term / PLAPI_Term(hndl: Handle) -> c_int {
         call("LAPI_Term", || {
             context::may_wait()?;
-            let _alone = NEXT.lock();
+            if handler::is_in_completion() {
+                refuse!(
+                    m::UNKNOWN,
+                    "a completion handler called LAPI_Term, which waits until all completion \
+                     handlers have ended; call it outside of handlers"
+                );
+            }
+            let _alone = alone()?;
             if !runtime::is_running() && context::current().is_ok_and(|c| c.handle() == hndl) {
                 context::remove(); // MPI_Finalize has closed its engine
                 return Ok(sharing::detach()?);

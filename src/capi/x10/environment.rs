@@ -158,7 +158,7 @@ fn number(engine: &Engine, query: c_int) -> Option<c_int> {
 /// `result` must be null or valid for what the query writes.
 unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()> {
     if query == 25 {
-        println!("[{}] {:?}", engine.rank(), Statistics::now());
+        println!("rank {}: {:?}", engine.rank(), Statistics::now());
         return Ok(());
     }
     if matches!(query, 26 | 27) {

@@ -7,6 +7,16 @@
 //! segments without a copy ([`Bulk::access`]); the segments of another process it does
 //! not give away.
 //!
+//! # Threads
+//! [`Bulk`] is `Send`, `Sync` and `Clone`, and its bytes may be used by several threads and ranks
+//! at once. [`Bulk::write`] and [`Bulk::read`] on the same bytes are defined beside each other and
+//! beside transfers: they copy by relaxed atomic accesses, and nothing refers to the bytes. A read
+//! beside a write, or beside a transfer, gets old bytes, new bytes, or some of each; any bytes are
+//! a value of the only type that is read, `u8`. What a transfer has moved is whole when its callback
+//! runs. [`Buffer`] gives its bytes as a slice, and so belongs to one transfer or to its owner, never
+//! to both; a program's memory that is exposed by [`Bulk::expose`], which is `unsafe`, is subject to
+//! the rules of its own type.
+//!
 //! | module | owns |
 //! |---|---|
 //! | `buffer` | the local side of transfers: bytes that are moved into one and come back |
@@ -15,6 +25,7 @@ pub(crate) mod buffer;
 
 pub use buffer::Buffer;
 
+use crate::memory::shared_bytes;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::{Access, Mem, Run};
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
@@ -121,7 +132,8 @@ impl Bulk {
         Ok(self.own(offset, size)?.into_iter().filter(|run| run.len > 0).collect())
     }
 
-    /// Copies bytes into the memory, whatever others may do with it.
+    /// Copies bytes into the memory, whatever others may do with it. Other threads may read and
+    /// write the same bytes meanwhile, and then find some of each.
     ///
     /// # Errors
     /// `ACCESS` for memory of another process; `OVERFLOW` past the end.
@@ -129,15 +141,14 @@ impl Bulk {
         let mut rest = bytes;
         for run in self.own(offset, bytes.len())? {
             let (part, after) = rest.split_at(run.len);
-            // SAFETY: the memory is valid while the handle lives. A rank that moves the same
-            // bytes at the same time gets some of each, as with all one-sided access.
-            unsafe { std::ptr::copy(part.as_ptr(), run.address as *mut u8, part.len()) };
+            // SAFETY: the memory is valid while the handle lives.
+            unsafe { shared_bytes::store(part, run.address as *mut u8) };
             rest = after;
         }
         Ok(())
     }
 
-    /// Copies bytes out of the memory.
+    /// Copies bytes out of the memory. Other threads may write the same bytes meanwhile.
     ///
     /// # Errors
     /// As for [`Bulk::write`].
@@ -146,7 +157,7 @@ impl Bulk {
         for run in self.own(offset, bytes.len())? {
             let part = &mut bytes[at..at + run.len];
             // SAFETY: as above.
-            unsafe { std::ptr::copy(run.address as *const u8, part.as_mut_ptr(), run.len) };
+            unsafe { shared_bytes::load(run.address as *const u8, part) };
             at += run.len;
         }
         Ok(())

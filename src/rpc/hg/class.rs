@@ -115,9 +115,7 @@ impl ClassShared {
             numbered: AtomicBool::new(false),
             inline: AtomicBool::new(false),
         });
-        if !na.is_open() {
-            refuse!(INVALID_ARG, "the network class is finalised");
-        }
+        na.shared.check_open()?;
         let weak = Arc::downgrade(&class);
         na.shared.set_upper(weak)?;
         Ok(class)
@@ -129,9 +127,16 @@ impl ClassShared {
             refuse!(INVALID_ARG, "the class is finalised already");
         }
         let begun = Instant::now();
-        until(&self.na.shared, &mut Deadline::after(PATIENCE), || {
+        let pulled = until(&self.na.shared, &mut Deadline::after(PATIENCE), || {
             Ok(self.promised.lock().is_empty() || begun.elapsed() > PATIENCE)
-        })?;
+        });
+        match pulled {
+            Err(failure) if !self.na.shared.is_over() => {
+                self.closed.store(false, Ordering::Release);
+                return Err(failure);
+            }
+            _ => {}
+        }
         let calls = self.calls.lock().drain();
         for entry in calls {
             if let Entry::Call(origin, _) = entry {
@@ -161,12 +166,12 @@ impl ClassShared {
     }
 
     /// # Errors
-    /// `INVALID_ARG` after the class was finalised.
+    /// `INVALID_ARG` after the class was finalised; of kind `State` after the end of the runtime.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             refuse!(INVALID_ARG, "the class is finalised");
         }
-        Ok(())
+        self.na.shared.check_open()
     }
 
     /// Notes a context of the class.
@@ -322,7 +327,9 @@ impl ClassShared {
 
     fn release(&self, peer: Peer, token: u64) {
         let released = self.na.shared.answer(peer, Kind::Release, token, Data::NONE);
-        if let Err(failure) = released {
+        if let Err(failure) = released
+            && !self.na.shared.is_over()
+        {
             log::error!("{peer:?} cannot be told that its output was pulled: {failure}");
         }
     }
@@ -367,7 +374,10 @@ impl ClassShared {
         }
         let mut bytes = [0; ANSWER];
         Answer { status: status.0, long: false, release: 0 }.write(&mut bytes);
-        if let Err(failure) = self.na.shared.answer(to, Kind::Reply, token, Data::Bytes(&bytes)) {
+        let answered = self.na.shared.answer(to, Kind::Reply, token, Data::Bytes(&bytes));
+        if let Err(failure) = answered
+            && !self.na.shared.is_over()
+        {
             log::error!("{to:?} cannot be answered: {failure}");
         }
     }

@@ -297,7 +297,7 @@ impl Shared {
             let turn = self.wake_source.turns.load(Ordering::Relaxed).wrapping_add(1);
             self.wake_source.turns.store(turn, Ordering::Relaxed);
             engine.attend();
-            if turn.is_multiple_of(POLL_EVERY) {
+            if turn.is_multiple_of(POLL_EVERY) && engine.check_admits().is_ok() {
                 self.poll()?;
             }
         }

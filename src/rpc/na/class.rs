@@ -16,6 +16,7 @@ use crate::am::HandlerId;
 use crate::memory::biased_lock::BiasedLock;
 use crate::rpc::failure::{Result, Status, refuse};
 use crate::runtime::Engine;
+use crate::runtime::admission::Admitted;
 use crate::wait::Progress;
 use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
@@ -114,12 +115,12 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     /// # Errors
-    /// `INVALID_ARG` after the class was finalised.
-    pub(super) fn check_open(&self) -> Result<()> {
+    /// `INVALID_ARG` after the class was finalised; as for [`Shared::enter`].
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             refuse!(INVALID_ARG, "the class is finalised");
         }
-        Ok(())
+        self.enter().map(drop)
     }
 
     /// The network that the class runs over.
@@ -132,7 +133,25 @@ impl Shared {
         self.listen
     }
 
-    /// The engine, where there is one.
+    /// Begins something that may reach MPI; none over self. It must not wait for user code.
+    ///
+    /// # Errors
+    /// Of kind `State` when the runtime ends or has ended, and on a thread that may not call MPI.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<Option<Admitted<'_>>> {
+        match &self.engine {
+            None => Ok(None),
+            Some((engine, _)) if self.dynamic.is_none() => Ok(Some(engine.admit()?)),
+            Some((engine, _)) => Ok(Some(engine.admit_to_mpi()?)),
+        }
+    }
+
+    /// Whether the runtime ends or has ended before the class.
+    pub(crate) fn is_over(&self) -> bool {
+        self.engine().is_some_and(Engine::is_over)
+    }
+
+    /// The engine, where there is one, for what does not reach MPI: it may have stopped.
     pub(crate) fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref().map(|(engine, _)| &**engine)
     }
@@ -184,7 +203,10 @@ impl Shared {
             }
             Name::Port(port) => match &self.dynamic {
                 Some(dynamic) if dynamic.own_port() == Some(port) => Peer::Own,
-                Some(dynamic) => dynamic.connect(self, port)?,
+                Some(dynamic) => {
+                    let _engine = self.enter()?;
+                    dynamic.connect(self, port)?
+                }
                 None => refuse!(
                     ADDRNOTAVAIL,
                     "'{name}' is of another job; the class was made over {}, not mpi+dynamic",
@@ -297,7 +319,8 @@ impl Shared {
 
     /// Lets everything go on that can; true if anything happened.
     pub(crate) fn poll(self: &Arc<Shared>) -> Result<bool> {
-        let mut busy = match self.engine() {
+        let engine = self.enter()?;
+        let mut busy = match &engine {
             Some(engine) => engine.poll()?,
             None => false,
         };

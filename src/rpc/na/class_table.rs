@@ -13,6 +13,7 @@ use crate::am::Am;
 use crate::am::{Accept, Arrival, Destination, Handler, HandlerId, Then};
 use crate::error::Result as EngineResult;
 use crate::rpc::failure::{Result, refuse};
+use crate::runtime::admission::{self, Guests};
 use crate::runtime::{self, Engine};
 use crate::sharing;
 use parking_lot::{Mutex, RwLock};
@@ -65,6 +66,7 @@ impl Handler for Port {
             return Ok(Accept::DONE);
         };
         let from = Peer::Rank(message.origin as u32);
+        let _inside = admission::in_handler();
         match message.data {
             Some(data) => {
                 arrived(from, head, Cow::Borrowed(data));
@@ -72,7 +74,10 @@ impl Handler for Port {
             }
             None => Ok(Accept {
                 to: Destination::Buffer,
-                then: Then::Inline(Box::new(move |_, data| arrived(from, head, Cow::Owned(data)))),
+                then: Then::Inline(Box::new(move |_, data| {
+                    let _inside = admission::in_handler();
+                    arrived(from, head, Cow::Owned(data));
+                })),
             }),
         }
     }
@@ -128,9 +133,35 @@ pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared
 }
 
 /// Takes a class out of the table.
-pub(super) fn retire(number: u16) {
-    let class = SLOTS.write().get_mut(usize::from(number)).and_then(|slot| slot.class.take());
-    drop(class); // without the lock
+pub(super) fn retire(class: &Shared) {
+    let gone = SLOTS.write().get_mut(usize::from(class.number)).and_then(|slot| {
+        // The runtime may have ended before, and another class may have the number now.
+        slot.class.take_if(|found| std::ptr::eq(&**found, class))
+    });
+    drop(gone); // without the lock
+}
+
+/// What the classes do when the runtime ends before them.
+const GUESTS: Guests = Guests { wake, leave };
+
+/// Wakes the threads that wait in calls of classes.
+fn wake() {
+    let slots = SLOTS.read();
+    slots.iter().filter_map(|slot| slot.class.as_ref()).for_each(|class| class.notify());
+}
+
+/// Ends the classes over MPI: another start of the runtime has others, with the same numbers.
+fn leave() {
+    let over_mpi = |class: &mut Arc<Shared>| class.engine().is_some();
+    let gone: Vec<_> = SLOTS
+        .write()
+        .iter_mut()
+        .filter_map(|slot| {
+            slot.early.clear();
+            slot.class.take_if(over_mpi)
+        })
+        .collect();
+    gone.iter().for_each(|class| class.end_with_runtime());
 }
 
 /// Called for a new class over MPI: starts the engine and registers the handler for the
@@ -139,7 +170,7 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
     let mut attached = ATTACHED.lock();
     if let Some(now) = &mut *attached
         && let Some(engine) = now.engine.upgrade()
-        && runtime::current_arc().is_ok_and(|current| Arc::ptr_eq(&current, &engine))
+        && engine.check_admits().is_ok()
     {
         now.classes += 1;
         return Ok((engine, now.handler));
@@ -147,8 +178,10 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
     // SAFETY: no communicator is given.
     unsafe { sharing::attach(None) }?;
     let engine = runtime::current_arc()?;
+    admission::set_guests(GUESTS);
     let handlers = vec![("portolan.na".to_string(), Arc::new(Port) as Arc<dyn Handler>)];
-    match engine.register_handlers(handlers) {
+    let registered = engine.admit_to_mpi().and_then(|inside| inside.register_handlers(handlers));
+    match registered {
         Ok(ids) => {
             let handler = ids[0];
             *attached = Some(Attached { engine: Arc::downgrade(&engine), handler, classes: 1 });
@@ -162,22 +195,28 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
     }
 }
 
-/// Called for a class over MPI that ends. Collective over the job for the last one.
-pub(super) fn detach(engine: Arc<Engine>) -> Result<()> {
+/// Called for a class over MPI that ends. Collective over the job for the last one, unless the
+/// runtime has ended before.
+pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     let mut attached = ATTACHED.lock();
-    let Some(now) = &mut *attached else { return Ok(()) };
+    let ours = |now: &&mut Attached| std::ptr::eq(now.engine.as_ptr(), Arc::as_ptr(engine));
+    let Some(now) = attached.as_mut().filter(ours) else { return Ok(()) };
     now.classes -= 1;
     if now.classes > 0 {
         return Ok(());
     }
-    let Some(now) = attached.take() else { return Ok(()) };
-    if runtime::current_arc().is_ok_and(|current| Arc::ptr_eq(&current, &engine)) {
+    let handler = now.handler;
+    *attached = None;
+    if engine.is_over() {
+        return Ok(());
+    }
+    {
+        let inside = engine.admit_to_mpi()?;
         // No rank may send any more, and then the handler can go.
-        engine.quiesce()?;
-        engine.unregister_handlers(&[now.handler])?;
+        inside.quiesce()?;
+        inside.unregister_handlers(&[handler])?;
         SLOTS.write().iter_mut().for_each(|slot| slot.early.clear());
     }
-    drop(engine);
     sharing::detach()?;
     Ok(())
 }
@@ -190,5 +229,6 @@ pub fn inject(target: usize, head: &[u8], body: &[u8]) -> Result<()> {
         refuse!(FAIL, "no class is initialised");
     };
     drop(attached);
-    Ok(runtime::current()?.send_message(target, handler, head, body)?)
+    let engine = runtime::current_arc()?;
+    Ok(engine.admit()?.send_message(target, handler, head, body)?)
 }

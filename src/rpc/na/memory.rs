@@ -23,9 +23,8 @@ use crate::memory::exposed::{Exposure, Inside};
 use crate::memory::large_buffer::LargeBuffer;
 use crate::memory::shm_export::{self, ShmKey};
 use crate::rpc::failure::{Failure, Result, Status, refuse};
-use crate::runtime;
+use crate::runtime::admission::{self, Outside};
 use crate::shm::SharedFile;
-use crate::wait::Boot;
 use parking_lot::Mutex;
 use runs::measure;
 use std::any::Any;
@@ -95,23 +94,21 @@ static PROCESS: LazyLock<u64> = LazyLock::new(|| {
     RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
 });
 
-/// The directory by way of which memory can be lent to others of the node, if there are any.
-fn lending() -> Option<&'static str> {
-    let engine = runtime::current().ok()?;
+/// Makes memory in the directory by way of which it can be lent to others of the node; `None`
+/// where there are none.
+fn lent<R>(make: impl FnOnce(&str) -> R) -> Option<R> {
+    let engine = admission::admit_current().ok()?;
     let neighbours = engine.topology.ranks_of(engine.topology.my_node()).len() > 1;
-    (neighbours && engine.config.cross_memory).then(|| &*engine.memory.policy().shm_dir)
+    (neighbours && engine.config.cross_memory).then(|| make(&engine.memory.policy().shm_dir))
 }
 
 /// A long buffer for what another process is to pull.
 pub(crate) fn to_send(size: usize) -> Option<LargeBuffer> {
-    match lending() {
-        Some(dir) => LargeBuffer::lent(size, dir),
-        None => LargeBuffer::heap(size),
-    }
+    lent(|dir| LargeBuffer::lent(size, dir)).unwrap_or_else(|| LargeBuffer::heap(size))
 }
 
 fn rank() -> u32 {
-    runtime::current().map_or(NOBODY, |engine| engine.rank() as u32)
+    admission::admit_current().map_or(NOBODY, |engine| engine.rank() as u32)
 }
 
 impl Mem {
@@ -142,7 +139,7 @@ impl Mem {
     /// As of [`Mem::allocate`].
     pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| {
-            match lending().and_then(|dir| LargeBuffer::lent_zeroed(bytes, dir)) {
+            match lent(|dir| LargeBuffer::lent_zeroed(bytes, dir)).flatten() {
                 Some(long) => Ok(Own::Long(long)),
                 None => ZeroedBuffer::new(bytes).map(Own::Private),
             }
@@ -357,11 +354,11 @@ impl Mem {
     }
 }
 
-/// Withdraws memory; a wait that this takes makes progress for others, where the engine runs.
+/// Withdraws memory; a wait that this takes makes progress for others, where this thread may.
 fn withdraw(exposure: &Exposure) {
-    match runtime::current() {
-        Ok(engine) => exposure.withdraw(engine),
-        Err(_) => exposure.withdraw(&Boot),
+    match admission::admit_current() {
+        Ok(engine) if engine.may_use_messages() => exposure.withdraw(&*engine),
+        _ => exposure.withdraw(&Outside),
     }
 }
 

@@ -8,6 +8,7 @@ use super::memory::{self, Mem, not_registered};
 use super::wire::CHUNK;
 use crate::any_memory::{Span, copy_own};
 use crate::error::{Error, ErrorKind};
+use crate::memory::shared_bytes;
 use crate::path::cma;
 use crate::peer::CompletionCounter;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
@@ -157,7 +158,8 @@ impl Transfer {
     }
 
     fn fail(&mut self, failure: Failure) {
-        if self.ended.is_none() && failure.status != Status::CANCELED {
+        let expected = failure.status == Status::CANCELED || failure.kind() == ErrorKind::State;
+        if self.ended.is_none() && !expected {
             log::error!("a transfer of {} bytes fails: {failure}", self.size);
         }
         self.ended.get_or_insert(failure);
@@ -213,6 +215,8 @@ impl Transfer {
     fn start(&mut self, bytes: usize) -> Result<Option<Arc<CompletionCounter>>> {
         let (here, there) = (self.local_offset + self.started, self.remote_offset + self.started);
         let counter = Arc::new(CompletionCounter::default());
+        let class = self.class.clone();
+        let engine = class.enter()?;
         if let Peer::Remote(connection) = self.peer {
             let Some(dynamic) = &self.class.dynamic else {
                 refuse!(NODEV, "the class has no connections");
@@ -229,7 +233,7 @@ impl Transfer {
         let spans = memory::spans(&self.local, here, &self.remote, there, bytes);
         match self.peer {
             Peer::Rank(rank) => {
-                let Some(engine) = self.class.engine() else {
+                let Some(engine) = &engine else {
                     refuse!(NODEV, "a class over self reaches nobody else");
                 };
                 let rank_number = rank as usize;
@@ -247,7 +251,7 @@ impl Transfer {
                 if let Err(error) = started {
                     // Parts may be under way: they end before the memory goes.
                     if counter.outstanding() > 0 {
-                        log::error!("a transfer to rank {rank} fails: {error}");
+                        log::error!("a transfer to rank {rank} fails: {error:#}");
                         counter.begin();
                         counter.fail(error);
                         return Ok(Some(counter));
@@ -262,8 +266,14 @@ impl Transfer {
             }
             _ => {
                 let _inside = self.remote.enter()?;
-                // SAFETY: both handles are of this process and live, so both sides are valid.
-                unsafe { copy_own(&spans, self.direction.across()) };
+                for Span { local, remote, bytes } in spans {
+                    let (from, to) = match self.direction {
+                        Direction::Put => (local, remote),
+                        Direction::Get => (remote, local),
+                    };
+                    // SAFETY: both handles are of this process and live, so both sides are valid.
+                    unsafe { shared_bytes::copy(from as *const u8, to as *mut u8, bytes) };
+                }
             }
         }
         if counter.outstanding() > 0 {

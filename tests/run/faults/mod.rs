@@ -234,6 +234,14 @@ fn speaks_against(case: &Case, outcome: &Outcome) -> Option<String> {
         return Some("does not say PASS once".into());
     }
     let both = format!("{}\n{}", outcome.out, outcome.err);
+    let mut messages: Vec<&str> =
+        both.lines().filter(|l| l.starts_with("portolan: rank ")).collect();
+    messages.sort_unstable();
+    if case.kind == Kind::Abort
+        && let Some(twice) = messages.windows(2).find(|pair| pair[0] == pair[1])
+    {
+        return Some(format!("says twice '{}'", twice[0]));
+    }
     let says = |text: &&String| {
         let pattern = Regex::new(&format!("(?m){text}")).expect("a pattern of the table");
         pattern.is_match(&both)

@@ -130,7 +130,12 @@ impl Table {
             for name in ["kill-holder", "kill-fence", "kill-collective", "exit-status"] {
                 self.end(3, place, name, &[]);
             }
-            self.end(3, place, "exit-early", &[r"\[2\] this rank leaves with status 0"]);
+            self.end(
+                3,
+                place,
+                "exit-early",
+                &[r"^portolan: rank 2: this rank leaves with status 0"],
+            );
             self.end(2, place, "kill-allocate 20", &[]);
             if self.size != Size::Quick {
                 for after in [0, 7, 53, 131, 211] {
@@ -209,6 +214,17 @@ impl Table {
                 &ends("armci_msg_rcv: no progress for .*"),
             ],
         );
+        for place in ["", " node-size=1"] {
+            self.end(
+                2,
+                &format!("{W}{place}"),
+                "hang-term",
+                &[
+                    r"LAPI_Term has waited 1\.[0-9] s for all messages to be handled",
+                    &ends("LAPI_Term: no progress for .*"),
+                ],
+            );
+        }
         let message = format!("{W} path=message");
         self.end(
             2,
@@ -247,11 +263,11 @@ impl Table {
         let mut answered = |ranks: usize, place: &str, texts: [&str; 2]| {
             self.add((Kind::Pass, 15), "faults", ranks, place, "asked", &texts);
         };
-        let one = format!(r"\[0\] {asked} without rank 1 \(asked by SIGUSR1\)");
-        let other = format!(r"\[0\] {asked}asked by SIGUSR1");
-        let none = r"\[1\] waits in no call of the library \(asked by SIGUSR1\)";
+        let one = format!(r"^portolan: rank 0: {asked} without rank 1.* \(asked by SIGUSR1\)");
+        let other = format!(r"^portolan: rank 0: {asked}asked by SIGUSR1");
+        let none = r"^portolan: rank 1: waits in no call of the library \(asked by SIGUSR1\)";
         answered(2, "", [none, &one]);
-        answered(3, "node-size=1", [r"\[2\] waits in no call of the library", &other]);
+        answered(3, "node-size=1", [r"^portolan: rank 2: waits in no call of the library", &other]);
         self.pass(15, 2, "", "own-handler");
     }
 
@@ -275,7 +291,7 @@ impl Table {
             if !quick || i % 4 == 0 {
                 // With ARMCI_Error the program itself speaks.
                 let call = if call.trim() == "ARMCI_Error" { "ARMCI error" } else { call.trim() };
-                let text = format!(r"(^|\] ){call}: ");
+                let text = format!("^portolan: (rank [0-9]+: )?{call}: ");
                 self.add((Kind::Abort, 15), "invalid", 2, "", name, &[&text]);
             }
         }

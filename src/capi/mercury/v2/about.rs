@@ -32,14 +32,14 @@ unsafe extern "C" {
 
 /// Lets the log go by the sink.
 fn install() {
-    log_sink::set(Box::new(|line| {
+    log_sink::set(Box::new(|level, line| {
         let (func, streams) = {
             let sink = SINK.lock();
             (sink.func, sink.streams)
         };
-        let level = match line {
-            _ if line.starts_with(b"[ERROR") => 0,
-            _ if line.starts_with(b"[WARN") => 1,
+        let level = match level {
+            log::Level::Error => 0,
+            log::Level::Warn => 1,
             _ => 2,
         };
         let Ok(line) = std::ffi::CString::new(line) else { return };

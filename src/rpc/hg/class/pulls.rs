@@ -2,6 +2,7 @@
 //! from where they stay, piece by piece, as contexts of the class make progress.
 
 use super::ClassShared;
+use crate::error::ErrorKind;
 use crate::rpc::failure::{Result, Status};
 use crate::rpc::hg::context::ContextShared;
 use crate::rpc::hg::origin::Origin;
@@ -72,7 +73,9 @@ impl ClassShared {
             let ended = match self.begin(&mut pull) {
                 Ok(transfer) => transfer.advance(),
                 Err(failure) => {
-                    log::warn!("parameters cannot be pulled from {:?}: {failure}", pull.peer);
+                    if failure.kind() != ErrorKind::State {
+                        log::warn!("parameters cannot be pulled from {:?}: {failure}", pull.peer);
+                    }
                     Some(failure.status)
                 }
             };

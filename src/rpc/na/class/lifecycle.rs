@@ -4,7 +4,7 @@ use super::{MAX_UNEXPECTED, Shared};
 use crate::am::HandlerId;
 use crate::memory::biased_lock::BiasedLock;
 use crate::memory::large_buffer;
-use crate::rpc::failure::{Result, refuse};
+use crate::rpc::failure::{Failure, Result, refuse};
 use crate::rpc::na::address::Scheme;
 use crate::rpc::na::blocking_wait::WakeSource;
 use crate::rpc::na::class_table;
@@ -19,12 +19,16 @@ impl Shared {
     /// Makes a class of an information string.
     pub(in crate::rpc::na) fn open(info: &str, listen: bool) -> Result<Arc<Shared>> {
         let scheme = Scheme::parse(info)?;
-        let engine = if scheme == Scheme::Own { None } else { Some(class_table::attach()?) };
-        let made = Shared::over(scheme, listen, engine.clone());
-        if made.is_err()
-            && let Some((engine, _)) = engine
-        {
-            class_table::detach(engine)?;
+        if scheme == Scheme::Own {
+            return Shared::over(scheme, listen, None);
+        }
+        let (engine, handler) = class_table::attach()?;
+        let made = engine
+            .admit_to_mpi()
+            .map_err(Failure::from)
+            .and_then(|_inside| Shared::over(scheme, listen, Some((engine.clone(), handler))));
+        if made.is_err() {
+            class_table::detach(&engine)?;
         }
         made
     }
@@ -66,12 +70,26 @@ impl Shared {
         })
     }
 
-    /// Ends the class: cancels what is pending.
+    /// The runtime ends before the class: messages between the ranks of the job, and connections
+    /// to other jobs, end with it.
+    pub(in crate::rpc::na) fn end_with_runtime(&self) {
+        if let Some(dynamic) = &self.dynamic {
+            dynamic.close(self);
+        }
+    }
+
+    /// Ends the class: cancels what is pending. After the end of the runtime it lets go of what
+    /// is left.
     pub(in crate::rpc::na) fn close(&self) -> Result<()> {
+        if !self.is_over()
+            && let Some((engine, _)) = &self.engine
+        {
+            engine.admit_to_mpi()?;
+        }
         if self.closed.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the class is finalised already");
         }
-        class_table::retire(self.number);
+        class_table::retire(self);
         let ops: Vec<u64> = self.pending.lock().keys().copied().collect();
         for op in ops {
             self.cancel(op)?;
@@ -81,12 +99,12 @@ impl Shared {
         }
         self.matching.lock().unexpected.clear();
         large_buffer::clear();
-        if let Some(dynamic) = &self.dynamic {
+        let Some((engine, _)) = &self.engine else { return Ok(()) };
+        if let Some(dynamic) = &self.dynamic
+            && let Ok(_inside) = engine.admit_to_mpi()
+        {
             dynamic.close(self);
         }
-        match &self.engine {
-            Some((engine, _)) => class_table::detach(engine.clone()),
-            None => Ok(()),
-        }
+        class_table::detach(engine)
     }
 }

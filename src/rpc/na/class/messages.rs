@@ -75,7 +75,7 @@ impl Shared {
                 Ok(())
             }
             Peer::Rank(rank) => {
-                let Some((engine, handler)) = &self.engine else {
+                let (Some(engine), Some((_, handler))) = (self.enter()?, &self.engine) else {
                     refuse!(NODEV, "a class over self reaches nobody else");
                 };
                 let head: [u8; HEAD] = head.bytes();
@@ -86,9 +86,9 @@ impl Shared {
                 // SAFETY: no address is given.
                 Ok(unsafe { engine.send_am(rank, *handler, &head, body, Signals::default()) }?)
             }
-            Peer::Remote(n) => match &self.dynamic {
-                Some(dynamic) => dynamic.send(n, head, body),
-                None => refuse!(NODEV, "the class has no connections"),
+            Peer::Remote(n) => match (&self.dynamic, self.enter()?) {
+                (Some(dynamic), _engine) => dynamic.send(n, head, body),
+                (None, _) => refuse!(NODEV, "the class has no connections"),
             },
         }
     }

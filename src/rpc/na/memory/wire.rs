@@ -11,6 +11,7 @@ use crate::memory::shm_export::ShmKey;
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::wire::number;
+use crate::runtime::admission;
 use std::sync::{Arc, OnceLock, Weak};
 
 const MAGIC: u32 = 0x4d45_4e50;
@@ -58,8 +59,7 @@ impl Mem {
 
     fn place_told(&self) -> u32 {
         self.exposure.as_ref().map_or(self.place, |exposure| {
-            exposure
-                .describe(|| crate::runtime::current().ok().and_then(|engine| engine.exposures()))
+            exposure.describe(|| admission::admit_current().ok()?.exposures())
         })
     }
 

@@ -1,0 +1,355 @@
+//! Compositions that try to reach memory which the program did not give them, by the safe interface
+//! alone: through files with correct checksums, raw addresses, and segments that were freed.
+#![forbid(unsafe_code)]
+
+use crate::child::{self, Ctx, refused, step};
+use portolan::error::ErrorKind;
+use portolan::internals::api::runtime;
+use portolan::internals::compose::{Kind, file};
+use portolan::{Composer, Composition, Loaded, Mapped, Runtime, Segment, Slice};
+use std::path::PathBuf;
+
+const FILE: i32 = 7;
+
+/// A run of bytes: row, offset, row, offset, length.
+type Pair = (u32, u64, u32, u64, u64);
+/// Segment number, rank and length.
+type Row = (u64, usize, u64);
+
+/// A file that this rank writes itself.
+struct Forger<'a> {
+    rank: usize,
+    ranks: usize,
+    path: PathBuf,
+    composer: &'a Composer<'a>,
+}
+
+impl<'a> Forger<'a> {
+    /// Loads a composition that has one target, and shapes where dimensions are given.
+    fn load(
+        &self,
+        kind: Kind,
+        rows: &[Row],
+        target: usize,
+        pair: Pair,
+        dims: &[(u64, i64, i64)],
+    ) -> portolan::Result<Loaded<'a>> {
+        let mut body = (rows.len() as u32).to_le_bytes().to_vec();
+        for &(number, rank, bytes) in rows {
+            for field in [0, number, rank as u64, bytes] {
+                body.extend(field.to_le_bytes());
+            }
+        }
+        let shaped = u64::from(!dims.is_empty());
+        body.extend(1u32.to_le_bytes());
+        body.extend((target as u32).to_le_bytes());
+        body.extend((1 - shaped).to_le_bytes());
+        body.extend(shaped.to_le_bytes());
+        let (from, local, to, remote, bytes) = pair;
+        body.extend(from.to_le_bytes());
+        body.extend(to.to_le_bytes());
+        for field in [local, remote, bytes] {
+            body.extend(field.to_le_bytes());
+        }
+        if !dims.is_empty() {
+            body.extend((dims.len() as u32).to_le_bytes());
+            for &(n, local, remote) in dims {
+                body.extend(n.to_le_bytes());
+                body.extend(local.to_le_bytes());
+                body.extend(remote.to_le_bytes());
+            }
+        }
+        let place = file::Place { rank: self.rank, ranks: self.ranks };
+        let record = file::encode(place, kind, &body).expect("a record");
+        std::fs::write(&self.path, record).expect("write");
+        self.composer.rewind(FILE).expect("rewind");
+        self.composer.load(FILE)
+    }
+
+    /// Loads a composition of the first bytes of a segment to themselves.
+    fn whole(&self, kind: Kind, number: u64, bytes: u64) -> portolan::Result<Loaded<'a>> {
+        let row = (number, self.rank, bytes);
+        self.load(kind, &[row], self.rank, (0, 0, 0, 0, bytes), &[])
+    }
+}
+
+fn composition(loaded: portolan::Result<Loaded<'_>>) -> Composition<'_> {
+    match loaded.expect("load") {
+        Loaded::Composition(composition) => composition,
+        Loaded::Mapped(_) => panic!("it was not stored mapped"),
+    }
+}
+
+fn with_composer(ctx: &Ctx, name: &str, run: impl FnOnce(&Runtime, &Composer<'_>, PathBuf)) {
+    let rt = runtime(&ctx.engine);
+    let dir = child::directory().join(format!("{name}.{}", ctx.me));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let composer = Composer::with_directory(&rt, dir.to_str().expect("a path")).expect("composer");
+    run(&rt, &composer, dir.join(format!("compose-{FILE}.{}", ctx.me)));
+    composer.free().expect("free");
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
+/// The number of a segment, as a file names it.
+fn number_of(
+    composer: &Composer<'_>,
+    segment: &Segment<'_, u64>,
+    me: usize,
+    path: &PathBuf,
+) -> u64 {
+    let mut c = composer.simple(me).expect("simple");
+    c.add(segment, 0..1, segment, me, 1).expect("add");
+    composer.store(FILE, &c).expect("store");
+    let file = std::fs::read(path).expect("the file");
+    // Behind the head of 48 bytes and the number of rows stands the group, and then the number.
+    u64::from_le_bytes(file[60..68].try_into().expect("eight bytes"))
+}
+
+/// A file names every segment of the library: mutexes, counters of tiles and of arrivals, parts of
+/// arrays that are lent, memory of the C interfaces, segments that are gone, and wrong lengths.
+pub fn files(ctx: &Ctx) {
+    with_composer(ctx, "attack_files", |rt, composer, path| {
+        let world = rt.world();
+        let (me, n) = (ctx.me, ctx.n);
+        let first = world.allocate::<u64>(64).expect("allocate");
+        let gone = world.allocate::<u64>(32).expect("allocate");
+        let other = world.allocate::<u64>(16).expect("allocate");
+        let set = world.mutexes(2).expect("mutexes");
+        let c_memory = ctx.allocate(256);
+        #[cfg(feature = "array")]
+        let mut array =
+            portolan::array::DistArray::<u64, ndarray::Ix1>::new(&world, [64 * n]).expect("array");
+        #[cfg(feature = "array")]
+        let mut tiles = array.tiles([4]).expect("tiles");
+        let number = number_of(composer, &first, me, &path);
+        gone.free().expect("free");
+        let forger = Forger { rank: me, ranks: n, path, composer };
+
+        step("files that name any segment");
+        let mut allowed = Vec::new();
+        for at in number.saturating_sub(20)..number + 40 {
+            for kind in [Kind::Simple, Kind::Merged, Kind::Mapped] {
+                let mut bytes = 8;
+                // The second time with the length that the first error names.
+                for _ in 0..2 {
+                    match forger.whole(kind, at, bytes) {
+                        Ok(_) => {
+                            allowed.push(at);
+                            break;
+                        }
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::Address, "segment {at}: {error}");
+                            let text = error.to_string();
+                            let has = text.split(" has ").nth(1).and_then(|t| t.split(' ').next());
+                            match has.and_then(|word| word.parse().ok()) {
+                                Some(0) | None => break,
+                                Some(held) => bytes = held,
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        allowed.dedup();
+        assert_eq!(allowed, [number, number + 2], "and no segment of the library's own");
+        let text =
+            refused(ErrorKind::Address, "freed", forger.whole(Kind::Simple, number + 1, 256));
+        assert!(text.contains("does not live"), "{text}");
+        let text =
+            refused(ErrorKind::Address, "mutexes", forger.whole(Kind::Mapped, number + 3, 8));
+        assert!(text.contains("the library's own"), "{text}");
+        let text = refused(ErrorKind::Address, "of C", forger.whole(Kind::Simple, number + 4, 256));
+        assert!(text.contains("the C interfaces"), "{text}");
+
+        step("files with wrong lengths");
+        let own = (number, me, 512);
+        let load = |pair: Pair| forger.load(Kind::Simple, &[own], me, pair, &[]);
+        for kind in [Kind::Simple, Kind::Mapped] {
+            refused(ErrorKind::Address, "longer", forger.whole(kind, number, 520));
+            refused(ErrorKind::Address, "shorter", forger.whole(kind, number, 504));
+            refused(ErrorKind::Address, "endless", forger.whole(kind, number, u64::MAX >> 1));
+        }
+        let far = u64::MAX >> 1;
+        for pair in [
+            (0, 0, 0, 0, 513),
+            (0, 505, 0, 0, 8),
+            (0, 0, 0, 505, 8),
+            (0, far, 0, 0, 8),
+            (0, 0, 0, far, far),
+            (0, u64::MAX, 0, 0, 8),
+            (0, 0, 0, 0, u64::MAX),
+            (1, 0, 0, 0, 8),
+            (0, 0, u32::MAX, 0, 8),
+        ] {
+            refused(ErrorKind::Argument, &format!("{pair:?}"), load(pair));
+        }
+        refused(ErrorKind::Rank, "no such rank", {
+            forger.load(Kind::Simple, &[own], n, (0, 0, 0, 0, 8), &[])
+        });
+        let nobody = [own, (number, n, 512)];
+        refused(ErrorKind::Address, "a row of no rank", {
+            forger.load(Kind::Simple, &nobody, me, (0, 0, 1, 0, 8), &[])
+        });
+
+        step("files with large shapes");
+        let shaped = |dims: &[(u64, i64, i64)]| {
+            forger.load(Kind::Simple, &[own], me, (0, 0, 0, 256, 8), dims)
+        };
+        for dims in [[(100, 8, 0)], [(2, i64::MIN, 0)], [(2, 0, i64::MAX)], [(1 << 60, 8, 8)]] {
+            refused(ErrorKind::Argument, &format!("{dims:?}"), shaped(&dims));
+        }
+        // The same pair 2^59 times is one pair, and two bytes for one place are a conflict.
+        let once = composition(shaped(&[(1 << 59, 0, 0)])).map().expect("one pair");
+        refused(ErrorKind::Argument, "a conflict", composition(shaped(&[(8, 8, 0)])).map());
+        let many = [(10, 8, 16), (10, 16, 24), (1 << 30, 0, 8)];
+        refused(ErrorKind::Argument, "conflicts", shaped(&many).map(composition_of).and_then(map));
+        refused(ErrorKind::Argument, "a mapped conflict", {
+            forger.load(Kind::Mapped, &[own], me, (0, 0, 0, 256, 8), &[(8, 8, 0)])
+        });
+
+        step("what files may name");
+        let local = first.local();
+        (0..64).for_each(|i| local.write(i, (1000 * me + i) as u64));
+        composer.sync().expect("sync");
+        composer.perform(&once).expect("perform");
+        composer.wait_for(1).expect("wait");
+        assert_eq!(local.read(32), local.read(0));
+        composer.sync().expect("sync");
+        set.lock(me, 1).expect("lock").unlock().expect("unlock");
+        #[cfg(feature = "array")]
+        {
+            let lent = array.access().expect("access");
+            assert!(lent.local().iter().all(|x| *x == 0), "the part on loan has changed");
+            lent.release().expect("release");
+            let mut taken = 0;
+            while tiles.take().expect("take").is_some() {
+                taken += 1;
+            }
+            let all = world.all_gather(taken).expect("gather").iter().sum::<usize>();
+            assert_eq!(all, 16 * n, "each tile once");
+            tiles.free().expect("free");
+            array.free().expect("free");
+        }
+        set.free().expect("free");
+        ctx.free(c_memory);
+        other.free().expect("free");
+        first.free().expect("free");
+    });
+}
+
+fn composition_of(loaded: Loaded<'_>) -> Composition<'_> {
+    composition(Ok(loaded))
+}
+
+fn map(composition: Composition<'_>) -> portolan::Result<Mapped<'_>> {
+    composition.map()
+}
+
+/// Raw addresses, also merged, cannot be stored, nor performed by the safe call.
+pub fn raw(ctx: &Ctx) {
+    with_composer(ctx, "attack_raw", |rt, composer, _| {
+        let from = rt.world().allocate::<u64>(8).expect("allocate");
+        let to = rt.world().allocate::<u64>(8).expect("allocate");
+        from.local().fill(99);
+        let mut raw = composer.simple(ctx.me).expect("simple");
+        let here = from.local().as_ptr() as *const u8;
+        raw.add_raw(here, to.local().as_ptr() as usize, 64).expect("add");
+        let mut plain = composer.simple(ctx.me).expect("simple");
+        plain.add(&from, 0..1, &to, ctx.me, 0).expect("add");
+        for c in [&raw, &raw.merge(&plain).expect("merge"), &plain.merge(&raw).expect("merge")] {
+            let mapped = c.map().expect("map");
+            refused(ErrorKind::Handle, "perform", composer.perform(&mapped));
+            refused(ErrorKind::Handle, "store", composer.store(FILE, c));
+            refused(ErrorKind::Handle, "store", composer.store_mapped(FILE, &mapped));
+            refused(ErrorKind::Argument, "nothing was stored", composer.load(FILE));
+        }
+        assert!(to.local().to_vec().iter().all(|x| *x == 0));
+        composer.sync().expect("sync");
+        from.free().expect("free");
+        to.free().expect("free");
+    });
+}
+
+/// Segments that lie side by side, of which some are freed: what was mapped is refused, whichever
+/// it was, also where its bytes belong to another segment by now.
+pub fn neighbours(ctx: &Ctx) {
+    with_composer(ctx, "attack_neighbours", |rt, composer, _| {
+        let world = rt.world();
+        for (target, gone) in (0..ctx.n).flat_map(|target| (0..4).map(move |gone| (target, gone))) {
+            step(format!("side by side: segment {gone} is freed, target {target}"));
+            // 64 bytes each, so that nothing lies between them.
+            let mut all = world.allocate_many::<u64>(&[8; 4]).expect("allocate");
+            let mut c = composer.simple(target).expect("simple");
+            c.add(&all[0], 0..8, &all[2], target, 0).expect("add");
+            c.add(&all[1], 0..8, &all[3], target, 0).expect("add");
+            let mapped = c.map().expect("map");
+            composer.sync().expect("sync");
+            composer.perform(&mapped).expect("they live");
+            composer.sync().expect("sync");
+            all.remove(gone).free().expect("free");
+            let taken = world.allocate::<u64>(8).expect("allocate");
+            taken.local().fill(5);
+            world.barrier().expect("barrier");
+            refused(ErrorKind::State, "perform", composer.perform(&mapped));
+            refused(ErrorKind::State, "map", c.map());
+            refused(ErrorKind::State, "store", composer.store(FILE, &c));
+            refused(ErrorKind::State, "store", composer.store_mapped(FILE, &mapped));
+            composer.sync().expect("sync");
+            assert!(taken.local().to_vec().iter().all(|x| *x == 5));
+            taken.free().expect("free");
+            all.into_iter().for_each(|segment| segment.free().expect("free"));
+        }
+    });
+}
+
+/// Slices with numbers near the ends of the address space.
+pub fn slices(ctx: &Ctx) {
+    with_composer(ctx, "attack_slices", |rt, composer, _| {
+        let segment = rt.world().allocate::<u64>(16).expect("allocate");
+        let slice = |start, block, stride, count| Slice { start, block, stride, count };
+        let add = |from: Slice, to: Slice| {
+            let mut c = composer.simple(ctx.me).expect("simple");
+            c.add_slice(&segment, from, &segment, ctx.me, to).map(|()| c)
+        };
+        let max = usize::MAX;
+        for bad in [
+            slice(0, 1, 0, 1 << 61),
+            slice(0, 1, 0, max),
+            slice(max, 0, 0, 0),
+            slice(17, 0, 0, 9),
+            slice(0, 1, max, 2),
+            slice(max, 1, 0, 1),
+            slice(1, max, 0, 1),
+            slice(0, 1 << 61, 0, 2),
+            slice(8, 1, 1 << 63, 3),
+        ] {
+            let result = add(bad, bad);
+            assert!(result.is_err(), "{bad:?} is added");
+        }
+        // Nothing, and one block whose stride does not matter.
+        for good in
+            [slice(0, max, 9, 0), slice(3, 0, max, max), slice(16, 0, 1, 1), slice(0, 1, max, 1)]
+        {
+            add(good, good).and_then(map).expect("few elements");
+        }
+        add(slice(0, max, max, 0), slice(16, 0, max, 5)).and_then(map).expect("no elements");
+        // The same element 2^59 times is there once; two elements for one place are a conflict.
+        add(slice(0, 1, 0, 1 << 59), slice(1, 1, 0, 1 << 59)).and_then(map).expect("one element");
+        refused(ErrorKind::Argument, "a conflict", {
+            add(slice(0, 1, 1, 16), slice(0, 1, 0, 16)).and_then(map)
+        });
+        refused(ErrorKind::Argument, "2^58 conflicts", {
+            add(slice(0, 2, 0, 1 << 58), slice(0, 1, 0, 1 << 59)).and_then(map)
+        });
+        refused(ErrorKind::Argument, "conflicts of stretches", {
+            add(slice(0, 15, 0, 1 << 50), slice(0, 10, 0, 3 << 49)).and_then(map)
+        });
+        let mut c = composer.simple(ctx.me).expect("simple");
+        for (range, to) in [(15..17, 0), (0..max, 0), (max..max, 0), (0..1, max), (0..1, 16)] {
+            let range: std::ops::Range<usize> = range;
+            refused(ErrorKind::Address, "a row", c.add(&segment, range, &segment, ctx.me, to));
+        }
+        composer.sync().expect("sync");
+        segment.free().expect("free");
+    });
+}

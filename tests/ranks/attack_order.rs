@@ -1,0 +1,207 @@
+//! Safe Rust programs whose ranks make collective calls in different orders, or with different
+//! arguments: each is an error on every rank, before a view or a result exists.
+
+#![forbid(unsafe_code)]
+
+use crate::launch::{ALONE_BASE, Alone, End};
+use ndarray::{Ix1, Ix2, array};
+use portolan::array::{DistArray, Options};
+use portolan::error::ErrorKind;
+use portolan::{Group, Operator, Result, Runtime};
+
+/// The launches of these programs.
+pub const ALONE: &[Alone] = &[
+    Alone { name: "attack_order", label: "default", ranks: 3, run: orders, ..ALONE_BASE },
+    Alone {
+        name: "attack_order_between_nodes",
+        label: "node_size=1",
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        run: orders,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_nodes",
+        label: "node_size=2 path=message",
+        ranks: 4,
+        env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_PATH", "message")],
+        quick: false,
+        run: orders,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_world",
+        label: "default",
+        end: End::Fails(&["rank 0: barrier; rank 1: all_gather of 1 u8"]),
+        run: of_world,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_world_between_nodes",
+        label: "node_size=1",
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        end: End::Fails(&["rank 0: barrier; rank 1: all_gather of 1 u8"]),
+        run: of_world,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_at_finalize",
+        label: "default",
+        end: End::Fails(&[
+            "Runtime::finalize: the ranks' collective calls differ: rank 0: barrier",
+        ]),
+        run: at_finalize,
+        ..ALONE_BASE
+    },
+];
+
+type Body<'a> = &'a dyn Fn(&Group<'_>) -> Result<()>;
+
+fn array(group: &Group<'_>, name: &str, shape: [usize; 2]) -> Result<()> {
+    let made = DistArray::<f64, Ix2>::with(group, shape, Options::named(name))?;
+    made.free()
+}
+
+/// Rank 0 does one thing, the other ranks do another. Each gets an error that has both texts.
+fn differ(rt: &Runtime, what: &str, first: (&str, Body<'_>), others: (&str, Body<'_>)) {
+    let world = rt.world();
+    let all: Vec<usize> = (0..rt.size()).collect();
+    let group = world.subgroup(&all).expect("a group").expect("all are members");
+    let body = if rt.rank() == 0 { first.1 } else { others.1 };
+    // A rank that only gives learns of the other call in its next one.
+    match body(&group).and_then(|()| group.barrier()) {
+        Ok(()) => panic!("{what}: passed on rank {}", rt.rank()),
+        Err(error) => {
+            let text = error.to_string();
+            assert_eq!(error.kind(), ErrorKind::Mismatch, "{what}: {text}");
+            let first = format!("rank 0: {}", first.0);
+            assert!(text.contains(&first) && text.contains(others.0), "{what}: {text}");
+        }
+    }
+    world.barrier().expect("the world is not concerned");
+}
+
+/// Lengths, types, operators and roots.
+fn values(rt: &Runtime) {
+    let sum = |n: usize| {
+        move |group: &Group<'_>| {
+            let mut data = vec![1i32; n];
+            let done = group.all_reduce(&mut data, Operator::Sum);
+            assert!(done.is_ok() || data.iter().all(|x| *x == 1), "there is a result");
+            done
+        }
+    };
+    let give = |n: usize, root: usize| {
+        move |group: &Group<'_>| group.broadcast(root, &mut vec![group.rank() as u8; n])
+    };
+    let gather = |group: &Group<'_>| group.all_gather(7u64).map(drop);
+    let gather_more = |group: &Group<'_>| group.all_gather([9u64; 200]).map(drop);
+    let barrier = |group: &Group<'_>| group.barrier();
+    let allocate = |group: &Group<'_>| group.allocate::<u64>(100)?.free();
+    let real = |group: &Group<'_>| group.all_reduce(&mut [1.0f64; 4], Operator::Sum);
+    let least = |group: &Group<'_>| group.all_reduce(&mut [1i32; 4], Operator::Min);
+    let (four, many) = ("all_reduce of 4 i32 (sum)", "all_reduce of 400 i32 (sum)");
+    differ(rt, "a short sum", (four, &sum(4)), (many, &sum(400)));
+    differ(rt, "a long sum", (many, &sum(400)), (four, &sum(4)));
+    differ(rt, "types", (four, &sum(4)), ("all_reduce of 4 f64 (sum)", &real));
+    differ(rt, "operators", (four, &sum(4)), ("all_reduce of 4 i32 (min)", &least));
+    let (short, long) = ("broadcast of 8 u8 from rank 0", "broadcast of 100000 u8 from rank 0");
+    differ(rt, "a short broadcast", (short, &give(8, 0)), (long, &give(100_000, 0)));
+    differ(rt, "a long broadcast", (long, &give(100_000, 0)), (short, &give(8, 0)));
+    differ(rt, "roots", (short, &give(8, 0)), ("broadcast of 8 u8 from rank 1", &give(8, 1)));
+    differ(rt, "gathers", ("all_gather of 1 u64", &gather), ("all_gather of 1 el", &gather_more));
+    differ(rt, "kinds", (four, &sum(4)), (short, &give(8, 0)));
+    differ(rt, "a barrier", ("barrier", &barrier), ("all_gather", &gather));
+    differ(rt, "an allocation", ("allocation", &allocate), (four, &sum(4)));
+}
+
+/// Creation, access and release of arrays.
+fn arrays(rt: &Runtime) {
+    let make = |shape: [usize; 2]| move |group: &Group<'_>| array(group, "a", shape);
+    let barrier = |group: &Group<'_>| group.barrier();
+    differ(
+        rt,
+        "shapes",
+        ("creation of an array \"a\" of shape [4, 4]", &make([4, 4])),
+        ("of shape [6, 4]", &make([6, 4])),
+    );
+    let reals = |group: &Group<'_>| DistArray::<f64, Ix1>::new(group, [8])?.free();
+    let ints = |group: &Group<'_>| DistArray::<i64, Ix1>::new(group, [8])?.free();
+    differ(rt, "elements", ("creation of an array", &reals), ("i64", &ints));
+    let accesses = |group: &Group<'_>| {
+        let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let held = a.access()?;
+        assert!(held.local().is_empty(), "there is a view");
+        held.release()
+    };
+    let puts = |group: &Group<'_>| {
+        let a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        group.barrier()?;
+        a.put(0..1, &array![1_000_000usize])
+    };
+    differ(rt, "access", ("access to an array", &accesses), ("barrier", &puts));
+    let keeps = |group: &Group<'_>| {
+        let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let held = a.access()?;
+        let (view, before) = (held.local(), held.local().to_owned());
+        // Another rank's release passes for no other call: its put stays refused.
+        let passed = group.barrier();
+        assert_eq!(view, before);
+        passed
+    };
+    let releases = |group: &Group<'_>| {
+        let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let released = a.access()?.release();
+        let put = a.put(0..1, &array![1_000_000usize]);
+        assert_eq!(put.expect_err("the parts are lent").kind(), ErrorKind::State);
+        released
+    };
+    differ(rt, "release", ("barrier", &keeps), ("release of an access", &releases));
+    let twice = |group: &Group<'_>| {
+        let (one, two) = (group.allocate::<u8>(8)?, group.allocate::<u8>(8)?);
+        two.free()?;
+        one.free()
+    };
+    let other_order = |group: &Group<'_>| {
+        let (one, two) = (group.allocate::<u8>(8)?, group.allocate::<u8>(8)?);
+        one.free()?;
+        two.free()
+    };
+    let free = "free of a segment (number";
+    differ(rt, "frees", (free, &twice), (free, &other_order));
+    differ(
+        rt,
+        "a set",
+        ("creation of mutexes", &|g| g.mutexes(1).map(drop)),
+        ("barrier", &barrier),
+    );
+}
+
+/// All of them, each on a group of its own.
+pub fn orders() {
+    let rt = Runtime::init().expect("start");
+    crate::child::check_size(rt.size());
+    values(&rt);
+    arrays(&rt);
+    rt.finalize().expect("finalize");
+}
+
+/// A mismatch on the world itself: an error on all ranks that ends the job.
+pub fn of_world() {
+    let code = portolan::run(|rt| -> Result<()> {
+        let world = rt.world();
+        if rt.rank() == 0 { world.barrier() } else { world.all_gather(1u8).map(drop) }
+    });
+    panic!("the run returned {code:?}");
+}
+
+/// The program drops the error: the end of the runtime reports it again, and hangs on no rank.
+pub fn at_finalize() {
+    let rt = Runtime::init().expect("start");
+    let world = rt.world();
+    let made = if rt.rank() == 0 { world.barrier() } else { world.all_gather(1u8).map(drop) };
+    made.expect_err("different calls");
+    let error = rt.finalize().expect_err("a broken world");
+    assert_eq!(error.kind(), ErrorKind::Mismatch);
+    eprintln!("{error}");
+    std::process::exit(3);
+}

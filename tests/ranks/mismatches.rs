@@ -1,0 +1,197 @@
+//! Ranks that make different collective calls: every rank gets an error that names both calls, no
+//! result is delivered, and no rank hangs.
+
+use crate::child::{Ctx, refused, step};
+use crate::rng::Rng;
+use portolan::error::{ErrorKind, Result};
+use portolan::internals::collective::Operator;
+use portolan::internals::group::Group;
+use portolan::internals::runtime::Engine;
+use std::sync::Arc;
+
+/// A collective call; lengths are in elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Call {
+    Barrier,
+    Sum(usize, Option<usize>),
+    Max(usize, Option<usize>),
+    SumOfInts(usize, Option<usize>),
+    Broadcast(usize, usize),
+    GatherByte,
+    GatherMany,
+    Allocate,
+    Mutexes,
+}
+
+/// Values that a result would overwrite.
+const UNTOUCHED: u8 = 0x5a;
+
+impl Call {
+    /// What a message calls it.
+    fn text(self) -> String {
+        let reduced = |n: usize, ty: &str, op: &str, root: Option<usize>| match root {
+            Some(root) => format!("reduce of {n} {ty} ({op}) to rank {root}"),
+            None => format!("all_reduce of {n} {ty} ({op})"),
+        };
+        match self {
+            Call::Barrier => "barrier".into(),
+            Call::Sum(n, root) => reduced(n, "f64", "sum", root),
+            Call::Max(n, root) => reduced(n, "f64", "max", root),
+            Call::SumOfInts(n, root) => reduced(n, "i64", "sum", root),
+            Call::Broadcast(n, root) => format!("broadcast of {n} u8 from rank {root}"),
+            Call::GatherByte => "all_gather of 1 u8".into(),
+            Call::GatherMany => "all_gather of 1 elements of over 242 bytes".into(),
+            Call::Allocate => "allocation".into(),
+            Call::Mutexes => "creation of mutexes".into(),
+        }
+    }
+
+    /// Makes the call; `Ok` where it succeeds. Where it fails nothing was written.
+    fn make(self, ctx: &Ctx, group: &Arc<Group>) -> Result<()> {
+        let engine = &*ctx.engine;
+        let sum = |data: &mut [f64], op, root| {
+            let done = group.reduce(engine, data, op, root);
+            assert!(done.is_ok() || data.iter().all(|x| *x == 1.5), "{self:?} has a result");
+            done
+        };
+        match self {
+            Call::Barrier => group.barrier(engine),
+            Call::Sum(n, root) => sum(&mut vec![1.5; n], Operator::Sum, root),
+            Call::Max(n, root) => sum(&mut vec![1.5; n], Operator::Max, root),
+            Call::SumOfInts(n, root) => {
+                group.reduce(engine, &mut vec![7i64; n], Operator::Sum, root)
+            }
+            Call::Broadcast(n, root) => group.broadcast(engine, &mut vec![UNTOUCHED; n], root),
+            Call::GatherByte => group.allgather(engine, &1u8).map(drop),
+            Call::GatherMany => group.allgather(engine, &[9u64; 200]).map(drop),
+            Call::Allocate => engine.allocate(group, 64).map(drop),
+            Call::Mutexes => engine.create_mutexes(group, 2).map(drop),
+        }
+    }
+}
+
+/// Any call over `n` ranks.
+fn draw(rng: &mut Rng, n: usize) -> Call {
+    // Around the lengths of slots, of pieces, of messages, and of MPI's own collectives.
+    const COUNTS: [usize; 7] = [1, 2, 8, 9, 40, 2000, 9000];
+    let count = COUNTS[rng.below(COUNTS.len())];
+    let root = rng.below(n);
+    let maybe = (rng.below(2) == 0).then_some(root);
+    match rng.below(9) {
+        0 => Call::Barrier,
+        1 | 2 => Call::Sum(count, maybe),
+        3 => Call::Max(count, maybe),
+        4 => Call::SumOfInts(count, maybe),
+        5 | 6 => Call::Broadcast(8 * count, root),
+        7 => Call::GatherByte,
+        _ => [Call::GatherMany, Call::Allocate, Call::Mutexes][rng.below(3)],
+    }
+}
+
+/// A group of all ranks. Where the others have gone on and made different calls already, a rank that lags
+/// learns of it here.
+fn group_of_all(ctx: &Ctx) -> Option<Arc<Group>> {
+    let all: Vec<usize> = (0..ctx.n).collect();
+    match ctx.engine.create_group(ctx.engine.world(), &all) {
+        Ok(made) => Some(made.expect("all are members")),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Mismatch, "a group: {error}");
+            None
+        }
+    }
+}
+
+/// One rank makes another call than the others.
+fn one_differs(ctx: &Ctx, (common, odd): (Call, Call), which: usize, before: &[Call]) {
+    let Some(group) = group_of_all(ctx) else {
+        ctx.barrier();
+        return ctx.barrier();
+    };
+    step(format!("mismatches: {common:?}, but {odd:?} on rank {which}"));
+    let mine = if ctx.me == which { odd } else { common };
+    // A rank that others need not wait for may learn of it in an earlier call, and a rank that gives
+    // and does not wait in its next one.
+    let mut calls = before.iter().chain([&mine]);
+    let made = calls.try_for_each(|call| call.make(ctx, &group));
+    let made = made.and_then(|()| group.barrier(&*ctx.engine));
+    let text = refused(ErrorKind::Mismatch, "different calls", made);
+    assert!(text.contains(&format!("rank {which}: {}", odd.text())), "{text}");
+    assert!(text.contains(&common.text()), "{text}");
+    // The group stays unusable, and says the same.
+    let again = refused(ErrorKind::Mismatch, "a broken group", group.barrier(&*ctx.engine));
+    assert_eq!(again.split(": rank").nth(1), text.split(": rank").nth(1));
+    // The others are not concerned.
+    ctx.barrier();
+    ctx.engine.free_group(&group).expect("free");
+    ctx.barrier();
+}
+
+/// Pairs of calls that were seen to pass for each other, and random ones.
+pub fn mismatches(ctx: &Ctx) {
+    if ctx.n == 1 {
+        return;
+    }
+    let fixed = [
+        (Call::Sum(4, None), Call::Sum(2, None)),
+        (Call::Sum(2, None), Call::Sum(4, None)),
+        (Call::Sum(400, None), Call::Sum(4, None)),
+        (Call::Sum(9000, None), Call::Sum(2, None)),
+        (Call::Sum(9000, None), Call::Sum(9001, None)),
+        (Call::Barrier, Call::Sum(1, None)),
+        (Call::Sum(1, None), Call::SumOfInts(1, None)),
+        (Call::Sum(1, None), Call::Max(1, None)),
+        (Call::Sum(3, Some(0)), Call::Sum(3, Some(ctx.n - 1))),
+        (Call::Sum(3, Some(0)), Call::Sum(3, None)),
+        (Call::Broadcast(8, 0), Call::Broadcast(8, ctx.n - 1)),
+        (Call::Broadcast(8, 0), Call::Broadcast(100_000, 0)),
+        (Call::Broadcast(100_000, 0), Call::Broadcast(8, 0)),
+        (Call::GatherByte, Call::GatherMany),
+        (Call::GatherByte, Call::Barrier),
+        (Call::Allocate, Call::Sum(3, None)),
+        (Call::Barrier, Call::Allocate),
+        (Call::Mutexes, Call::Allocate),
+    ];
+    for (n, pair) in fixed.into_iter().enumerate() {
+        one_differs(ctx, pair, n % ctx.n, &[]);
+    }
+    let mut rng = Rng::new(ctx.seed, &[77]);
+    for _ in 0..if ctx.quick { 10 } else { 40 } {
+        let mut before: Vec<Call> = (0..rng.below(4)).map(|_| draw(&mut rng, ctx.n)).collect();
+        // What is made stays with the group.
+        before.retain(|call| !matches!(call, Call::Allocate | Call::Mutexes));
+        let (common, odd) = (draw(&mut rng, ctx.n), draw(&mut rng, ctx.n));
+        let which = rng.below(ctx.n);
+        if common != odd {
+            one_differs(ctx, (common, odd), which, &before);
+        }
+    }
+}
+
+/// Ranks that make a group of the same ranks in different orders.
+pub fn orders(ctx: &Ctx) {
+    if ctx.n == 1 {
+        return;
+    }
+    step("mismatches: orders of a group");
+    let mut ranks: Vec<usize> = (0..ctx.n).collect();
+    if ctx.me == 0 {
+        ranks.reverse();
+    }
+    let made = ctx.engine.create_group(ctx.engine.world(), &ranks);
+    let text = refused(ErrorKind::Mismatch, "different lists of ranks", made);
+    assert!(text.contains("creation of a group of the ranks 0, 1"), "{text}");
+    ctx.barrier();
+    // The group could not be used to say so, so the creation of groups is what is broken.
+    let all: Vec<usize> = (0..ctx.n).collect();
+    let again = ctx.engine.create_group(ctx.engine.world(), &all);
+    refused(ErrorKind::Mismatch, "another group", again);
+    ctx.barrier();
+}
+
+/// [`orders`] in a launch of its own.
+pub fn orders_alone() {
+    let ctx = Ctx::new(crate::child::start());
+    orders(&ctx);
+    drop(ctx);
+    Engine::stop().expect("stop");
+}
