@@ -16,7 +16,7 @@
 //! | a transfer outside of a segment, or with lengths that do not match | the origin checks rank, offset and length before anything moves, against what all ranks agreed on when the segment was allocated; an owner that carries out a request checks it again |
 //! | other ranks change memory that a reference denotes | safe functions copy ([`Local`]); references to a rank's part come from `unsafe` functions ([`Local::as_slice`]), or from `array`, which lends a part between collective calls |
 //! | ranks call different collectives, or with other lengths, types or roots | the engine compares the calls before it moves bytes or lends a part; the call fails |
-//! | a buffer is used or freed while a transfer is under way | borrows ([`Scope`]), or the transfer owns the buffer ([`PendingVec`], [`rpc::bulk::Buffer`](rpc::bulk::Buffer)) |
+//! | a buffer is used or freed while a transfer is under way | borrows ([`Scope`]), or the transfer owns the buffer ([`PendingVec`], [`rpc::bulk::Buffer`]) |
 //! | two threads use the bytes of a [`Bulk`](rpc::bulk::Bulk) at once | relaxed atomic accesses: [`rpc::bulk`] |
 //! | use after [`Runtime::finalize`] | what borrows from the [`Runtime`] cannot outlive it; classes, contexts, calls and bulk handles of [`rpc`], which can, give errors of kind [`State`](ErrorKind::State) on every thread from the moment at which the runtime begins to end, and the end waits for calls in progress |
 //! | MPI is called by a thread that may not | the runtime is not `Send`; below `MPI_THREAD_MULTIPLE` [`Messages::endpoint`] is refused, and [`rpc`] works only on the thread that started the runtime; at `MPI_THREAD_SINGLE` and `FUNNELED` the runtime starts only on the thread that initialised MPI |

@@ -45,6 +45,8 @@ pub(crate) struct Guests {
     pub wake: fn(),
     /// No call is in progress any more, and MPI still works.
     pub leave: fn(),
+    /// The engine is gone: what was under way on it does not come to an end by itself.
+    pub gone: fn(),
 }
 
 static GUESTS: Mutex<Option<Guests>> = Mutex::new(None);
@@ -118,8 +120,12 @@ impl Engine {
 
     /// Whether it stops or has stopped; not yet for a call that was admitted before.
     pub(crate) fn is_over(&self) -> bool {
-        let current = std::ptr::eq(CURRENT.load(Ordering::Acquire), self);
-        !current || DOOR.is_shut() && !DOOR.am_inside()
+        self.is_gone() || DOOR.is_shut() && !DOOR.am_inside()
+    }
+
+    /// Whether it has stopped.
+    pub(crate) fn is_gone(&self) -> bool {
+        !std::ptr::eq(CURRENT.load(Ordering::Acquire), self)
     }
 }
 
@@ -244,4 +250,12 @@ pub(super) fn shut(engine: &Engine) -> Result<()> {
         (guests.leave)();
     }
     Ok(())
+}
+
+/// Tells the guests that the engine is gone.
+pub(super) fn gone() {
+    let guests = *GUESTS.lock();
+    if let Some(guests) = guests {
+        (guests.gone)();
+    }
 }

@@ -283,6 +283,7 @@ impl Engine {
         process::set_running(false);
         CURRENT.store(std::ptr::null_mut(), Ordering::Release);
         *OWNER.lock() = None;
+        admission::gone();
     }
 
     /// Completes everything, frees all segments and communicators, and ends the engine's

@@ -218,9 +218,20 @@ fn after() {
     // Work of every kind is under way.
     let flying = net.context.handle(&net.next, &net.echo);
     flying.start(&vec![7; 300_000]).expect("start");
-    transfer(&net, &theirs, 3 << 20, BulkOp::Pull).expect("transfer");
+    let pulled: Arc<Mutex<Option<Status>>> = Arc::default();
+    let (mine, said) = (Bulk::allocate(&[3 << 20], RW).expect("bytes"), pulled.clone());
+    let (there, here) = ((&theirs, 0), (&mine, 0));
+    net.context
+        .transfer(BulkOp::Pull, &net.next, there, here, 3 << 20, move |ended| {
+            *said.lock().expect("whole") = Some(ended);
+        })
+        .expect("transfer");
     net.plain.recv_expected(&net.next_plain, 5, Box::new(drop)).expect("receive");
     rt.finalize().expect("finalize");
+    // The transfer has an end, and its callback hears of it.
+    net.context.trigger(10);
+    let ended = pulled.lock().expect("whole").take().expect("the callback has run");
+    assert!([Status::SUCCESS, Status::CANCELED].contains(&ended), "{ended:?}");
     let (there, bulk) = (net.clone(), theirs.clone());
     let never = on_a_thread(move || {
         all_are_over(&there, &bulk, &never);

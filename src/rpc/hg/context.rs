@@ -281,6 +281,12 @@ impl ContextShared {
 
     /// Does at most `most` pieces of work; how many.
     pub(crate) fn trigger(&self, most: usize) -> usize {
+        // Transfers that ended with the runtime: no progress will be made any more.
+        if self.na.shared.queued() > 0
+            && let Err(failure) = self.na.trigger(Duration::ZERO, usize::MAX)
+        {
+            log::error!("{failure}");
+        }
         let mut done = 0;
         while done < most && !self.is_empty() {
             let mut waiting = self.work.lock();

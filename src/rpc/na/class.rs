@@ -151,6 +151,11 @@ impl Shared {
         self.engine().is_some_and(Engine::is_over)
     }
 
+    /// Whether the runtime has ended before the class.
+    pub(super) fn is_gone(&self) -> bool {
+        self.engine().is_some_and(Engine::is_gone)
+    }
+
     /// The engine, where there is one, for what does not reach MPI: it may have stopped.
     pub(crate) fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref().map(|(engine, _)| &**engine)

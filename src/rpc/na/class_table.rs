@@ -142,7 +142,10 @@ pub(super) fn retire(class: &Shared) {
 }
 
 /// What the classes do when the runtime ends before them.
-const GUESTS: Guests = Guests { wake, leave };
+const GUESTS: Guests = Guests { wake, leave, gone };
+
+/// Classes that the runtime has ended before. Their transfers end when the engine is gone.
+static LEFT: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
 /// Wakes the threads that wait in calls of classes.
 fn wake() {
@@ -162,6 +165,13 @@ fn leave() {
         })
         .collect();
     gone.iter().for_each(|class| class.end_with_runtime());
+    LEFT.lock().extend(gone.iter().map(Arc::downgrade));
+}
+
+/// Ends the transfers of the classes over MPI: no message of theirs arrives any more.
+fn gone() {
+    let left = std::mem::take(&mut *LEFT.lock());
+    left.iter().filter_map(Weak::upgrade).for_each(|class| class.end_transfers());
 }
 
 /// Called for a new class over MPI: starts the engine and registers the handler for the

@@ -173,6 +173,15 @@ impl ContextShared {
             return false;
         }
         let Some(mut active) = self.active.try_lock() else { return false };
+        self.carry_on(&mut active)
+    }
+
+    /// The runtime has ended: transfers end as cancelled.
+    pub(super) fn end_transfers(&self) {
+        self.carry_on(&mut self.active.lock());
+    }
+
+    fn carry_on(&self, active: &mut Vec<Active>) -> bool {
         let (mut n, mut busy) = (0, false);
         while n < active.len() {
             let Some(status) = active[n].transfer.advance() else {

@@ -187,6 +187,10 @@ impl Transfer {
                 }
             }
         }
+        if !self.flying.is_empty() && self.class.is_gone() {
+            self.give_up();
+            self.fail(Failure::new(Status::CANCELED, "the runtime has ended"));
+        }
         let mut at_once = 0;
         while self.ended.is_none()
             && self.started < self.size
@@ -209,6 +213,12 @@ impl Transfer {
             Some(failure) => Some(failure.status),
             None => (self.started == self.size).then_some(Status::SUCCESS),
         }
+    }
+
+    /// Waits for no chunk any more. Bytes may still come, so memory of the handle's own is leaked.
+    fn give_up(&mut self) {
+        self.flying.clear();
+        std::mem::forget(self.local.clone());
     }
 
     /// Starts a chunk; `None` where it is complete already.
@@ -305,9 +315,8 @@ impl Transfer {
 impl Drop for Transfer {
     fn drop(&mut self) {
         if !self.flying.is_empty() {
-            // Bytes may still come: memory of the handle's own is given up, not freed.
             log::warn!("a transfer of {} bytes is dropped under way", self.size);
-            std::mem::forget(self.local.clone());
+            self.give_up();
         }
     }
 }

@@ -78,6 +78,15 @@ impl Shared {
         }
     }
 
+    /// The runtime has ended: transfers under way end as cancelled.
+    pub(in crate::rpc::na) fn end_transfers(&self) {
+        let mut contexts: Vec<_> =
+            self.pending.lock().values().filter_map(|(_, context)| context.upgrade()).collect();
+        contexts.sort_by_key(Arc::as_ptr);
+        contexts.dedup_by_key(|context| Arc::as_ptr(context));
+        contexts.iter().for_each(|context| context.end_transfers());
+    }
+
     /// Ends the class: cancels what is pending. After the end of the runtime it lets go of what
     /// is left.
     pub(in crate::rpc::na) fn close(&self) -> Result<()> {
