@@ -25,14 +25,14 @@
 //! needed: by the step in which all ranks see that they have such values. Where there is none,
 //! such values travel a line at a time.
 
-use super::call::{self, Call};
+mod check;
+
 use super::circle::Running;
 use super::mark::reached;
 use super::slots::{LONG_SLOT, SLOT, Slots, TURNS};
 use super::wire::Wire;
 use super::{Element, Operator};
-use crate::config::agreed::listed;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::shm::SharedFile;
 use crate::wait::Progress;
 use std::sync::Arc;
@@ -184,83 +184,11 @@ impl Board {
         digest
     }
 
-    /// Looks for an alarm, and whether another rank is or was in this step with another call.
-    fn look<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> Result<()> {
-        running.alarm.look()?;
-        let differs = (0..self.size()).any(|place| {
-            let seen = self.slots.seen(place).load(Ordering::Acquire);
-            reached(seen, step)
-                && seen.wrapping_sub(step) < TURNS as u32
-                && self.slots.read_call(place, step).signature != running.call
-        });
-        if differs { Err(self.disagree(running, step)) } else { Ok(()) }
-    }
-
-    /// Ranks that have arrived at a step made different calls.
-    #[cold]
-    fn disagree<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> Error {
-        // The first step that shows it, of those whose calls are still there. No rank begins the step
-        // that uses the turn of this one again, but one may begin that of a step before.
-        let most = TURNS as u32;
-        let earlier =
-            (1..most - 1).rev().map(|back| self.calls_of(step.wrapping_sub(back), most - 1));
-        let calls = earlier.chain([self.calls_of(step, most)]).find(|calls| calls.len() > 1);
-        let calls = calls.unwrap_or_else(|| self.calls_of(step, most));
-        let mut text = call::differ(&calls, running.alarm.members());
-        if calls.len() == 1 {
-            text.push_str("; an earlier call was not the same on all of them");
-        }
-        running.alarm.raise(&text)
-    }
-
-    /// The calls that are known of a step, each with its ranks: of ranks that are less than `most` steps
-    /// ahead.
-    fn calls_of(&self, step: u32, most: u32) -> Vec<(Vec<usize>, Call)> {
-        let mut calls: Vec<(Vec<usize>, Call)> = Vec::new();
-        for (place, &rank) in self.members.iter().enumerate() {
-            let seen = self.slots.seen(place).load(Ordering::Acquire);
-            if !reached(seen, step) || seen.wrapping_sub(step) >= most {
-                continue;
-            }
-            let call = self.slots.read_call(place, step);
-            match calls.iter_mut().find(|(_, other)| other.signature == call.signature) {
-                Some((ranks, _)) => ranks.push(rank),
-                None => calls.push((vec![rank], call)),
-            }
-        }
-        calls
-    }
-
     /// Whether the caller has the lowest place of those that have arrived.
     pub(super) fn is_first_here(&self) -> bool {
         let step = self.step.load(Ordering::Relaxed);
         let arrived = |place: usize| reached(self.slots.seen(place).load(Ordering::Relaxed), step);
         !(0..self.me).any(arrived)
-    }
-
-    fn missing<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> String {
-        let what = running.what;
-        let seen = |place: usize| self.slots.seen(place).load(Ordering::Relaxed);
-        let missing: Vec<usize> = (0..self.size())
-            .filter(|&place| !reached(seen(place), step))
-            .map(|place| self.members[place])
-            .collect();
-        let here = self.size() - missing.len();
-        match missing.len() {
-            0 => format!("{} at which the {here} ranks of the node have arrived", what()),
-            _ => {
-                let members = running.alarm.members();
-                let of = |&rank: &usize| self.whereabouts.as_ref()?.whereabouts(rank, members);
-                let known: String =
-                    missing.iter().take(4).filter_map(of).map(|text| format!("; {text}")).collect();
-                format!(
-                    "{} at which {here} of {} ranks have arrived, without {}{known}",
-                    what(),
-                    self.size(),
-                    listed(&missing)
-                )
-            }
-        }
     }
 
     /// A step at which all arrive and wait for all; the last one combines, and the leader
@@ -411,6 +339,7 @@ impl Board {
 mod tests {
     use super::*;
     use crate::collective::alarm::{Alarm, Key};
+    use crate::collective::call::Call;
     use crate::collective::call::{ElementType, Kind, Signature};
     use crate::error::ErrorKind;
     use crate::wait::Boot;

@@ -13,16 +13,17 @@
 //! depends on a rank that has made another call: each step and each message carries the call
 //! ([`super::call`]), and the [alarm](super::alarm) ends the collective where calls differ.
 
+mod node_file;
+
 use super::alarm::{Alarm, Key};
 use super::board::Board;
 use super::call::{ElementType, Kind, Signature};
 use super::circle::{Circle, Running};
-use super::share::{self, Meeting};
 use super::slots::Slots;
 use super::wire::Wire;
 use super::{Element, Operator};
 use crate::error::{Error, ErrorKind, Result};
-use crate::shm::{Descriptor, SharedFile};
+use crate::shm::SharedFile;
 use crate::topology::Topology;
 use crate::wait::Progress;
 use bytemuck::Pod;
@@ -468,22 +469,6 @@ impl Team {
         verdict.result_of(rank)
     }
 
-    /// A file of `len` bytes that the leader of each node makes and the members on its node
-    /// map; `prepare` is what each does with it before all agree that it is there.
-    /// Collective. Nodes may give different lengths.
-    ///
-    /// # Errors
-    /// `Memory` on all members where it cannot be had on one.
-    pub(crate) fn share<P: Progress + ?Sized>(
-        &self,
-        progress: &P,
-        dir: &str,
-        len: usize,
-        prepare: impl Fn(&SharedFile) -> Result<()>,
-    ) -> Result<SharedFile> {
-        share::file(&OnNodes { team: self, progress }, dir, len, prepare)
-    }
-
     /// The group is gone: its tag may be another's, unless messages of it may be left.
     pub(crate) fn dissolve(&self) {
         if !self.alarm.is_raised() {
@@ -501,39 +486,4 @@ fn reduction<T: Element>(count: usize, operator: Operator, root: Option<usize>) 
     let kind = if root.is_some() { Kind::Reduce } else { Kind::AllReduce };
     let call = Signature::here(kind).of(ElementType::of::<T>(), count).by(operator);
     root.map_or(call, |root| call.rooted(root))
-}
-
-/// How the members on each node get a file in common.
-struct OnNodes<'a, P: Progress + ?Sized> {
-    team: &'a Team,
-    progress: &'a P,
-}
-
-impl<P: Progress + ?Sized> Meeting for OnNodes<'_, P> {
-    fn leads(&self) -> bool {
-        self.team.leads()
-    }
-    fn offer(&self, mut own: Descriptor) -> Result<Descriptor> {
-        let team = self.team;
-        let what = || format!("a file of the {} ranks of a node", team.here.len());
-        let bytes = bytemuck::bytes_of_mut(&mut own);
-        let call = Signature::here(Kind::Broadcast).of(ElementType::BYTES, bytes.len()).rooted(0);
-        team.run(self.progress, call, &what, |running| match team.board() {
-            Some(board) => board.broadcast(running, bytes, 0),
-            None => Circle {
-                wire: team.wire.comm(),
-                tag: team.tag as i32,
-                ranks: &team.here.iter().map(|&rank| team.members[rank]).collect::<Vec<_>>(),
-                me: team.place(),
-                // Not every node has such a circle, so it does not count.
-                number: 0,
-                running,
-            }
-            .broadcast(bytes, 0),
-        })?;
-        Ok(own)
-    }
-    fn agree(&self, mine: Result<()>) -> Result<()> {
-        self.team.agree(self.progress, mine)
-    }
 }
