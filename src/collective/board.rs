@@ -13,9 +13,11 @@
 //! each rank that arrives sees in the word alone whether all calls are the same. If they are not, it
 //! raises the group's [alarm](super::alarm), which ends the waits of the others. The ranks of a broadcast
 //! count nothing: they compare the root's digest with their own. A rank that took part in another
-//! broadcast has another digest from then on, so the next step shows it. The last calls stand beside
-//! each rank's slots. A rank that waits for longer compares them with its own, because the others may
-//! be ahead of it in calls that wait for nobody.
+//! broadcast has another digest from then on, so the next step shows it. Ranks that give and go on
+//! compare digests when they look which steps the others have done with, so a difference is at most
+//! [`TURNS`] steps old when it is found. The last calls stand beside each rank's slots, and the report
+//! names the first ones that differ. A rank that waits for longer compares them with its own, because
+//! the others may be ahead of it in calls that wait for nobody.
 //!
 //! **Invariant.** No rank writes a slot while another may still read it. Each rank notes the step
 //! that it has done with, and a slot is written in a step only when all have done with the one
@@ -134,6 +136,10 @@ impl Board {
             }
             let all = (0..self.size()).map(|place| self.slots.has_done(place));
             let least = all.min_by_key(|done| done.wrapping_sub(before)).unwrap_or(before);
+            let digest = |place| self.slots.digest(place, least).load(Ordering::Relaxed);
+            if (0..self.size()).any(|place| digest(place) != digest(self.me)) {
+                return Err(self.disagree(running, step.wrapping_sub(1)));
+            }
             self.settled.store(least, Ordering::Relaxed);
         }
         Ok(step)
@@ -179,7 +185,7 @@ impl Board {
         let digest = chained(self.chain.load(Ordering::Relaxed), running.call.digest());
         self.chain.store(digest, Ordering::Relaxed);
         self.slots.write_call(self.me, step, running.call);
-        self.slots.digest(self.me, step).store(digest, Ordering::Relaxed);
+        self.slots.digest(self.me, step).store(digest as u32, Ordering::Relaxed);
         self.slots.seen(self.me).store(step, Ordering::Release);
         digest
     }
@@ -276,7 +282,7 @@ impl Board {
                 let missing = || format!("{} from rank {}", (running.what)(), self.members[root]);
                 let look = || self.look(running, step);
                 self.slots.given(root).wait_for(running, &missing, step, &look)?;
-                if self.slots.digest(root, step).load(Ordering::Relaxed) != digest {
+                if self.slots.digest(root, step).load(Ordering::Relaxed) != digest as u32 {
                     return Err(self.disagree(running, step));
                 }
                 self.slots.read(Some(root), step, piece);
@@ -453,6 +459,35 @@ mod tests {
                 ))
             );
         });
+    }
+
+    /// Ranks that only give take several steps before they wait: the first calls that differ are named.
+    #[test]
+    fn the_first_different_calls_are_named() {
+        for steps in 1..2 * TURNS {
+            ranks(|me, board| {
+                let alarm = alarm_of(board);
+                for _ in 0..3 {
+                    board.barrier(&running(&alarm, Signature::here(Kind::Barrier)), None).unwrap();
+                }
+                let step = |n: usize| {
+                    let kind = if me == 0 { Kind::Broadcast } else { Kind::Reduce };
+                    let call = Signature::here(kind).of(ElementType::of::<i64>(), n).rooted(0);
+                    let it = running(&alarm, call);
+                    match me {
+                        0 => board.broadcast(&it, &mut [0; 8], 0),
+                        _ => board.reduce(&it, (&mut [1i64], Operator::Sum), 0),
+                    }
+                };
+                let given = (1..=steps).try_for_each(step);
+                let barrier = running(&alarm, Signature::here(Kind::Barrier));
+                let error = given.and_then(|()| board.barrier(&barrier, None)).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Mismatch);
+                for text in ["rank 5: broadcast of 1 i64", "reduce of 1 i64"] {
+                    assert!(error.detail().contains(text), "{steps} steps: {error}");
+                }
+            });
+        }
     }
 
     /// Whatever kinds of steps meet, each rank fails with the same text, now or in its next step.

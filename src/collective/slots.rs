@@ -14,8 +14,11 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
-/// Sets of slots.
+/// Sets of slots. A rank begins a step when all have done with the one `TURNS` steps before.
 pub(super) const TURNS: usize = 4;
+/// Steps whose calls and digests are kept. Another rank may be `TURNS - 1` steps ahead of a step
+/// that this rank is in, and this rank looks back by `TURNS` steps.
+pub(super) const KEPT: usize = 2 * TURNS;
 /// Bytes of a slot, and of one in the area for longer values.
 pub(super) const SLOT: usize = LINE;
 pub(super) const LONG_SLOT: usize = 8 << 10;
@@ -24,8 +27,8 @@ const ALARM: usize = (2 + TURNS) * LINE;
 const HEAD: usize = (ALARM + alarm::TEXT).next_multiple_of(LINE);
 /// Bytes of a call.
 const CALL: usize = size_of::<Call>().next_multiple_of(LINE);
-/// Bytes for each rank: its marks, and for each turn a slot and a call.
-const OF_RANK: usize = LINE + TURNS * (SLOT + CALL);
+/// Bytes for each rank: its marks, a slot for each turn, and the calls that are kept.
+const OF_RANK: usize = LINE + TURNS * SLOT + KEPT * CALL;
 
 /// Where the alarm stands: its state, and behind it the length of its text. It is beside the mark that
 /// all wait for.
@@ -134,8 +137,8 @@ impl Slots {
     }
 
     fn call_at(&self, place: usize, step: u32) -> *mut u8 {
-        let turn = step as usize % TURNS;
-        self.file.base().wrapping_add(self.own_line(place) + LINE + TURNS * SLOT + turn * CALL)
+        let at = LINE + TURNS * SLOT + step as usize % KEPT * CALL;
+        self.file.base().wrapping_add(self.own_line(place) + at)
     }
 
     /// Notes the call that the rank at `place`, the caller, makes in a step.
@@ -180,12 +183,11 @@ impl Slots {
         self.word(self.own_line(place) + 16)
     }
 
-    /// The digest of the call that a rank made in a step. It is beside the mark of what the rank gives.
-    pub(super) fn digest(&self, place: usize, step: u32) -> &AtomicU64 {
-        const { assert!(24 + TURNS * size_of::<u64>() <= LINE) };
-        let at = self.own_line(place) + 24 + step as usize % TURNS * size_of::<u64>();
-        // SAFETY: as in `word`; the place is aligned for 64 bits.
-        unsafe { &*self.file.base().add(at).cast() }
+    /// The low half of the digest of a rank's calls up to a step. It is beside the mark of what the
+    /// rank gives.
+    pub(super) fn digest(&self, place: usize, step: u32) -> &AtomicU32 {
+        const { assert!(24 + KEPT * size_of::<u32>() <= LINE) };
+        self.word(self.own_line(place) + 24 + step as usize % KEPT * size_of::<u32>())
     }
 
     /// The slot of a rank, or of the result (`None`), for values of a length.

@@ -4,7 +4,7 @@ use super::Board;
 use crate::collective::call::{self, Call};
 use crate::collective::circle::Running;
 use crate::collective::mark::reached;
-use crate::collective::slots::TURNS;
+use crate::collective::slots::{KEPT, TURNS};
 use crate::config::agreed::listed;
 use crate::error::{Error, Result};
 use crate::wait::Progress;
@@ -34,13 +34,10 @@ impl Board {
         running: &Running<'_, P>,
         step: u32,
     ) -> Error {
-        // The first step that shows it, of those whose calls are still there. No rank begins the step
-        // that uses the turn of this one again, but one may begin that of a step before.
-        let most = TURNS as u32;
-        let earlier =
-            (1..most - 1).rev().map(|back| self.calls_of(step.wrapping_sub(back), most - 1));
-        let calls = earlier.chain([self.calls_of(step, most)]).find(|calls| calls.len() > 1);
-        let calls = calls.unwrap_or_else(|| self.calls_of(step, most));
+        // The first step that shows it. All steps before these have been compared (`begin`).
+        let mut steps = (0..TURNS as u32).rev().map(|back| self.calls_of(step.wrapping_sub(back)));
+        let differing = steps.find(|calls| calls.len() > 1);
+        let calls = differing.unwrap_or_else(|| self.calls_of(step));
         let mut text = call::differ(&calls, running.alarm.members());
         if calls.len() == 1 {
             text.push_str("; an earlier call was not the same on all of them");
@@ -48,13 +45,12 @@ impl Board {
         running.alarm.raise(&text)
     }
 
-    /// The calls that are known of a step, each with its ranks: of ranks that are less than `most` steps
-    /// ahead.
-    fn calls_of(&self, step: u32, most: u32) -> Vec<(Vec<usize>, Call)> {
+    /// The calls that ranks made in a step, each with its ranks.
+    fn calls_of(&self, step: u32) -> Vec<(Vec<usize>, Call)> {
         let mut calls: Vec<(Vec<usize>, Call)> = Vec::new();
         for (place, &rank) in self.members.iter().enumerate() {
             let seen = self.slots.seen(place).load(Ordering::Acquire);
-            if !reached(seen, step) || seen.wrapping_sub(step) >= most {
+            if !reached(seen, step) || seen.wrapping_sub(step) >= KEPT as u32 {
                 continue;
             }
             let call = self.slots.read_call(place, step);
