@@ -381,15 +381,10 @@ pub fn computing(ctx: &Ctx) {
     });
     step("computing");
     if ctx.me == 1 {
-        let until = Instant::now() + Duration::from_millis(300);
-        let mut x = 1u64;
-        while Instant::now() < until {
-            x = std::hint::black_box(x.wrapping_mul(31));
+        // Questions are answered while this rank computes; else it computes for ever.
+        while got.load(Ordering::Acquire) == 0 {
+            std::hint::spin_loop();
         }
-        assert!(
-            got.load(Ordering::Acquire) > 0,
-            "questions were answered while this rank computed"
-        );
     } else {
         // One at a time, the last of them after the other has stopped computing.
         for i in 1..=20u64 {

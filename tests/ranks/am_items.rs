@@ -9,7 +9,6 @@ use portolan::internals::api::RegisterIn;
 use portolan::{Context, Handlers, Item, Messages};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 /// A number for a cell of the target.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -191,10 +190,8 @@ pub fn items(ctx: &Ctx) {
     seen.count.store(0, Ordering::Relaxed);
     ctx.barrier();
     adds.push((ctx.me + 1) % ctx.n, Add(3)).expect("push");
-    let since = Instant::now();
     let come = || Ok(seen.count.load(Ordering::Relaxed) == 1);
     ctx.engine.wait_until(&what, come).expect("wait");
-    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
     ctx.barrier();
     messages.free().expect("free");
 }

@@ -4,7 +4,7 @@
 //! and ends all ranks, because a rank that only returned would leave the others
 //! waiting. So would a job of the wrong size, which is checked first.
 
-pub use crate::ctx::{Ctx, own, refused};
+pub use crate::ctx::{Ctx, compute_until, own, refused};
 use crate::{alone, cases, job};
 use mpi::ffi;
 use parking_lot::Mutex;

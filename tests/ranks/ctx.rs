@@ -94,6 +94,17 @@ pub fn own(segment: &Segment) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(base, len) }
 }
 
+/// Computes, without a call of the library, until another rank has put `value` at this place of the
+/// caller's memory.
+pub fn compute_until(segment: &Segment, place: usize, value: u8) {
+    let at = &raw const own(segment)[place];
+    // SAFETY: the memory is mapped while the segment lives, and the other rank's byte may come at any
+    // time: the read is volatile.
+    while unsafe { at.read_volatile() } != value {
+        std::hint::spin_loop();
+    }
+}
+
 /// The call must fail with an error of this kind.
 #[track_caller]
 pub fn refused<T>(kind: ErrorKind, what: &str, result: Result<T>) -> String {

@@ -2,7 +2,6 @@
 
 use crate::child::{Ctx, own, refused, step};
 use portolan::error::ErrorKind;
-use std::time::{Duration, Instant};
 
 /// Read, change and write back under a lock, from all ranks.
 pub fn mutexes(ctx: &Ctx) {
@@ -48,6 +47,9 @@ pub fn mutexes(ctx: &Ctx) {
     ctx.free(segment);
 }
 
+/// How often each rank has the mutex while the others want it.
+const TURNS: i64 = 20;
+
 /// First come, first served: nobody starves while others lock and unlock.
 fn turns(ctx: &Ctx, again: usize) {
     let engine = &*ctx.engine;
@@ -55,19 +57,20 @@ fn turns(ctx: &Ctx, again: usize) {
     let counts = ctx.allocate(if ctx.me == 0 { 8 * ctx.n } else { 0 });
     own(&counts).fill(0);
     ctx.barrier();
-    let begun = Instant::now();
     let mut mine = 0i64;
-    while begun.elapsed() < Duration::from_millis(100) {
+    // A rank goes on until every other one has had its turns as well.
+    loop {
         step(format!("turns {again}: lock {mine}"));
         engine.lock(&set, 0, 0).expect("lock");
         mine += 1;
         ctx.store(0, counts.part(0).address() + 8 * ctx.me, mine);
+        let all: Vec<i64> = ctx.loads(0, counts.part(0).address(), ctx.n);
         engine.unlock(&set, 0, 0).expect("unlock");
+        if all.iter().all(|&count| count >= TURNS) {
+            break;
+        }
     }
     ctx.barrier();
-    let all: Vec<i64> = ctx.loads(0, counts.part(0).address(), ctx.n);
-    // Ranks that ask in turn differ by one; those that lose their core by more.
-    assert!(all.iter().all(|&c| c > 0), "some rank never had the mutex: {all:?}");
     engine.destroy_mutexes(&set).expect("destroy");
     ctx.free(counts);
 }
@@ -92,9 +95,7 @@ pub fn errors(ctx: &Ctx) {
             }
             ctx.barrier();
             if ctx.me != holder {
-                let begun = Instant::now();
                 assert!(!engine.try_lock(&set, 1, owner).expect("try"), "try of a held mutex");
-                assert!(begun.elapsed() < Duration::from_secs(5), "try waits for the holder");
                 refused(ErrorKind::State, "held by another", engine.unlock(&set, 1, owner));
             }
             ctx.barrier();

@@ -426,9 +426,7 @@ pub fn idle(ctx: &Ctx) {
     let (context, count) = (net.context.clone(), deferred.clone());
     let thread = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(100));
-        let begun = Instant::now();
         context.defer(move || {
-            assert!(begun.elapsed() < Duration::from_secs(2), "a deferred function waits long");
             count.fetch_add(1, Ordering::SeqCst);
         });
     });
@@ -441,19 +439,13 @@ pub fn idle(ctx: &Ctx) {
 
     // Calls to servers that have slept for a while.
     let right = &net.ranks[(ctx.me + 1) % ctx.n];
-    let mut times: Vec<Duration> = Vec::new();
     for turn in 0..10 {
         if ctx.me == turn % ctx.n {
             std::thread::sleep(Duration::from_millis(30));
-            let begun = Instant::now();
             let answer = net.context.call(right, &echo, &(turn as u32), LONG).expect("an answer");
-            times.push(begun.elapsed());
             assert_eq!(answer, turn as u32);
         }
         net.meet();
     }
-    step(format!("calls to sleepers: {times:?}"));
-    let shortest = times.iter().min().copied().unwrap_or_default();
-    assert!(shortest < Duration::from_millis(50), "calls to sleepers take {times:?}");
     net.end(ctx);
 }

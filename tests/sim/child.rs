@@ -1,6 +1,6 @@
 //! A simulated rank: its engine starts, and ends with nothing left.
 
-pub use crate::ctx::{Ctx, own, refused};
+pub use crate::ctx::{Ctx, compute_until, own, refused};
 use portolan::internals::config::Config;
 use portolan::internals::mpi::Comm;
 use portolan::internals::mpi::init::{Started, ThreadLevel};

@@ -114,7 +114,7 @@ impl Table {
     }
 
     fn end(&mut self, ranks: usize, settings: &str, arguments: &str, texts: &[&str]) {
-        self.add((Kind::End, 15), "faults", ranks, settings, arguments, texts);
+        self.add((Kind::End, 40), "faults", ranks, settings, arguments, texts);
     }
 
     fn pass(&mut self, seconds: u64, ranks: usize, settings: &str, arguments: &str) {
@@ -147,18 +147,18 @@ impl Table {
     }
 
     fn slow_targets(&mut self) {
-        let (computes, stops) = if self.size == Size::Quick { (2, 2) } else { (10, 5) };
+        let stops = if self.size == Size::Quick { 2 } else { 5 };
         for place in ["", "path=message"] {
-            self.pass(30, 3, place, &format!("slow-target {computes}"));
-            self.pass(30, 3, place, &format!("stopped-target {stops}"));
+            self.pass(60, 3, place, "slow-target");
+            self.pass(60, 3, place, &format!("stopped-target {stops}"));
         }
-        self.pass(30, 3, "node-size=1", &format!("stopped-target {stops}"));
+        self.pass(60, 3, "node-size=1", &format!("stopped-target {stops}"));
     }
 
     fn too_little(&mut self) {
         for place in ["", "path=message "] {
-            self.pass(20, 2, &format!("{place}shm=64m"), "small-shm 64");
-            self.pass(20, 3, place.trim(), "no-memory");
+            self.pass(60, 2, &format!("{place}shm=64m"), "small-shm 64");
+            self.pass(60, 3, place.trim(), "no-memory");
             let texts = ["segments of 64 KiB"];
             self.add((Kind::Pass, 60), "faults", 2, place.trim(), "few-descriptors 1000", &texts);
         }

@@ -283,6 +283,7 @@ impl Suite<'_> {
     fn wanted_specials(&self) -> Vec<&'static special::Special> {
         special::ALL
             .iter()
+            .filter(|special| self.args.full || !special::TIMED.contains(&special.label))
             .filter(|special| self.args.wants(special.label, special.label))
             .collect()
     }

@@ -52,7 +52,7 @@ impl Bench<'_, '_> {
     }
 
     /// How many calls there were by this name, and their bytes.
-    fn calls(&self, name: &str, call: &str) -> Result<(f64, f64), String> {
+    pub(super) fn calls(&self, name: &str, call: &str) -> Result<(f64, f64), String> {
         let rows = self.table(&format!("{name}-tables/calls.csv"))?;
         let of = rows.iter().filter(|row| row["call"] == call);
         Ok(of.fold((0.0, 0.0), |(n, all), row| {
