@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Usage: scripts/sanitize.sh [--mpi mpich|openmpi] [--quick] [loom|asan|valgrind|fuzz ...]
+# Usage: scripts/sanitize.sh [--mpi mpich|openmpi] [--quick] [loom|miri|asan|valgrind|fuzz ...]
 #
 # Looks for wrong uses of memory, and for orders of threads in which something is lost:
 #
 #   loom      the models of the parts without locks (models/), in every order of their steps
+#   miri      the unit tests that call neither MPI nor the kernel, with strict provenance and
+#             tree borrows
 #   asan      the unit tests, and checks of tests/ranks on two ranks, under AddressSanitizer
 #   valgrind  C programs of tests/c on two ranks under memcheck, which sees the library
 #             as it is installed; what it finds in MPI is in tests/data/valgrind.supp
@@ -20,8 +22,8 @@
 # The sanitizers are unstable options of rustc, which RUSTC_BOOTSTRAP=1 permits on a stable
 # one. ThreadSanitizer is not among them: the standard library is not built with it, so every
 # thread that ends and every test gives false alarms, and it knows neither fences nor
-# membarrier. Miri would need a nightly toolchain. valgrind wants the library installed in
-# target/MPI/prefix (scripts/install.sh --debug for names and lines).
+# membarrier. Miri comes with a nightly toolchain (`rustup toolchain install nightly
+# --component miri`). valgrind wants the library installed in target/MPI/prefix (scripts/install.sh --debug for names and lines).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -30,13 +32,13 @@ while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --quick) quick=1 && shift ;;
-    loom | asan | valgrind | fuzz) tools+=("$1") && shift ;;
+    loom | miri | asan | valgrind | fuzz) tools+=("$1") && shift ;;
     -h | --help) usage && exit ;;
     *) die "unknown argument '$1', see --help" ;;
   esac
 done
 if [[ -n ${PORTOLAN_TEST_QUICK:-} ]]; then quick=1; fi
-if ((${#tools[@]} == 0)); then tools=(loom asan valgrind fuzz); fi
+if ((${#tools[@]} == 0)); then tools=(loom miri asan valgrind fuzz); fi
 complete_mpi "$mpi"
 cd "$ROOT"
 for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
@@ -121,6 +123,28 @@ run_loom() {
   CARGO_TARGET_DIR=$WORK/models cargo test --release --manifest-path models/Cargo.toml --no-fail-fast \
     >"$log" 2>&1 </dev/null || code=$?
   tests_of_log loom "$code"
+}
+
+# ------------------------------------------------------------------------- Miri
+
+# Tests that map files, call the kernel or MPI, take symbols apart, or start programs.
+NOT_FOR_MIRI=(atomics::node_queue capi::lapi::objects capi::x10::function collective::board futex memory::exposed
+  memory::large_buffer memory::shm_export memory::stack mpi:: path::cma rpc::na::blocking_wait rpc::na::dynamic
+  rpc::na::memory rpc::na::zeroed_buffer runtime::oversubscription runtime::statistics runtime::trial shm:: topology
+  trace::clock trace::log watchdog::)
+
+run_miri() {
+  local code=0 module skips=()
+  if ! cargo +nightly miri --version >"$log" 2>&1; then
+    skip miri "there is no Miri (rustup toolchain install nightly --component miri)"
+    return
+  fi
+  for module in "${NOT_FOR_MIRI[@]}"; do skips+=(--skip "$module"); done
+  begin
+  MIRIFLAGS='-Zmiri-strict-provenance -Zmiri-tree-borrows -Zmiri-disable-isolation' \
+    CARGO_TARGET_DIR=$dir/miri cargo +nightly miri test --lib --no-fail-fast -- "${skips[@]}" \
+    >"$log" 2>&1 </dev/null || code=$?
+  tests_of_log miri "$code"
 }
 
 # ------------------------------------------------------------------ AddressSanitizer

@@ -15,8 +15,9 @@
 #   --quick   tests only, those on several ranks with fewer rank counts, and the simulation with a
 #             quarter of its seeds and fewer than 64 ranks
 #   --full    those on several ranks in all combinations, and once with the checks of a debug
-#             build, both commands on both releases of Debian and for a user without root,
-#             products by BLAS, and packages; takes three times as long
+#             build, the unit tests under Miri where there is one, both commands on both releases
+#             of Debian and for a user without root, products by BLAS, and packages; takes three
+#             times as long
 #   FILTER    only tests whose name contains FILTER, and no other checks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -229,6 +230,11 @@ test_with() { # MPI
     documentation
     # docs/environment.md is what the program prints.
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
+  fi
+  if [[ -n $full && -z $filter && $MPI_NAME == "${mpis[0]}" ]]; then
+    logged miri scripts/sanitize.sh --mpi "$MPI_NAME" miri
+    count_tests
+    sed -n 's/^skip /    skipped: /p' "$log"
   fi
   # Unit tests start no MPI, and are alike with all.
   if [[ -n $full && $MPI_NAME != "${mpis[0]}" || $only == rest && $MPI_NAME == "${mpis[0]}" ]]; then
