@@ -279,20 +279,26 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicPtr;
 
     /// More than the ring has cells.
     const RECORDS: u64 = if cfg!(miri) { 300 } else { 50_000 };
+
+    /// Where a ring starts in memory that holds one and a line more.
+    fn aligned(memory: &mut [[u64; 8]]) -> *mut u8 {
+        let base = memory.as_mut_ptr().cast::<u8>();
+        base.wrapping_add(base.align_offset(64))
+    }
 
     #[test]
     fn records_arrive_in_order_and_whole() {
         const STORE: usize = 4096;
         let mut memory = vec![[0u64; 8]; bytes(STORE) / 64 + 1];
-        let base = memory.as_mut_ptr() as usize;
-        let base = base.next_multiple_of(64) as *mut u8 as usize;
+        let base = &AtomicPtr::new(aligned(&mut memory));
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 // SAFETY: the memory outlives the scope and there is one writer.
-                let mut writer = unsafe { Writer::new(base as *mut u8, STORE) };
+                let mut writer = unsafe { Writer::new(base.load(Ordering::Relaxed), STORE) };
                 for n in 0..RECORDS {
                     let long = vec![n as u8; (n * 37 % 2000) as usize];
                     while !writer.write(&[&n.to_ne_bytes(), &long]) {
@@ -305,7 +311,7 @@ mod tests {
                 }
             });
             // SAFETY: as above, and there is one reader.
-            let mut reader = unsafe { Reader::new(base as *mut u8, STORE) };
+            let mut reader = unsafe { Reader::new(base.load(Ordering::Relaxed), STORE) };
             for n in 0..RECORDS {
                 let record = loop {
                     match reader.peek() {
@@ -328,7 +334,7 @@ mod tests {
         const STORE: usize = 4096;
         const LONGEST: usize = 500;
         let mut memory = vec![[0u64; 8]; bytes(STORE) / 64 + 1];
-        let base = (memory.as_mut_ptr() as usize).next_multiple_of(64) as *mut u8;
+        let base = aligned(&mut memory);
         // SAFETY: the memory outlives both ends, of which there is one each.
         let (mut writer, mut reader) =
             unsafe { (Writer::new(base, STORE), Reader::new(base, STORE)) };

@@ -16,7 +16,7 @@ use crate::run::launch::{self, Launch};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Names the checks that a rank is to run; its presence makes a process a rank.
 pub const SPEC: &str = "PORTOLAN_TEST_CHECKS";
@@ -144,14 +144,14 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
             return Ended { output, ..Ended::default() };
         }
     };
-    let (mut board, mut since, mut steps) = (Board::default(), Instant::now(), None);
-    let launched = launch.wait(job.explain, |_| {
+    let (mut board, mut since, mut steps) = (Board::default(), Duration::ZERO, None);
+    let launched = launch.wait(job.explain, |launch| {
         let now = read_board(dir);
         if now.current != board.current || now.done.len() != board.done.len() {
-            since = Instant::now();
+            since = launch.elapsed();
         }
         board = now;
-        let overdue = since.elapsed() > deadline(board.current.as_deref());
+        let overdue = launch.elapsed() - since > deadline(board.current.as_deref());
         if overdue {
             steps = Some(read_steps(dir));
         }

@@ -106,12 +106,39 @@ pub fn output_of(path: &Path) -> String {
     verdict.replace_all(&text, "$1").into_owned()
 }
 
+/// The clock of deadlines. It slows down while more threads want to run than there are cores, in the
+/// same proportion, so a deadline does not depend on what else the machine does.
+#[derive(Debug)]
+struct ShareClock {
+    read: Instant,
+    elapsed: Duration,
+    cores: f64,
+}
+
+impl ShareClock {
+    fn start() -> ShareClock {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        ShareClock { read: Instant::now(), elapsed: Duration::ZERO, cores: cores as f64 }
+    }
+
+    fn advance(&mut self) {
+        let since = self.read.elapsed();
+        self.read = Instant::now();
+        // As in `0.52 0.40 0.31 6/312 4711`: six threads run or want to.
+        let load = text_of(Path::new("/proc/loadavg"));
+        let runnable = load.split(' ').nth(3).and_then(|field| field.split('/').next());
+        let runnable: f64 = runnable.and_then(|number| number.parse().ok()).unwrap_or(1.0);
+        self.elapsed += since.mul_f64((self.cores / runnable.max(1.0)).min(1.0));
+    }
+}
+
 /// A launch that is under way.
 #[derive(Debug)]
 pub struct Launch {
     child: Child,
     mark: String,
     begun: Instant,
+    clock: ShareClock,
     starved: Duration,
     /// Its exit code, once it has ended; no code after a signal.
     code: Option<Option<i32>>,
@@ -151,7 +178,8 @@ impl Launch {
             });
         }
         let (child, begun) = (command.spawn()?, Instant::now());
-        Ok(Launch { child, mark: mark.into(), begun, starved: Duration::ZERO, code: None })
+        let (clock, starved) = (ShareClock::start(), Duration::ZERO);
+        Ok(Launch { child, mark: mark.into(), begun, clock, starved, code: None })
     }
 
     /// Whether it has ended; naps a little where it has not.
@@ -170,14 +198,15 @@ impl Launch {
                 let nap = Instant::now();
                 std::thread::sleep(NAP);
                 self.starved = self.starved.max(nap.elapsed());
+                self.clock.advance();
             }
         }
         self.code.is_some()
     }
 
-    /// How long ago it began.
+    /// How long it has run, by the clock of deadlines ([`ShareClock`]).
     pub fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.clock.elapsed
     }
 
     /// Tells the command to end.
@@ -225,7 +254,7 @@ impl Launch {
             code: self.code.flatten().filter(|_| !timed_out),
             timed_out,
             account,
-            seconds: self.elapsed().as_secs_f64(),
+            seconds: self.begun.elapsed().as_secs_f64(),
             starved: self.starved,
         }
     }

@@ -120,7 +120,7 @@ impl Suite<'_> {
         let mut command = system::command(&all);
         launch::without_variables(&mut command);
         command.env("PORTOLAN_TEST_RANKS", case.ranks.to_string());
-        command.env("PORTOLAN_TEST_SECONDS", case.seconds.to_string());
+        command.env("PORTOLAN_TEST_SECONDS", (10 * case.seconds).to_string());
         command.envs(variables(&case.settings).unwrap_or_default());
         launch::into_files(&mut command, &file("out"), Some(&file("err")));
         let limit = Duration::from_secs(case.seconds);
