@@ -5,7 +5,7 @@ use super::super::system;
 use super::build::{other_flavour, other_prefix};
 use super::lines::{self, Entry, Families, Kind};
 use super::{Case, LIMIT, Outcome, Suite, exit_code, lines_with, terminate};
-use super::{perf, report};
+use super::{instructions, perf, report};
 use regex::Regex;
 use std::path::Path;
 
@@ -45,6 +45,11 @@ pub const ALL: &[Special] = &[
         run: terminated,
     },
     Special { label: "guard/other-launcher [n=2]", programs: &["c/values"], run: launcher },
+    Special {
+        label: instructions::LABEL,
+        programs: &["c/instructions"],
+        run: instructions::counts,
+    },
     Special { label: perf::ALONE, programs: &[], run: perf::measures },
     Special { label: perf::ALL_TESTS, programs: &[], run: perf::measures },
     Special { label: perf::PATHS, programs: &[], run: perf::measures },
@@ -171,7 +176,7 @@ fn dynamic(special: &Special, suite: &mut Suite<'_>) {
     let script = system::root().join("tests/c/mercury_dynamic.sh").display().to_string();
     let variables = [
         ("PORTOLAN_TEST_RANKS".to_string(), "1".to_string()),
-        ("PORTOLAN_TEST_SECONDS".to_string(), (LIMIT - 10).to_string()),
+        ("PORTOLAN_TEST_SECONDS".to_string(), (10 * LIMIT).to_string()),
     ];
     let words = [vec![suite.path(special.programs[0])], suite.tools.launcher.clone()].concat();
     let outcome = suite.launch(&[script], &variables, &words, || {});
