@@ -78,8 +78,10 @@ impl Stack {
         // The face's own function carries the name that C knows.
         let is_c = |n: &&str| !n.contains("::") && !n.contains('<') && *n != "main";
         if let Some(name) = names.next_if(is_c) {
-            // The two names of a call are one function.
-            call = name.strip_prefix('P').filter(|n| n.starts_with("ARMCI_")).unwrap_or(name);
+            // Some calls have two names, of which the symbol table gives either.
+            let twin =
+                |n: &&str| ["ARMCI_", "LAPI_", "armci_"].iter().any(|prefix| n.starts_with(prefix));
+            call = name.strip_prefix(['P', 'p']).filter(twin).unwrap_or(name);
         }
         let mut callers: Vec<&str> = Vec::new();
         for name in names.filter(|n| !n.starts_with("__libc_start") && *n != "_start") {
@@ -112,6 +114,10 @@ mod tests {
         let stack = Stack::of(trace);
         assert_eq!(stack.call, "ARMCI_Barrier");
         assert_eq!(stack.callers, "exchange, by main");
+        let named = |name: &str| Stack::of(&trace.replace("PARMCI_Barrier", name)).call;
+        assert_eq!(named("PLAPI_Term"), "LAPI_Term");
+        assert_eq!(named("parmci_notify_wait"), "armci_notify_wait");
+        assert_eq!(named("HG_Forward"), "HG_Forward");
     }
 
     #[test]
