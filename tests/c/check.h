@@ -28,6 +28,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Seconds after which a wait that should have ended is a hang. The runner's deadline comes before it, by a clock that heeds
+ * the load. */
+#define CHECK_HANG 600
+
 static const char *check_name = "?";
 static int me = -1;                 /* rank in MPI_COMM_WORLD */
 static int nproc = 0;

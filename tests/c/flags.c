@@ -16,7 +16,7 @@ static void await(volatile int *flag, int value, const char *what)
   int seen;
   while ((seen = *flag) != value) {
     CHECK(seen < value, "%s is %d before its time, waiting for %d", what, seen, value);
-    CHECK(check_seconds() - start < 30, "%s is still %d, not %d", what, seen, value);
+    CHECK(check_seconds() - start < CHECK_HANG, "%s is still %d, not %d", what, seen, value);
     check_pause();
   }
   __sync_synchronize();

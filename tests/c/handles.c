@@ -137,7 +137,6 @@ static void aggregate_handles(void)
 static void unused_handles(void)
 {
   static const int bytes[] = { 0x00, 0xff, 0x01, 0x7f, 0x80, 0xa5, 0x5a };
-  const double start = check_seconds();
   const int target = nproc - 1 - me;
   armci_hdl_t handle;
 
@@ -157,7 +156,6 @@ static void unused_handles(void)
       ((unsigned char *)&handle)[j] = (unsigned char)check_random(256);
     CHECK_OK(ARMCI_Wait(&handle));
   }
-  CHECK(check_seconds() - start < 10, "waits for nothing took %g s", check_seconds() - start);
 
   for (int i = 0; i < (int)sizeof bytes / (int)sizeof bytes[0]; i++) {
     long out = 100 * i + me, in = -1;                 /* straight into an operation */

@@ -35,13 +35,13 @@ static inline void pump(hg_context_t *in, unsigned int milliseconds)
   CHECK(rc == HG_SUCCESS || rc == HG_TIMEOUT, "HG_Trigger: %s", HG_Error_to_string(rc));
 }
 
-/* Pumps until the counter has this value; a minute is too long. */
+/* Pumps until the counter has this value. */
 static inline void pump_until(volatile int *counter, int value, const char *what)
 {
   const double begun = check_seconds();
   while (*counter < value) {
     pump(context, 20);
-    CHECK(check_seconds() - begun < 60, "%s: %d of %d after a minute", what, *counter, value);
+    CHECK(check_seconds() - begun < CHECK_HANG, "%s: %d of %d", what, *counter, value);
   }
 }
 

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
   while (ended < 1 || !kept) {
     HG_Progress(serving, 20);
     HG_Trigger(serving, 0, 10, &count);
-    CHECK(check_seconds() - begun < 40, "%d have ended", ended);
+    CHECK(check_seconds() - begun < CHECK_HANG, "%d have ended", ended);
   }
   /* The others are served until all have come. */
   MPI_Request all;

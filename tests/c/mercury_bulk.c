@@ -7,7 +7,7 @@ MERCURY_GEN_PROC(move_in_t, ((hg_bulk_t)(bulk)) ((uint64_t)(offset)) ((uint64_t)
                               ((int32_t)(push)) ((int32_t)(seed)))
 MERCURY_GEN_PROC(move_out_t, ((int32_t)(code)) ((uint64_t)(size)) ((uint64_t)(segments)))
 
-#define LONG_TIME 30000
+#define LONG_TIME 600000
 
 static hg_id_t move_id, pipe_id, own_id;
 

@@ -38,13 +38,13 @@ static inline void pump(unsigned int milliseconds)
   NA_Trigger(context, 0, 1000, &ran);
 }
 
-/* Pumps until the counter has this value; a minute is too long. */
+/* Pumps until the counter has this value. */
 static inline void pump_until(volatile int *counter, int value, const char *what)
 {
   const double begun = check_seconds();
   while (*counter < value) {
     pump(20);
-    CHECK(check_seconds() - begun < 60, "%s: %d of %d after a minute", what, *counter, value);
+    CHECK(check_seconds() - begun < CHECK_HANG, "%s: %d of %d", what, *counter, value);
   }
 }
 

@@ -6,7 +6,7 @@
 MERCURY_GEN_PROC(one_t, ((int32_t)(x)))
 MERCURY_GEN_PROC(text_t, ((hg_string_t)(text)) ((uint64_t)(number)))
 
-#define LONG_TIME 30000
+#define LONG_TIME 600000
 
 static hg_id_t one_id, text_id, bad_id;
 static int served;

@@ -88,7 +88,7 @@ static void serve_until(volatile int *counter, int value, const char *what)
   const double begun = check_seconds();
   while (*counter < value) {
     serve(20);
-    CHECK(check_seconds() - begun < 60, "%s: %d of %d after a minute", what, *counter, value);
+    CHECK(check_seconds() - begun < CHECK_HANG, "%s: %d of %d", what, *counter, value);
   }
 }
 

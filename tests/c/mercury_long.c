@@ -3,7 +3,7 @@
 // TEST: mercury
 #include "mercury_check.h"
 
-#define LONG_TIME 60000
+#define LONG_TIME 600000
 
 /* Bytes of a pattern. Its proc may look at the buffer beyond the first one, and take it. */
 typedef struct {

@@ -28,7 +28,7 @@ static hg_return_t descend_cb(hg_handle_t handle)
     in.depth--;
     MUST(HG_Forward(HG_Handler_get_addr(handle), descend_id, &in, &out, &request));
     const hg_return_t rc = HG_Wait(request, 60000, &status);
-    CHECK(status, "a call has not ended after a minute");
+    CHECK(status, "a call has not ended");
     if (rc != HG_SUCCESS)
       out.code = rc, out.levels = 0;
     MUST(HG_Request_free(request));
@@ -46,7 +46,7 @@ static levels_t descend(int rank, uint64_t depth)
   hg_status_t status = HG_FALSE;
   MUST(HG_Forward(ranks[rank], descend_id, &in, &out, &request));
   const hg_return_t rc = HG_Wait(request, 60000, &status);
-  CHECK(status, "a call of depth %d has not ended after a minute", (int)depth);
+  CHECK(status, "a call of depth %d has not ended", (int)depth);
   if (rc != HG_SUCCESS)
     out.code = rc;
   MUST(HG_Request_free(request));

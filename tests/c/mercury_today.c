@@ -146,7 +146,7 @@ static void turn_until(volatile int *counter, int value)
   const double begun = check_seconds();
   while (*counter < value) {
     turn(20);
-    CHECK(check_seconds() - begun < 60, "%d of %d after a minute", *counter, value);
+    CHECK(check_seconds() - begun < CHECK_HANG, "%d of %d", *counter, value);
   }
 }
 

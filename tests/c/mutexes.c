@@ -120,10 +120,8 @@ static void trylock(void)
   }
   ARMCI_Barrier();
   if (me != holder) {
-    const double start = check_seconds();
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++)    /* would hang if it waited: rank 0 comes to the barrier with the mutex */
       CHECK(ARMCIX_Trylock_hdl(set, 1, home) != 0, "trylock took a mutex that rank 0 holds");
-    CHECK(check_seconds() - start < 10, "trylock took %g s", check_seconds() - start);
     CHECK_EQ(ARMCIX_Trylock_hdl(set, 0, me), 0);
     ARMCIX_Unlock_hdl(set, 0, me);
   }

@@ -108,7 +108,7 @@ static void test_on_oneself(void)
     else
       CHECK_OK(ARMCI_NbAcc(ARMCI_ACC_DBL, &one, &value, base[me], 8, me, &handle));
     while ((rc = ARMCI_Test(&handle)) == 1)
-      CHECK(check_seconds() - start < 5, "operation %d on oneself is still pending", how);
+      CHECK(check_seconds() - start < CHECK_HANG, "operation %d on oneself is still pending", how);
     CHECK_EQ(rc, 0);
   }
   check_free_segment(base);

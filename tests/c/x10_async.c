@@ -311,7 +311,7 @@ static void while_it_computes(void)
 {
   int polls = 1, cell = 4321, seen = 0;
   void **table = x_addresses(&cell);
-  const double limit = check_seconds() + 10;
+  const double limit = check_seconds() + CHECK_HANG;
 
   GOOD(x10_getenv(X10_POLLING_SET, &polls));
   rung = fetched = 0;

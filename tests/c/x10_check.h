@@ -74,10 +74,10 @@ static inline void x_look(void)
   GOOD(x10_free_switch(sw));
 }
 
-/* Waits for what asyncs do, up to some seconds. */
+/* Waits for the effect of asyncs. */
 #define UNTIL(cond)                                                                 \
   do {                                                                              \
-    double check_limit = check_seconds() + 20;                                      \
+    double check_limit = check_seconds() + CHECK_HANG;                                      \
     while (!(cond) && check_seconds() < check_limit) {                              \
       x_look();                                                                     \
       sched_yield();                                                                \

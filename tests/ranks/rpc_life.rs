@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(600);
 
 fn turn_until(context: &Context, what: &str, done: impl Fn() -> bool) {
     let begun = Instant::now();

@@ -106,8 +106,9 @@ pub fn output_of(path: &Path) -> String {
     verdict.replace_all(&text, "$1").into_owned()
 }
 
-/// The clock of deadlines. It slows down while more threads want to run than there are cores, in the
-/// same proportion, so a deadline does not depend on what else the machine does.
+/// The clock of deadlines. It slows down while more threads want to run than there are cores, so that a
+/// deadline does not depend on what else the machine does. The factor is the square of a thread's share:
+/// a rank gets its share of a core, and it waits for ranks that each have waited for theirs.
 #[derive(Debug)]
 struct ShareClock {
     read: Instant,
@@ -128,7 +129,7 @@ impl ShareClock {
         let load = text_of(Path::new("/proc/loadavg"));
         let runnable = load.split(' ').nth(3).and_then(|field| field.split('/').next());
         let runnable: f64 = runnable.and_then(|number| number.parse().ok()).unwrap_or(1.0);
-        self.elapsed += since.mul_f64((self.cores / runnable.max(1.0)).min(1.0));
+        self.elapsed += since.mul_f64((self.cores / runnable.max(1.0)).min(1.0).powi(2));
     }
 }
 
