@@ -37,13 +37,17 @@ fn main() {
         .opt_level(2)
         .warnings(true)
         .compile("portolan_mpi_shim");
-    // Cargo drops the run path that the wrapper asks for.
-    for dir in shown.split_whitespace().filter_map(|word| word.strip_prefix("-L")) {
-        let dir = dir.trim_matches(['"', '\'']);
-        if !["/usr/lib", "/lib"].iter().any(|system| Path::new(dir).starts_with(system)) {
-            println!("cargo::rustc-link-arg=-Wl,-rpath,{dir}");
-        }
+    // Cargo drops the run path that the wrapper asks for. Packages that depend on this one get it as
+    // DEP_PORTOLAN_MPI_DIRS in their build scripts.
+    let dirs = shown.split_whitespace().filter_map(|word| word.strip_prefix("-L"));
+    let dirs: Vec<&str> = dirs
+        .map(|dir| dir.trim_matches(['"', '\'']))
+        .filter(|dir| !["/usr/lib", "/lib"].iter().any(|system| Path::new(dir).starts_with(system)))
+        .collect();
+    for dir in &dirs {
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{dir}");
     }
+    println!("cargo::metadata=MPI_DIRS={}", dirs.join(":"));
     let found = on_path(&mpicc).unwrap_or_else(|| PathBuf::from(&mpicc));
     println!("cargo::rustc-env=PORTOLAN_BUILT_BY={}", found.display());
 }

@@ -55,7 +55,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 cd "$ROOT"
 touch "$tmp/start" # an edit after this is not in what is installed
-cargo build --release --lib --bins
+cargo build --release -p portolan -p portolan-tools --lib --bins
 built=$CARGO_TARGET_DIR/release
 version=$(cargo pkgid) && version=${version##*[#@]}
 soname=$(objdump -p "$built/libportolan.so" | awk '$1 == "SONAME" { print $2 }')

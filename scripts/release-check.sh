@@ -4,7 +4,7 @@
 # What is looked at before a release, beside the tests:
 #
 #   changelog   CHANGELOG.md has a section for the version of Cargo.toml, or `Unreleased`
-#   publish     cargo publish --dry-run, without a warning; what it packs builds
+#   publish     cargo publish --dry-run of the workspace, without a warning; what it packs builds
 #   contents    the package holds what users build and run, and none of the data of tests
 #   interface   the public interface in Rust, by cargo-public-api or cargo-semver-checks: what
 #               is new, changed and gone since the last release
@@ -61,8 +61,8 @@ changelog() {
 # Nothing leaves this machine: --dry-run packs, builds what it packed, and stops.
 publish() {
   local log=$out/publish.log
-  if ! cargo publish --dry-run --allow-dirty >"$log" 2>&1; then
-    bad publish "cargo publish --dry-run fails" "$log"
+  if ! cargo publish --workspace --dry-run --allow-dirty >"$log" 2>&1; then
+    bad publish "cargo publish --workspace --dry-run fails" "$log"
   elif grep -E '^warning' "$log" | grep -v 'aborting upload due to dry run' >"$work/warnings"; then
     bad publish "it warns" "$work/warnings"
   else

@@ -144,15 +144,14 @@ count_tests() {
   fi
 }
 
-# All targets of tests but those that start ranks. The quick part alone takes those of the library, without
-# the programs that come with it and what they are made of; the rest alone has the others.
+# All targets of tests but those that start ranks. The quick part alone takes those of the libraries, without
+# the programs and what they are made of; the rest alone has the others.
 unit_targets() {
   local file name
-  if [[ $only == quick ]]; then printf '%s\n' --no-default-features --features array; fi
   case $only in
-    quick) printf '%s\n' --lib ;;
-    rest) printf '%s\n' --bins ;;
-    *) printf '%s\n' --lib --bins ;;
+    quick) printf '%s\n' -p portolan -p portolan-trace-format --lib ;;
+    rest) printf '%s\n' -p portolan -p portolan-tools --bins ;;
+    *) printf '%s\n' --workspace --lib --bins ;;
   esac
   for file in tests/*.rs tests/*/main.rs; do
     name=${file#tests/} && name=${name%/main.rs} && name=${name%.rs}
@@ -173,15 +172,15 @@ unit_tests() {
 
 # The quick part alone leaves what it does not test to the rest.
 lints() {
-  local targets=(--all-targets)
+  local targets=(--workspace --all-targets)
   if [[ $only == quick ]]; then readarray -t targets < <(unit_targets); fi
   check clippy cargo clippy --profile "$profile" "${targets[@]}" -- -D warnings || true
 }
 documentation() {
-  RUSTDOCFLAGS=-Dwarnings check doc cargo doc --profile "$profile" --no-deps || true
+  RUSTDOCFLAGS=-Dwarnings check doc cargo doc --profile "$profile" --workspace --no-deps || true
 }
 listings_of_rust() {
-  logged doctests cargo test --profile "$profile" --doc -- ${filter:+"$filter"}
+  logged doctests cargo test --profile "$profile" --workspace --doc -- ${filter:+"$filter"}
   count_tests
 }
 
@@ -200,7 +199,7 @@ products_by_blas() {
 test_quickly() {
   use_mpi "${mpis[0]}"
   if [[ -z $quick$filter ]]; then
-    check fmt cargo fmt --check -- --color never || true
+    check fmt cargo fmt --all --check -- --color never || true
     lints
   fi
   # A mistake is mostly found by the first seeds of the simulation; the default run has more of them.

@@ -166,7 +166,7 @@ pub mod topology {
     pub use crate::topology::host_name;
 }
 pub mod trace {
-    pub use crate::trace::{Observer, alignment, event, format, kinds, metadata, read};
+    pub use crate::trace::Observer;
 }
 pub mod transfer {
     pub use crate::transfer::{Handle, TransferKind};

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::internals::trace::event::{Encoder, Events, MAX_EVENT};
-use portolan::internals::trace::format::{BlockHeader, Role, encode_file_header};
-use portolan::internals::trace::read::{Part, Reader};
+use portolan_trace_format::event::{Encoder, Events, MAX_EVENT};
+use portolan_trace_format::format::{BlockHeader, Role, encode_file_header};
+use portolan_trace_format::read::{Part, Reader};
 
 fuzz_target!(|input: (u64, &[u8], &[u8])| {
     let (first_time, payload, noise) = input;

@@ -257,7 +257,9 @@ impl Am {
         }
         if let Some(counter) = waits {
             let what = || format!("{len} bytes of an active message to leave to rank {target}");
-            self.wait_for(Cause::Rendezvous.of(target), &what, || counter.check())?;
+            self.wait_for(trace::Awaited::of(Cause::Rendezvous, target), &what, || {
+                counter.check()
+            })?;
         }
         after.tell(self);
         Ok(())
@@ -334,7 +336,7 @@ impl Am {
             let mut sources = sources_to(&state.tokens.lock(), target);
             let mut written = node.written(index);
             let what = || format!("messages to rank {target} to be handled");
-            self.wait_for(Cause::Fence.of(target), &what, || {
+            self.wait_for(trace::Awaited::of(Cause::Fence, target), &what, || {
                 if written.is_none() {
                     written = node.written(index);
                 }

@@ -20,7 +20,7 @@ use crate::group::Group;
 use crate::memory::exposed;
 use crate::shm::SharedFile;
 use crate::topology::Topology;
-use crate::trace::Cause;
+use crate::trace::{Awaited, Cause};
 use crate::wait::{self, Progress};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -293,7 +293,7 @@ impl ShmTransport {
         let rank = self.ranks[index];
         wait::until(
             progress,
-            Cause::Ring.of(rank),
+            Awaited::of(Cause::Ring, rank),
             &|| format!("room for a message to rank {rank}, which is behind in taking them"),
             || {
                 let mut out = self.out[index].lock();

@@ -25,7 +25,7 @@ use crate::path::kernel;
 pub use crate::path::ops::Span;
 use crate::path::ops::TransferKind;
 use crate::peer::CompletionCounter;
-use crate::trace::{About, Call, Cause, PathTaken};
+use crate::trace::{About, Awaited, Call, Cause, PathTaken};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -181,7 +181,11 @@ impl AnyMemory {
             self.start_anywhere(target, spans, direction, &counter, Wants { waits: true, ..ANY })
         };
         let what = || format!("{} spans of memory of rank {target}", spans.len());
-        self.wait_for(Cause::Handle.of(target), &what, || Ok(counter.outstanding() == 0))?;
+        self.wait_for(
+            Awaited::of(Cause::Handle, target),
+            &what,
+            || Ok(counter.outstanding() == 0),
+        )?;
         started?;
         counter.check().map(|_| ())
     }

@@ -290,7 +290,11 @@ pub(super) fn combined<P: Progress + ?Sized>(
         Entry::Leads => {}
         Entry::Alone => return send(op),
         Entry::Waits => {
-            match queue.wait(progress, Cause::Answer.of(queue.owner as usize - 1), &what)? {
+            match queue.wait(
+                progress,
+                Awaited::of(Cause::Answer, queue.owner as usize - 1),
+                &what,
+            )? {
                 (Told::Leads, _) => {}
                 (Told::Has, old) => return Ok(old),
                 (Told::Failed | Told::Waits, _) => return send(op),

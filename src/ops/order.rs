@@ -11,7 +11,7 @@ use crate::memory::registry::Hit;
 use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::peer::{PENDING_MESSAGE, PENDING_RMA, Peer};
-use crate::trace::{About, Call, Cause};
+use crate::trace::{About, Awaited, Call, Cause};
 use crate::wait;
 use std::sync::atomic::Ordering;
 
@@ -81,7 +81,7 @@ impl Ops {
         let mut pending = peer.rma.lock();
         let begun = self.observer().begin();
         pending.flush()?;
-        self.observer().waited(begun, Cause::Fence.of(target), None);
+        self.observer().waited(begun, Awaited::of(Cause::Fence, target), None);
         self.peers().mark_complete(target, PENDING_RMA);
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Ops {
             || format!("{} operations without handle to rank {target}", counter.outstanding());
         self.observed(
             || About::new(Call::Wait).to(target),
-            || wait::until(self, Cause::Handle.of(target), &what, || counter.check()),
+            || wait::until(self, Awaited::of(Cause::Handle, target), &what, || counter.check()),
         )
     }
 }

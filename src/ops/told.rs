@@ -21,10 +21,9 @@ impl From<Path> for PathTaken {
     }
 }
 
-impl From<Option<Path>> for PathTaken {
-    fn from(path: Option<Path>) -> PathTaken {
-        path.map_or(PathTaken::None, PathTaken::from)
-    }
+/// The path of a call that may have taken none.
+pub(crate) fn path_taken(path: Option<Path>) -> PathTaken {
+    path.map_or(PathTaken::None, PathTaken::from)
 }
 
 /// The number of a segment in traces: from its name, so that it is the same on all ranks.
@@ -58,7 +57,7 @@ impl Ops {
                 _ => path::for_transfer(slab, slice),
             }
         });
-        path.into()
+        path_taken(path)
     }
 
     /// The number of the segment in which an address of a rank lies, and the addresses that it has there.
@@ -86,7 +85,7 @@ impl Ops {
         };
         let bytes = shape.bytes();
         let blocks = if shape.is_contiguous() { 1 } else { bytes / shape.block().max(1) };
-        About { blocks, ..About::new(call).to(target).moves(bytes).by(path.into()).at(place) }
+        About { blocks, ..About::new(call).to(target).moves(bytes).by(path_taken(path)).at(place) }
     }
 
     /// A list of blocks, that has gone: the path is that of the first.

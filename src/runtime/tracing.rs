@@ -13,10 +13,10 @@ use crate::config::VARIABLES;
 use crate::error::Result;
 use crate::mpi::{Comm, init, p2p};
 use crate::topology::host_name;
-use crate::trace::format::{FILE_MAGIC, file_name};
-use crate::trace::metadata::Metadata;
-use crate::trace::{self, Cause, SHORT_NS};
+use crate::trace::{self, Awaited, Cause, SHORT_NS};
 use crate::wait;
+use portolan_trace_format::format::{FILE_MAGIC, file_name};
+use portolan_trace_format::metadata::Metadata;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
@@ -103,7 +103,8 @@ impl Engine {
         if self.rank() == 0 {
             // Of an earlier job that had more ranks.
             for entry in fs::read_dir(dir)?.flatten() {
-                let rank = entry.file_name().to_str().and_then(trace::format::rank_of);
+                let rank =
+                    entry.file_name().to_str().and_then(portolan_trace_format::format::rank_of);
                 if rank.is_some_and(|rank| rank >= self.size())
                     && File::open(entry.path()).and_then(|file| is_trace(&file)).unwrap_or(false)
                 {
@@ -201,7 +202,9 @@ impl Engine {
                 false => p2p::isend(wire, number.as_ptr(), number.len(), rank, TAG)?,
             }
         };
-        if let Err(error) = wait::until(self, Cause::Start.of(rank), &what, || request.test()) {
+        if let Err(error) =
+            wait::until(self, Awaited::of(Cause::Start, rank), &what, || request.test())
+        {
             log::error!("comparing clocks failed: {error:#}");
             crate::process::end_job(error.kind().code());
         }

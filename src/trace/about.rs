@@ -1,8 +1,8 @@
 //! What layers say: what a call was, what a thread waits for; and what is counted always.
 
 use super::counters::CAUSES;
-use super::event::Place;
-use super::kinds::{Call, Cause, PathTaken};
+use portolan_trace_format::event::Place;
+use portolan_trace_format::kinds::{Call, Cause, PathTaken};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -106,9 +106,9 @@ impl From<Cause> for Awaited {
     }
 }
 
-impl Cause {
-    /// For this rank.
-    pub(crate) fn of(self, peer: usize) -> Awaited {
-        Awaited { peer: Some(peer), ..self.into() }
+impl Awaited {
+    /// A wait for a rank.
+    pub(crate) fn of(cause: Cause, peer: usize) -> Awaited {
+        Awaited { peer: Some(peer), ..cause.into() }
     }
 }

@@ -4,8 +4,8 @@
 //! clock. Of short calls some are timed, so that the clock costs little ([`super::observer`]): their mean stands
 //! for all of the cell.
 
-use super::kinds::{Call, Cause, PathTaken, Served};
 use parking_lot::Mutex;
+use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 

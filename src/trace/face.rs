@@ -3,8 +3,8 @@
 //! The C faces say the name of each call where they catch its panics; where some engine traces, its first letters are
 //! kept for the thread. A thread that no C face has called is one of a Rust program, or of the engine.
 
-use super::kinds::Face;
 use crate::thread::fast_tls;
+use portolan_trace_format::kinds::Face;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// Some engine of the process traces.

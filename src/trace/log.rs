@@ -9,9 +9,9 @@
 //! of a chunk below the published length do not change until the writer has released the chunk.
 
 use super::counters::Counters;
-use super::event::{Encoder, Event, MAX_EVENT};
-use super::format::Role;
-use super::kinds::Call;
+use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
+use portolan_trace_format::format::Role;
+use portolan_trace_format::kinds::Call;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -269,7 +269,7 @@ fn snapshot(chunk: &Published, whole: bool) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::event::Events;
+    use portolan_trace_format::event::Events;
 
     fn mark(time: u64) -> Event<'static> {
         Event::Mark { time, string: time }

@@ -12,35 +12,23 @@
 //! | `log` | the events of a thread in memory |
 //! | `writer` | the thread that writes the file, and what becomes of events when it cannot |
 //! | `clock` | time in nanoseconds, cheaply |
-//! | `format` | the file: header and blocks, from bytes and to bytes |
-//! | `event` | the events in a block |
-//! | `kinds` | the numbers of calls, interfaces, paths, causes |
-//! | `metadata` | what a file says of its rank: JSON |
-//! | `read` | a reader that goes past damage |
-//! | `alignment` | a rank's clock in that of rank 0 |
+//!
+//! The format of the files is the crate `portolan_trace_format`.
 //!
 //! **Cost.** Where neither is asked for, a call pays for one load of a flag that lies beside what it reads anyway, and
 //! the code for the other case is out of its way. Statistics time one of some thirty short calls; a trace times all.
 
 mod about;
-pub mod alignment;
 mod clock;
 pub(crate) mod counters;
-pub mod event;
 pub(crate) mod face;
-pub mod format;
-pub mod kinds;
 mod log;
-pub mod metadata;
 mod observer;
-pub mod read;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 pub(crate) use about::{About, Awaited, Settings, count};
 pub(crate) use clock::wall;
-pub(crate) use event::Place;
-pub(crate) use kinds::{Call, Cause, Face, PathTaken, SegmentKind, Served};
 pub use observer::Observer;
 pub(crate) use observer::{Entered, SHORT_NS, Serving};
+pub(crate) use portolan_trace_format::event::Place;
+pub(crate) use portolan_trace_format::kinds::{Call, Cause, Face, PathTaken, SegmentKind, Served};

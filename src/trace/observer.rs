@@ -10,15 +10,15 @@
 use super::about::{About, Always, Awaited, Settings};
 use super::clock::Clock;
 use super::counters::{CAUSES, Spent, Sum};
-use super::event::{Event, Place};
 use super::face;
-use super::format::Role;
-use super::kinds::{Call, Cause, PathTaken, SegmentKind, Served};
 use super::log::{LastPiece, ThreadLog};
 use super::writer::{Definition, Writer};
 use crate::error::{Result, unless_forked};
 use crate::thread::fast_tls;
 use parking_lot::Mutex;
+use portolan_trace_format::event::{Event, Place};
+use portolan_trace_format::format::Role;
+use portolan_trace_format::kinds::{Call, Cause, PathTaken, SegmentKind, Served};
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;

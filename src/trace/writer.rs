@@ -12,11 +12,11 @@
 //!
 //! What was dropped is in the next block of its thread, or in one without events.
 
-use super::event::{Encoder, Event, MAX_EVENT};
-use super::format::{self, BlockHeader, MAX_PAYLOAD, Role};
-use super::kinds::SegmentKind;
 use super::log::{Place, Taken, ThreadLog};
 use super::observer::Running;
+use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
+use portolan_trace_format::format::{self, BlockHeader, MAX_PAYLOAD, Role};
+use portolan_trace_format::kinds::SegmentKind;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Write};

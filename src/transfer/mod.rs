@@ -22,11 +22,11 @@ use crate::layout::Shape;
 use crate::memory::slab::Slab;
 use crate::mutation::{self, Fault};
 use crate::ops::Ops;
-use crate::ops::told::call_of;
+use crate::ops::told::{call_of, path_taken};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
 use crate::peer::CompletionCounter;
-use crate::trace::{Call, Cause};
+use crate::trace::{Awaited, Call, Cause};
 use crate::wait;
 use std::sync::Arc;
 
@@ -173,7 +173,7 @@ impl Ops {
         let entered = self.observer().enter(bytes <= SHORT);
         let path = body()?;
         if let Some(entered) = entered {
-            entered.leave_by(call, path.into(), bytes, |entered| {
+            entered.leave_by(call, path_taken(path), bytes, |entered| {
                 self.about_shape(entered, call, target, remote, shape, path)
             });
         }
@@ -408,7 +408,8 @@ impl Ops {
         let issued = unsafe { self.issue_by_path(kind, target, remote, local, shape, None) }?;
         if let Some(counter) = issued.counter {
             let what = || format!("{kind:?} with rank {target}");
-            let done = wait::until(self, Cause::Answer.of(target), &what, || counter.check());
+            let done =
+                wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check());
             if let Err(error) = &done
                 && counter.outstanding() > 0
             {

@@ -14,7 +14,7 @@ use crate::path::kernel::{self, Scale};
 use crate::path::two_sided::blocks::Batch;
 use crate::path::{Path, shm_atomics};
 use crate::peer::CompletionCounter;
-use crate::trace::Cause;
+use crate::trace::{Awaited, Cause};
 use crate::wait;
 use std::sync::Arc;
 
@@ -232,7 +232,7 @@ impl Ops {
             || {
                 // SAFETY: passed on; the wait below lasts until the blocks are free.
                 unsafe { self.issue_list(kind, target, vectors, &counter) }?;
-                wait::until(self, Cause::Answer.of(target), &what, || counter.check())
+                wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check())
             },
         )
     }

@@ -5,8 +5,8 @@ use crate::trace_file::{Read, trace_dir};
 use portolan::error::ErrorKind;
 use portolan::internals::am::{Accept, Am, Arrival, Destination, Handler, Then};
 use portolan::internals::runtime::Engine;
-use portolan::internals::trace::format::file_name;
 use portolan::{Result, Runtime, Segment};
+use portolan_trace_format::format::file_name;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! A rank's trace, as a check reads it.
 
 use crate::child::directory;
-use portolan::internals::trace::event::{Call, Event, Events, PathTaken};
-use portolan::internals::trace::format::{Role, file_name};
-use portolan::internals::trace::metadata::Metadata;
-use portolan::internals::trace::read::{Part, Reader};
+use portolan_trace_format::event::{Call, Event, Events, PathTaken};
+use portolan_trace_format::format::{Role, file_name};
+use portolan_trace_format::metadata::Metadata;
+use portolan_trace_format::read::{Part, Reader};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use super::Gate;
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::peer::CompletionCounter;
-use crate::trace::Cause;
+use crate::trace::{self, Cause};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -57,7 +57,7 @@ impl Am {
             return Ok(());
         }
         self.wait_for(
-            Cause::Message.of(target),
+            trace::Awaited::of(Cause::Message, target),
             &|| format!("rank {target}, whose handlers run in its calls only, to make one"),
             || Ok(!towards.stopped.load(Ordering::Acquire)),
         )

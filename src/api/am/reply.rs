@@ -6,7 +6,7 @@ use super::{Message, codec};
 use crate::am::Am;
 use crate::api::in_call::InCall;
 use crate::error::{Result, fail};
-use crate::trace::Cause;
+use crate::trace::{Awaited, Cause};
 use parking_lot::Mutex;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -89,7 +89,9 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
         let come = &self.slot.come;
         let what = || format!("the answer of rank {}", self.rank);
         self.engine
-            .wait_for(Cause::Message.of(self.rank), &what, || Ok(come.load(Ordering::Acquire)))
+            .wait_for(Awaited::of(Cause::Message, self.rank), &what, || {
+                Ok(come.load(Ordering::Acquire))
+            })
             .in_call(CALL)?;
         self.take().in_call(CALL)
     }

@@ -20,6 +20,6 @@ impl FoundMutex<'_> {
     /// What a thread waits for that waits for it.
     pub(super) fn awaited(&self) -> Awaited {
         let place = Some(self.place_in_traces());
-        Awaited { place, ..Cause::Lock.of(self.place.world) }
+        Awaited { place, ..Awaited::of(Cause::Lock, self.place.world) }
     }
 }

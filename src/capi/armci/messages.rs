@@ -116,7 +116,7 @@ pub(super) fn send(engine: &Engine, tag: i32, data: &[u8], to: usize) -> Result<
     let what = || format!("rank {to} to receive a message");
     engine.observed(
         || About::new(Call::Send).to(to).moves(data.len()).by(PathTaken::Message),
-        || wait::until(engine, Cause::Message.of(to), &what, || request.test()),
+        || wait::until(engine, Awaited::of(Cause::Message, to), &what, || request.test()),
     )
 }
 

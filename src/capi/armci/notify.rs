@@ -15,7 +15,7 @@ use crate::capi::boundary::{guard, reported};
 use crate::error::{Result, fail};
 use crate::mpi::p2p;
 use crate::runtime::{Engine, current};
-use crate::trace::Cause;
+use crate::trace::{Awaited, Cause};
 use crate::wait;
 use parking_lot::Mutex;
 use std::os::raw::c_int;
@@ -87,7 +87,7 @@ fn wait(engine: &Engine, rank: usize) -> Result<(c_int, c_int)> {
     let is_later = |a: c_int, b: c_int| a.wrapping_sub(b) > 0;
     let mut received = 0;
     let what = || format!("notification {waited} of rank {rank}");
-    wait::until(engine, Cause::Notify.of(rank), &what, || {
+    wait::until(engine, Awaited::of(Cause::Notify, rank), &what, || {
         // All that are here are taken in: the result tells how many came.
         while let Some(message) = p2p::improbe(&comm, Some(rank), Some(TAG))? {
             let mut notice = Notice { life: 0, number: 0 };

@@ -12,7 +12,7 @@ use crate::path::Transport;
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::Rmw;
 use crate::peer::{CompletionCounter, PENDING_MESSAGE, Sent};
-use crate::trace::Cause;
+use crate::trace::{Awaited, Cause};
 use crate::wait;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -123,7 +123,7 @@ impl TwoSided {
             }
             wait::until(
                 transport,
-                Cause::Credit.of(target),
+                Awaited::of(Cause::Credit, target),
                 &|| {
                     format!("room for a request to rank {target}, which is behind in handling them")
                 },
@@ -294,7 +294,7 @@ impl TwoSided {
         shape.split(max, 1, &mut |l, r, piece| {
             if counter.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
                 let what = || format!("pieces of a get from rank {target}");
-                wait::until(transport, Cause::Answer.of(target), &what, || {
+                wait::until(transport, Awaited::of(Cause::Answer, target), &what, || {
                     Ok(counter.outstanding() < GET_PIECES)
                 })?;
             }
@@ -350,7 +350,9 @@ impl TwoSided {
         self.started(request, Action::Value { number: number.clone(), buffer })?;
         let sent = self.command(transport, target, header)?;
         let what = || format!("an answer of rank {target}");
-        wait::until(transport, Cause::Answer.of(target), &what, || number.counter.check())?;
+        wait::until(transport, Awaited::of(Cause::Answer, target), &what, || {
+            number.counter.check()
+        })?;
         transport.peer(target).answered(sent);
         Ok(number.value.load(Ordering::Relaxed))
     }
@@ -397,7 +399,7 @@ impl TwoSided {
         let peer = transport.peer(target);
         wait::until(
             transport,
-            Cause::Fence.of(target),
+            Awaited::of(Cause::Fence, target),
             &|| format!("rank {target} to confirm {count} requests ({} so far)", peer.confirmed()),
             || Ok(peer.confirmed() >= count),
         )

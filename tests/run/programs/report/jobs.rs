@@ -167,7 +167,7 @@ fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let (out, err) = bench.report("trace")?;
     check(out.contains("in 2 files"), || out.clone())?;
     // All that is said is where a file ends and that events were dropped, if so.
-    let cut = |line: &str| line.contains("ends too early") || line.contains("dropped");
+    let cut = |line: &str| line.contains("truncated") || line.contains("dropped");
     let others = err.lines().filter(|line| !cut(line) && !line.contains("the report is in"));
     let others: Vec<&str> = others.collect();
     check(others.is_empty(), || others.join("; "))?;

@@ -260,9 +260,9 @@ fn damaged(bench: &mut Bench<'_, '_>) -> Result<(), String> {
     let text = std::fs::read_to_string(&page).map_err(failed)?;
     for says in [
         "rank-000001.ptrace: ",
-        "it ends too early",
+        "the data is truncated",
         "rank-000002.ptrace: a block of ",
-        "rank-000003.ptrace is left out: it does not begin as a trace does",
+        "rank-000003.ptrace is left out: this is not a trace file",
         "there is no file of rank 3, 4",
     ] {
         check(err.contains(says) && text.contains(says), || {

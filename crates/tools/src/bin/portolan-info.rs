@@ -1,0 +1,225 @@
+//! Prints the version of the library, its decisions for this job, and its settings.
+
+use portolan::internals::api::engine;
+use portolan::internals::mpi::Flavour;
+use portolan::internals::mpi::init::library_version;
+use portolan::internals::topology::host_name;
+use portolan::{Path, Result, Runtime, ThreadLevel};
+use portolan::{VARIABLES, Variable};
+use std::fmt::Write;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: portolan-info [--markdown | --help]
+       mpiexec -n N portolan-info
+
+Prints the version, the MPI, the nodes, the path between each pair of ranks and
+why, and every environment variable with its present value. Runs on any number
+of ranks, also without mpiexec; rank 0 prints.
+
+  --markdown   print the table of environment variables as a Markdown page,
+               without starting MPI
+  -h, --help   print this text
+";
+
+/// Largest number of ranks whose paths are printed as a matrix.
+const MATRIX: usize = 16;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => portolan::run(|rt| -> Result<()> {
+            let report = report(rt)?;
+            if rt.rank() == 0 {
+                print!("{report}");
+            }
+            Ok(())
+        }),
+        ["--markdown"] => {
+            print!("{}", markdown());
+            ExitCode::SUCCESS
+        }
+        ["-h" | "--help"] => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("portolan-info: unknown arguments {}\n\n{USAGE}", arguments.join(" "));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn report(rt: &Runtime) -> Result<String> {
+    let mut text = String::new();
+    let mut line = |what: &str, is: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{what:<20}{is}");
+    };
+    line("portolan", env!("CARGO_PKG_VERSION").into());
+    line("built for", Flavour::built().name().into());
+    line("MPI", library());
+    line("thread level", thread_level(rt).into());
+    let thread = if rt.has_progress_thread() {
+        "yes".to_string()
+    } else if rt.size() == 1 || !engine(rt).has_messages() {
+        "no, none is needed: every rank is reached directly".into()
+    } else {
+        "no: a rank serves others only inside calls".into()
+    };
+    line("progress thread", thread);
+    line("ranks", rt.size().to_string());
+    nodes(rt, &mut line)?;
+    paths(rt, &mut line);
+    line("atomics", atomics(rt).into());
+    text.push('\n');
+    variables(&mut text);
+    Ok(text)
+}
+
+fn library() -> String {
+    let version = library_version();
+    let first = version.lines().next().unwrap_or_default();
+    first.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn thread_level(rt: &Runtime) -> &'static str {
+    match rt.thread_level() {
+        ThreadLevel::Single => "MPI_THREAD_SINGLE",
+        ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
+        ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
+        ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
+    }
+}
+
+fn nodes(rt: &Runtime, line: &mut dyn FnMut(&str, String)) -> Result<()> {
+    let hosts = rt.world().all_gather(host_name::<64>())?;
+    let topology = &engine(rt).topology;
+    let real = topology.real_nodes();
+    line(
+        "nodes",
+        if real == rt.nodes() {
+            real.to_string()
+        } else {
+            format!("{}, cut from {real} by PORTOLAN_NODE_SIZE", rt.nodes())
+        },
+    );
+    for node in 0..rt.nodes() {
+        let ranks = topology.ranks_of(node);
+        let name = &hosts[ranks[0]];
+        let len = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+        let name = String::from_utf8_lossy(&name[..len]);
+        let word = if ranks.len() == 1 { "rank" } else { "ranks" };
+        line(&format!("  node {node}"), format!("{word} {} on {name}", spans(ranks)));
+    }
+    Ok(())
+}
+
+/// Formats ascending ranks as `0-3,6`.
+fn spans(ranks: &[usize]) -> String {
+    ranks
+        .chunk_by(|a, b| a + 1 == *b)
+        .map(|run| match run {
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        })
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
+    let engine = engine(rt);
+    let path = |from, to| engine.path_between(from, to);
+    // Pairs consist of different ranks, because a rank always reaches itself directly.
+    let pair = |same: bool| {
+        (0..rt.size())
+            .flat_map(|a| (0..a).map(move |b| (b, a)))
+            .find(|&(a, b)| engine.topology.same_node(a, b) == same)
+    };
+    if let Some((a, b)) = pair(true) {
+        let path = path(a, b);
+        let why = if path == Path::Direct { "they share memory" } else { &engine.remote_reason };
+        line("path on a node", format!("{} ({why})", path.name()));
+    }
+    if let Some((a, b)) = pair(false) {
+        let name = path(a, b).name();
+        line("path between nodes", format!("{name} ({})", engine.remote_reason));
+        for (place, text) in &engine.remote_measured {
+            line("  measured between", format!("{place}, {text}"));
+        }
+    }
+    if rt.size() > MATRIX {
+        return;
+    }
+    let row = |from: usize| {
+        (0..rt.size()).map(|to| format!("{:<9}", path(from, to).name())).collect::<String>()
+    };
+    let head: String = (0..rt.size()).map(|to| format!("{:<9}", format!("to {to}"))).collect();
+    line("paths", head.trim_end().into());
+    for from in 0..rt.size() {
+        line(&format!("  from {from}"), row(from).trim_end().into());
+    }
+}
+
+fn atomics(rt: &Runtime) -> &'static str {
+    if engine(rt).memory.policy().mpi_atomics {
+        "mpi (MPI's accumulate operations, for every rank)"
+    } else if engine(rt).has_messages() {
+        "native (locks; ranks that do not reach the owner directly ask it by message)"
+    } else {
+        "native (locks in shared memory)"
+    }
+}
+
+fn variables(text: &mut String) {
+    let values = VARIABLES.iter().map(Variable::current);
+    for (variable, value) in VARIABLES.iter().zip(values) {
+        let name = match variable.alias {
+            Some(alias) => format!("{} (or {alias})", variable.name),
+            None => variable.name.into(),
+        };
+        let value = match value {
+            Some(value) => format!("{value}, default {}", variable.default),
+            None => variable.default.into(),
+        };
+        let _ = writeln!(text, "{name} = {value}");
+        for part in wrapped(variable.meaning, 76) {
+            let _ = writeln!(text, "    {part}");
+        }
+    }
+}
+
+/// Splits the text into lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is one from the start");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.len() + 1 + word.len() <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_string());
+        }
+    }
+    lines
+}
+
+fn markdown() -> String {
+    let mut page = String::from(
+        "# Environment variables\n\n\
+         All are read once, when the library is initialised, and must be the same on all\n\
+         ranks. A value that does not parse is an error then, and of a name that begins `PORTOLAN_`\n\
+         and is none of these rank 0 warns, with the nearest. Numbers of bytes may end in K, M or G. `portolan-info` prints the present values; this page is what\n\
+         `portolan-info --markdown` prints.\n\n\
+         | variable | default | meaning |\n|---|---|---|\n",
+    );
+    for v in VARIABLES {
+        let alias = v.alias.map(|a| format!("; `{a}` means the same")).unwrap_or_default();
+        let meaning = v.meaning.replace('|', "\\|");
+        let _ = writeln!(page, "| `{}` | `{}` | {meaning}{alias} |", v.name, v.default);
+    }
+    page
+}

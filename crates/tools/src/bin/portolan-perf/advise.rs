@@ -1,0 +1,284 @@
+//! Finds the settings that pay on this machine.
+//!
+//! An experiment runs several rounds. Each round starts the runtime once for every value of a
+//! variable and measures the tests that the variable affects. The advice names a value other than
+//! the default only if it is faster by more than the noise of the rounds. The reason lists all
+//! figures.
+//!
+//! The measurements depend on the job and not on earlier results, so that all ranks do the same
+//! (see the invariant of [`measure`](mod@crate::measure)). Only the conclusions of rank 0 are used.
+
+mod conclusion;
+
+use crate::Result;
+use crate::args::Args;
+use crate::cases::{ITEM_SIZES, TESTS, Test};
+use crate::html::bytes;
+use crate::measure::{Bounds, Effort};
+use crate::plan::Target;
+use crate::report::{Advice, Report, Row};
+use crate::run::{Plan, describe, set_variables};
+use crate::stats::Figure;
+use crate::table::number;
+pub use conclusion::text;
+use conclusion::{Experiment, ROUNDS, Series, Where, aggregate, conclude};
+use mpi::topology::SimpleCommunicator;
+use portolan::internals::api::engine;
+use portolan::{Operator, Runtime};
+use std::fmt::Write;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        variable: "PORTOLAN_PATH",
+        values: &["auto", "message", "direct+rma"],
+        tests: &["put_lat", "get_lat"],
+        sizes: &[8, 1 << 10, 64 << 10, 4 << 20],
+        place: Where::Always,
+    },
+    Experiment {
+        variable: "PORTOLAN_CHUNK_BYTES",
+        values: &["256K", "64K", "1M"],
+        tests: &["put_bw"],
+        sizes: &[1 << 20, 4 << 20],
+        place: Where::Messages,
+    },
+    Experiment {
+        variable: "PORTOLAN_AM_RING_BYTES",
+        values: &["512K", "128K", "2M"],
+        tests: &["am_call", "am_rate"],
+        sizes: &[1 << 10, 16 << 10, 64 << 10],
+        place: Where::Node,
+    },
+];
+
+/// Runs the experiments and adds their advice to `measured`, or to a new report. Collective.
+pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -> Result<Report> {
+    let lab = Adviser { args, mpi, rounds: if args.quick { 2 } else { ROUNDS } };
+    let (mut report, job) = lab.with(&[], |rt| {
+        let report = measured.map_or_else(|| describe(rt), Ok)?;
+        let thread = rt.has_progress_thread();
+        let agreed = rt.world().all_reduce_value(i32::from(thread), Operator::Max)?;
+        let last = rt.size() - 1;
+        let job = Job {
+            ranks: rt.size(),
+            nodes: rt.nodes(),
+            virtual_nodes: engine(rt).topology.real_nodes() < rt.nodes(),
+            messages: engine(rt).has_messages(),
+            thread: agreed != 0,
+            // The limit for messages from a rank to itself is `usize::MAX`, so the last rank does
+            // not affect the minimum.
+            eager: eager_agreed(rt, engine(rt).eager_limit(last))?,
+        };
+        Ok((report, job))
+    })?;
+    if job.ranks == 1 {
+        report.skipped.push("--advise: there is one rank, which has nobody to talk to".into());
+        return Ok(report);
+    }
+    for experiment in EXPERIMENTS {
+        let fits = match experiment.place {
+            Where::Always => true,
+            Where::Messages => job.messages,
+            Where::Node => job.nodes < job.ranks,
+        };
+        if fits {
+            let series = lab.series(experiment)?;
+            let mut advice = conclude(experiment, &series);
+            if job.virtual_nodes {
+                advice.reason += "; the nodes are virtual and share memory, which MPI uses: real \
+                                  ones may want another value";
+            }
+            report.advice.push(advice);
+        }
+    }
+    report.advice.push(lab.aggregation()?);
+    report.advice.push(lab.rendezvous(job.eager)?);
+    report.advice.push(lab.progress_thread(job.thread)?);
+    Ok(report)
+}
+
+/// Returns the smallest limit of all ranks. Collective.
+fn eager_agreed(rt: &Runtime, limit: usize) -> Result<usize> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    Ok(rt.world().all_reduce_value(limit, Operator::Min)? as usize)
+}
+
+/// Properties of the job that decide what is measured.
+struct Job {
+    ranks: usize,
+    nodes: usize,
+    virtual_nodes: bool,
+    messages: bool,
+    thread: bool,
+    eager: usize,
+}
+
+struct Adviser<'a> {
+    args: &'a Args,
+    mpi: &'a SimpleCommunicator,
+    rounds: usize,
+}
+
+fn test(name: &str) -> &'static Test {
+    TESTS.iter().find(|t| t.name == name).expect("the names in this file are of tests")
+}
+
+impl Adviser<'_> {
+    /// Starts a runtime with these variables set and runs `body`. Restores the variables unless an
+    /// error ends the run. Collective.
+    fn with<R>(
+        &self,
+        settings: &[(&str, &str)],
+        body: impl FnOnce(&Runtime) -> Result<R>,
+    ) -> Result<R> {
+        let before: Vec<(&str, Option<String>)> =
+            settings.iter().map(|(name, _)| (*name, std::env::var(name).ok())).collect();
+        let wanted: Vec<_> = settings.iter().map(|(name, value)| (*name, Some(*value))).collect();
+        set_variables(&wanted);
+        let rt = Runtime::init()?;
+        let result = body(&rt)?;
+        rt.finalize()?;
+        let old: Vec<_> = before.iter().map(|(name, value)| (*name, value.as_deref())).collect();
+        set_variables(&old);
+        Ok(result)
+    }
+
+    /// Measures tests under these settings, without bounds. Collective.
+    fn rows(
+        &self,
+        settings: &[(&str, &str)],
+        (names, sizes): (&[&str], &[usize]),
+        target: Target,
+    ) -> Result<Vec<Row>> {
+        let tests: Vec<&'static Test> = names.iter().map(|name| test(name)).collect();
+        let args = Args {
+            pattern: vec![crate::plan::Pattern::Pair],
+            target: vec![target],
+            ..self.args.clone()
+        };
+        let plan = Plan {
+            tests: &tests,
+            sizes,
+            args: &args,
+            bounds: Bounds { plain: false, two_sided: false, rma: false },
+            effort: Effort { rounds: 3, ..self.args.effort() },
+        };
+        self.with(settings, |rt| Ok(plan.measure(rt, self.mpi, "", &mut |_, _| ())?.0))
+    }
+
+    fn series(&self, experiment: &Experiment) -> Result<Vec<Series>> {
+        let mut all: Vec<Series> = Vec::new();
+        for _ in 0..self.rounds {
+            for (place, value) in experiment.values.iter().enumerate() {
+                let settings = [(experiment.variable, *value)];
+                let what = (experiment.tests, experiment.sizes);
+                for row in self.rows(&settings, what, Target::Waits)? {
+                    let (name, bytes) = (test(&row.test).name, row.bytes.unwrap_or(0));
+                    let found = all.iter().position(|s| (s.test, s.bytes) == (name, bytes));
+                    let at = found.unwrap_or_else(|| {
+                        let times = vec![Vec::new(); experiment.values.len()];
+                        all.push(Series { test: name, bytes, times });
+                        all.len() - 1
+                    });
+                    all[at].times[place].push(row.time.median);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns advice on the largest items that should be aggregated.
+    fn aggregation(&self) -> Result<Advice> {
+        let what = (["am_items"], ITEM_SIZES);
+        let rows = self.rows(&[], (&what.0, what.1), Target::Waits)?;
+        let gains: Vec<(usize, f64)> = rows
+            .iter()
+            .filter_map(|row| {
+                let alone = row.bounds.iter().find(|b| b.name == "messages")?;
+                Some((row.bytes?, alone.time.median / row.time.median))
+            })
+            .collect();
+        Ok(aggregate(&gains))
+    }
+
+    /// Returns advice on long messages, with the times of calls below and above the rendezvous
+    /// threshold.
+    fn rendezvous(&self, eager: usize) -> Result<Advice> {
+        let sizes = [eager / 2, eager.saturating_sub(64), eager + 64, eager * 2];
+        let rows = self.rows(&[], (&["am_call"], &sizes), Target::Waits)?;
+        let mut reason =
+            String::from("longer messages stay at the origin until the target knows their place:");
+        for row in &rows {
+            let _ = write!(
+                reason,
+                " {} {} us,",
+                bytes(row.bytes.unwrap_or(0)),
+                number(row.time.median * 1e6)
+            );
+        }
+        reason.pop();
+        let value = format!("rendezvous begins above {} to the last rank", bytes(eager));
+        Ok(Advice { variable: None, value, default: true, reason })
+    }
+
+    /// Returns advice on the progress thread: the cost of an idle thread, and the latency that it
+    /// provides.
+    fn progress_thread(&self, runs: bool) -> Result<Advice> {
+        const NAME: &str = "PORTOLAN_PROGRESS_THREAD";
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        let span = Duration::from_millis(if self.args.quick { 5 } else { 100 });
+        for _ in 0..self.rounds {
+            with.push(self.with(&[(NAME, "auto")], |rt| burn(rt, span))?);
+            without.push(self.with(&[(NAME, "0")], |rt| burn(rt, span))?);
+        }
+        let rows = self.rows(&[(NAME, "auto")], (&["fadd"], &[8]), Target::Computes)?;
+        let cost = Figure::of_ratios(&without, &with).map_or(0.0, |f| (f.median - 1.0) * 100.0);
+        let spread = Figure::of_ratios(&without, &with).map_or(0.0, |f| f.spread() * 100.0);
+        let reason = if !runs {
+            "no thread runs: every rank is reached directly".to_string()
+        } else {
+            let answer = rows
+                .first()
+                .map_or("nothing".into(), |row| format!("{} us", number(row.time.median * 1e6)));
+            format!(
+                "an idle thread costs a computing rank {cost:.1} % (+-{spread:.1}); with it a \
+                 fetch-and-add at a computing rank takes {answer}, without it until that rank's \
+                 next call"
+            )
+        };
+        Ok(Advice { variable: Some(NAME.into()), value: "auto".into(), default: true, reason })
+    }
+}
+
+/// Returns the steps per second of a computing rank, as the mean of all ranks. Collective.
+fn burn(rt: &Runtime, span: Duration) -> Result<f64> {
+    rt.world().barrier()?;
+    let (begun, mut steps, mut x) = (Instant::now(), 0u64, 1u64);
+    while begun.elapsed() < span {
+        for _ in 0..10_000 {
+            x = black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        }
+        steps += 1;
+    }
+    let mine = steps as f64 / begun.elapsed().as_secs_f64();
+    let sum = rt.world().all_reduce_value(mine, Operator::Sum)?;
+    rt.world().barrier()?;
+    Ok(sum / rt.size() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experiments_begin_with_the_default() {
+        for experiment in EXPERIMENTS {
+            let variable = portolan::VARIABLES.iter().find(|v| v.name == experiment.variable);
+            let variable = variable.expect("the variable is one of the library's");
+            assert_eq!(variable.default, experiment.values[0], "{}", variable.name);
+            experiment.tests.iter().for_each(|name| assert_eq!(test(name).name, *name));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Transfers of many blocks: strided rows, and blocks at irregular offsets.
+
+use super::transfer::ours;
+use crate::Result;
+use crate::bounds::{plain, two_sided};
+use crate::measure::{Contender, Lab};
+use crate::plan::Case;
+use portolan::internals::api::engine;
+use portolan::internals::layout::Vector;
+use portolan::internals::memory::segment::Segment;
+use portolan::internals::transfer::TransferKind;
+use portolan::{Block, Runtime};
+use std::cell::OnceCell;
+use std::hint::black_box;
+use std::sync::Arc;
+
+/// Bytes of a row. Rows begin `STRIDE` bytes apart.
+const ROW: usize = 512;
+const STRIDE: usize = 2 * ROW;
+/// Largest number of blocks in a vector transfer.
+const BLOCKS: usize = 64;
+
+/// Returns the number of rows of a case and the bytes of each. A short case is a single row.
+fn rows(case: Case) -> (usize, usize) {
+    (case.bytes.div_ceil(ROW), case.bytes.min(ROW))
+}
+
+/// Returns a contender that copies the rows in a loop.
+fn loops<'a>(lab: &'a Lab<'_>, case: Case) -> Contender<'a> {
+    let (count, row) = rows(case);
+    let origin = !lab.targets(case.pattern).is_empty();
+    let (from, mut to) = (vec![1u8; count * STRIDE], vec![0u8; count * STRIDE]);
+    let body = move |n: usize| {
+        for _ in (0..n).filter(|_| origin) {
+            for (to, from) in to.chunks_mut(STRIDE).zip(black_box(&from).chunks(STRIDE)) {
+                to[..row].copy_from_slice(&from[..row]);
+            }
+            black_box(&mut to);
+        }
+        Ok(())
+    };
+    plain("loop", 1, Box::new(body))
+}
+
+fn bounds<'a>(lab: &'a Lab<'_>, case: Case, all: &mut Vec<Contender<'a>>) {
+    if lab.bounds.plain {
+        all.push(loops(lab, case));
+    }
+    if lab.bounds.two_sided && lab.size() > 1 {
+        // MPI sends the same number of bytes, which are packed already.
+        all.push(two_sided::round_trips(lab, case, (case.bytes, case.bytes), 2.0));
+    }
+}
+
+pub(super) fn strided_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
+    let targets = lab.targets(case.pattern);
+    let (count, row) = rows(case);
+    let block = Block::strided(0, &[count, row], &[STRIDE as isize, 1])?;
+    let from = vec![1u8; count * STRIDE];
+    let body = move |n: usize| {
+        for turn in (0..n).filter(|_| !targets.is_empty()) {
+            let target = targets[turn % targets.len()];
+            lab.data.put_block(target, &block, &from, &block)?;
+            lab.data.fence(target)?;
+        }
+        Ok(())
+    };
+    let mut all = vec![ours(1, Box::new(body))];
+    bounds(lab, case, &mut all);
+    Ok(all)
+}
+
+pub(super) fn strided_get<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
+    let targets = lab.targets(case.pattern);
+    let (count, row) = rows(case);
+    let block = Block::strided(0, &[count, row], &[STRIDE as isize, 1])?;
+    let mut to = vec![1u8; count * STRIDE];
+    let body = move |n: usize| {
+        for turn in (0..n).filter(|_| !targets.is_empty()) {
+            lab.data.get_block(targets[turn % targets.len()], &block, &mut to, &block)?;
+        }
+        Ok(())
+    };
+    let mut all = vec![ours(1, Box::new(body))];
+    bounds(lab, case, &mut all);
+    Ok(all)
+}
+
+/// Memory whose addresses are known, as vector transfers require. It is allocated when a test first
+/// needs it.
+#[derive(Default)]
+pub(super) struct Started(OnceCell<Arc<Segment>>);
+
+pub(super) fn free(started: Started, rt: &Runtime) -> Result<()> {
+    Ok(started.0.into_inner().map_or(Ok(()), |segment| engine(rt).release(segment))?)
+}
+
+pub(super) fn vector_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
+    let cell = &lab.services.vectors.0;
+    if cell.get().is_none() {
+        let world = engine(lab.rt).world().clone();
+        let _ = cell.set(engine(lab.rt).allocate(&world, lab.region)?);
+    }
+    let segment = cell.get().expect("set above");
+    let targets = lab.targets(case.pattern);
+    let (count, block) = (BLOCKS.min(case.bytes), case.bytes.div_ceil(BLOCKS));
+    let from = vec![1u8; count * block];
+    // The blocks are listed in descending order, so that no block continues the one before it. At
+    // the target they are two blocks apart.
+    let places = move |base: usize, stride: usize| -> Vec<usize> {
+        (0..count).rev().map(|i| base + i * stride).collect()
+    };
+    let local = places(from.as_ptr() as usize, block);
+    let remote: Vec<Vec<usize>> =
+        targets.iter().map(|&target| places(segment.part(target).address(), 2 * block)).collect();
+    let body = move |n: usize| {
+        debug_assert_eq!(from.len(), count * block, "the addresses in `local` are in it");
+        for turn in (0..n).filter(|_| !targets.is_empty()) {
+            let place = turn % targets.len();
+            let vector = Vector { block, local: &local, remote: &remote[place] };
+            // SAFETY: the local addresses lie in `from`. The assertion above makes the closure
+            // capture and own `from`, whose heap memory does not move with the closure. The call
+            // returns only after it has read the blocks.
+            unsafe { engine(lab.rt).vector(TransferKind::Put, targets[place], &[vector]) }?;
+            lab.rt.fence(targets[place])?;
+        }
+        Ok(())
+    };
+    let mut all = vec![ours(1, Box::new(body))];
+    bounds(lab, case, &mut all);
+    Ok(all)
+}

@@ -1,0 +1,212 @@
+//! `portolan-perf` measures Portolan on this machine and compares it with what the machine can
+//! reach.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `args` | the command line |
+//! | `plan` | communication patterns, sizes and windows |
+//! | `cases` | the tests |
+//! | `bounds` | the bounds of a figure: plain copies and loops, MPI messages, MPI windows |
+//! | `measure` | batches, and rounds that alternate between contenders |
+//! | `run` | one start of the runtime per path, with all cases in each |
+//! | `stats` | medians and quartiles |
+//! | `report` | the results, as JSON and CSV |
+//! | `table`, `html` | the results in readable form |
+//! | `compare` | changes since earlier results |
+//! | `advise` | recommended settings |
+//!
+//! All ranks measure. Only rank 0 prints and writes files.
+
+mod advise;
+mod args;
+mod bounds;
+mod cases;
+mod compare;
+mod html;
+mod measure;
+mod plan;
+mod report;
+mod run;
+mod stats;
+mod table;
+
+use args::Args;
+use clap::Parser;
+use mpi::Threading;
+use mpi::topology::SimpleCommunicator;
+use portolan::Runtime;
+use report::Report;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// A result whose error is only printed, so that its type does not matter.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Exit code for invalid arguments.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            if is_first() {
+                let _ = error.print();
+            }
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    let tests = match cases::chosen(&args.tests) {
+        Ok(tests) => tests,
+        Err(error) => return refuse(&error),
+    };
+    if args.list {
+        if is_first() {
+            print!("{}", args::list());
+        }
+        return ExitCode::SUCCESS;
+    }
+    // Read the old results first, so that an unreadable file is reported before the measurement.
+    let old = match args.compare.as_deref().map(Report::read).transpose() {
+        Ok(old) => old,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    let report = match &args.from {
+        Some(file) => match Report::read(file) {
+            Ok(report) => {
+                if args.has_table() {
+                    print!("{}", table::whole(&report, cases::TESTS));
+                }
+                Some(report)
+            }
+            Err(error) => return refuse(&error.to_string()),
+        },
+        None => match measure(&args, &tests) {
+            Ok(report) => report,
+            Err(error) => {
+                eprintln!("portolan-perf: {error}");
+                portolan::internals::mpi::init::abort(1)
+            }
+        },
+    };
+    // Only rank 0 has a report.
+    let Some(report) = report else { return ExitCode::SUCCESS };
+    match finish(&args, &report, old.as_ref()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("portolan-perf: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns whether this process prints messages before MPI is initialised. This is rank 0 of the
+/// launcher, or any process that was started without a launcher.
+fn is_first() -> bool {
+    let ranks =
+        ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID", "SLURM_PROCID"];
+    ranks.iter().find_map(|name| std::env::var(name).ok()).is_none_or(|rank| rank == "0")
+}
+
+fn refuse(error: &str) -> ExitCode {
+    if is_first() {
+        eprintln!("portolan-perf: {error}\nportolan-perf --help says more.");
+    }
+    ExitCode::from(USAGE)
+}
+
+/// Measures the tests. Returns the results on rank 0 and `None` on the other ranks.
+fn measure(args: &Args, tests: &[&'static cases::Test]) -> Result<Option<Report>> {
+    let wanted = Threading::Multiple;
+    let (universe, _) =
+        mpi::initialize_with_threading(wanted).ok_or("MPI is initialised already")?;
+    let world = universe.world();
+    if std::env::var_os("PORTOLAN_MPI_WAITS").is_none() {
+        // Portolan is compared with MPI's own blocking calls, so it must not wrap them.
+        run::set_variables(&[("PORTOLAN_MPI_WAITS", Some("0"))]);
+    }
+    let report = over(args, tests, &world)?;
+    drop(universe);
+    Ok(report)
+}
+
+fn over(
+    args: &Args,
+    tests: &[&'static cases::Test],
+    world: &SimpleCommunicator,
+) -> Result<Option<Report>> {
+    let given = std::env::var("PORTOLAN_PATH").unwrap_or_else(|_| "auto".into());
+    let paths = if args.path.is_empty() { vec![given.clone()] } else { args.path.clone() };
+    let mut report: Option<Report> = None;
+    let sizes = args.sizes();
+    for path in paths.iter().filter(|_| !args.advise || !args.tests.is_empty()) {
+        run::set_variables(&[("PORTOLAN_PATH", Some(path))]);
+        let rt = Runtime::init()?;
+        let first = rt.rank() == 0;
+        if report.is_none() {
+            let described = run::describe(&rt)?;
+            if first && args.has_table() {
+                print!("{}", table::head(&described));
+            }
+            report = Some(described);
+        }
+        let mut before = None;
+        let mut print = |test: &cases::Test, row: &report::Row| {
+            if !first || !args.has_table() {
+                return;
+            }
+            if before.as_ref() != Some(&row.series()) {
+                print!("{}", table::series(test.what, row, rt.size()));
+                before = Some(row.series());
+            }
+            print!("{}", table::line(row));
+            let _ = std::io::stdout().flush();
+        };
+        let plan =
+            run::Plan { tests, sizes: &sizes, args, bounds: args.bounds(), effort: args.effort() };
+        let (rows, skipped) = plan.measure(&rt, world, path, &mut print)?;
+        if let Some(report) = &mut report {
+            report.rows.extend(rows);
+            report.skipped.extend(skipped);
+        }
+        rt.finalize()?;
+    }
+    run::set_variables(&[("PORTOLAN_PATH", Some(&given))]);
+    if args.advise {
+        report = Some(advise::advise(args, world, report)?);
+    }
+    use mpi::traits::Communicator;
+    let report = report.filter(|_| world.rank() == 0);
+    if let Some(report) = report.as_ref().filter(|_| args.has_table()) {
+        print!("{}", table::end(report));
+    }
+    Ok(report)
+}
+
+/// Writes the requested files and compares the results with the old ones.
+fn finish(args: &Args, report: &Report, old: Option<&Report>) -> Result<ExitCode> {
+    let write = |file: &str, text: String| -> Result<()> {
+        if file == "-" {
+            print!("{text}");
+            return Ok(());
+        }
+        std::fs::write(file, text).map_err(|e| format!("cannot write {file}: {e}").into())
+    };
+    if let Some(file) = &args.json {
+        write(file, report.to_json()?)?;
+    }
+    if let Some(file) = &args.csv {
+        write(file, report.to_csv())?;
+    }
+    if let Some(file) = &args.html {
+        write(file, html::page(report))?;
+    }
+    let Some(old) = old else { return Ok(ExitCode::SUCCESS) };
+    let compared = compare::compare(old, report, args.by, args.tolerance);
+    let text = compared.text(args.tolerance);
+    if args.has_table() {
+        print!("{text}");
+    } else {
+        eprint!("{text}");
+    }
+    Ok(if compared.slower() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,306 @@
+//! The results of a run, in the structure that is stored as JSON, compared and drawn.
+//!
+//! **Invariant.** All times are seconds per operation of one origin. The output derives bandwidths
+//! and rates from them with [`Row::bandwidth`] and [`Row::rate`].
+
+use crate::Result;
+use crate::plan::{Pattern, Target};
+use crate::stats::Figure;
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+
+/// Version of the file format. Files with another version are refused.
+pub const FORMAT: u32 = 1;
+
+/// Value of [`Row::taken`] for collective tests.
+pub const ALL_RANKS: &str = "all";
+
+/// The quantity that a test measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Time of an operation when only one is in flight.
+    Latency,
+    /// Throughput of many operations in flight.
+    Bandwidth,
+}
+
+/// The results of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Report {
+    /// Format version, which is [`FORMAT`].
+    pub format: u32,
+    /// Version of Portolan.
+    pub version: String,
+    /// Version string of the MPI library.
+    pub mpi: String,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Host name and number of ranks of each node.
+    pub nodes: Vec<(String, usize)>,
+    /// Number of cores of the first rank's host.
+    pub cores: usize,
+    /// `PORTOLAN_*` and `ARMCI_*` variables that were set.
+    pub settings: Vec<(String, String)>,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// Requested cases that could not be measured, with the reasons.
+    pub skipped: Vec<String>,
+    /// Recommended settings, including those that should keep their default.
+    #[serde(default)]
+    pub advice: Vec<Advice>,
+}
+
+/// A figure and its bounds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// Name of the test.
+    pub test: String,
+    /// The quantity that the test measures.
+    pub metric: Metric,
+    /// The ranks that took part.
+    pub pattern: Pattern,
+    /// Activity of the target during the operations.
+    pub target: Target,
+    /// The requested path, as a value of `PORTOLAN_PATH`.
+    pub path: String,
+    /// The path that was used to reach the target.
+    pub taken: String,
+    /// Number type, if the test has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element: Option<String>,
+    /// Bytes per operation, or `None` for a test without a size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+    /// Number of ranks that issued operations.
+    pub origins: usize,
+    /// Seconds per operation.
+    pub time: Figure,
+    /// Other implementations, measured in turn with the test.
+    pub bounds: Vec<Bound>,
+    /// Name of the entry in `bounds` that shows what the machine can reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<String>,
+    /// Speed as a fraction of the bound's speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_bound: Option<Figure>,
+}
+
+/// Another implementation of the same operation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Bound {
+    /// Name in the heading of a table.
+    pub name: String,
+    /// Seconds per operation.
+    pub time: Figure,
+}
+
+/// A recommended setting and the reason for it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Advice {
+    /// Name of the variable, if the advice is about one.
+    pub variable: Option<String>,
+    /// Recommended value.
+    pub value: String,
+    /// Whether the value is the default.
+    pub default: bool,
+    /// The measurements behind the advice.
+    pub reason: String,
+}
+
+impl Row {
+    /// Returns the bytes per second of all origins together, or 0 for a test without a size.
+    pub fn bandwidth(&self, time: f64) -> f64 {
+        (self.bytes.unwrap_or(0) * self.origins) as f64 / time
+    }
+
+    /// Returns the operations per second of all origins together.
+    pub fn rate(&self, time: f64) -> f64 {
+        self.origins as f64 / time
+    }
+
+    /// Describes the ranks that took part.
+    pub fn who(&self, ranks: usize) -> String {
+        if self.taken == ALL_RANKS { "all ranks".into() } else { self.pattern.words(ranks) }
+    }
+
+    /// Returns the key that identifies a row within a run.
+    pub fn key(&self) -> (String, Option<usize>) {
+        (self.series(), self.bytes)
+    }
+
+    /// Returns a name shared by all rows that differ only in size.
+    pub fn series(&self) -> String {
+        format!("{}, path {}", self.chart(), self.path)
+    }
+
+    /// Returns a name shared by all rows that differ only in size and path.
+    pub fn chart(&self) -> String {
+        let mut text = format!("{} {}", self.test, self.pattern.name());
+        if let Some(element) = &self.element {
+            text += &format!(" {element}");
+        }
+        if self.target == Target::Computes {
+            text += ", the target computes";
+        }
+        text
+    }
+}
+
+impl Report {
+    /// Returns the number of ranks on the first host. Virtual nodes split a host, so several nodes
+    /// can have its name.
+    pub fn ranks_on_first_host(&self) -> usize {
+        let first = self.nodes.first().map(|(name, _)| name);
+        self.nodes.iter().filter(|(name, _)| Some(name) == first).map(|(_, ranks)| ranks).sum()
+    }
+
+    /// Reads the output of [`Report::to_json`]. Fails if the format is not [`FORMAT`].
+    pub fn from_json(text: &str) -> Result<Report> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: Option<u32>,
+        }
+        let head: Head = serde_json::from_str(text)?;
+        match head.format {
+            Some(FORMAT) => Ok(serde_json::from_str(text)?),
+            Some(other) => Err(format!("its format is {other}, and {FORMAT} is known").into()),
+            None => Err("it is no result of portolan-perf: it has no 'format'".into()),
+        }
+    }
+
+    /// Reads the results from a file, or from standard input if `file` is `-`.
+    pub fn read(file: &str) -> Result<Report> {
+        let text = if file == "-" {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map(|_| text)
+        } else {
+            std::fs::read_to_string(file)
+        };
+        let report = text
+            .map_err(|e| e.to_string())
+            .and_then(|text| Report::from_json(&text).map_err(|e| e.to_string()));
+        report.map_err(|e| format!("cannot read the results in {file}: {e}").into())
+    }
+
+    /// Returns the output of `--json`.
+    pub fn to_json(&self) -> Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// Returns the output of `--csv`. Each figure has a line, and so has each of its bounds.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from(
+            "test,metric,pattern,target,path,taken,type,bytes,origins,what,seconds,low,high,rounds,of_bound\n",
+        );
+        let name = |value: serde_json::Value| value.as_str().unwrap_or_default().to_string();
+        for row in &self.rows {
+            let head = format!(
+                "{},{},{},{},{},{},{},{},{}",
+                row.test,
+                name(serde_json::json!(row.metric)),
+                row.pattern.name(),
+                name(serde_json::json!(row.target)),
+                row.path,
+                row.taken,
+                row.element.as_deref().unwrap_or_default(),
+                row.bytes.map(|n| n.to_string()).unwrap_or_default(),
+                row.origins
+            );
+            let part = row.of_bound.map(|f| format!("{:.4}", f.median)).unwrap_or_default();
+            let own = [("portolan", &row.time, part)];
+            let others = row.bounds.iter().map(|b| (b.name.as_str(), &b.time, String::new()));
+            for (what, time, part) in own.into_iter().chain(others) {
+                text += &format!(
+                    "{head},{what},{:e},{:e},{:e},{},{part}\n",
+                    time.median, time.low, time.high, time.rounds
+                );
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Returns a row with this time, for tests.
+    pub fn row(test: &str, path: &str, bytes: usize, seconds: f64) -> Row {
+        let time = |s: f64| Figure { median: s, low: s * 0.95, high: s * 1.05, rounds: 5 };
+        Row {
+            test: test.into(),
+            metric: if test.ends_with("_bw") { Metric::Bandwidth } else { Metric::Latency },
+            pattern: Pattern::Pair,
+            target: Target::Waits,
+            path: path.into(),
+            taken: path.into(),
+            element: None,
+            bytes: Some(bytes),
+            origins: 1,
+            time: time(seconds),
+            bounds: vec![Bound { name: "memcpy".into(), time: time(seconds / 2.0) }],
+            bound: Some("memcpy".into()),
+            of_bound: Some(time(0.5)),
+        }
+    }
+
+    /// Returns a report with these rows, for tests.
+    pub fn report(rows: Vec<Row>) -> Report {
+        Report {
+            format: FORMAT,
+            version: "0.1.0".into(),
+            mpi: "MPI <x> & more".into(),
+            ranks: 2,
+            nodes: vec![("a".into(), 2)],
+            cores: 2,
+            settings: vec![("PORTOLAN_SPIN".into(), "1".into())],
+            rows,
+            skipped: Vec::new(),
+            advice: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn json_comes_back() {
+        let before = report(vec![row("put_lat", "direct", 8, 1e-6)]);
+        let after = Report::from_json(&before.to_json().unwrap()).unwrap();
+        let (was, is) = (&before.rows[0], &after.rows[0]);
+        assert_eq!((is.key(), &is.bound), (was.key(), &was.bound));
+        assert_eq!((is.metric, is.pattern, is.target), (was.metric, was.pattern, was.target));
+        assert_eq!((&after.nodes, &after.settings), (&before.nodes, &before.settings));
+        // JSON may change the last digit of a number.
+        for (a, b) in [(is.time, was.time), (is.bounds[0].time, was.bounds[0].time)] {
+            assert!((a.low / b.low - 1.0).abs() < 1e-12 && a.rounds == b.rounds, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let error = |text: &str| Report::from_json(text).unwrap_err().to_string();
+        assert!(error("{\"format\": 7}").contains("format is 7"));
+        assert!(error("{}").contains("no result of portolan-perf"));
+        assert!(error("x").contains("expected value"));
+        let missing = Report::read("/no/such/file").unwrap_err().to_string();
+        assert!(missing.contains("/no/such/file"), "{missing}");
+    }
+
+    #[test]
+    fn bandwidth_and_rate_are_of_all_origins() {
+        let mut row = row("put_bw", "direct", 1000, 1e-6);
+        row.origins = 3;
+        assert!((row.bandwidth(1e-6) - 3e9).abs() < 1.0);
+        assert!((row.rate(1e-6) - 3e6).abs() < 1e-3);
+    }
+
+    #[test]
+    fn csv_has_a_line_for_each_figure() {
+        let text = report(vec![row("put_lat", "rma", 8, 1e-6)]).to_csv();
+        let lines: Vec<&str> = text.lines().collect();
+        let columns = lines[0].split(',').count();
+        assert_eq!(lines.len(), 3);
+        assert!(lines.iter().all(|line| line.split(',').count() == columns), "{text}");
+        assert!(lines[1].starts_with("put_lat,latency,pair,waits,rma,rma,,8,1,portolan,1e-6,"));
+        assert!(lines[2].contains(",memcpy,5e-7,"), "{text}");
+    }
+}

@@ -1,0 +1,169 @@
+//! The printed table. Each series has its own heading, and the columns follow the OSU benchmarks
+//! and `ucx_perftest`.
+
+use crate::cases::Test;
+use crate::plan::Target;
+use crate::report::{ALL_RANKS, Metric, Report, Row};
+use std::fmt::Write;
+
+/// Returns the heading of a run.
+pub fn head(report: &Report) -> String {
+    let mut text = format!("# Portolan {}, {}\n", report.version, report.mpi);
+    let nodes: Vec<String> =
+        report.nodes.iter().map(|(name, ranks)| format!("{ranks} on {name}")).collect();
+    let more = nodes.len().saturating_sub(8);
+    let mut places = nodes[..nodes.len() - more].join(", ");
+    if more > 0 {
+        places += &format!(" and {more} nodes more");
+    }
+    let _ = writeln!(text, "# ranks: {places}; {} cores on the first node", report.cores);
+    for (name, value) in &report.settings {
+        let _ = writeln!(text, "# {name}={value}");
+    }
+    if report.ranks_on_first_host() > report.cores {
+        text += "# There are more ranks than cores, so that figures say little.\n";
+    }
+    text
+}
+
+/// Returns the heading of a series, with a description of the test and the names of the columns.
+pub fn series(what: &str, row: &Row, ranks: usize) -> String {
+    let mut text = format!("\n# {}: {what}\n# {}", row.test, row.who(ranks));
+    if row.target == Target::Computes {
+        text += "; the target computes meanwhile";
+    }
+    if let Some(element) = &row.element {
+        let _ = write!(text, "; {element}");
+    }
+    let _ = writeln!(text, "; path {}{}", row.path, taken(row));
+    let unit = match row.metric {
+        Metric::Latency => "us",
+        Metric::Bandwidth => "MB/s",
+    };
+    let figure = match row.metric {
+        Metric::Latency => "Latency(us)",
+        Metric::Bandwidth => "Bandw.(MB/s)",
+    };
+    let mut line = format!("{:>10} {figure:>13} {:>6} {:>10}", "Bytes", "+-%", "Mops/s");
+    for bound in &row.bounds {
+        let _ = write!(line, " {:>14}", format!("{}({unit})", short(&bound.name)));
+    }
+    let _ = writeln!(line, "  of the bound");
+    line.replace_range(..1, "#");
+    text + &line
+}
+
+/// Shortens a name so that it fits its column.
+fn short(name: &str) -> &str {
+    match name {
+        "target waits" => "waits",
+        other => other,
+    }
+}
+
+/// Returns the path that was taken, if the library chose another one than requested.
+fn taken(row: &Row) -> String {
+    if row.taken == row.path || row.taken == ALL_RANKS {
+        String::new()
+    } else {
+        format!(" ({})", row.taken)
+    }
+}
+
+/// Returns a line of figures.
+pub fn line(row: &Row) -> String {
+    let value = |time: f64| match row.metric {
+        Metric::Latency => number(time * 1e6),
+        Metric::Bandwidth => number(row.bandwidth(time) / 1e6),
+    };
+    let size = row.bytes.map_or("-".into(), |n| n.to_string());
+    let mut line = format!(
+        "{size:>10} {:>13} {:>6.1} {:>10}",
+        value(row.time.median),
+        row.time.spread() * 100.0,
+        number(row.rate(row.time.median) / 1e6)
+    );
+    for bound in &row.bounds {
+        let _ = write!(line, " {:>14}", value(bound.time.median));
+    }
+    if let (Some(part), Some(bound)) = (&row.of_bound, &row.bound) {
+        let _ = write!(line, "  {:.0}% {bound}", part.median * 100.0);
+    }
+    line + "\n"
+}
+
+/// Formats a value with four significant digits, but at most four decimals. Never drops digits
+/// before the decimal point.
+pub fn number(value: f64) -> String {
+    let digits = if value <= 0.0 { 2 } else { (3 - value.log10().floor() as i32).clamp(0, 4) };
+    format!("{value:.*}", digits as usize)
+}
+
+/// Formats a whole report as a measurement prints it.
+pub fn whole(report: &Report, tests: &[Test]) -> String {
+    let mut text = head(report);
+    let mut before = None;
+    for row in &report.rows {
+        let what = tests.iter().find(|t| t.name == row.test).map_or("", |t| t.what);
+        if before.as_ref() != Some(&row.series()) {
+            text += &series(what, row, report.ranks);
+            before = Some(row.series());
+        }
+        text += &line(row);
+    }
+    text + &end(report)
+}
+
+/// Returns the text after the figures: skipped cases and advice.
+pub fn end(report: &Report) -> String {
+    let mut text = String::new();
+    for skipped in &report.skipped {
+        let _ = writeln!(text, "# not measured: {skipped}");
+    }
+    text + &crate::advise::text(&report.advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::{report, row};
+
+    #[test]
+    fn numbers_have_four_figures() {
+        for (value, text) in [
+            (0.0, "0.00"),
+            (0.009_12, "0.0091"),
+            (1.23456, "1.235"),
+            (98.765, "98.77"),
+            (123456.7, "123457"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn columns_stand_below_their_heads() {
+        let mut rows = vec![row("put_lat", "direct", 8, 1e-6), row("put_lat", "direct", 64, 2e-6)];
+        rows.push(row("put_bw", "rma", 1 << 20, 1e-3));
+        let text = whole(&report(rows), crate::cases::TESTS);
+        let heads: Vec<&str> = text.lines().filter(|l| l.contains("of the bound")).collect();
+        assert_eq!(heads.len(), 2, "{text}");
+        let figures: Vec<&str> = text.lines().filter(|l| l.starts_with(' ')).collect();
+        assert_eq!(figures.len(), 3, "{text}");
+        // Figures are aligned with the right edge of their headings.
+        let at = heads[0].find("Latency(us)").unwrap() + "Latency(us)".len();
+        assert_eq!(&figures[0][at - 5..at], "1.000");
+        assert!(figures[2].contains("1049"), "a MiB in a millisecond: {}", figures[2]);
+        assert!(figures[0].contains("50% memcpy"));
+        assert!(text.contains("PORTOLAN_SPIN=1") && text.contains("rank 0 to rank 1"));
+    }
+
+    #[test]
+    fn many_nodes_are_one_line() {
+        let mut report = report(Vec::new());
+        report.nodes = (0..1000).map(|n| (format!("node{n}"), 4)).collect();
+        let text = head(&report);
+        assert!(text.contains("and 992 nodes more"), "{text}");
+        assert!(text.contains("more ranks than cores"));
+    }
+}

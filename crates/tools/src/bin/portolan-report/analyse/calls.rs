@@ -1,0 +1,103 @@
+//! Counts, bytes, and the distributions of sizes and times, by call and path.
+
+use crate::model::{Span, What};
+use hdrhistogram::Histogram;
+use portolan_trace_format::kinds::{Call, PathTaken};
+use std::collections::BTreeMap;
+
+/// Statistics of one call on one path.
+#[derive(Debug)]
+pub struct CallStats {
+    pub count: u64,
+    pub bytes: u64,
+    /// Total duration in nanoseconds, including nested spans.
+    pub ns: u64,
+    /// Total duration in nanoseconds, excluding nested spans.
+    pub own: u64,
+    pub times: Histogram<u64>,
+    pub sizes: Histogram<u64>,
+}
+
+impl Default for CallStats {
+    fn default() -> CallStats {
+        let new = || Histogram::new(2).expect("two digits are possible");
+        CallStats { count: 0, bytes: 0, ns: 0, own: 0, times: new(), sizes: new() }
+    }
+}
+
+/// Statistics of all calls, waits and served requests.
+#[derive(Debug, Default)]
+pub struct Calls(pub BTreeMap<(What, PathTaken), CallStats>);
+
+impl Calls {
+    pub fn take(&mut self, span: &Span, own: u64) {
+        let stats = self.0.entry((span.what, span.path)).or_default();
+        stats.count += span.weight;
+        stats.bytes += span.bytes.saturating_mul(span.weight);
+        stats.ns += span.length().saturating_mul(span.weight);
+        stats.own += own.saturating_mul(span.weight);
+        // `Histogram::new` enables automatic resizing, so recording fails only if the histogram
+        // would not fit into memory.
+        let _ = stats.times.record_n(span.length().max(1), span.weight);
+        if span.bytes > 0 {
+            let _ = stats.sizes.record_n(span.bytes, span.weight);
+        }
+    }
+
+    pub fn merge(&mut self, other: Calls) {
+        for (key, stats) in other.0 {
+            let to = self.0.entry(key).or_default();
+            to.count += stats.count;
+            to.bytes += stats.bytes;
+            to.ns += stats.ns;
+            to.own += stats.own;
+            let _ = to.times.add(&stats.times);
+            let _ = to.sizes.add(&stats.sizes);
+        }
+    }
+
+    /// Returns the mean bandwidth of large transfers on a path in bytes per nanosecond, or `None`
+    /// if there were none. Only call types with a mean size of at least 4096 bytes count.
+    pub fn bandwidth(&self, path: PathTaken) -> Option<f64> {
+        let large = self.0.iter().filter(|((what, by), stats)| {
+            *by == path && matches!(what, What::Call(_)) && stats.bytes / stats.count.max(1) >= 4096
+        });
+        let (bytes, ns) = large.fold((0, 0), |(b, t), (_, s)| (b + s.bytes, t + s.ns));
+        (bytes > 0 && ns > 0).then(|| bytes as f64 / ns as f64)
+    }
+
+    /// Returns the 2 % quantile of the duration of a call on a path in nanoseconds, or 0 if there
+    /// was no such call. It estimates the duration without contention.
+    pub fn quick(&self, call: Call, path: PathTaken) -> f64 {
+        let found = self.0.get(&(What::Call(call), path)).filter(|stats| stats.count > 0);
+        found.map_or(0.0, |stats| stats.times.value_at_quantile(0.02) as f64)
+    }
+}
+
+/// Counts the values of a histogram between consecutive powers of two. Returns the exponent of the
+/// first power that has values, and the counts.
+pub fn powers(histogram: &Histogram<u64>) -> (u32, Vec<u64>) {
+    let mut counts = [0u64; 64];
+    for value in histogram.iter_recorded() {
+        let power = value.value_iterated_to().max(1).ilog2() as usize;
+        counts[power] += value.count_at_value();
+    }
+    let Some(first) = counts.iter().position(|n| *n > 0) else { return (0, Vec::new()) };
+    let last = counts.iter().rposition(|n| *n > 0).unwrap_or(first);
+    (first as u32, counts[first..=last].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two_are_counted() {
+        let mut histogram = Histogram::new(2).expect("it can be made");
+        for (value, n) in [(1, 3), (2, 1), (3, 1), (8, 5)] {
+            histogram.record_n(value, n).expect("it is small");
+        }
+        assert_eq!(powers(&histogram), (0, vec![3, 2, 0, 5]));
+        assert_eq!(powers(&Histogram::new(2).expect("it can be made")), (0, vec![]));
+    }
+}

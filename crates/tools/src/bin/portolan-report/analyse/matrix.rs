@@ -1,0 +1,140 @@
+//! The communication matrix: transfers between each pair of ranks.
+//!
+//! The page shows a square of at most [`MOST_TILES`] tiles per side. A tile covers one pair of
+//! ranks, or several pairs in a larger job. In addition, the pairs with the most bytes and those
+//! with the most time are kept individually.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Maximum number of tiles per side.
+pub const MOST_TILES: usize = 512;
+const MOST_PAIRS: usize = 4000;
+
+/// Transfers from one rank, or tile of ranks, to another. `ns` is their total duration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cell {
+    pub bytes: u64,
+    pub calls: u64,
+    pub ns: u64,
+}
+
+impl Cell {
+    pub fn add(&mut self, other: Cell) {
+        self.bytes += other.bytes;
+        self.calls += other.calls;
+        self.ns += other.ns;
+    }
+
+    /// Returns the mean duration of a call in nanoseconds, or 0 if there were no calls.
+    pub fn latency(&self) -> f64 {
+        if self.calls == 0 { 0.0 } else { self.ns as f64 / self.calls as f64 }
+    }
+}
+
+/// Origin, target, and the transfers between them.
+pub type Pair = (u32, u32, Cell);
+
+/// The pairs with the most bytes or the most time. An entry holds this measure, origin, target,
+/// calls, and the other measure.
+type Most = BinaryHeap<Reverse<(u64, u32, u32, u64, u64)>>;
+
+#[derive(Debug)]
+pub struct Matrix {
+    /// Tiles per side.
+    pub size: usize,
+    /// Ranks per side of a tile.
+    pub tile: usize,
+    /// Tiles by origin, then by target.
+    pub cells: Vec<Cell>,
+    by_bytes: Most,
+    by_time: Most,
+}
+
+impl Matrix {
+    pub fn new(ranks: usize) -> Matrix {
+        let tile = ranks.div_ceil(MOST_TILES).max(1);
+        let size = ranks.div_ceil(tile).max(1);
+        Matrix {
+            size,
+            tile,
+            cells: vec![Cell::default(); size * size],
+            by_bytes: BinaryHeap::new(),
+            by_time: BinaryHeap::new(),
+        }
+    }
+
+    /// Adds the transfers of rank `origin`; `row` has one cell for each target.
+    pub fn put(&mut self, origin: u32, row: &[Cell]) {
+        let at = origin as usize / self.tile * self.size;
+        for (target, cell) in row.iter().enumerate().filter(|(_, cell)| cell.calls > 0) {
+            if let Some(to) = self.cells.get_mut(at + target / self.tile) {
+                to.add(*cell);
+            }
+            let target = target as u32;
+            keep(&mut self.by_bytes, (cell.bytes, origin, target, cell.calls, cell.ns));
+            keep(&mut self.by_time, (cell.ns, origin, target, cell.calls, cell.bytes));
+        }
+    }
+
+    /// Returns the pairs with the most bytes or time, sorted by bytes in descending order.
+    pub fn pairs(&self) -> Vec<Pair> {
+        let bytes = self.by_bytes.iter().map(|Reverse((bytes, from, to, calls, ns))| {
+            (*from, *to, Cell { bytes: *bytes, calls: *calls, ns: *ns })
+        });
+        let time = self.by_time.iter().map(|Reverse((ns, from, to, calls, bytes))| {
+            (*from, *to, Cell { bytes: *bytes, calls: *calls, ns: *ns })
+        });
+        let mut all: Vec<Pair> = bytes.chain(time).collect();
+        all.sort_by_key(|(from, to, cell)| (Reverse(cell.bytes), *from, *to));
+        all.dedup_by_key(|(from, to, _)| (*from, *to));
+        all
+    }
+
+    /// Returns the sum of all cells.
+    pub fn total(&self) -> Cell {
+        let mut total = Cell::default();
+        self.cells.iter().for_each(|cell| total.add(*cell));
+        total
+    }
+}
+
+/// Puts a value into a heap that keeps the `MOST_PAIRS` largest ones.
+pub fn keep<T: Ord>(heap: &mut BinaryHeap<Reverse<T>>, value: T) {
+    keep_most(heap, value, MOST_PAIRS);
+}
+
+/// Puts a value into a heap that keeps the `most` largest ones.
+pub fn keep_most<T: Ord>(heap: &mut BinaryHeap<Reverse<T>>, value: T, most: usize) {
+    if heap.len() < most {
+        heap.push(Reverse(value));
+    } else if heap.peek().is_some_and(|least| least.0 < value) {
+        heap.pop();
+        heap.push(Reverse(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_have_the_sum_of_their_pairs() {
+        let cell = |bytes| Cell { bytes, calls: 2, ns: 10 };
+        let mut matrix = Matrix::new(1200);
+        assert_eq!((matrix.tile, matrix.size), (3, 400));
+        let mut row = vec![Cell::default(); 1200];
+        row[0] = cell(5);
+        row[2] = cell(7);
+        row[1199] = cell(1);
+        matrix.put(4, &row);
+        matrix.put(5, &row);
+        assert_eq!(matrix.cells[400], Cell { bytes: 24, calls: 8, ns: 40 });
+        assert_eq!(matrix.cells[400 + 399], Cell { bytes: 2, calls: 4, ns: 20 });
+        assert_eq!(matrix.total(), Cell { bytes: 26, calls: 12, ns: 60 });
+        let pairs = matrix.pairs();
+        assert_eq!(pairs.len(), 6);
+        assert_eq!(pairs[0], (4, 2, cell(7)));
+        assert_eq!(cell(5).latency(), 5.0);
+    }
+}

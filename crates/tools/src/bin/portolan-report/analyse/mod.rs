@@ -1,0 +1,364 @@
+//! Analyses the events of a job in one pass and in bounded memory.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `levels` | the zoomed-out timeline |
+//! | `chosen` | the events that the page contains individually |
+//! | `matrix` | transfers between pairs of ranks |
+//! | `calls` | counts and distributions |
+//! | `objects` | counters and mutexes |
+//! | `patterns` | repeated access patterns that cost time |
+//! | `arrivals` | the ranks that arrive last at barriers |
+//! | `regions` | regions of the program |
+//! | `findings` | the results in words |
+//! | `sums` | a cost by rank or object, and its sum |
+//!
+//! Worker threads take rows of the timeline, which cover one or several ranks each, from a counter.
+//! The results of a rank are merged into the whole under one lock when its file has been read.
+//! Memory grows with the number of ranks, names and columns, not with the number of events.
+
+pub mod arrivals;
+pub mod calls;
+pub mod chosen;
+pub mod findings;
+pub mod levels;
+pub mod matrix;
+pub mod objects;
+pub mod patterns;
+pub mod regions;
+mod sums;
+
+use crate::model::{STATES, Span, State, What};
+use crate::read::{Item, RankFile, Trace};
+use arrivals::{Arrivals, Visits};
+use calls::Calls;
+use chosen::Longest;
+use levels::{Grid, Levels, Nest, Row};
+use matrix::{Cell, Matrix, keep_most};
+use objects::Objects;
+use patterns::Patterns;
+use portolan_trace_format::format::Role;
+use portolan_trace_format::kinds::{Cause, Served};
+use regions::{Open, Regions};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Maximum number of waits that the page lists.
+const WAITS: usize = 300;
+
+/// Totals of one rank. Times are nanoseconds.
+#[derive(Debug, Default)]
+pub struct RankTotals {
+    /// Time in each state, excluding nested spans.
+    pub states: [u64; STATES],
+    pub events: u64,
+    pub calls: u64,
+    pub bytes: u64,
+    /// Number of requests served: in the rank's own calls, and by its other threads.
+    pub served: [u64; 2],
+    /// Longest time that a request waited before it was served.
+    pub queued: u64,
+    /// Total time that requests waited before they were served, and the number of these requests.
+    pub delays: (u64, u64),
+    /// Whether the rank has a progress thread.
+    pub has_thread: bool,
+    /// Time that other ranks waited for this one.
+    pub awaited: u64,
+    /// Longest total time that one rank waited for this one, and that rank.
+    pub awaited_most: (u64, u32),
+    /// Longest single wait for this rank: length, waiting rank, start.
+    pub awaited_longest: (u64, u32, u64),
+    pub patterns: Box<Patterns>,
+}
+
+impl RankTotals {
+    /// Returns the time in waits.
+    pub fn waiting(&self) -> u64 {
+        State::ALL.iter().filter(|s| s.waits()).map(|s| self.states[*s as usize]).sum()
+    }
+
+    /// Returns the time in calls of the program, including waits.
+    pub fn in_calls(&self) -> u64 {
+        let own = State::ALL.iter().filter(|s| **s != State::Beside);
+        own.map(|s| self.states[*s as usize]).sum()
+    }
+
+    /// Returns the time spent on requests of other ranks.
+    pub fn serving(&self) -> u64 {
+        self.states[State::Serving as usize] + self.states[State::Beside as usize]
+    }
+}
+
+/// Results of the analysis.
+#[derive(Debug)]
+pub struct Analysis {
+    pub ranks: Vec<RankTotals>,
+    pub levels: Levels,
+    /// Time that others waited for the ranks of a row, by row and column.
+    pub awaited: Vec<u64>,
+    pub matrix: Matrix,
+    pub calls: Calls,
+    pub objects: Objects,
+    pub arrivals: Arrivals,
+    pub regions: Regions,
+    pub longest: Longest,
+    pub faults: Vec<String>,
+    waits: BinaryHeap<Reverse<(u64, ByKey)>>,
+}
+
+/// A span, ordered by rank and start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ByKey(pub Span);
+
+impl Ord for ByKey {
+    fn cmp(&self, other: &ByKey) -> std::cmp::Ordering {
+        let key = |s: &Span| (s.rank, s.begin, s.thread, s.end, s.what);
+        key(&self.0).cmp(&key(&other.0))
+    }
+}
+
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &ByKey) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Results of one file.
+struct Work {
+    totals: RankTotals,
+    to: Vec<Cell>,
+    /// By peer: total time waited for it, longest wait, and start of that wait.
+    awaited: HashMap<u32, (u64, u64, u64)>,
+    objects: Objects,
+    visits: Visits,
+    open: Open,
+    longest: Longest,
+    nests: HashMap<u32, Nest>,
+    waits: BinaryHeap<Reverse<(u64, ByKey)>>,
+    end: u64,
+}
+
+/// Results that a worker thread accumulates over all its files.
+struct Worker {
+    calls: Calls,
+    /// Time that others waited for the ranks of a row, by (row, column).
+    awaited: HashMap<(u32, u32), u64>,
+}
+
+impl Work {
+    fn new(ranks: usize, keep: usize) -> Work {
+        Work {
+            totals: RankTotals::default(),
+            to: vec![Cell::default(); ranks],
+            awaited: HashMap::new(),
+            objects: Objects::default(),
+            visits: Visits::default(),
+            open: Open::default(),
+            longest: Longest::new(keep),
+            nests: HashMap::new(),
+            waits: BinaryHeap::new(),
+            end: 0,
+        }
+    }
+
+    fn take(&mut self, span: Span, row: &mut Row, worker: &mut Worker, grid: Grid) {
+        let state = span.state();
+        row.add(state, span.begin, span.end, 1);
+        // The time of a nested span counts for its own state only.
+        let nest = self.nests.entry(span.thread).or_default();
+        let own = nest.take(&span, |begin, end| row.add(state, begin, end, -1));
+        let totals = &mut self.totals;
+        totals.states[state as usize] += own;
+        totals.events += 1;
+        worker.calls.take(&span, own);
+        self.end = self.end.max(span.end);
+        match span.what {
+            What::Call(_) => totals.calls += span.weight,
+            What::Served(kind) => {
+                if kind != Served::Completion {
+                    totals.served[usize::from(span.role != Role::Program)] += 1;
+                }
+                if let Some(queued) = span.queued {
+                    totals.queued = totals.queued.max(queued);
+                    totals.delays.0 += queued;
+                    totals.delays.1 += 1;
+                }
+            }
+            What::Wait(_) => {}
+        }
+        totals.has_thread |= span.role == Role::Progress;
+        if span.moves() != 0
+            && let Some(cell) = span.peer.and_then(|peer| self.to.get_mut(peer as usize))
+        {
+            cell.add(Cell {
+                bytes: span.bytes * span.weight,
+                calls: span.weight,
+                ns: span.length() * span.weight,
+            });
+            totals.bytes += span.bytes * span.weight;
+        }
+        if let What::Wait(cause) = span.what {
+            self.wait(&span, cause, own, worker, grid);
+        }
+        self.objects.take(&span);
+        if span.role == Role::Program {
+            self.totals.patterns.take(&span);
+            self.visits.take(&span);
+        }
+        self.longest.take(span);
+    }
+
+    fn wait(&mut self, span: &Span, cause: Cause, own: u64, worker: &mut Worker, grid: Grid) {
+        keep_most(&mut self.waits, (span.length(), ByKey(*span)), WAITS);
+        self.open.waits(span.thread, own);
+        let Some(peer) = span.peer.filter(|peer| *peer != span.rank) else { return };
+        if matches!(
+            cause,
+            Cause::Barrier | Cause::Collective | Cause::Start | Cause::Notify | Cause::Lock
+        ) {
+            return;
+        }
+        let (all, longest, begin) = self.awaited.entry(peer).or_default();
+        *all += span.length();
+        (*longest, *begin) = (*longest, *begin).max((span.length(), span.begin));
+        let row = peer / grid.each as u32;
+        grid.spread(span.begin, span.end, |column, time| {
+            *worker.awaited.entry((row, column as u32)).or_default() += time;
+        });
+    }
+}
+
+impl Analysis {
+    /// Analyses all files, with at most one thread per processor.
+    pub fn of(trace: &Trace) -> Result<Analysis, String> {
+        let grid = Grid::new(trace.ranks, trace.wall);
+        let keep = Longest::share(trace.events(), trace.ranks);
+        let whole = Mutex::new(Analysis {
+            ranks: (0..trace.ranks).map(|_| RankTotals::default()).collect(),
+            levels: Levels::new(grid),
+            awaited: vec![0; grid.rows * grid.columns],
+            matrix: Matrix::new(trace.ranks),
+            calls: Calls::default(),
+            objects: Objects::default(),
+            arrivals: Arrivals::default(),
+            regions: Regions::default(),
+            longest: Longest::new(usize::MAX),
+            faults: Vec::new(),
+            waits: BinaryHeap::new(),
+        });
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<(), String> {
+            let mut worker = Worker { calls: Calls::default(), awaited: HashMap::new() };
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= grid.rows {
+                    break;
+                }
+                let ranks = number * grid.each..(number + 1) * grid.each;
+                let files: Vec<&RankFile> =
+                    trace.files.iter().filter(|f| ranks.contains(&(f.rank as usize))).collect();
+                let mut row = Row::new(grid);
+                for file in &files {
+                    read(file, trace.ranks, keep, &mut row, &mut worker, grid, &whole)?;
+                }
+                whole.lock().expect("no thread panics").levels.put(number, &row, files.len());
+            }
+            let mut whole = whole.lock().expect("no thread panics");
+            whole.calls.merge(worker.calls);
+            for ((row, column), time) in worker.awaited {
+                if let Some(to) =
+                    whole.awaited.get_mut(row as usize * grid.columns + column as usize)
+                {
+                    *to += time;
+                }
+            }
+            Ok(())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(grid.rows);
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            all.into_iter().try_for_each(|thread| thread.join().expect("no thread panics"))
+        })?;
+        Ok(whole.into_inner().expect("no thread panics"))
+    }
+
+    /// Returns the longest waits, longest first.
+    pub fn waits(&self) -> Vec<Span> {
+        let mut all: Vec<(u64, ByKey)> = self.waits.iter().map(|Reverse(wait)| *wait).collect();
+        all.sort_by_key(|(length, key)| (Reverse(*length), *key));
+        all.into_iter().map(|(_, ByKey(span))| span).collect()
+    }
+
+    /// Returns the fraction of a column that the ranks of a row spent outside of calls.
+    pub fn computing(&self, row: usize, column: usize) -> f64 {
+        let (columns, cells) = self.levels.levels.last().expect("there is a level");
+        let busy: u32 = (0..STATES)
+            .filter(|state| *state != State::Beside as usize)
+            .map(|s| u32::from(cells[(s * self.levels.grid.rows + row) * columns + column]))
+            .sum();
+        (1.0 - f64::from(busy) / f64::from(levels::WHOLE)).max(0.0)
+    }
+
+    /// Returns the sum of a value over all ranks.
+    pub fn sum(&self, of: impl Fn(&RankTotals) -> u64) -> u64 {
+        self.ranks.iter().map(of).sum()
+    }
+}
+
+fn read(
+    file: &RankFile,
+    ranks: usize,
+    keep: usize,
+    row: &mut Row,
+    worker: &mut Worker,
+    grid: Grid,
+    whole: &Mutex<Analysis>,
+) -> Result<(), String> {
+    let mut work = Work::new(ranks, keep);
+    let faults = file.stream(
+        |_| true,
+        |item| {
+            match item {
+                Item::Span(span) => work.take(span, row, worker, grid),
+                Item::Begin(time, thread, name) => work.open.begin(time, thread, name),
+                Item::End(time, thread) => work.open.end(time, thread),
+                Item::Mark(time, text) => work.open.mark(time, text),
+            }
+            if work.open.is_full() {
+                let done = work.open.drain();
+                whole.lock().expect("no thread panics").regions.take(file.rank, done);
+            }
+        },
+    )?;
+    work.open.close(work.end);
+    work.totals.patterns.end();
+    let mut whole = whole.lock().expect("no thread panics");
+    whole.faults.extend(faults);
+    whole.matrix.put(file.rank, &work.to);
+    whole.objects.merge(file.rank, &work.objects);
+    whole.arrivals.merge(file.rank, &work.visits);
+    whole.regions.take(file.rank, work.open.drain());
+    whole.regions.marks.extend(work.open.marks.drain(..).map(|(at, text)| (file.rank, at, text)));
+    whole.longest.merge(work.longest);
+    for wait in work.waits {
+        keep_most(&mut whole.waits, wait.0, WAITS);
+    }
+    for (peer, (all, longest, begin)) in work.awaited {
+        let Some(of) = whole.ranks.get_mut(peer as usize) else { continue };
+        of.awaited += all;
+        of.awaited_most = of.awaited_most.max((all, file.rank));
+        of.awaited_longest = of.awaited_longest.max((longest, file.rank, begin));
+    }
+    let of = &mut whole.ranks[file.rank as usize];
+    let totals = work.totals;
+    *of = RankTotals {
+        awaited: of.awaited,
+        awaited_most: of.awaited_most,
+        awaited_longest: of.awaited_longest,
+        has_thread: totals.has_thread || file.meta.progress_thread > 0,
+        ..totals
+    };
+    Ok(())
+}

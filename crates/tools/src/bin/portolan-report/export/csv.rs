@@ -1,0 +1,195 @@
+//! Exports tables as CSV: a header, commas as separators, quotes only around fields that need them.
+//! Times are seconds.
+
+use crate::Run;
+use crate::model::State;
+use crate::page::place_text;
+use std::fmt::{Display, Write};
+use std::path::Path;
+
+#[derive(Default)]
+struct Table(String);
+
+impl Table {
+    fn new(header: &str) -> Table {
+        Table(format!("{header}\n"))
+    }
+
+    fn row(&mut self, values: &[&dyn Display]) {
+        for (k, value) in values.iter().enumerate() {
+            let text = value.to_string();
+            let comma = if k > 0 { "," } else { "" };
+            if text.contains([',', '"', '\n', '\r']) {
+                let _ = write!(self.0, "{comma}\"{}\"", text.replace('"', "\"\""));
+            } else {
+                let _ = write!(self.0, "{comma}{text}");
+            }
+        }
+        self.0.push('\n');
+    }
+}
+
+fn seconds(ns: f64) -> f64 {
+    ns / 1e9
+}
+
+/// Writes all tables to a directory.
+pub fn write(run: &Run, directory: &Path) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("cannot write to {}: {e}", directory.display());
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    for (name, table) in [
+        ("calls.csv", calls(run)),
+        ("matrix.csv", matrix(run)),
+        ("ranks.csv", ranks(run)),
+        ("waits.csv", waits(run)),
+        ("objects.csv", objects(run)),
+        ("regions.csv", regions(run)),
+        ("findings.csv", findings(run)),
+    ] {
+        std::fs::write(directory.join(name), table.0).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn calls(run: &Run) -> Table {
+    let mut table = Table::new(
+        "call,path,count,bytes,seconds,own_seconds,min,median,p90,p99,p999,max,median_bytes,max_bytes",
+    );
+    for ((what, path), stats) in &run.analysis.calls.0 {
+        let at = |q| seconds(stats.times.value_at_quantile(q) as f64);
+        table.row(&[
+            &what.name(),
+            &path.name(),
+            &stats.count,
+            &stats.bytes,
+            &seconds(stats.ns as f64),
+            &seconds(stats.own as f64),
+            &seconds(stats.times.min() as f64),
+            &at(0.5),
+            &at(0.9),
+            &at(0.99),
+            &at(0.999),
+            &seconds(stats.times.max() as f64),
+            &stats.sizes.value_at_quantile(0.5),
+            &stats.sizes.max(),
+        ]);
+    }
+    table
+}
+
+/// Returns the transfers by pair of ranks, or by tile in a job of many ranks.
+fn matrix(run: &Run) -> Table {
+    let mut table =
+        Table::new("first_origin,first_target,ranks_of_a_tile,bytes,calls,mean_seconds");
+    let matrix = &run.analysis.matrix;
+    for (k, cell) in matrix.cells.iter().enumerate().filter(|(_, cell)| cell.calls > 0) {
+        let (origin, target) = (k / matrix.size * matrix.tile, k % matrix.size * matrix.tile);
+        let mean = seconds(cell.latency());
+        table.row(&[&origin, &target, &matrix.tile, &cell.bytes, &cell.calls, &mean]);
+    }
+    table
+}
+
+fn ranks(run: &Run) -> Table {
+    let names = "transfers,atomics,messages,others,wait_own,wait_mutex,wait_others,wait_room,serving,progress_thread";
+    let mut table = Table::new(&format!(
+        "rank,host,events,calls,bytes,in_calls,waiting,waited_for,{names},longest_queued"
+    ));
+    for file in &run.trace.files {
+        let totals = &run.analysis.ranks[file.rank as usize];
+        let states: Vec<f64> =
+            State::ALL.iter().map(|s| seconds(totals.states[*s as usize] as f64)).collect();
+        let (calls, waiting) =
+            (seconds(totals.in_calls() as f64), seconds(totals.waiting() as f64));
+        let (awaited, queued) = (seconds(totals.awaited as f64), seconds(totals.queued as f64));
+        let mut row: Vec<&dyn Display> = vec![
+            &file.rank,
+            &run.trace.hosts[file.host],
+            &totals.events,
+            &totals.calls,
+            &totals.bytes,
+            &calls,
+            &waiting,
+            &awaited,
+        ];
+        row.extend(states.iter().map(|s| s as &dyn Display));
+        row.push(&queued);
+        table.row(&row);
+    }
+    table
+}
+
+fn waits(run: &Run) -> Table {
+    let mut table = Table::new("rank,begin,seconds,what,for_rank");
+    for span in run.analysis.waits() {
+        let peer = span.peer.map_or(String::new(), |peer| peer.to_string());
+        let (begin, length) = (seconds(span.begin as f64), seconds(span.length() as f64));
+        table.row(&[&span.rank, &begin, &length, &span.what.name(), &peer]);
+    }
+    table
+}
+
+fn objects(run: &Run) -> Table {
+    let mut table =
+        Table::new("owner,place,kind,calls,ranks,seconds,waited,at_a_time,longest,longest_rank");
+    for (object, used) in run.analysis.objects.hottest().iter().take(1000) {
+        let kind = if object.mutex { "mutex" } else { "word" };
+        table.row(&[
+            &object.owner,
+            &place_text(&object.place, object.mutex),
+            &kind,
+            &used.calls,
+            &used.origins.len(),
+            &seconds(used.ns as f64),
+            &seconds(used.waited as f64),
+            &used.crowd(),
+            &seconds(used.longest.0 as f64),
+            &used.longest.1,
+        ]);
+    }
+    table
+}
+
+fn regions(run: &Run) -> Table {
+    let mut table = Table::new("region,rank,count_of_all_ranks,seconds,waiting_of_all_ranks");
+    let regions = &run.analysis.regions;
+    for (name, stats) in regions.names.iter().zip(&regions.stats) {
+        for (rank, ns) in &stats.ranks {
+            let (spent, waited) = (seconds(*ns as f64), seconds(stats.waited as f64));
+            table.row(&[name, rank, &stats.count, &spent, &waited]);
+        }
+    }
+    table
+}
+
+fn findings(run: &Run) -> Table {
+    let mut table = Table::new("kind,worth,sum,rank,begin,end,title,text,advice");
+    for f in &run.findings {
+        let (rank, from, to) = f.at;
+        table.row(&[
+            &f.kind,
+            &seconds(f.worth),
+            &seconds(f.sum),
+            &rank,
+            &seconds(from as f64),
+            &seconds(to as f64),
+            &f.title,
+            &f.text,
+            &f.advice,
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_quotes_has_them() {
+        let mut table = Table::new("a,b");
+        table.row(&[&"x, \"y\"", &1.5]);
+        table.row(&[&"plain", &2]);
+        assert_eq!(table.0, "a,b\n\"x, \"\"y\"\"\",1.5\nplain,2\n");
+    }
+}

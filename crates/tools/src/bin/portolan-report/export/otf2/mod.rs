@@ -1,0 +1,213 @@
+//! Exports all events as an OTF2 archive, using the OTF2 library if it is installed.
+//!
+//! A host becomes a node of the system tree, a rank a location group, and a thread a location.
+//! Calls, waits, served requests and regions become OTF2 regions. Transfers become RMA operations
+//! in one window of all ranks. Times are nanoseconds since the start of the job and already
+//! aligned.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `definitions` | the writer of definitions |
+//! | `ffi` | the functions of the library, loaded at run time |
+//! | this one | conversion of a trace to definitions and events |
+
+mod definitions;
+mod ffi;
+
+use super::ordered::{Step, Within, steps};
+use crate::model::{Span, What};
+use crate::read::{RankFile, Trace};
+use definitions::Definitions;
+use ffi::{Archive, Events};
+use portolan_trace_format::format::Role;
+use portolan_trace_format::kinds::{Call, Served};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// Location numbers reserved for the threads of a rank.
+const THREADS: u64 = 1 << 16;
+
+const ROLE_FUNCTION: u8 = 1;
+const ROLE_CODE: u8 = 4;
+const ROLE_BARRIER: u8 = 15;
+const ROLE_COLLECTIVE: u8 = 26;
+const ROLE_RMA: u8 = 29;
+const ROLE_ARTIFICIAL: u8 = 31;
+const PARADIGM_USER: u8 = 1;
+/// OTF2 has no paradigm for ARMCI. SHMEM is one-sided as well.
+const PARADIGM_SHMEM: u8 = 13;
+
+/// Writes the trace as an archive in a new directory.
+pub fn write(trace: &Trace, directory: &Path) -> Result<(), String> {
+    let archive = Archive::create(directory, "traces")?;
+    let mut regions = Regions::default();
+    let mut counts: BTreeMap<u64, (u64, String)> = BTreeMap::new();
+    for file in &trace.files {
+        for (thread, role) in threads(file) {
+            let location = location(file.rank, thread);
+            let events = archive.events(location)?;
+            thread_events(file, thread, &events, &mut regions)?;
+            counts.insert(location, (events.end()?, format!("{} {thread}", role.name())));
+        }
+        // The group of ranks needs one location for each rank, so a rank without events gets an
+        // empty one.
+        let main = main_location(file);
+        if let std::collections::btree_map::Entry::Vacant(place) = counts.entry(main) {
+            let events = archive.events(main)?;
+            place.insert((events.end()?, "program 0".into()));
+        }
+    }
+    archive.local_definitions(counts.keys().copied())?;
+    define(trace, &archive.definitions()?, &counts, &regions)?;
+    archive.end()
+}
+
+fn location(rank: u32, thread: u32) -> u64 {
+    u64::from(rank) * THREADS + u64::from(thread) % THREADS
+}
+
+fn threads(file: &RankFile) -> BTreeMap<u32, Role> {
+    let blocks = file.blocks.iter().filter(|block| block.role != Role::Writer);
+    blocks.map(|block| (block.thread, block.role)).collect()
+}
+
+fn main_location(file: &RankFile) -> u64 {
+    let program = threads(file).into_iter().find(|(_, role)| *role == Role::Program);
+    location(file.rank, program.map_or(0, |(thread, _)| thread))
+}
+
+/// Numbers of the program's own regions. They follow the numbers of [`What`].
+#[derive(Default)]
+struct Regions {
+    own: HashMap<String, u32>,
+}
+
+impl Regions {
+    fn number(&mut self, within: &Within) -> u32 {
+        match within {
+            Within::Span(span) => u32::from(span.what.number()),
+            Within::Region(name) => {
+                if let Some(number) = self.own.get(name) {
+                    return *number;
+                }
+                let number = (What::all().count() + self.own.len()) as u32;
+                self.own.insert(name.clone(), number);
+                number
+            }
+        }
+    }
+}
+
+fn thread_events(
+    file: &RankFile,
+    thread: u32,
+    events: &Events<'_>,
+    regions: &mut Regions,
+) -> Result<(), String> {
+    let (mut matching, mut failed) = (0u64, Ok(()));
+    let mut moving: Vec<u64> = Vec::new();
+    steps(file, thread, |step| {
+        if failed.is_err() {
+            return;
+        }
+        failed = match step {
+            Step::Enter(at, within) => {
+                matching += 1;
+                moving.push(matching);
+                let number = regions.number(within);
+                events.enter(at, number).and_then(|()| match within {
+                    Within::Span(span) => begin_transfer(events, at, span, matching),
+                    Within::Region(_) => Ok(()),
+                })
+            }
+            Step::Leave(at, within) => {
+                let id = moving.pop().unwrap_or(0);
+                let done = match within {
+                    Within::Span(span) if span.moves() != 0 => events.complete(at, id),
+                    _ => Ok(()),
+                };
+                done.and_then(|()| events.leave(at, regions.number(within)))
+            }
+        };
+    })?;
+    failed
+}
+
+fn begin_transfer(events: &Events<'_>, at: u64, span: &Span, id: u64) -> Result<(), String> {
+    let Some(peer) = span.peer else { return Ok(()) };
+    match (span.moves(), span.what) {
+        (0, _) => Ok(()),
+        (2, _) => events.get(at, peer, span.bytes, id),
+        (_, What::Call(Call::Rmw | Call::Acc | Call::AccNb)) => {
+            let returned = if span.what == What::Call(Call::Rmw) { span.bytes } else { 0 };
+            events.atomic(at, peer, [span.bytes, returned], id)
+        }
+        _ => events.put(at, peer, span.bytes, id),
+    }
+}
+
+fn define(
+    trace: &Trace,
+    to: &Definitions<'_>,
+    counts: &BTreeMap<u64, (u64, String)>,
+    regions: &Regions,
+) -> Result<(), String> {
+    to.clock(trace.wall + 1, trace.started)?;
+    let empty = to.string("")?;
+    let (machine, node) = (to.string("machine")?, to.string("node")?);
+    let job = to.string("job")?;
+    to.tree_node(0, job, machine, None)?;
+    for (number, host) in trace.hosts.iter().enumerate() {
+        let name = to.string(host)?;
+        to.tree_node(number as u32 + 1, name, node, Some(0))?;
+    }
+    for file in &trace.files {
+        let name = to.string(&format!("rank {}", file.rank))?;
+        to.location_group(file.rank, name, file.host as u32 + 1)?;
+    }
+    for (location, (events, name)) in counts {
+        let name = to.string(name)?;
+        to.location(*location, name, *events, (*location / THREADS) as u32)?;
+    }
+    for what in What::all() {
+        let name = to.string(&what.name())?;
+        to.region(u32::from(what.number()), name, empty, role(what), PARADIGM_SHMEM)?;
+    }
+    let mut own: Vec<(&u32, &String)> = regions.own.iter().map(|(name, n)| (n, name)).collect();
+    own.sort();
+    for (number, name) in own {
+        let name = to.string(name)?;
+        to.region(*number, name, empty, ROLE_CODE, PARADIGM_USER)?;
+    }
+    // A rank without a file lacks a location. The location of the first file takes its place, so
+    // that the rank numbers stay the same.
+    let mut of_rank: Vec<u64> = vec![trace.files.first().map_or(0, main_location); trace.ranks];
+    for file in &trace.files {
+        of_rank[file.rank as usize] = main_location(file);
+    }
+    let mut locations: Vec<u64> = of_rank.clone();
+    locations.sort_unstable();
+    locations.dedup();
+    let places: Vec<u64> = of_rank
+        .iter()
+        .map(|location| locations.binary_search(location).expect("it is in the list") as u64)
+        .collect();
+    let name = to.string("ranks")?;
+    to.group_of_locations(0, empty, PARADIGM_SHMEM, &locations)?;
+    to.group_of_ranks(1, name, PARADIGM_SHMEM, &places)?;
+    to.communicator(0, name, 1)?;
+    let window = to.string("segments")?;
+    to.window(0, window, 0)
+}
+
+fn role(what: What) -> u8 {
+    match what {
+        What::Call(Call::Barrier) => ROLE_BARRIER,
+        What::Call(Call::Reduce | Call::Broadcast | Call::Exchange) => ROLE_COLLECTIVE,
+        What::Call(
+            Call::Put | Call::PutNb | Call::Get | Call::GetNb | Call::Acc | Call::AccNb | Call::Rmw,
+        ) => ROLE_RMA,
+        What::Wait(_) | What::Served(Served::Other) => ROLE_ARTIFICIAL,
+        _ => ROLE_FUNCTION,
+    }
+}

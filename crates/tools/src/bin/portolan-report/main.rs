@@ -1,0 +1,109 @@
+//! `portolan-report`: reports what a job did on one HTML page.
+//!
+//! The library writes an event file for each rank (`PORTOLAN_TRACE=DIR`). This program reads the
+//! files and writes a self-contained page with charts and with findings in words.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `args` | the command line |
+//! | `model` | spans, states, names, number formatting |
+//! | `read` | files, clocks, damage |
+//! | `analyse` | statistics and findings |
+//! | `summary` | the job in ten lines |
+//! | `compare` | comparison of two runs |
+//! | `page` | HTML, style, script, and the data that the script draws |
+//! | `export` | CSV, Perfetto, OTF2 |
+//! | `sample` | a synthetic trace |
+
+mod analyse;
+mod args;
+mod compare;
+mod export;
+mod model;
+mod page;
+mod read;
+mod sample;
+mod summary;
+
+use analyse::Analysis;
+use analyse::findings::{Finding, findings};
+use args::Args;
+use clap::Parser;
+use read::Trace;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// A job: its trace and the results of the analysis.
+#[derive(Debug)]
+pub struct Run {
+    /// Directory of the trace.
+    pub name: String,
+    /// The files of the trace.
+    pub trace: Trace,
+    /// Results of the analysis.
+    pub analysis: Analysis,
+    /// The results in words.
+    pub findings: Vec<Finding>,
+}
+
+impl Run {
+    fn read(directory: &Path) -> Result<Run, String> {
+        let mut trace = Trace::open(directory)?;
+        let mut analysis = Analysis::of(&trace)?;
+        trace.problems.append(&mut analysis.faults);
+        let findings = findings(&trace, &analysis);
+        let name = directory.display().to_string();
+        Ok(Run { name, trace, analysis, findings })
+    }
+}
+
+fn main() -> ExitCode {
+    match report(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("portolan-report: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn report(args: &Args) -> Result<(), String> {
+    if let Some(directory) = &args.sample {
+        return sample::write(directory, args.size());
+    }
+    let directory = args.trace.as_deref().ok_or("no directory of a trace is given, see --help")?;
+    let run = Run::read(directory)?;
+    for problem in &run.trace.problems {
+        eprintln!("portolan-report: {problem}");
+    }
+    let (run, before) = match args.other.as_deref() {
+        None => (run, None),
+        Some(other) => {
+            let newer = Run::read(other)?;
+            newer.trace.problems.iter().for_each(|p| eprintln!("portolan-report: {p}"));
+            (newer, Some(run))
+        }
+    };
+    let compared = before.as_ref().map(|before| compare::compare(before, &run));
+    if !args.quiet {
+        print!("{}", summary::text(&run));
+        if let Some(compared) = &compared {
+            print!("{}", compared.text());
+        }
+    }
+    if let Some(file) = args.page() {
+        let page = page::page(&run, compared.as_ref())?;
+        std::fs::write(&file, page).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+        eprintln!("portolan-report: the report is in {}", file.display());
+    }
+    if let Some(directory) = &args.csv {
+        export::csv::write(&run, directory)?;
+    }
+    if let Some(file) = &args.perfetto {
+        export::perfetto::write(&run.trace, file)?;
+    }
+    if let Some(directory) = &args.otf2 {
+        export::otf2::write(&run.trace, directory)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,346 @@
+//! Spans with their names and states, and the formatting of numbers. All parts of the program use
+//! them.
+
+use portolan_trace_format::event::{Event, Place};
+use portolan_trace_format::format::Role;
+use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
+
+/// Activity of a rank: a call, a wait, or work for another rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum What {
+    /// A call of the program.
+    Call(Call),
+    /// A wait, usually inside a call.
+    Wait(Cause),
+    /// A request or a handler of another rank that this rank served.
+    Served(Served),
+}
+
+impl What {
+    /// Returns its index among all names, which the page uses.
+    pub fn number(self) -> u8 {
+        match self {
+            What::Call(call) => call as u8,
+            What::Wait(cause) => (Call::ALL.len() + cause as usize) as u8,
+            What::Served(kind) => (Call::ALL.len() + Cause::ALL.len() + kind as usize) as u8,
+        }
+    }
+
+    /// Returns the name for display.
+    pub fn name(self) -> String {
+        match self {
+            What::Call(call) => call.name().into(),
+            What::Wait(Cause::Other | Cause::Start) => "waits".into(),
+            What::Wait(cause) => format!("waits: {}", cause.name()),
+            What::Served(kind) => format!("serves: {}", kind.name()),
+        }
+    }
+
+    /// Returns all activities in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = What> {
+        let calls = Call::ALL.iter().map(|call| What::Call(*call));
+        let waits = Cause::ALL.iter().map(|cause| What::Wait(*cause));
+        calls.chain(waits).chain(Served::ALL.iter().map(|kind| What::Served(*kind)))
+    }
+}
+
+/// How a rank spends its time. The timeline has a colour for each state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum State {
+    /// Puts, gets, accumulates, compositions.
+    Transfer,
+    /// Read-modify-writes and mutexes, excluding waits for a mutex.
+    Atomic,
+    /// Active messages, remote calls, bulk transfers.
+    Message,
+    /// Fences, collectives and other calls, excluding waits.
+    Sync,
+    /// A wait for the rank's own operations.
+    WaitCompletion,
+    /// A wait for a mutex.
+    WaitLock,
+    /// A wait for other ranks to arrive.
+    WaitOthers,
+    /// A wait for a target that is behind: no credit, or a full ring.
+    WaitRoom,
+    /// Requests of other ranks, served in the rank's own calls.
+    Serving,
+    /// Work of the progress and completion threads, concurrent with the program.
+    Beside,
+}
+
+/// Number of states.
+pub const STATES: usize = 10;
+
+impl State {
+    /// All states in the order of their numbers.
+    pub const ALL: [State; STATES] = [
+        State::Transfer,
+        State::Atomic,
+        State::Message,
+        State::Sync,
+        State::WaitCompletion,
+        State::WaitLock,
+        State::WaitOthers,
+        State::WaitRoom,
+        State::Serving,
+        State::Beside,
+    ];
+
+    /// Returns whether the rank is blocked in this state.
+    pub fn waits(self) -> bool {
+        matches!(
+            self,
+            State::WaitCompletion | State::WaitLock | State::WaitOthers | State::WaitRoom
+        )
+    }
+
+    /// Returns the name for display.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Transfer => "puts, gets, accumulates",
+            State::Atomic => "read-modify-writes, mutexes",
+            State::Message => "messages, remote calls",
+            State::Sync => "fences, collectives, others",
+            State::WaitCompletion => "waiting for own operations",
+            State::WaitLock => "waiting for a mutex",
+            State::WaitOthers => "waiting for other ranks to come",
+            State::WaitRoom => "waiting for a target that is behind",
+            State::Serving => "serving others",
+            State::Beside => "progress thread serves",
+        }
+    }
+
+    /// Returns the colour in the timeline, from Okabe and Ito's palette or a grey.
+    pub fn colour(self) -> &'static str {
+        match self {
+            State::Transfer => "#0072b2",
+            State::Atomic => "#56b4e9",
+            State::Message => "#009e73",
+            State::Sync => "#5e6a7d",
+            State::WaitCompletion => "#f0e442",
+            State::WaitLock => "#d55e00",
+            State::WaitOthers => "#e69f00",
+            State::WaitRoom => "#cc79a7",
+            State::Serving => "#3d4148",
+            State::Beside => "#a5aab2",
+        }
+    }
+}
+
+/// A time interval that a thread spent on one activity. Times are nanoseconds since the start of
+/// the job, in the clock of rank 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub begin: u64,
+    pub end: u64,
+    pub rank: u32,
+    pub thread: u32,
+    pub role: Role,
+    pub what: What,
+    pub path: PathTaken,
+    pub peer: Option<u32>,
+    pub bytes: u64,
+    /// Number of blocks of a strided or vector transfer; 1 if contiguous.
+    pub blocks: u64,
+    pub place: Option<Place>,
+    /// Number of calls that this span represents; more than 1 if calls are sampled.
+    pub weight: u64,
+    /// Time that a served request waited before, in nanoseconds.
+    pub queued: Option<u64>,
+}
+
+impl Span {
+    /// Converts an event that has a duration; returns `None` for other events. `at` converts a time
+    /// to the time of the job.
+    pub fn of(
+        event: &Event<'_>,
+        (rank, thread, role): (u32, u32, Role),
+        at: impl Fn(u64) -> u64,
+    ) -> Option<Span> {
+        let span = |begin: u64, duration: u64, what| {
+            let from = at(begin);
+            Span {
+                begin: from,
+                end: at(begin.saturating_add(duration)).max(from),
+                rank,
+                thread,
+                role,
+                what,
+                path: PathTaken::None,
+                peer: None,
+                bytes: 0,
+                blocks: 1,
+                place: None,
+                weight: 1,
+                queued: None,
+            }
+        };
+        Some(match *event {
+            Event::Call {
+                begin, duration, call, path, peer, bytes, blocks, place, weight, ..
+            } => Span {
+                path,
+                peer,
+                bytes,
+                blocks: blocks.max(1),
+                place,
+                weight: weight.max(1),
+                ..span(begin, duration, What::Call(call))
+            },
+            Event::Wait { begin, duration, cause, peer, place } => {
+                Span { peer, place, ..span(begin, duration, What::Wait(cause)) }
+            }
+            Event::Served { begin, duration, kind, origin, bytes, waited } => Span {
+                peer: origin,
+                bytes,
+                queued: waited,
+                ..span(begin, duration, What::Served(kind))
+            },
+            _ => return None,
+        })
+    }
+
+    pub fn length(&self) -> u64 {
+        self.end - self.begin
+    }
+
+    /// Returns the state that the time of the span counts for.
+    pub fn state(&self) -> State {
+        if self.role != Role::Program {
+            return State::Beside;
+        }
+        match self.what {
+            What::Call(call) => match call {
+                Call::Put
+                | Call::PutNb
+                | Call::Get
+                | Call::GetNb
+                | Call::Acc
+                | Call::AccNb
+                | Call::Notify
+                | Call::Perform => State::Transfer,
+                Call::Rmw | Call::Lock | Call::Unlock => State::Atomic,
+                Call::Send | Call::Aggregate | Call::Rpc | Call::Bulk => State::Message,
+                _ => State::Sync,
+            },
+            What::Wait(cause) => match cause {
+                Cause::Lock => State::WaitLock,
+                Cause::Barrier | Cause::Collective | Cause::Notify | Cause::Start => {
+                    State::WaitOthers
+                }
+                Cause::Credit | Cause::Ring => State::WaitRoom,
+                _ => State::WaitCompletion,
+            },
+            What::Served(_) => State::Serving,
+        }
+    }
+
+    /// Returns the direction of the bytes that a call moves: 1 to the peer, 2 from the peer, 0
+    /// neither.
+    pub fn moves(&self) -> u8 {
+        let What::Call(call) = self.what else { return 0 };
+        if self.peer.is_none() {
+            return 0;
+        }
+        match call {
+            Call::Get | Call::GetNb => 2,
+            // The messages that carry the bytes are counted instead.
+            Call::Bulk if self.path == PathTaken::Message => 0,
+            Call::Put
+            | Call::PutNb
+            | Call::Acc
+            | Call::AccNb
+            | Call::Rmw
+            | Call::Notify
+            | Call::Send
+            | Call::Aggregate
+            | Call::Rpc
+            | Call::Bulk
+            | Call::Perform => 1,
+            _ => 0,
+        }
+    }
+
+    /// Returns whether MPI or the target's thread takes part. If not, the transfer is a plain copy.
+    pub fn travels(&self) -> bool {
+        matches!(self.path, PathTaken::Rma | PathTaken::Message | PathTaken::Ring)
+    }
+}
+
+/// Formats nanoseconds in a suitable unit.
+pub fn time(ns: f64) -> String {
+    let (value, unit) = match ns.abs() {
+        size if size >= 1e9 => (ns / 1e9, "s"),
+        size if size >= 1e6 => (ns / 1e6, "ms"),
+        size if size >= 1e3 => (ns / 1e3, "µs"),
+        _ => return format!("{ns:.0} ns"),
+    };
+    format!("{} {unit}", three(value))
+}
+
+/// Formats a value with three significant digits.
+pub fn three(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Formats a number of bytes in a suitable binary unit.
+pub fn bytes(n: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let unit = units.iter().enumerate().rev().find(|(k, _)| n >= 1024f64.powi(*k as i32));
+    match unit {
+        Some((k, unit)) if k > 0 => format!("{} {unit}", three(n / 1024f64.powi(k as i32))),
+        _ => format!("{n:.0} B"),
+    }
+}
+
+/// Formats a count with narrow spaces between thousands.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (k, digit) in digits.chars().enumerate() {
+        if k > 0 && (digits.len() - k).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Formats a part of a whole in percent.
+pub fn percent(part: f64, whole: f64) -> String {
+    if whole <= 0.0 { "0 %".into() } else { format!("{} %", three(100.0 * part / whole)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        assert_eq!(time(0.0), "0 ns");
+        assert_eq!(time(1_234.0), "1.23 µs");
+        assert_eq!(time(98_765_432_100.0), "98.8 s");
+        assert_eq!(bytes(1023.0), "1023 B");
+        assert_eq!(bytes(1536.0), "1.50 KiB");
+        assert_eq!(bytes((1u64 << 40) as f64), "1.00 TiB");
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(percent(1.0, 0.0), "0 %");
+        assert_eq!(percent(1.0, 8.0), "12.5 %");
+    }
+
+    #[test]
+    fn names_have_their_numbers() {
+        for (number, what) in What::all().enumerate() {
+            assert_eq!(usize::from(what.number()), number);
+        }
+        for (number, state) in State::ALL.into_iter().enumerate() {
+            assert_eq!(state as usize, number);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! HTML tables: calls, counters and mutexes, regions, comparison of two runs.
+
+use super::charts;
+use crate::Run;
+use crate::analyse::calls::{CallStats, powers};
+use crate::compare::Compared;
+use crate::model::{What, bytes, count, percent, three, time};
+use maud::{Markup, html};
+use portolan_trace_format::event::Place;
+use portolan_trace_format::kinds::PathTaken;
+
+/// Maximum number of rows in the table of calls.
+const CALLS: usize = 60;
+/// Maximum number of rows in the tables of counters and of regions.
+const ROWS: usize = 25;
+
+/// Renders counts, sizes and times by call and path, most expensive first.
+pub fn calls(run: &Run) -> Markup {
+    let mut all: Vec<(&(What, PathTaken), &CallStats)> = run.analysis.calls.0.iter().collect();
+    all.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.own), **key));
+    let spans = |of: fn(&CallStats) -> (u32, Vec<u64>)| {
+        let all: Vec<(u32, u32)> = all
+            .iter()
+            .map(|(_, stats)| of(stats))
+            .filter(|(_, counts)| !counts.is_empty())
+            .map(|(first, counts)| (first, first + counts.len() as u32))
+            .collect();
+        let from = all.iter().map(|(from, _)| *from).min().unwrap_or(0);
+        (from, all.iter().map(|(_, to)| *to).max().unwrap_or(from + 1))
+    };
+    let times = spans(|stats| powers(&stats.times));
+    let sizes = spans(|stats| powers(&stats.sizes));
+    let size_text = |power: u32| bytes(2f64.powi(power as i32));
+    let time_text = |power: u32| time(2f64.powi(power as i32));
+    html! {
+        p.note {
+            "Own time is without what is inside a call. Distributions are on one axis for all rows: times from "
+            (time_text(times.0)) " to " (time_text(times.1)) ", sizes from " (size_text(sizes.0)) " to " (size_text(sizes.1))
+            "; each bar is a factor of two, its height the root of its part."
+        }
+        div.wide { table.figures {
+            thead { tr {
+                th { "call" } th { "path" } th { "count" } th { "bytes" } th { "own time" } th { "median" } th { "99 %" } th { "longest" }
+                th { "times" } th { "sizes" }
+            } }
+            tbody {
+                @for ((what, path), stats) in all.iter().take(CALLS) {
+                    @let quantile = |q| time(stats.times.value_at_quantile(q) as f64);
+                    tr {
+                        td { (what.name()) } td { @if *path != PathTaken::None { (path.name()) } }
+                        td { (count(stats.count)) }
+                        td { @if stats.bytes > 0 { (bytes(stats.bytes as f64)) } }
+                        td { (time(stats.own as f64)) }
+                        td { (quantile(0.5)) } td { (quantile(0.99)) } td { (time(stats.times.max() as f64)) }
+                        td { @let (first, counts) = powers(&stats.times); (charts::powers(first, &counts, times.0, times.1, &time_text)) }
+                        td { @if stats.bytes > 0 { @let (first, counts) = powers(&stats.sizes); (charts::powers(first, &counts, sizes.0, sizes.1, &size_text)) } }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// Describes the location of a counter or a mutex.
+pub fn place_text(place: &Place, mutex: bool) -> String {
+    match place.segment {
+        None => format!("address {:#x}", place.offset),
+        Some(segment) if mutex => format!("mutex {} of set {segment}", place.offset),
+        Some(segment) => format!("segment {segment}, byte {}", place.offset),
+    }
+}
+
+/// Renders the counters and mutexes that took the most time.
+pub fn objects(run: &Run) -> Markup {
+    let all = run.analysis.objects.hottest();
+    if all.is_empty() {
+        return html! { p { "No read-modify-write and no mutex was used." } };
+    }
+    html! {
+        p.note { "Those that calls spent most time on. “At a time” is how many ranks were in a call there on average, from the first to the last." }
+        div.wide { table.figures {
+            thead { tr {
+                th { "owner" } th { "where" } th { "kind" } th { "calls" } th { "ranks" } th { "time" } th { "a call" } th { "at a time" } th { "longest" }
+            } }
+            tbody {
+                @for (object, used) in all.iter().take(ROWS) {
+                    @let all = used.ns.max(used.waited);
+                    @let (length, rank, begin) = used.longest;
+                    tr {
+                        td { "rank " (object.owner) } td { (place_text(&object.place, object.mutex)) }
+                        td { @if object.mutex { "mutex" } @else { "read-modify-write" } }
+                        td { (count(used.calls)) } td { (used.origins.len()) } td { (time(all as f64)) }
+                        td { (time(all as f64 / used.calls.max(1) as f64)) } td { (three(used.crowd())) }
+                        td { a href="#time" data-show={ (rank) " " (begin) " " (begin + length) } { (time(length as f64)) " on rank " (rank) } }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// Renders the regions of the program by name.
+pub fn regions(run: &Run) -> Markup {
+    let regions = &run.analysis.regions;
+    let mut all: Vec<_> = regions.names.iter().zip(&regions.stats).collect();
+    all.sort_by_key(|(name, stats)| (std::cmp::Reverse(stats.ns), name.as_str()));
+    html! {
+        @if !all.is_empty() {
+            section #regions {
+                h2 { "Regions of the program" }
+                div.wide { table.figures {
+                    thead { tr { th { "region" } th { "times" } th { "on average" } th { "waiting" } th { "a rank, least" } th { "a rank, most" } th { "which" } } }
+                    tbody {
+                        @for (name, stats) in all.iter().take(ROWS) {
+                            @let least = stats.ranks.values().min().copied().unwrap_or(0);
+                            @let (which, most) = stats.ranks.iter().max_by_key(|(_, ns)| **ns).map_or((0, 0), |(rank, ns)| (*rank, *ns));
+                            tr {
+                                td { (name) } td { (count(stats.count)) } td { (time(stats.ns as f64 / stats.count.max(1) as f64)) }
+                                td { (percent(stats.waited as f64, stats.ns as f64)) }
+                                td { (time(least as f64)) } td { (time(most as f64)) } td { "rank " (which) }
+                            }
+                        }
+                    }
+                } }
+                @if !regions.marks.is_empty() {
+                    p { "Marks: " @for (rank, at, text) in regions.marks.iter().take(ROWS) {
+                        a href="#time" data-show={ (rank) " " (at) " " (at + 1000) } { (text) } " (rank " (rank) ", " (time(*at as f64)) ") "
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// Renders the comparison of two runs.
+pub fn compared(compared: &Compared) -> Markup {
+    html! {
+        section #compared {
+            h2 { "Compared with " (compared.before) }
+            div.wide { table.figures {
+                thead { tr { th {} th { "before" } th { "now" } th { "change" } } }
+                tbody { @for row in &compared.rows { tr {
+                    td { (row.name) } td { (row.before) } td { (row.now) } td { (row.change) }
+                } } }
+            } }
+            h3 { "Calls" }
+            div.wide { table.figures {
+                thead { tr { th { "call" } th { "calls before" } th { "now" } th { "time before" } th { "now" } th { "change" } } }
+                tbody { @for call in &compared.calls { tr {
+                    td { (call.name) } td { (count(call.calls[0])) } td { (count(call.calls[1])) }
+                    td { (time(call.ns[0])) } td { (time(call.ns[1])) } td { (call.change()) }
+                } } }
+            } }
+            @for (title, list) in [("Findings that are gone", &compared.gone), ("New findings", &compared.fresh), ("Findings that remain", &compared.remain)] {
+                @if !list.is_empty() { h3 { (title) } ul { @for line in list.iter() { li { (line) } } } }
+            }
+        }
+    }
+}

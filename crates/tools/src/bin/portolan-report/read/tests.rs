@@ -1,0 +1,118 @@
+use super::*;
+use crate::sample::{self, Size};
+
+/// A temporary directory with a sample trace, which is removed on drop.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str, size: Size) -> Place {
+        let place =
+            std::env::temp_dir().join(format!("portolan-read-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&place);
+        sample::write(&place, size).expect("it can be written");
+        Place(place)
+    }
+
+    fn change(&self, rank: usize, change: impl FnOnce(&mut Vec<u8>)) {
+        let path = self.0.join(format!("rank-{rank:06}.ptrace"));
+        let mut bytes = std::fs::read(&path).expect("it is there");
+        change(&mut bytes);
+        std::fs::write(&path, bytes).expect("it can be written");
+    }
+
+    fn open(&self) -> Trace {
+        Trace::open(&self.0).expect("some of it can be read")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn spans(trace: &Trace) -> (usize, Vec<String>) {
+    let (mut count, mut faults) = (0, trace.problems.clone());
+    for file in &trace.files {
+        let taken =
+            file.stream(|_| true, |item| count += usize::from(matches!(item, Item::Span(_))));
+        faults.extend(taken.expect("the file can be read"));
+    }
+    (count, faults)
+}
+
+const SIZE: Size = Size { ranks: 2, events: 40_000, hosts: 2 };
+
+#[test]
+fn clocks_that_are_apart_are_brought_together() {
+    let trace = Place::new("clocks", SIZE).open();
+    assert_eq!(trace.hosts, ["node01", "node02"]);
+    assert!(trace.wall < 3_000_000_000, "the clocks of the hosts are 5 s apart");
+    assert!(trace.clock_bound.is_some_and(|bound| (400..10_000).contains(&bound)));
+    assert!(trace.problems.is_empty(), "{:?}", trace.problems);
+    assert_eq!(trace.host_ranges(), [(0, 1), (1, 1)]);
+}
+
+/// A function that damages the bytes of a file.
+type Damage = fn(&mut Vec<u8>);
+
+#[test]
+fn what_is_damaged_is_named_and_the_rest_is_used() {
+    let whole = spans(&Place::new("whole", SIZE).open()).0;
+    // The file ends early, like the file of a killed rank; bytes in the middle are lost; bytes are
+    // added; a block header is invalid.
+    let damages: [(&str, Damage); 4] = [
+        ("cut", |bytes| bytes.truncate(bytes.len() - 10_000)),
+        ("lost", |bytes| drop(bytes.drain(90_000..90_100))),
+        ("added", |bytes| drop(bytes.splice(90_000..90_000, [7; 300]))),
+        ("head", |bytes| {
+            let found = bytes.windows(8).enumerate().filter(|(_, w)| *w == b"\xF7PTBLK\r\n");
+            let at = found.map(|(at, _)| at).nth(1).expect("there are blocks");
+            bytes[at + 10] ^= 1;
+        }),
+    ];
+    for (name, damage) in damages {
+        let place = Place::new(name, SIZE);
+        place.change(1, damage);
+        let (count, faults) = spans(&place.open());
+        assert!(faults.iter().any(|f| f.starts_with("rank-000001.ptrace: ")), "{name}: {faults:?}");
+        assert!(count < whole && count > whole / 2, "{name}: {count} of {whole}");
+    }
+}
+
+#[test]
+fn a_file_may_end_anywhere() {
+    let place = Place::new("anywhere", Size { ranks: 1, events: 300, hosts: 1 });
+    let path = place.0.join("rank-000000.ptrace");
+    let bytes = std::fs::read(&path).expect("it is there");
+    for length in (0..bytes.len()).step_by(37) {
+        std::fs::write(&path, &bytes[..length]).expect("it can be written");
+        if let Ok(trace) = Trace::open(&place.0) {
+            let (_, faults) = spans(&trace);
+            assert!(
+                !faults.is_empty()
+                    || trace.files[0].blocks.iter().map(|b| b.at).max() < Some(length as u64)
+            );
+        }
+    }
+}
+
+#[test]
+fn files_of_another_job_are_left_out() {
+    let place = Place::new("other", Size { ranks: 3, events: 3000, hosts: 1 });
+    let old = Place::new("old", Size { ranks: 9, events: 3000, hosts: 1 });
+    std::fs::copy(old.0.join("rank-000008.ptrace"), place.0.join("rank-000008.ptrace"))
+        .expect("a copy");
+    let trace = place.open();
+    assert_eq!((trace.files.len(), trace.ranks), (3, 3));
+    assert!(trace.problems[0].contains("rank 8 of a job of 9 ranks"), "{:?}", trace.problems);
+    let none = Trace::open(Path::new("/no/such/place")).expect_err("there is none");
+    assert!(none.contains("/no/such/place"));
+}
+
+#[test]
+fn ranks_are_told_in_short() {
+    assert_eq!(ranks_text(&[0]), "0");
+    assert_eq!(ranks_text(&[0, 1, 5, 6, 7, 9]), "0, 1, 5 to 7, 9");
+    assert_eq!(ranks_text(&[0, 2, 4, 6, 8, 10, 12, 13]), "0, 2, 4, 6, 8, 10 and 2 more");
+}

@@ -1,0 +1,168 @@
+//! Summary of the job in ten lines, for the page and for the terminal.
+
+use crate::Run;
+use crate::model::{State, bytes, count, percent, time};
+use crate::read::ranks_text;
+use std::fmt::Write;
+
+/// Returns the names and values of the summary.
+pub fn facts(run: &Run) -> Vec<(&'static str, String)> {
+    let (trace, analysis) = (&run.trace, &run.analysis);
+    let first = trace.files.first().map(|file| &file.meta);
+    let mut facts = Vec::new();
+    if let Some(meta) = first {
+        facts.push(("program", meta.program.join(" ")));
+    }
+    facts.push(("ranks", format!("{} on {}", trace.ranks, hosts(run))));
+    if let Some(meta) = first {
+        facts.push((
+            "MPI",
+            format!(
+                "{}; Portolan {}",
+                meta.mpi.lines().next().unwrap_or("").replace('\t', " "),
+                meta.version
+            ),
+        ));
+        facts.push(("paths", meta.paths.clone()));
+        let settings: Vec<String> = meta
+            .settings
+            .iter()
+            .filter(|(name, _)| !name.starts_with("PORTOLAN_TRACE"))
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        facts.push(("settings", settings.join(" ")));
+    }
+    let all = trace.wall as f64 * trace.files.len() as f64;
+    let (calls, waits) =
+        (analysis.sum(|r| r.in_calls()) as f64, analysis.sum(|r| r.waiting()) as f64);
+    facts
+        .push(("wall time", format!("{}, begun {}", time(trace.wall as f64), date(trace.started))));
+    facts.push((
+        "in calls",
+        format!(
+            "{} of all ranks' time, {} a rank; in {} calls",
+            percent(calls, all),
+            time(calls / trace.files.len().max(1) as f64),
+            count(analysis.sum(|r| r.calls))
+        ),
+    ));
+    let reasons: Vec<String> = State::ALL
+        .iter()
+        .filter(|state| state.waits())
+        .map(|state| (analysis.sum(|r| r.states[*state as usize]), state))
+        .filter(|(ns, _)| *ns > 0)
+        .map(|(ns, state)| {
+            format!("{} {}", percent(ns as f64, all), state.name().trim_start_matches("waiting "))
+        })
+        .collect();
+    let reasons =
+        if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) };
+    facts.push(("waiting", format!("{} of all ranks' time{reasons}", percent(waits, all))));
+    let moved = analysis.matrix.total();
+    facts.push((
+        "moved",
+        format!(
+            "{} in {} transfers and messages, {} on average",
+            bytes(moved.bytes as f64),
+            count(moved.calls),
+            bytes(moved.bytes as f64 / moved.calls.max(1) as f64)
+        ),
+    ));
+    facts.push(("recorded", recorded(run)));
+    facts.retain(|(_, value)| !value.trim().is_empty());
+    facts
+}
+
+fn hosts(run: &Run) -> String {
+    let hosts = &run.trace.hosts;
+    let named: Vec<String> = hosts
+        .iter()
+        .enumerate()
+        .take(4)
+        .map(|(number, name)| {
+            let on = run.trace.files.iter().filter(|f| f.host == number);
+            format!("{name} ({})", ranks_text(&on.map(|f| f.rank).collect::<Vec<_>>()))
+        })
+        .collect();
+    let rest =
+        if hosts.len() > 4 { format!(" and {} more", hosts.len() - 4) } else { String::new() };
+    let noun = if hosts.len() == 1 { "host" } else { "hosts" };
+    format!("{} {noun}: {}{rest}", hosts.len(), named.join(", "))
+}
+
+fn recorded(run: &Run) -> String {
+    let trace = &run.trace;
+    let mut text = format!("{} events in {} files", count(trace.events()), trace.files.len());
+    let dropped: u64 = trace.files.iter().map(|file| file.dropped).sum();
+    if dropped > 0 {
+        let _ = write!(text, "; {} were dropped", count(dropped));
+    }
+    if let Some(meta) = trace.files.first().map(|f| &f.meta).filter(|m| m.sample > 1) {
+        let _ = write!(
+            text,
+            "; of calls below {} one in {}",
+            time(meta.sample_below as f64),
+            meta.sample
+        );
+    }
+    if let Some(bound) = trace.clock_bound {
+        let _ = write!(text, "; clocks of hosts aligned to within {}", time(bound as f64));
+    }
+    text
+}
+
+/// Formats nanoseconds since 1970 as a date in UTC.
+pub fn date(ns: u64) -> String {
+    if ns == 0 {
+        return "at an unknown time".into();
+    }
+    let (days, seconds) = (ns / 86_400_000_000_000, ns / 1_000_000_000 % 86_400);
+    // Years are counted from March, so that a leap day is the last day of its year.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!(
+        "{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// Returns the summary and the findings as text for the terminal.
+pub fn text(run: &Run) -> String {
+    let mut text = String::new();
+    for (name, value) in facts(run) {
+        let _ = writeln!(text, "{name:>10}  {value}");
+    }
+    if run.findings.is_empty() {
+        text += "\nNo finding: nothing that this program looks for is worth 1 % of the time.\n";
+    }
+    for (number, finding) in run.findings.iter().enumerate() {
+        let _ = writeln!(text, "\n{}. {} [{}]", number + 1, finding.title, time(finding.worth));
+        let _ = writeln!(text, "   {}\n   {}", finding.text, finding.advice);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_800_000_000, "2027-01-15 08:00:00 UTC"),
+            (1_709_251_199, "2024-02-29 23:59:59 UTC"),
+            (1_709_251_200, "2024-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(date(seconds * 1_000_000_000), text);
+        }
+    }
+}

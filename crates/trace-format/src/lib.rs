@@ -1,0 +1,35 @@
+//! The trace files of [Portolan](https://docs.rs/portolan): what `PORTOLAN_TRACE` writes and
+//! `portolan-report` reads.
+//!
+//! Each rank of a job writes one file. A file has a header, metadata in JSON, and blocks of events.
+//! Events use variable-length numbers, so most take 8 to 14 bytes.
+//!
+//! ```
+//! use portolan_trace_format::event::{Encoder, Event, Events};
+//!
+//! let mark = Event::Mark { time: 1_250, string: 7 };
+//! let mut block = [0; 64];
+//! let len = Encoder::new(1_000).put(&mark, &mut block);
+//! let events: Vec<_> = Events::new(&block[..len], 1_000).collect();
+//! assert_eq!(events, [Ok(mark)]);
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`mod@format`] | the file: header, metadata and block headers |
+//! | [`event`] | the events of a block: encoder and decoder |
+//! | [`kinds`] | the numbers of calls, interfaces, paths and wait causes |
+//! | [`metadata`] | the description of a rank |
+//! | [`read`] | a reader that skips damaged blocks |
+//! | [`alignment`] | converts the clock of a rank to the clock of rank 0 |
+#![warn(missing_docs, unreachable_pub)]
+#![forbid(unsafe_code)]
+
+pub mod alignment;
+pub mod event;
+pub mod format;
+pub mod kinds;
+pub mod metadata;
+pub mod read;
+#[cfg(test)]
+mod tests;
