@@ -6,7 +6,7 @@
 # Runs the README's commands on a system that has never seen them: a bare root directory of
 # that release of Debian in namespaces of its own, to which nothing is added but this
 # machine's Rust and a clone of HEAD. The commands are read out of the README, section
-# "Two commands". The exit code is that of the command.
+# "Quick start". The exit code is that of the command.
 #
 #   --release R   bookworm (Debian 12, the default) or trixie (Debian 13)
 #   --command C   one, the default, or two
@@ -142,7 +142,7 @@ done
 # users without rights.
 readme_command() { # file, number
   awk -v wanted="$2" '
-    /^## / { on = /^## Two commands$/ }
+    /^## / { on = /^## Quick start$/ }
     on && /^    / && ++n == wanted { sub(/^    /, ""); print; exit }' "$1"
 }
 
