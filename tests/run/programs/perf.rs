@@ -81,10 +81,10 @@ const RUNS: &[Run] = &[
         label: VIRTUAL,
         ranks: 3,
         settings: "node-size=1",
-        arguments: "--target waits,computes put get acc_lat fadd am_call lock notify",
+        arguments: "--target waits,computes --pattern pair,all-to-one put get acc_lat fadd am_call lock notify",
         tests: MOVES,
         paths: &["auto"],
-        patterns: &["pair"],
+        patterns: &["pair", "all-to-one"],
     },
     Run {
         label: PATTERNS,
@@ -164,6 +164,9 @@ fn judge(run: &Run, json: &str, html: &str, faster: &str) -> Result<(), String> 
             if !ordered {
                 return Err(format!("no figures: {row}"));
             }
+        }
+        if run.settings == "node-size=1" && text("taken") == "direct" {
+            return Err(format!("a direct path between nodes: {row}"));
         }
         found.insert((text("test"), text("path"), text("pattern")));
     }

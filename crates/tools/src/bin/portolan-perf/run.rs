@@ -179,6 +179,20 @@ impl Plan<'_> {
     }
 }
 
+/// Returns the path from the first origin to its first target. Only that rank knows it, and rank 0
+/// reports. Collective.
+fn path_of_first(lab: &Lab<'_>, case: &Case, origin: usize) -> Result<Path> {
+    const PATHS: [Path; 3] = [Path::Direct, Path::Rma, Path::Message];
+    let mut number = [0u8];
+    let target = case.pattern.targets(origin, lab.size()).first().copied();
+    if let Some(target) = target.filter(|&target| lab.me() == origin && target != origin) {
+        let path = lab.rt.path_to(target)?;
+        number[0] = PATHS.iter().position(|&p| p == path).unwrap_or(0) as u8;
+    }
+    lab.rt.world().broadcast(origin, &mut number)?;
+    Ok(PATHS[usize::from(number[0])])
+}
+
 /// Measures one case. Returns `None` if the test makes no contenders for it. Collective.
 fn row(lab: &Lab<'_>, test: &Test, case: &Case, path: &str) -> Result<Option<Row>> {
     let mut contenders = (test.make)(lab, *case)?;
@@ -200,15 +214,8 @@ fn row(lab: &Lab<'_>, test: &Test, case: &Case, path: &str) -> Result<Option<Row
         rounds.append(&mut beside);
     }
     let origins = if test.patterns { case.pattern.origins(lab.size()) } else { vec![0] };
-    let target = case.pattern.targets(origins[0], lab.size()).first().copied();
-    let taken = match target {
-        _ if lab.me() != origins[0] => Path::Direct,
-        Some(target) if target == lab.me() => Path::Direct,
-        Some(target) => lab.rt.path_to(target)?,
-        None => Path::Direct,
-    };
-    let direct = taken == Path::Direct && !lab.rt.same_node(target.unwrap_or(0)).is_ok_and(|s| !s);
-    let part = bound_of(&rounds[1..], direct);
+    let taken = path_of_first(lab, case, origins[0])?;
+    let part = bound_of(&rounds[1..], taken == Path::Direct);
     let of_bound = part.and_then(|b| Figure::of_ratios(&b.seconds, &rounds[0].seconds));
     Ok(Some(Row {
         test: test.name.into(),
