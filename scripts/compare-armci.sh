@@ -153,6 +153,7 @@ faster lock_contended - 1 1
 above lock_contended_share - 0.5 0.5
 faster alloc_free_64K - 1 1
 show barrier - - -
+show allreduce8 - - -
 below busy_worst - 1000 1000
 below busy_worst_message - 5000 5000
 below idle_percent - 1 1

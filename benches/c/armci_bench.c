@@ -486,6 +486,14 @@ static void run_alloc_free(void)
 
 static void run_barrier(void) { together(ARMCI_Barrier, "barrier"); }
 
+static void sum_of_one(void)
+{
+    double x = 1;
+    armci_msg_dgop(&x, 1, "+");
+}
+
+static void run_sum(void) { together(sum_of_one, "allreduce8"); }
+
 /* ---- a target that computes ------------------------------------------- */
 
 /* The target makes no call for a second; rank 0 asks it something every 10 ms. */
@@ -553,6 +561,7 @@ static const struct {
     {"fetch_add_contended", run_fetch_add_contended, 0},
     {"lock_contended", run_lock_contended, 0},
     {"barrier", run_barrier, 0},
+    {"allreduce8", run_sum, 0},
     {"busy", run_busy, 0},
     {"alloc_free", run_alloc_free, 1},
     {"get8_among_1", run_among_1, 1},

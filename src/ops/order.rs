@@ -37,7 +37,7 @@ impl Ops {
 
     /// Whether a direct operation is to wait for other ranks, or to serve them, before it goes:
     /// then by [`Ops::find_in_order`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_out_of_order(&self, target: usize) -> bool {
         self.peers().pending(target) != 0 || self.is_time_to_serve()
     }

@@ -29,6 +29,15 @@ static int served;
 static void *there(void) { return base[1]; }
 
 static void put(int n) { (void)n; ARMCI_Put(&value, there(), 8, 1); }
+static void put_nb(int n)
+{
+  armci_hdl_t handle;
+  (void)n;
+  ARMCI_INIT_HANDLE(&handle);
+  ARMCI_NbPut(&value, there(), 8, 1, &handle);
+  ARMCI_Wait(&handle);
+}
+
 static void get(int n) { (void)n; ARMCI_Get(there(), &back, 8, 1); }
 static void add(int n) { (void)n; ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &added, (long *)there() + 1, 1, 1); }
 
@@ -159,7 +168,7 @@ static void calls(void)
 int main(int argc, char **argv)
 {
   static const struct { const char *name; void (*call)(int); } NAMES[] = {
-    { "put", put }, { "get", get }, { "accumulate", accumulate }, { "fetch_and_add", add }, { "lock", lock },
+    { "put", put }, { "put_nb", put_nb }, { "get", get }, { "accumulate", accumulate }, { "fetch_and_add", add }, { "lock", lock },
     { "accumulate_rows", rows },
   };
   const char *name = argc > 1 ? argv[1] : "put";

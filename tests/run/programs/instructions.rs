@@ -26,8 +26,9 @@ const TRIES: usize = 3;
 const CALLS: f64 = 20.0;
 
 /// Calls, and the settings that they are measured by.
-const MEASURED: [(&str, &str); 10] = [
+const MEASURED: [(&str, &str); 11] = [
     ("put", ""),
+    ("put_nb", ""),
     ("get", ""),
     ("accumulate", ""),
     ("fetch_and_add", ""),
