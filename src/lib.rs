@@ -1,46 +1,63 @@
 //! Portolan: one-sided communication between MPI ranks.
 //!
-//! A rank puts bytes into, gets bytes from, and combines numbers with the memory
-//! of other ranks, without those taking part. On a node this is load and store in
-//! shared memory; between nodes MPI's one-sided calls or messages that the
-//! owner's progress engine serves. The same engine carries a drop-in `libarmci`
-//! for C and Fortran programs and the typed interface that this crate exports.
+//! A rank puts data into the memory of other ranks, gets data from it, and accumulates into it,
+//! without the participation of those ranks. Within a node, Portolan uses loads and stores in
+//! shared memory. Between nodes, it uses MPI's one-sided calls, or messages that the owner's
+//! progress engine serves. The same engine implements a drop-in `libarmci` for C and Fortran
+//! programs and the typed interface that this crate exports.
 //!
 //! # Memory safety
 //! **Guarantee.** Code without `unsafe` that calls this crate causes no undefined behaviour: on any
 //! thread, with any arguments, in any order, before, during and after the life of the runtime, and
-//! whatever *safe* code the other ranks run. It is upheld as follows.
+//! whatever *safe* code the other ranks run. The following list names each hazard and what prevents
+//! it.
 //!
-//! | what could go wrong | what prevents it |
-//! |---|---|
-//! | a transfer outside of a segment, or with lengths that do not match | the origin checks rank, offset and length before anything moves, against what all ranks agreed on when the segment was allocated; an owner that carries out a request checks it again |
-//! | other ranks change memory that a reference denotes | safe functions copy ([`Local`]); references to a rank's part come from `unsafe` functions ([`Local::as_slice`]), or from `array`, which lends a part between collective calls |
-//! | ranks call different collectives, or with other lengths, types or roots | the engine compares the calls before it moves bytes or lends a part; the call fails |
-//! | a buffer is used or freed while a transfer is under way | borrows ([`Scope`]), or the transfer owns the buffer ([`PendingVec`], [`rpc::bulk::Buffer`]) |
-//! | two threads use the bytes of a [`Bulk`](rpc::bulk::Bulk) at once | relaxed atomic accesses: [`rpc::bulk`] |
-//! | use after [`Runtime::finalize`] | what borrows from the [`Runtime`] cannot outlive it; classes, contexts, calls and bulk handles of [`rpc`], which can, give errors of kind [`State`](ErrorKind::State) on every thread from the moment at which the runtime begins to end, and the end waits for calls in progress |
-//! | MPI is called by a thread that may not | the runtime is not `Send`; below `MPI_THREAD_MULTIPLE` [`Messages::endpoint`] is refused, and [`rpc`] works only on the thread that started the runtime; at `MPI_THREAD_SINGLE` and `FUNNELED` the runtime starts only on the thread that initialised MPI |
-//! | MPI is finalised by a safe binding while the runtime lives | calls give errors; where other threads may be in calls that borrow from the runtime, the job ends |
-//! | damaged or forged messages, files and traces | they are decoded with checks, and refused ([`Handlers`], [`Composer`], [`rpc::proc`]) |
+//! - *A transfer outside a segment, or with mismatched lengths.* The origin checks rank, offset and
+//!   length before any data moves, against the lengths that all ranks agreed on when the segment
+//!   was allocated. An owner that executes a request checks it again.
+//! - *Other ranks modify memory that a reference denotes.* Safe functions copy ([`Local`]).
+//!   References to a rank's part come from `unsafe` functions ([`Local::as_slice`]), or from
+//!   `array`, which lends a part between two collective calls.
+//! - *Ranks make different collective calls, or pass different lengths, types or roots.* The engine
+//!   compares the calls before it moves data or lends a part. If they differ, the call fails.
+//! - *A buffer is used or freed during a transfer.* The transfer borrows the buffer ([`Scope`]) or
+//!   owns it ([`PendingVec`], [`rpc::bulk::Buffer`]).
+//! - *Two threads access the bytes of a [`Bulk`](rpc::bulk::Bulk) at once.* The accesses are
+//!   relaxed atomics: see [`rpc::bulk`].
+//! - *Use after [`Runtime::finalize`].* Objects that borrow from the [`Runtime`] cannot outlive it.
+//!   Classes, contexts, calls and bulk handles of [`rpc`] can outlive it. On every thread they
+//!   return errors of kind [`State`](ErrorKind::State) from the moment the runtime begins to stop,
+//!   and the stop waits for calls in progress.
+//! - *A thread that must not call MPI calls it.* The runtime is not `Send`. Below
+//!   `MPI_THREAD_MULTIPLE`, [`Messages::endpoint`] returns an error if messages use MPI, and
+//!   [`rpc`] works only on the thread that started the runtime. At `MPI_THREAD_SINGLE` and
+//!   `MPI_THREAD_FUNNELED`, the runtime starts only on the thread that initialised MPI.
+//! - *A safe binding finalises MPI while the runtime is alive.* Later calls return errors. If other
+//!   threads may be in calls that borrow from the runtime, the job is aborted.
+//! - *Damaged or forged messages, files and traces.* Decoders check and reject them ([`Handlers`],
+//!   [`Composer`], [`rpc::proc`]).
 //!
-//! **Assumptions.** The guarantee stands on what the crate cannot check:
+//! **Assumptions.** The guarantee relies on conditions that the crate cannot check:
 //!
-//! - `unsafe` Rust, C and Fortran on *any* rank keep to their contracts. By the C interfaces a rank may
-//!   write into segments as by safe calls, which changes contents; but also while a part is lent by
-//!   `array`, which safe calls cannot, and at addresses of memory that C programs share
-//!   outside of segments.
-//! - All ranks run the same version of this crate, and the same MPI, which keeps to its standard
-//!   and to the thread level that it reports. Other users of MPI in the process, such as a Rust
-//!   binding, do not free the communicator that the runtime was given, and leave its messages alone.
-//! - No other process of the user changes the shared memory of the job, nor the memory of its ranks
-//!   (`ptrace`, `/proc`), nor a file while it is mapped.
-//! - The bytes of a bulk handle are those that a rank has serialised. Their checksum finds damage, and
-//!   a handle is known by a random number of 64 bits; but a rank that makes up bytes around the number
-//!   of a live handle can have memory of its owner copied that was never exposed.
-//! - Memory that cannot be had is found out when it is reserved ([`ErrorKind::Memory`]); a kernel
-//!   that gives away more than it has may still end the process.
+//! - `unsafe` Rust, C and Fortran code on *any* rank keeps to its contracts. Through the C
+//!   interfaces a rank can write into segments. Safe calls can do so too, which only changes
+//!   contents. Unlike safe calls, the C interfaces can also write to a part that `array` has lent,
+//!   and to memory that C programs share outside segments.
+//! - All ranks run the same version of this crate and the same MPI library, which keeps to the MPI
+//!   standard and to the thread level that it reports. Other users of MPI in the process, such as a
+//!   Rust binding, do not free the communicator that the runtime was given, and do not receive its
+//!   messages.
+//! - No other process of the user modifies the shared memory of the job, the memory of its ranks
+//!   (`ptrace`, `/proc`), or a file while it is mapped.
+//! - The bytes of a bulk handle are those that a rank has serialised. A checksum detects damage,
+//!   and a 64-bit random number identifies the handle. However, a rank that forges bytes around the
+//!   number of a live handle can obtain memory of the owner that was never registered.
+//! - The kernel honours memory reservations. The crate reports a failed allocation when it reserves
+//!   the memory ([`ErrorKind::Memory`]). A kernel that overcommits memory may still kill the
+//!   process.
 //!
-//! A rank that fails, or is killed, leaves the others with errors, or waiting; never with dangling memory.
+//! If a rank fails or is killed, the other ranks get errors or keep waiting. They never access
+//! dangling memory.
 #![warn(missing_docs, unreachable_pub)]
 
 mod am;

@@ -1,9 +1,9 @@
 //! One engine for all interfaces of a program.
 //!
-//! A program may initialise several interfaces, in any order, and end them in any
-//! order. The first to come starts the engine, unless it runs already because a Rust
-//! host has started it; the last to go stops what the first has started. Calls of
-//! MPI_Finalize, and of the Rust interface, may stop it in between.
+//! A program may initialise several interfaces, in any order, and finalise them in any order. The
+//! first interface starts the engine, unless a Rust program has already started it. The last
+//! interface to be finalised stops an engine that an interface started. `MPI_Finalize` and the Rust
+//! interface may also stop the engine in between.
 
 use crate::error::Result;
 use crate::mpi::CommHandle;
@@ -13,28 +13,30 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 struct Users {
     count: usize,
-    /// An interface has started the engine.
+    /// Whether an interface of this module started the engine, so that the last one stops it.
     ours: bool,
 }
 
 static USERS: Mutex<Users> = Mutex::new(Users { count: 0, ours: false });
 
-/// An interface begins to use the engine. Collective.
+/// Registers an interface as a user of the engine, and starts the engine if it is not running.
+/// Collective.
 ///
 /// # Errors
-/// As for [`Engine::start`]; `State` where the engine runs over other ranks than `comm`'s.
+/// Fails as [`Engine::start`] does. Returns `State` if the engine runs over other ranks than those
+/// of `comm`.
 ///
 /// # Safety
-/// `comm`, where given, must be a live communicator.
+/// `comm`, if given, must be a live communicator.
 pub(crate) unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine> {
     let mut users = USERS.lock();
     if !runtime::is_running() {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
         unsafe { Engine::start(comm) }?;
         *users = Users { count: 0, ours: true };
     } else {
         if let Some(comm) = comm {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees that `comm` is a live communicator.
             unsafe { runtime::current()?.check_same(comm) }?;
         }
         if users.count == 0 {
@@ -45,10 +47,13 @@ pub(crate) unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine>
     runtime::current()
 }
 
-/// It ends. Collective.
+/// Unregisters an interface. Collective.
+///
+/// The last interface stops the engine if an interface started it. Otherwise the call completes the
+/// implicit operations and ends with a barrier over all ranks.
 ///
 /// # Errors
-/// As for [`Engine::stop`].
+/// Fails as [`Engine::stop`] does.
 pub(crate) fn detach() -> Result<()> {
     let mut users = USERS.lock();
     users.count = users.count.saturating_sub(1);
@@ -58,8 +63,8 @@ pub(crate) fn detach() -> Result<()> {
         users.ours = false;
         return Engine::stop();
     } else {
-        // Others go on: what this one has begun is complete, as it would be after a
-        // stop.
+        // The engine keeps running for its other users. The operations of this interface must be
+        // complete on return, as they would be after a stop.
         let engine = admission::admit_current()?;
         engine.wait_implicit()?;
         return engine.barrier_of(engine.world());

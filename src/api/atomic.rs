@@ -1,8 +1,8 @@
 //! Atomic operations on segments.
 //!
-//! Accumulate, fetch-and-add and swap on one location are atomic to each other,
-//! whichever ranks issue them. They are not atomic to puts, nor to what the
-//! owner does through [`Local`](super::Local).
+//! Accumulate, fetch-and-add and swap on one location are atomic with respect to each other, from
+//! any rank. They are not atomic with respect to puts, or to accesses of the owner through
+//! [`Local`](super::Local).
 
 use super::in_call::InCall;
 use super::{Accumulate, Atomic, Segment};
@@ -11,12 +11,13 @@ use crate::layout::Shape;
 use crate::transfer::TransferKind;
 
 impl<T: Accumulate> Segment<'_, T> {
-    /// Adds `scale * source` element by element to those at `offset` of `rank`.
-    /// Each element is combined atomically. On return the source may be reused.
+    /// Adds `scale * source` to the part of `rank`, element by element, from element `offset` on.
+    ///
+    /// Each element is updated atomically. On return `source` may be reused.
     ///
     /// # Errors
-    /// `Rank`, or `Address` where the elements do not all lie in the part;
-    /// nothing has changed then.
+    /// Returns `Rank` if `rank` is outside the group, or `Address` if the elements do not all lie
+    /// in the part. No element changes in either case.
     pub fn accumulate(&self, rank: usize, offset: usize, scale: T, source: &[T]) -> Result<()> {
         self.accumulate_inner(rank, offset, scale, source).in_call("Segment::accumulate")
     }
@@ -32,15 +33,15 @@ impl<T: Accumulate> Segment<'_, T> {
         let shape = Shape::contiguous(size_of_val(source));
         let from = source.as_ptr().cast_mut().cast();
         let kind = TransferKind::Accumulate(scale.scale());
-        // SAFETY: the source is a live slice; an accumulate only reads it, until
-        // the call returns.
+        // SAFETY: `source` is a live slice that stays borrowed until the call returns, and an
+        // accumulate only reads it.
         unsafe { self.engine().blocking(kind, place.world, place.address, from, &shape) }
     }
 }
 
 impl<T: Atomic> Segment<'_, T> {
-    /// Adds `value` to an element and returns what it was, in one step. Complete
-    /// on return. Sums wrap.
+    /// Atomically adds `value` to element `index` of the part of `rank` and returns the previous
+    /// value. Complete on return. Sums wrap.
     ///
     /// ```no_run
     /// # fn tasks(counter: &portolan::Segment<'_, i64>) -> portolan::Result<()> {
@@ -56,7 +57,7 @@ impl<T: Atomic> Segment<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// `Rank`, or `Address` outside the part.
+    /// Returns `Rank` if `rank` is outside the group, or `Address` if `index` is outside the part.
     #[inline]
     pub fn fetch_add(&self, rank: usize, index: usize, value: T) -> Result<T> {
         const CALL: &str = "Segment::fetch_add";
@@ -65,11 +66,11 @@ impl<T: Atomic> Segment<'_, T> {
         Ok(T::from_old(old))
     }
 
-    /// Replaces an element and returns what it was, in one step. Complete on
-    /// return.
+    /// Atomically replaces element `index` of the part of `rank` and returns the previous value.
+    /// Complete on return.
     ///
     /// # Errors
-    /// `Rank`, or `Address` outside the part.
+    /// Returns `Rank` if `rank` is outside the group, or `Address` if `index` is outside the part.
     #[inline]
     pub fn swap(&self, rank: usize, index: usize, value: T) -> Result<T> {
         const CALL: &str = "Segment::swap";

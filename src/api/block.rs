@@ -1,9 +1,9 @@
-//! Blocks of multi-dimensional arrays, counted in elements.
+//! Blocks of multi-dimensional arrays, in units of elements.
 //!
-//! A [`Block`] says which elements of a slice, or of a rank's part, a transfer
-//! takes: a start, and along each axis how many elements at which stride, the
-//! outermost axis first. The module is pure: it checks, and turns a pair of
-//! blocks into the engine's [`Shape`] in bytes.
+//! A [`Block`] selects the elements of a slice, or of a rank's part of a segment, that a transfer
+//! moves: a start position and, for each axis from the outermost to the innermost, a count and a
+//! stride. This module does not communicate. It checks blocks and converts a pair of them into the
+//! engine's [`Shape`], in bytes.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use crate::error::{Result, fail};
@@ -17,7 +17,9 @@ struct Axis {
     stride: isize,
 }
 
-/// A block of a multi-dimensional array that lies in a slice of elements.
+/// A block of a multi-dimensional array that is stored in a slice of elements.
+///
+/// Positions, counts and strides are in elements.
 ///
 /// ```
 /// use portolan::Block;
@@ -37,18 +39,23 @@ pub struct Block {
 }
 
 impl Block {
-    /// Elements that follow each other.
+    /// Returns the block of the consecutive elements at the positions in `range`.
+    ///
+    /// A range that ends before its start gives an empty block.
     pub fn contiguous(range: Range<usize>) -> Block {
         let len = range.end.saturating_sub(range.start);
         Block { start: range.start, len, axes: [Axis { n: len, stride: 1 }].into_iter().collect() }
     }
 
-    /// The part of an array that has `shape` and lies in row-major order, the
-    /// last index running fastest, from the slice's first element on.
+    /// Returns the block that covers the index ranges `part` of an array of shape `shape`.
+    ///
+    /// The array begins at the first element of the slice and is stored in row-major order: the
+    /// last index varies fastest.
     ///
     /// # Errors
-    /// `Argument` where a range leaves its axis, the numbers of axes differ, or
-    /// there are more axes than a transfer can have.
+    /// Returns `Argument` if a range is inverted or leaves its axis, if `shape` and `part` have
+    /// different numbers of axes, if the array has more elements than an address space, or if there
+    /// are more axes than a transfer supports.
     pub fn of(shape: &[usize], part: &[Range<usize>]) -> Result<Block> {
         if shape.len() != part.len() {
             fail!(Argument, "{} ranges for an array of {} axes", part.len(), shape.len());
@@ -84,15 +91,18 @@ impl Block {
         Block::strided(start, &counts, &strides)
     }
 
-    /// `counts[i]` elements at a distance of `strides[i]` along each axis, the
-    /// outermost first, from `start` on. Strides may be anything, also negative.
-    /// Where positions of a transfer's target coincide, an accumulate adds to
-    /// them repeatedly; which element a put or get leaves there is not specified. A
-    /// transfer never moves more elements than the longer of its two sides has.
+    /// Returns the block of `counts[i]` elements at a distance of `strides[i]` elements along each
+    /// axis `i`, starting at position `start`.
+    ///
+    /// The outermost axis comes first. Strides may be zero or negative. If several positions of a
+    /// transfer's target coincide, an accumulate adds to that element several times; a put or get
+    /// leaves an unspecified one of the values there. A transfer fails if it would move more
+    /// elements than the longer of its two sides has.
     ///
     /// # Errors
-    /// `Argument` where the numbers of axes differ, or there are more axes or
-    /// elements than a transfer can have.
+    /// Returns `Argument` if `counts` and `strides` have different lengths, or if there are more
+    /// axes or elements than a transfer supports. Axes of one element do not count towards the
+    /// limit.
     pub fn strided(start: usize, counts: &[usize], strides: &[isize]) -> Result<Block> {
         if counts.len() != strides.len() {
             fail!(Argument, "{} strides for {} axes", strides.len(), counts.len());
@@ -107,7 +117,7 @@ impl Block {
         };
         let axes: SmallVec<[Axis; 4]> =
             counts.iter().zip(strides).map(|(&n, &stride)| Axis { n, stride }).collect();
-        // A contiguous innermost axis is no stride level of the transfer.
+        // A contiguous innermost axis needs no stride level of the transfer, hence one more axis.
         let levels = axes.iter().filter(|a| a.n != 1).count();
         if levels > MAX_LEVELS.saturating_add(1) {
             fail!(Argument, "a block of {levels} axes, where {MAX_LEVELS} strides are possible");
@@ -115,35 +125,36 @@ impl Block {
         Ok(Block { start, len, axes })
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the block has no elements.
+    /// Returns whether the block is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The position of the first element in the slice.
+    /// Returns the position of the first element in the slice.
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// The numbers of elements along the axes, the outermost first.
+    /// Returns the number of elements along each axis, the outermost axis first.
     pub fn counts(&self) -> impl Iterator<Item = usize> + '_ {
         self.axes.iter().map(|a| a.n)
     }
 
-    /// The positions of the elements in the slice, in the order in which a
-    /// transfer takes them. Positions that an `isize` cannot hold are its least and its largest value:
-    /// no slice has them.
+    /// Returns the positions of the elements in the slice, in transfer order.
+    ///
+    /// Positions beyond the range of `isize` are clamped to its limits, which lie outside every
+    /// slice.
     pub fn indices(&self) -> impl Iterator<Item = isize> + '_ {
         let signed = |n: usize| isize::try_from(n).unwrap_or(isize::MAX);
         (0..self.len).map(move |i| {
             let (mut i, mut at) = (i, signed(self.start));
             for axis in self.axes.iter().rev() {
-                // No axis of a block that has elements is empty.
+                // A block with elements has no empty axis, so the divisions succeed.
                 let (outer, k) = (i.checked_div(axis.n), i.checked_rem(axis.n));
                 at = at.saturating_add(signed(k.unwrap_or(0)).saturating_mul(axis.stride));
                 i = outer.unwrap_or(0);
@@ -152,13 +163,14 @@ impl Block {
         })
     }
 
-    /// Checks that all elements lie in a slice of `len`; `whose` names it.
+    /// Checks that all elements lie in a slice of `len` elements. `whose` names the slice in the
+    /// error.
     pub(super) fn check(&self, len: usize, whose: &dyn Fn() -> String) -> Result<()> {
         if self.is_empty() {
             return Ok(());
         }
-        // n and stride have 64 bits, so their product fits; the sum of several
-        // is cut off, far outside any slice.
+        // The product of a 64-bit count and a 64-bit stride fits in an `i128`. The sum of several
+        // products saturates, which is far outside any slice.
         let (mut lo, mut hi) = (self.start as i128, self.start as i128);
         for axis in &self.axes {
             let far = (axis.n as i128).saturating_sub(1).saturating_mul(axis.stride as i128);
@@ -174,7 +186,7 @@ impl Block {
         Ok(())
     }
 
-    /// Axes with more than one element.
+    /// Returns the axes whose count is not 1.
     fn wide(&self) -> SmallVec<[Axis; 4]> {
         self.axes.iter().copied().filter(|a| a.n != 1).collect()
     }
@@ -186,7 +198,7 @@ impl From<Range<usize>> for Block {
     }
 }
 
-/// The axes of a row of elements that is taken as an array like `other`.
+/// Returns the axes of a contiguous row of elements that has the same counts as `other`.
 fn packed_as(other: &[Axis]) -> SmallVec<[Axis; 4]> {
     let mut row = 1isize;
     let mut axes: SmallVec<[Axis; 4]> = other.into();
@@ -201,9 +213,10 @@ fn is_row(axes: &[Axis]) -> bool {
     packed_as(axes).as_slice() == axes
 }
 
-/// The shape, in bytes, of a transfer of `size`-byte elements between two blocks
-/// that were checked against their slices. Both have the same counts, axes of
-/// one element aside, or one of them is contiguous and takes the other's.
+/// Returns the shape, in bytes, of a transfer of `size`-byte elements between two blocks.
+///
+/// The blocks must have been checked against their slices. Apart from axes of one element, either
+/// both have the same counts, or one of them is contiguous and takes the counts of the other.
 pub(super) fn pair(local: &Block, remote: &Block, size: usize) -> Result<Shape> {
     if local.len != remote.len {
         fail!(Argument, "{} elements here, {} at the target", local.len, remote.len);
@@ -349,7 +362,7 @@ mod tests {
         }
     }
 
-    /// Numbers near those at which something overflows.
+    /// Generates numbers near the limits at which arithmetic overflows.
     fn extreme() -> impl Strategy<Value = usize> {
         prop_oneof![
             0usize..9,

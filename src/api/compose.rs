@@ -1,11 +1,11 @@
-//! Compositions: which elements go where, said once and performed many times.
+//! Compositions: sets of element copies that are described once and performed many times.
 //!
-//! **Why performing is safe.** A composition has addresses of segments of this interface alone,
-//! in which any rank may write any bytes at any time. It holds these segments; mapping checks that
-//! every byte lies in one of them, and performing that all of them live. Compositions with raw
-//! addresses are marked, and are performed by the unsafe call alone; a file cannot hold one, since
-//! the mark would be lost. What is loaded from a file names segments of this interface alone, never
-//! the library's own state or parts of distributed arrays (`compose::store`).
+//! **Why performing is safe.** A composition contains only addresses in segments of this interface,
+//! and any rank may write any bytes there at any time. It holds these segments. Mapping checks that
+//! every byte lies in one of them, and performing checks that all of them are live. Compositions
+//! with raw addresses are marked, and only the unsafe call performs them. A file cannot hold one,
+//! because the mark would be lost. A composition loaded from a file can name only segments of this
+//! interface, never the library's own state or parts of distributed arrays (`compose::store`).
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::in_call::InCall;
@@ -18,10 +18,11 @@ use std::sync::Arc;
 
 pub use crate::compose::Kind;
 
-/// Performs compositions, and knows what has arrived.
+/// Performs compositions and counts the performances that have arrived.
 ///
-/// A *phase* lies between two calls of [`Composer::sync`]. In it every rank performs
-/// what it likes, and waits for as many performances as have elements for it:
+/// A *phase* is the time between two calls of [`Composer::sync`]. In a phase every rank performs
+/// any number of compositions, and then waits for the number of performances that have elements for
+/// it:
 ///
 /// ```no_run
 /// use portolan::{Composer, Runtime};
@@ -45,22 +46,22 @@ pub use crate::compose::Kind;
 /// }
 /// ```
 ///
-/// What a performance reads must not be what it, or another one of the same phase,
-/// writes: the elements are then old, new, or a mixture.
+/// The elements that a performance reads must not be among those that it, or another performance of
+/// the same phase, writes. Otherwise the transferred elements are old, new, or a mixture.
 #[derive(Debug)]
 pub struct Composer<'rt> {
     rt: &'rt Runtime,
     inner: compose::Composer,
 }
 
-/// A set of (element here, rank, element there) that can be merged and mapped.
+/// A set of triples (local element, rank, remote element) that can be merged and mapped.
 ///
-/// Maps and merges of a composition do not change when it does.
+/// Later changes to a composition do not affect compositions that were mapped or merged from it.
 #[derive(Debug, Clone)]
 pub struct Composition<'rt> {
     rt: &'rt Runtime,
     inner: compose::Composition,
-    /// Some address was given without a segment.
+    /// Whether an address was added without a segment.
     raw: bool,
 }
 
@@ -73,30 +74,30 @@ pub struct Mapped<'rt> {
     _rt: &'rt Runtime,
 }
 
-/// A loaded composition.
+/// A composition loaded from a file.
 #[derive(Debug, Clone)]
 pub enum Loaded<'rt> {
-    /// Simple or merged.
+    /// A simple or merged composition.
     Composition(Composition<'rt>),
-    /// Mapped.
+    /// A mapped composition.
     Mapped(Mapped<'rt>),
 }
 
-/// Elements at a distance: one side of [`Composition::add_slice`].
+/// Blocks of elements at a stride: one side of [`Composition::add_slice`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// The first element.
+    /// The offset of the first element.
     pub start: usize,
-    /// Elements of a block.
+    /// The number of elements in a block.
     pub block: usize,
-    /// Elements from the start of a block to that of the next one.
+    /// The number of elements from the start of one block to the start of the next.
     pub stride: usize,
-    /// Blocks.
+    /// The number of blocks.
     pub count: usize,
 }
 
 impl Slice {
-    /// The elements from the first to the last one.
+    /// Returns the range from the first to the last element, or `None` if it overflows.
     fn range(&self) -> Option<Range<usize>> {
         if self.block == 0 || self.count == 0 {
             return Some(self.start..self.start);
@@ -107,105 +108,111 @@ impl Slice {
 }
 
 impl<'rt> Composer<'rt> {
-    /// Begins to count arrivals. Collective over all ranks.
+    /// Creates a composer and starts to count arrivals. Collective over all ranks.
     ///
     /// # Errors
-    /// `Memory`, on all ranks.
+    /// Returns `Memory` on all ranks if memory runs out on one of them.
     pub fn new(rt: &'rt Runtime) -> Result<Composer<'rt>> {
         let inner = compose::Composer::new().confined();
         inner.prepare(rt.engine()).in_call("Composer::new")?;
         Ok(Composer { rt, inner })
     }
 
-    /// As [`Composer::new`], with files of compositions in `directory` instead of
-    /// where `PORTOLAN_COMPOSE_DIR` says. Collective.
+    /// Creates a composer that keeps its files of compositions in `directory` instead of the
+    /// directory in `PORTOLAN_COMPOSE_DIR`. Collective over all ranks.
     ///
     /// # Errors
-    /// `Memory`, on all ranks.
+    /// Fails as [`Composer::new`] does.
     pub fn with_directory(rt: &'rt Runtime, directory: &str) -> Result<Composer<'rt>> {
         let inner = compose::Composer::with_directory(directory).confined();
         inner.prepare(rt.engine()).in_call("Composer::with_directory")?;
         Ok(Composer { rt, inner })
     }
 
-    /// An empty composition towards `rank` (of the world).
+    /// Returns an empty composition for the target `rank` (a world rank).
     ///
     /// # Errors
-    /// `Rank` outside the job.
+    /// Returns `Rank` if `rank` is outside the job.
     pub fn simple(&self, rank: usize) -> Result<Composition<'rt>> {
         let inner =
             compose::Composition::simple(self.rt.engine(), rank).in_call("Composer::simple")?;
         Ok(Composition { rt: self.rt, inner, raw: false })
     }
 
-    /// Completes what this rank has performed and begins a new phase. Collective.
+    /// Completes the performances of this rank and begins a new phase. Collective over all ranks.
     ///
     /// # Errors
-    /// What a performance failed with that had not left yet.
+    /// Returns the error of a performance that had not yet left when it failed.
     pub fn sync(&self) -> Result<()> {
         self.inner.sync(self.rt.engine()).in_call("Composer::sync")
     }
 
-    /// Performs a composition whose memory is in segments. On a node the elements
-    /// are there on return; elsewhere this rank's own must not change before the next
-    /// [`Composer::wait_for`] or [`Composer::sync`], or what arrives is a mixture.
+    /// Performs a composition whose memory lies in segments.
+    ///
+    /// On a node the elements are in place on return. For other targets the local elements must not
+    /// change before the next [`Composer::wait_for`] or [`Composer::sync`]; otherwise a mixture of
+    /// old and new elements arrives.
     ///
     /// # Errors
-    /// `State` where a segment of the composition was freed; `Handle` where it has
-    /// addresses that were added by [`Composition::add_raw`].
+    /// Returns `State` if a segment of the composition was freed, or `Handle` if the composition
+    /// has addresses added by [`Composition::add_raw`].
     #[inline]
     pub fn perform(&self, mapped: &Mapped<'rt>) -> Result<()> {
         const CALL: &str = "Composer::perform";
         if mapped.raw {
             return raw_refused().in_call(CALL);
         }
-        // SAFETY: mapping has checked that all addresses lie in segments which the composition
-        // holds, and the call checks that these live; any bytes are values of their elements.
+        // SAFETY: mapping has checked that all addresses lie in segments that the composition
+        // holds, and the call checks that these segments are live. Any bytes are valid values of
+        // their elements.
         unsafe { self.inner.perform(self.rt.engine(), &mapped.plan) }.in_call(CALL)
     }
 
-    /// Performs any composition.
+    /// Performs any composition. It completes as [`Composer::perform`] does.
     ///
     /// # Errors
-    /// `State` as for [`Composer::perform`]; `Address` where a rank has no memory at an
-    /// address: the other ranks have been served.
+    /// Returns `State` as [`Composer::perform`] does, or `Address` if an address is not mapped on
+    /// its rank. In the latter case the performance still reaches the other ranks.
     ///
     /// # Safety
-    /// Addresses that were added by [`Composition::add_raw`] must be valid: here for
-    /// reads until the next wait or sync, and there for writes of any bytes.
+    /// Addresses added by [`Composition::add_raw`] must be valid: local ones for reads until the
+    /// next wait or sync, and remote ones for writes of any bytes.
     #[inline]
     pub unsafe fn perform_raw(&self, mapped: &Mapped<'rt>) -> Result<()> {
-        // SAFETY: passed on from the caller; the rest as in `perform`.
+        // SAFETY: the caller guarantees that raw addresses are valid. Mapping has checked that all
+        // other addresses lie in segments that the composition holds, and the call checks that they
+        // are live.
         let done = unsafe { self.inner.perform(self.rt.engine(), &mapped.plan) };
         done.in_call("Composer::perform_raw")
     }
 
-    /// Waits until `n` performances that have elements for this rank have arrived
-    /// whole since the last sync, and this rank's own have left.
+    /// Waits until this rank's own performances have left, and `n` performances with elements for
+    /// this rank have completely arrived since the last sync.
     ///
     /// # Errors
-    /// What a performance failed with that had not left yet.
+    /// Returns the error of a performance that had not yet left when it failed.
     pub fn wait_for(&self, n: u32) -> Result<()> {
         self.inner.wait_for(self.rt.engine(), n).in_call("Composer::wait_for")
     }
 
-    /// How many performances have arrived since the last sync.
+    /// Returns the number of performances that have arrived since the last sync.
     pub fn arrived(&self) -> Result<u32> {
         self.inner.arrived().in_call("Composer::arrived")
     }
 
-    /// Loads the next composition that this rank stored under a number, in this run
-    /// or in another one with the same segments.
+    /// Loads the next composition that this rank stored under `number`, in this run or in another
+    /// run with the same segments.
     ///
-    /// Nothing of the file is trusted: it may name elements of live segments that
+    /// The file is not trusted. It can name only elements of live segments that
     /// [`Group::allocate`](super::Group::allocate) and
-    /// [`Group::allocate_many`](super::Group::allocate_many) made, and nothing else. Performing what
-    /// a file holds can therefore change elements of such segments, as any put can.
+    /// [`Group::allocate_many`](super::Group::allocate_many) allocated. Performing a loaded
+    /// composition can therefore change elements of such segments, as any put can.
     ///
     /// # Errors
-    /// `Argument` where there is none or the file is damaged or not this rank's;
-    /// `Address` if the segments are not the same, or if one of them holds mutexes, counters of tiles,
-    /// a distributed array, or memory that a C interface allocated; `Memory`.
+    /// Returns `Argument` if the composition does not exist, or if the file is damaged or belongs
+    /// to another rank. Returns `Address` if the segments differ, or if one of them holds mutexes,
+    /// tile counters, a distributed array, or memory that a C interface allocated. Returns `Memory`
+    /// if memory runs out.
     pub fn load(&self, number: i32) -> Result<Loaded<'rt>> {
         let inner = self.inner.load(self.rt.engine(), number).in_call("Composer::load")?;
         let rt = self.rt;
@@ -216,20 +223,21 @@ impl<'rt> Composer<'rt> {
         Ok(Loaded::Composition(Composition { rt, inner, raw: false }))
     }
 
-    /// Makes the next [`Composer::load`] of a number begin with the first one.
+    /// Makes the next [`Composer::load`] of `number` start at the first composition.
     ///
     /// # Errors
-    /// `Argument` for a negative number.
+    /// Returns `Argument` if `number` is negative.
     pub fn rewind(&self, number: i32) -> Result<()> {
         self.inner.rewind(number).in_call("Composer::rewind")
     }
 
-    /// Stores a composition. The first one that a run stores under a number begins
-    /// the file anew.
+    /// Stores a composition under `number`. The first composition that a run stores under a number
+    /// replaces the file; later ones are appended.
     ///
     /// # Errors
-    /// `Handle` if [`Composition::add_raw`] has added addresses to it; `State` if a segment of it was
-    /// freed; `Argument` if the file cannot be written; `Memory`.
+    /// Returns `Handle` if the composition has addresses added by [`Composition::add_raw`], `State`
+    /// if one of its segments was freed, `Argument` if the file cannot be written, or `Memory` if
+    /// memory runs out.
     pub fn store(&self, number: i32, composition: &Composition<'rt>) -> Result<()> {
         self.store_inner(number, &composition.inner, composition.raw).in_call("Composer::store")
     }
@@ -245,18 +253,18 @@ impl<'rt> Composer<'rt> {
         self.inner.store(self.rt.engine(), number, inner)
     }
 
-    /// [`Composer::store`] of a mapped composition.
+    /// Stores a mapped composition, as [`Composer::store`] does for others.
     ///
     /// # Errors
-    /// As for [`Composer::store`].
+    /// Fails as [`Composer::store`] does.
     pub fn store_mapped(&self, number: i32, mapped: &Mapped<'rt>) -> Result<()> {
         self.store_inner(number, &mapped.inner, mapped.raw).in_call("Composer::store_mapped")
     }
 
-    /// Completes everything and stops counting. Collective.
+    /// Completes all performances and frees the composer. Collective over all ranks.
     ///
     /// # Errors
-    /// What a performance failed with that had not left yet.
+    /// Returns the error of a performance that had not yet left when it failed.
     pub fn free(self) -> Result<()> {
         self.inner.free(self.rt.engine()).in_call("Composer::free")
     }
@@ -268,18 +276,20 @@ fn raw_refused() -> Result<()> {
 }
 
 impl<'rt> Composition<'rt> {
-    /// Whether the composition is simple, so that elements can be added, or merged.
+    /// Returns the kind of the composition. Elements can be added only to a simple one.
     pub fn kind(&self) -> Kind {
         self.inner.kind()
     }
 
-    /// Adds a row of elements: `from` of this rank's part of `here` goes to `to` and
-    /// on in `rank`'s part of `there`, where `rank` is the rank of `there`'s group that
-    /// the composition is towards.
+    /// Adds a contiguous row of elements.
+    ///
+    /// The elements `from` of this rank's part of `here` go to the elements from `to` on in the
+    /// part of `rank` of `there`. `rank` is numbered in the group of `there` and must be the target
+    /// of the composition.
     ///
     /// # Errors
-    /// `Rank`; `Address` where elements lie outside their part; `Handle` where the
-    /// composition is merged.
+    /// Returns `Rank` if `rank` is outside the group or is not the target, `Address` if elements
+    /// lie outside their part, or `Handle` if the composition is merged.
     pub fn add<T: Element>(
         &mut self,
         here: &Segment<'rt, T>,
@@ -292,18 +302,20 @@ impl<'rt> Composition<'rt> {
         let count = from.end.saturating_sub(from.start);
         let (local, remote) =
             self.places(here, from.start, count, there, rank, to, count).in_call(CALL)?;
-        // In bounds of a segment, so that the product is.
+        // The elements lie in a segment, so the product does not overflow.
         let bytes = count.saturating_mul(size_of::<T>());
         self.inner.add(local, remote, bytes).in_call(CALL)?;
         self.hold_both(here, there);
         Ok(())
     }
 
-    /// Adds blocks at strides. The elements of both sides are paired in their order;
-    /// the sides may be cut differently.
+    /// Adds blocks of elements at a stride.
+    ///
+    /// The elements of both sides are paired in order. The two sides may be split into blocks
+    /// differently.
     ///
     /// # Errors
-    /// As for [`Composition::add`]; `Argument` where the sides have different numbers
+    /// Fails as [`Composition::add`] does. Returns `Argument` if the sides have different numbers
     /// of elements.
     pub fn add_slice<T: Element>(
         &mut self,
@@ -324,8 +336,8 @@ impl<'rt> Composition<'rt> {
             if s.block == 0 || s.count == 0 {
                 return Blocks { start, stride: 0, block: 0, count: 0 };
             }
-            // In bounds of a segment, so that the products are: of several blocks the strides lie
-            // between the first and the last one.
+            // The elements lie in a segment, so the products do not overflow. With several blocks,
+            // the strides lie between the first and the last block.
             let size = size_of::<T>();
             let stride = isize::try_from(s.stride.saturating_mul(size)).unwrap_or(isize::MAX);
             let stride = if s.count > 1 { stride } else { 0 };
@@ -336,29 +348,32 @@ impl<'rt> Composition<'rt> {
         Ok(())
     }
 
-    /// Adds bytes by address, inside segments or not. Such a composition, and what it is merged
-    /// into, is performed by [`Composer::perform_raw`] and cannot be stored.
+    /// Adds bytes by address, inside or outside segments.
+    ///
+    /// The composition, and any merged composition that contains it, must be performed by
+    /// [`Composer::perform_raw`] and cannot be stored.
     ///
     /// # Errors
-    /// `Argument` for a null address with bytes; `Handle` where it is merged.
+    /// Returns `Argument` for a null address with a non-zero number of bytes, or `Handle` if the
+    /// composition is merged.
     pub fn add_raw(&mut self, local: *const u8, remote: usize, bytes: usize) -> Result<()> {
         self.inner.add(local as usize, remote, bytes).in_call("Composition::add_raw")?;
         self.raw = true;
         Ok(())
     }
 
-    /// The elements of both, as they are now.
+    /// Returns a composition with the current elements of both.
     pub fn merge(&self, other: &Composition<'rt>) -> Result<Composition<'rt>> {
         let inner = self.inner.merge(&other.inner).in_call("Composition::merge")?;
         Ok(Composition { rt: self.rt, inner, raw: self.raw || other.raw })
     }
 
-    /// The form that can be performed.
+    /// Returns the composition in the form that can be performed.
     ///
     /// # Errors
-    /// `Argument`, naming the addresses, where two elements go to one place; `State`
-    /// where a segment of it was freed; `Memory` if there is no memory for the list of copies, which
-    /// grows with the blocks of slices that lie in each other.
+    /// Returns `Argument` if two elements go to the same place; the error names the addresses.
+    /// Returns `State` if a segment of the composition was freed. Returns `Memory` if there is no
+    /// memory for the list of copies, which grows with the number of blocks if slices interleave.
     pub fn map(&self) -> Result<Mapped<'rt>> {
         const CALL: &str = "Composition::map";
         let engine = self.rt.engine();
@@ -368,7 +383,7 @@ impl<'rt> Composition<'rt> {
         Ok(Mapped { inner, plan, raw: self.raw, _rt: self.rt })
     }
 
-    /// The addresses of both sides, in bounds.
+    /// Checks the bounds and the target, and returns the addresses of both sides.
     #[expect(clippy::too_many_arguments, reason = "two sides, described whole")]
     fn places<T: Element>(
         &self,
@@ -394,7 +409,7 @@ impl<'rt> Composition<'rt> {
         Ok((local.address, remote.address))
     }
 
-    /// Keeps the segments of both sides.
+    /// Keeps the segments of both sides alive.
     fn hold_both<T: Element>(&mut self, here: &Segment<'rt, T>, there: &Segment<'rt, T>) {
         self.inner.hold(here.inner());
         self.inner.hold(there.inner());

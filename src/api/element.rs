@@ -1,16 +1,15 @@
-//! Which types move, which are added up, which count.
+//! Element types: which types can be transferred, accumulated, and updated atomically.
 
 use crate::atomics::Rmw;
 use crate::path::kernel::Scale;
 use bytemuck::Pod;
 use num_complex::Complex;
 
-/// A type that segments hold: plain data of which any bytes are a value.
+/// A type that segments can hold: plain data. Every bit pattern is a valid value.
 ///
-/// Implemented for every [`Pod`] type: integers, floats, complex numbers, arrays
-/// of those, and structures that derive `bytemuck::Pod`. The bound is what makes
-/// one-sided access safe: whatever another rank writes, and however two writes
-/// mix, what is read is a value of the type.
+/// The trait is implemented for every [`Pod`] type: integers, floats, complex numbers, arrays of
+/// these, and structures that derive `bytemuck::Pod`. The bound makes one-sided access safe:
+/// whatever another rank writes, and however two writes mix, a read returns a valid value.
 ///
 /// ```compile_fail,E0277
 /// fn booleans(group: &portolan::Group<'_>) {
@@ -25,11 +24,10 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// An [`Element`] that can be accumulated: the six types of ARMCI, and the
-/// unsigned integers, whose sums have the same bits as the signed ones'.
-/// Integers wrap.
+/// An [`Element`] that can be accumulated: the six types of ARMCI, and the unsigned integers, whose
+/// sums have the same bits as signed sums. Integer sums wrap.
 pub trait Accumulate: Element + sealed::Sealed {
-    /// The neutral scale.
+    /// The neutral scale factor.
     const ONE: Self;
     #[doc(hidden)]
     fn scale(self) -> Scale;
@@ -62,8 +60,7 @@ accumulate! {
     Complex<f64>: Complex::new(1.0, 0.0), |s| Scale::DoubleComplex(s);
 }
 
-/// An integer that can be read and changed in one step: `i32`, `i64`, and the
-/// unsigned integers of the same sizes.
+/// An integer that supports atomic read-modify-write operations: `i32`, `i64`, `u32` and `u64`.
 pub trait Atomic: Accumulate {
     #[doc(hidden)]
     fn add(self) -> Rmw;

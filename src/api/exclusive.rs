@@ -1,17 +1,17 @@
-//! A segment whose parts are at times lent to their owners.
+//! A segment whose parts are temporarily lent to their owners.
 //!
 //! A part is memory that other ranks write, so a slice of it is sound only while they do not.
-//! [`Exclusive`] has two states that change collectively. *Open*: every rank puts, accumulates and
-//! gets, and nobody has a slice. *Lent*: the owner has slices and views of its part, and all
-//! functions here that write to other ranks are refused on every rank. The change is a barrier in
-//! both directions: when a part is lent, all writes to it are complete; when the next write
-//! begins, all owners have given their parts back. Gets are always allowed, for they disturb
-//! nobody: what is got from a part in the hands of its owner is old, new, or a mixture, and a
-//! value of the element type all the same.
+//! [`Exclusive`] has two states, which change collectively. *Open*: every rank may put, accumulate
+//! and get, and no rank has a slice. *Lent*: the owner has slices and views of its part, and every
+//! rank rejects the functions of this module that write to other ranks. Each change of state is a
+//! barrier. When a part is lent, all writes to it are complete. When the next write begins, all
+//! owners have returned their parts. Gets are allowed in both states because they modify nothing: a
+//! get from a lent part returns old or new elements, or a mixture, which is still a value of the
+//! element type.
 //!
-//! That is the reason why [`Exclusive::view_mut`] is safe where [`Local::as_mut_slice`] is not. The
-//! barriers of the two changes name the change and the segment ([`crate::collective`]). If another
-//! rank is in any other collective call, then the change fails on both, and there is no view.
+//! For this reason [`Exclusive::view_mut`] is safe and [`Local::as_mut_slice`] is not. The barriers
+//! of the two changes carry the kind of change and the segment ([`crate::collective`]). If another
+//! rank is in any other collective call, the change fails on both ranks, and no view is created.
 //!
 //! [`Local::as_mut_slice`]: super::Local::as_mut_slice
 
@@ -21,14 +21,15 @@ use crate::error::{Result, fail};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
 use std::cell::Cell;
 
-/// A segment that is open to all ranks, or lent to its owners.
+/// A segment that is either open to all ranks or lent to its owners.
 #[derive(Debug)]
 pub(crate) struct Exclusive<'rt, T: Element> {
     segment: Segment<'rt, T>,
     lent: Cell<bool>,
 }
 
-/// Elements of one's own part: the first, and how many at which strides along each axis.
+/// Elements of this rank's own part: the offset of the first element, and a count and a stride for
+/// each axis.
 #[derive(Debug, Clone)]
 pub(crate) struct Window<D> {
     pub start: usize,
@@ -37,7 +38,7 @@ pub(crate) struct Window<D> {
 }
 
 impl<D: Dimension> Window<D> {
-    /// Whether all elements lie in a part of `len`.
+    /// Returns whether all elements lie in a part of `len` elements.
     fn fits(&self, len: usize) -> bool {
         if self.shape.slice().contains(&0) {
             return true;
@@ -51,16 +52,18 @@ impl<D: Dimension> Window<D> {
 }
 
 impl<'rt, T: Element> Exclusive<'rt, T> {
-    /// Allocates `here` elements on this rank, zeros or what the memory held before, open to all.
-    /// Collective.
+    /// Allocates `here` elements on this rank. The segment is open. Collective.
+    ///
+    /// The elements are zero if `zeros` is set. Otherwise they have the previous contents of the
+    /// memory.
     pub(crate) fn new(group: &Group<'rt>, here: usize, zeros: bool) -> Result<Exclusive<'rt, T>> {
         let mut segment = group.allocate_internal(here, zeros)?;
         segment.what = "an array";
         Ok(Exclusive { segment, lent: Cell::new(false) })
     }
 
-    /// The segment, for reading, and for writes that its user orders against views itself: see
-    /// the module's page.
+    /// Returns the segment, for reads, and for writes that the caller itself orders against views:
+    /// see the module documentation.
     pub(crate) fn segment(&self) -> &Segment<'rt, T> {
         &self.segment
     }
@@ -70,7 +73,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         self.segment.free()
     }
 
-    /// Completes all writes to all parts, and lends each to its owner. Collective.
+    /// Completes all writes to all parts and lends each part to its owner. Collective.
     pub(crate) fn lend(&mut self) -> Result<()> {
         let number = self.segment.number();
         collective::scope(Kind::Access, number, || self.segment.group().barrier())?;
@@ -86,7 +89,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         Ok(())
     }
 
-    /// Writing is allowed.
+    /// Checks that the parts are open, so that other ranks may write them.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.lent.get() {
@@ -99,28 +102,30 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         Ok(())
     }
 
-    /// Elements of this rank's own part.
+    /// Returns a view of elements of this rank's own part.
     ///
     /// # Panics
-    /// Where the parts are not lent, or the window leaves the part.
+    /// Panics if the parts are not lent, or if the window leaves the part.
     pub(crate) fn view<D: Dimension>(&self, window: &Window<D>) -> ArrayView<'_, T, D> {
         let shape = self.checked(window);
         let first = self.segment.local().as_ptr().wrapping_add(window.start);
-        // SAFETY: all elements of the window lie in our part, which is mapped and aligned while
-        // `self` is borrowed. It is lent, so that no other rank writes it, and what this rank
-        // writes needs `&mut self` or an open segment.
+        // SAFETY: all elements of the window lie in this rank's part, which is mapped and aligned
+        // while `self` is borrowed. The part is lent, so no other rank writes it. This rank writes
+        // it only through `&mut self` or while the segment is open.
         unsafe { ArrayView::from_shape_ptr(shape, first) }
     }
 
-    /// Elements of this rank's own part, to be changed.
+    /// Returns a mutable view of elements of this rank's own part.
     ///
     /// # Panics
-    /// As for [`Exclusive::view`].
+    /// Panics if the parts are not lent, if the window leaves the part, or if it contains an
+    /// element twice.
     pub(crate) fn view_mut<D: Dimension>(&mut self, window: &Window<D>) -> ArrayViewMut<'_, T, D> {
         let shape = self.checked(window);
         let first = self.segment.local().as_ptr().wrapping_add(window.start);
-        // SAFETY: as in `view`; the borrow is exclusive, and the windows that callers make have
-        // each element once, as is asserted.
+        // SAFETY: all elements of the window lie in this rank's part, which is mapped and aligned
+        // while `self` is borrowed. The part is lent, so no other rank writes it. The borrow is
+        // exclusive, and `checked` asserts that the window contains each element only once.
         unsafe { ArrayViewMut::from_shape_ptr(shape, first) }
     }
 
@@ -128,11 +133,12 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         assert!(self.lent.get(), "a view of a part that is open to all ranks");
         let len = self.segment.local().len();
         assert!(window.fits(len), "{window:?} leaves this rank's part, which has {len}");
-        // Where there is no element no stride is looked at; ndarray takes some of them for overlaps.
+        // The strides of an empty window are never used, but ndarray would take some of them for
+        // overlaps.
         if window.shape.slice().contains(&0) {
             return window.shape.clone().into();
         }
-        // Nested strides: no two indices are one element.
+        // The strides are nested, so no two indices denote the same element.
         let (mut inner, axes) = (1, window.shape.slice().iter().zip(window.strides.slice()));
         for (&n, &stride) in axes.rev().filter(|(n, _)| **n > 1) {
             assert!(stride >= inner, "{window:?} has elements twice");

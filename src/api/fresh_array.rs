@@ -1,5 +1,5 @@
-//! Arrays of a shape that a caller gives: the shape may have more elements than there is memory for,
-//! which is an error and not the end of the process.
+//! Allocation of arrays with a shape that the caller gives. The shape may have more elements than
+//! there is memory for, which must be an error and not end the process.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::Element;
@@ -7,11 +7,11 @@ use crate::error::{Result, fail, reserve};
 use ndarray::{Array, Dimension};
 use std::mem::MaybeUninit;
 
-/// The number of elements of an array.
+/// Returns the number of elements of an array.
 ///
 /// # Errors
-/// `Argument` if `ndarray` cannot have an array of the shape: the bytes, an axis without elements
-/// counted as one, are more than an address space has.
+/// Returns `Argument` if `ndarray` cannot represent the shape: the number of bytes, with empty axes
+/// counted as one element long, exceeds the address space.
 fn count<T>(shape: &[usize]) -> Result<usize> {
     let whole = shape.iter().try_fold(size_of::<T>(), |all, &n| all.checked_mul(n.max(1)));
     if whole.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
@@ -29,10 +29,11 @@ fn of_shape<T, D: Dimension>(shape: D, elements: Vec<T>) -> Result<Array<T, D>> 
     }
 }
 
-/// An array of zeros.
+/// Returns an array of zeros.
 ///
 /// # Errors
-/// `Argument` for more elements than an address space has; `Memory` if there is no memory for them.
+/// Returns `Argument` if the shape has more elements than an address space, or `Memory` if memory
+/// runs out.
 pub(crate) fn zeros<T: Element, D: Dimension>(shape: D) -> Result<Array<T, D>> {
     let count = count::<T>(shape.slice())?;
     match bytemuck::allocation::try_zeroed_vec(count) {
@@ -41,14 +42,14 @@ pub(crate) fn zeros<T: Element, D: Dimension>(shape: D) -> Result<Array<T, D>> {
     }
 }
 
-/// An array whose elements are yet to be written.
+/// Returns an array with uninitialised elements.
 ///
 /// # Errors
-/// As for [`zeros`].
+/// Fails as [`zeros`] does.
 pub(crate) fn uninit<T: Element, D: Dimension>(shape: D) -> Result<Array<MaybeUninit<T>, D>> {
     let (count, mut elements) = (count::<T>(shape.slice())?, Vec::new());
     reserve(&mut elements, count, "elements")?;
-    // SAFETY: `reserve` has made room for `count` elements, which need not be initialised.
+    // SAFETY: `reserve` has allocated space for `count` elements, which need not be initialised.
     unsafe { elements.set_len(count) };
     of_shape(shape, elements)
 }

@@ -9,16 +9,15 @@ use std::sync::Arc;
 
 /// An ordered set of ranks that communicate collectively.
 ///
-/// Ranks that a group's functions take and return, and those of the segments and
-/// mutexes made by it, are numbers in the group, from 0. A clone is the same
-/// group. A group that is dropped and not freed keeps its communicator until the
-/// runtime ends.
+/// The functions of a group, and of the segments and mutexes that it creates, number ranks within
+/// the group, from 0. A clone is the same group. A group that is dropped without being freed keeps
+/// its communicator until the runtime ends.
 ///
-/// All ranks of a group make the same collective calls in the same order. Ranks compare the kind of
-/// each call, its object, type, length, operator and root. If they differ, the call fails with
-/// [`ErrorKind::Mismatch`](crate::error::ErrorKind) on all ranks and delivers no result. A rank that
-/// only gives something, such as the root of a broadcast, does not wait for the others, and gets the
-/// error from its next collective call. The group cannot be used any more then.
+/// All ranks of a group make the same collective calls in the same order. The ranks compare the
+/// kind of each call, its object, type, length, operator and root. If these differ, the call fails
+/// with [`ErrorKind::Mismatch`](crate::error::ErrorKind) on all ranks and delivers no result. A
+/// rank that only provides data, such as the root of a broadcast, does not wait for the others and
+/// gets the error from its next collective call. After a mismatch the group can no longer be used.
 #[derive(Debug, Clone)]
 pub struct Group<'rt> {
     rt: &'rt Runtime,
@@ -40,58 +39,60 @@ impl<'rt> Group<'rt> {
         &self.inner
     }
 
-    /// The runtime.
+    /// Returns the runtime.
     pub fn runtime(&self) -> &'rt Runtime {
         self.rt
     }
 
-    /// The calling rank's number in the group.
+    /// Returns the number of the calling rank in the group.
     pub fn rank(&self) -> usize {
         self.inner.rank()
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks in the group.
     pub fn size(&self) -> usize {
         self.inner.size()
     }
 
-    /// The ranks of the world that are members, in the group's order.
+    /// Returns the world ranks of the members, in the order of the group.
     pub fn members(&self) -> &[usize] {
         self.inner.members()
     }
 
-    /// The number in the group of a rank of the world.
+    /// Returns the number of a world rank in the group, or `None` if it is not a member.
     pub fn rank_of(&self, world: usize) -> Option<usize> {
         self.inner.rank_of(world)
     }
 
-    /// Makes the group of `ranks` of this group, in this order. Collective over
-    /// those ranks, which must all give the same list; a caller that is not among
-    /// them gets `None` and waits for nobody.
+    /// Creates the group of `ranks` of this group, in this order.
+    ///
+    /// Collective over `ranks`: they must all pass the same list. A caller that is not in the list
+    /// gets `None` and does not wait.
     ///
     /// # Errors
-    /// `Rank` for one outside this group or named twice; `Mismatch` where ranks give different lists.
+    /// Returns `Rank` if a rank is outside this group or named twice, or `Mismatch` if the ranks
+    /// pass different lists.
     #[track_caller]
     pub fn subgroup(&self, ranks: &[usize]) -> Result<Option<Group<'rt>>> {
         let made = public("Group::subgroup", || self.engine().create_group(&self.inner, ranks))?;
         Ok(made.map(|inner| Group { rt: self.rt, inner }))
     }
 
-    /// Frees the group. Collective. Its segments stay until they are freed.
+    /// Frees the group. Its segments stay valid until they are freed. Collective.
     ///
     /// # Errors
-    /// `Argument` for the world, `State` where a clone was freed already.
+    /// Returns `Argument` for the world, or `State` if a clone was already freed.
     #[track_caller]
     pub fn free(self) -> Result<()> {
         public("Group::free", || self.engine().free_group(&self.inner))
     }
 
-    /// Completes what every rank has issued, to any rank, and waits until all
-    /// ranks of the group are here. Collective.
+    /// Completes the operations of every rank of the group to all targets, and waits until all
+    /// ranks of the group have called `barrier`. Collective.
     ///
     /// # Errors
-    /// `Mismatch` where ranks make different collective calls; `State` after the group was freed;
-    /// `Mpi`.
+    /// Returns `Mismatch` if the ranks make different collective calls, `State` if the group was
+    /// freed, or `Mpi` if the operations cannot be completed.
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         super::unfreed::warn();
@@ -100,25 +101,25 @@ impl<'rt> Group<'rt> {
         public("Group::barrier", || self.engine().barrier_of(&self.inner))
     }
 
-    /// Whether distributed arrays look for races.
+    /// Returns whether distributed arrays check for races.
     #[cfg(feature = "array")]
     pub(crate) fn looks_for_races(&self) -> bool {
         self.engine().config.check_races
     }
 
-    /// Barriers of the group and of the world so far, where races are looked for: the same number
-    /// on all ranks of the group, but for a constant.
+    /// Returns the number of barriers of the group and of the world so far, if race checks are
+    /// enabled. Apart from a constant, the number is the same on all ranks of the group.
     #[cfg(feature = "array")]
     pub(crate) fn barriers(&self) -> u64 {
         self.rt.barriers(&self.inner)
     }
 
-    /// Copies `data` of rank `root` to all ranks. Collective; all ranks give as
-    /// many elements and the same root.
+    /// Copies `data` of rank `root` to all ranks of the group. Collective: all ranks pass the same
+    /// number of elements and the same root.
     ///
     /// # Errors
-    /// `Rank` for a root outside the group; `Mismatch` where ranks make different collective calls;
-    /// `Mpi`.
+    /// Returns `Rank` if `root` is outside the group, `Mismatch` if the ranks make different
+    /// collective calls, or `Mpi` if communication fails.
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, data: &mut [T]) -> Result<()> {
         const CALL: &str = "Group::broadcast";
@@ -126,13 +127,14 @@ impl<'rt> Group<'rt> {
         public(CALL, || self.inner.broadcast(self.engine(), data, root))
     }
 
-    /// Combines `data` element by element over all ranks; the result is at
-    /// `root`, and the other ranks' data stays as it was. Collective; all ranks give
-    /// as many elements, the same operator and the same root.
+    /// Combines `data` element by element over all ranks of the group.
+    ///
+    /// The result is in `data` at `root`. The data of the other ranks does not change. Collective:
+    /// all ranks pass the same number of elements, the same operator and the same root.
     ///
     /// # Errors
-    /// `Rank` for a root outside the group; `Mismatch` where ranks make different collective calls;
-    /// `Mpi`.
+    /// Returns `Rank` if `root` is outside the group, `Mismatch` if the ranks make different
+    /// collective calls, or `Mpi` if communication fails.
     #[track_caller]
     pub fn reduce<T: Reducible>(&self, root: usize, data: &mut [T], op: Operator) -> Result<()> {
         const CALL: &str = "Group::reduce";
@@ -140,20 +142,21 @@ impl<'rt> Group<'rt> {
         public(CALL, || self.inner.reduce(self.engine(), data, op, Some(root)))
     }
 
-    /// [`Group::reduce`] with the result on all ranks. Collective.
+    /// Combines `data` as [`Group::reduce`] does, and writes the result to `data` on all ranks.
+    /// Collective.
     ///
     /// # Errors
-    /// `Mismatch` where ranks make different collective calls; `State` after the group was freed;
-    /// `Mpi`.
+    /// Returns `Mismatch` if the ranks make different collective calls, `State` if the group was
+    /// freed, or `Mpi` if communication fails.
     #[track_caller]
     pub fn all_reduce<T: Reducible>(&self, data: &mut [T], op: Operator) -> Result<()> {
         public("Group::all_reduce", || self.inner.reduce(self.engine(), data, op, None))
     }
 
-    /// Combines one value of each rank; all get the result. Collective.
+    /// Combines one value of each rank and returns the result on all ranks. Collective.
     ///
     /// # Errors
-    /// As for [`Group::all_reduce`].
+    /// Fails as [`Group::all_reduce`] does.
     #[track_caller]
     pub fn all_reduce_value<T: Reducible>(&self, value: T, op: Operator) -> Result<T> {
         let mut data = [value];
@@ -161,10 +164,10 @@ impl<'rt> Group<'rt> {
         Ok(data[0])
     }
 
-    /// One value of each rank, in the order of ranks. Collective.
+    /// Returns the value of each rank, in rank order, on all ranks. Collective.
     ///
     /// # Errors
-    /// As for [`Group::all_reduce`].
+    /// Fails as [`Group::all_reduce`] does.
     #[track_caller]
     pub fn all_gather<T: Element>(&self, value: T) -> Result<Vec<T>> {
         public("Group::all_gather", || self.inner.allgather(self.engine(), &value))

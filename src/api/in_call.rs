@@ -1,10 +1,10 @@
-//! Errors and reports name the public call.
+//! The name of the public call in errors and reports.
 
 use crate::error::Result;
 use crate::watchdog::PublicCall;
 use std::panic::Location;
 
-/// Names the public call in an error.
+/// Adds the name of the public call to an error.
 pub(super) trait InCall {
     fn in_call(self, call: &'static str) -> Self;
 }
@@ -16,8 +16,8 @@ impl<T> InCall for Result<T> {
     }
 }
 
-/// Runs the body of a public call that may wait for other ranks: an error names the call, and a report
-/// of the watchdog names the call and the line of the program that made it.
+/// Runs the body of a public call that may wait for other ranks. An error then names the call, and
+/// a watchdog report names the call and the source line of the program that made it.
 #[track_caller]
 #[inline]
 pub(crate) fn public<T>(call: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {

@@ -1,9 +1,8 @@
 //! A rank's own part of a segment.
 //!
-//! Other ranks may write the memory at any moment, so it is not borrowed as a
-//! slice unless the caller vouches that they do not. The safe functions copy:
-//! what they read may be old, new, or a mixture, but is always a value, because
-//! [`Element`]s take any bytes.
+//! Other ranks may write the memory at any time, so it is borrowed as a slice only if the caller
+//! guarantees that they do not. The safe functions copy. The values that they read may be old, new
+//! or a mixture, but they are always valid: every bit pattern of an [`Element`] is a value.
 
 use super::Element;
 use crate::path::kernel;
@@ -12,7 +11,7 @@ use std::ptr::NonNull;
 
 /// This rank's own part of a segment.
 ///
-/// Positions outside the part panic, as those outside a slice do.
+/// Indices and offsets are in elements. An index out of bounds causes a panic, as for a slice.
 #[derive(Debug, Clone, Copy)]
 pub struct Local<'a, T: Element> {
     base: NonNull<T>,
@@ -21,22 +20,23 @@ pub struct Local<'a, T: Element> {
 }
 
 impl<'a, T: Element> Local<'a, T> {
+    /// Wraps `len` elements at `base`.
+    ///
     /// # Safety
-    /// `base` must be aligned and valid for reads and writes of `len` elements
-    /// for the lifetime, by this process and by others; it may be null where
-    /// `len` is 0.
+    /// `base` must be aligned and valid for reads and writes of `len` elements for the lifetime, by
+    /// this process and by others. It may be null if `len` is 0.
     pub(super) unsafe fn new(base: *mut T, len: usize) -> Local<'a, T> {
         let base = NonNull::new(base).unwrap_or(NonNull::dangling());
         Local { base, len, _segment: PhantomData }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[inline]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether this rank has no part.
+    /// Returns whether this rank's part is empty.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -45,60 +45,62 @@ impl<'a, T: Element> Local<'a, T> {
     /// Reads an element.
     ///
     /// # Panics
-    /// Where `index` is outside the part.
+    /// Panics if `index` is outside the part.
     #[inline]
     #[track_caller]
     pub fn read(self, index: usize) -> T {
         self.check(index, 1);
-        // SAFETY: the index is inside the part. Volatile, since the value may
-        // change between two reads; any bytes are a value.
+        // SAFETY: the index is inside the part, and any bytes are a valid value. The read is
+        // volatile because another rank may change the element at any time.
         unsafe { self.base.add(index).read_volatile() }
     }
 
     /// Writes an element.
     ///
     /// # Panics
-    /// Where `index` is outside the part.
+    /// Panics if `index` is outside the part.
     #[inline]
     #[track_caller]
     pub fn write(self, index: usize, value: T) {
         self.check(index, 1);
-        // SAFETY: the index is inside the part. Volatile, since others may read.
+        // SAFETY: the index is inside the part. The write is volatile because other ranks may read
+        // it.
         unsafe { self.base.add(index).write_volatile(value) };
     }
 
-    /// Copies `source` to `offset`.
+    /// Copies `source` into the part, from element `offset` on.
     ///
     /// # Panics
-    /// Where the elements do not all lie in the part.
+    /// Panics if the elements do not all lie in the part.
     #[inline]
     #[track_caller]
     pub fn copy_from_slice(self, offset: usize, source: &[T]) {
         self.check(offset, source.len());
-        // SAFETY: checked above; the kernel copies raw bytes, as it does when
-        // another rank puts them.
+        // SAFETY: the elements lie in the part, which was checked. The kernel copies raw bytes, as
+        // it does for a put of another rank.
         unsafe {
             let to = self.base.add(offset).as_ptr().cast();
             kernel::copy_block(source.as_ptr().cast(), to, size_of_val(source));
         }
     }
 
-    /// Copies the elements at `offset` to `target`.
+    /// Copies elements of the part into `target`, from element `offset` on.
     ///
     /// # Panics
-    /// Where the elements do not all lie in the part.
+    /// Panics if the elements do not all lie in the part.
     #[inline]
     #[track_caller]
     pub fn copy_to_slice(self, offset: usize, target: &mut [T]) {
         self.check(offset, target.len());
-        // SAFETY: as in `copy_from_slice`; any bytes are values.
+        // SAFETY: the elements lie in the part, which was checked. The kernel copies raw bytes, and
+        // any bytes are valid values of the target's elements.
         unsafe {
             let from = self.base.add(offset).as_ptr().cast();
             kernel::copy_block(from, target.as_mut_ptr().cast(), size_of_val(target));
         }
     }
 
-    /// A copy of the part.
+    /// Returns a copy of the part.
     pub fn to_vec(self) -> Vec<T> {
         let mut copy = vec![T::zeroed(); self.len];
         self.copy_to_slice(0, &mut copy);
@@ -112,33 +114,34 @@ impl<'a, T: Element> Local<'a, T> {
         }
     }
 
-    /// The part as a slice.
+    /// Returns the part as a slice.
     ///
     /// # Safety
-    /// While the slice lives, nobody writes the elements: no other rank by put,
-    /// accumulate or an atomic operation, and this rank neither so nor through
-    /// [`Local`] nor through a slice of [`Local::as_mut_slice`]. The usual ways
-    /// to be sure are a barrier before and after, or a mutex.
+    /// While the slice is alive, no rank may write the elements: other ranks must not put,
+    /// accumulate or apply atomic operations to them, and this rank must not write them by such an
+    /// operation, through [`Local`], or through a slice of [`Local::as_mut_slice`]. The usual ways
+    /// to ensure this are a barrier before and after, or a mutex.
     #[inline]
     pub unsafe fn as_slice(self) -> &'a [T] {
-        // SAFETY: `new` vouches for alignment, length and lifetime; the caller
-        // vouches that nobody writes.
+        // SAFETY: the contract of `new` covers alignment, length and lifetime. The caller
+        // guarantees that no rank writes the elements.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 
-    /// The part as a slice to write to.
+    /// Returns the part as a mutable slice.
     ///
     /// # Safety
-    /// While the slice lives, nobody else reads or writes the elements: no other
-    /// rank by any operation, and this rank only through this slice.
+    /// While the slice is alive, there must be no other access to the elements: no other rank may
+    /// operate on them in any way, and this rank may access them only through this slice.
     #[inline]
     pub unsafe fn as_mut_slice(self) -> &'a mut [T] {
-        // SAFETY: as in `as_slice`; the caller vouches that this is the only
-        // access.
+        // SAFETY: the contract of `new` covers alignment, length and lifetime. The caller
+        // guarantees that this slice is the only access.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
     }
 
-    /// Where the part begins, for foreign code; dangling where it is empty.
+    /// Returns a pointer to the first element, for foreign code. It is dangling if the part is
+    /// empty.
     #[inline]
     pub fn as_ptr(self) -> *mut T {
         self.base.as_ptr()
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn copies_stay_inside() {
         let mut memory = [0u32; 6];
-        // SAFETY: the array lives to the end of the test.
+        // SAFETY: the array has six aligned elements and lives until the end of the test.
         let local = unsafe { Local::new(memory.as_mut_ptr(), 6) };
         local.copy_from_slice(2, &[7, 8, 9]);
         local.write(5, 1);
@@ -184,10 +187,10 @@ mod tests {
 
     #[test]
     fn an_empty_part_has_no_memory() {
-        // SAFETY: no elements.
+        // SAFETY: a part of no elements may have a null base.
         let local = unsafe { Local::<f64>::new(std::ptr::null_mut(), 0) };
         assert!(local.is_empty());
-        // SAFETY: no elements.
+        // SAFETY: the part is empty, so no write can conflict with the slice.
         assert!(unsafe { local.as_slice() }.is_empty());
         assert_eq!(local.to_vec(), Vec::<f64>::new());
     }

@@ -1,9 +1,9 @@
 //! The typed interface: one-sided communication for Rust programs.
 //!
-//! A program runs as several *ranks*, one process each, started by `mpirun`.
-//! [`Runtime`] is the guard of the running library. Ranks form [`Group`]s;
-//! a group allocates [`Segment`]s, arrays of which every rank owns a part and
-//! any rank reads and writes any part, without the owner taking part.
+//! A program runs as several *ranks*, one process each, started by `mpirun`. [`Runtime`] is the
+//! guard of the running library. Ranks form [`Group`]s. A group allocates [`Segment`]s: every rank
+//! owns a part of a segment, and any rank can read and write any part without the participation of
+//! its owner.
 //!
 //! ```no_run
 //! use portolan::Runtime;
@@ -21,51 +21,49 @@
 //! }
 //! ```
 //!
-//! # What is collective
-//! `init`, `finalize`, `allocate`, `free`, `subgroup`, `mutexes`, `barrier`,
-//! `broadcast` and the reductions are *collective*: all ranks of the group call
-//! them, in the same order. Everything else is called by one rank alone. No
-//! destructor is collective except that of [`Runtime`], because destructors run
-//! at moments that ranks do not share: a segment that is dropped and not freed
-//! keeps its memory until the runtime ends, and says so in the log.
+//! # Collective calls
+//! `init`, `finalize`, `allocate`, `free`, `subgroup`, `mutexes`, `barrier`, `broadcast` and the
+//! reductions are *collective*: all ranks of the group call them, in the same order. A single rank
+//! makes all other calls on its own. Ranks drop objects at different times, so the destructor of
+//! [`Runtime`] is the only collective one. A segment that is dropped without being freed keeps its
+//! memory until the runtime ends, and a warning is logged.
 //!
-//! # When a transfer is done
-//! A blocking put returns when its source may be reused; a blocking get when the
-//! elements are here. Blocking operations of one rank on one location take
-//! effect in program order. A *fence* ([`Segment::fence`], [`Runtime::fence_all`])
-//! returns when what this rank has put is visible at the target, and a
-//! [`Group::barrier`] fences everything. Non-blocking transfers
-//! ([`Runtime::scope`], [`Segment::get_owned`]) are ordered by their waits and
-//! by fences only.
+//! # Completion of transfers
+//! A blocking put returns when its source may be reused. A blocking get returns when the elements
+//! are in the target buffer. Blocking operations of one rank on one location take effect in program
+//! order. A *fence* ([`Segment::fence`], [`Runtime::fence_all`]) returns when everything that this
+//! rank has put is visible at the target. A [`Group::barrier`] fences all targets. Non-blocking
+//! transfers ([`Runtime::scope`], [`Segment::get_owned`]) are ordered only by their waits and by
+//! fences.
 //!
-//! # What the compiler checks, and what not
-//! Elements are [`Element`]s: any bytes are a value, so no race between ranks
-//! can make an invalid one. Races can still give old, new or mixed *contents*:
-//! order them with fences, barriers, flags or mutexes. Bounds are checked before
-//! anything moves. A buffer that a non-blocking get still fills
-//! cannot be read, a segment cannot be freed while a transfer in a scope uses it,
-//! and what borrows from the runtime cannot outlive it: see [`Runtime::scope`].
+//! # What the compiler checks
+//! Elements are [`Element`]s: every bit pattern is a valid value, so no race between ranks can
+//! create an invalid one. Races can still produce old, new or mixed *contents*: order accesses with
+//! fences, barriers, flags or mutexes. Bounds are checked before any data moves. A buffer cannot be
+//! read while a non-blocking get fills it, a segment cannot be freed while a transfer in a scope
+//! uses it, and objects that borrow from the runtime cannot outlive it: see [`Runtime::scope`].
 //!
 //! The exact guarantee of memory safety is in the [crate's documentation](crate#memory-safety).
 //!
 //! # Errors and panics
-//! Calls return [`crate::Error`], which names the call and the rank. An error or
-//! a panic on one rank leaves the other ranks waiting for it, so a panic ends the job
+//! Calls return [`crate::Error`], which names the call and the rank. If one rank fails or panics,
+//! the other ranks would wait for it forever. A panic therefore ends the job
 //! ([`Builder::abort_on_panic`]), and [`run`] does the same for errors.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `runtime`, `panic`, `run` | the guard, panics, a main function |
-//! | `in_call` | errors name the public call |
+//! | `runtime`, `panic`, `run` | the guard, the panic hook, a main function |
+//! | `in_call` | the name of the public call in errors |
 //! | `group` | groups and their collectives |
-//! | `element` | which types move, add, and count |
+//! | `element` | element types: transfer, accumulate, atomics |
 //! | `segment`, `atomic`, `notify` | operations on segments |
-//! | `remote`, `local` | one rank's part: another's, one's own |
+//! | `remote`, `local` | the part of one rank: a remote one, the own one |
 //! | `block`, `strided` | blocks of multi-dimensional arrays |
 //! | `pending`, `scope`, `owned` | non-blocking transfers |
-//! | `exclusive`, `views` | what [`crate::array`] stands on: parts lent to their owners, transfers of `ndarray` views |
+//! | `exclusive`, `views` | for [`crate::array`]: lent parts, transfers of `ndarray` views |
+//! | `pending_array`, `fresh_array` | for [`crate::array`]: non-blocking transfers, allocation |
 //! | `mutex` | mutexes |
-//! | `unfreed` | the warning about what was dropped and not freed |
+//! | `unfreed` | warnings about objects that were dropped without being freed |
 //! | [`am`] | active messages |
 //! | `stats` | statistics, regions and marks |
 //! | `compose` | compositions: described once, performed many times |

@@ -1,4 +1,4 @@
-//! Mutexes that live on ranks and are taken by any of them.
+//! Mutexes that are owned by ranks and can be locked by any rank.
 
 use super::in_call::{InCall, public};
 use super::{Group, unfreed};
@@ -6,9 +6,12 @@ use crate::atomics::mutex;
 use crate::error::Result;
 use std::sync::Arc;
 
-/// Numbered mutexes on each rank of a group; first come, first served.
+/// A set of mutexes, numbered on each rank of a group.
 ///
-/// A set that is dropped and not freed keeps its memory until the runtime ends.
+/// Waiting ranks get a mutex in the order of their requests, except that it may pass several times
+/// between waiting ranks of one node before a rank of another node gets it.
+///
+/// A set that is dropped without being freed keeps its memory until the runtime ends.
 #[derive(Debug)]
 pub struct MutexSet<'rt> {
     group: Group<'rt>,
@@ -16,10 +19,10 @@ pub struct MutexSet<'rt> {
     freed: bool,
 }
 
-/// A held mutex; dropping it releases.
+/// A guard of a locked mutex. Dropping it unlocks the mutex.
 ///
-/// Everything that this rank has issued, to any rank, is complete before another
-/// rank can take the mutex.
+/// All operations that this rank has issued, to any rank, are complete before another rank can lock
+/// the mutex.
 #[derive(Debug)]
 #[must_use = "a mutex is released when its guard is dropped"]
 pub struct MutexGuard<'a> {
@@ -30,11 +33,10 @@ pub struct MutexGuard<'a> {
 }
 
 impl<'rt> Group<'rt> {
-    /// Makes `here` mutexes on this rank and as many as the other ranks ask for on
-    /// theirs. Collective.
+    /// Creates `here` mutexes on this rank. Each rank passes its own number. Collective.
     ///
     /// # Errors
-    /// `Memory` on all ranks where it cannot be had on one; `State` after the
+    /// Returns `Memory` on all ranks if the allocation fails on one of them, or `State` if the
     /// group was freed.
     #[track_caller]
     pub fn mutexes(&self, here: usize) -> Result<MutexSet<'rt>> {
@@ -44,33 +46,35 @@ impl<'rt> Group<'rt> {
 }
 
 impl MutexSet<'_> {
-    /// The numbers of mutexes, by rank.
+    /// Returns the number of mutexes on each rank, indexed by rank.
     pub fn counts(&self) -> &[usize] {
         self.inner.counts()
     }
 
-    /// Takes mutex `index` of `rank`; waits while another rank holds it.
+    /// Locks mutex `index` of `rank`. Waits while another rank holds it.
     ///
     /// # Errors
-    /// `Rank`, `Argument` where there is no such mutex, `State` where this rank
-    /// holds it already.
+    /// Returns `Rank` if `rank` is outside the group, `Argument` if the mutex does not exist, or
+    /// `State` if this rank already holds it.
     #[track_caller]
     pub fn lock(&self, rank: usize, index: usize) -> Result<MutexGuard<'_>> {
         public("MutexSet::lock", || self.group.engine().lock(&self.inner, index, rank))?;
         Ok(MutexGuard { set: self, rank, index, held: true })
     }
 
-    /// Takes mutex `index` of `rank` if it is free; `None` if it is not.
+    /// Locks mutex `index` of `rank` if it is free. Returns `None` if it is not.
     ///
     /// # Errors
-    /// `Rank`, `Argument` where there is no such mutex.
+    /// Returns `Rank` if `rank` is outside the group, or `Argument` if the mutex does not exist.
     pub fn try_lock(&self, rank: usize, index: usize) -> Result<Option<MutexGuard<'_>>> {
         let got = self.group.engine().try_lock(&self.inner, index, rank);
         let got = got.in_call("MutexSet::try_lock")?;
         Ok(got.then(|| MutexGuard { set: self, rank, index, held: true }))
     }
 
-    /// Frees the mutexes. Collective; nobody may hold one:
+    /// Frees the mutexes. Collective.
+    ///
+    /// No rank may hold one of them:
     ///
     /// ```compile_fail,E0505
     /// fn held(set: portolan::MutexSet<'_>) -> portolan::Result<()> {
@@ -81,7 +85,7 @@ impl MutexSet<'_> {
     /// ```
     ///
     /// # Errors
-    /// `State` where this rank forgot a guard; the mutexes are freed all the same.
+    /// Returns `State` if this rank forgot a guard. The mutexes are freed even so.
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
         self.freed = true;
@@ -90,10 +94,10 @@ impl MutexSet<'_> {
 }
 
 impl MutexGuard<'_> {
-    /// Releases the mutex.
+    /// Unlocks the mutex.
     ///
     /// # Errors
-    /// `Mpi`, where what this rank has issued cannot be completed.
+    /// Returns `Mpi` if the operations that this rank has issued cannot be completed.
     pub fn unlock(mut self) -> Result<()> {
         self.held = false;
         self.release().in_call("MutexGuard::unlock")

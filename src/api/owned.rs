@@ -1,8 +1,8 @@
-//! Non-blocking transfers on buffers that they own.
+//! Non-blocking transfers that own their buffers.
 //!
-//! The buffer moves in and comes back by `wait`. Dropping an unfinished transfer
-//! waits; forgetting one forgets the buffer too, which then stays allocated, so
-//! that whatever still arrives has a place to go to.
+//! The caller moves a buffer into a transfer, and `wait` returns it. Dropping an unfinished
+//! transfer waits for it. Forgetting one also forgets the buffer, which then stays allocated, so
+//! that late data still has a valid destination.
 
 use super::in_call::InCall;
 use super::pending::{self, Order};
@@ -13,9 +13,8 @@ use crate::runtime::Engine;
 use crate::transfer::TransferKind;
 use std::sync::Arc;
 
-/// A transfer that may be under way and owns its buffer; made by
-/// [`Segment::get_owned`], [`Segment::put_owned`] and
-/// [`Segment::accumulate_owned`].
+/// A transfer that may be in flight and owns its buffer. Created by [`Segment::get_owned`],
+/// [`Segment::put_owned`] and [`Segment::accumulate_owned`].
 ///
 /// ```no_run
 /// # fn ahead(segment: &portolan::Segment<'_, f64>) -> portolan::Result<()> {
@@ -38,20 +37,20 @@ pub struct PendingVec<'a, T: Element> {
 }
 
 impl<T: Element> PendingVec<'_, T> {
-    /// Waits until the transfer is done on this side and gives the buffer back: a
-    /// get's holds the elements, a put's may be reused.
+    /// Waits until the transfer is complete locally and returns the buffer. After a get it holds
+    /// the elements; after a put or accumulate it may be reused.
     ///
     /// # Errors
-    /// `Address` or `Mpi` where the transfer failed; the buffer is then lost.
+    /// Returns `Address` or `Mpi` if the transfer failed. The buffer is then lost.
     pub fn wait(mut self) -> Result<Vec<T>> {
         pending::wait_for(self.engine(), &self.counter).in_call("PendingVec::wait")?;
         Ok(std::mem::take(&mut self.buffer))
     }
 
-    /// Whether [`PendingVec::wait`] would return at once. Makes progress.
+    /// Returns whether [`PendingVec::wait`] would return at once. Makes progress.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if making progress fails.
     pub fn is_done(&self) -> Result<bool> {
         pending::is_done(self.engine(), &self.counter).in_call("PendingVec::is_done")
     }
@@ -70,9 +69,9 @@ impl<T: Element> Drop for PendingVec<'_, T> {
 }
 
 impl<'rt, T: Element> Segment<'rt, T> {
-    /// Starts to get elements at `offset` of `rank`, as many as `buffer` has.
+    /// Starts to fill `buffer` with elements from the part of `rank`, from element `offset` on.
     ///
-    /// The buffer cannot be reached until [`PendingVec::wait`] returns it:
+    /// The buffer is inaccessible until [`PendingVec::wait`] returns it:
     ///
     /// ```compile_fail,E0382
     /// fn early(segment: &portolan::Segment<'_, f64>) -> portolan::Result<f64> {
@@ -85,7 +84,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
     /// ```
     ///
     /// # Errors
-    /// As for [`Segment::get`].
+    /// Fails as [`Segment::get`] does.
     pub fn get_owned(
         &self,
         rank: usize,
@@ -95,10 +94,10 @@ impl<'rt, T: Element> Segment<'rt, T> {
         self.start(TransferKind::Get, rank, offset, buffer).in_call("Segment::get_owned")
     }
 
-    /// Starts to put `buffer` to `offset` of `rank`.
+    /// Starts to put `buffer` into the part of `rank`, from element `offset` on.
     ///
     /// # Errors
-    /// As for [`Segment::put`].
+    /// Fails as [`Segment::put`] does.
     pub fn put_owned(
         &self,
         rank: usize,
@@ -116,23 +115,23 @@ impl<'rt, T: Element> Segment<'rt, T> {
         buffer: Vec<T>,
     ) -> Result<PendingVec<'_, T>> {
         let order = scope::contiguous(kind, self, rank, offset, buffer.len())?;
-        // Made first: where issuing fails half-way, its destructor waits.
+        // Created before the transfer is issued: if issuing fails half-way, the destructor waits.
         let mut pending = PendingVec { segment: self, counter: Arc::default(), buffer };
         let local = pending.buffer.as_mut_ptr().cast();
         let Order { kind, world, address, shape } = &order;
-        // SAFETY: the buffer has the order's bytes. It is not touched until the
-        // counter is done, and moving the vector does not move them; if `pending`
-        // is forgotten they stay allocated for ever.
+        // SAFETY: the buffer has the bytes of the order. It is not accessed until the counter is
+        // done, and moving the vector does not move its elements. If `pending` is forgotten, they
+        // stay allocated forever.
         unsafe { self.engine().issue(*kind, *world, *address, local, shape, &pending.counter) }?;
         Ok(pending)
     }
 }
 
 impl<T: Accumulate> Segment<'_, T> {
-    /// Starts to add `scale * buffer` to the elements at `offset` of `rank`.
+    /// Starts to add `scale * buffer` to the part of `rank`, from element `offset` on.
     ///
     /// # Errors
-    /// As for [`Segment::accumulate`].
+    /// Fails as [`Segment::accumulate`] does.
     pub fn accumulate_owned(
         &self,
         rank: usize,

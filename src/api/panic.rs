@@ -1,22 +1,22 @@
-//! A panic on one rank ends the job.
+//! Ends the job when a rank panics.
 //!
-//! A rank that unwinds leaves the other ranks waiting in the next collective call,
-//! and finalising while unwinding would wait for them in turn. So the first
-//! runtime of the process installs a panic hook that prints the rank and the
-//! message, runs the hook that was there before, and aborts all ranks. The hook
-//! stays installed for the life of the process, and acts only while armed.
+//! A rank that unwinds leaves the other ranks waiting in the next collective call, and finalising
+//! during the unwinding would wait for them in turn. The first runtime of the process therefore
+//! installs a panic hook. The hook prints the rank and the message, runs the previously installed
+//! hook, and aborts all ranks. It stays installed for the life of the process and acts only while
+//! armed.
 
 use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The exit code of a job that a panic ended, as of a Rust process that panics.
+/// The exit code of a job that a panic ended. A Rust process that panics has the same exit code.
 const CODE: i32 = 101;
 
 static INSTALLED: Once = Once::new();
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// From now on a panic ends the job.
+/// Makes panics end the job from now on.
 pub(super) fn arm() {
     INSTALLED.call_once(|| {
         let before = std::panic::take_hook();
@@ -34,7 +34,7 @@ pub(super) fn arm() {
     ARMED.store(true, Ordering::Relaxed);
 }
 
-/// From now on panics are the program's own business.
+/// Leaves panics to the program from now on.
 pub(super) fn disarm() {
     ARMED.store(false, Ordering::Relaxed);
 }

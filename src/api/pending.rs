@@ -1,10 +1,10 @@
-//! Transfers under way, and the promise to wait for them.
+//! Transfers in flight, and the guarantee that they are waited for.
 //!
-//! Each transfer that is not done when it is issued has a [`CompletionCounter`], which the
-//! engine counts down. [`Flights`] knows all those of a scope and waits for them
-//! when it is dropped, so that no buffer is given back to its owner while the
-//! engine may still touch it, also while a panic unwinds. Where a wait fails with
-//! transfers outstanding, there is no safe way on, and the job ends.
+//! Each transfer that is not complete when it is issued has a [`CompletionCounter`], which the
+//! engine decrements. [`Flights`] holds the counters of a scope and waits for them when it is
+//! dropped, even while a panic unwinds. The owner of a buffer thus gets it back only when the
+//! engine no longer accesses it. If a wait fails with transfers outstanding, there is no safe way
+//! to continue, and the job ends.
 
 use crate::error::{Error, Result};
 use crate::layout::Shape;
@@ -16,7 +16,7 @@ use crate::wait::{self, Progress};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// What one transfer does, checked.
+/// A transfer whose arguments have been checked.
 #[derive(Debug)]
 pub(super) struct Order {
     pub kind: TransferKind,
@@ -25,7 +25,8 @@ pub(super) struct Order {
     pub shape: Shape,
 }
 
-/// Waits for a counter; the memory of its transfers is free afterwards.
+/// Waits until all transfers of a counter are complete locally. Their memory may be reused
+/// afterwards.
 pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<()> {
     let what = || format!("{} non-blocking transfers", counter.outstanding());
     let done = engine.observed_often(
@@ -36,15 +37,14 @@ pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<(
     if let Err(error) = &done
         && counter.outstanding() > 0
     {
-        // The engine, or MPI, may still write to memory that the caller is
-        // about to get back.
+        // The engine, or MPI, may still write to memory that the caller is about to get back.
         log::error!("non-blocking transfers cannot be completed: {error:#}");
         crate::process::end_job(error.kind().code());
     }
     done
 }
 
-/// Whether a counter's transfers are done. Makes progress.
+/// Returns whether the transfers of a counter are complete locally. Makes progress.
 pub(super) fn is_done(engine: &Engine, counter: &CompletionCounter) -> Result<bool> {
     if counter.outstanding() > 0 {
         engine.poll()?;
@@ -62,18 +62,18 @@ pub(super) struct Flights<'rt> {
 #[derive(Debug, Default)]
 struct List {
     counters: Vec<Arc<CompletionCounter>>,
-    /// A counter that nothing is counted by.
+    /// A counter without transfers, for the next transfer.
     spare: Option<Arc<CompletionCounter>>,
-    /// The list is swept when it has grown to this.
+    /// The length at which the list is swept.
     sweep_at: usize,
     failure: Option<Error>,
 }
 
-/// Tallies are looked through for the first time when there are so many.
+/// The length of the list at the first sweep.
 const FIRST_SWEEP: usize = 64;
 
 impl List {
-    /// Forgets transfers that are done and that nobody will wait for any more.
+    /// Removes transfers that are complete and that no caller holds a handle to.
     fn sweep(&mut self) {
         let failure = &mut self.failure;
         self.counters.retain(|counter| {
@@ -94,12 +94,12 @@ impl<'rt> Flights<'rt> {
         Flights { engine, list: RefCell::new(List { sweep_at: FIRST_SWEEP, ..List::default() }) }
     }
 
-    /// Issues a transfer; its counter, unless it is done.
+    /// Issues a transfer. Returns its counter, or `None` if the transfer is already complete
+    /// locally.
     ///
     /// # Safety
-    /// `local` must be valid for the shape's local extent until the counter is done
-    /// or these flights are dropped: for writes and exclusively in a get, else
-    /// for reads.
+    /// `local` must be valid for the local extent of the shape until the counter is done or this
+    /// value is dropped: exclusively and for writes in a get, otherwise for reads.
     pub(super) unsafe fn issue(
         &self,
         order: &Order,
@@ -111,12 +111,14 @@ impl<'rt> Flights<'rt> {
                 list.sweep();
             }
             let counter = list.spare.take().unwrap_or_default();
-            // Listed first: whatever happens below, it is waited for.
+            // The counter is listed before the transfer is issued, so that it is waited for in
+            // every case.
             list.counters.push(counter.clone());
             counter
         };
         let Order { kind, world, address, shape } = order;
-        // SAFETY: passed on from the caller; the counter is on the list.
+        // SAFETY: the caller guarantees that `local` is valid, and the counter is on the list, so
+        // the drop waits for it.
         let issued = unsafe { self.engine.issue(*kind, *world, *address, local, shape, &counter) };
         if counter.outstanding() > 0 {
             return issued.map(|_| Some(counter));
@@ -142,7 +144,7 @@ impl<'rt> Flights<'rt> {
         }
     }
 
-    /// Waits for all; the first failure that nobody has been told.
+    /// Waits for all transfers. Returns the first failure that has not been returned yet.
     pub(super) fn wait_all(&self) -> Result<()> {
         let last = || self.list.borrow().counters.last().cloned();
         while let Some(counter) = last() {

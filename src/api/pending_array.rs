@@ -1,4 +1,4 @@
-//! A transfer of a patch that owns its array meanwhile.
+//! A non-blocking transfer of a patch that owns its array.
 
 use super::pending;
 use super::{Element, Segment};
@@ -7,10 +7,11 @@ use crate::peer::CompletionCounter;
 use ndarray::{Array, Dimension};
 use std::sync::Arc;
 
-/// A transfer of a patch that may be under way and owns its elements; made by
+/// A transfer of a patch that may be in flight and owns its elements. Created by
 /// [`DistArray::start_get`], [`DistArray::start_put`] and [`DistArray::start_accumulate`].
 ///
-/// Dropping it waits. It borrows the array, which can be neither freed nor accessed meanwhile:
+/// Dropping it waits. It borrows the distributed array, which can be neither freed nor accessed
+/// meanwhile:
 ///
 /// ```compile_fail,E0505
 /// # use portolan::array::DistArray;
@@ -34,21 +35,21 @@ pub struct PendingArray<'a, T: Element, D: Dimension> {
 }
 
 impl<T: Element, D: Dimension> PendingArray<'_, T, D> {
-    /// Waits until the transfer is done on this side, and gives the array back: a get's holds the
-    /// elements, that of a put or accumulate may be reused.
+    /// Waits until the transfer is complete locally and returns the array. After a get it holds the
+    /// elements; after a put or accumulate it may be reused.
     ///
     /// # Errors
-    /// `Address` or `Mpi` where the transfer failed; the array is then lost.
+    /// Returns `Address` or `Mpi` if the transfer failed. The array is then lost.
     pub fn wait(mut self) -> Result<Array<T, D>> {
         pending::wait_for(self.segment.engine(), &self.counter)
             .map_err(|e| e.in_call("PendingArray::wait"))?;
         Ok(self.buffer.take().expect("there until the wait, which is made once"))
     }
 
-    /// Whether [`PendingArray::wait`] would return at once. Makes progress.
+    /// Returns whether [`PendingArray::wait`] would return at once. Makes progress.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if making progress fails.
     pub fn is_done(&self) -> Result<bool> {
         pending::is_done(self.segment.engine(), &self.counter)
             .map_err(|e| e.in_call("PendingArray::is_done"))

@@ -1,11 +1,11 @@
-//! Slices of a rank's part, with their bounds known.
+//! Ranges of a rank's part, with known bounds.
 
 use super::in_call::InCall;
 use super::{Accumulate, Element, Segment};
 use crate::error::{Result, fail};
 use std::ops::{Bound, RangeBounds};
 
-/// A range of elements in one rank's part of a segment; made by [`Segment::at`].
+/// A range of elements in one rank's part of a segment. Created by [`Segment::at`].
 ///
 /// ```no_run
 /// # fn neighbours(segment: &portolan::Segment<'_, f64>) -> portolan::Result<()> {
@@ -32,35 +32,35 @@ impl<T: Element> Clone for Remote<'_, '_, T> {
 impl<T: Element> Copy for Remote<'_, '_, T> {}
 
 impl<'a, 'rt, T: Element> Remote<'a, 'rt, T> {
-    /// The range must lie in the part.
+    /// Creates a range, which must lie in the part.
     pub(super) fn new(segment: &'a Segment<'rt, T>, rank: usize, start: usize, len: usize) -> Self {
         Remote { segment, rank, start, len }
     }
 
-    /// The rank that owns the elements.
+    /// Returns the rank that owns the elements.
     pub fn rank(self) -> usize {
         self.rank
     }
 
-    /// Offset of the first element in the part.
+    /// Returns the offset of the first element in the part, in elements.
     pub fn offset(self) -> usize {
         self.start
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Returns whether the range is empty.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// A range of these elements.
+    /// Returns a range of these elements.
     ///
     /// # Errors
-    /// `Address` where it does not lie inside.
+    /// Returns `Address` if `range` does not lie inside.
     pub fn slice(self, range: impl RangeBounds<usize>) -> Result<Remote<'a, 'rt, T>> {
         self.slice_inner(range).in_call("Remote::slice")
     }
@@ -98,30 +98,30 @@ impl<'a, 'rt, T: Element> Remote<'a, 'rt, T> {
         Ok(())
     }
 
-    /// Puts as many elements as there are; see [`Segment::put`].
+    /// Puts `source` to these elements, with the completion of [`Segment::put`].
     ///
     /// # Errors
-    /// `Argument` where the lengths differ, `Mpi`.
+    /// Returns `Argument` if the lengths differ, or `Mpi` if the transfer fails.
     pub fn put(self, source: &[T]) -> Result<()> {
         const CALL: &str = "Remote::put";
         self.same_len(source.len()).in_call(CALL)?;
         self.segment.put_inner(self.rank, self.start, source).in_call(CALL)
     }
 
-    /// Gets all elements; see [`Segment::get`].
+    /// Gets these elements into `target`, with the completion of [`Segment::get`].
     ///
     /// # Errors
-    /// `Argument` where the lengths differ, `Mpi`.
+    /// Returns `Argument` if the lengths differ, or `Mpi` if the transfer fails.
     pub fn get(self, target: &mut [T]) -> Result<()> {
         const CALL: &str = "Remote::get";
         self.same_len(target.len()).in_call(CALL)?;
         self.segment.get_inner(self.rank, self.start, target).in_call(CALL)
     }
 
-    /// Gets all elements.
+    /// Gets these elements and returns them.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if the transfer fails.
     pub fn to_vec(self) -> Result<Vec<T>> {
         let mut copy = vec![T::zeroed(); self.len];
         self.segment.get_inner(self.rank, self.start, &mut copy).in_call("Remote::to_vec")?;
@@ -130,10 +130,10 @@ impl<'a, 'rt, T: Element> Remote<'a, 'rt, T> {
 }
 
 impl<T: Accumulate> Remote<'_, '_, T> {
-    /// Adds `scale * source` to the elements; see [`Segment::accumulate`].
+    /// Adds `scale * source` to these elements, as [`Segment::accumulate`] does.
     ///
     /// # Errors
-    /// `Argument` where the lengths differ, `Mpi`.
+    /// Returns `Argument` if the lengths differ, or `Mpi` if the transfer fails.
     pub fn accumulate(self, scale: T, source: &[T]) -> Result<()> {
         const CALL: &str = "Remote::accumulate";
         self.same_len(source.len()).in_call(CALL)?;

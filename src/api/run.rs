@@ -1,14 +1,14 @@
-//! A main function whose errors end the job.
+//! A main function that ends the job on errors.
 
 use super::{Runtime, unfreed};
 use crate::message;
 use std::process::ExitCode;
 
-/// Initialises the runtime, runs `body`, and finalises.
+/// Initialises the runtime, runs `body`, and finalises the runtime. Collective over all ranks.
 ///
-/// An error that only one rank gets must not let that rank leave: the other ranks
-/// would wait for it for ever. So where `body` fails on any rank, its error is
-/// printed with the rank, and the whole job is aborted with exit code 1.
+/// A rank that leaves with an error would make the other ranks wait for it forever. If `body` fails
+/// on any rank, this function therefore prints the error with the rank, and aborts the whole job
+/// with exit code 1.
 ///
 /// ```no_run
 /// fn main() -> std::process::ExitCode {

@@ -11,18 +11,17 @@ use crate::trace::{Face, face};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The running library; groups, segments and mutexes borrow from it.
+/// The guard of the running library. Groups, segments and mutexes borrow from it.
 ///
-/// There is one at a time in a process. Dropping it finalises the library,
-/// which is collective: see [`Runtime::finalize`].
+/// A process has at most one. Dropping it finalises the library, which is collective: see
+/// [`Runtime::finalize`].
 ///
 /// # Threads
-/// The runtime and all that borrows from it stay on the thread that made them
-/// (neither `Send` nor `Sync`), for three reasons. MPI wants to be finalised by
-/// the thread that initialised it. Collective calls must come in the same order
-/// on all ranks, which threads that share a group could not promise. And where
-/// the program itself initialised MPI below `MPI_THREAD_MULTIPLE`, no other
-/// thread may call it at all. Other threads compute on buffers and on
+/// The runtime and everything that borrows from it stay on the thread that created them (they are
+/// neither `Send` nor `Sync`), for three reasons. The thread that initialised MPI must finalise it.
+/// Ranks must make collective calls in the same order, which threads that share a group could not
+/// guarantee. If the program initialised MPI below `MPI_THREAD_MULTIPLE`, no other thread may call
+/// MPI at all. Other threads can compute on buffers and on
 /// [`Local::as_slice`](super::Local::as_slice).
 ///
 /// ```compile_fail,E0277
@@ -34,27 +33,27 @@ pub struct Runtime {
     engine: Arc<Engine>,
     abort_on_panic: bool,
     finalized: bool,
-    /// Barriers by the group's number, where distributed arrays look for races.
+    /// The number of barriers of each group, keyed by the group's key. Distributed arrays use
+    /// them to detect races.
     #[cfg(feature = "array")]
-    barriers: std::cell::RefCell<std::collections::HashMap<usize, u64>>,
+    barriers: std::cell::RefCell<std::collections::HashMap<u64, u64>>,
     _one_thread: PhantomData<*const ()>,
 }
 
-/// How to start the runtime; made by [`Runtime::builder`].
+/// The start options of the runtime. Created by [`Runtime::builder`].
 #[derive(Debug, Clone)]
 pub struct Builder {
     abort_on_panic: bool,
 }
 
 impl Builder {
-    /// Whether a panic on this rank aborts the whole job; on by default.
+    /// Sets whether a panic on this rank aborts the whole job. The default is `true`.
     ///
-    /// While the runtime lives, a panic hook then prints the rank and the message,
-    /// runs the hook that was installed before, and calls `MPI_Abort`. It sees
-    /// every panic of the process, also one that `catch_unwind` would stop, so a
-    /// program that recovers from panics switches it off. A panic that then
-    /// unwinds past the runtime leaves it unfinalised: the process must end, so
-    /// that the launcher ends the other ranks.
+    /// While the runtime is alive, a panic hook prints the rank and the message, runs the
+    /// previously installed hook, and calls `MPI_Abort`. The hook sees every panic of the process,
+    /// including those that `catch_unwind` would catch, so a program that recovers from panics must
+    /// disable it. Without the hook, a panic that unwinds past the runtime leaves it unfinalised:
+    /// the process must then exit, so that the launcher ends the other ranks.
     pub fn abort_on_panic(mut self, yes: bool) -> Builder {
         self.abort_on_panic = yes;
         self
@@ -63,23 +62,24 @@ impl Builder {
     /// Starts the runtime over all ranks of the job. Collective.
     ///
     /// # Errors
-    /// As for [`Runtime::init`].
+    /// Fails as [`Runtime::init`] does.
     pub fn init(self) -> Result<Runtime> {
         // SAFETY: no communicator is passed.
         let engine = unsafe { Engine::start(None) }.in_call("Runtime::init")?;
         Ok(self.guard(engine))
     }
 
-    /// Starts the runtime over the ranks of an MPI communicator, which are the
-    /// world then. Collective over it.
+    /// Starts the runtime over the ranks of an MPI communicator, which become the world. Collective
+    /// over the communicator.
     ///
     /// # Errors
-    /// As for [`Runtime::init`].
+    /// Fails as [`Runtime::init`] does.
     ///
     /// # Safety
-    /// MPI must be initialised and `comm` be a live intracommunicator.
+    /// MPI must be initialised, and `comm` must be a live intracommunicator.
     pub unsafe fn init_over(self, comm: CommHandle) -> Result<Runtime> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that MPI is initialised and `comm` is a live
+        // intracommunicator.
         let engine = unsafe { Engine::start(Some(comm)) }.in_call("Runtime::init_over")?;
         Ok(self.guard(engine))
     }
@@ -97,43 +97,43 @@ impl Builder {
 }
 
 impl Runtime {
-    /// Starts the runtime over all ranks of the job: initialises MPI, or adopts
-    /// it where the program has done so. Collective.
+    /// Starts the runtime over all ranks of the job. Collective.
+    ///
+    /// The call initialises MPI, or adopts it if the program has already initialised it.
     ///
     /// # Errors
-    /// `State` where a runtime runs already or MPI cannot be used, `Argument`
-    /// where an environment variable does not parse.
+    /// Returns `State` if a runtime is already running or MPI cannot be used, or `Argument` if an
+    /// environment variable is invalid.
     pub fn init() -> Result<Runtime> {
         Runtime::builder().init()
     }
 
-    /// Starts the runtime over the ranks of an MPI communicator. Collective.
+    /// Starts the runtime over the ranks of an MPI communicator. Collective over the communicator.
     ///
     /// # Errors
-    /// As for [`Runtime::init`].
+    /// Fails as [`Runtime::init`] does.
     ///
     /// # Safety
-    /// As for [`Builder::init_over`].
+    /// See [`Builder::init_over`].
     pub unsafe fn init_over(comm: CommHandle) -> Result<Runtime> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller meets the requirements of `Builder::init_over`.
         unsafe { Runtime::builder().init_over(comm) }
     }
 
-    /// Starting with choices.
+    /// Returns a builder that starts the runtime with non-default options.
     pub fn builder() -> Builder {
         Builder { abort_on_panic: true }
     }
 
-    /// Completes everything, frees what was not freed, and finalises MPI where
-    /// the runtime initialised it. Collective over all ranks.
+    /// Completes all operations, frees everything that was not freed, and finalises MPI if the
+    /// runtime initialised it. Collective over all ranks.
     ///
-    /// Dropping the runtime does the same and logs an error instead of returning
-    /// it. A function that returns early with an error on one rank drops its
-    /// runtime there and waits for the other ranks: let [`run`](super::run) handle
-    /// errors where they may differ between ranks. While a panic unwinds, the
-    /// destructor does nothing.
+    /// Dropping the runtime does the same, but logs an error instead of returning it. A function
+    /// that returns early with an error on one rank drops its runtime there and waits for the other
+    /// ranks, so use [`run`](super::run) if errors may differ between ranks. While a panic unwinds,
+    /// the destructor does nothing.
     ///
-    /// What borrows from the runtime cannot be used afterwards:
+    /// Objects that borrow from the runtime cannot be used afterwards:
     ///
     /// ```compile_fail,E0505
     /// fn after(rt: portolan::Runtime) -> portolan::Result<()> {
@@ -144,7 +144,7 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// `State` where the program has finalised MPI before.
+    /// Returns `State` if the program has already finalised MPI.
     #[track_caller]
     pub fn finalize(mut self) -> Result<()> {
         self.finalized = true;
@@ -161,7 +161,7 @@ impl Runtime {
         result
     }
 
-    /// The interface of an engine that something else started, and will stop.
+    /// Returns a `Runtime` over an engine that other code started and will stop.
     pub(crate) fn over(engine: Arc<Engine>) -> Runtime {
         Runtime {
             engine,
@@ -173,104 +173,103 @@ impl Runtime {
         }
     }
 
-    /// Counts a barrier of a group.
+    /// Counts a barrier of a group, if race checks are enabled.
     #[cfg(feature = "array")]
     pub(super) fn count_barrier(&self, group: &Arc<crate::group::Group>) {
         if self.engine.config.check_races {
-            *self.barriers.borrow_mut().entry(Arc::as_ptr(group) as usize).or_default() += 1;
+            *self.barriers.borrow_mut().entry(group.key()).or_default() += 1;
         }
     }
 
-    /// Barriers of a group and of the world.
+    /// Returns the number of barriers of the group and of the world.
     #[cfg(feature = "array")]
     pub(super) fn barriers(&self, group: &Arc<crate::group::Group>) -> u64 {
         let counts = self.barriers.borrow();
-        let of = |g: &Arc<crate::group::Group>| {
-            counts.get(&(Arc::as_ptr(g) as usize)).copied().unwrap_or_default()
-        };
+        let of = |g: &Arc<crate::group::Group>| counts.get(&g.key()).copied().unwrap_or_default();
         let world = self.engine.world();
         of(group) + if Arc::ptr_eq(group, world) { 0 } else { of(world) }
     }
 
-    /// The engine beneath.
+    /// Returns the underlying engine.
     #[inline]
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The calling rank, from 0.
+    /// Returns the calling rank, counted from 0.
     #[inline]
     pub fn rank(&self) -> usize {
         self.engine.rank()
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     #[inline]
     pub fn size(&self) -> usize {
         self.engine.size()
     }
 
-    /// The group of all ranks.
+    /// Returns the group of all ranks.
     pub fn world(&self) -> Group<'_> {
         Group::wrap(self, self.engine.world().clone())
     }
 
-    /// The number of the node that this rank is on. Ranks of one node reach each
-    /// other's memory by load and store.
+    /// Returns the number of the node of this rank. Ranks of one node access each other's memory by
+    /// load and store.
     pub fn node(&self) -> usize {
         self.engine.topology.my_node()
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> usize {
         self.engine.topology.nodes()
     }
 
-    /// The ranks of this node, ascending.
+    /// Returns the ranks of this node, in ascending order.
     pub fn node_ranks(&self) -> &[usize] {
         self.engine.topology.ranks_of(self.node())
     }
 
-    /// Whether `rank` is on this rank's node.
+    /// Returns whether `rank` is on the same node as this rank.
     ///
     /// # Errors
-    /// `Rank` outside the job.
+    /// Returns `Rank` if `rank` is outside the job.
     pub fn same_node(&self, rank: usize) -> Result<bool> {
         self.engine.check_rank(rank).in_call("Runtime::same_node")?;
         Ok(self.engine.topology.same_node(self.rank(), rank))
     }
 
-    /// The path of puts and gets to a rank.
+    /// Returns the path of puts and gets to `rank`.
     ///
     /// # Errors
-    /// `Rank` outside the job.
+    /// Returns `Rank` if `rank` is outside the job.
     pub fn path_to(&self, rank: usize) -> Result<Path> {
         self.engine.check_rank(rank).in_call("Runtime::path_to")?;
         Ok(self.engine.path_between(self.rank(), rank))
     }
 
-    /// The thread level of MPI.
+    /// Returns the thread level of MPI.
     pub fn thread_level(&self) -> ThreadLevel {
         self.engine.thread_level()
     }
 
-    /// Whether a thread serves other ranks while this one computes. Where all
-    /// ranks share a node there is none, because none is needed.
+    /// Returns whether a progress thread serves other ranks while this rank computes. If all ranks
+    /// share a node, none is needed and there is none.
     pub fn has_progress_thread(&self) -> bool {
         self.engine.has_thread()
     }
 
-    /// Returns when everything that this rank has issued to `rank` (of the
-    /// world) is done and visible there.
+    /// Completes all operations that this rank has issued to `rank` (a world rank). On return they
+    /// are visible at the target.
     ///
     /// # Errors
-    /// `Rank` outside the job.
+    /// Returns `Rank` if `rank` is outside the job.
     #[track_caller]
     pub fn fence(&self, rank: usize) -> Result<()> {
         public("Runtime::fence", || self.engine.fence(rank))
     }
 
-    /// [`Runtime::fence`] for all ranks.
+    /// Completes all operations that this rank has issued to any rank, as [`Runtime::fence`] does
+    /// for one.
     #[track_caller]
     pub fn fence_all(&self) -> Result<()> {
         public("Runtime::fence_all", || self.engine.fence_all())
@@ -281,7 +280,8 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         let ours = runtime::current_arc().is_ok_and(|now| Arc::ptr_eq(&now, &self.engine));
         if self.finalized || !ours {
-            // Done, or the program has finalised MPI under us.
+            // The runtime is already finalised, or the program has finalised MPI, which stopped the
+            // engine.
             return;
         }
         if std::thread::panicking() {

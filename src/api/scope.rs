@@ -10,29 +10,29 @@ use crate::transfer::TransferKind;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// In which non-blocking transfers may borrow buffers; see [`Runtime::scope`].
+/// A scope for non-blocking transfers on borrowed buffers; see [`Runtime::scope`].
 #[derive(Debug)]
 pub struct Scope<'scope, 'env: 'scope> {
     flights: &'scope Flights<'scope>,
-    // Both lifetimes are invariant, as in `std::thread::Scope`: a longer scope
-    // must not pass for a shorter one, nor a shorter borrow for a longer.
+    // Both lifetimes are invariant, as in `std::thread::Scope`: a longer scope must not pass for a
+    // shorter one, nor a shorter borrow for a longer one.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
 }
 
-/// A get of a scope that may be under way. Dropping it waits for nothing: the
-/// scope does, at its end.
+/// A get of a scope that may be in flight. Dropping it does not wait; the scope waits when it ends.
 #[derive(Debug)]
 pub struct PendingGet<'scope, 'env, T: Element> {
     flights: &'scope Flights<'scope>,
     counter: Option<Arc<CompletionCounter>>,
-    // A pointer, since the engine writes through it while this is moved about.
+    // A raw pointer, because the engine writes through it while this value may be moved.
     target: *mut T,
     len: usize,
     _target: PhantomData<&'env mut [T]>,
 }
 
-/// A put or accumulate of a scope that may be under way.
+/// A put or accumulate of a scope that may be in flight. Dropping it does not wait; the scope waits
+/// when it ends.
 #[derive(Debug)]
 pub struct Pending<'scope> {
     flights: &'scope Flights<'scope>,
@@ -40,23 +40,23 @@ pub struct Pending<'scope> {
 }
 
 impl<'env, T: Element> PendingGet<'_, 'env, T> {
-    /// Waits until the elements are there and gives the buffer back.
+    /// Waits until the elements are in the buffer and returns the buffer.
     ///
     /// # Errors
-    /// `Address` or `Mpi` where the transfer failed; the buffer's contents are
-    /// then unspecified, and it is free at the scope's end.
+    /// Returns `Address` or `Mpi` if the transfer failed. The contents of the buffer are then
+    /// unspecified, and the buffer stays borrowed until the scope ends.
     pub fn wait(self) -> Result<&'env mut [T]> {
         self.flights.wait(self.counter.as_ref()).in_call("PendingGet::wait")?;
-        // SAFETY: the pointer and length are those of the slice that was borrowed
-        // for 'env when this was made, and that nobody has used since but the
-        // engine, which is done with it. It is given back once, as `self` goes.
+        // SAFETY: the pointer and the length describe a slice that was borrowed exclusively for
+        // 'env when this value was created. Only the engine has used it since, and the transfer is
+        // complete. `self` is consumed, so the slice is returned only once.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.target, self.len) })
     }
 
-    /// Whether [`PendingGet::wait`] would return at once. Makes progress.
+    /// Returns whether [`PendingGet::wait`] would return at once. Makes progress.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if making progress fails.
     pub fn is_done(&self) -> Result<bool> {
         self.flights.is_done(self.counter.as_ref()).in_call("PendingGet::is_done")
     }
@@ -66,28 +66,27 @@ impl Pending<'_> {
     /// Waits until the source may be reused, as after a blocking put.
     ///
     /// # Errors
-    /// `Address` or `Mpi` where the transfer failed.
+    /// Returns `Address` or `Mpi` if the transfer failed.
     pub fn wait(self) -> Result<()> {
         self.flights.wait(self.counter.as_ref()).in_call("Pending::wait")
     }
 
-    /// Whether [`Pending::wait`] would return at once. Makes progress.
+    /// Returns whether [`Pending::wait`] would return at once. Makes progress.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if making progress fails.
     pub fn is_done(&self) -> Result<bool> {
         self.flights.is_done(self.counter.as_ref()).in_call("Pending::is_done")
     }
 }
 
 impl Runtime {
-    /// Runs `body`, which may issue non-blocking transfers on buffers that
-    /// outlive the call, and waits for all of them before it returns, also when
-    /// `body` panics.
+    /// Runs `body`, which may issue non-blocking transfers on buffers that outlive the call.
     ///
-    /// A buffer is borrowed until the scope ends, or until the transfer's `wait`
-    /// gives it back. So nobody reads a buffer that a get still fills, whatever
-    /// the program does with the [`PendingGet`].
+    /// The call waits for all transfers before it returns, even if `body` panics. A buffer stays
+    /// borrowed until the scope ends or until the `wait` of the transfer returns it. No code can
+    /// therefore read a buffer that a get still fills, whatever the program does with the
+    /// [`PendingGet`].
     ///
     /// ```no_run
     /// # fn both(rt: &portolan::Runtime, s: &portolan::Segment<'_, f64>) -> portolan::Result<f64> {
@@ -117,7 +116,7 @@ impl Runtime {
     /// # }
     /// ```
     ///
-    /// nor does it after the pending get was forgotten:
+    /// Reading after the pending get was forgotten does not compile either:
     ///
     /// ```compile_fail,E0502
     /// # fn forgotten(rt: &portolan::Runtime, s: &portolan::Segment<'_, f64>) -> portolan::Result<f64> {
@@ -129,7 +128,7 @@ impl Runtime {
     /// # }
     /// ```
     ///
-    /// A buffer that dies before the scope's end cannot be used:
+    /// A buffer that is dropped before the scope ends cannot be used:
     ///
     /// ```compile_fail,E0597
     /// # fn short(rt: &portolan::Runtime, s: &portolan::Segment<'_, f64>) -> portolan::Result<()> {
@@ -141,7 +140,7 @@ impl Runtime {
     /// # }
     /// ```
     ///
-    /// and the source of a put cannot be changed under it:
+    /// The source of a put cannot be changed during the transfer:
     ///
     /// ```compile_fail,E0506
     /// # fn changed(rt: &portolan::Runtime, s: &portolan::Segment<'_, f64>) -> portolan::Result<()> {
@@ -155,13 +154,14 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// Those of `body`, else the first of a transfer that was not waited for.
+    /// Returns the error of `body`. Otherwise returns the first error of a transfer that was not
+    /// waited for.
     pub fn scope<'env, R>(
         &'env self,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,
     ) -> Result<R> {
-        // Its destructor waits. It is no part of `Scope`, whose lifetime makes it
-        // borrowed until it dies.
+        // The destructor of `flights` waits. It is not part of `Scope`, whose lifetime keeps the
+        // scope borrowed until it is dropped.
         let flights = Flights::new(self.engine());
         let scope = Scope { flights: &flights, _scope: PhantomData, _env: PhantomData };
         let result = body(&scope);
@@ -171,10 +171,10 @@ impl Runtime {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts to get elements at `offset` of `rank`, as many as `target` has.
+    /// Starts to fill `target` with elements from the part of `rank`, from element `offset` on.
     ///
     /// # Errors
-    /// As for [`Segment::get`].
+    /// Fails as [`Segment::get`] does.
     pub fn get<T: Element>(
         &'scope self,
         segment: &'env Segment<'_, T>,
@@ -185,15 +185,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         const CALL: &str = "Scope::get";
         let order =
             contiguous(TransferKind::Get, segment, rank, offset, target.len()).in_call(CALL)?;
-        // SAFETY: the order moves as many bytes as the target has.
+        // SAFETY: the order moves exactly the bytes of `target`.
         unsafe { self.start_get(&order, 0, target) }.in_call(CALL)
     }
 
-    /// Starts to get the block `remote` of `rank`'s part into the block `local`
-    /// of `target`.
+    /// Starts to get the block `remote` of the part of `rank` into the block `local` of `target`.
     ///
     /// # Errors
-    /// As for [`Segment::get_block`].
+    /// Fails as [`Segment::get_block`] does.
     pub fn get_block<T: Element>(
         &'scope self,
         segment: &'env Segment<'_, T>,
@@ -205,14 +204,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         const CALL: &str = "Scope::get_block";
         let plan = segment.plan(rank, remote, target.len(), local).in_call(CALL)?;
         let (start, order) = plan.order(TransferKind::Get);
-        // SAFETY: the plan's local extent, from its start, lies in the target.
+        // SAFETY: the local extent of the plan, from its start on, lies in `target`.
         unsafe { self.start_get(&order, start, target) }.in_call(CALL)
     }
 
-    /// Starts to put `source` to `offset` of `rank`.
+    /// Starts to put `source` into the part of `rank`, from element `offset` on.
     ///
     /// # Errors
-    /// As for [`Segment::put`].
+    /// Fails as [`Segment::put`] does.
     pub fn put<T: Element>(
         &'scope self,
         segment: &'env Segment<'_, T>,
@@ -223,15 +222,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         const CALL: &str = "Scope::put";
         let order =
             contiguous(TransferKind::Put, segment, rank, offset, source.len()).in_call(CALL)?;
-        // SAFETY: the order moves as many bytes as the source has.
+        // SAFETY: the order moves exactly the bytes of `source`.
         unsafe { self.start_put(&order, 0, source) }.in_call(CALL)
     }
 
-    /// Starts to put the block `local` of `source` to the block `remote` of
-    /// `rank`'s part.
+    /// Starts to put the block `local` of `source` into the block `remote` of the part of `rank`.
     ///
     /// # Errors
-    /// As for [`Segment::put_block`].
+    /// Fails as [`Segment::put_block`] does.
     pub fn put_block<T: Element>(
         &'scope self,
         segment: &'env Segment<'_, T>,
@@ -243,14 +241,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         const CALL: &str = "Scope::put_block";
         let plan = segment.plan(rank, remote, source.len(), local).in_call(CALL)?;
         let (start, order) = plan.order(TransferKind::Put);
-        // SAFETY: the plan's local extent, from its start, lies in the source.
+        // SAFETY: the local extent of the plan, from its start on, lies in `source`.
         unsafe { self.start_put(&order, start, source) }.in_call(CALL)
     }
 
-    /// Starts to add `scale * source` to the elements at `offset` of `rank`.
+    /// Starts to add `scale * source` to the part of `rank`, from element `offset` on.
     ///
     /// # Errors
-    /// As for [`Segment::accumulate`].
+    /// Fails as [`Segment::accumulate`] does.
     pub fn accumulate<T: Accumulate>(
         &'scope self,
         segment: &'env Segment<'_, T>,
@@ -262,14 +260,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         const CALL: &str = "Scope::accumulate";
         let kind = TransferKind::Accumulate(scale.scale());
         let order = contiguous(kind, segment, rank, offset, source.len()).in_call(CALL)?;
-        // SAFETY: the order moves as many bytes as the source has.
+        // SAFETY: the order moves exactly the bytes of `source`.
         unsafe { self.start_put(&order, 0, source) }.in_call(CALL)
     }
 
-    /// Waits for all transfers that the scope has issued so far.
+    /// Waits until all transfers that the scope has issued so far are complete locally.
     ///
     /// # Errors
-    /// The first of a transfer that was not waited for.
+    /// Returns the first error of a transfer that was not waited for.
     pub fn wait_all(&'scope self) -> Result<()> {
         self.flights.wait_all().in_call("Scope::wait_all")
     }
@@ -279,9 +277,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.flights
     }
 
+    /// Starts a get into `target`.
+    ///
     /// # Safety
-    /// From element `start` of the target on, the order's local extent must lie
-    /// in it.
+    /// The local extent of the order, from element `start` of `target` on, must lie in `target`.
     unsafe fn start_get<T: Element>(
         &'scope self,
         order: &Order,
@@ -290,15 +289,17 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<PendingGet<'scope, 'env, T>> {
         let len = target.len();
         let target = target.as_mut_ptr();
-        // SAFETY: the caller vouches for the extent. The slice is borrowed
-        // exclusively for 'env, which outlives the flights, and is given back
-        // earlier only by a wait for this counter. Any bytes are values.
+        // SAFETY: the caller guarantees that the extent lies in `target`. The slice is borrowed
+        // exclusively for 'env, which outlives the flights; only a wait for this counter returns it
+        // earlier. Any bytes are valid values of its elements.
         let counter = unsafe { self.flights.issue(order, target.wrapping_add(start).cast()) }?;
         Ok(PendingGet { flights: self.flights, counter, target, len, _target: PhantomData })
     }
 
+    /// Starts a put or accumulate from `source`.
+    ///
     /// # Safety
-    /// As for `start_get`.
+    /// The local extent of the order, from element `start` of `source` on, must lie in `source`.
     unsafe fn start_put<T: Element>(
         &'scope self,
         order: &Order,
@@ -306,14 +307,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         source: &'env [T],
     ) -> Result<Pending<'scope>> {
         let from = source.as_ptr().wrapping_add(start).cast_mut().cast();
-        // SAFETY: the caller vouches for the extent. The slice is borrowed for
-        // 'env, which outlives the flights; puts and accumulates only read it.
+        // SAFETY: the caller guarantees that the extent lies in `source`. The slice is borrowed for
+        // 'env, which outlives the flights, and puts and accumulates only read it.
         let counter = unsafe { self.flights.issue(order, from) }?;
         Ok(Pending { flights: self.flights, counter })
     }
 }
 
-/// A transfer of `count` elements that is checked against the part's bounds.
+/// Returns a transfer of `count` contiguous elements, checked against the bounds of the part.
 pub(super) fn contiguous<T: Element>(
     kind: TransferKind,
     segment: &Segment<'_, T>,

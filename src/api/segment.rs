@@ -10,63 +10,66 @@ use crate::runtime::Engine;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-/// An array of which every rank of a group owns a part, in memory that all of
-/// them reach.
+/// An array distributed over the ranks of a group. Every rank owns a part, and all ranks of the
+/// group can access all parts.
 ///
-/// Ranks are numbers in the group, offsets and lengths count elements. Every
-/// rank may ask for a part of its own length, also for none.
+/// Ranks are numbered within the group. Offsets and lengths are in elements. Each rank chooses the
+/// length of its own part, which may be zero.
 ///
-/// [`Segment::free`] gives the memory back and is collective. Dropping a segment
-/// is not, and must not wait for other ranks, so the memory of one that is
-/// dropped goes only when the runtime ends; a warning says so.
+/// [`Segment::free`] releases the memory and is collective. Dropping a segment must not wait for
+/// other ranks, so the memory of a dropped segment is released only when the runtime ends, and a
+/// warning is logged.
 #[derive(Debug)]
 pub struct Segment<'rt, T: Element> {
     group: Group<'rt>,
     inner: Arc<segment::Segment>,
-    /// What [`Segment::lens`] has given out.
+    /// The part lengths in elements, computed by the first call of [`Segment::lens`].
     lens: OnceLock<Box<[usize]>>,
     freed: bool,
-    /// What the user knows it as.
+    /// The name of the object in warnings, as the user knows it.
     pub(super) what: &'static str,
     _elements: PhantomData<T>,
 }
 
-/// A checked place in a rank's part, as the engine names it.
+/// A bounds-checked location in a rank's part, in the engine's terms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// Rank of the world.
+    /// The world rank of the owner.
     pub world: usize,
-    /// Address in its memory.
+    /// The address in the owner's memory.
     pub address: usize,
 }
 
 impl<T: Element> Segment<'_, T> {
-    /// Its number among those of the group, the same on all ranks.
+    /// Returns the number of the segment in its group. It is the same on all ranks.
     pub(crate) fn number(&self) -> u64 {
         self.inner.id().number
     }
 }
 
-/// The number of elements in `bytes` of a part.
+/// Returns the number of elements in `bytes` bytes of a part.
 #[inline]
 fn elements<T: Element>(bytes: usize) -> usize {
     bytes.checked_div(size_of::<T>()).unwrap_or(0)
 }
 
 impl<'rt> Group<'rt> {
-    /// Allocates a segment with `here` elements on this rank and as many as the
-    /// others ask for on theirs. All elements are zero. Collective.
+    /// Allocates a segment with `here` elements on this rank. Collective.
+    ///
+    /// Each rank passes the length of its own part. All elements are zero on return.
     ///
     /// # Errors
-    /// `Memory` on all ranks where it cannot be had on one, naming the rank, what
-    /// it asked for and what was free; `State` after the group was freed.
+    /// Returns `Memory` on all ranks if the allocation fails on one of them. The error names that
+    /// rank, the requested size and the free memory. Returns `State` if the group was freed.
     #[track_caller]
     pub fn allocate<T: Element>(&self, here: usize) -> Result<Segment<'rt, T>> {
         public("Group::allocate", || self.allocate_one(here, true, Purpose::Elements))
     }
 
-    /// Allocates a segment that no composition of a file can name. Its elements are zero, or what
-    /// the memory held before, which costs neither the time to write them nor a barrier. Collective.
+    /// Allocates a segment that a composition loaded from a file cannot name. Collective.
+    ///
+    /// The elements are zero if `zeros` is set. Otherwise they have the previous contents of the
+    /// memory, which saves the time to clear them and a barrier.
     pub(crate) fn allocate_internal<T: Element>(
         &self,
         here: usize,
@@ -87,12 +90,15 @@ impl<'rt> Group<'rt> {
         }
     }
 
-    /// Allocates as many segments as `here` has numbers of elements, in about the time of one.
-    /// Otherwise as that many calls of [`Group::allocate`]; the segments are freed one by one.
+    /// Allocates one segment for each element of `here`, in about the time of a single allocation.
+    /// Collective.
+    ///
+    /// `here[i]` is the number of elements on this rank of segment `i`. Otherwise the call is
+    /// equivalent to that many calls of [`Group::allocate`]. Each segment is freed separately.
     ///
     /// # Errors
-    /// As for [`Group::allocate`], with no segment allocated; `Argument` on all ranks where they
-    /// ask for different numbers of segments.
+    /// Fails as [`Group::allocate`] does, and then allocates no segment. Returns `Argument` on all
+    /// ranks if they pass different numbers of segments.
     #[track_caller]
     pub fn allocate_many<T: Element>(&self, here: &[usize]) -> Result<Vec<Segment<'rt, T>>> {
         public("Group::allocate_many", || self.allocate_inner(here, true, Purpose::Elements))
@@ -112,12 +118,12 @@ impl<'rt> Group<'rt> {
                 "a segment's elements are aligned to 64 bytes at most"
             );
         }
-        // More bytes than can be counted are asked for too, so that the request
-        // fails on all ranks and not on this one alone.
+        // A byte count that overflows saturates instead of failing here, so that the request fails
+        // on all ranks and not on this one alone.
         let bytes: Vec<usize> = here.iter().map(|n| n.saturating_mul(size_of::<T>())).collect();
         let made = self.engine().allocate_many_for(purpose, self.inner(), Ok(&bytes))?;
         if zeros {
-            // SAFETY: no other rank touches the parts before the barrier below.
+            // SAFETY: no other rank accesses the parts before the barrier below.
             made.iter().for_each(|segment| unsafe { segment.clear() });
         }
         let wrap = |inner| Segment {
@@ -139,7 +145,7 @@ impl<'rt> Group<'rt> {
 impl<'rt, T: Element> Segment<'rt, T> {
     /// Completes all transfers and frees the memory. Collective.
     ///
-    /// While a transfer of a scope uses the segment it cannot be freed:
+    /// A segment cannot be freed while a transfer of a scope uses it:
     ///
     /// ```compile_fail,E0505
     /// fn early(rt: &portolan::Runtime, segment: portolan::Segment<'_, f64>) -> portolan::Result<()> {
@@ -152,7 +158,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
     /// ```
     ///
     /// # Errors
-    /// `Mpi`, where the transfers cannot be completed.
+    /// Returns `Mpi` if the transfers cannot be completed.
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
         self.freed = true;
@@ -164,15 +170,15 @@ impl<'rt, T: Element> Segment<'rt, T> {
         self.group.engine()
     }
 
-    /// The group that allocated the segment.
+    /// Returns the group that allocated the segment.
     pub fn group(&self) -> &Group<'rt> {
         &self.group
     }
 
-    /// The number of elements of `rank`'s part.
+    /// Returns the number of elements in the part of `rank`.
     ///
     /// # Errors
-    /// `Rank` outside the group.
+    /// Returns `Rank` if `rank` is outside the group.
     #[inline]
     pub fn len_at(&self, rank: usize) -> Result<usize> {
         if rank >= self.group.size() {
@@ -181,12 +187,12 @@ impl<'rt, T: Element> Segment<'rt, T> {
         Ok(elements::<T>(self.inner.len_at(rank)))
     }
 
-    /// The numbers of elements of all parts, by rank.
+    /// Returns the number of elements in each part, indexed by rank.
     pub fn lens(&self) -> &[usize] {
         self.lens.get_or_init(|| self.inner.parts().map(|p| elements::<T>(p.len())).collect())
     }
 
-    /// The memory, for compositions, which outlive the borrow.
+    /// Returns the engine's segment, for compositions, which outlive the borrow of `self`.
     pub(super) fn inner(&self) -> &Arc<segment::Segment> {
         &self.inner
     }
@@ -195,24 +201,24 @@ impl<'rt, T: Element> Segment<'rt, T> {
         elements::<T>(self.inner.len_at(self.group.rank()))
     }
 
-    /// This rank's own part.
+    /// Returns this rank's own part.
     pub fn local(&self) -> Local<'_, T> {
         let len = self.my_len();
-        // SAFETY: our part has `len` elements at `my_base`, which is aligned for
-        // any element (`allocate` checked), and stays mapped while `inner` does.
+        // SAFETY: this rank's part has `len` elements at `my_base`, is aligned for `T` (checked by
+        // `allocate_inner`), and stays mapped as long as `inner` lives.
         unsafe { Local::new(self.inner.my_base().cast(), len) }
     }
 
-    /// A rank's part, to be sliced.
+    /// Returns the part of `rank` as a range that can be sliced.
     ///
     /// # Errors
-    /// `Rank` outside the group.
+    /// Returns `Rank` if `rank` is outside the group.
     pub fn at(&self, rank: usize) -> Result<Remote<'_, 'rt, T>> {
         let len = self.len_at(rank).in_call("Segment::at")?;
         Ok(Remote::new(self, rank, 0, len))
     }
 
-    /// Where `count` elements at `offset` of `rank` lie.
+    /// Returns the location of `count` elements at `offset` in the part of `rank`.
     #[inline]
     pub(super) fn place(&self, rank: usize, offset: usize, count: usize) -> Result<Place> {
         let len = self.len_at(rank)?;
@@ -224,23 +230,25 @@ impl<'rt, T: Element> Segment<'rt, T> {
         }
         Ok(Place {
             world: self.group.members()[rank],
-            // Inside the part, as was checked.
+            // The check above keeps this inside the part, so nothing wraps.
             address: self.part_address(rank).wrapping_add(offset.wrapping_mul(size_of::<T>())),
         })
     }
 
-    /// Where the part of a rank of the group begins; 0 where it has none.
+    /// Returns the address of the part of `rank`, or 0 if the part is empty.
     #[inline]
     pub(super) fn part_address(&self, rank: usize) -> usize {
         self.inner.part(rank).address()
     }
 
-    /// Puts `source` to `offset` of `rank`. On return the source may be reused;
-    /// a fence or a barrier makes sure that the elements are there.
+    /// Puts `source` into the part of `rank`, from element `offset` on.
+    ///
+    /// On return `source` may be reused. The elements are visible at the target after a fence or a
+    /// barrier.
     ///
     /// # Errors
-    /// `Rank`, or `Address` where the elements do not all lie in the part;
-    /// nothing has moved then.
+    /// Returns `Rank` if `rank` is outside the group, or `Address` if the elements do not all lie
+    /// in the part. No data moves in either case.
     #[inline]
     pub fn put(&self, rank: usize, offset: usize, source: &[T]) -> Result<()> {
         self.put_inner(rank, offset, source).in_call("Segment::put")
@@ -250,15 +258,17 @@ impl<'rt, T: Element> Segment<'rt, T> {
     pub(super) fn put_inner(&self, rank: usize, offset: usize, source: &[T]) -> Result<()> {
         let place = self.place(rank, offset, source.len())?;
         let bytes = size_of_val(source);
-        // SAFETY: the source is a live slice, read until the call returns.
+        // SAFETY: `source` is a live slice that stays borrowed until the call returns.
         unsafe { self.engine().put(place.world, place.address, source.as_ptr().cast(), bytes) }
     }
 
-    /// Gets elements at `offset` of `rank`, as many as `target` has. They are
-    /// there on return.
+    /// Gets elements from the part of `rank`, from element `offset` on, and fills `target` with
+    /// them.
+    ///
+    /// The elements are in `target` on return.
     ///
     /// # Errors
-    /// As for [`Segment::put`].
+    /// Fails as [`Segment::put`] does.
     #[inline]
     pub fn get(&self, rank: usize, offset: usize, target: &mut [T]) -> Result<()> {
         self.get_inner(rank, offset, target).in_call("Segment::get")
@@ -268,15 +278,15 @@ impl<'rt, T: Element> Segment<'rt, T> {
     pub(super) fn get_inner(&self, rank: usize, offset: usize, target: &mut [T]) -> Result<()> {
         let place = self.place(rank, offset, target.len())?;
         let bytes = size_of_val(target);
-        // SAFETY: the target is a live slice, exclusively ours until the call
-        // returns; any bytes are values of its elements.
+        // SAFETY: `target` is a live slice that is borrowed exclusively until the call returns, and
+        // any bytes are valid values of its elements.
         unsafe { self.engine().get(place.world, place.address, target.as_mut_ptr().cast(), bytes) }
     }
 
-    /// Puts one element.
+    /// Puts one element. The call completes as [`Segment::put`] does.
     ///
     /// # Errors
-    /// As for [`Segment::put`].
+    /// Fails as [`Segment::put`] does.
     #[inline]
     pub fn put_value(&self, rank: usize, index: usize, value: T) -> Result<()> {
         self.put_inner(rank, index, &[value]).in_call("Segment::put_value")
@@ -285,7 +295,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
     /// Gets one element.
     ///
     /// # Errors
-    /// As for [`Segment::put`].
+    /// Fails as [`Segment::put`] does.
     #[inline]
     pub fn get_value(&self, rank: usize, index: usize) -> Result<T> {
         let mut value = [T::zeroed()];
@@ -293,11 +303,13 @@ impl<'rt, T: Element> Segment<'rt, T> {
         Ok(value[0])
     }
 
-    /// Returns when everything that this rank has issued to `rank`, in any
-    /// segment, is done and visible there.
+    /// Completes all operations that this rank has issued to `rank`, in any segment.
+    ///
+    /// On return they are visible at the target.
     ///
     /// # Errors
-    /// `Rank` outside the group, `Mpi`.
+    /// Returns `Rank` if `rank` is outside the group, or `Mpi` if the operations cannot be
+    /// completed.
     #[inline]
     pub fn fence(&self, rank: usize) -> Result<()> {
         const CALL: &str = "Segment::fence";

@@ -1,4 +1,4 @@
-//! Statistics, regions and marks of Rust programs.
+//! Statistics, regions and marks for Rust programs.
 
 use super::Runtime;
 use crate::runtime::statistics::Statistics;
@@ -6,37 +6,38 @@ use crate::trace::counters::Spent;
 use crate::trace::{Call, Cause, PathTaken, Served};
 use std::time::Duration;
 
-/// What a rank has counted since the runtime started, or since [`Runtime::reset_stats`].
+/// The counters of this rank since the runtime started, or since [`Runtime::reset_stats`].
 ///
-/// Without `PORTOLAN_STATS=1` calls are not counted, and waits only where the thread rested.
+/// Calls are counted only if `PORTOLAN_STATS=1` or `PORTOLAN_TRACE` is set. Otherwise a wait is
+/// counted only if the thread yielded its core or slept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats(Statistics);
 
-/// Calls of one kind whose bytes took one path.
+/// The calls of one kind whose bytes took the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallStats {
-    /// Which call: `put`, `read-modify-write`, `fence` and others.
+    /// The kind of call: `put`, `read-modify-write`, `fence` and others.
     pub call: &'static str,
-    /// How its bytes travelled: `direct`, `rma`, `message`, `ring` and others.
+    /// The path of the bytes: `direct`, `rma`, `message`, `ring` and others.
     pub path: &'static str,
-    /// How many.
+    /// The number of calls.
     pub calls: u64,
-    /// Their bytes.
+    /// The total number of bytes.
     pub bytes: u64,
-    /// Their time, of which that of short calls is estimated from some of them.
+    /// The total time. The time of short calls is estimated from a sample of them.
     pub time: Duration,
 }
 
-/// Time that went into one thing.
+/// The time spent on one activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeStats {
-    /// What it is: what was waited for, or served.
+    /// The activity: the cause of a wait, or the kind of request served.
     pub what: &'static str,
-    /// How often.
+    /// The number of occurrences.
     pub number: u64,
-    /// How long together.
+    /// The total time.
     pub time: Duration,
-    /// The longest.
+    /// The longest single time.
     pub longest: Duration,
 }
 
@@ -51,17 +52,17 @@ fn times(names: impl Iterator<Item = &'static str>, spent: &[Spent]) -> Vec<Time
 }
 
 impl Stats {
-    /// Whether all calls were counted.
+    /// Returns whether all calls were counted.
     pub fn is_complete(&self) -> bool {
         self.0.complete
     }
 
-    /// The time in which was counted.
+    /// Returns the length of the period that the counters cover.
     pub fn elapsed(&self) -> Duration {
         Duration::from_secs_f64(self.0.seconds)
     }
 
-    /// The calls that there were.
+    /// Returns the calls, by kind and path. Combinations without calls are omitted.
     pub fn calls(&self) -> Vec<CallStats> {
         let all =
             Call::ALL.iter().flat_map(|call| PathTaken::ALL.iter().map(move |path| (call, path)));
@@ -79,12 +80,13 @@ impl Stats {
         counted.filter(|of| of.calls > 0).collect()
     }
 
-    /// What was waited for.
+    /// Returns the waits, by cause. Causes without waits are omitted.
     pub fn waits(&self) -> Vec<TimeStats> {
         times(Cause::ALL.iter().map(|cause| cause.name()), &self.0.sum.waits)
     }
 
-    /// For which ranks this one waited, and how long; the longest first.
+    /// Returns the ranks that this rank waited for and the total time for each, the longest time
+    /// first.
     pub fn waited_for(&self) -> Vec<(usize, Duration)> {
         let all = self.0.sum.waited_for.iter();
         let mut all: Vec<_> =
@@ -93,43 +95,45 @@ impl Stats {
         all
     }
 
-    /// What this rank did for others.
+    /// Returns the work that this rank did for other ranks, by kind. Kinds without work are
+    /// omitted.
     pub fn served(&self) -> Vec<TimeStats> {
         times(Served::ALL.iter().map(|kind| kind.name()), &self.0.sum.served)
     }
 
-    /// A request of another rank had waited here for at most this long.
+    /// Returns the longest time that a request of another rank waited at this rank.
     pub fn longest_delay(&self) -> Duration {
         Duration::from_nanos(self.0.sum.delays.longest)
     }
 
-    /// Naps of threads that waited.
+    /// Returns how often waiting threads went to sleep.
     pub fn naps(&self) -> u64 {
         self.0.naps
     }
 
-    /// Messages whose data stayed here until their targets asked for it.
+    /// Returns the number of messages whose data stayed on this rank until the target requested it.
     pub fn rendezvous(&self) -> u64 {
         self.0.rendezvous
     }
 
-    /// Messages of aggregated items, and the items.
+    /// Returns the number of messages that carried aggregated items, and the number of those items.
     pub fn aggregated(&self) -> (u64, u64) {
         (self.0.aggregated_messages, self.0.aggregated_items)
     }
 
-    /// The most memory that the process has had, in bytes.
+    /// Returns the peak memory usage of the process, in bytes.
     pub fn peak_memory(&self) -> u64 {
         self.0.peak_memory
     }
 
-    /// Events that the trace has not, because the disk was slow or the file full.
+    /// Returns the number of events missing from the trace because the disk was slow or the file
+    /// was full.
     pub fn dropped_events(&self) -> u64 {
         self.0.dropped_events
     }
 }
 
-/// A region of the program in the trace, which ends when this is dropped.
+/// A region of the program in the trace. Dropping the guard ends the region.
 #[derive(Debug)]
 #[must_use = "the region ends when this is dropped"]
 pub struct Region<'a>(&'a Runtime);
@@ -141,17 +145,18 @@ impl Drop for Region<'_> {
 }
 
 impl Runtime {
-    /// What this rank has counted.
+    /// Returns the counters of this rank. Not collective.
     pub fn stats(&self) -> Stats {
         Stats(self.engine().statistics())
     }
 
-    /// Counts from now on.
+    /// Resets the counters of this rank. Not collective.
     pub fn reset_stats(&self) {
         self.engine().reset_statistics();
     }
 
-    /// Begins a region of the program in the trace of `PORTOLAN_TRACE`.
+    /// Begins a region of the program in the trace of `PORTOLAN_TRACE`. The region ends when the
+    /// returned guard is dropped.
     ///
     /// ```no_run
     /// fn step(runtime: &portolan::Runtime) {
@@ -165,7 +170,7 @@ impl Runtime {
         Region(self)
     }
 
-    /// Sets a mark in the trace.
+    /// Records a mark in the trace of `PORTOLAN_TRACE`.
     pub fn mark(&self, name: &str) {
         self.engine().observer().mark(name);
     }

@@ -1,4 +1,4 @@
-//! Transfers of blocks: strided on either side.
+//! Transfers of blocks, which may be strided on either side.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::in_call::InCall;
@@ -11,18 +11,18 @@ use crate::transfer::TransferKind;
 /// A block transfer that was checked on both sides.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Rank of the world.
+    /// The world rank of the target.
     pub world: usize,
-    /// Address of the remote block's first element.
+    /// The address of the first element of the remote block.
     pub address: usize,
-    /// Position of the local block's first element in its slice.
+    /// The position of the first element of the local block in its slice.
     pub start: usize,
-    /// What moves, in bytes.
+    /// The shape of the transfer, in bytes.
     pub shape: Shape,
 }
 
 impl Plan {
-    /// Where the local block begins, and the transfer.
+    /// Returns the position at which the local block starts, and the transfer.
     pub(super) fn order(self, kind: TransferKind) -> (usize, Order) {
         let Plan { world, address, start, shape } = self;
         (start, Order { kind, world, address, shape })
@@ -30,8 +30,8 @@ impl Plan {
 }
 
 impl<T: Element> Segment<'_, T> {
-    /// Checks a transfer between `remote` in the part of `rank` and `local` in a
-    /// slice of `local_len` elements.
+    /// Checks a transfer between the block `remote` of the part of `rank` and the block `local` of
+    /// a slice of `local_len` elements.
     pub(super) fn plan(
         &self,
         rank: usize,
@@ -42,7 +42,8 @@ impl<T: Element> Segment<'_, T> {
         let len = self.len_at(rank)?;
         remote.check(len, &|| format!("the part of rank {rank}"))?;
         local.check(local_len, &|| "the slice".to_string())?;
-        // More would take elements of both sides repeatedly: 2^60 of them as easily as two.
+        // A larger block would repeat elements on both sides, and a count of 2^60 is as easy to
+        // write as a count of two.
         if local.len() > len.max(local_len) {
             fail!(
                 Argument,
@@ -52,7 +53,7 @@ impl<T: Element> Segment<'_, T> {
             );
         }
         let shape = block::pair(local, remote, size_of::<T>())?;
-        // An empty block may start anywhere, also where no address is.
+        // An empty block may start anywhere, even at a position without an address.
         let (start, first) =
             if shape.is_empty() { (0, 0) } else { (local.start(), remote.start()) };
         Ok(Plan {
@@ -63,8 +64,8 @@ impl<T: Element> Segment<'_, T> {
         })
     }
 
-    /// Puts the block `local` of `source` to the block `remote` of `rank`'s part.
-    /// On return the source may be reused.
+    /// Puts the block `local` of `source` into the block `remote` of the part of `rank`. On return
+    /// `source` may be reused.
     ///
     /// ```no_run
     /// # use portolan::{Block, Segment};
@@ -76,9 +77,9 @@ impl<T: Element> Segment<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// `Rank`; `Address` where a block leaves the slice or the part; `Argument`
-    /// where the blocks' counts differ and neither is contiguous. Nothing has
-    /// moved then.
+    /// Returns `Rank` if `rank` is outside the group, `Address` if a block leaves the slice or the
+    /// part, or `Argument` if the counts of the blocks differ and neither block is contiguous. No
+    /// data moves in these cases.
     pub fn put_block(
         &self,
         rank: usize,
@@ -88,20 +89,20 @@ impl<T: Element> Segment<'_, T> {
     ) -> Result<()> {
         const CALL: &str = "Segment::put_block";
         let plan = self.plan(rank, remote, source.len(), local).in_call(CALL)?;
-        // The pointer is the whole slice's, because a block with negative strides
+        // The pointer is derived from the whole slice, because a block with negative strides
         // reaches back from its start.
         let from = source.as_ptr().wrapping_add(plan.start).cast();
-        // SAFETY: the plan's local extent lies in the source, which is borrowed
-        // until the call returns.
+        // SAFETY: the local extent of the plan lies in `source`, which stays borrowed until the
+        // call returns, and a put only reads it.
         unsafe { self.engine().put_shape(plan.world, plan.address, from, &plan.shape) }
             .in_call(CALL)
     }
 
-    /// Gets the block `remote` of `rank`'s part into the block `local` of
-    /// `target`. The elements are there on return.
+    /// Gets the block `remote` of the part of `rank` into the block `local` of `target`. The
+    /// elements are in `target` on return.
     ///
     /// # Errors
-    /// As for [`Segment::put_block`].
+    /// Fails as [`Segment::put_block`] does.
     pub fn get_block(
         &self,
         rank: usize,
@@ -112,8 +113,8 @@ impl<T: Element> Segment<'_, T> {
         const CALL: &str = "Segment::get_block";
         let plan = self.plan(rank, remote, target.len(), local).in_call(CALL)?;
         let to = target.as_mut_ptr().wrapping_add(plan.start).cast();
-        // SAFETY: the plan's local extent lies in the target, which is borrowed
-        // exclusively until the call returns; any bytes are values.
+        // SAFETY: the local extent of the plan lies in `target`, which is borrowed exclusively
+        // until the call returns, and any bytes are valid values of its elements.
         unsafe {
             self.engine().blocking(TransferKind::Get, plan.world, plan.address, to, &plan.shape)
         }
@@ -122,12 +123,11 @@ impl<T: Element> Segment<'_, T> {
 }
 
 impl<T: Accumulate> Segment<'_, T> {
-    /// Adds `scale` times the block `local` of `source` to the block `remote` of
-    /// `rank`'s part, each element atomically. On return the source may be
-    /// reused.
+    /// Adds `scale` times the block `local` of `source` to the block `remote` of the part of
+    /// `rank`. Each element is updated atomically. On return `source` may be reused.
     ///
     /// # Errors
-    /// As for [`Segment::put_block`].
+    /// Fails as [`Segment::put_block`] does.
     pub fn accumulate_block(
         &self,
         rank: usize,
@@ -140,8 +140,8 @@ impl<T: Accumulate> Segment<'_, T> {
         let plan = self.plan(rank, remote, source.len(), local).in_call(CALL)?;
         let from = source.as_ptr().wrapping_add(plan.start).cast_mut().cast();
         let kind = TransferKind::Accumulate(scale.scale());
-        // SAFETY: the plan's local extent lies in the source, which is borrowed
-        // until the call returns and only read.
+        // SAFETY: the local extent of the plan lies in `source`, which stays borrowed until the
+        // call returns, and an accumulate only reads it.
         unsafe { self.engine().blocking(kind, plan.world, plan.address, from, &plan.shape) }
             .in_call(CALL)
     }

@@ -1,19 +1,19 @@
-//! Warnings about segments, arrays and mutexes that were dropped and not freed.
+//! Warnings about segments, arrays and mutexes that were dropped without being freed.
 //!
-//! An error that leaves the program's body drops its segments before the error is printed. The warning
-//! is therefore delayed until the program makes another call (an allocation, a barrier, the end of the
-//! runtime) or the process exits. When an error ends the job there is no warning.
+//! An error that leaves the program's body drops its segments before the error is printed. The
+//! warning is therefore delayed until the program makes another call (an allocation, a barrier, the
+//! end of the runtime) or the process exits. If an error ends the job, nothing is logged.
 
 use parking_lot::Mutex;
 use std::sync::Once;
 
 static UNFREED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Notes an object that is dropped and not freed.
+/// Records an object that was dropped without being freed.
 #[cold]
 pub(super) fn note(what: String) {
     static ONCE: Once = Once::new();
-    // SAFETY: the function may be called at any time, and takes no argument.
+    // SAFETY: `atexit` may be called at any time, and `at_exit` takes no argument.
     ONCE.call_once(|| unsafe {
         libc::atexit(at_exit);
     });
@@ -24,7 +24,7 @@ extern "C" fn at_exit() {
     warn();
 }
 
-/// Writes the warnings that were noted.
+/// Writes the recorded warnings to the log.
 pub(super) fn warn() {
     if crate::process::is_forked() {
         return;

@@ -1,9 +1,9 @@
 //! Transfers between `ndarray` views and the parts of several ranks.
 //!
-//! A transfer is a list of [`Piece`]s, each a box of indices of the view and the elements of one
-//! rank that belong to them. All pieces are checked before anything moves, against the view and
-//! against the rank's part, and are then under way at once. A piece names indices, not
-//! addresses, so that no list of pieces can leave the memory of the view.
+//! A transfer is a list of [`Piece`]s. Each is a box of indices of the view, with the elements of
+//! one rank that correspond to them. All of them are checked against the view and against the
+//! rank's part before any data moves. All are then in flight at the same time. A [`Piece`] contains
+//! indices instead of addresses, so no list of them can leave the memory of the view.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::exclusive::Exclusive;
@@ -22,33 +22,33 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Indices of one axis of a view, and the strides of their elements in a rank's part: `n`
-/// indices from `at` on, and the whole `repeat` times.
+/// The indices of one axis of a view, and the strides of their elements in a rank's part: `n`
+/// consecutive indices from `at` on, and this run `repeat` times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PieceAxis {
     pub at: usize,
     pub n: usize,
     pub stride: usize,
     pub repeat: usize,
-    /// Indices from one repetition to the next.
+    /// The number of indices from one repetition to the next.
     pub at_stride: usize,
-    /// Elements of the part from one repetition to the next.
+    /// The number of elements of the part from one repetition to the next.
     pub repeat_stride: usize,
 }
 
-/// What one transfer moves from or to one rank.
+/// The elements that one transfer moves from or to one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Rank of the group.
+    /// The rank in the group.
     pub rank: usize,
-    /// The first element in its part.
+    /// The offset of the first element in the part of the rank, in elements.
     pub offset: usize,
-    /// One for each axis of the view, and none is empty.
+    /// An entry for each axis of the view. Every entry has at least one index.
     pub axes: SmallVec<[PieceAxis; 3]>,
 }
 
-/// Single elements of several ranks: for each its rank, offsets in its part, and places in the
-/// caller's list.
+/// Single elements of several ranks. Each entry has the rank, the offsets in its part, and the
+/// positions in the caller's list.
 pub(crate) type Lists = Vec<(usize, Vec<usize>, Vec<usize>)>;
 
 /// The memory of a view.
@@ -69,7 +69,7 @@ impl<'a, T: Element> Memory<'a, T> {
     }
 }
 
-/// A piece that was checked on both sides.
+/// A [`Piece`] that was checked against the view and the part.
 struct Checked {
     world: usize,
     address: usize,
@@ -78,8 +78,8 @@ struct Checked {
 }
 
 impl Checked {
-    /// To be filled by [`Segment::check_piece`]: not given out by it, because moving it costs as much
-    /// as moving a few elements does.
+    /// Returns an empty value for [`Segment::check_piece`] to fill in place. Moving a returned
+    /// value costs about the same as transferring a few elements.
     fn none() -> Checked {
         Checked { world: 0, address: 0, local: std::ptr::null_mut(), shape: Shape::contiguous(0) }
     }
@@ -106,8 +106,8 @@ impl<T: Element> Segment<'_, T> {
         if piece.axes.len() != memory.shape.len() {
             fail!(Internal, "a piece of {} axes for {:?}", piece.axes.len(), memory.shape);
         }
-        // Sums of a piece that is out of bounds saturate, and it is refused; what is in bounds of
-        // the view and of the part can be counted in bytes of either.
+        // Sums saturate if a `Piece` is out of bounds, and the checks below reject it. Extents
+        // within the bounds of the view and of the part can be counted in bytes.
         let bytes =
             |stride: usize| isize::try_from(stride.saturating_mul(size)).unwrap_or(isize::MAX);
         let reach = |n: usize, stride: usize| n.saturating_sub(1).saturating_mul(stride);
@@ -143,7 +143,7 @@ impl<T: Element> Segment<'_, T> {
                 counts[levels] = axis.repeat;
             }
         }
-        // All elements between the first and the last are the part's.
+        // All elements from the first to the last must belong to the part.
         let span = last.saturating_sub(piece.offset).saturating_add(1);
         let place = self.place(piece.rank, piece.offset, span)?;
         checked.shape.set_strided(&counts[..=levels], &here[..levels], &there[..levels])?;
@@ -152,8 +152,10 @@ impl<T: Element> Segment<'_, T> {
         Ok(())
     }
 
+    /// Transfers elements between the view and the parts. Returns when the view may be reused.
+    ///
     /// # Safety
-    /// The memory must be valid until the call returns: for writes in a get, else for reads.
+    /// The memory must be valid until the call returns: for writes in a get, otherwise for reads.
     unsafe fn blocking(
         &self,
         kind: TransferKind,
@@ -163,14 +165,16 @@ impl<T: Element> Segment<'_, T> {
         let engine = self.engine();
         let [piece] = pieces else {
             let counter = Arc::default();
-            // SAFETY: passed on from the caller; the wait below lasts until the memory is free.
+            // SAFETY: the caller guarantees that the memory is valid until this call returns, and
+            // the wait below lasts until the transfers no longer access it.
             let issued = unsafe { self.issue_all(kind, pieces, memory, &counter) };
             return pending::wait_for(engine, &counter).and(issued);
         };
         let mut checked = Checked::none();
         self.check_piece(piece, memory, &mut checked)?;
         let Checked { world, address, local, ref shape } = checked;
-        // SAFETY: the piece lies in the view; the caller vouches for that.
+        // SAFETY: `check_piece` has checked that the elements lie in the view, and the caller
+        // guarantees that the memory of the view is valid until the call returns.
         unsafe {
             if !shape.is_contiguous() {
                 return engine.blocking(kind, world, address, local, shape);
@@ -185,8 +189,11 @@ impl<T: Element> Segment<'_, T> {
         }
     }
 
+    /// Issues all transfers on `counter`.
+    ///
     /// # Safety
-    /// As for `blocking`, until the counter is done.
+    /// The memory must be valid until the counter is done: for writes in a get, otherwise for
+    /// reads.
     unsafe fn issue_all(
         &self,
         kind: TransferKind,
@@ -197,7 +204,8 @@ impl<T: Element> Segment<'_, T> {
         let checked: SmallVec<[Checked; 4]> =
             pieces.iter().map(|p| self.checked(p, memory)).collect::<Result<_>>()?;
         for Checked { world, address, local, shape } in &checked {
-            // SAFETY: passed on from the caller.
+            // SAFETY: `checked` has checked that the elements lie in the view, and the caller
+            // guarantees that the memory of the view is valid until the counter is done.
             unsafe { self.engine().issue(kind, *world, *address, *local, shape, counter) }?;
         }
         Ok(())
@@ -205,17 +213,19 @@ impl<T: Element> Segment<'_, T> {
 }
 
 impl<T: Element> Exclusive<'_, T> {
-    /// Gets pieces into a view. They are there on return.
+    /// Gets elements into a view. They are there on return.
     pub(crate) fn get_view<D: Dimension>(
         &self,
         pieces: &[Piece],
         target: &mut ArrayViewMut<'_, T, D>,
     ) -> Result<()> {
-        // SAFETY: the view is borrowed exclusively until the call returns; any bytes are values.
+        // SAFETY: the view is borrowed exclusively until the call returns, and any bytes are valid
+        // values of its elements.
         unsafe { self.segment().blocking(TransferKind::Get, pieces, &Memory::of(target)) }
     }
 
-    /// Gets pieces that make up an array of a shape.
+    /// Gets elements into a new array of the given shape. Elements that `pieces` do not cover are
+    /// zero.
     pub(crate) fn get_owned<D: Dimension>(
         &self,
         pieces: &[Piece],
@@ -232,26 +242,26 @@ impl<T: Element> Exclusive<'_, T> {
         let mut target = fresh_array::uninit::<T, D>(shape)?;
         let first = target.as_mut_ptr().cast();
         let memory = Memory { first, shape: target.shape(), strides: target.strides() };
-        // SAFETY: the array is ours, and the one piece writes each of its elements before the call
-        // returns; any bytes are values.
+        // SAFETY: this function owns the array, and the single `Piece` covers all of its elements,
+        // so the transfer writes each of them before the call returns. Any bytes are valid values.
         unsafe {
             self.segment().blocking(TransferKind::Get, pieces, &memory)?;
             Ok(target.assume_init())
         }
     }
 
-    /// Puts pieces of a view, which may be reused on return.
+    /// Puts elements of a view. The view may be reused on return.
     pub(crate) fn put_view<S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
         &self,
         pieces: &[Piece],
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
         self.check_open()?;
-        // SAFETY: the view is borrowed until the call returns, and a put only reads.
+        // SAFETY: the view is borrowed until the call returns, and a put only reads it.
         unsafe { self.segment().blocking(TransferKind::Put, pieces, &Memory::of(source)) }
     }
 
-    /// Starts a get into an array of its own.
+    /// Starts a get into `buffer`, which the transfer owns.
     pub(crate) fn start_get<D: Dimension>(
         &self,
         pieces: &[Piece],
@@ -260,7 +270,7 @@ impl<T: Element> Exclusive<'_, T> {
         self.start(TransferKind::Get, pieces, buffer)
     }
 
-    /// Starts to put an array.
+    /// Starts a put of `buffer`, which the transfer owns.
     pub(crate) fn start_put<D: Dimension>(
         &self,
         pieces: &[Piece],
@@ -276,37 +286,41 @@ impl<T: Element> Exclusive<'_, T> {
         pieces: &[Piece],
         buffer: Array<T, D>,
     ) -> Result<PendingArray<'_, T, D>> {
-        // Made first: where issuing fails half-way, its destructor waits.
+        // Created before the transfers are issued: if issuing fails half-way, the destructor waits.
         let mut pending =
             PendingArray { segment: self.segment(), counter: Arc::default(), buffer: Some(buffer) };
         let buffer = pending.buffer.as_mut().expect("put in above");
         let first = buffer.as_mut_ptr();
         let memory = Memory { first, ..Memory::of(buffer) };
-        // SAFETY: the elements lie on the heap, where moving the array does not move them, and
-        // are not touched until the counter is done; if `pending` is forgotten they stay
-        // allocated for ever.
+        // SAFETY: the elements lie on the heap, so moving the array does not move them. They are
+        // not accessed until the counter is done. If `pending` is forgotten, they stay allocated
+        // forever.
         unsafe { self.segment().issue_all(kind, pieces, &memory, &pending.counter) }?;
         Ok(pending)
     }
 
-    /// Gets the elements of one rank at `offsets` into those of `target` at `places`.
+    /// Gets elements of several ranks, by the offsets in `lists`, into the elements of `target` at
+    /// the positions in `lists`.
     pub(crate) fn gather(&self, lists: Lists, target: &mut [T]) -> Result<()> {
-        // SAFETY: the target is borrowed exclusively until the call returns.
+        // SAFETY: `target` is borrowed exclusively until the call returns, and any bytes are valid
+        // values of its elements.
         unsafe { self.vectors(TransferKind::Get, lists, target.as_mut_ptr(), target.len()) }
     }
 
-    /// Puts elements of `source` at places to those of one rank at offsets.
+    /// Puts the elements of `source` at the positions in `lists` to elements of several ranks, by
+    /// the offsets in `lists`.
     pub(crate) fn scatter(&self, lists: Lists, source: &[T]) -> Result<()> {
         self.check_open()?;
         let first = source.as_ptr().cast_mut();
-        // SAFETY: the source is borrowed until the call returns, and only read.
+        // SAFETY: `source` is borrowed until the call returns, and a put only reads it.
         unsafe { self.vectors(TransferKind::Put, lists, first, source.len()) }
     }
 
-    /// Moves single elements; a list is a rank, offsets in its part, and places in the slice.
+    /// Transfers single elements. Returns when the slice may be reused.
     ///
     /// # Safety
-    /// `first` must be valid for `len` elements: for writes in a get, else for reads.
+    /// `first` must be valid for `len` elements until the call returns: for writes in a get,
+    /// otherwise for reads.
     unsafe fn vectors(
         &self,
         kind: TransferKind,
@@ -315,7 +329,7 @@ impl<T: Element> Exclusive<'_, T> {
         len: usize,
     ) -> Result<()> {
         let (segment, size) = (self.segment(), size_of::<T>());
-        // Numbers of elements become addresses, in place.
+        // Converts offsets and positions to addresses, in place.
         for (rank, offsets, places) in &mut lists {
             let (part, base) = (segment.len_at(*rank)?, segment.part_address(*rank));
             if let Some(far) = offsets.iter().max().filter(|far| **far >= part) {
@@ -324,7 +338,7 @@ impl<T: Element> Exclusive<'_, T> {
             if offsets.len() != places.len() || places.iter().max().is_some_and(|p| *p >= len) {
                 fail!(Internal, "places outside a list of {len} elements");
             }
-            // In bounds, as was checked.
+            // The checks above keep this in bounds, so nothing wraps.
             let at = |from: usize, n: usize| from.wrapping_add(n.wrapping_mul(size));
             offsets.iter_mut().for_each(|o| *o = at(base, *o));
             places.iter_mut().for_each(|p| *p = at(first as usize, *p));
@@ -333,8 +347,8 @@ impl<T: Element> Exclusive<'_, T> {
         let issued = lists.iter().try_for_each(|(rank, there, here)| {
             let world = segment.group().members()[*rank];
             let list = [Vector { block: size, local: here, remote: there }];
-            // SAFETY: the places are inside the slice, for which the caller vouches; the wait
-            // below lasts until it is free.
+            // SAFETY: the positions lie in the slice, which the caller guarantees to be valid until
+            // this call returns. The wait below lasts until the transfers no longer access it.
             unsafe { segment.engine().issue_vectors(kind, world, &list, &counter) }
         });
         pending::wait_for(segment.engine(), &counter).and(issued)
@@ -342,7 +356,7 @@ impl<T: Element> Exclusive<'_, T> {
 }
 
 impl<T: Accumulate> Exclusive<'_, T> {
-    /// Adds `scale` times pieces of a view, which may be reused on return.
+    /// Adds `scale` times elements of a view. The view may be reused on return.
     pub(crate) fn add_view<S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
         &self,
         pieces: &[Piece],
@@ -351,11 +365,11 @@ impl<T: Accumulate> Exclusive<'_, T> {
     ) -> Result<()> {
         self.check_open()?;
         let kind = TransferKind::Accumulate(scale.scale());
-        // SAFETY: the view is borrowed until the call returns, and an accumulate only reads.
+        // SAFETY: the view is borrowed until the call returns, and an accumulate only reads it.
         unsafe { self.segment().blocking(kind, pieces, &Memory::of(source)) }
     }
 
-    /// Starts to add `scale` times an array.
+    /// Starts to add `scale` times `buffer`, which the transfer owns.
     pub(crate) fn start_add<D: Dimension>(
         &self,
         pieces: &[Piece],
@@ -366,22 +380,23 @@ impl<T: Accumulate> Exclusive<'_, T> {
         self.start(TransferKind::Accumulate(scale.scale()), pieces, buffer)
     }
 
-    /// [`Exclusive::scatter`] that adds.
+    /// Adds `scale` times the elements of `source` to the elements that [`Exclusive::scatter`]
+    /// would put.
     pub(crate) fn scatter_add(&self, lists: Lists, scale: T, source: &[T]) -> Result<()> {
         self.check_open()?;
         let kind = TransferKind::Accumulate(scale.scale());
         let first = source.as_ptr().cast_mut();
-        // SAFETY: as in `scatter`.
+        // SAFETY: `source` is borrowed until the call returns, and an accumulate only reads it.
         unsafe { self.vectors(kind, lists, first, source.len()) }
     }
 }
 
-/// A transfer of a scope between a borrowed view and a patch. Dropping it waits for nothing: the
-/// scope does, at its end.
+/// A get of a scope from a patch into a borrowed view. Dropping it does not wait; the scope waits
+/// when it ends.
 pub struct PendingView<'scope, 'env, T: Element, D: Dimension> {
     engine: &'scope crate::runtime::Engine,
     counters: SmallVec<[Arc<CompletionCounter>; 2]>,
-    // A raw view: the engine writes to its elements while this is moved about.
+    // A raw view, because the engine writes to its elements while this value may be moved.
     target: ndarray::RawArrayViewMut<T, D>,
     _target: PhantomData<&'env mut [T]>,
 }
@@ -393,22 +408,24 @@ impl<T: Element, D: Dimension> fmt::Debug for PendingView<'_, '_, T, D> {
 }
 
 impl<'env, T: Element, D: Dimension> PendingView<'_, 'env, T, D> {
-    /// Waits until the elements are there and gives the view back.
+    /// Waits until the elements are in the view and returns the view.
     ///
     /// # Errors
-    /// `Address` or `Mpi` where the transfer failed; what the view then shows is unspecified.
+    /// Returns `Address` or `Mpi` if the transfer failed. The contents of the view are then
+    /// unspecified.
     pub fn wait(self) -> Result<ArrayViewMut<'env, T, D>> {
         for counter in &self.counters {
             pending::wait_for(self.engine, counter).map_err(|e| e.in_call("PendingView::wait"))?;
         }
-        // SAFETY: the raw view was made of one that was borrowed for 'env, which nobody has used
-        // since but the engine, and that is done with it. It is given back once, as `self` goes.
+        // SAFETY: the raw view comes from a view that was borrowed exclusively for 'env. Only the
+        // engine has used it since, and its transfers are complete. `self` is consumed, so the view
+        // is returned only once.
         Ok(unsafe { self.target.deref_into_view_mut() })
     }
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts a get of pieces into a borrowed view.
+    /// Starts a get into a borrowed view.
     pub(crate) fn start_view<T: Element, D: Dimension>(
         &'scope self,
         from: &'env Exclusive<'_, T>,
@@ -416,8 +433,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         mut target: ArrayViewMut<'env, T, D>,
     ) -> Result<PendingView<'scope, 'env, T, D>> {
         let target = target.raw_view_mut();
-        // SAFETY: the view is borrowed exclusively for 'env, which outlives the flights, and is
-        // given back earlier only by a wait for these counters. Any bytes are values.
+        // SAFETY: the view is borrowed exclusively for 'env, which outlives the flights; only a
+        // wait for these counters returns it earlier. Any bytes are valid values of its elements.
         let counters = unsafe {
             let memory = Memory {
                 first: target.as_ptr().cast_mut(),
@@ -429,7 +446,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(PendingView { engine: from.segment().engine(), counters, target, _target: PhantomData })
     }
 
-    /// Starts a put, or an accumulate, of pieces of a borrowed view; the scope waits for it.
+    /// Starts a put or accumulate from a borrowed view. The scope waits for it.
     pub(crate) fn start_write<T: Element, S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
         &'scope self,
         to: &'env Exclusive<'_, T>,
@@ -438,13 +455,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         source: &'env ArrayBase<S, D>,
     ) -> Result<()> {
         to.check_open()?;
-        // SAFETY: the view is borrowed for 'env, which outlives the flights, and only read.
+        // SAFETY: the view is borrowed for 'env, which outlives the flights, and is only read.
         unsafe { self.fly(kind, to.segment(), pieces, &Memory::of(source)) }.map(drop)
     }
 
+    /// Issues the transfers and returns the counters of those that are not yet complete.
+    ///
     /// # Safety
-    /// The memory must be valid until the counters are done: for writes and exclusively in a
-    /// get, else for reads.
+    /// The memory must be valid until the counters are done: exclusively and for writes in a get,
+    /// otherwise for reads.
     unsafe fn fly<T: Element>(
         &'scope self,
         kind: TransferKind,
@@ -456,7 +475,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             pieces.iter().map(|p| segment.checked(p, memory)).collect::<Result<_>>()?;
         let mut counters = SmallVec::new();
         for Checked { world, address, local, shape } in checked {
-            // SAFETY: passed on from the caller.
+            // SAFETY: `checked` has checked that the elements lie in the view, and the caller
+            // guarantees that the memory of the view is valid until the counters are done.
             let counter =
                 unsafe { self.flights().issue(&Order { kind, world, address, shape }, local) }?;
             counters.extend(counter);

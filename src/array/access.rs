@@ -1,4 +1,4 @@
-//! Access: between two collective calls every rank has its own elements for itself.
+//! Accesses: between two collective calls, every rank has exclusive access to its own elements.
 
 use super::array::DistArray;
 use super::check::Kind;
@@ -11,10 +11,10 @@ use crate::error::Result;
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use std::ops::Range;
 
-/// Views of one's own elements; made by [`DistArray::access`].
+/// Exclusive access to this rank's own elements; created by [`DistArray::access`].
 ///
-/// It ends by [`Access::release`]. One that is dropped without leaves the parts lent: writes of
-/// patches are refused on this rank until a later access was released.
+/// [`Access::release`] ends the access. If an access is dropped instead, the parts stay lent to
+/// their owners: this rank cannot write patches until a later access is released.
 #[derive(Debug)]
 #[must_use = "an access ends by its release on all ranks"]
 pub struct Access<'a, 'rt, T: Element, D: Dimension> {
@@ -22,10 +22,11 @@ pub struct Access<'a, 'rt, T: Element, D: Dimension> {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Completes all transfers and gives every rank its own part. Collective.
+    /// Completes all transfers and gives every rank exclusive access to its own part. Collective.
     ///
     /// # Errors
-    /// `Mpi`; `State` where `PORTOLAN_CHECK` finds a race.
+    /// Returns `Mpi` if the transfers cannot be completed, and `State` if `PORTOLAN_CHECK` detects
+    /// a race.
     #[track_caller]
     pub fn access(&mut self) -> Result<Access<'_, 'rt, T, D>> {
         public("DistArray::access", || self.access_inner())
@@ -40,20 +41,21 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
 }
 
 impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
-    /// The array, for gets and for questions.
+    /// Returns the array, for gets and queries.
     pub fn array(&self) -> &DistArray<'rt, T, D> {
         self.array
     }
 
-    /// The global indices of this rank's elements; `None` where blocks are dealt out in turns.
+    /// Returns the global indices of this rank's elements, or `None` if a block-cyclic layout
+    /// spreads them over several boxes.
     pub fn bounds(&self) -> Option<Vec<Range<usize>>> {
         self.array.inner.layout.bounds(self.array.inner.group.rank())
     }
 
-    /// The global index of a local index, one axis at a time.
+    /// Converts a local index on one axis to a global index.
     ///
     /// # Panics
-    /// Where this rank has no element of that index on the axis.
+    /// Panics if this rank has no element with that index on the axis.
     pub fn global(&self, axis: usize, local: usize) -> usize {
         let inner = &*self.array.inner;
         let extents = inner.layout.extents(inner.group.rank());
@@ -66,26 +68,26 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         inner.layout.global(axis, inner.coords.as_ref().map_or(0, |c| c[axis]), local)
     }
 
-    /// This rank's elements, without ghost cells. Nothing is copied.
+    /// Returns a view of this rank's elements, without ghost cells. No element is copied.
     #[track_caller]
     pub fn local(&self) -> ArrayView<'_, T, D> {
         self.view(false)
     }
 
-    /// This rank's elements, to be changed. Nothing is copied.
+    /// Returns a mutable view of this rank's elements, without ghost cells. No element is copied.
     #[track_caller]
     pub fn local_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         self.view_mut(false)
     }
 
-    /// This rank's elements with the ghost cells around them: index `[g, ..]` is the first element,
-    /// where `g` is the width.
+    /// Returns a view of this rank's elements and the ghost cells around them. The first element
+    /// has index `[g, ..]`, where `g` is the width of the ghost cells.
     #[track_caller]
     pub fn padded(&self) -> ArrayView<'_, T, D> {
         self.view(true)
     }
 
-    /// This rank's elements with the ghost cells around them, to be changed.
+    /// Returns a mutable view of this rank's elements and the ghost cells around them.
     #[track_caller]
     pub fn padded_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         self.view_mut(true)
@@ -106,7 +108,8 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         self.array.inner.part.view_mut(&window)
     }
 
-    /// Calls with each of this rank's elements and its global index.
+    /// Calls `each` with the global index of, and a mutable reference to, each of this rank's
+    /// elements.
     pub fn for_each(&mut self, mut each: impl FnMut(&[usize], &mut T)) {
         let boxes = self.array.own_boxes();
         let mut view = self.local_mut().into_dyn();
@@ -115,7 +118,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
             let mut index: Vec<usize> = global.iter().map(|r| r.start).collect();
             for element in part.iter_mut() {
                 each(&index, element);
-                // The next index, the last axis running fastest.
+                // Advance to the next index; the last axis varies fastest.
                 for axis in (0..index.len()).rev() {
                     index[axis] += 1;
                     if index[axis] < global[axis].end || axis == 0 {
@@ -127,22 +130,23 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         }
     }
 
-    /// Fills the ghost cells with their neighbours' elements. Collective. See
-    /// [`Access::start_update`] for computing meanwhile.
+    /// Fills the ghost cells with the elements of the neighbours. Collective. To compute while the
+    /// elements are in flight, use [`Access::start_update`].
     ///
     /// # Errors
-    /// `Mpi`, and `Memory` on all ranks at the first update of an array.
+    /// Returns `Mpi` if the transfers fail, and, at the first update of an array, `Memory` on all
+    /// ranks if the exchange cannot be allocated.
     pub fn update_ghosts(&mut self) -> Result<()> {
         const CALL: &str = "Access::update_ghosts";
         self.array.start_ghosts().in_call(CALL)?;
         self.array.finish_ghosts().in_call(CALL)
     }
 
-    /// Starts to fill the ghost cells. Collective. While it is under way there is a view without
-    /// them, [`GhostUpdate::interior`].
+    /// Starts to fill the ghost cells. Collective. Until the update is finished, only a view
+    /// without ghost cells is available, [`GhostUpdate::interior`].
     ///
     /// # Errors
-    /// As for [`Access::update_ghosts`].
+    /// Returns the same errors as [`Access::update_ghosts`].
     pub fn start_update(&mut self) -> Result<GhostUpdate<'_, 'rt, T, D>> {
         self.array.start_ghosts().in_call("Access::start_update")?;
         Ok(GhostUpdate { array: self.array })
@@ -151,7 +155,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     /// Ends the access: every rank may write patches again. Collective.
     ///
     /// # Errors
-    /// `Mpi`; `State` where `PORTOLAN_CHECK` finds a race.
+    /// Returns `Mpi` if the barrier fails, and `State` if `PORTOLAN_CHECK` detects a race.
     #[track_caller]
     pub fn release(self) -> Result<()> {
         const CALL: &str = "Access::release";
@@ -164,11 +168,11 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Fills the ghost cells with their neighbours' elements. Collective: completes what all ranks
-    /// have put before.
+    /// Fills the ghost cells with the elements of the neighbours, in an access of its own.
+    /// Collective: first completes all puts of all ranks.
     ///
     /// # Errors
-    /// As for [`Access::update_ghosts`].
+    /// Returns the same errors as [`Access::update_ghosts`].
     #[track_caller]
     pub fn update_ghosts(&mut self) -> Result<()> {
         const CALL: &str = "DistArray::update_ghosts";

@@ -1,4 +1,4 @@
-//! The handle: creation, freeing, and what is asked about an array.
+//! The handle of a distributed array: creation, freeing, and queries.
 
 use super::check::Checker;
 use super::common::Dims;
@@ -16,34 +16,34 @@ use std::cell::OnceCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A dense array of `D` dimensions whose elements belong to the ranks of a group.
+/// A dense array of `D` dimensions whose elements are distributed over the ranks of a group.
 ///
-/// The handle is a pointer. It is made by [`DistArray::new`] or [`DistArray::with`] and given back
-/// by [`DistArray::free`], all collective; the module's page has an example and the rules of
-/// completion. An array that is dropped and not freed keeps its memory until the runtime ends,
-/// as a segment does.
+/// The handle is one pointer. [`DistArray::new`] and [`DistArray::with`] create an array, and
+/// [`DistArray::free`] frees it; all three are collective. The module documentation has an example
+/// and the rules of completion. An array that is dropped without being freed keeps its memory until
+/// the runtime ends, as a segment does.
 #[derive(Debug)]
 pub struct DistArray<'rt, T: Element, D: Dimension> {
     pub(super) inner: Box<Inner<'rt, T>>,
     _dim: PhantomData<D>,
 }
 
-/// What a handle points to.
+/// The state behind a handle.
 #[derive(Debug)]
 pub(super) struct Inner<'rt, T: Element> {
     pub group: Group<'rt>,
     pub name: String,
     pub layout: Layout,
     pub part: Exclusive<'rt, T>,
-    /// This rank's place in the grid.
+    /// Coordinates of this rank in the grid, or `None` if the rank lies outside the grid.
     pub coords: Option<Dims>,
     pub periodic: Vec<bool>,
-    /// How ghost cells are exchanged; made by the first exchange.
+    /// The ghost cell exchange, prepared by the first update.
     pub halo: OnceCell<Halo<'rt>>,
     pub check: Option<Checker>,
 }
 
-/// How an array is made; see [`DistArray::with`].
+/// Options for creating an array; see [`DistArray::with`].
 ///
 /// ```
 /// use portolan::array::{Distribution, Options};
@@ -63,33 +63,36 @@ pub struct Options {
 }
 
 impl Options {
-    /// A name, which errors and reports show.
+    /// Creates options with a name for the array. Errors and reports show the name.
     pub fn named(name: impl Into<String>) -> Options {
         Options { name: name.into(), ..Options::default() }
     }
 
-    /// Which rank owns which elements; [`Distribution::Block`] where it is not said.
+    /// Sets which rank owns which elements. The default is [`Distribution::Block`].
     pub fn distribution(mut self, distribution: Distribution) -> Options {
         self.distribution = distribution;
         self
     }
 
-    /// Ghost cells on both sides of a rank's block, by axis; none where it is not said.
+    /// Sets the width of the ghost cells on both sides of a rank's block, in elements for each
+    /// axis. The default is no ghost cells.
     pub fn ghosts(mut self, widths: impl Into<Vec<usize>>) -> Options {
         self.ghosts = widths.into();
         self
     }
 
-    /// Whether the ghost cells at the array's ends are those of the other end, by axis. No axis is
-    /// periodic where it is not said, and cells beyond the array then keep what they hold, at
-    /// first zero.
+    /// Sets, for each axis, whether the array is periodic: whether the ghost cells beyond one end
+    /// of the array hold the elements of the other end. By default no axis is periodic. Updates do
+    /// not write ghost cells beyond a non-periodic end. These cells start as zero, unless the array
+    /// is created with `Options::unfilled`.
     pub fn periodic(mut self, axes: impl Into<Vec<bool>>) -> Options {
         self.periodic = axes.into();
         self
     }
 
-    /// Leaves elements what the memory held before, as `NGA_Create` does, instead of zeros: for arrays
-    /// that are filled at once, because creation is several times faster then.
+    /// Leaves the initial elements unspecified, as `NGA_Create` does, instead of setting them to
+    /// zero. Creation is then several times faster. Use this for arrays that are filled
+    /// immediately.
     pub fn unfilled(mut self) -> Options {
         self.unfilled = true;
         self
@@ -97,8 +100,8 @@ impl Options {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Makes an array of zeros in nearly equal blocks over all ranks of a group. Collective: all
-    /// ranks give the same shape.
+    /// Creates an array of zeros, in nearly equal blocks over all ranks of a group. Collective: all
+    /// ranks pass the same shape.
     ///
     /// ```no_run
     /// # use portolan::array::DistArray;
@@ -109,8 +112,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// ```
     ///
     /// # Errors
-    /// `Argument` for no axes, or more elements than an address space has; `Memory` on all ranks
-    /// where it cannot be had on one; `State` after the group was freed.
+    /// Returns `Argument` if the shape has no axes or the array exceeds the address space, `Memory`
+    /// on all ranks if the allocation fails on one rank, and `State` if the group was freed.
     #[track_caller]
     pub fn new(
         group: &Group<'rt>,
@@ -121,12 +124,13 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         })
     }
 
-    /// Makes an array, of zeros where nothing else is said, with a name, a distribution, ghost cells. Collective: all ranks
-    /// give the same arguments.
+    /// Creates an array with the given name, distribution and ghost cells. The elements are zero
+    /// unless the options say otherwise. Collective: all ranks pass the same arguments.
     ///
     /// # Errors
-    /// As for [`DistArray::new`]; `Argument` where the distribution does not fit the shape or the
-    /// group, or blocks are smaller than the ghost cells that they have to fill.
+    /// Returns the same errors as [`DistArray::new`], and `Argument` if the distribution does not
+    /// fit the shape or the group, or if a block is smaller than the ghost cells that it has to
+    /// fill.
     #[track_caller]
     pub fn with(
         group: &Group<'rt>,
@@ -173,11 +177,12 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(DistArray { inner: Box::new(inner), _dim: PhantomData })
     }
 
-    /// Makes an array of zeros with this one's shape, distribution, ghost cells and group, but
-    /// perhaps of other elements. Collective.
+    /// Creates an array of zeros with the shape, distribution, ghost cells and group of this array.
+    /// The element type may differ. Collective.
     ///
     /// # Errors
-    /// `Memory` on all ranks where it cannot be had on one.
+    /// Returns `Argument` if the array exceeds the address space, and `Memory` on all ranks if the
+    /// allocation fails on one rank.
     pub fn like<U: Element>(&self, name: &str) -> Result<DistArray<'rt, U, D>> {
         let Inner { group, layout, coords, periodic, .. } = &*self.inner;
         const CALL: &str = "DistArray::like";
@@ -204,7 +209,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Completes all transfers and frees the memory. Collective.
     ///
     /// # Errors
-    /// `Mpi`, where the transfers cannot be completed; `State` where `PORTOLAN_CHECK` finds a race.
+    /// Returns `Mpi` if the transfers cannot be completed, and `State` if `PORTOLAN_CHECK` detects
+    /// a race.
     #[track_caller]
     pub fn free(self) -> Result<()> {
         const CALL: &str = "DistArray::free";
@@ -221,11 +227,12 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         .in_call(CALL)
     }
 
-    /// Completes what every rank has issued to any array, and waits for all ranks of the group:
-    /// afterwards all see the same elements. Collective.
+    /// Completes all operations that the ranks of the group have issued, to any array, and waits
+    /// for all ranks. Afterwards all ranks see the same elements. Collective.
     ///
     /// # Errors
-    /// `Mpi`; `State` where `PORTOLAN_CHECK` finds a race.
+    /// Returns `Mpi` if the operations cannot be completed, and `State` if `PORTOLAN_CHECK` detects
+    /// a race.
     #[track_caller]
     pub fn sync(&self) -> Result<()> {
         public("DistArray::sync", || self.sync_inner())
@@ -240,88 +247,89 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         })
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The ranks that have the array.
+    /// Returns the group of ranks that share the array.
     pub fn group(&self) -> &Group<'rt> {
         &self.inner.group
     }
 
-    /// Elements along each axis.
+    /// Returns the number of elements along each axis.
     pub fn shape(&self) -> &[usize] {
         &self.inner.layout.shape
     }
 
-    /// The shape as `ndarray` has it.
+    /// Returns the shape in the form that `ndarray` uses for `D`, such as a tuple.
     pub fn dim(&self) -> D::Pattern {
         dimension::<D>(self.shape()).into_pattern()
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     pub fn ndim(&self) -> usize {
         self.inner.layout.ndim()
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.shape().iter().product()
     }
 
-    /// Whether there are no elements.
+    /// Returns whether the array is empty.
     pub fn is_empty(&self) -> bool {
         self.shape().contains(&0)
     }
 
-    /// Ranks along each axis.
+    /// Returns the number of ranks along each axis.
     pub fn grid(&self) -> &[usize] {
         &self.inner.layout.grid
     }
 
-    /// Width of the ghost cells, by axis.
+    /// Returns the width of the ghost cells along each axis, in elements.
     pub fn ghosts(&self) -> &[usize] {
         &self.inner.layout.ghosts
     }
 
-    /// The patch of all elements.
+    /// Returns the patch of all elements.
     pub fn whole(&self) -> Patch {
         let ranges: Vec<Range<usize>> = self.shape().iter().map(|&n| 0..n).collect();
         Patch::from(&ranges[..])
     }
 
-    /// The rank that owns an element.
+    /// Returns the rank that owns an element.
     ///
     /// # Errors
-    /// `Address` outside the array.
+    /// Returns `Address` if the index lies outside the array.
     pub fn owner(&self, index: impl IntoDimension<Dim = D>) -> Result<usize> {
         Ok(self.locate(index.into_dimension().slice()).in_call("DistArray::owner")?.0)
     }
 
-    /// The global indices of what a rank owns; `None` where blocks are dealt out in turns, so
-    /// that it is not one box.
+    /// Returns the global indices that a rank owns, or `None` if a block-cyclic layout spreads them
+    /// over several boxes.
     ///
     /// # Errors
-    /// `Rank` outside the group.
+    /// Returns `Rank` if the rank lies outside the group.
     pub fn bounds(&self, rank: usize) -> Result<Option<Vec<Range<usize>>>> {
         self.check_rank(rank).in_call("DistArray::bounds")?;
         Ok(self.inner.layout.bounds(rank))
     }
 
-    /// Elements along each axis of what a rank owns.
+    /// Returns the number of elements that a rank owns along each axis.
     ///
     /// # Errors
-    /// `Rank` outside the group.
+    /// Returns `Rank` if the rank lies outside the group.
     pub fn extents(&self, rank: usize) -> Result<Vec<usize>> {
         self.check_rank(rank).in_call("DistArray::extents")?;
         Ok(self.inner.layout.extents(rank).to_vec())
     }
 
-    /// The ranks that own elements of a patch, ascending.
+    /// Returns the ranks that own elements of a patch, in ascending order.
     ///
     /// # Errors
-    /// `Argument` or `Address` where the patch is not of this array.
+    /// Returns `Argument` if the patch has another number of axes than the array, and `Address` if
+    /// it leaves the array.
     pub fn owners(&self, patch: impl Into<Patch>) -> Result<Vec<usize>> {
         let patch = patch.into();
         patch.check(self.name(), self.shape()).in_call("DistArray::owners")?;
@@ -342,7 +350,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(())
     }
 
-    /// An element's owner, and its place there.
+    /// Returns the owner of an element and the offset of the element in the owner's part.
     #[inline]
     pub(super) fn locate(&self, index: &[usize]) -> Result<(usize, usize)> {
         let Inner { layout, name, .. } = &*self.inner;
@@ -357,7 +365,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(layout.locate(index))
     }
 
-    /// This rank's elements in its part: with the ghost cells around them, or without.
+    /// Returns the window of this rank's elements in its part, with or without ghost cells.
     pub(super) fn window(&self, ghosts: bool) -> Window<D> {
         let layout = &self.inner.layout;
         let Some(coords) = &self.inner.coords else {
@@ -373,7 +381,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Window { start, shape: dimension(shape), strides: dimension(&strides) }
     }
 
-    /// The boxes of elements that this rank owns.
+    /// Returns the boxes of elements that this rank owns.
     pub(super) fn own_boxes(&self) -> Vec<OwnBox> {
         self.inner.layout.own_boxes(self.inner.group.rank())
     }
@@ -384,7 +392,7 @@ fn empty_window<D: Dimension>(ndim: usize) -> Window<D> {
     Window { start: 0, shape: zeros.clone(), strides: zeros }
 }
 
-/// Numbers as a dimension of `ndarray`.
+/// Converts numbers to a dimension of `ndarray`.
 pub(super) fn dimension<D: Dimension>(numbers: &[usize]) -> D {
     let mut dim = D::zeros(numbers.len());
     dim.slice_mut().copy_from_slice(numbers);

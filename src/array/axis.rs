@@ -1,13 +1,13 @@
-//! One axis of a distribution: which coordinate of the grid of ranks owns an index.
+//! The distribution of one axis: the mapping from indices to coordinates of the grid of ranks.
 //!
-//! Every coordinate numbers what it owns along the axis from 0, in ascending order of the indices:
-//! these are its *local* indices. The module is pure.
+//! Each coordinate numbers the indices that it owns from 0, in ascending order. These numbers are
+//! its *local* indices. The module does not communicate.
 
 use crate::error::{Result, fail};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// How an axis is cut.
+/// How an axis is partitioned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AxisMap {
     /// Coordinate `c` owns `bounds[c]..bounds[c + 1]`.
@@ -16,20 +16,22 @@ pub(super) enum AxisMap {
     Cyclic { n: usize, block: usize, parts: usize },
 }
 
-/// Indices of a patch along one axis that one coordinate owns: `n` of them, and that `repeat` times.
+/// Indices of a patch along one axis that one coordinate owns: `n` indices, repeated `repeat`
+/// times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The owner.
+    /// The coordinate that owns the indices.
     pub coord: usize,
-    /// The first one's number in the patch.
+    /// Position of the first index in the patch, along this axis.
     pub at: usize,
-    /// The first one's local index.
+    /// Local index of the first index.
     pub local: usize,
     pub n: usize,
-    /// Local indices from one to the next.
+    /// Distance between consecutive indices, in local indices.
     pub step: usize,
     pub repeat: usize,
-    /// From one repetition to the next: numbers in the patch, and local indices.
+    /// Distance between consecutive repetitions: in positions of the patch (`at_stride`) and in
+    /// local indices (`local_stride`).
     pub at_stride: usize,
     pub local_stride: usize,
 }
@@ -37,13 +39,13 @@ pub(super) struct Run {
 pub(super) type Runs = SmallVec<[Run; 2]>;
 
 impl AxisMap {
-    /// `parts` blocks of nearly equal length.
+    /// Partitions the axis into `parts` blocks of nearly equal length.
     pub(super) fn even(n: usize, parts: usize) -> AxisMap {
         let (each, more) = (n / parts, n % parts);
         AxisMap::Blocks((0..=parts).map(|c| c * each + c.min(more)).collect())
     }
 
-    /// Blocks that begin at `starts`.
+    /// Partitions the axis into blocks that begin at `starts`.
     pub(super) fn irregular(n: usize, starts: &[usize]) -> Result<AxisMap> {
         if starts.first() != Some(&0) {
             fail!(Argument, "the first block begins at {:?}, and not at 0", starts.first());
@@ -54,7 +56,7 @@ impl AxisMap {
         Ok(AxisMap::Blocks(starts.iter().copied().chain([n]).collect()))
     }
 
-    /// Coordinates along the axis.
+    /// Returns the number of coordinates along the axis.
     pub(super) fn parts(&self) -> usize {
         match self {
             AxisMap::Blocks(bounds) => bounds.len() - 1,
@@ -62,7 +64,7 @@ impl AxisMap {
         }
     }
 
-    /// Indices that a coordinate owns.
+    /// Returns the number of indices that a coordinate owns.
     pub(super) fn extent(&self, coord: usize) -> usize {
         match self {
             AxisMap::Blocks(bounds) => bounds[coord + 1] - bounds[coord],
@@ -74,7 +76,8 @@ impl AxisMap {
         }
     }
 
-    /// The indices of a coordinate, where they are one range; `None` where they may not be.
+    /// Returns the indices of a coordinate as one range. Returns `None` for a cyclic axis with
+    /// several coordinates, whose indices need not be contiguous.
     pub(super) fn range(&self, coord: usize) -> Option<Range<usize>> {
         match self {
             AxisMap::Blocks(bounds) => Some(bounds[coord]..bounds[coord + 1]),
@@ -83,12 +86,13 @@ impl AxisMap {
         }
     }
 
-    /// The coordinate that owns an index, and its local index there.
+    /// Returns the coordinate that owns an index, and the local index there.
     #[inline]
     pub(super) fn owner(&self, index: usize) -> (usize, usize) {
         match self {
             AxisMap::Blocks(bounds) => {
-                // Blocks without indices begin where the next one does.
+                // An empty block starts where the next block does. The last block that starts at or
+                // before the index is the one that owns it.
                 let coord = match bounds.len() {
                     2 => 0,
                     _ => bounds.partition_point(|start| *start <= index) - 1,
@@ -102,7 +106,7 @@ impl AxisMap {
         }
     }
 
-    /// The index of a local index of a coordinate.
+    /// Returns the global index of a local index of a coordinate.
     pub(super) fn global(&self, coord: usize, local: usize) -> usize {
         match self {
             AxisMap::Blocks(bounds) => bounds[coord] + local,
@@ -112,7 +116,8 @@ impl AxisMap {
         }
     }
 
-    /// The blocks of a coordinate, which has indices: their global and their local indices.
+    /// Returns the blocks of a coordinate, each as its global and its local indices. The coordinate
+    /// must own at least one index.
     pub(super) fn blocks(&self, coord: usize) -> Vec<(Range<usize>, Range<usize>)> {
         match self {
             AxisMap::Blocks(bounds) => {
@@ -129,7 +134,7 @@ impl AxisMap {
         }
     }
 
-    /// Where the block that holds an index ends.
+    /// Returns the end of the block that holds an index.
     fn block_end(&self, coord: usize, index: usize) -> usize {
         match self {
             AxisMap::Blocks(bounds) => bounds[coord + 1],
@@ -137,8 +142,8 @@ impl AxisMap {
         }
     }
 
-    /// Adds the runs of `count` indices from `start` on, `step` apart, whose first has the number
-    /// `at` in the patch. All indices must lie on the axis.
+    /// Appends to `runs` the runs of `count` indices from `start` on, `step` apart. `at` is the
+    /// position of the first index in the patch. All indices must lie on the axis.
     pub(super) fn runs(&self, start: usize, count: usize, step: usize, at: usize, runs: &mut Runs) {
         let first = runs.len();
         let mut done = 0;
@@ -158,7 +163,8 @@ impl AxisMap {
                 local_stride: 0,
             };
             done += n;
-            // Only blocks that are dealt out in turns come back to a coordinate.
+            // Only a cyclic axis returns to a coordinate, so only there a run can repeat an earlier
+            // one.
             let cyclic = matches!(self, AxisMap::Cyclic { .. });
             let earlier = if cyclic { runs[first..].iter_mut() } else { [].iter_mut() };
             if !earlier.rev().find(|r| r.coord == coord).is_some_and(|r| r.continues(&run)) {
@@ -169,7 +175,7 @@ impl AxisMap {
 }
 
 impl Run {
-    /// Its repetitions, each a run.
+    /// Splits the run into its repetitions, each a run of its own.
     pub(super) fn apart(&self) -> impl Iterator<Item = Run> + use<> {
         let run = *self;
         (0..run.repeat).map(move |i| Run {
@@ -180,7 +186,8 @@ impl Run {
         })
     }
 
-    /// Takes a later run of the same coordinate in, if it repeats this one.
+    /// Extends this run by `next`, a later run of the same coordinate, if `next` repeats it.
+    /// Returns whether it does.
     fn continues(&mut self, next: &Run) -> bool {
         let (at, local) = if self.repeat == 1 {
             (next.at - self.at, next.local - self.local)

@@ -1,12 +1,12 @@
-//! The finder of races: two ranks that use one element, at least one of them writing, without a sync
-//! between.
+//! The race detector. A race means that two ranks use one element without a sync in between, and
+//! that at least one of them writes it.
 //!
-//! A program that runs with `PORTOLAN_CHECK=1` notes for each access to an array which elements, in
-//! which way, at which line of source, and after how many barriers of the array's group and of the
-//! world. All ranks of the group make the same of those, so that accesses with different counts
-//! are ordered. Each collective call on the array brings the notes together and compares them.
-//! Where two ranks race it fails on all ranks, and the error has both lines. Without the
-//! variable all that is left of this is the test of an option that is not there.
+//! With `PORTOLAN_CHECK=1`, a program records each access to an array: the elements, the kind of
+//! access, the source line, and the number of barriers so far of the array's group and of the
+//! world. All ranks of the group take part in these barriers, so accesses with different counts are
+//! ordered. Each collective call on the array gathers and compares the records. If two ranks race,
+//! the call fails on all ranks, and the error names both source lines. Without the variable, the
+//! only cost is the test of an `Option` that is `None`.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::array::DistArray;
@@ -15,44 +15,48 @@ use crate::api::{Element, Group};
 use crate::error::{Result, fail};
 use ndarray::Dimension;
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
 
-/// What an access does to elements.
+/// The effect of an access on its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Kind {
     Get,
     Put,
-    /// Atomic against its like.
+    /// Atomic with respect to other additions.
     Add,
 }
 
-/// One box of elements that was used.
+/// A record of one access to a box of elements.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Note {
     kind: Kind,
-    /// Barriers before it.
+    /// Number of barriers before the access.
     barriers: u64,
-    /// By axis the first index, how many, and the step.
+    /// First index, number of indices, and step, for each axis.
     spans: Vec<(usize, usize, usize)>,
     site: String,
 }
 
-/// What this rank has done to an array since it was compared.
+/// The accesses of this rank to an array since the last comparison.
 #[derive(Debug)]
 pub(super) struct Checker {
     notes: RefCell<BTreeSet<Note>>,
+    /// Whether an access was not recorded since the last comparison.
+    overflowed: Cell<bool>,
 }
 
-/// More notes than this are too many to compare.
+/// Maximum number of records between two comparisons. Accesses beyond it are not recorded.
 const MOST: usize = 1 << 16;
 
 impl Checker {
-    /// A checker, where the environment asks for one.
+    /// Creates a checker if the environment asks for one.
     pub(super) fn new(group: &Group<'_>) -> Option<Checker> {
-        group.looks_for_races().then(|| Checker { notes: RefCell::default() })
+        group
+            .looks_for_races()
+            .then(|| Checker { notes: RefCell::default(), overflowed: Cell::default() })
     }
 }
 
@@ -63,13 +67,14 @@ impl Kind {
 }
 
 impl Note {
-    /// Whether both use one element.
+    /// Returns whether both records contain a common element.
     fn meets(&self, other: &Note) -> bool {
         let axis = |(a, b): (&(usize, usize, usize), &(usize, usize, usize))| {
             let ((start, count, step), (other, n, by)) = (*a, *b);
             let number = |index: usize| index.checked_sub(other)?.checked_div(by);
             (0..count).map(|i| start.saturating_add(i.saturating_mul(step))).any(|index| {
-                // Rounded down, so that the way back shows whether it is one of the indices.
+                // The division rounds down, so multiply back to see whether the index was hit
+                // exactly.
                 number(index)
                     .is_some_and(|i| i < n && other.saturating_add(i.saturating_mul(by)) == index)
             })
@@ -100,7 +105,7 @@ impl fmt::Display for Note {
 }
 
 impl<T: Element, D: Dimension> DistArray<'_, T, D> {
-    /// Notes that a patch is used, which was checked.
+    /// Records an access to a patch, which must have been checked.
     #[inline]
     #[track_caller]
     pub(super) fn note_patch(&self, kind: Kind, patch: &Patch) {
@@ -125,7 +130,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         }
     }
 
-    /// Notes that an element is used.
+    /// Records an access to one element.
     #[inline]
     #[track_caller]
     pub(super) fn note_index(&self, kind: Kind, index: &[usize]) {
@@ -134,7 +139,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         }
     }
 
-    /// Notes that this rank's own elements are used.
+    /// Records an access to all elements of this rank.
     #[inline]
     #[track_caller]
     pub(super) fn note_own(&self, kind: Kind) {
@@ -154,17 +159,19 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         let mut notes = checker.notes.borrow_mut();
         if notes.len() < MOST {
             notes.insert(note);
-        } else if notes.len() == MOST {
+        } else if !checker.overflowed.replace(true) {
             log::warn!("array \"{}\": too many accesses to look for races", self.name());
         }
     }
 
-    /// Compares what all ranks have done since the last time. Collective, after a barrier.
+    /// Compares the accesses of all ranks since the last comparison. Collective. Must follow a
+    /// barrier.
     pub(super) fn check_races(&self) -> Result<()> {
         let Some(checker) = &self.inner.check else {
             return Ok(());
         };
         let notes = std::mem::take(&mut *checker.notes.borrow_mut());
+        checker.overflowed.set(false);
         let all = self.exchange(&notes)?;
         for (rank, notes) in all.iter().enumerate() {
             for (other, others) in all.iter().enumerate().skip(rank.saturating_add(1)) {
@@ -186,7 +193,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         Ok(())
     }
 
-    /// The notes of all ranks.
+    /// Gathers the records of all ranks.
     fn exchange(&self, notes: &BTreeSet<Note>) -> Result<Vec<Vec<Note>>> {
         let group = &self.inner.group;
         let packed = postcard::to_stdvec(notes)

@@ -1,9 +1,9 @@
-//! What the modules of arrays have in common.
+//! Helpers that the array modules share.
 
-/// Numbers by axis.
+/// One number for each axis.
 pub(super) type Dims = smallvec::SmallVec<[usize; 6]>;
 
-/// Names the public call in an error.
+/// Adds the name of the public call to an error.
 pub(super) trait InCall {
     fn in_call(self, call: &'static str) -> Self;
 }

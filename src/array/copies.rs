@@ -1,6 +1,6 @@
-//! Copies between arrays of different distributions, and transposes.
+//! Copies between arrays with different distributions, and transposes.
 //!
-//! Every rank gets what it owns, straight into its part.
+//! Each rank gets the elements that it owns straight into its part.
 
 use super::array::DistArray;
 use super::common::InCall;
@@ -11,10 +11,10 @@ use crate::error::{Result, fail};
 use ndarray::Dimension;
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Copies all elements of another array, which may be distributed otherwise. Collective.
+    /// Copies all elements of another array, which may have another distribution. Collective.
     ///
     /// # Errors
-    /// `Argument` where the shapes or groups differ; `Mpi`.
+    /// Returns `Argument` if the shapes or groups differ, and `Mpi` if a transfer fails.
     #[track_caller]
     pub fn copy_from(&mut self, other: &DistArray<'_, T, D>) -> Result<()> {
         const CALL: &str = "DistArray::copy_from";
@@ -22,10 +22,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         self.fetch(other, false).in_call(CALL)
     }
 
-    /// A new array with the same elements, distributed otherwise. Collective.
+    /// Creates an array with the same elements and the distribution of `options`. Collective.
     ///
     /// # Errors
-    /// As for [`DistArray::with`].
+    /// Returns the same errors as [`DistArray::with`].
     #[track_caller]
     pub fn redistribute(&self, options: super::array::Options) -> Result<DistArray<'rt, T, D>> {
         const CALL: &str = "DistArray::redistribute";
@@ -35,11 +35,12 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(made)
     }
 
-    /// Makes this array the transpose of another one: element `[i, j]` is its `[j, i]`, and with more
-    /// axes their order is reversed. Collective.
+    /// Makes this array the transpose of another one: element `[i, j]` becomes element `[j, i]` of
+    /// `other`. With more than two axes, the order of the axes is reversed. Collective.
     ///
     /// # Errors
-    /// `Argument` where the shapes do not fit, or the groups differ; `Mpi`.
+    /// Returns `Argument` if this shape is not the reverse of the other one or the groups differ,
+    /// and `Mpi` if a transfer fails.
     #[track_caller]
     pub fn transpose_from(&mut self, other: &DistArray<'_, T, D>) -> Result<()> {
         const CALL: &str = "DistArray::transpose_from";

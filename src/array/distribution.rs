@@ -1,13 +1,14 @@
-//! Distributions: which rank owns which elements, and where in its part they lie.
+//! Distributions: the owner of each element, and the offset of the element in the owner's part.
 //!
-//! A [`Distribution`] is what a program asks for. A [`Layout`] is what comes of it for a shape and a
+//! A [`Distribution`] is the program's request. A [`Layout`] is the result for one shape and one
 //! number of ranks: a grid of ranks, one [`AxisMap`] for each axis, and the padding of ghost cells.
-//! A rank's part is a row-major array of the elements that it owns, with the ghost cells around
-//! them. The module is pure.
+//! The part of a rank is a row-major array of the elements that it owns, surrounded by the ghost
+//! cells. The module does not communicate.
 //!
-//! **Invariant.** The array, and the largest part with its ghost cells, have at most `isize::MAX` bytes,
-//! with an axis without elements counted as one ([`Layout::new`] checks it). Numbers of elements, offsets
-//! and strides are products of some of their extents and do not overflow.
+//! **Invariant.** The whole array and the largest part with its ghost cells have at most
+//! `isize::MAX` bytes, where an axis of length 0 counts as length 1 ([`Layout::new`] checks this).
+//! Element counts, offsets and strides are products of some of these extents and therefore do not
+//! overflow.
 
 use super::axis::{AxisMap, Run, Runs};
 use super::common::Dims;
@@ -16,40 +17,40 @@ use crate::api::views::{MAX_LEVELS, Piece, PieceAxis};
 use crate::error::{Error, ErrorKind, Result, fail, reserve};
 use std::ops::Range;
 
-/// Which rank owns which elements of an array.
+/// The distribution of an array's elements over ranks.
 ///
-/// The ranks of the group form a grid, the last axis running fastest. Ranks beyond the grid own
-/// nothing.
+/// The ranks of the group form a grid in which the last axis varies fastest. Ranks outside the grid
+/// own no elements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Distribution {
-    /// One block for each rank, nearly equal ones; the grid is chosen so that blocks have little
-    /// surface.
+    /// Gives each rank one block, in nearly equal sizes. The grid is chosen to minimise the surface
+    /// of the blocks.
     #[default]
     Block,
-    /// One block for each rank of a grid that is given, such as `[2, 3]` for six ranks.
+    /// Gives each rank one block, on the given grid of ranks, such as `[2, 3]` for six ranks.
     Grid(Vec<usize>),
-    /// One block of rows (of the first axis) for each rank.
+    /// Gives each rank one block of rows (indices of the first axis).
     Rows,
-    /// One block for each rank of a grid, and along each axis the indices at which blocks begin,
-    /// the first of them 0.
+    /// Gives each rank one block, with explicit bounds: for each axis, the indices at which its
+    /// blocks begin, in ascending order and starting with 0.
     Irregular(Vec<Vec<usize>>),
-    /// Blocks of a shape, dealt out in turns along each axis, as ScaLAPACK does.
+    /// Deals out blocks of a fixed shape cyclically along each axis, as ScaLAPACK does.
     BlockCyclic {
-        /// The shape of a block.
+        /// The shape of a block, in elements.
         block: Vec<usize>,
-        /// The grid of ranks; chosen where it is `None`.
+        /// The grid of ranks, or `None` to have one chosen.
         grid: Option<Vec<usize>>,
     },
 }
 
 impl Distribution {
-    /// [`Distribution::Grid`].
+    /// Creates a [`Distribution::Grid`].
     pub fn grid(grid: impl Into<Vec<usize>>) -> Distribution {
         Distribution::Grid(grid.into())
     }
 
-    /// [`Distribution::BlockCyclic`] on a grid that is chosen.
+    /// Creates a [`Distribution::BlockCyclic`] on a grid that is chosen automatically.
     pub fn block_cyclic(block: impl Into<Vec<usize>>) -> Distribution {
         Distribution::BlockCyclic { block: block.into(), grid: None }
     }
@@ -61,19 +62,19 @@ pub(super) struct Layout {
     pub shape: Dims,
     pub grid: Dims,
     axes: Vec<AxisMap>,
-    /// Ghost cells on both sides of each axis.
+    /// Width of the ghost cells on both sides of each axis.
     pub ghosts: Dims,
-    /// Elements of a part along an axis, ghost cells too, by axis and coordinate.
+    /// Length of a part including ghost cells, by axis and coordinate.
     padded: Vec<Vec<usize>>,
 }
 
-/// The bytes of an array, with an axis without elements counted as one; `None` on overflow.
+/// Returns the bytes of an array, with an empty axis counted as length 1, or `None` on overflow.
 fn bytes_of(mut extents: impl Iterator<Item = usize>, size: usize) -> Option<usize> {
     extents.try_fold(size, |all, n| all.checked_mul(n.max(1)))
 }
 
 impl Layout {
-    /// A layout of elements of `size` bytes.
+    /// Creates the layout of an array whose elements have `size` bytes.
     pub(super) fn new(
         shape: &[usize],
         size: usize,
@@ -129,7 +130,8 @@ impl Layout {
                 let each = shape.iter().zip(block).zip(grid);
                 each.map(|((&n, &block), &parts)| match parts {
                     1 => AxisMap::even(n, 1),
-                    // A longer block is the whole axis.
+                    // A block longer than the axis covers the whole axis, so its length may be
+                    // clamped.
                     _ => AxisMap::Cyclic { n, block: block.min(n.max(1)), parts },
                 })
                 .collect()
@@ -149,8 +151,11 @@ impl Layout {
         Ok(layout)
     }
 
+    /// Checks that the array and its largest part fit the address space with elements of `size`
+    /// bytes.
+    ///
     /// # Errors
-    /// `Argument` where elements of `size` bytes are more than an address space holds.
+    /// Returns `Argument` if they do not fit.
     pub(super) fn check_bytes(&self, size: usize) -> Result<()> {
         let largest = self.padded.iter().map(|axis| axis.iter().copied().max().unwrap_or(0));
         let fits = |extents: Option<usize>| extents.is_some_and(|n| isize::try_from(n).is_ok());
@@ -169,12 +174,12 @@ impl Layout {
         self.shape.len()
     }
 
-    /// Ranks that own elements, or could.
+    /// Returns the number of ranks in the grid. Some of them may own no elements.
     pub(super) fn ranks(&self) -> usize {
         self.grid.iter().product()
     }
 
-    /// A rank's place in the grid; `None` beyond it.
+    /// Returns the coordinates of a rank in the grid, or `None` if the rank lies outside the grid.
     pub(super) fn coords(&self, rank: usize) -> Option<Dims> {
         let mut rest = rank;
         let mut coords: Dims = self.grid.clone();
@@ -188,7 +193,7 @@ impl Layout {
         coords.iter().zip(&self.grid).fold(0, |rank, (c, n)| rank * n + c)
     }
 
-    /// Elements of a rank along each axis, without ghost cells.
+    /// Returns the number of elements of a rank along each axis, without ghost cells.
     pub(super) fn extents(&self, rank: usize) -> Dims {
         match self.coords(rank) {
             Some(coords) => self.axes.iter().zip(&coords).map(|(a, c)| a.extent(*c)).collect(),
@@ -196,7 +201,7 @@ impl Layout {
         }
     }
 
-    /// The global indices of a rank, where they are one block.
+    /// Returns the global indices of a rank if they form one block.
     pub(super) fn bounds(&self, rank: usize) -> Option<Vec<Range<usize>>> {
         match self.coords(rank) {
             Some(coords) => self.axes.iter().zip(&coords).map(|(a, c)| a.range(*c)).collect(),
@@ -204,7 +209,7 @@ impl Layout {
         }
     }
 
-    /// The boxes of elements that a rank owns.
+    /// Returns the boxes of elements that a rank owns.
     pub(super) fn own_boxes(&self, rank: usize) -> Vec<OwnBox> {
         let extents = self.extents(rank);
         let Some(coords) = self.coords(rank).filter(|_| !extents.contains(&0)) else {
@@ -226,12 +231,12 @@ impl Layout {
         boxes
     }
 
-    /// The global index of a local index of the rank at `coords`, on one axis.
+    /// Returns the global index, on one axis, of a local index at coordinate `coord`.
     pub(super) fn global(&self, axis: usize, coord: usize, local: usize) -> usize {
         self.axes[axis].global(coord, local)
     }
 
-    /// Elements of a rank's part along each axis, and their strides.
+    /// Returns the extents of the part at `coords`, including ghost cells, and its strides.
     pub(super) fn part(&self, coords: &[usize]) -> (Dims, Dims) {
         let extents: Dims = self.padded.iter().zip(coords).map(|(p, c)| p[*c]).collect();
         let mut strides = extents.clone();
@@ -243,7 +248,7 @@ impl Layout {
         (extents, strides)
     }
 
-    /// Elements of a rank's part, ghost cells too.
+    /// Returns the number of elements of a rank's part, including ghost cells.
     pub(super) fn part_len(&self, rank: usize) -> usize {
         match self.coords(rank) {
             Some(_) if self.extents(rank).contains(&0) => 0,
@@ -252,7 +257,7 @@ impl Layout {
         }
     }
 
-    /// The owner of an element, and its place in the owner's part.
+    /// Returns the owner of an element and the offset of the element in the owner's part.
     #[inline]
     pub(super) fn locate(&self, index: &[usize]) -> (usize, usize) {
         let (mut rank, mut offset) = (0, 0);
@@ -264,13 +269,14 @@ impl Layout {
         (rank, offset)
     }
 
-    /// Cuts a patch, which was checked, into transfers: one for each owner, and where blocks are
-    /// dealt out in turns up to three along each axis for each owner, the full blocks and the
-    /// two at the ends. Calls `then` with them, which stay where they were made: moving them would cost
-    /// as much as moving a few elements does.
+    /// Splits a patch into transfers and calls `then` with them. The patch must have been checked.
+    /// Each owner has one transfer; in a block-cyclic layout it has up to three along each axis,
+    /// for its full blocks and for the two ends. The transfers are passed by reference and not
+    /// returned, because moving them would cost as much as transferring a few elements.
     ///
     /// # Errors
-    /// `Memory` for the list of a patch that goes around an axis very often; those of `then`.
+    /// Returns `Memory` if the list of transfers cannot be allocated, which happens only for a
+    /// periodic patch that wraps around an axis very often, and the errors of `then`.
     #[inline]
     pub(super) fn cut<R>(
         &self,
@@ -284,7 +290,7 @@ impl Layout {
         then(&self.pieces(patch)?)
     }
 
-    /// The transfers of any patch.
+    /// Returns the transfers of any patch.
     fn pieces(&self, patch: &Patch) -> Result<Vec<Piece>> {
         let mut pieces = Vec::new();
         if patch.is_empty() {
@@ -303,8 +309,8 @@ impl Layout {
             });
             runs.push(list);
         }
-        // A transfer has only so many strides. What is repeated along the outermost axes becomes
-        // transfers of its own where there are more.
+        // A transfer has at most `MAX_LEVELS` strides. If the runs need more, the repetitions along
+        // the outermost axes become separate transfers.
         let repeats = |list: &Runs| list.iter().any(|run| run.repeat > 1);
         let mut strides = runs.len() + runs.iter().filter(|list| repeats(list)).count();
         for list in runs.iter_mut().filter(|list| repeats(list)) {
@@ -319,7 +325,7 @@ impl Layout {
         reserve(&mut pieces, combinations, "transfers")?;
         loop {
             pieces.push(self.piece(&runs, &chosen));
-            // The next combination of runs, the last axis running fastest.
+            // Advance to the next combination of runs; the last axis varies fastest.
             let Some(axis) = (0..runs.len()).rev().find(|a| chosen[*a] + 1 < runs[*a].len()) else {
                 return Ok(pieces);
             };
@@ -328,15 +334,15 @@ impl Layout {
         }
     }
 
-    /// The transfer of a plain patch that lies in one block, as most of them do; false where it does
-    /// not, or has no elements.
+    /// Fills in the transfer of a contiguous patch that lies in one block, the most common case.
+    /// Returns false if the patch does not lie in one block, or is empty.
     fn only_piece(&self, patch: &Patch, piece: &mut Piece) -> bool {
         let Some(spans) = patch.plain() else { return false };
         for span in spans {
             let (n, stride) = (span.count, 1);
             piece.axes.push(PieceAxis { n, stride, repeat: 1, ..PieceAxis::default() });
         }
-        // The last axis runs fastest, of ranks and of elements.
+        // The last axis varies fastest, both in the grid of ranks and in a part.
         let (mut ranks, mut row) = (1, 1);
         for (axis, part) in piece.axes.iter_mut().enumerate().rev() {
             let (start, map) = (spans[axis].start as usize, &self.axes[axis]);
@@ -372,11 +378,12 @@ impl Layout {
                 repeat_stride: run.local_stride,
             });
         }
-        // So far counted along each axis by itself.
+        // So far each stride counts along its own axis. Convert the strides to elements of the
+        // part.
         let mut row = 1;
         for (axis, part) in axes.iter_mut().enumerate().rev() {
             let PieceAxis { stride, repeat_stride, .. } = part;
-            // The step of a single element may be anything.
+            // The step of a run of one element is arbitrary, so the product may overflow.
             *stride = stride.saturating_mul(row);
             *repeat_stride = repeat_stride.saturating_mul(row);
             row *= self.padded[axis][runs[axis][chosen[axis]].coord];
@@ -393,8 +400,8 @@ pub(super) struct OwnBox {
 }
 
 impl OwnBox {
-    /// Cuts the box along its first axis, so that no part has more elements than `most` if that can
-    /// be.
+    /// Splits the box along its first axis into slabs of at most `most` elements, or of one row if
+    /// a row is longer.
     pub(super) fn slabs(&self, most: usize) -> impl Iterator<Item = OwnBox> + '_ {
         let row: usize = self.global[1..].iter().map(Range::len).product();
         let (n, rows) = (self.global[0].len(), (most / row.max(1)).max(1));
@@ -416,9 +423,9 @@ fn same_axes(what: &str, numbers: &[usize], shape: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// The grid of all ranks whose blocks have the least surface for their volume.
+/// Chooses the grid of all ranks whose blocks have the least surface for their volume.
 ///
-/// Axes that lie far apart in memory are cut first where that makes no difference, so that rows
+/// Among equal grids, it prefers to split the axes with the largest strides in memory, so that rows
 /// stay long.
 fn choose_grid(shape: &[usize], ranks: usize) -> Dims {
     fn search(shape: &[usize], ranks: usize, grid: &mut Dims, best: &mut (f64, Dims)) {
@@ -426,7 +433,7 @@ fn choose_grid(shape: &[usize], ranks: usize) -> Dims {
         if axis + 1 == shape.len() {
             grid.push(ranks);
             let cost = grid.iter().zip(shape).map(|(&g, &n)| {
-                // A rank without elements is worse than any surface.
+                // A rank without elements costs more than any surface.
                 let idle = if g > n { 1e6 * g as f64 } else { 0.0 };
                 g as f64 / n.max(1) as f64 + idle
             });

@@ -1,15 +1,16 @@
-//! Ghost cells: copies of neighbours' elements around a rank's own.
+//! Ghost cells: copies of the neighbours' elements around a rank's own elements.
 //!
-//! Every rank knows which of its elements its neighbours need, faces, edges and corners, and this does
-//! not change. So it is described once, by the first update of an array, as a composition
-//! ([`Composer`]), and performed by each update: a sync, after which ghost cells may be written; stores
-//! into the neighbours' parts, or messages; and a wait for as many performances as there are
-//! neighbours. A sync is collective over all ranks of the job, so arrays of smaller groups put
-//! patches between two barriers of their group instead.
+//! Each rank knows which of its elements its neighbours need: faces, edges and corners. This set
+//! never changes, so the first update of an array describes it once, as a composition
+//! ([`Composer`]). Each update then performs the composition in three steps: a sync, after which
+//! ghost cells may be written; stores into the neighbours' parts, or messages; and a wait for one
+//! performance from each neighbour. The sync of a composer is collective over all ranks of the job.
+//! Arrays of smaller groups therefore put patches between two barriers of their group instead.
 //!
-//! Views and updates do not meet: an update begins by `&mut`, and no rank writes ghost cells of another
-//! before that one has come to its next update. While an update is under way there is a view
-//! without ghost cells only; a view with them waits for its end ([`DistArray::settle`]).
+//! Views and updates do not overlap. Starting an update takes `&mut`, and no rank writes the ghost
+//! cells of another rank before that rank has started its next update. During an update, only a
+//! view without ghost cells is available; taking a view with ghost cells first waits for the end of
+//! the update ([`DistArray::settle`]).
 
 use super::array::DistArray;
 use super::array::Inner;
@@ -23,11 +24,11 @@ use ndarray::{ArrayView, Dimension};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// What an update does.
+/// The prepared exchange of ghost cells.
 #[derive(Debug)]
 pub(super) struct Halo<'rt> {
     by: By<'rt>,
-    /// Performances that arrive in each update.
+    /// Number of performances that arrive in each update, one from each neighbour.
     arrivals: u32,
     under_way: Cell<bool>,
 }
@@ -38,7 +39,7 @@ enum By<'rt> {
     Puts(Vec<Strip>),
 }
 
-/// Elements that go to a neighbour: where they begin, and how many there are along each axis.
+/// A box of elements that goes to one neighbour: its origin on both sides and its extents.
 #[derive(Debug, Clone)]
 struct Strip {
     rank: usize,
@@ -59,9 +60,9 @@ impl Halo<'_> {
     }
 }
 
-/// Ghost cells are being filled; made by [`Access::start_update`].
+/// An update of ghost cells in progress; created by [`Access::start_update`].
 ///
-/// Dropping it is as good as finishing: the next view waits.
+/// Dropping it does not cancel the update: the next view, update or release waits for it.
 ///
 /// [`Access::start_update`]: super::Access::start_update
 #[derive(Debug)]
@@ -71,14 +72,15 @@ pub struct GhostUpdate<'a, 'rt, T: Element, D: Dimension> {
 }
 
 impl<T: Element, D: Dimension> GhostUpdate<'_, '_, T, D> {
-    /// This rank's elements without the ghost cells, to compute on meanwhile.
+    /// Returns a view of this rank's elements without the ghost cells, for computing during the
+    /// update.
     pub fn interior(&self) -> ArrayView<'_, T, D> {
         self.array.inner.part.view(&self.array.window(false))
     }
 
-    /// [`GhostUpdate::interior`] with the ghost cells of those sides where this rank has no
-    /// neighbour: nothing fills them. Also how many of those there are at the low end of each axis
-    /// and at its high end.
+    /// Returns [`GhostUpdate::interior`], extended by the ghost cells on sides without a neighbour,
+    /// which no update writes. Also returns the number of these ghost cells at the low and at the
+    /// high end of each axis.
     pub(super) fn settled(&self) -> (ArrayView<'_, T, D>, Vec<(usize, usize)>) {
         let (inner, mut window) = (&self.array.inner, self.array.window(false));
         let (layout, mut sides) = (&inner.layout, Vec::new());
@@ -99,17 +101,17 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, '_, T, D> {
     /// Waits until the ghost cells are filled.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if a transfer fails.
     pub fn finish(self) -> Result<()> {
         self.array.finish_ghosts().in_call("GhostUpdate::finish")
     }
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Waits for an update that is under way.
+    /// Waits for an update in progress, if any.
     ///
     /// # Panics
-    /// Where the update failed: there are no ghost cells to look at.
+    /// Panics if the update failed, because the ghost cells are then invalid.
     pub(super) fn settle(&self) {
         if self.inner.halo.get().is_some_and(|h| h.under_way.get())
             && let Err(error) = self.finish_ghosts()
@@ -161,7 +163,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 }
 
-/// Ghost cells can be filled from the nearest neighbours.
+/// Checks that the nearest neighbours have enough elements to fill all ghost cells.
 pub(super) fn check(name: &str, layout: &Layout, periodic: &[bool]) -> Result<()> {
     for rank in (0..layout.ranks()).filter(|_| layout.ghosts.iter().any(|g| *g > 0)) {
         for (axis, (&n, &g)) in layout.extents(rank).iter().zip(&layout.ghosts).enumerate() {
@@ -177,7 +179,8 @@ pub(super) fn check(name: &str, layout: &Layout, periodic: &[bool]) -> Result<()
     Ok(())
 }
 
-/// A place in the grid, one step along some axes; `None` where there is nobody.
+/// Returns the grid coordinates one `step` away from `at`, or `None` beyond a non-periodic end of
+/// the grid.
 fn neighbour(layout: &Layout, periodic: &[bool], at: &[usize], step: &[isize]) -> Option<Dims> {
     let mut there: Dims = at.into();
     for (axis, (&step, &n)) in step.iter().zip(&layout.grid).enumerate() {
@@ -190,7 +193,7 @@ fn neighbour(layout: &Layout, periodic: &[bool], at: &[usize], step: &[isize]) -
     Some(there)
 }
 
-/// All directions along axes that have ghost cells, but none.
+/// Returns all nonzero directions, with steps of -1, 0 or 1, along the axes that have ghost cells.
 fn directions(ghosts: &[usize]) -> Vec<Vec<isize>> {
     let mut all = vec![Vec::new()];
     for &g in ghosts {
@@ -205,7 +208,7 @@ fn directions(ghosts: &[usize]) -> Vec<Vec<isize>> {
 }
 
 impl<'rt, T: Element> Inner<'rt, T> {
-    /// What this rank sends in an update.
+    /// Returns the strips that this rank sends in an update.
     fn boxes(&self) -> Vec<Strip> {
         let layout = &self.layout;
         let Some(coords) = &self.coords else {
@@ -268,7 +271,7 @@ impl<'rt, T: Element> Inner<'rt, T> {
         Ok(Halo { by: By::Composition(Box::new((composer, mapped))), arrivals, under_way })
     }
 
-    /// Adds a box, a plane of its two last axes at a time.
+    /// Adds a strip to a composition, one plane of its last two axes at a time.
     fn compose(&self, composition: &mut Composition<'rt>, part: &Strip) -> Result<()> {
         let ndim = part.count.len();
         let outer = ndim.saturating_sub(2);
@@ -293,7 +296,7 @@ impl<'rt, T: Element> Inner<'rt, T> {
         }
     }
 
-    /// Puts boxes of this rank's part into those of its neighbours.
+    /// Puts strips of this rank's part into the parts of its neighbours.
     fn put_boxes(&self, boxes: &[Strip]) -> Result<()> {
         let segment = self.part.segment();
         for part in boxes {

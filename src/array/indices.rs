@@ -1,6 +1,7 @@
 //! Lists of elements, and counters.
 //!
-//! A list is sorted by owner first: one transfer goes to each, and all are under way at once.
+//! The elements of a list are grouped by owner. Each owner has one transfer, and all transfers are
+//! in flight at once.
 
 use super::array::DistArray;
 use super::check::Kind;
@@ -11,7 +12,7 @@ use crate::error::{Result, fail};
 use ndarray::{Dimension, IntoDimension};
 
 impl<T: Element, D: Dimension> DistArray<'_, T, D> {
-    /// Gets elements, in the order of their indices.
+    /// Gets elements and returns them in the order of their indices.
     ///
     /// ```no_run
     /// # fn diagonal(a: &portolan::array::DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<f64> {
@@ -22,7 +23,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// ```
     ///
     /// # Errors
-    /// `Address` for an index outside the array.
+    /// Returns `Address` if an index lies outside the array.
     #[track_caller]
     pub fn gather<I>(&self, indices: &[I]) -> Result<Vec<T>>
     where
@@ -35,12 +36,12 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         Ok(values)
     }
 
-    /// Puts elements. Where an index occurs twice, either value is left. On return the values may be
-    /// reused.
+    /// Puts elements. If an index occurs twice, the element holds either of the two values
+    /// afterwards. The values may be reused on return.
     ///
     /// # Errors
-    /// `Address` for an index outside the array, `Argument` where there are not as many values as
-    /// indices, `State` while the parts are accessed.
+    /// Returns `Address` if an index lies outside the array, `Argument` if the numbers of indices
+    /// and values differ, and `State` during an access.
     #[track_caller]
     pub fn scatter<I>(&self, indices: &[I], values: &[T]) -> Result<()>
     where
@@ -65,7 +66,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     where
         I: Clone + IntoDimension<Dim = D>,
     {
-        // By rank, the position of its list.
+        // The position of each rank's list in `lists`.
         let mut known = vec![usize::MAX; self.inner.layout.ranks()];
         let share = indices.len().div_ceil(known.len());
         let mut lists = Lists::new();
@@ -86,11 +87,11 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
 }
 
 impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
-    /// Adds `alpha` times values to elements, each atomically; an index may occur repeatedly. On
-    /// return the values may be reused.
+    /// Adds `alpha` times a value to each element, atomically. An index may occur more than once.
+    /// The values may be reused on return.
     ///
     /// # Errors
-    /// As for [`DistArray::scatter`].
+    /// Returns the same errors as [`DistArray::scatter`].
     #[track_caller]
     pub fn scatter_add<I>(&self, indices: &[I], alpha: T, values: &[T]) -> Result<()>
     where
@@ -104,10 +105,11 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
 }
 
 impl<T: Atomic, D: Dimension> DistArray<'_, T, D> {
-    /// Adds to an element and returns what it was, in one step. Complete on return; sums wrap.
+    /// Adds `value` to an element and returns the previous value, in one atomic step. The operation
+    /// is complete on return. Sums wrap around on overflow.
     ///
     /// # Errors
-    /// `Address` outside the array, `State` while the parts are accessed.
+    /// Returns `Address` if the index lies outside the array, and `State` during an access.
     #[track_caller]
     pub fn read_inc(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
         const CALL: &str = "DistArray::read_inc";

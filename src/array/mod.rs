@@ -1,9 +1,9 @@
-//! Distributed arrays: a matrix, or any dense array, that is one thing on all ranks.
+//! Distributed arrays: matrices and other dense arrays that span all ranks of a group.
 //!
-//! A [`DistArray`] has a shape, and each rank of a group owns a part of its elements. Any rank reads,
-//! writes and adds to any *patch*, by global index, without the owner's help. The elements that a
-//! rank owns it computes on as `ndarray` views, with nothing copied. Operations on whole arrays,
-//! ghost cells, products of matrices, sharing of work and files stand on that.
+//! A [`DistArray`] has a shape, and each rank of a group owns a part of its elements. Any rank
+//! reads, writes and adds to any *patch*, by global index, without the owner's help. A rank
+//! computes on its own elements in place, through `ndarray` views. Operations on whole arrays,
+//! ghost cells, matrix products, work sharing and files build on these transfers and views.
 //!
 //! ```no_run
 //! use ndarray::array;
@@ -30,27 +30,29 @@
 //! }
 //! ```
 //!
-//! # What is collective
-//! Creation, [`free`](DistArray::free), [`sync`](DistArray::sync), [`access`](DistArray::access) and
-//! [`release`](Access::release), ghost updates, operations on whole arrays, products, and files:
-//! all ranks of the array's group call them in the same order. Transfers of patches, `gather`,
-//! `scatter` and `read_inc` are called by one rank alone.
+//! # Collective calls
+//! Creation, [`free`](DistArray::free), [`sync`](DistArray::sync), [`access`](DistArray::access)
+//! and [`release`](Access::release), ghost updates, operations on whole arrays, products, and files
+//! are collective: all ranks of the array's group call them in the same order. Transfers of
+//! patches, `gather`, `scatter` and `read_inc` are not collective: any rank may call them alone.
 //!
-//! # When a transfer is done
-//! As for segments: a blocking put or accumulate returns when its source may be reused, a get when
-//! the elements are here; blocking operations of one rank on one element take effect in program
-//! order; [`sync`](DistArray::sync) completes everything for all ranks. Operations on whole arrays
-//! begin and end with one. Accumulates and `read_inc` of several ranks to one element are atomic
-//! against each other. A put is not: two ranks that write one patch without a sync between leave
-//! one's elements, or the other's, or a mixture.
+//! # Completion
+//! The rules are the same as for segments. A blocking put or accumulate returns when its source may
+//! be reused, and a blocking get returns when its elements have arrived. Blocking operations of one
+//! rank on one element take effect in program order. [`sync`](DistArray::sync) completes all
+//! operations of all ranks. Operations on whole arrays begin and end with a sync. Accumulates and
+//! `read_inc` of several ranks on one element are atomic with respect to each other. A put is not
+//! atomic: if two ranks write the same patch without a sync in between, the patch holds the
+//! elements of one rank, of the other, or a mixture.
 //!
 //! # Access
-//! Own elements are reached in an *access*, which lies between two collective calls. While it lasts
-//! every rank has its own part for itself: there are views of it ([`Access::local`],
-//! [`Access::local_mut`]), ghost cells may be updated, and writes of patches are refused. Gets
-//! are allowed; of elements that their owner is changing they bring old or new ones.
+//! A rank reaches its own elements during an *access*, which lies between two collective calls.
+//! During an access, every rank has exclusive access to its own part: it can take views
+//! ([`Access::local`], [`Access::local_mut`]) and update ghost cells, and writes of patches are
+//! refused. Gets are allowed; for elements that their owner is changing, they return old or new
+//! values.
 //!
-//! The borrow checker knows this on one rank. A view does not outlive the access:
+//! The borrow checker enforces this on one rank. A view does not outlive its access:
 //!
 //! ```compile_fail,E0505
 //! # use portolan::array::DistArray;
@@ -63,7 +65,7 @@
 //! }
 //! ```
 //!
-//! and nothing is put while one is there:
+//! The array cannot be written while a view exists:
 //!
 //! ```compile_fail,E0502
 //! # use portolan::array::DistArray;
@@ -77,37 +79,40 @@
 //! }
 //! ```
 //!
-//! What types cannot know is what *other* ranks do. That they make the same collective calls is the
-//! rule on which the safety of views rests, as on every rank's word. That two ranks do not write one
-//! element between two syncs is the program's business: a run with `PORTOLAN_CHECK=1` finds it, and the next collective call on the array returns an error on all
-//! ranks with both lines of source. It knows barriers of the array and of its group; accesses that
-//! are ordered by flags or mutexes alone it reports as well.
+//! The type system cannot check what *other* ranks do. The safety of views relies on all ranks
+//! making the same collective calls. The program must ensure that two ranks do not write one
+//! element between two syncs. A run with `PORTOLAN_CHECK=1` detects such races: the next collective
+//! call on the array returns an error on all ranks, which names both source lines. The check takes
+//! barriers of the array's group and of the world into account. It also reports accesses that only
+//! flags or mutexes order.
 //!
 //! # Distributions
-//! [`Distribution`] has blocks over a grid of ranks that is chosen or given, rows, blocks with
-//! explicit bounds, and blocks that are dealt out in turns. A patch is cut into one transfer for each
-//! rank that owns elements of it, and all of them are under way at once. Where blocks are dealt out in
-//! turns they are up to three along each axis for each owner: its full blocks, and the two ends.
+//! [`Distribution`] offers blocks over a grid of ranks (chosen or given), blocks of rows, blocks
+//! with explicit bounds, and block-cyclic layouts. A patch is split into one transfer for each rank
+//! that owns elements of it, and all transfers are in flight at once. With a block-cyclic layout,
+//! an owner has up to three transfers along each axis: one for its full blocks, and one for each
+//! end.
 //!
 //! # Errors
-//! Every error names the array, its shape, and the patch or index. Nothing has moved then. A panic or
-//! an error that ends one rank ends the job with its message, as everywhere ([`crate::run`]).
+//! Invalid arguments are detected before any element moves. The error names the array, its shape,
+//! and the patch or index. A panic or an error that ends one rank ends the whole job with its
+//! message, as in every program that uses [`crate::run`].
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `array` | the handle: creation, freeing, questions |
-//! | `distribution`, `axis` | who owns what: pure |
-//! | `patch` | which elements |
+//! | `array` | the handle: creation, freeing, queries |
+//! | `distribution`, `axis` | the mapping from indices to owners; no communication |
+//! | `patch` | the selection of elements |
 //! | `transfers`, `scoped` | get, put, accumulate of patches |
 //! | `indices` | lists of elements, counters |
-//! | `access` | views of own elements |
+//! | `access` | views of a rank's own elements |
 //! | `ghosts`, `stencil` | ghost cells |
 //! | `whole`, `reductions`, `copies` | operations on whole arrays |
-//! | `product` | products of matrices |
-//! | `tiles` | sharing of work |
+//! | `product` | matrix products |
+//! | `tiles` | work sharing |
 //! | `npy` | files |
-//! | `check` | the finder of races |
-//! | `common` | what all of these use |
+//! | `check` | the race detector |
+//! | `common` | shared helpers |
 
 mod access;
 #[allow(clippy::module_inception, reason = "the file of the type that the module is about")]

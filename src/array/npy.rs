@@ -1,8 +1,9 @@
-//! Files in NumPy's format `.npy`: one file, of which every rank reads and writes its own part.
+//! Files in NumPy's `.npy` format. All ranks share one file. Each rank reads and writes its own
+//! elements.
 //!
-//! The format: six bytes of magic, two of version, the length of a header, the header (a dictionary in
-//! Python's syntax with the element type, the order of axes and the shape), and then the elements in a
-//! row. All ranks must see one file system.
+//! The file consists of six magic bytes, two version bytes, the length of the header, the header (a
+//! dictionary in Python syntax with the element type, the axis order and the shape), and the
+//! elements without gaps. All ranks must see the same file system.
 
 use super::array::DistArray;
 use super::array::Options;
@@ -18,9 +19,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// An element type that NumPy knows.
+/// An element type that NumPy supports.
 pub trait NpyElement: Element {
-    /// Its name in a header, for little-endian numbers.
+    /// NumPy's name of the type in a header, for little-endian data.
     const DESCR: &'static str;
 }
 
@@ -48,23 +49,23 @@ npy! {
 }
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// Headers that are longer are none.
+/// Maximum length of a header in bytes. A longer header is rejected as invalid.
 const LONGEST: usize = 1 << 16;
 
-/// What a header says, and where the elements begin.
+/// The contents of a header, and the offset of the elements.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The element type, as NumPy names it.
+    /// The element type, in NumPy's notation.
     pub descr: String,
-    /// Whether the first axis runs fastest.
+    /// Whether the first axis varies fastest.
     pub fortran_order: bool,
-    /// Elements along each axis.
+    /// Number of elements along each axis.
     pub shape: Vec<usize>,
-    /// The first element's place in the file.
+    /// Offset of the first element in the file, in bytes.
     pub start: u64,
 }
 
-/// The header of a file whose last axis runs fastest.
+/// Returns the header of a file in which the last axis varies fastest.
 pub fn encode(descr: &str, shape: &[usize]) -> Vec<u8> {
     let mut numbers: String = shape.iter().map(|n| format!("{n}, ")).collect();
     if shape.len() > 1 {
@@ -72,7 +73,7 @@ pub fn encode(descr: &str, shape: &[usize]) -> Vec<u8> {
     }
     let dictionary =
         format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({numbers}), }}");
-    // Elements begin at a multiple of 64.
+    // The elements begin at a multiple of 64 bytes.
     let header = (10 + dictionary.len() + 1).next_multiple_of(64) - 10;
     let mut bytes = MAGIC.to_vec();
     bytes.extend([1, 0]);
@@ -83,9 +84,9 @@ pub fn encode(descr: &str, shape: &[usize]) -> Vec<u8> {
     bytes
 }
 
-/// The text behind a key of the dictionary.
+/// Returns the text that follows a key of the dictionary.
 fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
-    // A value may have the name of a key.
+    // A value may look like a key, so the key must be followed by a colon.
     [format!("'{key}'"), format!("\"{key}\"")].iter().find_map(|quoted| {
         dictionary.match_indices(quoted.as_str()).find_map(|(at, _)| {
             dictionary[at + quoted.len()..].trim_start().strip_prefix(':').map(str::trim_start)
@@ -93,7 +94,7 @@ fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-/// Reads a header; where there is none, why.
+/// Reads a header, or returns the reason why it is invalid.
 pub fn decode(reader: &mut impl Read) -> std::result::Result<Header, String> {
     let mut head = [0; 8];
     reader.read_exact(&mut head).map_err(|e| format!("no header: {e}"))?;
@@ -129,7 +130,7 @@ pub fn decode(reader: &mut impl Read) -> std::result::Result<Header, String> {
     Ok(Header { descr, fortran_order, shape, start: (8 + wide + len) as u64 })
 }
 
-/// All ranks fail where one does.
+/// Fails on all ranks if one rank has failed.
 fn agree<T>(group: &Group<'_>, mine: Result<T>) -> Result<T> {
     let failed = if mine.is_err() { group.rank() as i32 } else { -1 };
     let worst = group.all_reduce_value(failed, Operator::Max)?;
@@ -147,7 +148,7 @@ fn io_error(path: &Path, what: &str, error: impl std::fmt::Display) -> Error {
     )
 }
 
-/// Where an element lies in a file, counted in elements.
+/// Returns the distance in the file between neighbouring elements along each axis, in elements.
 fn file_strides(shape: &[usize], fortran: bool) -> Vec<usize> {
     let mut strides = vec![1; shape.len()];
     let axes: Vec<usize> =
@@ -155,18 +156,20 @@ fn file_strides(shape: &[usize], fortran: bool) -> Vec<usize> {
     let mut row = 1usize;
     for axis in axes {
         strides[axis] = row;
-        // More than can be counted where another axis has none: there are no elements then.
+        // This overflows only if another axis is empty. The array is then empty too, and no stride
+        // is used.
         row = row.wrapping_mul(shape[axis]);
     }
     strides
 }
 
 impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
-    /// Saves the array as `path`, which is replaced, for `numpy.load` and [`DistArray::load`].
-    /// Collective: every rank writes its own elements.
+    /// Saves the array to the file `path`, which is overwritten. `numpy.load` and
+    /// [`DistArray::load`] can read the file. Collective: each rank writes its own elements.
     ///
     /// # Errors
-    /// `Argument` on all ranks where one cannot write the file, with its reason on that rank.
+    /// Returns `Argument` on all ranks if one rank cannot write the file. The error of that rank
+    /// states the reason.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_inner(path.as_ref()).in_call("DistArray::save")
@@ -219,8 +222,8 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
         Ok(())
     }
 
-    /// Makes an array of what `path` holds, distributed as the options say. Collective: every rank reads
-    /// its own elements.
+    /// Creates an array from the file `path`, with the distribution of `options`. Collective: each
+    /// rank reads its own elements.
     ///
     /// ```no_run
     /// # use portolan::array::{DistArray, Options};
@@ -231,8 +234,8 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
     /// ```
     ///
     /// # Errors
-    /// `Argument` on all ranks where one cannot read the file, or the file has other elements or another
-    /// number of axes; as for [`DistArray::with`].
+    /// Returns `Argument` on all ranks if one rank cannot read the file, or if the file has another
+    /// element type or number of axes. Also returns the errors of [`DistArray::with`].
     #[track_caller]
     pub fn load(
         group: &Group<'rt>,
@@ -289,7 +292,7 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
     #[track_caller]
     fn read_own(&mut self, path: &Path, file: &File, header: &Header) -> Result<()> {
         let strides = file_strides(self.shape(), header.fortran_order);
-        // The axis along which elements lie in a row.
+        // The axis along which elements are adjacent in the file.
         let fast = if header.fortran_order { 0 } else { self.ndim() - 1 };
         let boxes = self.own_boxes();
         let mut read = Ok(());
@@ -330,7 +333,7 @@ mod tests {
             ("<f8", vec![3, 4]),
             ("<f8", vec![1, 2, 3, 4, 5, 6]),
             ("<f8", vec![0, 3]),
-            ("fortran_order", vec![7]), // a value with the name of a key
+            ("fortran_order", vec![7]), // a value that looks like a key
             ("descr", vec![7]),
         ] {
             let bytes = encode(descr, &shape);

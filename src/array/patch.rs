@@ -1,8 +1,8 @@
-//! Patches: which elements of an array a transfer takes, by global index.
+//! Patches: the elements of an array that a transfer selects, by global index.
 //!
-//! A patch has one range for each axis. Its ranges may have a step, and may be *periodic*: an index
-//! below 0 or beyond the axis is then taken modulo its length. The array that belongs to a patch has
-//! its shape: as many elements along each axis as the range has.
+//! A patch has one range for each axis. The ranges may have a step, and may be *periodic*: an index
+//! below 0 or beyond the axis is then taken modulo the length of the axis. The local array of a
+//! transfer has the shape of the patch: the number of indices that each range selects.
 #![warn(clippy::arithmetic_side_effects)]
 
 use crate::error::{Result, fail};
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Range;
 
-/// Indices of one axis.
+/// The selected indices of one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Span {
     pub start: isize,
@@ -21,8 +21,9 @@ pub(super) struct Span {
 
 /// A box of elements of a distributed array, by global index.
 ///
-/// Ranges of `usize` make one, `[2..5, 0..10]`, and so does a slice of them; one range makes that of an
-/// array of one axis. The others are made here:
+/// An array or a slice of `usize` ranges converts to a patch, as in `[2..5, 0..10]`. A single range
+/// converts to a patch of a one-dimensional array. Patches with steps and periodic patches have
+/// their own constructors:
 ///
 /// ```
 /// use portolan::array::Patch;
@@ -43,19 +44,20 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// Every `steps[i]`th index of a range, from its first on.
+    /// Selects every `steps[i]`th index of the range of axis `i`, starting with its first index.
     ///
     /// # Errors
-    /// `Argument` for a step of 0.
+    /// Returns `Argument` if a step is 0.
     pub fn strided<const N: usize>(ranges: [Range<usize>; N], steps: [usize; N]) -> Result<Patch> {
         Patch::from(ranges).every(&steps)
     }
 
-    /// The same ranges, with steps.
+    /// Returns the patch with only every `steps[i]`th index along axis `i`, starting with the
+    /// first.
     ///
     /// # Errors
-    /// `Argument` for a step of 0, if there are not as many steps as axes, or if a range has steps
-    /// already and its length overflows.
+    /// Returns `Argument` if a step is 0, if the number of steps differs from the number of axes,
+    /// or if a range already has a step and its length overflows.
     pub fn every(self, steps: &[usize]) -> Result<Patch> {
         if steps.contains(&0) || steps.len() != self.spans.len() {
             fail!(Argument, "steps {steps:?} for {self}: a step of at least 1 for each axis");
@@ -70,12 +72,13 @@ impl Patch {
         Ok(stepped)
     }
 
-    /// Ranges that may leave their axes: indices are taken modulo the axis' length.
+    /// Creates a patch whose ranges may leave the array: indices are taken modulo the length of the
+    /// axis.
     pub fn periodic<const N: usize>(ranges: [Range<isize>; N]) -> Patch {
         Patch::periodic_of(&ranges)
     }
 
-    /// [`Patch::periodic`] for any number of axes.
+    /// Creates a periodic patch with any number of axes; see [`Patch::periodic`].
     pub fn periodic_of(ranges: &[Range<isize>]) -> Patch {
         let span = |r: &Range<isize>| Span {
             start: r.start,
@@ -85,22 +88,22 @@ impl Patch {
         Patch { spans: ranges.iter().map(span).collect(), periodic: true }
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     pub fn ndim(&self) -> usize {
         self.spans.len()
     }
 
-    /// Elements along each axis.
+    /// Returns the number of elements along each axis.
     pub fn shape(&self) -> Vec<usize> {
         self.counts().collect()
     }
 
-    /// The number of elements; `usize::MAX` for a larger number.
+    /// Returns the number of elements, or `usize::MAX` if the number overflows.
     pub fn len(&self) -> usize {
         if self.is_empty() { 0 } else { self.counts().fold(1, usize::saturating_mul) }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether the patch is empty.
     pub fn is_empty(&self) -> bool {
         self.counts().any(|n| n == 0)
     }
@@ -109,22 +112,23 @@ impl Patch {
         self.spans.iter().map(|s| s.count)
     }
 
-    /// The shape as `ndarray` has it; the patch has as many axes.
+    /// Returns the shape as an `ndarray` dimension. `D` must have the patch's number of axes.
     pub(super) fn dimension<D: Dimension>(&self) -> D {
         let mut shape = D::zeros(self.ndim());
         shape.slice_mut().iter_mut().zip(self.counts()).for_each(|(n, count)| *n = count);
         shape
     }
 
-    /// The spans of a patch whose indices follow each other and lie inside; it was checked.
+    /// Returns the spans if the patch is neither periodic nor strided. In a patch that was checked,
+    /// the indices of these spans are contiguous and lie inside the array.
     #[inline]
     pub(super) fn plain(&self) -> Option<&[Span]> {
         let plain = !self.periodic && self.spans.iter().all(|s| s.step == 1);
         plain.then_some(&self.spans[..])
     }
 
-    /// A patch with the same elements in which every axis has at most `n` indices, the length of the
-    /// array's axis: a periodic patch begins again after `n` steps.
+    /// Returns a patch with the same elements in which each range has at most `n` indices, where
+    /// `n` is the length of the array's axis. A periodic patch repeats itself after `n` steps.
     pub(super) fn once(&self, shape: &[usize]) -> Patch {
         let mut once = self.clone();
         once.spans.iter_mut().zip(shape).for_each(|(span, &n)| span.count = span.count.min(n));
@@ -160,7 +164,7 @@ impl Patch {
                 );
             }
         }
-        // The size of the array bounds other patches.
+        // Other patches lie inside the array, whose size bounds theirs.
         if self.periodic && isize::try_from(self.len()).is_err() {
             fail!(
                 Argument,
@@ -171,8 +175,9 @@ impl Patch {
         Ok(())
     }
 
-    /// The parts of an axis of length `n` that are ranges of it: start, count, step, and the number
-    /// in the patch of the first. The patch was checked.
+    /// Splits the indices of an axis of length `n` at the wrap-around points and calls `part` for
+    /// each resulting range with its start, count, step, and the position of its first index in the
+    /// patch. The patch must have been checked.
     pub(super) fn straight(
         &self,
         axis: usize,
@@ -183,7 +188,7 @@ impl Patch {
         if !self.periodic {
             return part(start.unsigned_abs(), count, step, 0);
         }
-        // An axis has at most isize::MAX indices, so that sums of two of them can be counted.
+        // An axis has at most isize::MAX indices, so the sum of two indices does not overflow.
         let length = isize::try_from(n).unwrap_or(isize::MAX);
         let mut index = start.checked_rem_euclid(length).unwrap_or(0).unsigned_abs();
         let mut done = 0usize;
@@ -198,7 +203,7 @@ impl Patch {
         }
     }
 
-    /// The most calls that [`Patch::straight`] makes.
+    /// Returns an upper bound for the number of calls that [`Patch::straight`] makes.
     pub(super) fn most_parts(&self, axis: usize, n: usize) -> usize {
         let Span { count, step, .. } = self.spans[axis];
         if !self.periodic {
@@ -210,7 +215,7 @@ impl Patch {
 }
 
 impl Span {
-    /// The last index; `None` where there is none.
+    /// Returns the last index, or `None` if the span is empty.
     fn last(&self) -> Option<isize> {
         let far = self.count.checked_sub(1)?.saturating_mul(self.step);
         Some(self.start.saturating_add(isize::try_from(far).unwrap_or(isize::MAX)))
@@ -224,7 +229,7 @@ impl<const N: usize> From<[Range<usize>; N]> for Patch {
     }
 }
 
-/// Of an array of one axis.
+/// Creates a patch of a one-dimensional array.
 impl From<Range<usize>> for Patch {
     #[inline]
     fn from(range: Range<usize>) -> Patch {
@@ -232,7 +237,7 @@ impl From<Range<usize>> for Patch {
     }
 }
 
-/// The same, beside tuples of indices.
+/// Creates a patch of a one-dimensional array from a tuple, as `ndarray` writes such an index.
 impl From<(Range<usize>,)> for Patch {
     #[inline]
     fn from((range,): (Range<usize>,)) -> Patch {
@@ -244,7 +249,7 @@ impl From<&[Range<usize>]> for Patch {
     #[inline]
     fn from(ranges: &[Range<usize>]) -> Patch {
         let span = |r: &Range<usize>| Span {
-            // What is beyond this is beyond any array.
+            // A start beyond isize::MAX lies outside any array, so it may be clamped.
             start: isize::try_from(r.start).unwrap_or(isize::MAX),
             count: r.end.saturating_sub(r.start),
             step: 1,

@@ -1,15 +1,18 @@
-//! Products of matrices.
+//! Matrix products.
 //!
-//! There are two forms. In one-sided SUMMA a rank computes its own block of the result in place. In the
-//! dynamic form ranks take tiles of the result by counters, for parts or machines that take
-//! unequal time. Both get panels of the factors while they multiply the panels before
-//! ([`Product::block`]). With equal parts the dynamic form takes as long as SUMMA on a node and 5 % longer
-//! between (virtual) nodes. Where the largest part is longer than the mean by a tenth it takes
-//! 0.89 and 0.96 of SUMMA's time, where by a twentieth 0.95 and 1.09. So [`DistArray::matmul`] takes SUMMA,
-//! and from a tenth on the dynamic form.
+//! There are two algorithms. In one-sided SUMMA, each rank computes its own block of the result in
+//! place. In the dynamic algorithm, ranks take tiles of the result from shared counters, which
+//! helps if parts or machines need unequal time. Both fetch the next panels of the factors while
+//! they multiply the current ones ([`Product::block`]).
 //!
-//! Blocks are multiplied by `ndarray`, whose own kernels are those of `matrixmultiply`; with the
-//! feature `blas` it calls the CBLAS that the program is linked with.
+//! If all parts are equal, the dynamic algorithm is as fast as SUMMA within a node and 5 % slower
+//! between (virtual) nodes. If the largest part exceeds the mean by 10 %, it takes 0.89 of SUMMA's
+//! time within a node and 0.96 between nodes; at 5 %, these numbers are 0.95 and 1.09.
+//! [`DistArray::matmul`] therefore uses the dynamic algorithm if the largest part exceeds the mean
+//! by more than 10 %, and SUMMA otherwise.
+//!
+//! `ndarray` multiplies the blocks, by default with the kernels of `matrixmultiply`. With the
+//! feature `blas`, it calls the CBLAS that the program is linked with.
 
 use super::array::DistArray;
 use super::common::InCall;
@@ -20,16 +23,16 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayViewMut2, Ix2, LinalgScalar, s};
 use std::ops::Range;
 
-/// Columns of the left factor, and rows of the right one, that are got at a time.
+/// Columns of the left factor, and rows of the right factor, that are fetched at a time.
 const PANEL: usize = 256;
 
-/// Rows and columns of a tile where the caller does not say.
+/// Default number of rows and columns of a tile.
 const TILE: usize = 256;
 
-/// The parts are unequal where the largest is longer than this, in tenths of the mean.
+/// Parts count as unequal if the largest exceeds this many tenths of the mean.
 const UNEQUAL_TENTHS: usize = 11;
 
-/// What is computed: `alpha * a * b + beta * c`.
+/// The operands of `alpha * a * b + beta * c`.
 struct Product<'p, 'a, 'b, T: Element> {
     alpha: T,
     a: &'p DistArray<'a, T, Ix2>,
@@ -38,13 +41,14 @@ struct Product<'p, 'a, 'b, T: Element> {
 }
 
 impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
-    /// `self = alpha * a * b + beta * self`. Collective. The arrays may be distributed in any way; best
-    /// is what [`Distribution::Block`](super::Distribution::Block) gives. It is done by
-    /// [`DistArray::matmul_summa`], or where ranks own unequal parts of `self` by
-    /// [`DistArray::matmul_dynamic`].
+    /// Computes `self = alpha * a * b + beta * self`. Collective. The arrays may have any
+    /// distribution; [`Distribution::Block`](super::Distribution::Block) is fastest. Uses
+    /// [`DistArray::matmul_summa`], or [`DistArray::matmul_dynamic`] if the ranks own unequal parts
+    /// of `self`.
     ///
     /// # Errors
-    /// `Argument` where the shapes do not fit, or the groups differ; `Mpi`; `Memory` on all ranks.
+    /// Returns `Argument` if the shapes do not fit or the groups differ, `Mpi` if a transfer fails,
+    /// and `Memory` on all ranks if the shared counters cannot be allocated.
     #[track_caller]
     pub fn matmul(
         &mut self,
@@ -65,10 +69,11 @@ impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
         done.in_call("DistArray::matmul")
     }
 
-    /// [`DistArray::matmul`] in which every rank computes its own block.
+    /// Computes [`DistArray::matmul`] with SUMMA: each rank computes its own block. Collective.
     ///
     /// # Errors
-    /// `Argument` where the shapes do not fit, or the groups differ; `Mpi`.
+    /// Returns `Argument` if the shapes do not fit or the groups differ, and `Mpi` if a transfer
+    /// fails.
     #[track_caller]
     pub fn matmul_summa(
         &mut self,
@@ -80,11 +85,11 @@ impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
         self.summa(&Product { alpha, a, b, beta }).in_call("DistArray::matmul_summa")
     }
 
-    /// [`DistArray::matmul`] by tiles of the result of at most a shape, which ranks take as they come
-    /// to them, their own first. Collective.
+    /// Computes [`DistArray::matmul`] in tiles of the result, of at most the shape `tile`. The
+    /// ranks take tiles as they become free, starting with their own. Collective.
     ///
     /// # Errors
-    /// As for [`DistArray::matmul`].
+    /// Returns the same errors as [`DistArray::matmul`], and `Argument` if the tile is empty.
     #[track_caller]
     pub fn matmul_dynamic(
         &mut self,
@@ -100,7 +105,7 @@ impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
     #[track_caller]
     fn summa(&mut self, product: &Product<'_, '_, '_, T>) -> Result<()> {
         product.check(self)?;
-        // Ranks begin at different panels, so that they do not all ask one owner.
+        // Ranks start with different panels, so that they do not all fetch from one owner.
         let (boxes, first) = (self.own_boxes(), self.group().rank());
         let mut mine = self.access_inner()?;
         let mut view = mine.local_mut();
@@ -130,7 +135,7 @@ impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
 }
 
 impl<T: Element + LinalgScalar> Product<'_, '_, '_, T> {
-    /// The shapes fit, and the arrays belong to the same ranks.
+    /// Checks that the shapes fit and the arrays belong to the same ranks.
     fn check(&self, c: &DistArray<'_, T, Ix2>) -> Result<()> {
         let Product { a, b, .. } = self;
         let (m, n) = (c.shape()[0], c.shape()[1]);
@@ -150,8 +155,9 @@ impl<T: Element + LinalgScalar> Product<'_, '_, '_, T> {
         c.check_group(b)
     }
 
-    /// Computes the block of the result at `ranges`, which holds the old elements. The panels are taken
-    /// in turn, from number `first` on; the next one travels while one is multiplied.
+    /// Computes the elements `ranges` of the result in `block`, which holds the old elements on
+    /// entry. Processes the panels in cyclic order from number `first` on, and fetches the next
+    /// panel while it multiplies the current one.
     #[track_caller]
     fn block(
         &self,
@@ -176,7 +182,7 @@ impl<T: Element + LinalgScalar> Product<'_, '_, '_, T> {
         for number in 1..=panels {
             let next = (number < panels).then(|| start(number)).transpose()?;
             let (left, right): (Array2<T>, Array2<T>) = (coming.0.wait()?, coming.1.wait()?);
-            // The first product takes the old elements in.
+            // The first product includes the old elements.
             let keep = if number == 1 { *beta } else { T::one() };
             general_mat_mul(*alpha, &left, &right, keep, &mut block);
             match next {

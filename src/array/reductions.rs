@@ -1,4 +1,4 @@
-//! One value of all elements. Collective: every rank gets it, and the same bits.
+//! Reductions of all elements to one value. All are collective, and every rank gets the same bits.
 
 use super::array::DistArray;
 use super::common::InCall;
@@ -7,9 +7,9 @@ use crate::api::{Complex, Element};
 use crate::error::Result;
 use ndarray::{Dimension, LinalgScalar};
 
-/// Numbers that have a magnitude.
+/// A number type with a magnitude.
 pub trait Magnitude: Element {
-    /// The square of the magnitude.
+    /// Returns the square of the magnitude.
     fn squared(self) -> f64;
 }
 
@@ -35,7 +35,7 @@ magnitude! {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Folds this rank's elements, a slab at a time.
+    /// Folds this rank's elements, one slab at a time.
     fn fold<A>(
         &self,
         start: A,
@@ -48,7 +48,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(value)
     }
 
-    /// The element than which none is better, and the first of its indices in row-major order.
+    /// Returns the best element according to `better`, and its index. Of several equally good
+    /// elements, the first in row-major order is returned.
     fn best(&self, better: impl Fn(T, T) -> bool) -> Result<Option<(T, Vec<usize>)>> {
         self.sync_inner()?;
         let shape = self.shape();
@@ -90,10 +91,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
 }
 
 impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
-    /// The sum of all elements. Collective.
+    /// Returns the sum of all elements. Collective.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn sum(&self) -> Result<T> {
         const CALL: &str = "DistArray::sum";
@@ -102,10 +103,11 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
         self.total(own).in_call(CALL)
     }
 
-    /// The sum of the products of both arrays' elements, none of them conjugated. Collective.
+    /// Returns the sum of the products of corresponding elements of both arrays. Complex elements
+    /// are not conjugated. Collective.
     ///
     /// # Errors
-    /// `Argument` where the shapes or groups differ; `Mpi`.
+    /// Returns `Argument` if the shapes or groups differ, and `Mpi` if communication fails.
     #[track_caller]
     pub fn dot(&self, other: &DistArray<'_, T, D>) -> Result<T> {
         const CALL: &str = "DistArray::dot";
@@ -114,7 +116,7 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
         let mut sum = T::zero();
         for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
             let (a, b) = (self.slab(&slab).in_call(CALL)?, other.slab(&slab).in_call(CALL)?);
-            // Both are fresh, so that they lie in a row.
+            // Both are freshly allocated and therefore contiguous.
             let rows = (a.as_slice_memory_order(), b.as_slice_memory_order());
             if let (Some(a), Some(b)) = rows {
                 sum = sum + ndarray::aview1(a).dot(&ndarray::aview1(b));
@@ -123,17 +125,17 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
         self.total(sum).in_call(CALL)
     }
 
-    /// The sum over ranks, in their order.
+    /// Returns the sum over all ranks, added in rank order.
     fn total(&self, own: T) -> Result<T> {
         Ok(self.group().all_gather(own)?.into_iter().fold(T::zero(), |sum, x| sum + x))
     }
 }
 
 impl<T: Magnitude, D: Dimension> DistArray<'_, T, D> {
-    /// The square root of the sum of the squares of all elements' magnitudes. Collective.
+    /// Returns the square root of the sum of the squared magnitudes of all elements. Collective.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn norm(&self) -> Result<f64> {
         const CALL: &str = "DistArray::norm";
@@ -148,28 +150,28 @@ impl<T: Magnitude, D: Dimension> DistArray<'_, T, D> {
 }
 
 impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
-    /// The least element and its index, the first of several in row-major order; `None` where there
-    /// are no elements. What cannot be compared, as what is not a number, is passed over where there
-    /// is something else. Collective.
+    /// Returns the least element and its index, or `None` if the array is empty. Of several equal
+    /// minima, the first in row-major order is returned. Values that cannot be ordered, such as
+    /// NaN, are ignored unless all values are of this kind. Collective.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn min(&self) -> Result<Option<(T, Vec<usize>)>> {
         self.best(|a, b| a < b || (orderless(b) && !orderless(a))).in_call("DistArray::min")
     }
 
-    /// The largest element and its index; as [`DistArray::min`] else. Collective.
+    /// Returns the largest element and its index, by the rules of [`DistArray::min`]. Collective.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn max(&self) -> Result<Option<(T, Vec<usize>)>> {
         self.best(|a, b| a > b || (orderless(b) && !orderless(a))).in_call("DistArray::max")
     }
 }
 
-/// Whether a value is no number.
+/// Returns whether a value cannot be ordered, such as NaN.
 fn orderless<T: PartialOrd>(value: T) -> bool {
     value.partial_cmp(&value).is_none()
 }

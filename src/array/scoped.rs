@@ -1,4 +1,4 @@
-//! Transfers of a scope: between patches and borrowed views.
+//! Scoped transfers between patches and borrowed views.
 
 use super::array::DistArray;
 use super::check::Kind;
@@ -11,8 +11,8 @@ use crate::transfer::TransferKind;
 use ndarray::{ArrayBase, ArrayViewMut, Data, Dimension};
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts to get a patch into a view, which is borrowed until [`PendingView::wait`] gives it
-    /// back, or to the scope's end.
+    /// Starts to get a patch into a view. The view is borrowed until [`PendingView::wait`] returns
+    /// it, or until the end of the scope.
     ///
     /// ```no_run
     /// # use portolan::array::DistArray;
@@ -28,7 +28,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # }
     /// ```
     ///
-    /// Looking before the end does not compile:
+    /// Reading the target before the end of the scope does not compile:
     ///
     /// ```compile_fail,E0502
     /// # use portolan::array::DistArray;
@@ -42,7 +42,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// ```
     ///
     /// # Errors
-    /// As for [`DistArray::get_into`].
+    /// Returns the same errors as [`DistArray::get_into`].
     #[track_caller]
     pub fn get_patch<T: Element, D: Dimension>(
         &'scope self,
@@ -57,11 +57,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             .in_call(CALL)
     }
 
-    /// Starts to put an array, or a view, to a patch. The source is borrowed to the scope's end,
-    /// when it may be reused.
+    /// Starts to put an array or a view to a patch. The source is borrowed until the end of the
+    /// scope and may be reused afterwards.
     ///
     /// # Errors
-    /// As for [`DistArray::put`].
+    /// Returns the same errors as [`DistArray::put`].
     #[track_caller]
     pub fn put_patch<T: Element, S: Data<Elem = T>, D: Dimension>(
         &'scope self,
@@ -75,10 +75,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         array.cut_like(&patch, source.shape(), Kind::Put, write).in_call(CALL)
     }
 
-    /// Starts to add `alpha` times an array, or a view, to a patch.
+    /// Starts to add `alpha` times an array or a view to a patch. The source is borrowed until the
+    /// end of the scope.
     ///
     /// # Errors
-    /// As for [`DistArray::put`].
+    /// Returns the same errors as [`DistArray::put`].
     #[track_caller]
     pub fn accumulate_patch<T: Accumulate, S: Data<Elem = T>, D: Dimension>(
         &'scope self,

@@ -1,4 +1,4 @@
-//! A step of a stencil: the interior while ghost cells travel, then the rim.
+//! Stencil steps: compute the interior while the ghost cells are in flight, then the rim.
 
 use super::access::Access;
 use super::common::InCall;
@@ -9,14 +9,15 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use std::ops::Range;
 
 impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
-    /// Computes all of this rank's elements of `to` from those of this array and their neighbours, with
-    /// one update of its ghost cells. Collective.
+    /// Computes this rank's elements of `to` from the same elements of this array and their
+    /// neighbours. Updates the ghost cells of this array once. Collective.
     ///
-    /// `step(old, new, first)` is called with boxes that cover this rank's elements once: first the
-    /// interior, which needs no ghost cells, while those travel, and then the rim. `new` is a
-    /// box of `to`, whose first element has the global index `first`; `old` has the same elements of
-    /// this array with those around them, as wide as the ghost cells, so that the neighbour
-    /// `new[[i, j]]` of distance `(di, dj)` is `old[[i + g + di, j + g + dj]]`.
+    /// `step(old, new, first)` is called with boxes that together cover this rank's elements
+    /// exactly once: first with the interior, which needs no ghost cells and is computed while they
+    /// are in flight, then with the rim. `new` is a box of `to`, and `first` is the global index of
+    /// its first element. `old` is the same box of this array, extended on all sides by the width
+    /// of the ghost cells `g`: the neighbour of `new[[i, j]]` at distance `(di, dj)` is
+    /// `old[[i + g + di, j + g + dj]]`.
     ///
     /// ```no_run
     /// # use portolan::array::Access;
@@ -31,7 +32,8 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     /// ```
     ///
     /// # Errors
-    /// `Argument` where `to` has another shape or distribution; `Mpi`.
+    /// Returns `Argument` if `to` has another shape or distribution or the distribution is
+    /// block-cyclic, and `Mpi` if a transfer fails.
     pub fn stencil<U: Element>(
         &mut self,
         to: &mut Access<'_, '_, U, D>,
@@ -62,7 +64,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
             let first = |part: &[Range<usize>]| -> Vec<usize> {
                 part.iter().zip(&global).map(|(r, g)| r.start + g.start).collect()
             };
-            // What needs no ghost cells that are still to come.
+            // The interior needs no ghost cells that are still in flight.
             let (old, sides) = update.settled();
             let inside = |axis: usize| {
                 let ((low, high), g) = (sides[axis], ghosts[axis]);
@@ -92,7 +94,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     }
 }
 
-/// The boxes between an inner box and the whole, each element in one of them.
+/// Returns boxes that together cover the elements of `whole` outside `inner` exactly once.
 fn rims(whole: &[Range<usize>], inner: &[Range<usize>]) -> Vec<Vec<Range<usize>>> {
     let mut boxes = Vec::new();
     for axis in 0..whole.len() {

@@ -1,4 +1,4 @@
-//! The cutting of patches, against the owner of each element.
+//! Tests that compare the transfers of a patch with the owner of each element.
 
 use super::common::Dims;
 use super::distribution::{Distribution, Layout};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// All indices of a box, in row-major order.
+/// Returns all indices of a box, in row-major order.
 fn indices(counts: &[usize]) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for &n in counts {
@@ -80,7 +80,7 @@ fn with_patch() -> impl Strategy<Value = (Layout, Patch)> {
     })
 }
 
-/// The global index of an element of a patch.
+/// Returns the global index of an element of a patch.
 fn global(layout: &Layout, patch: &Patch, number: &[usize]) -> Vec<usize> {
     let each = patch.spans().iter().zip(number).zip(&layout.shape);
     each.map(|((s, i), n)| (s.start + (i * s.step) as isize).rem_euclid(*n as isize) as usize)
@@ -91,7 +91,8 @@ fn cut(layout: &Layout, patch: &Patch) -> Vec<Piece> {
     layout.cut(patch, |pieces| Ok(pieces.to_vec())).expect("few pieces")
 }
 
-/// The elements that pieces move: by number in the patch the owner, and the place there.
+/// Returns the elements that the transfers move: the position in the patch, mapped to the owner and
+/// the offset there.
 fn moved(pieces: &[Piece]) -> BTreeMap<Vec<usize>, (usize, usize)> {
     let mut moved = BTreeMap::new();
     for piece in pieces {
@@ -119,7 +120,7 @@ proptest! {
             let (rank, offset) = layout.locate(&index);
             prop_assert!(rank < ranks && offset < layout.part_len(rank));
             prop_assert!(seen.insert((rank, offset)), "{index:?} shares its place");
-            // The owner's own account of it.
+            // Compare with the owner's own view of the element.
             let coords = layout.coords(rank).expect("in the grid");
             let (_, strides) = layout.part(&coords);
             let mut rest = offset;
@@ -148,7 +149,7 @@ proptest! {
 
     #[test]
     fn an_owner_of_blocks_has_one_transfer((layout, patch) in with_patch()) {
-        // Around the ends an owner has more than one part of a patch.
+        // A patch that wraps around may have several parts at one owner.
         let plain = patch.spans().iter().zip(&layout.shape).all(|(s, n)| {
             s.start >= 0 && s.start as usize + s.count * s.step < *n + s.step
         });
@@ -162,13 +163,13 @@ proptest! {
     }
 }
 
-/// Numbers near those at which something overflows.
+/// Generates small numbers, and numbers close to the limits at which a computation overflows.
 fn extreme() -> impl Strategy<Value = usize> {
     let near = |(bit, n): (u32, i64)| (1usize << bit).wrapping_add_signed(n as isize);
     prop_oneof![4 => 0usize..20, 1 => (0u32..64, -2i64..3).prop_map(near)]
 }
 
-/// A shape, ranks, a distribution and ghost cells that may not fit each other at all.
+/// Generates a shape, ranks, a distribution and ghost cells that need not fit together.
 fn wild() -> impl Strategy<Value = (Vec<usize>, usize, Distribution, Vec<usize>)> {
     (1usize..4).prop_flat_map(|ndim| {
         let some = || prop::collection::vec(extreme(), ndim);
@@ -208,7 +209,7 @@ proptest! {
             let _ = layout.part_len(ranks - 1);
             for patch in [Ok(patch.clone()), patch.every(&steps)].into_iter().flatten() {
                 let (len, _) = (patch.len(), patch.to_string());
-                // Longer lists take long.
+                // Longer lists would take too long.
                 let short = |patch: &Patch| patch.len() < 1 << 10;
                 if patch.check("a", &shape).is_ok() {
                     let once = patch.once(&shape);
@@ -248,7 +249,7 @@ fn numbers_beyond_an_address_space_are_refused() {
     let all = Patch::periodic([isize::MIN..isize::MAX]);
     assert_eq!(all.len(), usize::MAX);
     assert!(all.check("h", &[10]).is_err());
-    // Each index once, however often the patch goes around.
+    // The patch selects each index once, however often it wraps around.
     let often = Patch::periodic([-(1 << 61)..1 << 61]).every(&[3]).expect("steps");
     often.check("h", &[10]).expect("a patch around the ends");
     let layout = of(&[10], Distribution::Block, &[0]).expect("a layout");
@@ -258,7 +259,8 @@ fn numbers_beyond_an_address_space_are_refused() {
     assert_eq!(error.kind(), crate::error::ErrorKind::Memory);
 }
 
-/// Blocks that are dealt out in turns along all of six axes: more strides than a transfer can have.
+/// Uses a block-cyclic layout along all six axes, which needs more strides than a transfer can
+/// have.
 #[test]
 fn pieces_have_as_many_strides_as_a_transfer() {
     let distribution = Distribution::BlockCyclic { block: vec![1; 6], grid: Some(vec![2; 6]) };

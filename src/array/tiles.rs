@@ -1,8 +1,8 @@
-//! Sharing of work: the tiles of an array, each given out once.
+//! Work sharing: each tile of an array is handed out once.
 //!
-//! A rank's elements are cut into tiles, which are numbered, and each rank has a counter. A rank takes
-//! the numbers of its own counter first, so that most tiles are its own; when there are none
-//! left it takes those of the next ranks, one at a time.
+//! The elements of each rank are split into numbered tiles, and each rank has a counter. A rank
+//! takes numbers from its own counter first, so most of its tiles are its own. When its own tiles
+//! are used up, it takes tiles of the next ranks, one at a time.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::array::DistArray;
@@ -15,10 +15,10 @@ use crate::error::{Result, fail};
 use ndarray::Dimension;
 use std::ops::Range;
 
-/// A tile that this rank, and no other one, has to work on.
+/// A tile that was handed out to this rank and to no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
-    /// The global indices, by axis.
+    /// The global indices, for each axis.
     pub ranges: Vec<Range<usize>>,
     /// The rank that owns the elements.
     pub owner: usize,
@@ -30,10 +30,10 @@ impl From<&Tile> for Patch {
     }
 }
 
-/// An iterator over tiles that the ranks of a group share; made by [`DistArray::tiles`].
+/// Hands out tiles that the ranks of a group share; created by [`DistArray::tiles`].
 ///
-/// An error or a panic while a rank works on a tile ends the job, as everywhere, so that no tile is
-/// missing in a result.
+/// An error or a panic of a rank that works on a tile ends the whole job, so no result lacks a
+/// tile.
 ///
 /// ```no_run
 /// # fn work(a: &portolan::array::DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<()> {
@@ -52,17 +52,18 @@ pub struct Tiles<'rt> {
     counters: Segment<'rt, i64>,
     layout: Layout,
     tile: Vec<usize>,
-    /// How many ranks' tiles are known to be given out.
+    /// Number of ranks whose tiles are known to be used up.
     passed: usize,
-    /// The boxes of the rank whose tiles are taken, and that rank.
+    /// The rank whose tiles are being taken, and its boxes.
     boxes: Option<(usize, Vec<OwnBox>)>,
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Tiles of at most a shape that cover the array. Collective.
+    /// Creates tiles of at most the given shape that cover the array. Collective.
     ///
     /// # Errors
-    /// `Argument` for a shape without elements, or of another number of axes; `Memory` on all ranks.
+    /// Returns `Argument` if the shape is empty or has another number of axes, and `Memory` on all
+    /// ranks if the counters cannot be allocated.
     pub fn tiles(&self, shape: impl Into<Vec<usize>>) -> Result<Tiles<'rt>> {
         self.tiles_inner(shape.into()).in_call("DistArray::tiles")
     }
@@ -86,10 +87,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
 }
 
 impl Tiles<'_> {
-    /// The next tile for this rank; `None` when all are given out.
+    /// Returns the next tile for this rank, or `None` if all tiles were handed out.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if the access to a counter fails.
     pub fn take(&mut self) -> Result<Option<Tile>> {
         self.take_inner().in_call("Tiles::take")
     }
@@ -113,10 +114,10 @@ impl Tiles<'_> {
         Ok(None)
     }
 
-    /// Begins anew: all tiles are to be given out again. Collective.
+    /// Starts over: all tiles will be handed out again. Collective.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if a barrier fails.
     pub fn reset(&mut self) -> Result<()> {
         const CALL: &str = "Tiles::reset";
         self.passed = 0;
@@ -128,16 +129,17 @@ impl Tiles<'_> {
         .in_call(CALL)
     }
 
-    /// Ends the sharing. Collective: when it returns, all ranks have worked off what they took.
+    /// Frees the counters. Collective: on return, all ranks have finished the tiles that they took.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if the counters cannot be freed.
     pub fn free(self) -> Result<()> {
         self.counters.free().in_call("Tiles::free")
     }
 }
 
-/// The tile of a number among those of some boxes.
+/// Returns the tile with the given number, counted through all boxes, or `None` if the number is
+/// too large.
 fn numbered(boxes: &[OwnBox], tile: &[usize], number: usize) -> Option<Vec<Range<usize>>> {
     let mut rest = number;
     for OwnBox { global, .. } in boxes {

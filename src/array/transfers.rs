@@ -12,7 +12,7 @@ use crate::error::{Result, fail};
 use ndarray::{Array, ArrayBase, ArrayViewMut, Data, Dimension, IntoDimension};
 
 impl<T: Element, D: Dimension> DistArray<'_, T, D> {
-    /// Gets a patch. The elements are there on return; the array has the patch's shape.
+    /// Gets a patch into a new array of the patch's shape. The elements have arrived on return.
     ///
     /// ```no_run
     /// # use portolan::array::{DistArray, Patch};
@@ -25,9 +25,9 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// ```
     ///
     /// # Errors
-    /// `Argument` if the patch has another number of axes, or more elements than an address space;
-    /// `Address` if it leaves the array; both name the array, its shape and the patch. `Memory` if
-    /// there is no memory here for the elements.
+    /// Returns `Argument` if the patch has another number of axes or exceeds the address space, and
+    /// `Address` if it leaves the array. Both errors name the array, its shape and the patch.
+    /// Returns `Memory` if the new array cannot be allocated.
     #[track_caller]
     pub fn get(&self, patch: impl Into<Patch>) -> Result<Array<T, D>> {
         const CALL: &str = "DistArray::get";
@@ -35,10 +35,11 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.cut(&patch, Kind::Get, |p| part.get_owned(p, patch.dimension())).in_call(CALL)
     }
 
-    /// Gets a patch into a view of the patch's shape, whatever its strides.
+    /// Gets a patch into a view of the same shape. The view may have any strides. The elements have
+    /// arrived on return.
     ///
     /// # Errors
-    /// As for [`DistArray::get`]; `Argument` where the shapes differ.
+    /// Returns the same errors as [`DistArray::get`], and `Argument` if the shapes differ.
     #[track_caller]
     pub fn get_into(
         &self,
@@ -51,11 +52,12 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
             .in_call(CALL)
     }
 
-    /// Puts an array, or a view of any strides, to a patch of its shape. On return the source may be
-    /// reused; [`DistArray::sync`] makes sure that the elements are seen.
+    /// Puts an array or a view to a patch of the same shape. The view may have any strides. The
+    /// source may be reused on return; [`DistArray::sync`] makes the elements visible to other
+    /// ranks.
     ///
     /// # Errors
-    /// As for [`DistArray::get_into`]; `State` while the parts are accessed.
+    /// Returns the same errors as [`DistArray::get_into`], and `State` during an access.
     #[track_caller]
     pub fn put<S: Data<Elem = T>>(
         &self,
@@ -70,7 +72,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// Gets one element.
     ///
     /// # Errors
-    /// `Address` outside the array.
+    /// Returns `Address` if the index lies outside the array.
     #[track_caller]
     pub fn get_value(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
         const CALL: &str = "DistArray::get_value";
@@ -83,7 +85,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// Puts one element.
     ///
     /// # Errors
-    /// `Address` outside the array, `State` while the parts are accessed.
+    /// Returns `Address` if the index lies outside the array, and `State` during an access.
     #[track_caller]
     pub fn put_value(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
         const CALL: &str = "DistArray::put_value";
@@ -94,10 +96,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.inner.part.segment().put_value(rank, offset, value).in_call(CALL)
     }
 
-    /// Starts to get a patch; [`PendingArray::wait`] gives the array.
+    /// Starts to get a patch. [`PendingArray::wait`] returns the array.
     ///
     /// # Errors
-    /// As for [`DistArray::get`].
+    /// Returns the same errors as [`DistArray::get`].
     #[track_caller]
     pub fn start_get(&self, patch: impl Into<Patch>) -> Result<PendingArray<'_, T, D>> {
         const CALL: &str = "DistArray::start_get";
@@ -105,10 +107,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.cut(&patch, Kind::Get, |p| part.start_get(p, self.empty(&patch)?)).in_call(CALL)
     }
 
-    /// Starts to put an array; [`PendingArray::wait`] gives it back.
+    /// Starts to put an array to a patch. [`PendingArray::wait`] returns the array for reuse.
     ///
     /// # Errors
-    /// As for [`DistArray::put`].
+    /// Returns the same errors as [`DistArray::put`].
     #[track_caller]
     pub fn start_put(
         &self,
@@ -120,7 +122,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.cut_like(&patch, shape.slice(), Kind::Put, |p| part.start_put(p, source)).in_call(CALL)
     }
 
-    /// Cuts a patch into transfers, and calls `then` with them.
+    /// Checks and records an access to a patch, splits the patch into transfers, and calls `then`
+    /// with them.
     #[track_caller]
     pub(super) fn cut<R>(
         &self,
@@ -133,14 +136,15 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.inner.layout.cut(patch, then)
     }
 
-    /// The patch lies in the array, and may be used so.
+    /// Checks that the patch lies in the array and that this kind of access is allowed now.
     #[inline]
     fn check(&self, patch: &Patch, kind: Kind) -> Result<()> {
         patch.check(self.name(), self.shape())?;
         if kind == Kind::Get { Ok(()) } else { self.check_open() }
     }
 
-    /// The same where there is an array of the patch's shape.
+    /// Does the same as [`DistArray::cut`] for a transfer with a local array, and checks that the
+    /// shape of that array matches the patch.
     #[track_caller]
     pub(super) fn cut_like<R>(
         &self,
@@ -162,7 +166,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.inner.layout.cut(patch, then)
     }
 
-    /// Writing is allowed.
+    /// Checks that writing is allowed.
     #[inline]
     pub(super) fn check_open(&self) -> Result<()> {
         self.inner.part.check_open().map_err(|e| {
@@ -170,21 +174,21 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         })
     }
 
-    /// An array of a patch's shape.
+    /// Allocates an array with the shape of a patch.
     ///
     /// # Errors
-    /// `Memory`.
+    /// Returns `Memory` if the allocation fails.
     pub(super) fn empty(&self, patch: &Patch) -> Result<Array<T, D>> {
         zeros(patch.dimension::<D>())
     }
 }
 
 impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
-    /// Adds `alpha` times an array to a patch of its shape, each element atomically. On return the
-    /// source may be reused.
+    /// Adds `alpha` times an array to a patch of the same shape, each element atomically. The
+    /// source may be reused on return.
     ///
     /// # Errors
-    /// As for [`DistArray::put`].
+    /// Returns the same errors as [`DistArray::put`].
     #[track_caller]
     pub fn accumulate<S: Data<Elem = T>>(
         &self,
@@ -198,10 +202,11 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
             .in_call(CALL)
     }
 
-    /// Starts to add `alpha` times an array; [`PendingArray::wait`] gives it back.
+    /// Starts to add `alpha` times an array to a patch. [`PendingArray::wait`] returns the array
+    /// for reuse.
     ///
     /// # Errors
-    /// As for [`DistArray::put`].
+    /// Returns the same errors as [`DistArray::put`].
     #[track_caller]
     pub fn start_accumulate(
         &self,

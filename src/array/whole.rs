@@ -1,7 +1,8 @@
-//! Operations on all elements: every rank computes its own.
+//! Operations on all elements. Each rank computes its own elements.
 //!
-//! All are collective over the array's group, begin with a sync and end with one. Another array may have
-//! another distribution: what a rank needs of it is got in slabs that stay in the cache.
+//! All operations are collective over the array's group, and begin and end with a sync. Other
+//! arrays involved may have another distribution: a rank gets the elements that it needs in slabs
+//! that fit in the cache.
 
 use super::array::DistArray;
 use super::common::InCall;
@@ -11,14 +12,14 @@ use crate::api::Element;
 use crate::error::{Result, fail};
 use ndarray::{Array, Dimension, LinalgScalar, Zip};
 
-/// Elements of a slab.
+/// Maximum number of elements of a slab. A single row may be longer.
 pub(super) const SLAB: usize = 1 << 14;
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Gives all elements a value. Collective.
+    /// Sets all elements to a value. Collective.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn fill(&mut self, value: T) -> Result<()> {
         const CALL: &str = "DistArray::fill";
@@ -27,7 +28,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         mine.release().in_call(CALL)
     }
 
-    /// Gives each element the value of a function of its global index. Collective.
+    /// Sets each element to the value of a function of its global index. Collective.
     ///
     /// ```no_run
     /// # fn make(a: &mut portolan::array::DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<()> {
@@ -36,7 +37,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// ```
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn fill_with(&mut self, mut value: impl FnMut(&[usize]) -> T) -> Result<()> {
         const CALL: &str = "DistArray::fill_with";
@@ -45,10 +46,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         mine.release().in_call(CALL)
     }
 
-    /// Replaces each element by a function of it. Collective.
+    /// Applies a function to each element in place. Collective.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn map_inplace(&mut self, mut function: impl FnMut(T) -> T) -> Result<()> {
         const CALL: &str = "DistArray::map_inplace";
@@ -57,10 +58,12 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         mine.release().in_call(CALL)
     }
 
-    /// A new array whose elements are a function of these, distributed as they are. Collective.
+    /// Creates an array whose elements are a function of the elements of this array, with the same
+    /// distribution. Collective.
     ///
     /// # Errors
-    /// `Memory` on all ranks, `Mpi`.
+    /// Returns `Memory` on all ranks if the allocation fails on one rank, and `Mpi` if
+    /// communication fails.
     #[track_caller]
     pub fn map<U: Element>(
         &self,
@@ -73,11 +76,11 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(made)
     }
 
-    /// Replaces each element by a function of it and of the other array's element of the same index.
-    /// Collective.
+    /// Replaces each element with the result of a function of it and of the element of `other` at
+    /// the same index. Collective.
     ///
     /// # Errors
-    /// `Argument` where the shapes or groups differ; `Mpi`.
+    /// Returns `Argument` if the shapes or groups differ, and `Mpi` if communication fails.
     #[track_caller]
     pub fn zip<U: Element>(
         &mut self,
@@ -106,7 +109,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         mine.release()
     }
 
-    /// Both arrays have one shape, and belong to the same ranks.
+    /// Checks that both arrays have the same shape and belong to the same ranks.
     pub(super) fn check_alike<U: Element>(&self, other: &DistArray<'_, U, D>) -> Result<()> {
         if self.shape() != other.shape() {
             fail!(
@@ -121,7 +124,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         self.check_group(other)
     }
 
-    /// Both arrays belong to the same ranks.
+    /// Checks that both arrays belong to the same ranks.
     pub(super) fn check_group<U: Element, E: Dimension>(
         &self,
         other: &DistArray<'_, U, E>,
@@ -139,7 +142,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(())
     }
 
-    /// A copy of the elements of a box, by its global indices.
+    /// Returns a copy of the elements of a box, which is found by its global indices.
     pub(super) fn slab(&self, slab: &OwnBox) -> Result<Array<T, D>> {
         let patch = Patch::from(&slab.global[..]);
         let mut copy = self.empty(&patch)?;
@@ -150,19 +153,19 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
 }
 
 impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
-    /// Multiplies all elements. Collective.
+    /// Multiplies all elements by `alpha`. Collective.
     ///
     /// # Errors
-    /// `Mpi`.
+    /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn scale(&mut self, alpha: T) -> Result<()> {
         self.map_inplace(|x| alpha * x).in_call("DistArray::scale")
     }
 
-    /// `self = alpha * self + beta * other`. Collective.
+    /// Computes `self = alpha * self + beta * other`. Collective.
     ///
     /// # Errors
-    /// As for [`DistArray::zip`].
+    /// Returns the same errors as [`DistArray::zip`].
     #[track_caller]
     pub fn scaled_add(&mut self, alpha: T, beta: T, other: &DistArray<'_, T, D>) -> Result<()> {
         self.combine(other, |x, y| *x = alpha * *x + beta * y).in_call("DistArray::scaled_add")

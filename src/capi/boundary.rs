@@ -1,7 +1,7 @@
-//! Where C calls Rust: panics stop here, errors become codes or an abort.
+//! The boundary between C and Rust. Panics stop here, and errors become codes or an abort.
 //!
-//! An error is written to standard error by the face that decides about it, and
-//! kept as the thread's last error for `portolan_last_error`.
+//! The interface that decides about an error writes it to standard error. The error is also kept as
+//! the thread's last error for `portolan_last_error`.
 
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::message;
@@ -18,10 +18,13 @@ thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// An array of C, which may be null when it has no elements.
+/// Returns a C array as a slice. `data` may be null if `n` is 0.
+///
+/// # Errors
+/// `Argument` if `data` is null and `n` is not 0.
 ///
 /// # Safety
-/// `data` must be valid for reads of `n` elements, if it is not null.
+/// `data` must be null or valid for reads of `n` elements for `'a`.
 pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
     if n == 0 {
         return Ok(&[]);
@@ -29,11 +32,11 @@ pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Resul
     if data.is_null() {
         fail!(Argument, "{what} is null, but {n} elements are to be read");
     }
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: by this function's contract, `data` is valid for `n` elements; it is not null.
     Ok(unsafe { std::slice::from_raw_parts(data, n) })
 }
 
-/// Checks at compile time that structures lie as C has them: their bytes, and where members begin.
+/// Checks at compile time that structures have the C layout: size and member offsets in bytes.
 macro_rules! layout {
     ($($structure:ident: $bytes:expr $(, $member:ident at $offset:expr)*;)+) => {
         $(
@@ -44,8 +47,8 @@ macro_rules! layout {
 }
 pub(crate) use layout;
 
-/// Runs a face's body: an error or a panic goes to `failed`, which decides what
-/// the C caller sees.
+/// Runs the body of a C call. Passes an error or a panic to `failed`, which decides what the C
+/// caller sees.
 #[inline]
 pub(crate) fn guard<R>(
     call: &'static str,
@@ -59,7 +62,8 @@ pub(crate) fn guard<R>(
     guarded(call, failed, body)
 }
 
-/// [`guard`] of a body that says itself which interface the thread is in.
+/// Runs a body as [`guard`] does, but does not check for a forked child and does not record the
+/// thread's interface. The body calls `entered`, which does both.
 #[inline]
 fn guarded<R>(
     call: &'static str,
@@ -74,8 +78,8 @@ fn guarded<R>(
     failed(&kept(call, fault))
 }
 
-/// The error with the name of its call, after its text was kept as the thread's last.
-/// Not part of every call's own code: there are hundreds.
+/// Adds the call's name to an error and stores its text as the thread's last error. This is a
+/// separate function to keep it out of the code of the hundreds of calls.
 #[cold]
 #[inline(never)]
 fn kept(call: &'static str, fault: std::result::Result<Error, Box<dyn Any + Send>>) -> Box<Error> {
@@ -98,13 +102,13 @@ fn panicked(panic: &(dyn Any + Send)) -> Error {
     Error::new(ErrorKind::Internal, format!("internal fault: {text}"))
 }
 
-/// A call that returns an error code: zero is success.
+/// Runs a call that returns an error code, or 0 on success.
 #[inline]
 pub(crate) fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
     value(call, |engine| body(engine).map(|()| 0))
 }
 
-/// A call that returns a number on success and an error code otherwise.
+/// Runs a call that returns a number on success and an error code on failure.
 #[inline]
 pub(crate) fn value(
     call: &'static str,
@@ -113,22 +117,22 @@ pub(crate) fn value(
     guarded(call, reported, || body(entered(call)?))
 }
 
-/// The code of an error, after it was written to standard error.
+/// Writes an error to standard error and returns its code.
 #[cold]
 pub(crate) fn reported(error: &Error) -> c_int {
     if process::is_forked() {
-        // The logger's lock may be held by a thread that the child does not have.
+        // In the child, the logger's lock may be held by a thread that does not exist there.
         message::say(&error.to_string());
     } else if log::log_enabled!(log::Level::Error) {
         log::error!("{error}");
     } else if !runtime::is_running() {
-        // Before start and after stop there may be no logger.
+        // The logger may not exist before the engine starts and after it stops.
         message::say(&error.to_string());
     }
     error.kind().code()
 }
 
-/// A call that returns nothing: an error ends the job.
+/// Runs a call that cannot report an error to its caller: an error ends the job.
 #[inline]
 pub(crate) fn or_abort<R>(
     call: &'static str,
@@ -137,7 +141,7 @@ pub(crate) fn or_abort<R>(
     guarded(call, ended, || body(entered(call)?))
 }
 
-/// The running engine, which a call has reached: the engine knows already whether calls are observed.
+/// Returns the running engine. Records the thread's interface only if the engine observes calls.
 #[inline(always)]
 fn entered(call: &'static str) -> Result<&'static Engine> {
     let engine = runtime::current()?;
@@ -153,34 +157,35 @@ fn ended<R>(error: &Error) -> R {
     abort(&error.to_string(), error.kind().code())
 }
 
-/// As [`or_abort`], for a call that needs no engine.
+/// Runs a call as [`or_abort`] does, without an engine.
 #[inline]
 pub(crate) fn or_abort_alone<R>(call: &'static str, body: impl FnOnce() -> Result<R>) -> R {
     guard(call, ended, body)
 }
 
-/// Writes a message and ends the job with a code that is not zero.
+/// Writes a message and ends the job with a nonzero exit code.
 #[cold]
 pub(crate) fn abort(text: &str, code: c_int) -> ! {
     message::say(&format!("{text} (error code {code})"));
-    // An exit status keeps eight bits, and an error must never look like success.
-    // All ranks, where MPI runs: also before the first start.
+    // An exit status has eight bits, and a failed job must not exit with 0. If MPI runs, this ends
+    // all ranks, even before the first start of the engine.
     crate::mpi::init::abort(if code & 0xff == 0 { 1 } else { code })
 }
 
-/// The text of this thread's last error; empty where there was none.
+/// Returns the text of this thread's last error, or an empty string.
 pub(crate) fn last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ref().map_or(c"".as_ptr(), |text| text.as_ptr()))
 }
 
-/// A C string, for messages.
+/// Copies a C string for use in messages. Null becomes an empty string, and invalid UTF-8 is
+/// replaced.
 ///
 /// # Safety
-/// `text` must be null or a terminated string.
+/// `text` must be null or a NUL-terminated string.
 pub(crate) unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: the caller vouches for the string.
+    // SAFETY: by this function's contract, `text` is NUL-terminated; it is not null.
     unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

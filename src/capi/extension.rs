@@ -1,12 +1,12 @@
-//! Calls of our own, declared in `include/portolan.h`.
+//! Portolan's own calls, declared in `include/portolan.h`.
 
 use super::boundary::{self, array, code};
 use crate::error::fail;
 use crate::runtime;
 use std::os::raw::{c_char, c_int, c_void};
 
-/// The path from this rank to ordinary memory of `target`: `"direct"`, `"rma"`
-/// or `"message"`; null for a rank outside the job or before start.
+/// Returns the path from this rank to ordinary segments of `target`: `"direct"`, `"rma"` or
+/// `"message"`. Returns null if `target` is not a rank of the job or the engine is not running.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_path_name(target: c_int) -> *const c_char {
     let name = || {
@@ -21,12 +21,13 @@ pub(crate) extern "C" fn portolan_path_name(target: c_int) -> *const c_char {
     name().map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
-/// Allocates `count` segments over all ranks, segment `n` of `bytes[n]` bytes on this rank, in
-/// about the time of one; `ptrs[n * ranks + p]` is the address of segment `n` at rank `p`, null
-/// where it has no bytes. Collective over all ranks.
+/// Allocates `count` segments in about the time of one. On this rank, segment `n` has `bytes[n]`
+/// bytes. Writes the address of segment `n` at rank `p` to `ptrs[n * ranks + p]`, or null if the
+/// segment is empty there. Collective over all ranks. On failure, nothing is allocated.
 ///
 /// # Safety
-/// `bytes` must be valid for `count` numbers, and `ptrs` for an address for each segment and rank.
+/// `bytes` must be valid for reads of `count` numbers. `ptrs` must be valid for writes of `count`
+/// times the number of ranks.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_malloc_many(
     count: c_int,
@@ -41,14 +42,15 @@ pub(crate) unsafe extern "C" fn portolan_malloc_many(
             if ptrs.is_null() && count > 0 {
                 fail!(Argument, "the array for the pointers is null");
             }
-            // SAFETY: the caller vouches for the array.
+            // SAFETY: by this function's contract, `bytes` has `count` elements.
             unsafe { array(bytes, count, "the array of the lengths") }
         };
         let segments = engine.allocate_many(engine.world(), asked())?;
         for (n, segment) in segments.iter().enumerate() {
             for (rank, part) in segment.parts().enumerate() {
                 let at = ptrs.wrapping_add(n * engine.size() + rank);
-                // SAFETY: the caller vouches for the array.
+                // SAFETY: by this function's contract, `ptrs` has an element for each segment and
+                // rank.
                 unsafe { at.write(part.address() as *mut c_void) };
             }
         }
@@ -56,14 +58,14 @@ pub(crate) unsafe extern "C" fn portolan_malloc_many(
     })
 }
 
-/// The library's version, as `MAJOR.MINOR.PATCH`.
+/// Returns the library's version as `MAJOR.MINOR.PATCH`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// The text of this thread's last error, empty where there was none. Valid until
-/// the thread's next failing call.
+/// Returns the text of this thread's last error, or an empty string. The pointer is valid until the
+/// thread's next failing call.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_last_error() -> *const c_char {
     boundary::last_error()

@@ -1,10 +1,17 @@
-//! The C faces: check arguments, call the engine, map errors. No logic here.
+//! The C interfaces: they check arguments, call the engine and map errors, and contain no other
+//! logic.
 //!
-//! [`boundary`] holds what every face needs: the panic boundary, the last error
-//! of a thread, the abort; [`crate::sharing`] lets several interfaces of one program use one
-//! engine. [`armci`] is the ARMCI interface, [`compose`] compose/perform, [`lapi`] LAPI's
-//! active messages, [`mercury`] function shipping, [`x10`] X10Lib; [`extension`] and [`observe`] hold the calls of
-//! our own (`include/portolan.h`).
+//! | module | contents |
+//! |---|---|
+//! | [`boundary`] | code shared by all C interfaces: panic boundary, last error, abort |
+//! | [`armci`] | ARMCI |
+//! | [`compose`] | compose/perform |
+//! | [`lapi`] | LAPI active messages |
+//! | [`mercury`] | Mercury: function shipping |
+//! | [`x10`] | X10Lib |
+//! | [`extension`], [`observe`] | Portolan's own calls (`include/portolan.h`) |
+//!
+//! [`crate::sharing`] lets several interfaces of a program use one engine.
 
 pub(crate) mod armci;
 pub(crate) mod boundary;

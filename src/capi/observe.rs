@@ -1,7 +1,8 @@
-//! Statistics, regions and marks of programs in C and Fortran, declared in `include/portolan.h`.
+//! Statistics, regions and marks for programs in C and Fortran, declared in `include/portolan.h`.
 //!
-//! A structure of C says how long it is, so that a program that was built with an older header gets the members that it
-//! knows. Regions and marks do nothing where no engine runs: a program may have them around its start and end.
+//! The C structure contains its own size, so a program built with an older header gets the members
+//! that it knows. Regions and marks do nothing if no engine runs, so a program may also use them
+//! before the start and after the end.
 
 use super::boundary::{code, text};
 use crate::error::fail;
@@ -10,7 +11,7 @@ use crate::runtime::statistics::{COUNTS, Statistics};
 use crate::trace::counters::{Calls, Spent};
 use std::os::raw::{c_char, c_int};
 
-/// Members of the arrays, of which some are for calls to come.
+/// Lengths of the arrays in `Stats`. The surplus elements are reserved for future kinds.
 const CALLS: usize = 32;
 const PATHS: usize = 8;
 const CAUSES: usize = 16;
@@ -34,7 +35,7 @@ pub(crate) struct SpentTime {
     longest_ns: u64,
 }
 
-/// `portolan_stats_t`
+/// `portolan_stats_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Stats {
@@ -58,7 +59,7 @@ pub(crate) struct Stats {
     dropped_events: u64,
 }
 
-/// The first members, which every version has.
+/// The length in bytes of the members that every version of the structure has.
 const LEAST: usize = std::mem::offset_of!(Stats, call);
 
 impl From<Calls> for CallCount {
@@ -105,25 +106,29 @@ impl Stats {
     }
 }
 
-/// What this rank has counted since the library was initialised, or since
-/// `portolan_stats_reset`. `stats->size` is the structure's length as the caller knows it.
+/// Writes the statistics of this rank since the library was initialised, or since
+/// `portolan_stats_reset`. The caller sets `stats->size` to the size of its structure in bytes; on
+/// return it is the number of bytes written.
 ///
 /// # Safety
-/// `stats` must be valid for its `size`, and for reads and writes of that many bytes.
+/// `stats` must be null, or aligned and valid for a read of `size` and for writes of `stats->size`
+/// bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_stats_get(stats: *mut Stats) -> c_int {
     code("portolan_stats_get", |engine| {
         if stats.is_null() {
             fail!(Argument, "the place for the statistics is null");
         }
-        // SAFETY: the caller vouches for the first member.
+        // SAFETY: by this function's contract, `stats` is valid for a read of `size`; it is not
+        // null.
         let size = unsafe { (&raw const (*stats).size).read() };
         if size < LEAST {
             fail!(Argument, "stats->size is {size}; set it to sizeof(portolan_stats_t)");
         }
         let size = size.min(size_of::<Stats>());
         let all = Stats::of(&engine.statistics(), size);
-        // SAFETY: the caller vouches for `size` bytes.
+        // SAFETY: by this function's contract, `stats` is valid for writes of `size` bytes, and
+        // `all` has at least as many.
         unsafe {
             std::ptr::copy_nonoverlapping((&raw const all).cast::<u8>(), stats.cast::<u8>(), size);
         }
@@ -131,7 +136,7 @@ pub(crate) unsafe extern "C" fn portolan_stats_get(stats: *mut Stats) -> c_int {
     })
 }
 
-/// Counts from now on.
+/// Restarts the counting of statistics.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_stats_reset() -> c_int {
     code("portolan_stats_reset", |engine| {
@@ -140,23 +145,23 @@ pub(crate) extern "C" fn portolan_stats_reset() -> c_int {
     })
 }
 
-/// Tells of a text what it is, in any language.
+/// Records the beginning of a region, or a mark. Both C and Fortran calls use this.
 fn say(name: &str, begins: bool) {
     let Ok(engine) = runtime::current() else { return };
     if begins { engine.observer().region_begins(name) } else { engine.observer().mark(name) }
 }
 
-/// A region of the program begins in this thread.
+/// Begins a region of the program in this thread.
 ///
 /// # Safety
-/// `name` must be null or a terminated string.
+/// `name` must be null or a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_region_begin(name: *const c_char) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `name` is null or NUL-terminated.
     say(&unsafe { text(name) }, true);
 }
 
-/// The region that began last in this thread ends.
+/// Ends the innermost region of this thread.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_region_end() {
     if let Ok(engine) = runtime::current() {
@@ -164,33 +169,34 @@ pub(crate) extern "C" fn portolan_region_end() {
     }
 }
 
-/// The program is here.
+/// Records a mark in the trace.
 ///
 /// # Safety
-/// As for [`portolan_region_begin`].
+/// `name` must be null or a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_mark(name: *const c_char) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `name` is null or NUL-terminated.
     say(&unsafe { text(name) }, false);
 }
 
-/// A text of Fortran: without the blanks at its end.
+/// Copies a Fortran string without its trailing blanks.
 ///
 /// # Safety
-/// `name` must be valid for `len` bytes.
+/// `name` must be valid for reads of `len` bytes.
 unsafe fn fortran(name: *const c_char, len: usize) -> String {
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
     let bytes = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), len) };
     String::from_utf8_lossy(bytes).trim_end_matches(' ').to_string()
 }
 
-/// `portolan_region_begin` for Fortran, whose compilers pass a text's length behind the arguments.
+/// `portolan_region_begin` for Fortran. Its compilers pass the length of a string after the
+/// arguments.
 ///
 /// # Safety
-/// `name` must be valid for `len` bytes.
+/// `name` must be valid for reads of `len` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_region_begin_(name: *const c_char, len: usize) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
     say(&unsafe { fortran(name, len) }, true);
 }
 
@@ -203,10 +209,10 @@ pub(crate) extern "C" fn portolan_region_end_() {
 /// `portolan_mark` for Fortran.
 ///
 /// # Safety
-/// As for [`portolan_region_begin_`].
+/// `name` must be valid for reads of `len` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_mark_(name: *const c_char, len: usize) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
     say(&unsafe { fortran(name, len) }, false);
 }
 
@@ -214,7 +220,7 @@ pub(crate) unsafe extern "C" fn portolan_mark_(name: *const c_char, len: usize) 
 mod tests {
     use crate::trace::{Call, Cause, PathTaken, Served};
 
-    /// The header numbers calls, paths, causes and what is served as the engine does.
+    /// The header and the engine number calls, paths, causes and served requests alike.
     #[test]
     fn the_header_has_the_engines_numbers() {
         let header = include_str!("../../include/portolan.h");

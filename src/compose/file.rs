@@ -1,25 +1,24 @@
 //! The file format of compositions.
 //!
-//! A file is a sequence of records, one a composition; all numbers are little-endian.
-//! The head of a record:
+//! A file is a sequence of records, one for each composition. All numbers are little-endian. A
+//! record begins with this head:
 //!
-//! | bytes | |
+//! | bytes | contents |
 //! |---|---|
 //! | 0..8 | `PORTOCMP` |
 //! | 8..12 | version, [`VERSION`] |
 //! | 12..16 | kind: 1 simple, 2 merged, 3 mapped |
 //! | 16..20, 20..24 | the rank that stored it, and the number of ranks |
-//! | 24..32 | bytes of the body |
+//! | 24..32 | length of the body in bytes |
 //! | 32..40 | CRC-64 of the body |
 //! | 40..48 | CRC-64 of bytes 0..40 |
 //!
-//! The body is a table of pieces of segments, and for each target runs and shapes
-//! whose addresses are a row of the table and an offset ([`super::store`]).
+//! The body is a table of segment parts, followed by the runs and shapes for each target. Their
+//! addresses consist of a row of the table and an offset ([`super::store`]).
 //!
-//! **Which file.** A file number and the rank name a file in
-//! `PORTOLAN_COMPOSE_DIR`. The first composition that a run stores under a number
-//! begins the file anew, further ones are added. Loading takes the records one after
-//! the other.
+//! **File names.** A file number and the rank select a file in `PORTOLAN_COMPOSE_DIR`. The first
+//! composition that a run stores under a number truncates the file, and later ones are appended.
+//! Loading reads the records in order.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::Kind;
@@ -30,12 +29,12 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The version that is written, and the only one that is read.
+/// The version that is written, and the only version that is accepted.
 pub(crate) const VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"PORTOCMP";
 const HEAD: usize = 48;
 
-/// CRC-64/XZ, a byte at a time.
+/// The table of CRC-64/XZ, with one entry for each byte value.
 const TABLE: [u64; 256] = {
     let mut table = [0u64; 256];
     let mut i = 0;
@@ -52,26 +51,26 @@ const TABLE: [u64; 256] = {
     table
 };
 
-/// The CRC-64 of bytes.
+/// Returns the CRC-64/XZ of `bytes`.
 pub fn crc(bytes: &[u8]) -> u64 {
     !bytes.iter().fold(!0u64, |c, &b| TABLE[((c ^ u64::from(b)) & 0xff) as usize] ^ (c >> 8))
 }
 
-/// A record, read and found whole.
+/// A complete record whose checksums are correct.
 #[derive(Debug)]
 pub struct Record {
-    /// What kind of composition.
+    /// The kind of the composition.
     pub kind: Kind,
-    /// The body.
+    /// The body, without the head.
     pub body: Vec<u8>,
 }
 
-/// The rank that reads or writes.
+/// The rank that reads or writes a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The rank.
     pub rank: usize,
-    /// Of so many.
+    /// Number of ranks in the job.
     pub ranks: usize,
 }
 
@@ -83,10 +82,10 @@ fn code(kind: Kind) -> u32 {
     }
 }
 
-/// The bytes of a record.
+/// Encodes a record.
 ///
 /// # Errors
-/// `Memory`.
+/// Returns `Memory` if the record cannot be allocated.
 pub fn encode(place: Place, kind: Kind, body: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     reserve(&mut out, HEAD.saturating_add(body.len()), "parts of a record")?;
@@ -109,12 +108,12 @@ fn u64_at(head: &[u8; HEAD], at: usize) -> u64 {
     u64::from_le_bytes(*head[at..].first_chunk().expect("eight bytes of a head"))
 }
 
-/// Reads the record that begins where the file stands; `left` is the number of bytes
-/// from there to the end. Returns it with its length.
+/// Reads the record at the current position of the file. `left` is the number of bytes from there
+/// to the end. Returns the record and its length in bytes, including the head.
 ///
 /// # Errors
-/// `Argument` where it is no such record, is damaged, or is of another version, rank
-/// or job size; `Memory` where there is none for it.
+/// Returns `Argument` if the bytes are not a record, or if the record is damaged or has another
+/// version, rank or job size. Returns `Memory` if the body cannot be allocated.
 pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result<(Record, u64)> {
     let mut head = [0u8; HEAD];
     if left < HEAD as u64 {
@@ -167,14 +166,14 @@ pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result
     Ok((Record { kind, body }, whole))
 }
 
-/// What this run knows of a file.
+/// The state of a file in this run.
 #[derive(Debug, Default, Clone, Copy)]
 struct Known {
     begun: bool,
     read_to: u64,
 }
 
-/// The files that this run has used.
+/// The files that this run has used, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     known: HashMap<i32, Known>,
@@ -187,7 +186,7 @@ fn path_of(dir: &str, number: i32, place: Place) -> Result<PathBuf> {
     Ok(Path::new(dir).join(format!("compose-{number}.{}", place.rank)))
 }
 
-/// The calling rank's.
+/// Returns the place of the calling rank.
 pub fn place_of(engine: &Engine) -> Place {
     Place { rank: engine.rank(), ranks: engine.size() }
 }
@@ -196,7 +195,7 @@ impl Files {
     /// Writes a record.
     ///
     /// # Errors
-    /// `Argument` for a bad number, or a file that cannot be written.
+    /// Returns `Argument` if the number is negative or the file cannot be written.
     pub(crate) fn store(
         &mut self,
         dir: &str,
@@ -229,7 +228,7 @@ impl Files {
     /// Reads the next record.
     ///
     /// # Errors
-    /// `Argument` where there is none, or as for [`read`].
+    /// Returns `Argument` if the file holds no further record, and the errors of [`read`].
     pub(crate) fn load(&mut self, dir: &str, number: i32, place: Place) -> Result<Record> {
         let path = path_of(dir, number, place)?;
         let name = path.display().to_string();
@@ -255,10 +254,10 @@ impl Files {
         Ok(record)
     }
 
-    /// Makes the next load begin with the first record.
+    /// Makes the next load start at the first record.
     ///
     /// # Errors
-    /// `Argument` for a negative number.
+    /// Returns `Argument` if the number is negative.
     pub(crate) fn rewind(&mut self, number: i32) -> Result<()> {
         if number < 0 {
             fail!(Argument, "file number {number} is negative");
@@ -308,7 +307,7 @@ mod tests {
         head[24..32].copy_from_slice(&(1u64 << 60).to_le_bytes());
         let sum = crc(&head[..40]);
         head[40..48].copy_from_slice(&sum.to_le_bytes());
-        // The length of a file with a hole.
+        // A sparse file can have any length.
         let error = read(&mut &head[..], u64::MAX, HERE, "the file").unwrap_err();
         assert_eq!(error.kind(), crate::error::ErrorKind::Memory);
         head[24..32].copy_from_slice(&u64::MAX.to_le_bytes());

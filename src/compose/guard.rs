@@ -1,14 +1,14 @@
-//! The segments that a plan was made for, and whether they still live.
+//! Guards: detect whether the segments of a plan were freed.
 //!
-//! A plan holds addresses that were resolved when it was made. The segments that they
-//! lie in are kept, so that a stale plan could never touch memory that is unmapped;
-//! but a freed segment's bytes may belong to another one by now. Each performance
-//! therefore compares the number of segments that were freed so far, and only where
-//! it has changed looks every segment up again.
+//! A plan holds addresses that were resolved when it was made. The guard keeps the memory of their
+//! segments allocated, so a stale plan never touches unmapped memory. However, the bytes of a freed
+//! segment may belong to another segment by now. Each performance therefore compares the number of
+//! segments freed so far with the number at its last check, and looks up every segment again only
+//! if that number has changed.
 //!
-//! **Invariant.** Every byte of a plan lies in a segment of its guard, or is noted as
-//! outside: spans are followed to their end, because runs join across the border of two
-//! segments that lie side by side.
+//! **Invariant.** Every byte of a plan lies in a segment of its guard, or is recorded as outside.
+//! Spans are followed to their end, because a joined run can cross the border of two adjacent
+//! segments.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::locate::{Located, Locator};
@@ -23,34 +23,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The segments that a plan touches.
 #[derive(Debug)]
 pub struct Guard {
-    /// The segments; `None` for one that was freed while the plan was made.
+    /// The segments, or `None` for a segment that was freed while the plan was made.
     segments: HashMap<SegmentId, Option<Arc<Segment>>>,
-    /// Rank and address of a byte in no segment.
+    /// Rank and address of the first recorded byte that lies in no segment.
     outside: Option<(usize, usize)>,
-    /// How many segments had been freed when all of these were known to live.
+    /// Number of segments that had been freed when all of these were last known to exist.
     freed: AtomicU64,
 }
 
 impl Guard {
-    /// Watches nothing yet.
+    /// Creates a guard without segments.
     pub fn new(engine: &Engine) -> Guard {
         let freed = AtomicU64::new(engine.memory.freed());
         Guard { segments: HashMap::new(), outside: None, freed }
     }
 
-    /// Watches the segment of a piece.
+    /// Adds the segment of `piece`.
     pub fn pin(&mut self, engine: &Engine, piece: &Located) {
         let live = || engine.memory.segment_by_id(piece.segment);
         self.segments.entry(piece.segment).or_insert_with(live);
     }
 
-    /// Notes a byte that is in no segment.
+    /// Records a byte that lies in no segment.
     pub fn pass_outside(&mut self, rank: usize, address: usize) {
         self.outside.get_or_insert((rank, address));
     }
 
-    /// Watches the segments of all bytes of some spans of `rank`: from the first address to
-    /// the one behind the last.
+    /// Adds the segments of all bytes of some spans of `rank`. A span is its first address and one
+    /// past its last address.
     pub fn pin_spans(
         &mut self,
         engine: &Engine,
@@ -74,8 +74,10 @@ impl Guard {
         }
     }
 
+    /// Checks that no segment of the guard was freed.
+    ///
     /// # Errors
-    /// `State` where a segment was freed.
+    /// Returns `State` if one was freed.
     #[inline]
     pub fn check(&self, engine: &Engine) -> Result<()> {
         let now = engine.memory.freed();
@@ -84,7 +86,7 @@ impl Guard {
 
     #[cold]
     fn look(&self, engine: &Engine, now: u64) -> Result<()> {
-        // Numbers of segments are never used again.
+        // Segment numbers are never reused.
         let lives = |id: &SegmentId| engine.memory.segment_by_id(*id).is_some();
         if let Some(gone) = self.segments.keys().find(|id| !lives(id)) {
             fail!(
@@ -101,7 +103,7 @@ impl Guard {
     /// Checks that every byte lies in one of these segments.
     ///
     /// # Errors
-    /// `Address` where one does not.
+    /// Returns `Address` if a byte lies elsewhere.
     pub fn check_inside(&self, segments: &[Arc<Segment>]) -> Result<()> {
         if let Some((rank, address)) = self.outside {
             fail!(Address, "{address:#x} of rank {rank} lies in no segment of the composition");

@@ -1,23 +1,23 @@
-//! In which segment an address lies.
+//! Look-up of the segment that contains an address.
 //!
-//! The last answer for each rank is tried first, so addresses that come in order
-//! cost one comparison.
+//! The look-up tries the last result for the rank first, so addresses in ascending order mostly
+//! cost one comparison each.
 
 use crate::memory::registry::SegmentId;
 use crate::runtime::Engine;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A rank's piece of a segment.
+/// The part of a segment at one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// Its segment.
+    /// The segment.
     pub segment: SegmentId,
-    /// Its addresses at the rank.
+    /// The addresses of the part in the rank's address space.
     pub span: Range<usize>,
 }
 
-/// Finds pieces, and remembers the last one of each rank.
+/// Finds the parts of segments that contain addresses, and caches the last one of each rank.
 #[derive(Debug)]
 pub(crate) struct Locator<'e> {
     engine: &'e Engine,
@@ -25,25 +25,25 @@ pub(crate) struct Locator<'e> {
 }
 
 impl<'e> Locator<'e> {
-    /// Knows nothing yet.
+    /// Creates a locator with an empty cache.
     pub(crate) fn new(engine: &'e Engine) -> Locator<'e> {
         Locator { engine, last: HashMap::new() }
     }
 
-    /// The piece of `rank` in which the byte at `address` lies.
+    /// Returns the part of a segment at `rank` that contains the byte at `address`, if any.
     pub(crate) fn find(&mut self, rank: usize, address: usize) -> Option<&Located> {
         let known = self.last.get(&rank).is_some_and(|l| l.span.contains(&address));
         if !known {
             let (segment, span) = self.engine.memory.registry.locate(rank, address)?;
             if !span.contains(&address) {
-                return None; // just behind it
+                return None; // one past the end
             }
             self.last.insert(rank, Located { segment, span });
         }
         self.last.get(&rank)
     }
 
-    /// Whether all bytes from `first` to `end` lie in one piece of `rank`.
+    /// Returns whether all bytes from `first` to `end` lie in one part of a segment at `rank`.
     pub(crate) fn whole(&mut self, rank: usize, first: usize, end: usize) -> bool {
         self.find(rank, first).is_some_and(|l| end <= l.span.end)
     }

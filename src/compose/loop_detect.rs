@@ -1,13 +1,12 @@
-//! Loop detection: regular runs become shapes.
+//! Loop detection: converts regular runs to shapes.
 //!
-//! Sorted runs of one length at equal distances, on both sides, become one
-//! shape; shapes that are equal and at equal distances become one with a dimension
-//! more, and so on. So a million pairs that were added one by one, but form an array,
-//! become a few loops. An irregular run stays a run.
+//! Sorted runs of equal length, at equal distances on both sides, become one shape. Equal shapes at
+//! equal distances become one shape with one more dimension, and so on. A million pairs that were
+//! added one by one, but form an array, thus become a few loops. An irregular run stays a run.
 //!
-//! A group of two is made only where the next two are a group like it: any two
-//! runs are at *some* distance, and pairing them at random would hide the order
-//! that the next dimension looks for.
+//! A group of two is formed only if the group before or after it is like it. Any two runs have
+//! *some* distance, and arbitrary pairs would hide the regularity that the next dimension relies
+//! on.
 
 use super::normalize::Normal;
 use super::part::{Piece, Run};
@@ -18,7 +17,7 @@ use smallvec::SmallVec;
 /// A run or a shape, with an address on each side.
 trait Item {
     fn at(&self) -> (usize, usize);
-    /// Whether the two differ by their addresses only.
+    /// Returns whether the two items differ only in their addresses.
     fn alike(&self, other: &Self) -> bool;
 }
 
@@ -42,7 +41,7 @@ impl Item for Piece {
 
 type Step = (isize, isize);
 
-/// The distance from one item to the next, where the two are alike.
+/// Returns the distance from item `i` to the next one if the two are alike.
 fn step<T: Item>(items: &[T], i: usize) -> Option<Step> {
     let (a, b) = (items.get(i)?, items.get(i + 1)?);
     if !a.alike(b) {
@@ -52,14 +51,14 @@ fn step<T: Item>(items: &[T], i: usize) -> Option<Step> {
     Some((bl.wrapping_sub(al) as isize, br.wrapping_sub(ar) as isize))
 }
 
-/// Cuts the items into groups at equal distances and calls `group(first, count, step)` for
-/// each, in order; a group of one item is irregular.
+/// Partitions the items into groups at equal distances, and calls `group(first, count, step)` for
+/// each of them in order. A group of one item is irregular.
 fn groups<T: Item>(
     items: &[T],
     mut group: impl FnMut(usize, usize, Step) -> Result<()>,
 ) -> Result<()> {
     let mut i = 0;
-    // Where the group before begins, and its step; at first outside of the items.
+    // Start and step of the previous group. The initial start lies outside the items.
     let mut before: (usize, Step) = (usize::MAX, (0, 0));
     while i < items.len() {
         let Some(first) = step(items, i) else {
@@ -103,7 +102,7 @@ fn repeated(shape: &Shape, n: usize, (local, remote): Step) -> Option<Shape> {
     Shape::strided(&counts, &locals, &remotes).ok()
 }
 
-/// Equal shapes next to each other, by address among themselves.
+/// Sorts equal shapes next to each other, and by address at the target among themselves.
 fn by_shape(a: &Piece, b: &Piece) -> std::cmp::Ordering {
     let dims = |p: &Piece| {
         p.shape.dims().iter().map(|d| (d.n, d.remote, d.local)).collect::<SmallVec<[_; 4]>>()
@@ -112,13 +111,13 @@ fn by_shape(a: &Piece, b: &Piece) -> std::cmp::Ordering {
     size(a).cmp(&size(b)).then_with(|| dims(a).cmp(&dims(b))).then_with(|| a.remote.cmp(&b.remote))
 }
 
-/// Turns regular runs, and regular sequences of shapes, into shapes.
+/// Converts regular runs, and regular sequences of shapes, to shapes.
 ///
 /// # Errors
-/// `Memory` for the lists.
+/// Returns `Memory` if the lists cannot be allocated.
 pub(crate) fn detect_loops(normal: Normal) -> Result<Normal> {
     let Normal { mut runs, pieces: given } = normal;
-    // Runs of one length may lie between others: rows of a face between edges.
+    // Runs of equal length may be interleaved with others, such as rows of a face between edges.
     if runs.iter().any(|r| r.bytes != runs[0].bytes) {
         runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
     }
@@ -156,7 +155,7 @@ pub(crate) fn detect_loops(normal: Normal) -> Result<Normal> {
         })?;
         if next.len() == pieces.len() {
             left.shrink_to_fit();
-            // Written in the order of addresses again.
+            // Write in address order again.
             next.sort_by_key(|p| p.remote);
             return Ok(Normal { runs: left, pieces: next });
         }

@@ -1,11 +1,11 @@
-//! The copy plan of a node: loops that know the sizes of their blocks.
+//! Prepared copies within a node: loops that are specialised for their block size.
 //!
-//! A shape becomes one loop, whose function was chosen by the length of
-//! its blocks and the number of its dimensions when it was made; runs are put into
-//! lists of one length, with 16 bytes a run. Copying then decides nothing any more.
+//! A shape becomes one loop, whose function is chosen during preparation by the block length. Runs
+//! are grouped into lists of equal length and take 16 bytes each. Copying itself then makes no
+//! further decisions.
 //!
-//! Addresses at the target are those of its own address space; what has to be
-//! added to reach them here is given when the copy is made.
+//! Remote addresses are addresses in the target's address space. The caller of the copy gives the
+//! shift that converts them to addresses here.
 
 use super::normalize::Normal;
 use super::part::{Piece, Run};
@@ -13,7 +13,7 @@ use crate::error::{Result, reserve};
 use crate::layout::{Dim, Shape};
 use crate::path::kernel;
 
-/// Blocks at strides in up to three dimensions, the innermost first.
+/// Strided blocks in up to three dimensions, the innermost first.
 #[derive(Debug, Clone, Copy)]
 struct Loop {
     copy: Nest,
@@ -23,10 +23,10 @@ struct Loop {
     dims: [Dim; 3],
 }
 
-/// Copies all blocks: source, destination, bytes of a block, and the dimensions.
+/// Copies all blocks. The arguments are source, destination, block length in bytes, and dimensions.
 type Nest = unsafe fn(*const u8, *mut u8, usize, &[Dim; 3]);
 
-/// Calls `block` with the addresses of each block.
+/// Calls `block` with the source and destination address of each block.
 #[inline(always)]
 fn for_blocks(
     src: *const u8,
@@ -34,8 +34,8 @@ fn for_blocks(
     [inner, middle, outer]: &[Dim; 3],
     block: impl Fn(*const u8, *mut u8),
 ) {
-    // Pointers may step past the end after the last block, so they step with
-    // wrapping arithmetic.
+    // The step after the last block may leave the allocation, so the pointers use wrapping
+    // arithmetic.
     let (mut src2, mut dst2) = (src, dst);
     for _ in 0..outer.n {
         let (mut src1, mut dst1) = (src2, dst2);
@@ -54,24 +54,24 @@ fn for_blocks(
     }
 }
 
-/// Blocks of the size of `T`.
+/// Copies blocks of the size of `T`.
 ///
 /// # Safety
-/// All blocks must be valid: for reads at the source, for writes at the destination.
+/// All blocks must be valid: for reads at the source, and for writes at the destination.
 unsafe fn nest<T: Copy>(src: *const u8, dst: *mut u8, _: usize, dims: &[Dim; 3]) {
     for_blocks(src, dst, dims, |from, to| {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller ensures that every block is valid on both sides.
         unsafe { to.cast::<T>().write_unaligned(from.cast::<T>().read_unaligned()) };
     });
 }
 
-/// Blocks of any size; the two sides of a block may overlap.
+/// Copies blocks of any size. The two sides of a block may overlap.
 ///
 /// # Safety
-/// As for [`nest`].
+/// All blocks must be valid: for reads at the source, and for writes at the destination.
 unsafe fn nest_any(src: *const u8, dst: *mut u8, bytes: usize, dims: &[Dim; 3]) {
     for_blocks(src, dst, dims, |from, to| {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller ensures that every block is valid on both sides.
         unsafe { kernel::copy_block(from, to, bytes) };
     });
 }
@@ -95,7 +95,7 @@ fn nest_of(block: usize) -> Nest {
     }
 }
 
-/// Runs of one length: where they begin on both sides.
+/// Runs of equal length: their local and remote start addresses.
 #[derive(Debug)]
 struct List {
     copy: unsafe fn(&[(usize, usize)], usize, isize),
@@ -103,22 +103,26 @@ struct List {
     runs: Vec<(usize, usize)>,
 }
 
+/// Copies runs of the size of `T`.
+///
 /// # Safety
-/// All runs must be valid, on both sides.
+/// All runs must be valid: locally for reads, and at the shifted remote address for writes.
 unsafe fn list<T: Copy>(runs: &[(usize, usize)], _: usize, shift: isize) {
     for &(local, remote) in runs {
         let (src, dst) = (local as *const T, remote.wrapping_add_signed(shift) as *mut T);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller ensures that every run is valid on both sides.
         unsafe { dst.write_unaligned(src.read_unaligned()) };
     }
 }
 
+/// Copies runs of any size.
+///
 /// # Safety
-/// As for [`list`].
+/// All runs must be valid: locally for reads, and at the shifted remote address for writes.
 unsafe fn list_any(runs: &[(usize, usize)], bytes: usize, shift: isize) {
     for &(local, remote) in runs {
         let (src, dst) = (local as *const u8, remote.wrapping_add_signed(shift) as *mut u8);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller ensures that every run is valid on both sides.
         unsafe { kernel::copy_block(src, dst, bytes) };
     }
 }
@@ -144,19 +148,21 @@ impl List {
 pub struct Loops {
     loops: Vec<Loop>,
     lists: Vec<List>,
-    /// Shapes of more dimensions than a loop has.
+    /// Shapes with more dimensions than a loop has.
     deep: Vec<Piece>,
 }
 
-/// An inner dimension that jumps this far here, over more than [`TILE`] blocks, is
-/// cut: what the next outer step reads again should still be in the nearest cache.
+/// An inner dimension whose local stride is at least `FAR` bytes is split into tiles of [`TILE`]
+/// blocks, if it has more than two tiles. The next outer step then finds the neighbouring bytes,
+/// which it reads from the same cache lines, still in the nearest cache.
 const FAR: usize = 256;
 const TILE: usize = 256;
-/// The most bytes from one outer step to the next for that to be of use.
+/// Maximum local stride of the outer dimension, and maximum block length, for which tiling helps,
+/// in bytes.
 const NEAR: usize = 64;
 
-/// Cuts the inner dimension of what gathers far-away numbers into rows, such as a
-/// transpose. The last part may be shorter.
+/// Tiles the inner dimension of shapes that gather distant elements into rows, such as a transpose.
+/// The last tile may be shorter.
 fn tiled(piece: Piece, out: &mut Vec<Piece>) {
     let &[inner, outer] = piece.shape.dims() else {
         return out.push(piece);
@@ -186,7 +192,7 @@ impl Loops {
     /// Prepares the copy of all pairs.
     ///
     /// # Errors
-    /// `Memory` for the list of copies.
+    /// Returns `Memory` if the list of copies cannot be allocated.
     pub fn new(normal: Normal) -> Result<Loops> {
         let mut made = Loops::default();
         let mut pieces = Vec::new();
@@ -210,7 +216,7 @@ impl Loops {
             });
         }
         let mut runs = normal.runs;
-        // By length, and in their order within a length.
+        // Sort by length, and by remote address within a length.
         runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
         for same in runs.chunk_by(|a, b| a.bytes == b.bytes) {
             let mut starts = Vec::new();
@@ -221,33 +227,33 @@ impl Loops {
         Ok(made)
     }
 
-    /// Copies everything; `shift` is added to addresses at the target.
+    /// Copies all bytes. `shift` is added to each remote address.
     ///
     /// # Safety
-    /// All local bytes must be valid for reads, and all bytes at the target, shifted,
+    /// All local bytes must be valid for reads, and all remote bytes, at their shifted addresses,
     /// for writes.
     #[inline]
     pub unsafe fn copy(&self, shift: isize) {
         for l in &self.loops {
             let (src, dst) = (l.local as *const u8, l.remote.wrapping_add_signed(shift) as *mut u8);
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller ensures that all local and shifted remote bytes are valid.
             unsafe { (l.copy)(src, dst, l.block, &l.dims) };
         }
         for l in &self.lists {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller ensures that all local and shifted remote bytes are valid.
             unsafe { (l.copy)(&l.runs, l.bytes, shift) };
         }
         for p in &self.deep {
             let (src, dst) = (p.local as *const u8, p.remote.wrapping_add_signed(shift) as *mut u8);
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller ensures that all local and shifted remote bytes are valid.
             unsafe { kernel::copy(src, dst, &p.shape, true) };
         }
     }
 
-    /// All pairs, as they were prepared.
+    /// Returns all pairs, in their prepared form.
     ///
     /// # Errors
-    /// `Memory` for the list.
+    /// Returns `Memory` if the list cannot be allocated.
     pub fn pairs(&self) -> Result<Normal> {
         let mut all = Normal::default();
         for l in &self.loops {
@@ -269,7 +275,7 @@ impl Loops {
         Ok(all)
     }
 
-    /// How many loops and lists there are.
+    /// Returns the number of loops, lists and deep shapes.
     pub fn steps(&self) -> usize {
         self.loops.len() + self.lists.len() + self.deep.len()
     }
@@ -279,7 +285,7 @@ impl Loops {
 mod tests {
     use super::*;
 
-    /// Copies a piece by itself and as prepared; both must agree.
+    /// Copies the pairs one run at a time and as prepared, and compares the results.
     fn check(shapes: &[(usize, usize, Shape)], runs: &[(usize, usize, usize)]) {
         const LEN: usize = 1 << 20;
         let src: Vec<u8> = (0..LEN).map(|i| (i * 31 + i / 251) as u8).collect();
@@ -306,7 +312,7 @@ mod tests {
         let again = Loops::new(loops.pairs().unwrap()).unwrap();
         for loops in [&loops, &again] {
             got.fill(0);
-            // SAFETY: all offsets of the test are below LEN.
+            // SAFETY: all offsets of the test are below `LEN`.
             unsafe { loops.copy((got.as_mut_ptr() as usize).wrapping_sub(to) as isize) };
             assert!(got == want, "{shapes:?} {runs:?}");
         }

@@ -1,8 +1,8 @@
-//! A schedule for the message path: what travels alone, and what travels together.
+//! Schedules for the message path: which blocks have a message of their own, and which share one.
 //!
-//! A large shape, or a long run, is a message of its own, packed or straight from
-//! memory. Short runs, and the blocks of small shapes, share messages that list them.
-//! All addresses were checked when the composition was mapped.
+//! A large shape or a long run is one message, packed or sent straight from memory. Short runs and
+//! the blocks of small shapes share messages that list them. All addresses were checked when the
+//! composition was mapped.
 
 use super::normalize::Normal;
 use super::part::{Piece, Run};
@@ -16,10 +16,10 @@ use crate::runtime::Engine;
 use crate::transfer::TransferKind;
 use std::sync::Arc;
 
-/// Shapes of at most so many blocks travel as runs.
+/// Shapes of at most this many blocks are sent as runs.
 const SMALL: usize = 64;
 
-/// Messages to one rank.
+/// The messages to one rank.
 #[derive(Debug)]
 pub struct Schedule {
     alone: Vec<Piece>,
@@ -32,7 +32,7 @@ impl Schedule {
     /// Prepares messages for all pairs.
     ///
     /// # Errors
-    /// `Memory` for the list of what travels together.
+    /// Returns `Memory` if the list of runs that share messages cannot be allocated.
     pub fn new(slab: Arc<Slab>, pairs: Normal) -> Result<Schedule> {
         let (mut alone, mut together) = (Vec::new(), Vec::new());
         for piece in &pairs.pieces {
@@ -54,11 +54,11 @@ impl Schedule {
         Ok(Schedule { alone, together, pairs, _slab: slab })
     }
 
-    /// Sends all messages; `counter` counts what still reads local memory on return.
+    /// Sends all messages. `counter` counts the messages that still read local memory on return.
     ///
     /// # Safety
-    /// The local bytes must stay valid and unchanged until the counter is done, and the
-    /// segments must live.
+    /// The local bytes must stay valid and unchanged until the counter is done, and the segments
+    /// must exist.
     pub unsafe fn start(
         &self,
         engine: &Engine,
@@ -68,22 +68,24 @@ impl Schedule {
         engine.order_before(target, Path::Message)?;
         let two_sided = engine.two_sided()?;
         for Piece { local, remote, shape } in &self.alone {
-            // SAFETY: passed on from the caller; the remote bytes were checked.
+            // SAFETY: the caller keeps the local bytes valid until the counter is done. The remote
+            // bytes were checked when the composition was mapped.
             unsafe { two_sided.put(engine, target, *remote, *local as *const u8, shape, counter) }?;
         }
         let mut batch = Batch::new(TransferKind::Put, target);
         for run in &self.together {
             if !batch.has_room(run.bytes, engine.config.chunk_bytes) {
-                // SAFETY: passed on from the caller.
+                // SAFETY: the caller keeps the local bytes of all runs valid until the counter is
+                // done.
                 unsafe { batch.send(engine, counter) }?;
             }
             batch.push(run.local, run.remote, run.bytes);
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps the local bytes of all runs valid until the counter is done.
         unsafe { batch.send(engine, counter) }
     }
 
-    /// All pairs.
+    /// Returns all pairs.
     pub fn pairs(&self) -> &Normal {
         &self.pairs
     }

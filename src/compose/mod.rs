@@ -1,41 +1,41 @@
-//! Compose and perform: say once which bytes go where, then move them many times.
+//! Compose and perform: describe once which bytes go where, then move them many times.
 //!
-//! A *composition* is a set of triples (local byte, target, remote byte). It is
-//! *simple* while it has one target and pairs are added to it, *merged* when it was
-//! made of others, and *mapped* when it was turned into what the paths perform best.
-//! A *performance* carries a mapped composition out. There is no buffer in between on
-//! a node, so ranks synchronise before they perform, and wait for what arrives after.
+//! A *composition* is a set of triples (local byte, target, remote byte). It is *simple* while it
+//! has one target and pairs are added to it, *merged* if it was made from other compositions, and
+//! *mapped* after it was converted to the form that the paths execute best. A *performance*
+//! executes a mapped composition. There is no intermediate buffer within a node, so ranks
+//! synchronise before they perform, and afterwards wait for the data of others.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
 //! | [`part`] | the pairs towards one target, as they are added |
-//! | [`mod@slice`] | slices, cut differently on the two sides |
-//! | [`normalize`] | one sorted form without doubles; conflicts |
-//! | [`loop_detect`] | regular runs become shapes again |
-//! | [`locate`] | the segment in which an address lies |
-//! | [`plan`] | the mapped form: pairs cut by segment and prepared for their path |
+//! | [`mod@slice`] | strided blocks with different block sizes on the two sides |
+//! | [`normalize`] | the sorted form without duplicates; conflict detection |
+//! | [`loop_detect`] | conversion of regular runs back to shapes |
+//! | [`locate`] | look-up of the segment that contains an address |
+//! | [`plan`] | the mapped form: pairs split by segment and prepared for their path |
 //! | [`loops`], [`windows`], [`messages`] | prepared copies, puts, messages |
-//! | [`guard`] | whether the segments of a plan still live |
-//! | [`notify`] | counting the performances that arrived here |
+//! | [`guard`] | the check that the segments of a plan still exist |
+//! | [`notify`] | counters of the performances that arrived |
 //! | [`perform`] | sync, perform, wait |
 //! | [`mod@file`], [`store`] | compositions in files |
 //!
-//! **The way of a performance.** [`perform::Composer::perform`] asks the plan's guard
-//! whether its segments live; starts what leaves by windows, messages, or to memory
-//! outside every segment; copies to the ranks of the node and counts the performance
-//! there; then counts it at the other ranks, behind their data.
+//! **Steps of a performance.** [`perform::Composer::perform`] checks with the plan's guard that its
+//! segments still exist. It starts the transfers that use windows, messages, or memory outside
+//! segments. It copies to the ranks of the node and notifies them. Finally it notifies the other
+//! ranks, ordered after their data.
 //!
-//! **Sets.** The same triple twice is once. One local byte may go to many places; two
-//! local bytes for one remote byte are an error when the composition is mapped.
-//! The order of the copies is not defined, so what a performance reads must not be
-//! what it, or another of the same phase, writes.
+//! **Sets.** A triple that is added twice counts once. One local byte may go to several places. If
+//! two local bytes go to one remote byte, mapping the composition fails. The order of the copies is
+//! unspecified, so a performance must not read bytes that it, or another performance of the same
+//! phase, writes.
 //!
-//! **Compositions keep to themselves.** Merging and mapping take what their inputs
-//! are at that moment; inputs stay as they are and may change later. Parts are shared
-//! until one changes, so merging costs little.
+//! **Compositions are independent.** Merging and mapping take a snapshot of their inputs, which
+//! stay unchanged and may be modified later. Parts are shared until one is modified, so merging is
+//! cheap.
 //!
-//! **When buffers are free.** On a node a performance is complete when the call
-//! returns. Elsewhere local bytes must not change until the next wait or sync.
+//! **When buffers may be reused.** Within a node, a performance is complete when the call returns.
+//! For other targets, local bytes must not change until the next wait or sync.
 
 pub(crate) mod file;
 pub(crate) mod guard;
@@ -63,19 +63,19 @@ use part::Part;
 use plan::Plan;
 use std::sync::Arc;
 
-/// What a composition is.
+/// The state of a composition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Pairs can be added.
+    /// Accepts new pairs.
     Simple,
-    /// Made of others.
+    /// Was made from other compositions.
     Merged,
     /// Can be performed.
     Mapped,
 }
 
 impl Kind {
-    /// The name in messages.
+    /// Returns the name that messages use.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Simple => "simple",
@@ -88,7 +88,7 @@ impl Kind {
 #[derive(Debug, Clone)]
 enum Form {
     Simple(usize, Arc<Part>),
-    /// By target, ascending; no part is there twice.
+    /// Parts by target, in ascending order. No part occurs twice.
     Merged(Vec<(usize, Vec<Arc<Part>>)>),
     Mapped(Arc<Plan>),
 }
@@ -97,15 +97,16 @@ enum Form {
 #[derive(Debug, Clone)]
 pub struct Composition {
     form: Form,
-    /// Segments that must live when it is mapped, and whose memory stays until then.
+    /// Segments that must exist when the composition is mapped. Their memory stays allocated until
+    /// then.
     keep: Vec<Arc<Segment>>,
 }
 
 impl Composition {
-    /// An empty simple composition towards a rank.
+    /// Creates an empty simple composition towards a rank.
     ///
     /// # Errors
-    /// `Rank` outside the job.
+    /// Returns `Rank` if the rank lies outside the job.
     pub fn simple(engine: &Engine, target: usize) -> Result<Composition> {
         engine.check_rank(target)?;
         Ok(Composition { form: Form::Simple(target, Arc::default()), keep: Vec::new() })
@@ -116,7 +117,7 @@ impl Composition {
         Composition { form: Form::Merged(Vec::new()), keep: Vec::new() }
     }
 
-    /// The kind of the composition.
+    /// Returns the kind of the composition.
     pub fn kind(&self) -> Kind {
         match &self.form {
             Form::Simple(..) => Kind::Simple,
@@ -125,7 +126,7 @@ impl Composition {
         }
     }
 
-    /// The target of a simple composition.
+    /// Returns the target of a simple composition.
     pub fn target(&self) -> Option<usize> {
         match self.form {
             Form::Simple(target, _) => Some(target),
@@ -133,15 +134,15 @@ impl Composition {
         }
     }
 
-    /// Keeps the memory of a segment while the composition is there, and makes it an
-    /// error to map the composition when the segment was freed.
+    /// Keeps the memory of a segment allocated while the composition exists, and makes mapping fail
+    /// if the segment was freed.
     pub fn hold(&mut self, segment: &Arc<Segment>) {
         if !self.keep.iter().any(|s| Arc::ptr_eq(s, segment)) {
             self.keep.push(segment.clone());
         }
     }
 
-    /// The pairs, to add to.
+    /// Returns the pairs for modification.
     fn part(&mut self) -> Result<&mut Part> {
         let kind = self.kind();
         match &mut self.form {
@@ -154,19 +155,19 @@ impl Composition {
         }
     }
 
-    /// Adds `bytes` pairs of bytes that follow each other on both sides.
+    /// Adds `bytes` pairs of bytes that are contiguous on both sides.
     ///
     /// # Errors
-    /// `Handle` where the composition is not simple; `Argument` for a null address
-    /// with bytes, or bytes beyond the address space.
+    /// Returns `Handle` if the composition is not simple, and `Argument` if `bytes` is not 0 and an
+    /// address is null or the bytes leave the address space.
     pub fn add(&mut self, local: usize, remote: usize, bytes: usize) -> Result<()> {
         self.part()?.add(local, remote, bytes)
     }
 
-    /// Adds several runs of bytes, all or, where one is refused, none.
+    /// Adds several runs of bytes. If one of them is refused, none is added.
     ///
     /// # Errors
-    /// As for [`Composition::add`].
+    /// Returns the same errors as [`Composition::add`].
     pub fn add_all(&mut self, runs: impl Iterator<Item = (usize, usize, usize)>) -> Result<()> {
         let part = self.part()?;
         let mut added = Part::default();
@@ -176,16 +177,17 @@ impl Composition {
         part.append(added)
     }
 
-    /// Adds blocks at strides. The bytes of both sides are paired in their order; the
-    /// sides may be cut differently.
+    /// Adds strided blocks. The bytes of both sides are paired in order. The two sides may have
+    /// different block sizes.
     ///
     /// # Errors
-    /// As for [`Composition::add`]; `Argument` where the sides have different totals.
+    /// Returns the same errors as [`Composition::add`], and `Argument` if the two sides differ in
+    /// their total number of bytes.
     pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
         self.part()?.add_slice(local, remote)
     }
 
-    /// The parts by target; none of a mapped composition.
+    /// Returns the parts by target, or an error for a mapped composition.
     fn parts(&self, call: &str) -> Result<Vec<(usize, Vec<Arc<Part>>)>> {
         match &self.form {
             Form::Simple(target, part) => Ok(vec![(*target, vec![part.clone()])]),
@@ -196,10 +198,10 @@ impl Composition {
         }
     }
 
-    /// All triples of the two, as they are now.
+    /// Returns a composition of all current triples of both compositions.
     ///
     /// # Errors
-    /// `Handle` where one of them is mapped.
+    /// Returns `Handle` if one of them is mapped.
     pub fn merge(&self, other: &Composition) -> Result<Composition> {
         let mut all = self.parts("merged")?;
         for (target, parts) in other.parts("merged")? {
@@ -221,13 +223,13 @@ impl Composition {
         Ok(merged)
     }
 
-    /// The form that can be performed. Bounds in segments are checked here, and not
-    /// again when it is performed.
+    /// Converts the composition to the form that can be performed. Segment bounds are checked here
+    /// and not again by performances.
     ///
     /// # Errors
-    /// `Handle` where it is mapped already; `Argument`, naming the addresses, where
-    /// two local bytes go to one remote byte; `State` where a segment that it holds was
-    /// freed; `Memory` if there is no memory for the list of copies.
+    /// Returns `Handle` if the composition is mapped already; `Argument` if two local bytes go to
+    /// one remote byte, naming the addresses; `State` if a segment that the composition holds was
+    /// freed; and `Memory` if the list of copies cannot be allocated.
     pub fn map(&self, engine: &Engine) -> Result<Composition> {
         let parts = self.parts("mapped again")?;
         self.check_live(engine)?;
@@ -235,18 +237,21 @@ impl Composition {
         Ok(Composition { form: Form::Mapped(Arc::new(plan)), keep: self.keep.clone() })
     }
 
-    /// [`Composition::map`] where every byte lies in a segment that the composition holds.
+    /// Converts the composition like [`Composition::map`], and checks that every byte lies in a
+    /// segment that the composition holds.
     ///
     /// # Errors
-    /// As for [`Composition::map`]; `Address` where a byte lies elsewhere.
+    /// Returns the same errors as [`Composition::map`], and `Address` if a byte lies elsewhere.
     pub fn map_inside(&self, engine: &Engine) -> Result<Composition> {
         let mapped = self.map(engine)?;
         mapped.plan()?.guard.check_inside(&self.keep)?;
         Ok(mapped)
     }
 
+    /// Checks that all segments that the composition holds still exist.
+    ///
     /// # Errors
-    /// `State` where a segment that the composition holds was freed.
+    /// Returns `State` if one of them was freed.
     fn check_live(&self, engine: &Engine) -> Result<()> {
         if let Some(gone) = self.keep.iter().find(|s| engine.memory.segment_by_id(s.id()).is_none())
         {
@@ -259,10 +264,10 @@ impl Composition {
         Ok(())
     }
 
-    /// The plan of a mapped composition.
+    /// Returns the plan of a mapped composition.
     ///
     /// # Errors
-    /// `Handle` where it is not mapped.
+    /// Returns `Handle` if the composition is not mapped.
     #[inline]
     pub fn plan(&self) -> Result<&Arc<Plan>> {
         match &self.form {

@@ -1,18 +1,16 @@
-//! The form in which a set of pairs is one list: sorted, joined, without doubles.
+//! Normalisation of a set of pairs: one sorted, joined list without duplicates.
 //!
-//! Everything is ordered by address at the target, where no byte may be written
-//! twice. After sorting, a run that overlaps the one before it either says the
-//! same of the bytes that they share, and is joined to it, or is a conflict. Runs
-//! that touch and go on in each other are joined too.
+//! The pairs are ordered by address at the target, where no byte may be written twice. If a run
+//! overlaps its predecessor after sorting, the two must agree on the shared bytes and are joined;
+//! otherwise they are a conflict. Runs that are adjacent on both sides are joined too.
 //!
-//! A shape need not be taken apart for that as long as nothing else lies in the
-//! addresses that it spans, and it writes none twice itself. So large regular
-//! slices stay as small as they were described; those that lie in each other, as
-//! the faces of a block do, become runs, and [`super::loop_detect`] makes shapes of what
-//! is regular among them.
+//! A shape stays intact if no other pair lies in the range of addresses that it spans and it writes
+//! no byte twice. Large regular slices therefore stay as compact as their description. Interleaved
+//! shapes, such as the faces of a block, become runs, and [`super::loop_detect`] converts the
+//! regular ones back to shapes.
 //!
-//! Invariant: in a [`Normal`] no two pairs share a byte at the target, and runs and
-//! pieces are sorted by it.
+//! Invariant: in a [`Normal`], no two pairs share a byte at the target, and runs and shapes are
+//! sorted by their address there.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::part::{Part, Piece, Run};
@@ -22,27 +20,27 @@ use crate::layout::{Dim, Shape};
 /// Sorted pairs of addresses towards one target.
 #[derive(Debug, Clone, Default)]
 pub struct Normal {
-    /// Runs, none of which goes on in another.
+    /// Runs that cannot be joined any further.
     pub runs: Vec<Run>,
     /// Shapes.
     pub pieces: Vec<Piece>,
 }
 
-/// Most blocks of a shape that is taken apart although it certainly has bytes of the target
-/// several times.
+/// Maximum number of blocks of a shape that is split into runs although it certainly writes some
+/// bytes of the target several times.
 const MOST_DOUBLES: usize = 1 << 24;
 
-/// A shape without the doubles that its strides show.
+/// A shape after the duplicates that its strides show were removed.
 enum Shaped {
-    /// Its blocks lie in order at the target and apart.
+    /// The blocks are in ascending order at the target and do not overlap.
     Upright(Piece),
-    /// It is one row of bytes.
+    /// The shape is one contiguous run.
     Row(Run),
-    /// Blocks lie in each other, or are not in order.
+    /// Blocks may be interleaved or out of order.
     Tangled(Piece),
 }
 
-/// Refuses two local bytes for one remote byte.
+/// Returns the error for two local bytes that go to one remote byte.
 fn conflict<T>(target: usize, (one, other): (usize, usize), remote: usize) -> Result<T> {
     fail!(
         Argument,
@@ -51,19 +49,19 @@ fn conflict<T>(target: usize, (one, other): (usize, usize), remote: usize) -> Re
     )
 }
 
-/// Removes the doubles that strides show. Negative strides at the target are turned round, dimensions
-/// are sorted by their strides there, dimensions that repeat the same pairs are left out, and blocks that
-/// go on in each other on both sides are joined. A shape that names few bytes many times becomes small.
+/// Removes the duplicates that strides show. Reverses negative strides at the target, sorts the
+/// dimensions by their strides there, drops dimensions that repeat the same pairs, and joins blocks
+/// that are adjacent on both sides. A shape that names few bytes many times becomes small.
 ///
 /// # Errors
-/// `Argument` if a block overwrites a part of the block before it with other bytes.
+/// Returns `Argument` if a block overwrites a part of the previous block with other bytes.
 fn untangled(target: usize, piece: &Piece) -> Result<Shaped> {
     let (mut local, mut remote) = (piece.local, piece.remote);
     let mut dims: Vec<Dim> = piece.shape.dims().to_vec();
     dims.retain(|d| (d.local, d.remote) != (0, 0));
     for d in &mut dims {
         if d.remote < 0 {
-            // The shape's extents were checked, so that these products are inside.
+            // The extents of the shape were checked, so these products do not overflow.
             let last = isize::try_from(d.n).unwrap_or(isize::MAX).saturating_sub(1);
             remote = remote.wrapping_add_signed(last.wrapping_mul(d.remote));
             local = local.wrapping_add_signed(last.wrapping_mul(d.local));
@@ -119,7 +117,8 @@ fn untangled(target: usize, piece: &Piece) -> Result<Shaped> {
     Ok(Shaped::Tangled(piece))
 }
 
-/// Adds the blocks of all shapes to runs, after one check that there is memory for them.
+/// Appends the blocks of all shapes to `runs`, after one check that there is memory for all of
+/// them.
 fn unroll<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone, runs: &mut Vec<Run>) -> Result<()> {
     let blocks = pieces.clone().fold(0usize, |n, piece| n.saturating_add(piece.blocks()));
     reserve(runs, blocks, "runs of bytes")?;
@@ -129,12 +128,12 @@ fn unroll<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone, runs: &mut Vec<Ru
     Ok(())
 }
 
-/// Brings parts towards `target` into one form. `whole(first, end)` says whether
-/// addresses of the target may stay in one shape.
+/// Merges parts towards `target` into one normal form. `whole(first, end)` returns whether this
+/// range of addresses of the target may stay in one shape.
 ///
 /// # Errors
-/// `Argument` where two local bytes go to one byte of the target; it names the
-/// three addresses. `Memory` for shapes that have to be taken apart.
+/// Returns `Argument` if two local bytes go to one byte of the target, and names the three
+/// addresses. Returns `Memory` if the runs of split shapes cannot be allocated.
 pub(crate) fn normalize(
     target: usize,
     parts: &[&Part],
@@ -179,17 +178,18 @@ fn sort(runs: &mut [Run]) {
     }
 }
 
-/// Keeps the pieces in whose span nothing else lies; the other pieces become runs, behind
-/// those that are there, which are sorted and joined.
+/// Returns the shapes that can stay whole: `whole` allows it, and nothing else lies in their span.
+/// Splits the other shapes into runs, which are appended to `runs`. On entry, `runs` must be sorted
+/// and joined.
 ///
 /// # Errors
-/// `Memory`.
+/// Returns `Memory` if the lists cannot be allocated.
 fn alone(
     mut pieces: Vec<Piece>,
     runs: &mut Vec<Run>,
     whole: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Vec<Piece>> {
-    // The furthest end of all pieces before each.
+    // The highest end address of the shapes so far.
     let mut reach = 0;
     let mut kept = Vec::new();
     reserve(&mut kept, pieces.len(), "shapes")?;
@@ -208,7 +208,7 @@ fn alone(
     Ok(pieces)
 }
 
-/// Joins sorted runs that say the same, or go on in each other.
+/// Joins sorted runs that overlap consistently or are adjacent on both sides.
 fn join(target: usize, runs: &mut Vec<Run>) -> Result<()> {
     let mut kept = 0usize;
     for i in 1..runs.len() {
@@ -238,7 +238,7 @@ mod tests {
         true
     }
 
-    /// The bytes by address at the target.
+    /// Returns the local address of each byte, by its address at the target.
     fn bytes(n: &Normal) -> BTreeMap<usize, usize> {
         let mut runs = n.runs.clone();
         n.pieces.iter().for_each(|p| p.unroll(&mut runs).unwrap());
@@ -288,18 +288,18 @@ mod tests {
         let a = rows(10_000, 100_000);
         let n = normalize(0, &[&a, &a], &mut yes).unwrap();
         assert_eq!((n.pieces.len(), n.runs.len()), (1, 0));
-        // Between the rows of the first: both are taken apart.
+        // The second shape lies between the rows of the first, so both are split.
         let b = rows(50_000, 100_016);
         let n = normalize(0, &[&a, &b], &mut yes).unwrap();
         assert_eq!((n.pieces.len(), n.runs.len()), (0, 200));
         assert_eq!(bytes(&n).len(), 1600);
-        // On top of rows of the first, the same and not the same.
+        // This run overlaps a row of the first shape, first consistently, then in conflict.
         let mut c = Part::default();
         c.add(10_000 + 64, 100_032, 8).unwrap();
         assert_eq!(bytes(&normalize(0, &[&a, &c], &mut yes).unwrap()).len(), 800);
         c.add(10_000 + 64, 100_064, 8).unwrap();
         assert!(normalize(0, &[&a, &c], &mut yes).is_err());
-        // Where the addresses are not of one piece.
+        // The addresses do not lie in one part of a segment.
         assert_eq!(normalize(0, &[&a], &mut |_, _| false).unwrap().runs.len(), 100);
     }
 
@@ -334,12 +334,12 @@ mod tests {
         let row = of(Shape::strided(&[8, 1 << 20, 1 << 20], &[4, 8], &[4, 8]).unwrap()).unwrap();
         assert_eq!((row.runs.len(), row.pieces.len()), (1, 0));
         assert_eq!(row.runs[0].bytes, 12 * ((1 << 20) - 1) + 8);
-        // A byte of the target for many local ones.
+        // Several local bytes go to one byte of the target.
         assert_eq!(kind_of(Shape::strided(&[8, 1 << 59], &[1], &[0]).unwrap()), Argument);
         assert_eq!(kind_of(Shape::strided(&[8, 1 << 40], &[9], &[7]).unwrap()), Argument);
         let woven = Shape::strided(&[1, 1 << 30, 1 << 30], &[1, 2], &[2, 3]).unwrap();
         assert_eq!(kind_of(woven), Argument);
-        // Apart at the target, but more than can be listed.
+        // The blocks do not overlap at the target, but are too many to list.
         let comb = Shape::strided(&[1, 1 << 44], &[1], &[2]).unwrap();
         assert_eq!(of(comb.clone()).unwrap().pieces.len(), 1);
         let mut part = Part::default();

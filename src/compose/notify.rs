@@ -1,17 +1,16 @@
 //! Notification counters: how a rank learns that performances have arrived.
 //!
-//! Each rank has a few words of a segment that count the performances which
-//! delivered into it. A rank of the same node adds one itself, after its copies, with
-//! release order, and wakes the owner where it sleeps. Other ranks add one through
-//! the engine, behind their data. The two kinds of adding are not atomic to each
-//! other, so they have words of their own.
+//! Each rank has a few words in a segment that count the performances with data for it. A rank of
+//! the same node increments a word itself after its copies, with release order, and wakes the owner
+//! if it sleeps. Other ranks increment a word through the engine, ordered after their data. The two
+//! kinds of increment are not atomic with respect to each other, so each kind has its own words.
 //!
-//! **Phases.** A phase lies between two syncs. There is a set of words for even and
-//! one for odd phases. Before a rank enters the barrier of a sync it notes where the
-//! words of the phase to come stand: all that was added to them belongs to an older
-//! phase, which every rank has completed by then, and nobody adds to them before the
-//! barrier is passed. So a fast neighbour's next performance never counts in this
-//! phase, and none is lost.
+//! **Phases.** A phase lies between two syncs. There is one set of words for even and one for odd
+//! phases. Before a rank enters the barrier of a sync, it records the current values of the words
+//! of the next phase. All increments of these words so far belong to an older phase, which every
+//! rank has completed, and no rank increments them again before it has passed the barrier. A
+//! performance of a fast neighbour in the next phase therefore never counts in this phase, and no
+//! performance is lost.
 
 use crate::atomics::Rmw;
 use crate::collective::{self, Kind};
@@ -30,36 +29,38 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const LINE: usize = 64;
-/// Words that ranks of the node add to: one for each kind of phase.
+/// Words that ranks of the node increment: one for even and one for odd phases.
 const NEAR: usize = 0;
-/// Words that other ranks add to.
+/// Words that other ranks increment.
 const FAR: usize = 2;
-/// How many threads of the owner sleep.
+/// The word that counts sleeping threads of the owner.
 const SLEEPERS: usize = 4;
 const LINES: usize = 5;
 
-/// The counters of this rank, and where those of others are.
+/// The counters of this rank, and the addresses of the other ranks' counters.
 #[derive(Debug)]
 pub(crate) struct ArrivalCounters {
     segment: Arc<Segment>,
     me: usize,
-    /// By rank: its words here, null where they are not mapped.
+    /// The words of each rank, or null if they are not mapped here.
     mapped: Vec<*mut u8>,
-    /// All ranks' words are mapped, so that nobody adds from afar.
+    /// Whether the words of all ranks are mapped here, so that every rank increments the near
+    /// words.
     all_near: bool,
     phase: AtomicU32,
-    /// Where my words of even and odd phases stood when the phase began.
+    /// Values of this rank's words for even and odd phases at the start of the phase.
     base: [AtomicU32; 2],
 }
 
-// SAFETY: the addresses are of mappings that the segment keeps, of words that are
-// used as atomics only.
+// SAFETY: the pointers refer to mappings that the segment keeps alive, and to words that are
+// accessed only as atomics.
 unsafe impl Send for ArrivalCounters {}
-// SAFETY: as above.
+// SAFETY: the pointers refer to mappings that the segment keeps alive, and to words that are
+// accessed only as atomics.
 unsafe impl Sync for ArrivalCounters {}
 
 impl ArrivalCounters {
-    /// Makes the counters. Collective over all ranks.
+    /// Creates the counters. Collective over all ranks.
     pub(crate) fn new(engine: &Engine) -> Result<ArrivalCounters> {
         collective::scope(Kind::CreateComposer, 0, || ArrivalCounters::make(engine))
     }
@@ -67,8 +68,8 @@ impl ArrivalCounters {
     fn make(engine: &Engine) -> Result<ArrivalCounters> {
         let bytes = Ok(LINES * LINE);
         let segment = engine.allocate_for(Purpose::Internal, engine.world(), bytes)?;
-        // SAFETY: the piece has this many bytes, and no rank knows of it before the
-        // barrier below.
+        // SAFETY: this rank's part of the segment has this many bytes, and no other rank accesses
+        // it before the barrier below.
         unsafe { segment.my_base().write_bytes(0, LINES * LINE) };
         engine.barrier_of(engine.world())?;
         let mapped: Vec<*mut u8> = segment.parts().map(|p| p.local()).collect();
@@ -82,17 +83,17 @@ impl ArrivalCounters {
         })
     }
 
-    /// Gives the counters back. Collective over all ranks.
+    /// Frees the counters. Collective over all ranks.
     pub(crate) fn free(&self, engine: &Engine) -> Result<()> {
         collective::scope(Kind::FreeComposer, 0, || engine.release(self.segment.clone()))
     }
 
-    /// The word of a rank whose words are mapped.
+    /// Returns a word of a rank whose words are mapped here.
     #[inline]
     fn word(&self, rank: usize, line: usize) -> &AtomicU32 {
         debug_assert!(!self.mapped[rank].is_null());
-        // SAFETY: the rank's piece has LINES aligned words a line apart, which the
-        // segment keeps mapped, and which are used as atomics.
+        // SAFETY: the rank's part of the segment has `LINES` aligned words, one cache line apart.
+        // The segment keeps them mapped, and they are accessed only as atomics.
         unsafe { &*self.mapped[rank].wrapping_add(line * LINE).cast() }
     }
 
@@ -101,26 +102,26 @@ impl ArrivalCounters {
         (self.phase.load(Ordering::Relaxed) & 1) as usize
     }
 
-    /// Whether [`ArrivalCounters::notify_near`] reaches a rank.
+    /// Returns whether [`ArrivalCounters::notify_near`] can reach a rank.
     #[inline]
     pub(crate) fn is_near(&self, rank: usize) -> bool {
         !self.mapped[rank].is_null()
     }
 
-    /// Counts a performance at a rank of this node: its stores are done.
+    /// Notifies a rank of this node of a performance whose stores are done.
     #[inline]
     pub(crate) fn notify_near(&self, target: usize) {
         let word = self.word(target, NEAR + self.parity());
-        // Releases the stores of the performance. Either a sleeper is seen here, or
-        // it sees the new count.
+        // The increment releases the stores of the performance. With sequential consistency, either
+        // this rank sees the sleeper, or the sleeper sees the new count.
         word.fetch_add(1, Ordering::SeqCst);
         if self.word(target, SLEEPERS).load(Ordering::SeqCst) > 0 {
             futex::wake_all(word);
         }
     }
 
-    /// Counts a performance at a rank of another node, behind everything that was
-    /// issued to it. What is not complete on return is counted by `counter`.
+    /// Notifies a rank of another node of a performance, ordered after all operations that were
+    /// issued to it. `counter` counts the operations that are not complete on return.
     pub(crate) fn notify_far(
         &self,
         engine: &Engine,
@@ -134,8 +135,8 @@ impl ArrivalCounters {
             path::for_atomics(hit.slab(), hit.slice())
         };
         if path == Path::Message {
-            // Requests of one rank are handled in order; what went another way is
-            // completed before this one sets out.
+            // The target handles the requests of one rank in order. Operations on other paths are
+            // completed before this request is sent.
             let (kind, shape) = (TransferKind::Accumulate(Scale::Int(1)), Shape::contiguous(4));
             let mut one = 1i32;
             let local = (&raw mut one).cast();
@@ -143,7 +144,7 @@ impl ArrivalCounters {
             unsafe { engine.issue_by_path(kind, target, at, local, &shape, Some(counter)) }?;
             return Ok(());
         }
-        // MPI does not order its accumulates behind its puts.
+        // MPI does not order accumulates after puts.
         engine.fence(target)?;
         engine.rmw(target, at, Rmw::AddInt(1))?;
         Ok(())
@@ -155,13 +156,13 @@ impl ArrivalCounters {
         near.wrapping_add(far)
     }
 
-    /// How many performances have arrived here in this phase.
+    /// Returns the number of performances that have arrived here in this phase.
     pub(crate) fn arrived(&self) -> u32 {
         let parity = self.parity();
         self.count(parity).wrapping_sub(self.base[parity].load(Ordering::Relaxed))
     }
 
-    /// Waits until so many performances have arrived here in this phase.
+    /// Waits until `n` performances have arrived here in this phase.
     pub(crate) fn wait(&self, engine: &Engine, n: u32) -> Result<()> {
         let what = || format!("performance {n} of this phase, {} have arrived", self.arrived());
         if !self.all_near {
@@ -178,8 +179,7 @@ impl ArrivalCounters {
         }
     }
 
-    /// Ends the phase, for all ranks together: the caller has completed what it has
-    /// performed. Collective.
+    /// Ends the phase on all ranks. The caller must have completed its performances. Collective.
     pub(crate) fn next_phase(&self, engine: &Engine) -> Result<()> {
         let next = 1 - self.parity();
         self.base[next].store(self.count(next), Ordering::Relaxed);

@@ -1,36 +1,35 @@
-//! Which local bytes go to which bytes of one target: a set of pairs.
+//! Sets of pairs: which local bytes go to which bytes of one target.
 //!
-//! Pairs come as runs of bytes that follow each other on both sides, or as shapes
-//! that a slice describes. A run that continues the one before it is joined to it
-//! at once, so that pairs added in order take no memory each; 24 bytes a run is
-//! what pairs in any other order take.
+//! Pairs are stored as runs of bytes that are contiguous on both sides, or as shapes that a slice
+//! describes. A run that continues the previous run is joined to it at once, so pairs that are
+//! added in order take no memory of their own. Otherwise, each run takes 24 bytes.
 //!
-//! Invariant: no run and no piece is empty, has a null address, or leaves the
-//! address space on either side.
+//! Invariant: no run and no shape is empty, has a null address, or leaves the address space on
+//! either side.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use crate::error::{Result, fail, reserve};
 use crate::layout::{Shape, Side};
 
-/// Bytes that follow each other on both sides.
+/// Bytes that are contiguous on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run {
     /// Address of the first byte at the target.
     pub remote: usize,
     /// Address of the first byte here.
     pub local: usize,
-    /// How many.
+    /// Length in bytes.
     pub bytes: usize,
 }
 
 impl Run {
-    /// One past the last byte at the target.
+    /// Returns the address one past the last byte at the target.
     pub fn end(&self) -> usize {
         self.remote.saturating_add(self.bytes)
     }
 
-    /// What a remote address becomes the local one by; runs of which one goes on
-    /// in the other agree in it.
+    /// Returns the number that converts a remote address to the local one by wrapping addition.
+    /// Runs that can be joined have the same skew.
     pub fn skew(&self) -> usize {
         self.local.wrapping_sub(self.remote)
     }
@@ -41,35 +40,34 @@ impl Run {
 pub struct Piece {
     /// Address of the first block here.
     pub local: usize,
-    /// Its address at the target.
+    /// Address of the first block at the target.
     pub remote: usize,
-    /// The blocks.
+    /// Block length, counts and strides.
     pub shape: Shape,
 }
 
 impl Piece {
-    /// The addresses that the piece spans at the target: first, and one past the
-    /// last.
+    /// Returns the addresses that the shape spans at the target: the first, and one past the last.
     pub fn remote_span(&self) -> (usize, usize) {
         let (lo, hi) = self.shape.extent(Side::Remote);
         (self.remote.wrapping_add_signed(lo), self.remote.wrapping_add_signed(hi))
     }
 
-    /// As [`Piece::remote_span`], here.
+    /// Returns the local addresses that the shape spans: the first, and one past the last.
     pub fn local_span(&self) -> (usize, usize) {
         let (lo, hi) = self.shape.extent(Side::Local);
         (self.local.wrapping_add_signed(lo), self.local.wrapping_add_signed(hi))
     }
 
-    /// The number of blocks.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> usize {
         self.shape.dims().iter().fold(1, |n, d| n.saturating_mul(d.n))
     }
 
-    /// Adds the blocks to a list of runs.
+    /// Appends the blocks to a list of runs.
     ///
     /// # Errors
-    /// `Memory`, before any is added.
+    /// Returns `Memory` if the list cannot grow; no block is appended then.
     pub fn unroll(&self, runs: &mut Vec<Run>) -> Result<()> {
         let bytes = self.shape.block();
         reserve(runs, self.blocks(), "runs of bytes")?;
@@ -84,7 +82,7 @@ impl Piece {
     }
 }
 
-/// Shapes of at most so many blocks are kept as runs.
+/// Shapes of at most this many blocks are stored as runs.
 const FEW: usize = 4;
 
 /// A set of pairs of addresses.
@@ -94,7 +92,8 @@ pub struct Part {
     pieces: Vec<Piece>,
 }
 
-/// Whether `lo..hi` from an address stays inside the address space, null left out.
+/// Returns whether `lo..hi`, relative to `start`, stays in the address space without the null
+/// address.
 fn fits(start: usize, lo: isize, hi: isize) -> bool {
     let first = start.checked_add_signed(lo).is_some_and(|first| first > 0);
     first && start.checked_add_signed(hi).is_some()
@@ -111,10 +110,11 @@ fn check_address(side: &str, address: usize, lo: isize, hi: isize) -> Result<()>
 }
 
 impl Part {
-    /// Adds `bytes` pairs of bytes that follow each other.
+    /// Adds `bytes` pairs of bytes that are contiguous on both sides.
     ///
     /// # Errors
-    /// `Argument` for a null address with bytes, or bytes beyond the address space.
+    /// Returns `Argument` if `bytes` is not 0 and an address is null or the bytes leave the address
+    /// space, and `Memory` if the list cannot grow.
     pub fn add(&mut self, local: usize, remote: usize, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -128,7 +128,7 @@ impl Part {
             && last.end() == remote
             && last.local.checked_add(last.bytes) == Some(local)
         {
-            // Both sides of the longer run end where this one does, inside the address space.
+            // This cannot overflow: the longer run ends with the new bytes, which were checked.
             last.bytes = last.bytes.saturating_add(bytes);
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl Part {
     /// Adds the pairs of a shape.
     ///
     /// # Errors
-    /// As for [`Part::add`].
+    /// Returns the same errors as [`Part::add`].
     pub fn add_shape(&mut self, local: usize, remote: usize, shape: Shape) -> Result<()> {
         if shape.is_empty() {
             return Ok(());
@@ -165,7 +165,7 @@ impl Part {
     /// Adds all pairs of another part.
     ///
     /// # Errors
-    /// `Memory`, and nothing is added.
+    /// Returns `Memory` if the lists cannot grow; no pair is added then.
     pub fn append(&mut self, mut other: Part) -> Result<()> {
         reserve(&mut self.runs, other.runs.len(), "runs of bytes")?;
         reserve(&mut self.pieces, other.pieces.len(), "shapes")?;
@@ -174,22 +174,22 @@ impl Part {
         Ok(())
     }
 
-    /// Makes room for shapes that are about to be added.
+    /// Reserves room for shapes that are about to be added.
     pub(super) fn reserve(&mut self, shapes: usize) -> Result<()> {
         reserve(&mut self.pieces, shapes, "shapes")
     }
 
-    /// The runs.
+    /// Returns the runs.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// The shapes.
+    /// Returns the shapes.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// Whether the part has no pair.
+    /// Returns whether the part is empty.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.pieces.is_empty()

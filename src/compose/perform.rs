@@ -1,8 +1,8 @@
-//! Performing: sync, perform, wait.
+//! Performances: sync, perform, wait.
 //!
-//! All calls of a phase are made by one rank for itself; only the sync, and making
-//! and freeing the composer, are collective. Nothing waits for a target, except where
-//! flow control, or a flush of MPI's windows, does; and such a wait serves others.
+//! The calls of a phase are not collective; only syncs and the creation and freeing of the composer
+//! are. No call waits for a target, except for flow control and for flushes of MPI windows. During
+//! such a wait, the rank serves the requests of others.
 
 use super::file::Files;
 use super::notify::ArrivalCounters;
@@ -17,47 +17,47 @@ use crate::wait;
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 
-/// What performing needs beside compositions: counts of arrivals, and transfers that have not left.
+/// The state for performances besides the compositions: counters of arrivals, and transfers that
+/// still read local memory.
 #[derive(Debug, Default)]
 pub struct Composer {
     arrivals: OnceLock<ArrivalCounters>,
-    /// Performances that still read local memory, and counts on their way.
+    /// Performances that still read local memory, and notifications in flight.
     leaving: Arc<CompletionCounter>,
-    /// The files of compositions that were read and written.
+    /// The files of compositions that were read or written.
     pub(super) files: Mutex<Files>,
-    /// Where they are, if not where `PORTOLAN_COMPOSE_DIR` says.
+    /// The directory of these files, or `None` for `PORTOLAN_COMPOSE_DIR`.
     pub(super) directory: Option<String>,
-    /// Whose segments they may name.
+    /// The segments that these files may name.
     pub(super) trust: Trust,
 }
 
 impl Composer {
-    /// Nothing is performed yet. The counters of arrivals are made by the first
-    /// [`Composer::sync`].
+    /// Creates a composer without arrival counters. The first [`Composer::sync`] creates them.
     pub fn new() -> Composer {
         Composer::default()
     }
 
-    /// As [`Composer::new`], with files of compositions in a directory.
+    /// Creates a composer that keeps files of compositions in `directory`.
     pub fn with_directory(directory: impl Into<String>) -> Composer {
         Composer { directory: Some(directory.into()), ..Composer::default() }
     }
 
-    /// Makes a composer whose files may name segments of the safe Rust interface only.
+    /// Restricts the files of the composer to segments of the safe Rust interface.
     pub fn confined(self) -> Composer {
         Composer { trust: Trust::Elements, ..self }
     }
 
-    /// Makes the counters of arrivals, which the first [`Composer::sync`] does else.
-    /// Collective.
+    /// Creates the arrival counters now, instead of in the first [`Composer::sync`]. Collective.
     ///
     /// # Errors
-    /// `Memory`, on all ranks, where there is no room.
+    /// Returns `Memory` on all ranks if the counters cannot be allocated.
     pub fn prepare(&self, engine: &Engine) -> Result<()> {
         if self.arrivals.get().is_none() {
-            // The ranks come here together, and one thread of each.
+            // The call is collective and made by one thread of each rank, so the cell is still
+            // empty.
             let _ = self.arrivals.set(ArrivalCounters::new(engine)?);
-            // For memory outside segments; all else goes without.
+            // Only memory outside segments needs active messages.
             if let Err(error) = engine.start_am() {
                 log::warn!("compositions reach memory in segments only: {error:#}");
             }
@@ -65,13 +65,12 @@ impl Composer {
         Ok(())
     }
 
-    /// Completes what this rank has performed, begins a new phase, and waits for all
-    /// ranks. Collective. What a rank performs after it counts for no phase before,
-    /// and the other way round.
+    /// Completes the performances of this rank, starts a new phase, and waits for all ranks.
+    /// Collective. A performance counts only in the phase in which it was called.
     ///
     /// # Errors
-    /// As for [`Composer::prepare`]; what a performance failed with that had not left
-    /// yet.
+    /// Returns the errors of [`Composer::prepare`], and the error of an earlier performance that
+    /// was still reading local memory.
     pub fn sync(&self, engine: &Engine) -> Result<()> {
         self.prepare(engine)?;
         let left = self.left(engine);
@@ -89,40 +88,42 @@ impl Composer {
         })
     }
 
-    /// Waits until local memory is free again.
+    /// Waits until no performance reads local memory any more.
     fn left(&self, engine: &Engine) -> Result<()> {
         let counter = &self.leaving;
         let what = || format!("{} messages of performances to leave", counter.outstanding());
         wait::until(engine, Cause::Handle, &what, || counter.check())
     }
 
-    /// Performs a mapped composition. On a node its bytes are in place on return;
-    /// elsewhere local bytes may be changed after the next [`Composer::wait_for`] or
+    /// Performs a mapped composition. For ranks of the same node, the bytes are in place on return.
+    /// For other ranks, local bytes may be changed after the next [`Composer::wait_for`] or
     /// [`Composer::sync`].
     ///
     /// # Errors
-    /// `State` before the first sync, or where a segment that it was mapped to was
-    /// freed: nothing has moved then. `Address`
-    /// where a rank has no memory at an address outside segments; the ranks that got
-    /// all their bytes have been told, the other ranks not.
+    /// Returns `State` before the first sync, or if a segment of the mapped composition was freed;
+    /// no byte has moved then. Returns `Address` if a rank has no memory at an address outside
+    /// segments. In that case the ranks that received all their bytes were notified, and the others
+    /// were not.
     ///
     /// # Safety
-    /// The local bytes must be valid for reads, and unchanged until the memory is free
-    /// again. Bytes at targets outside segments are overwritten whatever they are.
+    /// The local bytes must be valid for reads, and stay unchanged until they may be reused. Bytes
+    /// at targets outside segments are overwritten, whatever they hold.
     #[inline]
     pub unsafe fn perform(&self, engine: &Engine, plan: &Plan) -> Result<()> {
         let arrivals = self.arrivals()?;
         plan.guard.check(engine)?;
         engine.observed(
             || About::new(Call::Perform),
-            // SAFETY: the guard says that the segments live; the caller vouches for the
-            // rest.
+            // SAFETY: the guard has checked that the segments still exist, and the caller keeps the
+            // local bytes valid and unchanged.
             || unsafe { self.carry_out(engine, plan, arrivals) },
         )
     }
 
+    /// Executes a plan and notifies its targets.
+    ///
     /// # Safety
-    /// As for [`Composer::perform`]; the plan's segments live.
+    /// The contract of [`Composer::perform`] applies, and the plan's segments must exist.
     unsafe fn carry_out(
         &self,
         engine: &Engine,
@@ -132,45 +133,61 @@ impl Composer {
         let mut started: Vec<(&Toward, Arc<CompletionCounter>, Result<()>)> = Vec::new();
         for toward in plan.towards.iter().filter(|t| t.far.is_some()) {
             let counter = Arc::new(CompletionCounter::default());
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller keeps the local bytes valid and unchanged until they may be
+            // reused.
             let result = unsafe { self.start(engine, toward, &counter) };
             started.push((toward, counter, result));
         }
-        for toward in &plan.towards {
-            engine.order_before(toward.target, Path::Direct)?;
-            for near in &toward.near {
-                // SAFETY: local bytes are vouched for by the caller; those at the
-                // target were in bounds of a segment that is mapped here and lives,
-                // or belong to this rank and are the caller's too.
-                unsafe { near.loops.copy(near.shift) };
-            }
-            if toward.far.is_none() {
-                // Where a segment is mapped, the counters nearly always are too.
-                if arrivals.is_near(toward.target) {
-                    arrivals.notify_near(toward.target);
-                } else {
-                    arrivals.notify_far(engine, toward.target, &self.leaving)?;
-                }
-            }
-        }
-        let mut whole = Ok(());
+        let mut whole = plan.towards.iter().try_for_each(|toward| {
+            // SAFETY: the contract of this function applies.
+            unsafe { self.copy_near(engine, toward, arrivals) }
+        });
         for (toward, counter, result) in started {
             let what = || format!("a performance to memory of rank {}", toward.target);
-            // Also after a failure: what was started reads local memory.
+            // Wait after a failure too, because the started transfers read local memory.
             let done = wait::until(engine, Cause::Handle, &what, || counter.check());
-            match result.and(done) {
-                Ok(()) => self.notify_behind(engine, arrivals, toward.target)?,
-                Err(error) => whole = whole.and(Err(error)),
-            }
+            let notified =
+                result.and(done).and_then(|()| self.notify_behind(engine, arrivals, toward.target));
+            whole = whole.and(notified);
         }
         whole
     }
 
-    /// Starts what does not go by load and store; `counter` is done when what goes to
-    /// memory outside segments is there.
+    /// Copies the bytes for a target whose memory is mapped here, and notifies the target if these
+    /// are all of its bytes.
     ///
     /// # Safety
-    /// As for [`Composer::carry_out`].
+    /// The contract of [`Composer::carry_out`] applies.
+    #[inline]
+    unsafe fn copy_near(
+        &self,
+        engine: &Engine,
+        toward: &Toward,
+        arrivals: &ArrivalCounters,
+    ) -> Result<()> {
+        engine.order_before(toward.target, Path::Direct)?;
+        for near in &toward.near {
+            // SAFETY: the caller ensures that the local bytes are valid. The remote bytes are in
+            // bounds of a segment that exists and is mapped here, or belong to this rank, and then
+            // the caller ensures their validity too.
+            unsafe { near.loops.copy(near.shift) };
+        }
+        if toward.far.is_none() {
+            // If a rank's segments are mapped here, its counters nearly always are too.
+            if arrivals.is_near(toward.target) {
+                arrivals.notify_near(toward.target);
+            } else {
+                arrivals.notify_far(engine, toward.target, &self.leaving)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts all transfers that do not use load and store. `counter` is done when the transfers to
+    /// memory outside segments are complete at the target.
+    ///
+    /// # Safety
+    /// The contract of [`Composer::carry_out`] applies.
     unsafe fn start(
         &self,
         engine: &Engine,
@@ -180,8 +197,8 @@ impl Composer {
         let Some(far) = &toward.far else {
             return Ok(());
         };
-        // SAFETY: passed on from the caller, who keeps local bytes valid until the
-        // tallies are done and the target is fenced.
+        // SAFETY: the caller keeps the local bytes valid until the counters are done and the target
+        // is fenced.
         unsafe {
             if !far.elsewhere.is_empty() {
                 engine.start_put_anywhere(toward.target, &far.elsewhere, counter)?;
@@ -196,7 +213,7 @@ impl Composer {
         Ok(())
     }
 
-    /// Counts a performance whose bytes were not all stored directly.
+    /// Notifies a target, ordered after transfers that were not all stored directly.
     fn notify_behind(
         &self,
         engine: &Engine,
@@ -211,13 +228,12 @@ impl Composer {
         arrivals.notify_far(engine, target, &self.leaving)
     }
 
-    /// Waits until this rank's own performances have left its memory, and `n`
-    /// performances that have bytes for this rank have arrived whole since the last
-    /// sync.
+    /// Waits until this rank's own performances no longer read its memory, and until `n`
+    /// performances with bytes for this rank have arrived completely since the last sync.
     ///
     /// # Errors
-    /// `State` before the first sync; what a performance failed with that had not
-    /// left yet.
+    /// Returns `State` before the first sync, and the error of an earlier performance that was
+    /// still reading local memory.
     pub fn wait_for(&self, engine: &Engine, n: u32) -> Result<()> {
         let arrivals = self.arrivals()?;
         engine.observed(
@@ -229,20 +245,19 @@ impl Composer {
         )
     }
 
-    /// How many performances have arrived here since the last sync.
+    /// Returns the number of performances that have arrived here since the last sync.
     ///
     /// # Errors
-    /// `State` before the first sync.
+    /// Returns `State` before the first sync.
     pub fn arrived(&self) -> Result<u32> {
         Ok(self.arrivals()?.arrived())
     }
 
-    /// Completes everything and gives the counters back. Collective.
+    /// Completes all performances and frees the counters. Collective.
     pub fn free(self, engine: &Engine) -> Result<()> {
-        self.left(engine)?;
-        match self.arrivals.into_inner() {
-            Some(arrivals) => arrivals.free(engine),
-            None => Ok(()),
-        }
+        // The other ranks wait in the free, so an earlier error is returned after it.
+        let left = self.left(engine);
+        let freed = self.arrivals.into_inner().map_or(Ok(()), |arrivals| arrivals.free(engine));
+        left.and(freed)
     }
 }

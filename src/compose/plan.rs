@@ -1,14 +1,13 @@
-//! A mapped composition: what a performance does, decided once.
+//! Mapped compositions: the work of a performance, prepared once.
 //!
-//! The pairs towards each target are brought into one form ([`super::normalize`]), cut
-//! where segments end, folded ([`super::loop_detect`]), and prepared for the way to the
-//! segment: a copy for what is mapped here ([`super::loops`]), puts on a window
-//! ([`super::windows`]), messages ([`super::messages`]). What lies in no segment of
-//! its rank goes the engine's way to any address. All memory of the calling rank
-//! itself is copied to directly.
+//! The pairs towards each target are normalised ([`super::normalize`]), split at segment borders,
+//! folded ([`super::loop_detect`]), and prepared for the path to their segment: copies if the
+//! segment is mapped here ([`super::loops`]), puts through a window ([`super::windows`]), or
+//! messages ([`super::messages`]). Pairs outside every segment of the target use the engine's
+//! transfers to arbitrary memory. Memory of the calling rank itself is always copied directly.
 //!
-//! Invariant: every byte of a segment that a plan names was in bounds when the plan
-//! was made, and the plan's [`Guard`] knows whether the segment still lives.
+//! Invariant: every segment byte that a plan names was in bounds when the plan was made, and the
+//! plan's [`Guard`] detects whether the segment was freed since.
 
 use super::guard::Guard;
 use super::locate::{Located, Locator};
@@ -25,48 +24,48 @@ use crate::path::{self, Path};
 use crate::runtime::Engine;
 use std::sync::Arc;
 
-/// A copy to a slice that is mapped here.
+/// Copies to a target's memory that is mapped here.
 #[derive(Debug)]
 pub struct Near {
-    /// From the target's addresses to ours.
+    /// Added to an address of the target to get the address here, in bytes.
     pub shift: isize,
-    /// The copy.
+    /// The prepared copies.
     pub loops: Loops,
     _slab: Option<Arc<Slab>>,
 }
 
-/// What goes to a target in other ways.
+/// The transfers to a target that do not use load and store.
 #[derive(Debug, Default)]
 pub struct Far {
-    /// Through windows.
+    /// Puts through windows.
     pub windows: Vec<Puts>,
-    /// By message.
+    /// Messages.
     pub messages: Vec<Schedule>,
-    /// To memory outside every segment.
+    /// Spans to memory outside segments.
     pub elsewhere: Vec<Span>,
 }
 
-/// What a performance does to one target.
+/// The work of a performance towards one target.
 #[derive(Debug)]
 pub struct Toward {
-    /// The rank.
+    /// The rank of the target.
     pub target: usize,
-    /// Copies.
+    /// Direct copies.
     pub near: Vec<Near>,
-    /// The rest, where there is any.
+    /// Other transfers, if any.
     pub far: Option<Box<Far>>,
 }
 
 /// A mapped composition.
 #[derive(Debug)]
 pub struct Plan {
-    /// By rank; none has nothing to do.
+    /// The work for each target, by rank. Targets without work are left out.
     pub towards: Vec<Toward>,
-    /// Whether the plan can still be performed.
+    /// Detects segments that were freed after mapping.
     pub guard: Guard,
 }
 
-/// Pairs in the slice of one slab.
+/// Pairs in one rank's region of one slab.
 struct Bucket {
     slab: Arc<Slab>,
     group_rank: usize,
@@ -74,20 +73,20 @@ struct Bucket {
     pairs: Normal,
 }
 
-/// Pairs towards one target, by where they lie.
+/// Sorts the pairs towards one target by the memory that contains them.
 struct Cutter<'a, 'e> {
     engine: &'e Engine,
     target: usize,
     locator: &'a mut Locator<'e>,
     guard: &'a mut Guard,
     buckets: Vec<Bucket>,
-    /// The piece that was hit last, and its bucket.
+    /// The segment part that was hit last, and its bucket.
     last: Option<(Located, usize)>,
     elsewhere: Vec<Run>,
 }
 
 impl Cutter<'_, '_> {
-    /// The bucket of the piece in which an address lies, and where the piece ends.
+    /// Returns the bucket of the segment part that contains an address, and the end of the part.
     fn place(&mut self, address: usize) -> Option<(&mut Normal, usize)> {
         let known = self.last.as_ref().is_some_and(|(l, _)| l.span.contains(&address));
         if !known {
@@ -133,7 +132,7 @@ impl Cutter<'_, '_> {
         for piece in pairs.pieces {
             match self.place(piece.remote_span().0) {
                 Some((bucket, _)) => bucket.pieces.push(piece),
-                // It was in one segment when it was asked.
+                // The shape lay in one segment during normalisation. The segment was freed since.
                 None => {
                     self.guard.pass_outside(self.target, piece.remote);
                     piece.unroll(&mut self.elsewhere)?;
@@ -145,11 +144,11 @@ impl Cutter<'_, '_> {
 }
 
 impl Plan {
-    /// Maps parts, by target.
+    /// Maps parts, which are given by target.
     ///
     /// # Errors
-    /// `Argument` where two local bytes go to one remote byte; `Memory` for the list of
-    /// what is to be done; `Mpi` where a datatype cannot be made.
+    /// Returns `Argument` if two local bytes go to one remote byte, `Memory` if the list of work
+    /// cannot be allocated, and `Mpi` if a datatype cannot be created.
     pub fn new(engine: &Engine, parts: &[(usize, Vec<Arc<Part>>)]) -> Result<Plan> {
         let mut guard = Guard::new(engine);
         let mut towards = Vec::with_capacity(parts.len());
@@ -162,10 +161,10 @@ impl Plan {
         Ok(Plan { towards, guard })
     }
 
-    /// All pairs, by target.
+    /// Returns all pairs, by target.
     ///
     /// # Errors
-    /// `Memory` for the list.
+    /// Returns `Memory` if the list cannot be allocated.
     pub fn pairs(&self) -> Result<Vec<(usize, Vec<Normal>)>> {
         let of = |toward: &Toward| {
             let near = toward.near.iter().map(|n| n.loops.pairs());
@@ -182,7 +181,8 @@ impl Plan {
         self.towards.iter().map(of).collect()
     }
 
-    /// How many loops, lists, puts of windows and messages a performance has at most.
+    /// Returns the number of prepared direct copies (loops, lists and deep shapes) of a
+    /// performance. Puts through windows and messages are not counted.
     pub fn steps(&self) -> usize {
         self.towards.iter().flat_map(|t| &t.near).map(|n| n.loops.steps()).sum()
     }

@@ -1,10 +1,9 @@
-//! Slices: blocks at a stride, cut one way here and another way at the target.
+//! Slices: strided blocks whose block size and stride may differ between the two sides.
 //!
-//! The bytes of both sides are taken in order, and the k-th byte here is paired
-//! with the k-th byte there. Where the blocks of one side are a whole number of
-//! those of the other, that is one shape; else the pattern in which the cuts of
-//! the two sides alternate repeats after the least common multiple of the block
-//! lengths, and each of its stretches is a shape.
+//! The bytes of both sides are taken in order, and the k-th local byte is paired with the k-th
+//! remote byte. If the block length of one side is a multiple of the other, the result is one
+//! shape. Otherwise, the pattern of block boundaries of the two sides repeats after the least
+//! common multiple of the block lengths, and each stretch between two boundaries becomes one shape.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::part::Part;
@@ -16,11 +15,11 @@ use crate::layout::Shape;
 pub struct Blocks {
     /// Address of the first block.
     pub start: usize,
-    /// Bytes from the start of a block to that of the next one.
+    /// Distance between the starts of consecutive blocks, in bytes.
     pub stride: isize,
-    /// Bytes of a block.
+    /// Length of a block, in bytes.
     pub block: usize,
-    /// How many blocks.
+    /// Number of blocks.
     pub count: usize,
 }
 
@@ -37,7 +36,7 @@ impl Blocks {
         }
     }
 
-    /// The same bytes in as few blocks as possible.
+    /// Returns the same bytes in as few blocks as possible.
     fn joined(self, bytes: usize) -> Blocks {
         if self.count == 1 || usize::try_from(self.stride) == Ok(self.block) {
             Blocks { stride: 0, block: bytes, count: 1, ..self }
@@ -46,19 +45,19 @@ impl Blocks {
         }
     }
 
-    /// Where the byte number `at` lies, from the start.
+    /// Returns the offset of byte number `at` from the start, in bytes.
     fn offset(&self, at: usize) -> Option<isize> {
         let number = isize::try_from(at.checked_div(self.block)?).ok()?;
         number.checked_mul(self.stride)?.checked_add_unsigned(at.checked_rem(self.block)?)
     }
 
-    /// Bytes from the byte number `at` to the end of its block.
+    /// Returns the number of bytes from byte number `at` to the end of its block.
     fn rest(&self, at: usize) -> Option<usize> {
         self.block.checked_sub(at.checked_rem(self.block)?)
     }
 }
 
-/// Why offsets that do not fit are refused.
+/// Returns the value, or the error for offsets that overflow.
 fn too_far<T>(value: Option<T>, side: &str, b: &Blocks) -> Result<T> {
     match value {
         Some(value) => Ok(value),
@@ -78,7 +77,7 @@ fn gcd(mut a: usize, mut b: usize) -> usize {
     a
 }
 
-/// The least common multiple of two block lengths, and how often it fits into `bytes`.
+/// Returns the least common multiple of two block lengths, and how many times it fits into `bytes`.
 fn repeats(a: usize, b: usize, bytes: usize) -> Option<(usize, usize)> {
     let period = a.checked_div(gcd(a, b))?.checked_mul(b)?;
     Some((period, bytes.checked_div(period)?))
@@ -88,9 +87,9 @@ impl Part {
     /// Adds a slice.
     ///
     /// # Errors
-    /// `Argument` where the sides have different totals, for a null address with
-    /// bytes, and for bytes beyond the address space; `Memory` for the list of shapes.
-    /// Nothing is added then.
+    /// Returns `Argument` if the two sides differ in their total number of bytes, if an address is
+    /// null and there are bytes, or if bytes leave the address space. Returns `Memory` if the list
+    /// of shapes cannot be allocated. In all cases, no pair is added.
     pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
         let (bytes, there) = (local.bytes("local")?, remote.bytes("remote")?);
         if bytes != there {
@@ -134,11 +133,12 @@ impl Part {
     }
 
     fn add_stretches(&mut self, bytes: usize, l: &Blocks, r: &Blocks) -> Result<()> {
-        // Both block lengths divide the total, so this does, and is no longer.
+        // Both block lengths divide the total. Their least common multiple therefore divides it
+        // too, and cannot overflow.
         let (period, repeats) = too_far(repeats(l.block, r.block, bytes), "local", l)?;
         let (ls, rs) =
             (too_far(l.offset(period), "local", l)?, too_far(r.offset(period), "remote", r)?);
-        // Each stretch begins where a block of either side does.
+        // Each stretch starts at the start of a block of either side.
         let begun = |b: &Blocks| period.checked_div(b.block).unwrap_or(0);
         let mut added = Part::default();
         added.reserve(begun(l).saturating_add(begun(r)))?;
@@ -163,7 +163,7 @@ mod tests {
     use super::super::part::Run;
     use super::*;
 
-    /// All pairs of bytes, in the order of the slice.
+    /// Returns all pairs of bytes, sorted.
     fn pairs(part: &Part) -> Vec<(usize, usize)> {
         let mut runs: Vec<Run> = part.runs().to_vec();
         part.pieces().iter().for_each(|p| p.unroll(&mut runs).unwrap());
@@ -231,7 +231,8 @@ mod tests {
             .collect();
         for l in &blocks {
             for r in blocks.iter().filter(|r| r.block.checked_mul(r.count).is_some()) {
-                // Stretches of long blocks that hardly have a common multiple take long to list.
+                // Long blocks with a large least common multiple have many stretches and take too
+                // long.
                 let stretches = !l.block.is_multiple_of(r.block.max(1))
                     && !r.block.is_multiple_of(l.block.max(1));
                 if stretches && l.block.max(r.block) > 1 << 20 {

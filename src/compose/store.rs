@@ -1,15 +1,15 @@
-//! Compositions as bytes: addresses become segment and offset, and back.
+//! Encoding of compositions: converts addresses to a segment and an offset, and back.
 //!
-//! The body of a record ([`super::file`]) is a table of pieces of segments, each a
-//! segment's name, the rank whose piece it is, and its length there; then, for each
-//! target, runs and shapes. A segment is named by its group and its number in the
-//! group's order of allocation, so that a run which allocates the same in the same
-//! order finds the same memory, wherever it lies. The group of all ranks is named 0.
+//! The body of a record ([`super::file`]) is a table of segment parts, followed by the runs and
+//! shapes for each target. A row of the table holds the name of a segment, the rank of the part,
+//! and the length of the part. A segment is named by its group and by its number in the group's
+//! order of allocation. A run that makes the same allocations in the same order therefore finds the
+//! same memory, at any address. The group of all ranks has the name 0.
 //!
-//! Nothing of a file is trusted: loading checks it as adding does. A file may name segments that the
-//! program allocated. It may not name segments of the library itself, or parts of distributed
-//! arrays. The safe Rust interface ([`Trust::Elements`]) loads names of its own segments only: any
-//! rank may write any bytes to them at any time, so that a crafted file can do no more than a put.
+//! The contents of a file are not trusted: loading makes the same checks as adding. A file may name
+//! segments that the program allocated. It may not name the library's own segments or parts of
+//! distributed arrays. The safe Rust interface ([`Trust::Elements`]) accepts only its own segments.
+//! Any rank may write any bytes to these at any time, so a crafted file can do no more than a put.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::file;
@@ -26,19 +26,22 @@ use crate::runtime::Engine;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Whose segments a file may name.
+/// The segments that a file may name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Trust {
     /// Segments of the safe Rust interface.
     Elements,
-    /// Also segments of the C interfaces, whose programs answer for the files that they load.
+    /// Also segments of the C interfaces, whose programs are responsible for the files that they
+    /// load.
     #[default]
     Addresses,
 }
 
 impl Trust {
+    /// Checks that a file may name the segment.
+    ///
     /// # Errors
-    /// `Address` for a segment that a file may not name.
+    /// Returns `Address` if it may not.
     fn check(self, segment: &Segment) -> Result<()> {
         let whose = match (self, segment.purpose()) {
             (_, Purpose::Internal) => "the library's own",
@@ -54,7 +57,7 @@ impl Trust {
     }
 }
 
-/// A row of the table.
+/// A row of the table: one part of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Row {
     group: u64,
@@ -63,23 +66,23 @@ struct Row {
     bytes: usize,
 }
 
-/// Gives addresses names.
+/// Converts addresses to names.
 struct Names<'e> {
     engine: &'e Engine,
     locator: Locator<'e>,
     world: u64,
     trust: Trust,
     rows: Vec<Row>,
-    /// Rank and first address to row.
+    /// The row of each part, by rank and first address.
     known: HashMap<(usize, usize), u32>,
 }
 
-/// An address, named.
+/// The name of an address.
 #[derive(Clone, Copy)]
 struct Name {
     row: u32,
     offset: usize,
-    /// Bytes from it to the end of its piece.
+    /// Number of bytes from the address to the end of its part.
     room: usize,
 }
 
@@ -120,7 +123,7 @@ fn put64(out: &mut Vec<u8>, value: u64) {
 }
 
 fn put_pair(out: &mut Vec<u8>, local: Name, remote: Name, bytes: usize) -> Result<()> {
-    // Of a shape the dimensions follow.
+    // Reserve room for the dimensions too, which follow if the pair is a shape.
     reserve(out, 40 + 4 + 24 * MAX_LEVELS, "parts of a record")?;
     put32(out, local.row);
     put32(out, remote.row);
@@ -130,7 +133,7 @@ fn put_pair(out: &mut Vec<u8>, local: Name, remote: Name, bytes: usize) -> Resul
     Ok(())
 }
 
-/// The pairs towards one target: counts, runs, shapes.
+/// Encodes the pairs towards one target: the numbers of runs and shapes, the runs, and the shapes.
 fn encode_target(
     names: &mut Names<'_>,
     me: usize,
@@ -148,7 +151,7 @@ fn encode_target(
             piece.unroll(&mut apart)?;
             continue;
         }
-        // The offsets of the first block, which strides down leave behind the rest.
+        // With negative strides, the first block does not lie at the start of the span.
         let first = |name: Name, at: usize, from: usize| {
             let offset = name.offset.saturating_add(at.saturating_sub(from));
             Name { offset, ..name }
@@ -165,7 +168,7 @@ fn encode_target(
     }
     let (mut rows, mut count) = (Vec::new(), 0u64);
     for run in runs.iter().chain(&apart) {
-        // A run may go on from one segment into the next one, on either side.
+        // A run may continue across the border of two segments, on either side.
         let Run { mut local, mut remote, bytes: mut left } = *run;
         while left > 0 {
             let (l, r) = (names.name(me, local)?, names.name(target, remote)?);
@@ -233,7 +236,7 @@ fn encode(engine: &Engine, composition: &Composition, trust: Trust) -> Result<Ve
     Ok(out)
 }
 
-/// Reads numbers off a body.
+/// Reads numbers from a body.
 struct Reader<'a> {
     left: &'a [u8],
 }
@@ -265,11 +268,11 @@ impl Reader<'_> {
     }
 }
 
-/// Finds the memory that rows name in this run.
+/// Finds the memory that the rows name in this run.
 struct Pieces<'e> {
     engine: &'e Engine,
     trust: Trust,
-    /// Rank, first address, and length.
+    /// Rank, first address, and length in bytes of each row.
     found: Vec<(usize, usize, usize)>,
     keep: Vec<Arc<Segment>>,
 }
@@ -309,7 +312,8 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// The address of `lo..hi` around an offset in a row of `rank`.
+    /// Returns the address of offset `at` in a row. Checks that the row belongs to `rank`, and that
+    /// the bytes from `at + lo` to `at + hi` lie in it.
     fn address(&self, row: u32, rank: usize, at: usize, lo: isize, hi: isize) -> Result<usize> {
         let Some(&(owner, start, len)) = self.found.get(row as usize) else {
             fail!(Argument, "the composition names a segment that its table lacks");
@@ -405,9 +409,11 @@ impl Composer {
     /// Stores a composition. Each rank stores its own.
     ///
     /// # Errors
-    /// `Address` where an address lies in no segment, or in one that a file may not name;
-    /// `State` where a segment of it was freed; `Argument` for a bad number or a file that cannot
-    /// be written; `Memory`. Nothing is written then.
+    /// Returns `Address` if an address lies in no segment, or in a segment that a file may not
+    /// name; `State` if a segment of the composition was freed; `Argument` if the number is
+    /// negative or the file cannot be written; and `Memory` if the record cannot be allocated. If
+    /// writing fails, the file may hold a part of the record. In all other cases, nothing is
+    /// written.
     pub fn store(&self, engine: &Engine, number: i32, composition: &Composition) -> Result<()> {
         composition.check_live(engine)?;
         let body = encode(engine, composition, self.trust)?;
@@ -419,19 +425,20 @@ impl Composer {
     /// Loads the next composition of a file. Each rank loads its own.
     ///
     /// # Errors
-    /// `Argument` where there is none, or the file is damaged, or of another rank, job
-    /// size or version; `Address` where the segments of this run are not those of the
-    /// run that stored it, or a file may not name them; `Memory`.
+    /// Returns `Argument` if there is no further composition, or if the file is damaged or belongs
+    /// to another rank, job size or version. Returns `Address` if the segments of this run differ
+    /// from the segments of the run that stored it, or if the file may not name them. Returns
+    /// `Memory` if the composition cannot be allocated.
     pub fn load(&self, engine: &Engine, number: i32) -> Result<Composition> {
         let place = file::place_of(engine);
         let record = self.files.lock().load(self.directory(engine), number, place)?;
         decode(engine, record.kind, &record.body, self.trust)
     }
 
-    /// Makes the next load of a file begin with its first composition.
+    /// Makes the next load of a file start at its first composition.
     ///
     /// # Errors
-    /// `Argument` for a negative number.
+    /// Returns `Argument` if the number is negative.
     pub fn rewind(&self, number: i32) -> Result<()> {
         self.files.lock().rewind(number)
     }

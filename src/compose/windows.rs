@@ -1,8 +1,8 @@
-//! A schedule for MPI's windows: derived datatypes, made once.
+//! Schedules for MPI windows: derived datatypes, created once.
 //!
-//! Each shape is one `MPI_Put` with a datatype on each side, and so are all runs of
-//! one length together. A performance issues them and, when all targets have theirs,
-//! flushes once a target.
+//! Each shape is one `MPI_Put` with a datatype on each side. All runs of equal length together are
+//! one `MPI_Put` too. A performance issues the puts to all targets before it flushes each target
+//! once.
 
 use super::normalize::Normal;
 use super::part::{Piece, Run};
@@ -15,12 +15,12 @@ use crate::peer::{PENDING_RMA, RmaKind};
 use crate::runtime::Engine;
 use std::sync::Arc;
 
-/// Longest single put, in bytes.
+/// Maximum length of a single put, in bytes.
 const LONGEST: usize = 1 << 30;
-/// Most blocks of one datatype.
+/// Maximum number of blocks of one datatype.
 const MOST_BLOCKS: usize = 1 << 20;
 
-/// One side of a put.
+/// The layout of one side of a put.
 #[derive(Debug)]
 enum Lies {
     Row,
@@ -49,7 +49,7 @@ impl Lies {
 #[derive(Debug)]
 struct Put {
     local: usize,
-    /// Offset in the target's slice.
+    /// Offset in the target's region of the slab, in bytes.
     offset: usize,
     bytes: usize,
     here: Lies,
@@ -60,20 +60,21 @@ struct Put {
 #[derive(Debug)]
 pub struct Puts {
     slab: Arc<Slab>,
-    /// The rank's number in the slab's group.
+    /// Rank in the slab's group.
     rank: usize,
     puts: Vec<Put>,
-    /// All addresses that they touch.
+    /// The range of remote addresses that the puts touch is `from..to`.
     from: usize,
     to: usize,
     pairs: Normal,
 }
 
 impl Puts {
-    /// Prepares puts of all pairs, which lie in the slice of `rank`.
+    /// Prepares puts for all pairs, which must lie in the region of `rank`.
     ///
     /// # Errors
-    /// `Mpi` where a datatype cannot be made.
+    /// Returns `Mpi` if a datatype cannot be created, and `Memory` if the list of runs cannot be
+    /// allocated.
     pub fn new(slab: Arc<Slab>, rank: usize, pairs: Normal) -> Result<Puts> {
         let base = slab.base(rank);
         let (mut from, mut to) = (usize::MAX, 0);
@@ -109,8 +110,8 @@ impl Puts {
     /// Starts all puts.
     ///
     /// # Safety
-    /// The local bytes must stay valid and unchanged until the target is fenced, and
-    /// the segments must live.
+    /// The local bytes must stay valid and unchanged until the target is fenced, and the segments
+    /// must exist.
     pub unsafe fn start(&self, engine: &Engine, target: usize) -> Result<()> {
         engine.order_before(target, Path::Rma)?;
         let window = self.slab.window().expect("the path was chosen because there is a window");
@@ -128,20 +129,21 @@ impl Puts {
                 offset: put.offset,
                 target_shape: put.there.as_mpi(put.bytes),
             };
-            // SAFETY: the caller vouches for the local bytes; those at the target lie
-            // in the slice, as was checked when the composition was mapped.
+            // SAFETY: the caller keeps the local bytes valid until the target is fenced. The remote
+            // bytes lie in the region of the target, as was checked when the composition was
+            // mapped.
             unsafe { window.put(&transfer, false) }?;
         }
         Ok(())
     }
 
-    /// All pairs.
+    /// Returns all pairs.
     pub fn pairs(&self) -> &Normal {
         &self.pairs
     }
 }
 
-/// Adds one put of runs of one length.
+/// Adds one put for runs of equal length. A single run longer than `LONGEST` becomes several puts.
 fn blocks(runs: &[&Run], bytes: usize, base: usize, puts: &mut Vec<Put>) -> Result<()> {
     let first = runs[0];
     if runs.len() == 1 {

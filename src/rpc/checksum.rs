@@ -1,7 +1,7 @@
-//! Checksums over the parameters of a call.
+//! Checksums of the parameters of a call.
 //!
-//! A [`Method`] is chosen by name or by value; a [`Checksum`] accumulates bytes
-//! and gives the value at any time. On the wire a value is little-endian.
+//! A [`Method`] is selected by name or by value. A [`Checksum`] accumulates bytes and returns its
+//! value at any time. Values are little-endian on the wire.
 //!
 //! | name | bytes | definition | value of the ASCII digits `123456789` |
 //! |---|---|---|---|
@@ -14,10 +14,10 @@
 use adler2::Adler32;
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// How a checksum is computed.
+/// A checksum algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Method {
-    /// None is.
+    /// No checksum.
     None,
     /// CRC-16/T10-DIF, two bytes.
     Crc16,
@@ -31,17 +31,17 @@ pub enum Method {
 }
 
 impl Method {
-    /// All methods, in the order of the table above, [`Method::None`] last.
+    /// All methods, in the order of the table in the module documentation, [`Method::None`] last.
     pub const ALL: [Method; 5] =
         [Method::Crc16, Method::Crc32c, Method::Crc64, Method::Adler32, Method::None];
 
-    /// The method of a name; capitals do not matter.
+    /// Returns the method with this name, ignoring ASCII case. `crc32` is an alias of `crc32c`.
     pub fn from_name(name: &str) -> Option<Method> {
         let known = Method::ALL.into_iter().find(|m| m.name().eq_ignore_ascii_case(name));
         known.or_else(|| name.eq_ignore_ascii_case("crc32").then_some(Method::Crc32c))
     }
 
-    /// Its name.
+    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         match self {
             Method::None => "none",
@@ -52,7 +52,7 @@ impl Method {
         }
     }
 
-    /// Bytes of a value.
+    /// Returns the length of a value in bytes.
     pub fn size(self) -> usize {
         match self {
             Method::None => 0,
@@ -71,7 +71,7 @@ impl Method {
         }
     }
 
-    /// The value over all of `bytes`.
+    /// Returns the checksum of `bytes`.
     pub fn sum(self, bytes: &[u8]) -> u64 {
         let mut sum = Checksum::new(self);
         sum.update(bytes);
@@ -86,14 +86,15 @@ enum State {
     Adler(Adler32),
 }
 
-/// A digest is large and slow to make, and parameters are mostly gone over once, at their
-/// end.
+/// The state of a CRC. A digest is large and slow to create, and parameters are usually summed in
+/// one call, at their end. A digest is therefore created only when a second call follows.
 #[derive(Debug)]
 enum Crc {
-    /// The value so far, of bytes that came at once; zero over nothing. What follows a
-    /// value of zero has the value that it would have alone.
+    /// The CRC of the bytes so far, all passed in one call; 0 if there are none. A CRC of 0 means
+    /// that the register holds its initial value again, so later bytes give the same CRC as they
+    /// would alone, and the two cases need no distinction.
     Value(u64),
-    /// There came more.
+    /// The state after more than one call.
     Digest(Box<Digest>),
 }
 
@@ -102,8 +103,8 @@ impl Crc {
         match self {
             Crc::Value(0) => *self = Crc::Value(crc_fast::checksum(algorithm, bytes)),
             Crc::Value(value) => {
-                // A value is the state of the division, inverted where the definition
-                // says so.
+                // The CRC is the register of the division, inverted for the algorithms whose
+                // definition says so.
                 let inverted = match algorithm {
                     CrcAlgorithm::Crc32Iscsi => u64::from(u32::MAX),
                     CrcAlgorithm::Crc64Xz => u64::MAX,
@@ -133,7 +134,7 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// Of nothing yet.
+    /// Creates a checksum of no bytes.
     pub fn new(method: Method) -> Checksum {
         let state = match method.crc() {
             Some(algorithm) => State::Crc(algorithm, Crc::Value(0)),
@@ -143,12 +144,12 @@ impl Checksum {
         Checksum { method, state }
     }
 
-    /// How it is computed.
+    /// Returns the checksum algorithm.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// Takes in further bytes.
+    /// Adds bytes to the checksum.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.state {
             State::None => {}
@@ -158,7 +159,7 @@ impl Checksum {
         }
     }
 
-    /// Forgets all bytes.
+    /// Discards all bytes added so far.
     pub fn reset(&mut self) {
         match &mut self.state {
             State::None => {}
@@ -167,7 +168,7 @@ impl Checksum {
         }
     }
 
-    /// The value over the bytes so far, 0 for [`Method::None`]. More may follow.
+    /// Returns the checksum of the bytes so far, 0 for [`Method::None`]. More bytes may follow.
     pub fn value(&self) -> u64 {
         match &self.state {
             State::None => 0,
@@ -176,7 +177,7 @@ impl Checksum {
         }
     }
 
-    /// The value as it travels, in the first [`Method::size`] bytes.
+    /// Returns the value in its wire format. Only the first [`Method::size`] bytes count.
     pub fn bytes(&self) -> [u8; 8] {
         self.value().to_le_bytes()
     }
@@ -206,7 +207,7 @@ mod tests {
             for round in 0..2 {
                 for piece in bytes.chunks(1 + 37 * (round + 1)) {
                     sum.update(piece);
-                    let _ = sum.value(); // looking changes nothing
+                    let _ = sum.value(); // reading the value changes nothing
                 }
                 assert_eq!(sum.value(), whole, "{}", method.name());
                 sum.reset();

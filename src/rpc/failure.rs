@@ -1,15 +1,14 @@
-//! What a call of function shipping can fail with: a status that travels and a text.
+//! The errors of function shipping: a status that both ranks understand, and a text.
 //!
-//! A [`Status`] is a number that both sides of a call understand: those of this
-//! library have names, a handler may answer with any other. The names are those of
-//! today's Mercury, and so are the meanings.
+//! A [`Status`] is a number. The statuses of this library have names, and a handler may answer with
+//! any other number. Names and meanings are the same as in current Mercury.
 
 use crate::error::{Error, ErrorKind};
 use crate::rpc::proc;
 use std::fmt;
 use std::ops::Deref;
 
-/// How a call ended; zero is success.
+/// The outcome of a call; zero is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Status(pub i32);
 
@@ -18,7 +17,7 @@ macro_rules! statuses {
         impl Status {
             $($(#[$doc])* pub const $name: Status = Status($code);)*
 
-            /// The name, as C programs write it without its prefix.
+            /// Returns the name, as C programs write it without its prefix.
             pub fn name(self) -> &'static str {
                 match self.0 {
                     $($code => stringify!($name),)*
@@ -26,7 +25,7 @@ macro_rules! statuses {
                 }
             }
 
-            /// What it means.
+            /// Returns the meaning of the status.
             pub fn meaning(self) -> &'static str {
                 match self.0 {
                     $($code => $text,)*
@@ -38,62 +37,65 @@ macro_rules! statuses {
 }
 
 statuses! {
-    /// For no reason named below.
+    /// A failure that no other status describes.
     FAIL = -1, "failed";
     /// Success.
     SUCCESS = 0, "success";
-    /// No such function, or nobody runs it there.
+    /// The function is not registered, or the target has nothing that runs it.
     NO_MATCH = 1, "the function is not registered";
-    /// Bytes that make no sense.
+    /// The bytes are invalid.
     PROTOCOL_ERROR = 2, "the bytes make no sense";
-    /// Checksums differ.
+    /// The checksums differ.
     CHECKSUM_ERROR = 3, "checksums differ";
-    /// The time-out is over.
+    /// The time-out has expired.
     TIMEOUT = 4, "the time-out is over";
-    /// No memory.
+    /// Memory is exhausted.
     NOMEM = 5, "no memory";
-    /// An argument makes no sense.
+    /// An argument is invalid.
     INVALID_ARG = 6, "an argument makes no sense";
-    /// Past the end of a buffer.
+    /// An access past the end of a buffer.
     OVERFLOW = 7, "past the end of a buffer";
-    /// A message that is too long.
+    /// The message is too long.
     MSGSIZE = 8, "the message is too long";
     /// The network layer has failed.
     NA_ERROR = 9, "the network layer has failed";
-    /// Not permitted.
+    /// The operation is not permitted.
     PERMISSION = 10, "not permitted";
-    /// Interrupted.
+    /// The operation was interrupted.
     INTERRUPT = 11, "interrupted";
-    /// To be tried again.
+    /// The operation should be tried again.
     AGAIN = 12, "to be tried again";
-    /// Memory may not be used like that.
+    /// The memory does not permit this access.
     ACCESS = 13, "memory may not be used like that";
-    /// No such memory.
+    /// The memory does not exist.
     FAULT = 14, "no such memory";
-    /// In use.
+    /// The object is in use.
     BUSY = 15, "in use";
-    /// Exists already.
+    /// The object exists already.
     EXIST = 16, "exists already";
-    /// No such network.
+    /// The network does not exist.
     NODEV = 17, "no such network";
-    /// No such protocol.
+    /// The protocol does not exist.
     PROTONOSUPPORT = 18, "no such protocol";
-    /// No such operation.
+    /// The operation does not exist.
     OPNOTSUPPORTED = 19, "no such operation";
     /// The address is in use.
     ADDRINUSE = 20, "the address is in use";
-    /// No such address.
+    /// The address does not exist.
     ADDRNOTAVAIL = 21, "no such address";
     /// The peer cannot be reached.
     HOSTUNREACH = 22, "the peer cannot be reached";
-    /// Cancelled.
+    /// The operation was cancelled.
     CANCELED = 23, "cancelled";
     /// Input or output has failed.
     IO_ERROR = 24, "input or output has failed";
 }
 
 impl Status {
-    /// The status as a result.
+    /// Converts the status to a result; `text` supplies the text of the failure.
+    ///
+    /// # Errors
+    /// Returns a [`Failure`] with this status if it is not [`Status::SUCCESS`].
     pub fn result(self, text: impl FnOnce() -> String) -> Result<()> {
         if self == Status::SUCCESS { Ok(()) } else { Err(Failure::new(self, text())) }
     }
@@ -119,31 +121,31 @@ impl Status {
     }
 }
 
-/// A failed call; one pointer, as [`Error`] is.
+/// A failed call. Like [`Error`], it has the size of a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure(Box<Cause>);
 
-/// Why a call has failed.
+/// The reason of a failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// How it ended.
+    /// The outcome of the call.
     pub status: Status,
-    /// What is wrong, with which values, and what to do about it.
+    /// A description of the fault, with its values and a remedy.
     pub text: String,
     kind: ErrorKind,
 }
 
-/// The result of the calls of function shipping.
+/// The result of the functions of function shipping.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A failure with a text.
+    /// Creates a failure with a text.
     #[cold]
     pub fn new(status: Status, text: impl Into<String>) -> Failure {
         Failure(Box::new(Cause { status, text: text.into(), kind: status.kind() }))
     }
 
-    /// What kind of error it is: `State` after the end of the runtime.
+    /// Returns the kind of the error. It is `State` if the runtime has ended.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

@@ -1,6 +1,6 @@
 //! Function shipping: calls that run on another rank.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
 //! | [`proc`] | parameters as bytes: the codec that C procs and Rust types share |
 //! | [`checksum`] | checksums over those bytes |

@@ -1,4 +1,4 @@
-//! Items of one type.
+//! Batches of items of one type.
 
 use crate::am::Am;
 use crate::am::aggregate::Aggregator;
@@ -7,10 +7,10 @@ use crate::error::Result;
 use bytemuck::Pod;
 use std::marker::PhantomData;
 
-/// Collects items of one type, a batch for each rank.
+/// Collects items of one type in one batch for each rank.
 ///
-/// A batch goes out when it is full, by [`Batches::flush`], when it is as old as
-/// `PORTOLAN_AGGREGATE_US` says, and in [`Messages::quiesce`](super::Messages::quiesce).
+/// A batch is sent when it is full, by [`Batches::flush`], when it reaches the age set by
+/// `PORTOLAN_AGGREGATE_US`, and in [`Messages::quiesce`](super::Messages::quiesce).
 #[derive(Debug, Clone, Copy)]
 pub struct Batches<'a, I> {
     engine: &'a Am,
@@ -23,21 +23,22 @@ impl<'a, I: Pod + Send + Sync> Batches<'a, I> {
         Batches { engine, aggregator, _items: PhantomData }
     }
 
-    /// Adds an item to the batch for `rank`, which may be this rank itself. This costs
-    /// a few nanoseconds on the thread that pushes mostly; where a batch is full, it
-    /// sends it, and waits for room where there is none.
+    /// Adds an item to the batch for `rank`, which may be the calling rank.
+    ///
+    /// On the thread that makes most of the pushes, this takes a few nanoseconds. If the item fills
+    /// the batch, the call sends the batch and waits for buffer space if necessary.
     ///
     /// # Errors
-    /// `Rank` outside the job; those of sending.
+    /// Returns `Rank` if `rank` is outside the job, or the error of the send.
     #[inline]
     pub fn push(&self, rank: usize, item: I) -> Result<()> {
         self.aggregator.push_value(self.engine, rank, item).in_call("Batches::push")
     }
 
-    /// Sends what is collected.
+    /// Sends the collected items.
     ///
     /// # Errors
-    /// Those of sending.
+    /// Returns the error of a send.
     pub fn flush(&self) -> Result<()> {
         self.aggregator.flush(self.engine).in_call("Batches::flush")
     }

@@ -1,7 +1,7 @@
-//! What travels: a head, and the encoded value in the header or before the payload.
+//! The wire format of typed messages: a head, and the encoded value.
 //!
-//! A value that fits into the header goes there, and the message's data is the
-//! payload alone. A longer one stands at the front of the data.
+//! A value that fits in the header is sent there, and the data of the message contains only the
+//! payload. A longer value precedes the payload in the data.
 
 use crate::am::MAX_HEADER;
 use crate::error::{Result, fail};
@@ -12,20 +12,21 @@ use serde::de::DeserializeOwned;
 use smallvec::SmallVec;
 use std::mem::size_of;
 
-/// The front of a header.
+/// The start of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Head {
-    /// The token of the wait for the answer; 0 where nobody waits.
+    /// The token of the caller that waits for the reply, or 0 if none waits.
     pub token: u64,
-    /// Bytes of the encoded value in the data; [`IN_HEADER`] where it is not there.
+    /// The number of bytes of the encoded value in the data, or [`IN_HEADER`] if it is in the
+    /// header.
     pub encoded: u64,
 }
 
 const IN_HEADER: u64 = u64::MAX;
 const HEAD: usize = size_of::<Head>();
 
-/// Room for what most messages need.
+/// An encoding buffer. The inline capacity suffices for most messages.
 type Buffer = SmallVec<[u8; 256]>;
 
 struct Appended<'a>(&'a mut Buffer);
@@ -53,7 +54,7 @@ pub(super) struct Encoded {
 }
 
 impl Encoded {
-    /// Encodes `value` for the wait of `token`.
+    /// Encodes `value` for the caller that waits with `token`. `name` names the type in errors.
     pub(super) fn new<T: Serialize>(token: u64, value: &T, name: &str) -> Result<Encoded> {
         let mut buffer = Buffer::new();
         buffer.extend_from_slice(&[0; HEAD]);
@@ -66,18 +67,18 @@ impl Encoded {
         Ok(Encoded { buffer, in_header })
     }
 
-    /// The message's header.
+    /// Returns the header of the message.
     pub(super) fn header(&self) -> &[u8] {
         if self.in_header { &self.buffer } else { &self.buffer[..HEAD] }
     }
 
-    /// What stands before the payload.
+    /// Returns the bytes that precede the payload in the data.
     pub(super) fn before_payload(&self) -> &[u8] {
         if self.in_header { &[] } else { &self.buffer[HEAD..] }
     }
 }
 
-/// A message's header, taken apart: the head, and the rest.
+/// Splits the header of a message into the head and the remaining bytes.
 pub(super) fn split(header: &[u8]) -> Result<(Head, &[u8])> {
     match header.split_at_checked(HEAD) {
         Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),
@@ -85,7 +86,7 @@ pub(super) fn split(header: &[u8]) -> Result<(Head, &[u8])> {
     }
 }
 
-/// The encoded value, and where the payload begins in the data.
+/// Returns the encoded value, and the offset of the payload in the data.
 pub(super) fn parts<'a>(head: &Head, rest: &'a [u8], data: &'a [u8]) -> Result<(&'a [u8], usize)> {
     if head.encoded == IN_HEADER {
         return Ok((rest, 0));
@@ -97,7 +98,7 @@ pub(super) fn parts<'a>(head: &Head, rest: &'a [u8], data: &'a [u8]) -> Result<(
     }
 }
 
-/// The value again.
+/// Decodes a value, which must use all `bytes`.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8], name: &str, origin: usize) -> Result<T> {
     let why = match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => return Ok(value),
@@ -134,7 +135,7 @@ mod tests {
         let (header, data) = round(&vec![u32::MAX; 3000]);
         assert_eq!(header, HEAD);
         assert!(data > 12_000);
-        // The longest that fits, and one more.
+        // The longest value that fits in the header, and one byte more.
         let most = MAX_HEADER - HEAD - 2;
         assert_eq!(round(&vec![1; most]), (MAX_HEADER, 7));
         assert_eq!(round(&vec![1; most + 1]).0, HEAD);

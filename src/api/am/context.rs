@@ -1,4 +1,4 @@
-//! What a handler sees.
+//! The context of a handler.
 
 use super::messages::{Endpoint, sending};
 use super::{Batches, Item, Message, Reply};
@@ -7,8 +7,8 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 
-/// What a handler is given: this rank's state, the sender, the payload, and
-/// the means to send further messages.
+/// The argument of a handler: this rank's state, the origin and the payload of the message, and
+/// functions to send further messages.
 #[derive(Debug)]
 pub struct Context<'a> {
     endpoint: Endpoint<'a>,
@@ -17,13 +17,13 @@ pub struct Context<'a> {
     payload: Payload<'a>,
 }
 
-/// Bytes that came beside a message.
+/// The payload of a message.
 pub(super) struct Payload<'a> {
-    /// The bytes lie in the message that has arrived.
+    /// The payload, if it lies in the received message.
     lent: &'a [u8],
-    /// Or they are this rank's, from here on.
+    /// The payload, if this rank owns it and no call has yet read or taken it.
     own: Cell<Option<Vec<u8>>>,
-    /// The same once somebody has looked at them.
+    /// The owned payload after the first read by reference.
     shown: OnceCell<Vec<u8>>,
 }
 
@@ -68,28 +68,30 @@ impl<'a> Context<'a> {
         self.endpoint
     }
 
-    /// The rank that sent the message.
+    /// Returns the rank that sent the message.
     pub fn origin(&self) -> usize {
         self.origin
     }
 
-    /// The bytes that came beside the message
+    /// Returns the payload that was sent with the message
     /// ([`Messages::spawn_with`](super::Messages::spawn_with)).
     pub fn payload(&self) -> &[u8] {
         self.payload.bytes()
     }
 
-    /// The same, to keep. Long payloads are not copied where nobody has looked at
-    /// them before; the payload may be empty afterwards.
+    /// Returns the payload as an owned vector.
+    ///
+    /// A long payload is not copied unless [`Context::payload`] has been called before. Afterwards
+    /// the payload of this context may be empty.
     pub fn take_payload(&self) -> Vec<u8> {
         self.payload.take()
     }
 
-    /// This rank's state of a type, as it was given to
+    /// Returns this rank's state of type `S`, as passed to
     /// [`Handlers::state`](super::Handlers::state).
     ///
     /// # Panics
-    /// Where there is none of the type, which ends the job.
+    /// Panics if this rank registered no state of type `S`. The panic ends the job.
     #[inline]
     #[track_caller]
     pub fn state<S: Any + Send + Sync>(&self) -> &'a S {
@@ -103,7 +105,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// This rank's state of a type, if there is one.
+    /// Returns this rank's state of type `S`, if there is one.
     #[inline]
     pub fn find_state<S: Any + Send + Sync>(&self) -> Option<&'a S> {
         self.endpoint.shared.state()

@@ -1,4 +1,4 @@
-//! Registration: which types are handled, in an order that all ranks share.
+//! Registration of message and item types, in the same order on all ranks.
 
 use super::messages::Messages;
 use super::serve::{OfItem, OfMessage, OfReply};
@@ -25,9 +25,9 @@ struct Planned {
     note: Note,
 }
 
-/// The types that are handled, and the state that their handlers use.
+/// The types to handle, and the state that their handlers use.
 ///
-/// All ranks name the same types in the same order; [`Handlers::register`] checks it.
+/// All ranks name the same types in the same order. [`Handlers::register`] checks this.
 #[derive(Default)]
 pub struct Handlers {
     planned: Vec<Planned>,
@@ -43,18 +43,18 @@ impl std::fmt::Debug for Handlers {
 }
 
 impl Handlers {
-    /// No type yet.
+    /// Returns an empty set of types.
     pub fn new() -> Handlers {
         Handlers::default()
     }
 
-    /// A message type whose handler does not wait.
+    /// Adds a message type whose handler does not wait.
     pub fn message<M: Message>(self) -> Handlers {
         self.any_message::<M>(false)
     }
 
-    /// A message type whose handler may wait: it runs on a thread of its own, after
-    /// those of the same kind that came before it.
+    /// Adds a message type whose handler may wait. Such handlers run one after another, in the
+    /// order of arrival, on a separate thread.
     pub fn blocking_message<M: Message>(self) -> Handlers {
         self.any_message::<M>(true)
     }
@@ -74,12 +74,12 @@ impl Handlers {
         self
     }
 
-    /// An item type.
+    /// Adds an item type.
     pub fn item<I: Item>(self) -> Handlers {
         self.item_with::<I>(DEFAULT_LIMIT)
     }
 
-    /// An item type whose batches have at most so many bytes, at least one item.
+    /// Adds an item type whose batches have at most `limit` bytes, but at least one item.
     pub fn item_with<I: Item>(mut self, limit: usize) -> Handlers {
         self.planned.push(Planned {
             name: I::name().to_string(),
@@ -95,7 +95,7 @@ impl Handlers {
         self
     }
 
-    /// This rank's state of a type, which handlers reach as
+    /// Adds this rank's state of type `S`, which handlers access through
     /// [`Context::state`](super::Context::state). It is kept until the runtime ends.
     pub fn state<S: Any + Send + Sync>(mut self, state: Arc<S>) -> Handlers {
         if self.states.iter().any(|(id, _)| *id == TypeId::of::<S>()) {
@@ -108,18 +108,18 @@ impl Handlers {
     /// Registers the types. Collective over all ranks.
     ///
     /// # Errors
-    /// `Argument` on all ranks where they name other types, or in another order, where
-    /// a type is registered already, or a state's type was given twice; `Memory` where
-    /// there is none for the rings.
+    /// Returns `Argument` on all ranks if they name different types or a different order, if a type
+    /// is already registered, or if two states have the same type. Returns `Memory` if there is no
+    /// memory for the message rings.
     pub fn register(self, rt: &Runtime) -> Result<Messages<'_>> {
         self.register_in(rt.engine()).in_call("Handlers::register")
     }
 
-    /// [`Handlers::register`] for a test that started the engine itself. The messages must not
-    /// be used when it has been stopped.
+    /// Registers the types for a test that started the engine itself. The messages must not be used
+    /// after the engine has stopped.
     ///
     /// # Errors
-    /// As for `register`.
+    /// Fails as [`Handlers::register`] does.
     pub(crate) fn register_in(self, engine: &Engine) -> Result<Messages<'_>> {
         let Handlers { planned, states, messages, twice } = self;
         let verdict = match twice {
@@ -134,7 +134,8 @@ impl Handlers {
         let mut handlers: Vec<(String, Arc<dyn Handler>)> = Vec::new();
         let mut notes = Vec::new();
         if messages && let Some(first) = planned.first() {
-            // One for each registration, so it is named after a type of it.
+            // Each registration has its own reply handler, so its name contains the name of the
+            // first type.
             let reply = Arc::new(OfReply { shared: shared.clone() });
             handlers.push((format!("answers ({})", first.name), reply));
         }
@@ -154,7 +155,7 @@ impl Handlers {
             Ok(()) => Ok(()),
             Err(_) => fail!(Internal, "registered twice"),
         });
-        // No message comes before this rank knows by which numbers to answer.
+        // No message may arrive before this rank knows the handler numbers for its replies.
         engine.world().agree(engine, noted)?;
         Ok(Messages::new(engine, shared))
     }

@@ -1,4 +1,4 @@
-//! What can be sent: messages and items.
+//! The traits of types that can be sent: messages and items.
 
 use super::Context;
 use bytemuck::Pod;
@@ -7,29 +7,29 @@ use serde::de::DeserializeOwned;
 
 /// A value that is sent to a rank and handled there.
 ///
-/// The value is encoded by serde, so it holds no references; bytes that need not be
-/// encoded travel beside it ([`Messages::spawn_with`](super::Messages::spawn_with)).
+/// The value is encoded by serde, so it cannot hold references. Bytes that need no encoding can be
+/// sent with it as a payload ([`Messages::spawn_with`](super::Messages::spawn_with)).
 pub trait Message: Serialize + DeserializeOwned + Send + 'static {
-    /// What the handler answers; `()` where nothing.
+    /// The reply of the handler; `()` if there is none.
     type Reply: Serialize + DeserializeOwned + Send + 'static;
 
-    /// Runs on the rank that the message was sent to. It must not wait, unless it is
+    /// Handles the message on the rank that it was sent to. It must not wait, unless the type is
     /// registered by [`Handlers::blocking_message`](super::Handlers::blocking_message).
     fn handle(self, context: &Context<'_>) -> Self::Reply;
 
-    /// The name in errors, the same on all ranks and no other's.
+    /// Returns the name for errors. It must be unique, and the same on all ranks.
     fn name() -> &'static str {
         std::any::type_name::<Self>()
     }
 }
 
-/// A small piece of plain data, of which many travel together.
+/// A small unit of plain data. Many items are sent in one message.
 pub trait Item: Pod + Send + Sync {
-    /// Runs on the rank that the items were sent to, for all that came together, in
-    /// any order. It must not wait.
+    /// Handles a batch of items, in any order, on the rank that they were sent to. It must not
+    /// wait.
     fn apply(batch: &[Self], context: &Context<'_>);
 
-    /// The name in errors, the same on all ranks and no other's.
+    /// Returns the name for errors. It must be unique, and the same on all ranks.
     fn name() -> &'static str {
         std::any::type_name::<Self>()
     }

@@ -1,4 +1,4 @@
-//! Sending: what a registration returns, and what other threads get of it.
+//! Sending: the result of a registration, and endpoints for other threads.
 
 use super::codec::Encoded;
 use super::shared::{OnReply, Shared};
@@ -13,10 +13,10 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Registered messages and items: sends them, and waits for the end of all.
+/// Registered messages and items. Sends them, and waits until all of them have been handled.
 ///
-/// Like the runtime, it stays on its thread; [`Messages::endpoint`] is for others.
-/// Handlers stay registered until [`Messages::free`], or until the runtime ends.
+/// Like the runtime, it stays on its thread. [`Messages::endpoint`] serves other threads. Handlers
+/// stay registered until [`Messages::free`] or until the runtime ends.
 ///
 /// ```compile_fail,E0277
 /// fn needs_send<T: Send>() {}
@@ -29,47 +29,49 @@ pub struct Messages<'rt> {
     _one_thread: PhantomData<*const ()>,
 }
 
-/// The sending part of [`Messages`], for threads of the program.
+/// The sending functions of [`Messages`], for other threads of the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Endpoint<'a> {
     pub(super) engine: &'a Am,
     pub(super) shared: &'a Shared,
 }
 
-/// The functions that send, of all that can.
+/// Defines the sending functions, which several types have in common.
 macro_rules! sending {
     ($type:literal) => {
-        /// The calling rank.
+        /// Returns the calling rank.
         #[inline]
         pub fn rank(&self) -> usize {
             self.checked().engine.rank()
         }
 
-        /// The number of ranks.
+        /// Returns the number of ranks.
         #[inline]
         pub fn size(&self) -> usize {
             self.checked().engine.size()
         }
 
-        /// Sends a message; what its handler answers is dropped. On return the
-        /// message is on its way. A message to oneself has been handled by then,
-        /// unless the caller is a handler.
+        /// Sends a message. The reply of its handler is discarded.
+        ///
+        /// On return the message is on its way. A message to the calling rank has already been
+        /// handled, unless the caller is a handler or the handler of the message may block.
         ///
         /// # Errors
-        /// `Rank`; `Argument` where the type is not registered or the value cannot
-        /// be encoded. Nothing was sent then.
+        /// Returns `Rank` if `rank` is outside the job, or `Argument` if the type is not registered
+        /// or the value cannot be encoded. Nothing is sent in these cases.
         pub fn spawn<M: Message>(&self, rank: usize, message: &M) -> Result<()> {
             const CALL: &str = concat!($type, "::spawn");
             self.checked().send(CALL, rank, message, Cow::Borrowed(&[]), None)
         }
 
-        /// Sends a message with bytes beside it, any number of them, which the
-        /// handler finds as [`Context::payload`](super::Context::payload). A vector
-        /// is given away, and the call returns at once; a slice is copied, or has
-        /// left when the call returns.
+        /// Sends a message with a payload of any length, which the handler reads by
+        /// [`Context::payload`](super::Context::payload).
+        ///
+        /// A vector is moved into the message, and the call returns at once. A slice has been
+        /// copied or sent when the call returns.
         ///
         /// # Errors
-        /// As for `spawn`.
+        /// Fails as `spawn` does.
         pub fn spawn_with<'b, M: Message>(
             &self,
             rank: usize,
@@ -80,19 +82,19 @@ macro_rules! sending {
             self.checked().send(CALL, rank, message, payload.into(), None)
         }
 
-        /// Sends a message; the answer is to be waited for.
+        /// Sends a message and returns its pending reply.
         ///
         /// # Errors
-        /// As for `spawn`.
+        /// Fails as `spawn` does.
         pub fn call<M: Message>(&self, rank: usize, message: &M) -> Result<Reply<'_, M::Reply>> {
             const CALL: &str = concat!($type, "::call");
             self.checked().call_any(CALL, rank, message, Cow::Borrowed(&[]))
         }
 
-        /// Sends a message with bytes beside it; the answer is to be waited for.
+        /// Sends a message with a payload and returns its pending reply.
         ///
         /// # Errors
-        /// As for `spawn`.
+        /// Fails as `spawn` does.
         pub fn call_with<'b, M: Message>(
             &self,
             rank: usize,
@@ -103,11 +105,13 @@ macro_rules! sending {
             self.checked().call_any(CALL, rank, message, payload.into())
         }
 
-        /// Sends a message; `then` runs here with the answer, under the rules of
-        /// handlers. So a handler goes on after a call without waiting.
+        /// Sends a message and runs `then` on this rank with the reply.
+        ///
+        /// `then` follows the rules of handlers. A handler can use this to continue after a call
+        /// without waiting.
         ///
         /// # Errors
-        /// As for `spawn`.
+        /// Fails as `spawn` does.
         pub fn call_then<M: Message>(
             &self,
             rank: usize,
@@ -119,10 +123,10 @@ macro_rules! sending {
             self.checked().send(CALL, rank, message, Cow::Borrowed(&[]), Some(on_reply))
         }
 
-        /// The batches of an item type, for many pushes.
+        /// Returns the batches of an item type, for many pushes.
         ///
         /// # Errors
-        /// `Argument` where the type is not registered.
+        /// Returns `Argument` if the type is not registered.
         #[inline]
         pub fn batches<I: Item>(&self) -> Result<Batches<'_, I>> {
             use crate::api::in_call::InCall;
@@ -131,11 +135,11 @@ macro_rules! sending {
             Ok(Batches::new(engine, shared.items::<I>().in_call(CALL)?))
         }
 
-        /// Adds an item to the batch for a rank; [`Batches::push`] is quicker where
-        /// there are many.
+        /// Adds an item to the batch for `rank`. For many items, [`Batches::push`] is faster.
         ///
         /// # Errors
-        /// `Rank`; `Argument` where the type is not registered.
+        /// Returns `Rank` if `rank` is outside the job, or `Argument` if the type is not
+        /// registered.
         #[inline]
         pub fn aggregate<I: Item>(&self, rank: usize, item: I) -> Result<()> {
             use crate::api::in_call::InCall;
@@ -143,12 +147,13 @@ macro_rules! sending {
             self.batches::<I>().and_then(|b| b.push(rank, item)).in_call(CALL)
         }
 
-        /// Sends the items that are collected, of all types. They go by themselves
-        /// when a batch is full, and when they are as old as `PORTOLAN_AGGREGATE_US`
-        /// says.
+        /// Sends the collected items of all types.
+        ///
+        /// The library itself sends a batch when it is full and when it reaches the age set by
+        /// `PORTOLAN_AGGREGATE_US`.
         ///
         /// # Errors
-        /// Those of sending.
+        /// Returns the error of a send.
         pub fn flush(&self) -> Result<()> {
             use crate::api::in_call::InCall;
             let Endpoint { engine, shared } = self.checked();
@@ -170,7 +175,7 @@ impl<'rt> Messages<'rt> {
         Endpoint { engine: self.engine, shared: &self.shared }
     }
 
-    /// What other threads send by.
+    /// Returns an endpoint that other threads can use to send.
     ///
     /// ```no_run
     /// # fn counts<I: portolan::Item>(messages: &portolan::Messages<'_>, item: I) -> portolan::Result<()> {
@@ -183,7 +188,7 @@ impl<'rt> Messages<'rt> {
     /// ```
     ///
     /// # Errors
-    /// `State` where MPI's thread level does not allow it.
+    /// Returns `State` if MPI was initialised below `MPI_THREAD_MULTIPLE` and sending needs MPI.
     pub fn endpoint(&self) -> Result<Endpoint<'_>> {
         if !self.engine.may_use_threads() {
             fail!(
@@ -196,37 +201,37 @@ impl<'rt> Messages<'rt> {
         Ok(self.checked())
     }
 
-    /// This rank's state of a type, as it was given to
+    /// Returns this rank's state of type `S`, as passed to
     /// [`Handlers::state`](super::Handlers::state).
     pub fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
         self.shared.state()
     }
 
-    /// Returns when no message and no item of the whole program is unsent, on its way
-    /// or unhandled on any rank, those included that handlers send. Collective over
-    /// all ranks.
+    /// Waits until no message and no item of the whole job is unsent, in flight or unhandled on any
+    /// rank. This includes messages that handlers send. Collective over all ranks.
     ///
     /// # Errors
-    /// Those of sending.
+    /// Returns the error of a send.
     pub fn quiesce(&self) -> Result<()> {
         self.engine.quiesce().in_call("Messages::quiesce")
     }
 
-    /// Handles the messages that have arrived, once; true where any had. Every call of this
-    /// library that waits does the same, and so does the progress thread, so there is
-    /// no need for it, except to be quicker than that thread.
+    /// Handles the messages that have arrived, once. Returns whether there were any.
+    ///
+    /// Every call of this library that waits also handles messages, and so does the progress
+    /// thread. A program needs this call only to handle them sooner than that thread would.
     ///
     /// # Errors
-    /// Those of the transports.
+    /// Returns the error of a transport.
     pub fn poll(&self) -> Result<bool> {
         self.engine.probe().in_call("Messages::poll")
     }
 
-    /// Completes all messages and forgets the handlers; their types can be registered
-    /// again. Collective over all ranks.
+    /// Completes all messages and unregisters the handlers. Their types can be registered again.
+    /// Collective over all ranks.
     ///
     /// # Errors
-    /// As for [`Messages::quiesce`].
+    /// Fails as [`Messages::quiesce`] does.
     pub fn free(self) -> Result<()> {
         const CALL: &str = "Messages::free";
         self.engine.quiesce().in_call(CALL)?;
@@ -246,7 +251,7 @@ impl<'a> Endpoint<'a> {
 
     sending!("Endpoint");
 
-    /// Sends a message; `on_reply` runs with the answer.
+    /// Sends a message. `on_reply`, if given, runs with the reply.
     pub(super) fn send<M: Message>(
         &self,
         call: &'static str,
@@ -265,7 +270,8 @@ impl<'a> Endpoint<'a> {
                 ([], Cow::Owned(bytes)) => Data::Owned(bytes),
                 (front, payload) => Data::Owned([front, &payload].concat()),
             };
-            // SAFETY: no address is given.
+            // SAFETY: the data is a slice or a vector, and no signal is requested, so the message
+            // holds no raw address.
             unsafe { engine.send_am(rank, handler, encoded.header(), data, Signals::default()) }
         });
         if sent.is_err() && token != 0 {

@@ -1,10 +1,9 @@
-//! Active messages, typed: work that travels to the rank that has the data.
+//! Typed active messages: work that is sent to the rank that has the data.
 //!
-//! A [`Message`] is a value that is sent to a rank and handled there. An [`Item`] is
-//! a small piece of plain data, of which many travel together. Both are registered
-//! by type, in the same order on every rank, by [`Handlers`]; that gives
-//! [`Messages`], by which they are sent. A handler reaches this rank's data as
-//! [`Context::state`].
+//! A [`Message`] is a value that is sent to a rank and handled there. An [`Item`] is a small unit
+//! of plain data; many items are sent in one message. [`Handlers`] registers both by type, in the
+//! same order on every rank, and returns [`Messages`], which sends them. A handler accesses this
+//! rank's data through [`Context::state`].
 //!
 //! ```no_run
 //! use portolan::{Context, Handlers, Item, Message};
@@ -60,29 +59,28 @@
 //! ```
 //!
 //! # How handlers run
-//! Handlers of a rank run one at a time, on whichever thread makes progress: the
-//! program's, inside a call of this library, or the progress thread's while the
-//! program computes. They may send messages; they must not wait, and a call that
-//! would gives an error that names the handler. A message that is registered by
-//! [`Handlers::blocking_message`] may wait: it runs on a thread of its own. Messages
-//! from one rank to another are handled in the order in which they were sent, except
-//! that long ones may be overtaken. A handler that panics ends the job.
+//! The handlers of a rank run one at a time, on any thread that makes progress: a thread of the
+//! program inside a call of this library, or the progress thread while the program computes.
+//! Handlers may send messages but must not wait: a call that would wait returns an error that names
+//! the handler. The handler of a message that is registered by [`Handlers::blocking_message`] may
+//! wait, because it runs on a separate thread. Messages from one rank to another are handled in
+//! sending order, but shorter messages may overtake long ones. A handler that panics ends the job.
 //!
 //! # Encoding
-//! Messages and replies are encoded by serde in the format of `postcard`, which is
-//! compact and needs no names of fields. Items travel as they lie in memory.
+//! Messages and replies are encoded by serde in the `postcard` format, which is compact and
+//! contains no field names. Items are sent as the bytes of their memory representation.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
 //! | `message` | the traits |
 //! | `handlers` | registration |
 //! | `messages` | sending |
 //! | `batches` | items |
-//! | `context` | what a handler sees |
-//! | `reply` | answers, waited for |
-//! | `serve` | the target's side: decoding, running, answering |
-//! | `codec` | what travels |
-//! | `shared` | what a registration keeps |
+//! | `context` | the context of a handler |
+//! | `reply` | replies and waiting for them |
+//! | `serve` | the target side: decoding, running, replying |
+//! | `codec` | the wire format |
+//! | `shared` | the state of a registration |
 
 mod batches;
 mod codec;

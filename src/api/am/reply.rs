@@ -1,4 +1,4 @@
-//! Answers, waited for.
+//! Replies, and waiting for them.
 
 use super::context::Context;
 use super::shared::OnReply;
@@ -15,28 +15,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
-/// The answer to a call, which may not have come yet.
+/// The reply to a call, which may not have arrived yet.
 ///
-/// It is waited for by [`Reply::wait`] or, in asynchronous code, as a future. One that
-/// is dropped is not waited for; the message is handled all the same.
+/// Wait for it with [`Reply::wait`], or use it as a future in asynchronous code. If it is dropped,
+/// the message is still handled, and its reply is discarded.
 #[derive(Debug)]
 #[must_use = "an answer that nobody waits for: spawn sends without one"]
 pub struct Reply<'a, R> {
     engine: &'a Am,
     rank: usize,
     slot: Arc<Slot<R>>,
-    /// It stays on its thread, as what it waits by does.
+    /// Ties the reply to the thread that created it, because waiting uses the runtime of that
+    /// thread.
     _one_thread: PhantomData<*const ()>,
 }
 
 #[derive(Debug)]
 struct Slot<R> {
-    /// The answer has come.
+    /// Whether the reply has arrived.
     come: AtomicBool,
     inner: Mutex<(Option<R>, Option<Waker>)>,
 }
 
-/// Runs `then` with a decoded answer.
+/// Returns a callback that decodes a reply and runs `then` with it.
 pub(super) fn on_reply<M: Message>(
     then: impl FnOnce(M::Reply, &Context<'_>) + Send + 'static,
 ) -> OnReply {
@@ -47,7 +48,7 @@ pub(super) fn on_reply<M: Message>(
 }
 
 impl<'a, R: Send + 'static> Reply<'a, R> {
-    /// An answer to come, and what puts it there.
+    /// Creates a pending reply, and the callback that stores the reply in it.
     pub(super) fn new<M: Message<Reply = R>>(
         engine: &'a Am,
         rank: usize,
@@ -68,10 +69,10 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
         (Reply { engine, rank, slot, _one_thread: PhantomData }, on_reply)
     }
 
-    /// Whether the answer has come. Makes progress.
+    /// Returns whether the reply has arrived. Makes progress.
     ///
     /// # Errors
-    /// Those of the transports.
+    /// Returns the error of a transport.
     pub fn is_done(&self) -> Result<bool> {
         if !self.slot.come.load(Ordering::Acquire) {
             self.engine.probe().in_call("Reply::is_done")?;
@@ -79,11 +80,10 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
         Ok(self.slot.come.load(Ordering::Acquire))
     }
 
-    /// Waits for the answer. Handlers of this rank run meanwhile.
+    /// Waits for the reply. Handlers of this rank run meanwhile.
     ///
     /// # Errors
-    /// `State` in a handler, which must not wait:
-    /// [`Context::call_then`] goes on without.
+    /// Returns `State` in a handler, which must not wait. Use [`Context::call_then`] there.
     pub fn wait(self) -> Result<R> {
         const CALL: &str = "Reply::wait";
         let come = &self.slot.come;
@@ -115,7 +115,7 @@ impl<R: Send + 'static> Future for Reply<'_, R> {
             Ok(true) => return Poll::Ready(self.take().in_call(CALL)),
             Ok(false) => self.slot.inner.lock().1 = Some(context.waker().clone()),
         }
-        // The answer may have come before the waker was there.
+        // The reply may have arrived before the waker was stored.
         if self.slot.come.load(Ordering::Acquire) {
             return Poll::Ready(self.take().in_call(CALL));
         }

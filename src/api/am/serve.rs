@@ -1,4 +1,4 @@
-//! The target's side: decoding, running, answering.
+//! The target side: decodes messages, runs handlers, and sends replies.
 
 use super::codec::{self, Encoded};
 use super::context::{Context, Payload};
@@ -17,27 +17,28 @@ thread_local! {
     static BLOCKING: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// The message type whose blocking handler this thread runs.
+/// Returns the message type whose blocking handler this thread runs.
 pub(in crate::api) fn running_blocking() -> Option<&'static str> {
     BLOCKING.get()
 }
 
-/// Ends the job with an error of a handler whose header handler has returned.
+/// Ends the job on an error of a handler. The header handler has already returned, so the error
+/// cannot be passed on.
 fn must(result: Result<()>) {
     if let Err(error) = result {
         panic!("{}", error.detail());
     }
 }
 
-/// Handles messages of a type.
+/// Handles messages of type `M`.
 pub(super) struct OfMessage<M> {
     pub shared: Arc<Shared>,
-    /// The handler may wait.
+    /// Whether the handler may wait.
     pub blocking: bool,
     pub _type: PhantomData<fn() -> M>,
 }
 
-/// Data as it lies in what has arrived, or this rank's own.
+/// The data of a message: borrowed from the received message, or owned by this rank.
 enum Bytes<'a> {
     Lent(&'a [u8]),
     Own(Vec<u8>),
@@ -80,7 +81,8 @@ fn run<M: Message>(
     }
     let encoded = Encoded::new(head.token, &reply, std::any::type_name::<M::Reply>())?;
     let data = Data::Owned(encoded.before_payload().to_vec());
-    // SAFETY: no address is given.
+    // SAFETY: the data is a vector, and no signal is requested, so the message holds no raw
+    // address.
     unsafe { engine.send_am(origin, shared.reply()?, encoded.header(), data, Signals::default()) }
 }
 
@@ -105,7 +107,7 @@ impl<M: Message> Handler for OfMessage<M> {
     }
 }
 
-/// Takes answers in.
+/// Receives replies.
 pub(super) struct OfReply {
     pub shared: Arc<Shared>,
 }
@@ -135,7 +137,7 @@ impl Handler for OfReply {
     }
 }
 
-/// Applies items of a type.
+/// Handles batches of items of type `I`.
 pub(super) struct OfItem<I> {
     pub shared: Arc<Shared>,
     pub _type: PhantomData<fn() -> I>,
@@ -162,7 +164,7 @@ fn apply<I: Item>(
     }
     match bytemuck::try_cast_slice(data) {
         Ok(items) => I::apply(items, &context),
-        // They came to an address that is none for the type.
+        // The data is not aligned for the item type.
         Err(_) => {
             let mut items = vec![I::zeroed(); count];
             bytemuck::cast_slice_mut(&mut items).copy_from_slice(data);

@@ -1,4 +1,4 @@
-//! What a registration keeps: handlers' numbers, batches, state, the waits for answers.
+//! The state of a registration: handler numbers, batches, user state, pending replies.
 
 use super::context::Context;
 use super::{Item, Message};
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, OnceLock};
 
-/// Type ids are hashes already.
+/// A hasher that keeps the value of a type id, which is already a hash.
 #[derive(Debug, Default)]
 pub(super) struct TypeHasher(u64);
 
@@ -32,29 +32,29 @@ impl Hasher for TypeHasher {
     }
 }
 
-/// Something for each of some types.
+/// A map from types to values.
 pub(super) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeHasher>>;
 
-/// What runs when an answer has arrived: it gets the encoded answer and its handler's context.
+/// A callback for a reply. It gets the encoded reply and the context of the reply handler.
 pub(super) type OnReply = Box<dyn FnOnce(&[u8], &Context<'_>) -> Result<()> + Send>;
 
-/// What registration finds out when the handlers exist already.
+/// The results of a registration, known once the handlers are registered.
 #[derive(Default)]
 pub(super) struct Numbers {
     pub messages: ByType<HandlerId>,
     pub items: ByType<Arc<Aggregator>>,
-    /// Takes answers in; there where messages are.
+    /// The handler that receives replies; `None` if no messages are registered.
     pub reply: Option<HandlerId>,
-    /// All, for the end.
+    /// All handlers, to unregister them.
     pub all: Vec<HandlerId>,
 }
 
-/// A registration. Handlers hold it, so it lives as long as they do.
+/// A registration. Its handlers keep it alive.
 #[derive(Default)]
 pub(super) struct Shared {
     pub numbers: OnceLock<Numbers>,
     states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
-    /// By the token that an answer brings back.
+    /// The callbacks of pending replies, keyed by the token that a reply returns.
     awaited: Mutex<Handles<OnReply>>,
 }
 
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// With these states.
+    /// Creates a registration with the given user states.
     pub(super) fn new(states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>) -> Shared {
         Shared { states, ..Shared::default() }
     }
@@ -78,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// The handler of a message type.
+    /// Returns the handler of a message type.
     #[inline]
     pub(super) fn message<M: Message>(&self) -> Result<HandlerId> {
         match self.numbers()?.messages.get(&TypeId::of::<M>()) {
@@ -91,7 +91,7 @@ impl Shared {
         }
     }
 
-    /// The batches of an item type.
+    /// Returns the batches of an item type.
     #[inline]
     pub(super) fn items<I: Item>(&self) -> Result<&Aggregator> {
         match self.numbers()?.items.get(&TypeId::of::<I>()) {
@@ -104,12 +104,12 @@ impl Shared {
         }
     }
 
-    /// All batches.
+    /// Returns the batches of all item types.
     pub(super) fn all_items(&self) -> impl Iterator<Item = &Aggregator> {
         self.numbers.get().into_iter().flat_map(|n| n.items.values().map(|a| &**a))
     }
 
-    /// The handler of answers.
+    /// Returns the handler that receives replies.
     pub(super) fn reply(&self) -> Result<HandlerId> {
         match self.numbers()?.reply {
             Some(id) => Ok(id),
@@ -117,19 +117,19 @@ impl Shared {
         }
     }
 
-    /// The state of a type.
+    /// Returns the user state of a type.
     #[inline]
     pub(super) fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
         let id = TypeId::of::<S>();
         self.states.iter().find(|(t, _)| *t == id)?.1.downcast_ref()
     }
 
-    /// A token for an answer; never zero.
+    /// Stores the callback of a reply and returns its token, which is never zero.
     pub(super) fn expect(&self, on_reply: OnReply) -> u64 {
         self.awaited.lock().insert(on_reply)
     }
 
-    /// What awaits an answer, once.
+    /// Removes and returns the callback of a reply. A token works only once.
     pub(super) fn take(&self, token: u64) -> Option<OnReply> {
         self.awaited.lock().remove(token)
     }

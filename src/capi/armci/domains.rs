@@ -8,7 +8,7 @@ use std::os::raw::{c_int, c_ulong};
 
 use super::types::{self, ArmciGroup};
 
-/// Errors of these calls are values below zero.
+/// Reports an error and returns its negated code.
 fn negative(error: &Error) -> c_int {
     -reported(error)
 }
@@ -30,19 +30,19 @@ fn node(engine: &Engine, id: c_int) -> Result<usize> {
     }
 }
 
-/// The number of ranks of a node; `id` below zero is the caller's.
+/// Returns the number of ranks on a node. A negative `id` means the caller's node.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_nprocs(domain: c_int, id: c_int) -> c_int {
     ask("armci_domain_nprocs", domain, |e| Ok(e.topology.ranks_of(node(e, id)?).len()))
 }
 
-/// The number of nodes.
+/// Returns the number of nodes.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_count(domain: c_int) -> c_int {
     ask("armci_domain_count", domain, |e| Ok(e.topology.nodes()))
 }
 
-/// The node of a rank.
+/// Returns the node of a rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_id(domain: c_int, glob_proc_id: c_int) -> c_int {
     ask("armci_domain_id", domain, |e| {
@@ -52,7 +52,7 @@ pub(crate) extern "C" fn armci_domain_id(domain: c_int, glob_proc_id: c_int) -> 
     })
 }
 
-/// The rank that is number `loc_proc_id` on node `id`.
+/// Returns the world rank of the rank with number `loc_proc_id` on node `id`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_glob_proc_id(
     domain: c_int,
@@ -68,13 +68,13 @@ pub(crate) extern "C" fn armci_domain_glob_proc_id(
     })
 }
 
-/// The caller's node.
+/// Returns the caller's node.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_my_id(domain: c_int) -> c_int {
     ask("armci_domain_my_id", domain, |e| Ok(e.topology.my_node()))
 }
 
-/// 1 where a rank is on the caller's node, else 0.
+/// Returns 1 if a rank is on the caller's node, else 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_same_id(domain: c_int, proc: c_int) -> c_int {
     ask("armci_domain_same_id", domain, |e| {
@@ -84,13 +84,13 @@ pub(crate) extern "C" fn armci_domain_same_id(domain: c_int, proc: c_int) -> c_i
     })
 }
 
-/// 1 where ranks of a node reach each other through shared memory, else 0.
+/// Returns 1 if the ranks of a node access each other's segments through shared memory, else 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCI_Uses_shm() -> c_int {
     guard("ARMCI_Uses_shm", |_| 0, || Ok(c_int::from(current()?.memory.policy().direct)))
 }
 
-/// As `ARMCI_Uses_shm`, for the ranks of a group.
+/// Like `ARMCI_Uses_shm`, for the ranks of a group.
 ///
 /// # Safety
 /// `group` must be valid.
@@ -101,15 +101,15 @@ pub(crate) unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_
         |_| 0,
         || {
             let engine = current()?;
-            // SAFETY: the caller vouches for the group.
+            // SAFETY: the caller guarantees that `group` is valid.
             unsafe { super::group_table::find(engine, group) }?;
             Ok(c_int::from(engine.memory.policy().direct))
         },
     )
 }
 
-/// Accepted for the sake of programs that call it, and written to the log:
-/// segments are limited by the memory that there is, not by a setting.
+/// Writes the value to the log and has no other effect, because segments are limited only by the
+/// machine's memory. The call exists for programs that use it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCI_Set_shm_limit(shmemlimit: c_ulong) {
     log::info!(

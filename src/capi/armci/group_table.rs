@@ -1,7 +1,7 @@
 //! The groups of this rank, by communicator.
 //!
-//! An `ARMCI_Group` is a structure of the caller's that is copied freely; its
-//! communicator names the group in a table here.
+//! An `ARMCI_Group` is a structure that the caller owns and may copy freely. Its communicator is
+//! the key to the group in this table.
 
 use super::scopes::Scope;
 use super::types::ArmciGroup;
@@ -21,30 +21,31 @@ pub(super) struct Groups {
     pub default: ArmciGroup,
     pub scoped: HashMap<(u64, Scope), Option<Arc<Group>>>,
     messages: Arc<Comm>,
-    /// Messages of this rank to itself that were not received yet.
+    /// Messages from this rank to itself that have not been received yet.
     to_self: Vec<(Request, Box<[u8]>)>,
 }
 
-// SAFETY: the raw pointers in an ArmciGroup are arrays that this module
-// allocated and frees; they are only handed on to C.
+// SAFETY: the raw pointers in an `ArmciGroup` are arrays that this module allocates and frees. They
+// are only passed on to C.
 unsafe impl Send for Groups {}
 
 pub(super) static GROUPS: Mutex<Option<Groups>> = Mutex::new(None);
 
-/// A communicator handle as a number, whatever its type is.
+/// Returns a communicator handle as a number, for the handle type of any MPI.
 pub(super) fn key(comm: CommHandle) -> usize {
     let mut bytes = [0u8; 8];
     let raw = std::ptr::from_ref(&comm).cast::<u8>();
     let n = std::mem::size_of::<CommHandle>();
-    // SAFETY: a handle is an int or a pointer, of at most eight bytes.
+    // SAFETY: a handle is an int or a pointer, so it has at most eight bytes.
     unsafe { std::ptr::copy_nonoverlapping(raw, bytes.as_mut_ptr(), n) };
     usize::from_ne_bytes(bytes)
 }
 
-/// An array that C may keep: freed by [`free_arrays`].
+/// Returns a `malloc`ed copy of the values for C code, or null if memory is exhausted.
+/// [`free_arrays`] frees it.
 fn c_array(values: impl ExactSizeIterator<Item = c_int>) -> *mut c_int {
     let values: Box<[c_int]> = values.collect();
-    // SAFETY: malloc of a size above zero; every element is written.
+    // SAFETY: the array has room for all values, and the copy runs only if it is not null.
     unsafe {
         let array = libc::malloc((values.len().max(1)) * 4).cast::<c_int>();
         if !array.is_null() {
@@ -77,11 +78,11 @@ fn nobody() -> ArmciGroup {
     }
 }
 
-/// Marks the structure of a freed group in its member `rank`, which is -1 on ranks outside a group.
+/// The value of `rank` in the structure of a freed group. On ranks outside a group it is -1.
 pub(super) const FREED: c_int = -2;
 
 pub(super) fn free_arrays(group: &mut ArmciGroup) {
-    // SAFETY: the arrays come from `c_array`, or are null.
+    // SAFETY: the arrays come from `c_array` or are null.
     unsafe {
         libc::free(group.grp_to_abs.cast());
         libc::free(group.abs_to_grp.cast());
@@ -89,7 +90,7 @@ pub(super) fn free_arrays(group: &mut ArmciGroup) {
     *group = ArmciGroup { rank: FREED, ..nobody() };
 }
 
-/// Makes the world's group known. Collective, after the engine has started.
+/// Registers the world group. Collective, after the engine has started.
 pub(super) fn start() -> Result<()> {
     let engine = current_arc()?;
     let world = engine.world().clone();
@@ -107,13 +108,13 @@ pub(super) fn start() -> Result<()> {
     Ok(())
 }
 
-/// Frees what [`start`] made. Collective, before the engine stops.
+/// Frees the state that [`start`] created. Collective, before the engine stops.
 pub(super) fn stop() -> Result<()> {
     let Some(mut groups) = GROUPS.lock().take() else {
         return Ok(());
     };
     free_arrays(&mut groups.world);
-    // What nobody has received goes, so that MPI needs none of our copies any more.
+    // Receive the remaining messages, so that MPI no longer needs the copies in `to_self`.
     while let Some(message) = p2p::improbe(&groups.messages, None, None)? {
         let mut rest = vec![0; message.bytes];
         message.receive(&mut rest)?;
@@ -121,7 +122,7 @@ pub(super) fn stop() -> Result<()> {
     groups.messages.free()
 }
 
-/// As [`stop`], where MPI is gone already.
+/// Like [`stop`], after MPI has been finalised.
 pub(super) fn forget() {
     if let Some(mut groups) = GROUPS.lock().take() {
         free_arrays(&mut groups.world);
@@ -132,7 +133,7 @@ pub(super) fn not_started<T>() -> Result<T> {
     fail!(State, "ARMCI is not initialised")
 }
 
-/// The communicator of `armci_msg_snd` and its kin.
+/// Returns the communicator of `armci_msg_snd` and the other message calls.
 pub(super) fn message_comm() -> Result<Arc<Comm>> {
     match &*GROUPS.lock() {
         Some(groups) => Ok(groups.messages.clone()),
@@ -140,28 +141,28 @@ pub(super) fn message_comm() -> Result<Arc<Comm>> {
     }
 }
 
-/// Sends a copy of `data` to this rank itself; done when it is received.
+/// Sends a copy of `data` to this rank itself. The copy is kept until it has been received.
 pub(super) fn send_to_self(comm: &Comm, tag: i32, data: &[u8]) -> Result<()> {
     let Some(groups) = &mut *GROUPS.lock() else {
         return not_started();
     };
     groups.to_self.retain_mut(|(request, _)| !request.test().unwrap_or(true));
     let copy: Box<[u8]> = data.into();
-    // SAFETY: the copy is kept, at its place, until the request has completed.
+    // SAFETY: the boxed copy does not move, and `to_self` keeps it until the request has completed.
     let request = unsafe { p2p::isend(comm, copy.as_ptr(), copy.len(), comm.rank(), tag) }?;
     groups.to_self.push((request, copy));
     Ok(())
 }
 
-/// The group behind a caller's structure.
+/// Returns the group behind a caller's structure.
 ///
 /// # Safety
-/// `group` must be valid for reads, or null.
+/// `group` must be null or valid for reads.
 pub(super) unsafe fn find(_: &Engine, group: *const ArmciGroup) -> Result<Arc<Group>> {
     if group.is_null() {
         fail!(Argument, "the group is null");
     }
-    // SAFETY: the caller vouches for the structure.
+    // SAFETY: the caller guarantees that `group` is valid for reads, and it is not null.
     let comm = unsafe { (*group).comm };
     let groups = GROUPS.lock();
     let Some(groups) = &*groups else {
@@ -191,8 +192,8 @@ pub(super) fn default_group() -> Result<ArmciGroup> {
     }
 }
 
-/// The group of the ranks of `group` that a scope means; `None` where the caller
-/// is not among them. Collective over those ranks the first time.
+/// Returns the group of the ranks of `group` that are in a scope, or `None` if the caller is not in
+/// the scope. The first call is collective over the ranks in the scope.
 pub(super) fn scoped(
     engine: &Engine,
     group: &Arc<Group>,

@@ -1,4 +1,4 @@
-//! The calls about groups.
+//! Calls that create, free and query groups.
 
 use super::group_table::{
     FREED, GROUPS, default_group, find, free_arrays, key, not_started, register,
@@ -10,8 +10,11 @@ use crate::mpi::{Comm, CommHandle};
 use crate::runtime::{Engine, current};
 use std::os::raw::c_int;
 
+/// Creates a group of the ranks in `pid_list`, which are ranks of `parent`, and stores it in
+/// `*out`.
+///
 /// # Safety
-/// `pid_list` must have `grp_size` elements; `parent` and `out` must be valid.
+/// `pid_list` must have `grp_size` elements, and `parent` and `out` must be valid.
 unsafe fn create(
     engine: &Engine,
     grp_size: c_int,
@@ -26,7 +29,7 @@ unsafe fn create(
         Ok(n) => n,
         Err(_) => fail!(Argument, "a group of {grp_size} ranks"),
     };
-    // SAFETY: the caller vouches for the list, the parent and the result.
+    // SAFETY: the caller guarantees that `pid_list`, `parent` and `out` are valid.
     unsafe {
         let ranks = array(pid_list, n, "the list of ranks")?;
         let ranks = ranks.iter().map(|&r| types::rank(r)).collect::<Result<Vec<usize>>>()?;
@@ -36,15 +39,15 @@ unsafe fn create(
     Ok(())
 }
 
-/// The communicator of a group, for calls of MPI among its ranks; `MPI_COMM_NULL` at ranks
-/// outside it.
+/// Returns the communicator of a group, for MPI calls among its ranks, or `MPI_COMM_NULL` on ranks
+/// outside the group.
 ///
 /// # Safety
 /// `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> CommHandle {
     or_abort("armci_group_comm", |engine| {
-        // SAFETY: the caller vouches for the group.
+        // SAFETY: the caller guarantees that `group` is valid.
         unsafe {
             if !group.is_null() && key((*group).comm) == key(Comm::null_handle()) {
                 return Ok(Comm::null_handle());
@@ -54,11 +57,11 @@ pub(crate) unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> Comm
     })
 }
 
-/// Makes a group of ranks of the default group. Collective over those ranks;
-/// others may call too and get a group without members.
+/// Creates a group of ranks of the default group. Collective over the ranks in the list. Other
+/// ranks may call too and get a group without members.
 ///
 /// # Safety
-/// As for all calls: the pointers must be valid.
+/// `pid_list` must have `grp_size` elements, and `group_out` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_create(
     grp_size: c_int,
@@ -67,15 +70,15 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_create(
 ) {
     or_abort("ARMCI_Group_create", |engine| {
         let parent = default_group()?;
-        // SAFETY: the caller vouches for the list and the result.
+        // SAFETY: the caller guarantees that `pid_list` and `group_out` are valid.
         unsafe { create(engine, grp_size, pid_list, &parent, group_out) }
     })
 }
 
-/// Makes a group of ranks of `group_parent`.
+/// Creates a group of ranks of `group_parent`. Collective over the ranks in the list.
 ///
 /// # Safety
-/// As for all calls: the pointers must be valid.
+/// `pid_list` must have `grp_size` elements, and `group_out` and `group_parent` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_create_child(
     grp_size: c_int,
@@ -83,14 +86,14 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_create_child(
     group_out: *mut ArmciGroup,
     group_parent: *mut ArmciGroup,
 ) {
-    // SAFETY: the caller vouches for list, result and parent.
+    // SAFETY: the caller guarantees that `pid_list`, `group_out` and `group_parent` are valid.
     or_abort("ARMCI_Group_create_child", |engine| unsafe {
         create(engine, grp_size, pid_list, group_parent, group_out)
     })
 }
 
-/// Frees a group. Collective over it; memory allocated over it stays until it is
-/// freed.
+/// Frees a group. Memory allocated over the group stays valid until it is freed itself. Collective
+/// over the group.
 ///
 /// # Safety
 /// `group` must be valid.
@@ -100,15 +103,15 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
         if group.is_null() {
             fail!(Argument, "the group is null");
         }
-        // SAFETY: the caller vouches for the group.
+        // SAFETY: the caller guarantees that `group` is valid.
         let given = unsafe { &mut *group };
         if given.rank == FREED {
             fail!(State, "the group was freed already");
         }
         if key(given.comm) == key(Comm::null_handle()) {
-            return Ok(()); // of a rank that is no member
+            return Ok(()); // a rank outside the group has nothing to free
         }
-        // SAFETY: as above.
+        // SAFETY: `given` is a reference to the caller's group, so it is valid for reads.
         let found = unsafe { find(engine, given) }?;
         let mut gone = Vec::new();
         if let Some(groups) = &mut *GROUPS.lock() {
@@ -120,7 +123,8 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
                 groups.scoped.keys().filter(|(k, _)| *k == mine).copied().collect();
             gone.extend(scopes.iter().filter_map(|s| groups.scoped.remove(s).flatten()));
         }
-        // Every member of a scope has it in its table, so these are collective.
+        // Every member of a scope has the scope's group in its table, so these calls are
+        // collective. Sorting gives all ranks the same order.
         gone.sort_by_key(|g| g.key());
         for scope in gone.iter().filter(|g| g.key() != found.key()) {
             engine.free_group(scope)?;
@@ -134,8 +138,8 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
     })
 }
 
-/// The caller's rank in a group; outside it -1, and the call returns the code of
-/// a rank error.
+/// Stores the caller's rank in a group in `*rank`. Outside the group, stores -1 and returns the
+/// code of a rank error. Errors are not written to standard error.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -149,7 +153,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_rank(
         if group.is_null() || rank.is_null() {
             fail!(Argument, "a null pointer");
         }
-        // SAFETY: the caller vouches for both.
+        // SAFETY: the caller guarantees that both pointers are valid, and they are not null.
         let found = unsafe {
             *rank = (*group).rank.max(-1);
             *rank
@@ -161,7 +165,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_rank(
     })
 }
 
-/// The number of a group's ranks.
+/// Stores the number of ranks of a group in `*size`.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -171,20 +175,20 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_size(group: *mut ArmciGroup, size: *
         if group.is_null() || size.is_null() {
             fail!(Argument, "a null pointer");
         }
-        // SAFETY: the caller vouches for both.
+        // SAFETY: the caller guarantees that both pointers are valid, and they are not null.
         unsafe { *size = (*group).size };
         Ok(())
     })
 }
 
-/// Makes a group the parent of those that `ARMCI_Group_create` makes.
+/// Sets the default group, which is the parent of groups made by `ARMCI_Group_create`.
 ///
 /// # Safety
 /// `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) {
     or_abort("ARMCI_Group_set_default", |engine| {
-        // SAFETY: the caller vouches for the group.
+        // SAFETY: the caller guarantees that `group` is valid.
         let given = unsafe {
             find(engine, group)?;
             *group
@@ -196,20 +200,20 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) 
     })
 }
 
-/// The default group.
+/// Stores the default group in `*group_out`.
 ///
 /// # Safety
 /// `group_out` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGroup) {
     or_abort("ARMCI_Group_get_default", |_| {
-        // SAFETY: the caller vouches for the place.
+        // SAFETY: the caller guarantees that `group_out` is valid.
         unsafe { *group_out = default_group()? };
         Ok(())
     })
 }
 
-/// The group of all ranks.
+/// Stores the group of all ranks in `*group_out`.
 ///
 /// # Safety
 /// `group_out` must be valid.
@@ -217,7 +221,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGro
 pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup) {
     or_abort("ARMCI_Group_get_world", |_| match &*GROUPS.lock() {
         Some(groups) => {
-            // SAFETY: the caller vouches for the place.
+            // SAFETY: the caller guarantees that `group_out` is valid.
             unsafe { *group_out = groups.world };
             Ok(())
         }
@@ -225,7 +229,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup
     })
 }
 
-/// The world rank of a group's rank; -1 where there is none.
+/// Returns the world rank of a group rank, or -1 if there is no such rank.
 ///
 /// # Safety
 /// `group` must be valid.
@@ -235,15 +239,16 @@ pub(crate) unsafe extern "C" fn ARMCI_Absolute_id(
     group_rank: c_int,
 ) -> c_int {
     let world = || -> Result<c_int> {
-        // SAFETY: the caller vouches for the group.
+        // SAFETY: the caller guarantees that `group` is valid.
         let group = unsafe { find(current()?, group) }?;
         Ok(group.world_rank(types::rank(group_rank)?)? as c_int)
     };
     guard("ARMCI_Absolute_id", |_| -1, world)
 }
 
-/// Splits a group by colour, in the order of keys; a negative colour joins none.
-/// Collective over the parent.
+/// Splits a group by colour. The ranks of each colour form a group, ordered by key and then by
+/// parent rank. A rank with a negative colour gets a group without members. Collective over the
+/// parent.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -258,19 +263,19 @@ pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
         if new_group.is_null() {
             fail!(Argument, "the place for the new group is null");
         }
-        // SAFETY: the caller vouches for the parent.
+        // SAFETY: the caller guarantees that `parent` is valid.
         let parent = unsafe { find(engine, parent) }?;
         let all = parent.allgather(engine, &[color, sort_key])?;
         let mut mine: Vec<usize> = (0..all.len()).filter(|&r| all[r][0] == color).collect();
         mine.sort_by_key(|&r| (all[r][1], r));
         let made = if color < 0 { None } else { engine.create_group(&parent, &mine)? };
-        // SAFETY: the caller vouches for the place.
+        // SAFETY: the caller guarantees that `new_group` is valid, and it is not null.
         unsafe { *new_group = register(engine, made)? };
         Ok(())
     })
 }
 
-/// A group of the same ranks. Collective.
+/// Creates a group of the same ranks. Collective over the parent.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -283,7 +288,7 @@ pub(crate) unsafe extern "C" fn ARMCIX_Group_dup(
         if new_group.is_null() {
             fail!(Argument, "the place for the new group is null");
         }
-        // SAFETY: the caller vouches for the parent and the place.
+        // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
         unsafe {
             let parent = find(engine, parent)?;
             let all: Vec<usize> = (0..parent.size()).collect();

@@ -1,14 +1,13 @@
 //! Non-blocking handles.
 //!
-//! `armci_hdl_t` is eight bytes that the caller owns. Ours holds a mark and a
-//! token: the mark says that the handle is one of ours, plain or aggregate; the
-//! token is a slot of a table with a generation. Anything else, zeros and
-//! garbage included, is a handle that was never used and is done at once. A
-//! token whose slot has gone on to another generation is a copy of a handle
-//! that was waited for, which is an error.
+//! `armci_hdl_t` is eight bytes that the caller owns. They hold a mark and a token. The mark
+//! identifies a handle of this module and distinguishes plain from aggregate ones. The token is a
+//! table index with a generation. Any other contents, including zeros and garbage, are a handle
+//! that was never used; it counts as complete. If the slot has a later generation than the token,
+//! the handle is a copy of one that was already waited for, which is an error.
 //!
-//! A transfer that is complete when it is issued, as on the direct path, needs no
-//! slot: the handle then stays as it was.
+//! A transfer that is complete when it is issued, as on the direct path, needs no slot. The handle
+//! then stays idle.
 
 use super::twin;
 use super::types::{self, ArmciHandle};
@@ -23,7 +22,7 @@ use std::sync::Arc;
 
 const PLAIN: c_int = 0x504f_5201;
 const AGGREGATE: c_int = 0x504f_5202;
-/// Aggregate, and puts, gets or accumulates are on it since the last wait.
+/// Marks of an aggregate handle that has collected puts, gets or accumulates since its last wait.
 const AGGREGATE_PUT: c_int = 0x504f_5203;
 const AGGREGATE_GET: c_int = 0x504f_5204;
 const AGGREGATE_ACC: c_int = 0x504f_5205;
@@ -44,11 +43,11 @@ struct Table {
 
 static TABLE: Mutex<Table> = Mutex::new(Table { slots: Vec::new(), free: Vec::new() });
 
-/// What a caller's eight bytes are.
+/// The state of the caller's eight bytes.
 enum Found {
-    /// Never used, or waited for.
+    /// Never used, or already waited for.
     Idle,
-    /// In the table.
+    /// In use, with an entry in the table.
     Live(Arc<Mutex<Handle>>),
 }
 
@@ -92,7 +91,7 @@ impl Table {
     }
 }
 
-/// Forgets all handles; for the end of the runtime.
+/// Invalidates all handles. Called at the end of the runtime.
 pub(super) fn clear() {
     let mut table = TABLE.lock();
     for index in 0..table.slots.len() {
@@ -106,12 +105,13 @@ pub(super) fn clear() {
 
 const IDLE: ArmciHandle = ArmciHandle { target: 0, aggregate: 0 };
 
-/// Runs `body` on the handle behind the caller's eight bytes.
+/// Runs `body` on the handle behind the caller's eight bytes. If they are idle, `body` gets a new
+/// handle, which enters the table only if it is then pending or aggregate.
 ///
 /// # Safety
 /// `hdl` must be valid for reads and writes.
 unsafe fn with(hdl: *mut ArmciHandle, body: impl FnOnce(&mut Handle) -> Result<()>) -> Result<()> {
-    // SAFETY: the caller vouches for the handle.
+    // SAFETY: the caller guarantees that `hdl` is valid for reads and writes.
     let hdl = unsafe { &mut *hdl };
     let found = TABLE.lock().find(hdl)?;
     match found {
@@ -130,10 +130,10 @@ unsafe fn with(hdl: *mut ArmciHandle, body: impl FnOnce(&mut Handle) -> Result<(
     }
 }
 
-/// Issues a transfer on a handle, or without one where it is null.
+/// Issues a transfer on a handle, or an implicit one if `hdl` is null.
 ///
 /// # Safety
-/// As for [`Handle::issue`]; `hdl` must be valid or null.
+/// The contract of [`Handle::issue`] applies, and `hdl` must be null or valid.
 pub(super) unsafe fn issue(
     engine: &Engine,
     hdl: *mut ArmciHandle,
@@ -143,7 +143,7 @@ pub(super) unsafe fn issue(
     local: *mut u8,
     shape: &Shape,
 ) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `Handle::issue`, and `hdl` is null or valid.
     unsafe {
         if hdl.is_null() {
             return engine.implicit(kind, target, remote, local, shape);
@@ -153,10 +153,10 @@ pub(super) unsafe fn issue(
     }
 }
 
-/// As [`issue`], for contiguous bytes.
+/// Like [`issue`], for contiguous bytes.
 ///
 /// # Safety
-/// As for [`issue`].
+/// The contract of [`issue`] applies.
 #[inline(always)]
 pub(super) unsafe fn contiguous(
     engine: &Engine,
@@ -168,12 +168,12 @@ pub(super) unsafe fn contiguous(
     bytes: usize,
 ) -> Result<()> {
     if !hdl.is_null() {
-        // SAFETY: the caller vouches for the handle.
+        // SAFETY: the caller guarantees that `hdl` is valid, and it is not null.
         one_kind(unsafe { &mut *hdl }, kind)?;
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `issue`.
     unsafe {
-        // Where calls are observed, all of them are told of where they are issued.
+        // An observed call is recorded when it is issued, so it must not take this shortcut.
         if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
             return Ok(());
         }
@@ -181,7 +181,8 @@ pub(super) unsafe fn contiguous(
     }
 }
 
-/// Kinds of transfer must not be mixed on one aggregate handle.
+/// Marks an aggregate handle with the kind of its transfers. Fails if the handle holds transfers of
+/// another kind.
 #[inline]
 fn one_kind(hdl: &mut ArmciHandle, kind: TransferKind) -> Result<()> {
     if !(AGGREGATE..=AGGREGATE_ACC).contains(&hdl.aggregate) {
@@ -203,7 +204,7 @@ fn one_kind(hdl: &mut ArmciHandle, kind: TransferKind) -> Result<()> {
     Ok(())
 }
 
-/// Puts a value that the handle keeps.
+/// Puts a value. The handle keeps a copy of it; if `hdl` is null, the put is blocking.
 ///
 /// # Safety
 /// `hdl` must be valid or null.
@@ -215,21 +216,21 @@ pub(super) unsafe fn value(
     bytes: &[u8],
 ) -> Result<()> {
     if hdl.is_null() {
-        // SAFETY: the bytes are borrowed for the call, and a blocking put is
-        // done with them on return.
+        // SAFETY: the bytes are borrowed for the call, and a blocking put is done with them on
+        // return.
         return unsafe { engine.put(target, remote, bytes.as_ptr(), bytes.len()) };
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `hdl` is valid, and it is not null.
     unsafe {
         one_kind(&mut *hdl, TransferKind::Put)?;
         with(hdl, |handle| handle.put_value(engine, target, remote, bytes))
     }
 }
 
-/// Issues vector transfers on a handle, or without one.
+/// Issues vector transfers on a handle, or implicit ones if `hdl` is null.
 ///
 /// # Safety
-/// As for [`issue`].
+/// The local blocks must satisfy the contract of [`issue`], and `hdl` must be null or valid.
 pub(super) unsafe fn vectors(
     engine: &Engine,
     hdl: *mut ArmciHandle,
@@ -237,7 +238,8 @@ pub(super) unsafe fn vectors(
     target: usize,
     list: &[Vector<'_>],
 ) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that the local blocks stay valid until the transfers are
+    // complete, and that `hdl` is null or valid.
     unsafe {
         if hdl.is_null() {
             return engine.implicit_vectors(kind, target, list);
@@ -255,11 +257,11 @@ fn not_null(hdl: *mut ArmciHandle) -> Result<()> {
 }
 
 twin! {
-    /// Waits for the transfers of a handle, which may then be used again.
+    /// Waits for the transfers of a handle. The handle may then be reused.
     ARMCI_Wait / PARMCI_Wait(hdl: *mut ArmciHandle) -> c_int {
         code("ARMCI_Wait", |engine| {
             not_null(hdl)?;
-            // SAFETY: the handle is the caller's and not null.
+            // SAFETY: the caller guarantees that the handle is valid, and it is not null.
             let hdl = unsafe { &mut *hdl };
             let found = TABLE.lock().find(hdl)?;
             let Found::Live(handle) = found else {
@@ -274,13 +276,13 @@ twin! {
 }
 
 twin! {
-    /// 0 when the transfers of a handle are done, 1 while they are not, else the
-    /// code of an error.
+    /// Returns 0 if the transfers of a handle are complete, 1 if not, or an error code of at least
+    /// 2.
     ARMCI_Test / PARMCI_Test(hdl: *mut ArmciHandle) -> c_int {
         guard("ARMCI_Test", |error| reported(error).max(2), || {
             let engine = current()?;
             not_null(hdl)?;
-            // SAFETY: the handle is the caller's and not null.
+            // SAFETY: the caller guarantees that the handle is valid, and it is not null.
             let hdl = unsafe { &mut *hdl };
             let found = TABLE.lock().find(hdl)?;
             let Found::Live(handle) = found else {
@@ -296,7 +298,8 @@ twin! {
     }
 }
 
-/// After a wait: a plain handle leaves the table, an aggregate one is empty.
+/// Updates the caller's handle after a wait: a plain handle leaves the table, and an aggregate
+/// handle becomes empty.
 fn done_with(hdl: &mut ArmciHandle, handle: &Handle) {
     if handle.is_aggregate() {
         hdl.aggregate = AGGREGATE;
@@ -307,32 +310,33 @@ fn done_with(hdl: &mut ArmciHandle, handle: &Handle) {
 }
 
 twin! {
-    /// Waits for all transfers without a handle to one rank.
+    /// Waits for all transfers to one rank that were issued without a handle.
     ARMCI_WaitProc / PARMCI_WaitProc(proc: c_int) -> c_int {
         code("ARMCI_WaitProc", |engine| engine.wait_implicit_to(types::rank(proc)?))
     }
 }
 
 twin! {
-    /// Waits for all transfers without a handle.
+    /// Waits for all transfers that were issued without a handle.
     ARMCI_WaitAll / PARMCI_WaitAll() -> c_int {
         code("ARMCI_WaitAll", |engine| engine.wait_implicit())
     }
 }
 
-/// Makes a handle one that was never used.
+/// Resets a handle to the state of one that was never used. Does nothing if `hdl` is null.
 ///
 /// # Safety
-/// `hdl` must be valid for writes.
+/// `hdl` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_INIT_HANDLE(hdl: *mut ArmciHandle) {
     if !hdl.is_null() {
-        // SAFETY: the caller vouches for the handle.
+        // SAFETY: the caller guarantees that `hdl` is valid for writes, and it is not null.
         unsafe { *hdl = IDLE };
     }
 }
 
-/// Makes a handle collect transfers until it is waited for.
+/// Makes a handle aggregate: it collects transfers until it is waited for. Ends the job if
+/// transfers of the handle are unfinished.
 ///
 /// # Safety
 /// `handle` must be valid for reads and writes.
@@ -340,7 +344,7 @@ pub(crate) unsafe extern "C" fn ARMCI_INIT_HANDLE(hdl: *mut ArmciHandle) {
 pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
     or_abort("ARMCI_SET_AGGREGATE_HANDLE", |_| {
         not_null(handle)?;
-        // SAFETY: the handle is the caller's and not null.
+        // SAFETY: the caller guarantees that the handle is valid, and it is not null.
         unsafe {
             with(handle, Handle::set_aggregate)?;
             (*handle).aggregate = AGGREGATE;
@@ -349,7 +353,7 @@ pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHan
     });
 }
 
-/// Makes an aggregate handle an ordinary one; what it holds is issued.
+/// Makes an aggregate handle an ordinary one and issues the transfers that it has collected.
 ///
 /// # Safety
 /// `handle` must be valid for reads and writes.
@@ -357,7 +361,7 @@ pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHan
 pub(crate) unsafe extern "C" fn ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
     or_abort("ARMCI_UNSET_AGGREGATE_HANDLE", |engine| {
         not_null(handle)?;
-        // SAFETY: the handle is the caller's and not null.
+        // SAFETY: the caller guarantees that the handle is valid, and it is not null.
         let hdl = unsafe { &mut *handle };
         let found = TABLE.lock().find(hdl)?;
         let Found::Live(live) = found else {

@@ -1,7 +1,7 @@
-//! `armci_msg_*`: messages, barriers, broadcasts.
+//! `armci_msg_*`: messages, barriers and broadcasts.
 //!
-//! Scopes: all ranks of the group, those of the caller's node, or the first of
-//! each node. A rank outside a scope returns at once.
+//! A scope selects the ranks that take part: all ranks of the group, the ranks of the caller's
+//! node, or the first rank of each node. A rank outside the scope returns at once.
 
 use super::group_table;
 use super::scopes::Scope;
@@ -17,7 +17,7 @@ use crate::wait;
 use std::os::raw::{c_char, c_double, c_int, c_void};
 use std::sync::Arc;
 
-/// Whether MPI can be called, as it can where the engine runs.
+/// Fails with `State` unless the engine or MPI is running.
 fn check_mpi() -> Result<()> {
     if current().is_err() && !init::is_running() {
         fail!(State, "MPI does not run: nothing has started it yet, or it has ended");
@@ -25,21 +25,21 @@ fn check_mpi() -> Result<()> {
     Ok(())
 }
 
-/// The caller's rank and the number of ranks: ARMCI's, or MPI's where ARMCI does not run.
-/// Programs ask before `ARMCI_Init` and after `ARMCI_Finalize`.
+/// Returns the caller's rank and the number of ranks, from the engine if it runs, otherwise from
+/// `MPI_COMM_WORLD`. Programs may ask before `ARMCI_Init` and after `ARMCI_Finalize`.
 fn place() -> Result<(usize, usize)> {
     if let Ok(engine) = current() {
         return Ok((engine.rank(), engine.size()));
     }
     check_mpi()?;
-    // SAFETY: MPI_COMM_WORLD is live while MPI runs.
+    // SAFETY: `check_mpi` has found MPI running, so MPI_COMM_WORLD is live.
     unsafe { Comm::place_in(Comm::world_handle()) }
 }
 
-/// Starts MPI, unless it runs; the arguments are not needed.
+/// Starts MPI unless it runs already. The arguments are ignored.
 ///
 /// # Safety
-/// None is needed: the pointers are not used.
+/// There are no requirements, because the pointers are not dereferenced.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) {
     or_abort_alone("armci_msg_init", || {
@@ -50,31 +50,31 @@ pub(crate) unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *m
     })
 }
 
-/// Ends MPI, and with it ARMCI where that still runs; nothing where MPI does not run.
+/// Finalises MPI, and ARMCI with it if ARMCI still runs. Does nothing if MPI does not run.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_finalize() {
     or_abort_alone("armci_msg_finalize", init::finalize)
 }
 
-/// The caller's rank.
+/// Returns the caller's rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_me() -> c_int {
     or_abort_alone("armci_msg_me", || Ok(place()?.0 as c_int))
 }
 
-/// The number of ranks.
+/// Returns the number of ranks.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_nproc() -> c_int {
     or_abort_alone("armci_msg_nproc", || Ok(place()?.1 as c_int))
 }
 
-/// Ends all ranks.
+/// Aborts all ranks. The exit code is `code`, or 1 if the low eight bits of `code` are zero.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_abort(code: c_int) {
     boundary::abort("armci_msg_abort", code)
 }
 
-/// Seconds since some moment in the past.
+/// Returns the time in seconds since a fixed moment in the past.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_timer() -> c_double {
     or_abort_alone("armci_timer", || {
@@ -83,8 +83,10 @@ pub(crate) extern "C" fn armci_timer() -> c_double {
     })
 }
 
+/// Returns the buffer as a byte slice. The buffer may be null if `len` is 0.
+///
 /// # Safety
-/// `buffer` must be valid for `len` bytes.
+/// `buffer` must be null or valid for `len` bytes.
 pub(super) unsafe fn bytes_mut<'a>(buffer: *mut c_void, len: c_int) -> Result<&'a mut [u8]> {
     let len = types::length(len)?;
     if len == 0 {
@@ -93,7 +95,7 @@ pub(super) unsafe fn bytes_mut<'a>(buffer: *mut c_void, len: c_int) -> Result<&'
     if buffer.is_null() {
         fail!(Argument, "the buffer is null, but has {len} bytes");
     }
-    // SAFETY: the caller vouches for the buffer.
+    // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes, and it is not null.
     Ok(unsafe { std::slice::from_raw_parts_mut(buffer.cast(), len) })
 }
 
@@ -108,10 +110,10 @@ pub(super) fn send(engine: &Engine, tag: i32, data: &[u8], to: usize) -> Result<
     engine.check_rank(to)?;
     let comm = group_table::message_comm()?;
     if to == engine.rank() {
-        // Nobody else can receive it while we wait: it is kept for the receive.
+        // Only this rank can receive the message, so waiting for the receive would deadlock.
         return group_table::send_to_self(&comm, tag, data);
     }
-    // SAFETY: `data` is borrowed until the request has completed.
+    // SAFETY: `data` stays borrowed until the wait below has completed the request.
     let mut request = unsafe { p2p::isend(&comm, data.as_ptr(), data.len(), to, tag) }?;
     let what = || format!("rank {to} to receive a message");
     engine.observed(
@@ -143,7 +145,7 @@ fn receive(
     Ok((source, bytes))
 }
 
-/// Sends a message; returns when the buffer may be reused.
+/// Sends a message. Returns when the buffer may be reused.
 ///
 /// # Safety
 /// `buffer` must be valid for `len` bytes.
@@ -155,16 +157,17 @@ pub(crate) unsafe extern "C" fn armci_msg_snd(
     to: c_int,
 ) {
     or_abort("armci_msg_snd", |engine| {
-        // SAFETY: the caller vouches for the buffer.
+        // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
         let data = unsafe { bytes_mut(buffer, len) }?;
         send(engine, tag_of(tag)?, data, types::rank(to)?)
     })
 }
 
-/// Receives a message of a rank; `msglen`, where not null, gets its length.
+/// Receives a message from rank `from`. If `msglen` is not null, stores the length of the message
+/// in bytes there. A message longer than `buflen` bytes ends the job.
 ///
 /// # Safety
-/// `buffer` must be valid for `buflen` bytes.
+/// `buffer` must be valid for `buflen` bytes, and `msglen` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_rcv(
     tag: c_int,
@@ -176,7 +179,8 @@ pub(crate) unsafe extern "C" fn armci_msg_rcv(
     or_abort("armci_msg_rcv", |engine| {
         let from = types::rank(from)?;
         engine.check_rank(from)?;
-        // SAFETY: the caller vouches for the buffer and the place.
+        // SAFETY: the caller guarantees that `buffer` is valid for `buflen` bytes, and that
+        // `msglen` is null or valid for writes.
         unsafe {
             let data = bytes_mut(buffer, buflen)?;
             let (_, bytes) = receive(engine, tag_of(tag)?, data, Some(from))?;
@@ -188,10 +192,10 @@ pub(crate) unsafe extern "C" fn armci_msg_rcv(
     })
 }
 
-/// Receives a message of any rank and returns which.
+/// Receives a message from any rank and returns the sender's rank.
 ///
 /// # Safety
-/// As for `armci_msg_rcv`.
+/// The contract of `armci_msg_rcv` applies.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_rcvany(
     tag: c_int,
@@ -200,7 +204,8 @@ pub(crate) unsafe extern "C" fn armci_msg_rcvany(
     msglen: *mut c_int,
 ) -> c_int {
     or_abort("armci_msg_rcvany", |engine| {
-        // SAFETY: the caller vouches for the buffer and the place.
+        // SAFETY: the caller guarantees that `buffer` is valid for `buflen` bytes, and that
+        // `msglen` is null or valid for writes.
         unsafe {
             let data = bytes_mut(buffer, buflen)?;
             let (source, bytes) = receive(engine, tag_of(tag)?, data, None)?;
@@ -213,7 +218,7 @@ pub(crate) unsafe extern "C" fn armci_msg_rcvany(
 }
 
 super::twin! {
-    /// Waits for all ranks.
+    /// Waits until all ranks have entered the barrier. Does not fence.
     armci_msg_barrier / parmci_msg_barrier() {
         or_abort("armci_msg_barrier", |engine| {
             engine.world().barrier(engine)
@@ -222,19 +227,20 @@ super::twin! {
 }
 
 super::twin! {
-    /// Waits for all ranks of a group.
+    /// Waits until all ranks of a group have entered the barrier. Does not fence.
     armci_msg_group_barrier / parmci_msg_group_barrier(group: *mut ArmciGroup) {
         or_abort("armci_msg_group_barrier", |engine| {
-            // SAFETY: the caller vouches for the group.
+            // SAFETY: the caller guarantees that `group` is valid.
             unsafe { group_table::find(engine, group) }?.barrier(engine)
         })
     }
 }
 
-/// The caller's place in the binary tree over a scope's ranks; -1 is none.
+/// Stores the root of the binary tree over a scope's ranks, and the caller's parent and children in
+/// it, as world ranks. A missing rank is stored as -1.
 ///
 /// # Safety
-/// The places must be valid.
+/// The four pointers must be valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_bintree(
     scope: c_int,
@@ -247,7 +253,7 @@ pub(crate) unsafe extern "C" fn armci_msg_bintree(
         let ranks = Scope::from_c(scope)?.ranks(engine, engine.world());
         let at = |i: Option<usize>| i.and_then(|i| ranks.get(i)).map_or(-1, |&r| r as c_int);
         let me = ranks.iter().position(|&r| r == engine.rank());
-        // SAFETY: the caller vouches for the places.
+        // SAFETY: the caller guarantees that the four pointers are valid for writes.
         unsafe {
             *root = at(Some(0));
             *up = at(me.and_then(|i| i.checked_sub(1)).map(|i| i / 2));
@@ -283,7 +289,7 @@ macro_rules! broadcast_call {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(buffer: *mut c_void, len: c_int, root: c_int) {
             or_abort(stringify!($name), |engine| {
-                // SAFETY: the caller vouches for the buffer.
+                // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
                 let data = unsafe { bytes_mut(buffer, len) }?;
                 broadcast(engine, engine.world(), Scope::All, data, types::rank(root)?)
             })
@@ -294,7 +300,7 @@ macro_rules! broadcast_call {
 broadcast_call!(armci_msg_bcast);
 broadcast_call!(armci_msg_brdcst);
 
-/// Copies the root's buffer to the ranks of a scope.
+/// Copies the root's buffer to all ranks of a scope. The root must belong to the scope.
 ///
 /// # Safety
 /// `buffer` must be valid for `len` bytes.
@@ -306,16 +312,16 @@ pub(crate) unsafe extern "C" fn armci_msg_bcast_scope(
     root: c_int,
 ) {
     or_abort("armci_msg_bcast_scope", |engine| {
-        // SAFETY: the caller vouches for the buffer.
+        // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
         let data = unsafe { bytes_mut(buffer, len) }?;
         broadcast(engine, engine.world(), Scope::from_c(scope)?, data, types::rank(root)?)
     })
 }
 
-/// As `armci_msg_bcast_scope` over a group; the root is a rank of the world.
+/// Like `armci_msg_bcast_scope`, over a group. The root is a world rank.
 ///
 /// # Safety
-/// The pointers must be valid.
+/// `buf` must be valid for `len` bytes, and `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_group_bcast_scope(
     scope: c_int,
@@ -325,31 +331,32 @@ pub(crate) unsafe extern "C" fn armci_msg_group_bcast_scope(
     group: *mut ArmciGroup,
 ) {
     or_abort("armci_msg_group_bcast_scope", |engine| {
-        // SAFETY: the caller vouches for the buffer and the group.
+        // SAFETY: the caller guarantees that `buf` is valid for `len` bytes and that `group` is
+        // valid.
         let (data, group) = unsafe { (bytes_mut(buf, len)?, group_table::find(engine, group)?) };
         broadcast(engine, &group, Scope::from_c(scope)?, data, types::rank(root)?)
     })
 }
 
-/// Copies the buffer of the node's first rank to the other ranks of the node.
+/// Copies the buffer of the first rank on the caller's node to the other ranks of the node.
 ///
 /// # Safety
 /// `buf` must be valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_clus_brdcst(buf: *mut c_void, len: c_int) {
     or_abort("armci_msg_clus_brdcst", |engine| {
-        // SAFETY: the caller vouches for the buffer.
+        // SAFETY: the caller guarantees that `buf` is valid for `len` bytes.
         let data = unsafe { bytes_mut(buf, len) }?;
         let root = engine.topology.ranks_of(engine.topology.my_node())[0];
         broadcast(engine, engine.world(), Scope::Node, data, root)
     })
 }
 
-/// Copies the buffer of rank `grp_master` of the group to the `grp_clus_nproc`
-/// ranks of the group that begin with it; those call.
+/// Copies the buffer of group rank `grp_master` to the following `grp_clus_nproc - 1` group ranks.
+/// Only these `grp_clus_nproc` ranks call.
 ///
 /// # Safety
-/// The pointers must be valid.
+/// `buf` must be valid for `len` bytes, and `mastergroup` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_grp_clus_brdcst(
     buf: *mut c_void,
@@ -358,10 +365,11 @@ pub(crate) unsafe extern "C" fn armci_grp_clus_brdcst(
     grp_clus_nproc: c_int,
     mastergroup: *mut ArmciGroup,
 ) {
-    /// Above the tags that programs use.
+    /// Message tag, above the tags that programs use.
     const TAG: i32 = 32_101;
     or_abort("armci_grp_clus_brdcst", |engine| {
-        // SAFETY: the caller vouches for the buffer and the group.
+        // SAFETY: the caller guarantees that `buf` is valid for `len` bytes and that `mastergroup`
+        // is valid.
         let (data, group) =
             unsafe { (bytes_mut(buf, len)?, group_table::find(engine, mastergroup)?) };
         let (master, n) = (types::rank(grp_master)?, types::length(grp_clus_nproc)?);

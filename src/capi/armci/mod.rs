@@ -1,11 +1,10 @@
 //! The ARMCI interface: `armci.h`, `message.h` and `armcix.h`.
 //!
-//! The binary contract is that of Debian's libarmci-mpi-dev 0.3.1 and 0.4. Every call
-//! `ARMCI_X` that has a profiling twin `PARMCI_X` is exported under both names;
-//! a program's own `ARMCI_X` wins over ours, because nothing here calls the
-//! `ARMCI_` names.
+//! The ABI matches Debian's libarmci-mpi-dev 0.3.1 and 0.4. Every call `ARMCI_X` that has a
+//! profiling twin `PARMCI_X` is exported under both names. A program may interpose its own
+//! `ARMCI_X`, because no code here calls an `ARMCI_` name that has a twin.
 //!
-//! | module | calls |
+//! | module | contents |
 //! |---|---|
 //! | [`types`] | layouts of the C structures, argument checks |
 //! | [`lifecycle`] | init, finalize, cleanup, error |
@@ -13,16 +12,15 @@
 //! | [`contiguous`], [`strided`], [`vector`], [`values`] | transfers |
 //! | [`handles`] | non-blocking handles, wait, test |
 //! | [`sync`] | fence, barrier, read-modify-write, mutexes |
-//! | [`groups`] | groups; `group_table` knows them by communicator, `scopes` what scopes mean |
+//! | [`groups`] | groups; `group_table` finds them by communicator, `scopes` selects ranks |
 //! | [`notify`] | notifications: `armci_notify`, `armci_notify_wait` |
-//! | [`strides`] | `armci_stride_info_*`: the segments of strided memory, one by one |
+//! | [`strides`] | `armci_stride_info_*`: iteration over the segments of strided memory |
 //! | [`messages`], [`reductions`] | `armci_msg_*` |
-//! | [`domains`] | locality |
+//! | [`domains`] | locality domains |
 //!
-//! **Errors.** A call that returns `int` returns 0 or a code
-//! (`PORTOLAN_ERR_*`), has changed nothing then, and writes the reason to
-//! standard error. A call that returns nothing ends the job through
-//! `ARMCI_Error` with the reason.
+//! **Errors.** A call that returns `int` returns 0 on success. If it fails, it changes nothing,
+//! writes the reason to standard error and returns a code (`PORTOLAN_ERR_*`). A call that returns
+//! nothing writes the reason to standard error and aborts the job, as `ARMCI_Error` does.
 
 pub(crate) mod contiguous;
 pub(crate) mod domains;
@@ -48,17 +46,17 @@ macro_rules! twin {
         $(#[$doc])*
         ///
         /// # Safety
-        /// The pointers must be valid for what the interface says of them.
+        /// The pointers must be valid as the ARMCI interface requires.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $twin($($arg: $ty),*) $(-> $ret)? $body
 
         $(#[$doc])*
         ///
         /// # Safety
-        /// As for its profiling twin.
+        /// The contract of the profiling twin applies.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
-            // SAFETY: the same contract.
+            // SAFETY: both functions have the same contract.
             unsafe { $twin($($arg),*) }
         }
     };

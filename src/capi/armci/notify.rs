@@ -1,14 +1,15 @@
-//! `armci_notify` and `armci_notify_wait`: a rank tells another one that everything it did
-//! there so far is complete, and that rank waits for it.
+//! `armci_notify` and `armci_notify_wait`: a rank notifies another rank that all its operations
+//! there so far are complete, and the other rank waits for the notification.
 //!
-//! Both sides count. A notification is a message with its number, sent when a fence has
-//! completed what came before; MPI keeps those of one rank in order. The n-th wait for a rank
-//! ends when the n-th notification of that rank is here, so that no notification is lost
-//! however early it comes, and a wait looks at no memory.
+//! Both sides count. A notification is a message with its number, sent after a fence has completed
+//! the earlier operations. MPI keeps the notifications of one rank in order. The n-th wait for a
+//! rank ends when the n-th notification of that rank has arrived. So an early notification is not
+//! lost, and a wait polls no memory.
 //!
-//! A program may end ARMCI before all notifications were waited for, and start it again. MPI
-//! may then give the new communicator the old one's context, and old messages with it: so a
-//! notification names its life, which is later than every earlier one of its two ranks.
+//! A program may finalise ARMCI before all notifications were waited for, and initialise it again.
+//! MPI may then give the new communicator the old one's context, and deliver old messages there. So
+//! each notification carries the number of its `Life`, which is greater than all earlier numbers of
+//! its two ranks.
 
 use super::{group_table, messages, twin, types};
 use crate::capi::boundary::{guard, reported};
@@ -20,10 +21,10 @@ use crate::wait;
 use parking_lot::Mutex;
 use std::os::raw::c_int;
 
-/// Above the tags that programs use.
+/// Message tag, above the tags that programs use.
 const TAG: i32 = 32_102;
 
-/// What this rank and another one have told each other.
+/// Counts of the notifications between this rank and another one.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     sent: c_int,
@@ -31,7 +32,7 @@ struct Counts {
     received: c_int,
 }
 
-/// A notification, as it travels.
+/// A notification in its wire format.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Notice {
@@ -39,7 +40,7 @@ struct Notice {
     number: c_int,
 }
 
-/// Between a start and an end of ARMCI.
+/// The state between one initialisation and finalisation of ARMCI.
 struct Life {
     number: c_int,
     counts: Vec<Counts>,
@@ -47,7 +48,7 @@ struct Life {
 
 static LIFE: Mutex<Life> = Mutex::new(Life { number: 0, counts: Vec::new() });
 
-/// Begins a life in which all counts are zero. Collective.
+/// Begins a new `Life` with all counts at zero. Collective.
 pub(super) fn start() -> Result<()> {
     let engine = current()?;
     let last = LIFE.lock().number;
@@ -57,7 +58,7 @@ pub(super) fn start() -> Result<()> {
     Ok(())
 }
 
-/// Changes the counts of a rank; gives what they are then, and the life that they are of.
+/// Changes the counts of a rank. Returns the new counts and the number of the current `Life`.
 fn count(rank: usize, change: impl FnOnce(&mut Counts)) -> Result<(Counts, c_int)> {
     let mut life = LIFE.lock();
     let number = life.number;
@@ -71,24 +72,25 @@ fn count(rank: usize, change: impl FnOnce(&mut Counts)) -> Result<(Counts, c_int
 }
 
 fn notify(engine: &Engine, rank: usize) -> Result<c_int> {
-    engine.fence(rank)?; // checks the rank, too
+    engine.fence(rank)?; // also checks the rank
     let (counts, life) = count(rank, |c| c.sent = c.sent.wrapping_add(1))?;
     let notice = Notice { life, number: counts.sent };
     messages::send(engine, TAG, bytemuck::bytes_of(&notice), rank)?;
     Ok(counts.sent)
 }
 
-/// Waits; gives how many waits there were, and how many notifications came.
+/// Waits for the next notification of `rank`. Returns the number of waits so far and the number of
+/// notifications received.
 fn wait(engine: &Engine, rank: usize) -> Result<(c_int, c_int)> {
     engine.check_rank(rank)?;
     let (Counts { waited, .. }, life) = count(rank, |c| c.waited = c.waited.wrapping_add(1))?;
     let comm = group_table::message_comm()?;
-    // Numbers wrap, so that only their distance tells which is the later one.
+    // Numbers wrap, so their difference decides which one is later.
     let is_later = |a: c_int, b: c_int| a.wrapping_sub(b) > 0;
     let mut received = 0;
     let what = || format!("notification {waited} of rank {rank}");
     wait::until(engine, Awaited::of(Cause::Notify, rank), &what, || {
-        // All that are here are taken in: the result tells how many came.
+        // Receive every notification that has arrived, because the result counts them all.
         while let Some(message) = p2p::improbe(&comm, Some(rank), Some(TAG))? {
             let mut notice = Notice { life: 0, number: 0 };
             message.receive(bytemuck::bytes_of_mut(&mut notice))?;
@@ -104,29 +106,30 @@ fn wait(engine: &Engine, rank: usize) -> Result<(c_int, c_int)> {
     Ok((waited, received))
 }
 
-/// A count, or an error as a number that no count is.
+/// Returns a count, or a negated error code, which cannot be mistaken for a count.
 fn counted(call: &'static str, body: impl FnOnce(&Engine) -> Result<c_int>) -> c_int {
     guard(call, |error| -reported(error), || body(current()?))
 }
 
 twin! {
-    /// Tells `proc` that all operations of the caller on its memory so far are complete
-    /// there. The result is how many notifications the caller has sent to it, this one
-    /// counted; below 0 on an error.
+    /// Notifies `proc` that all operations of the caller on its memory so far are complete there.
+    /// Returns the number of notifications sent to `proc`, including this one, or a negative error
+    /// code.
     armci_notify / parmci_notify(proc: c_int) -> c_int {
         counted("armci_notify", |engine| notify(engine, types::rank(proc)?))
     }
 }
 
 twin! {
-    /// Waits for the next notification of `proc`: for as many as this call was made for it.
-    /// That number is stored in `*pval`, where that is not null; the result is how many
-    /// notifications have come, below 0 on an error.
+    /// Waits for the next notification of `proc`: the n-th call for `proc` waits for the n-th
+    /// notification. Stores n in `*pval` if `pval` is not null. Returns the number of notifications
+    /// received from `proc`, or a negative error code.
     armci_notify_wait / parmci_notify_wait(proc: c_int, pval: *mut c_int) -> c_int {
         counted("armci_notify_wait", |engine| {
             let (waited, received) = wait(engine, types::rank(proc)?)?;
             if !pval.is_null() {
-                // SAFETY: the caller vouches for the place.
+                // SAFETY: the caller guarantees that `pval` is valid for writes, and it is not
+                // null.
                 unsafe { *pval = waited };
             }
             Ok(received)

@@ -1,5 +1,5 @@
-//! `armci_msg_*gop`, `_reduce`, `_sel` and the exchange of addresses: combining
-//! values of all ranks, of a scope, or of a group.
+//! Reductions (`armci_msg_*gop`, `_reduce`), selections (`_sel`) and the exchange of addresses,
+//! over all ranks, a scope or a group.
 
 use super::group_table;
 use super::messages::bytes_mut;
@@ -24,7 +24,7 @@ enum Type {
 }
 
 impl Type {
-    /// `ARMCI_INT`, `_LONG`, `_LONG_LONG`, `_FLOAT`, `_DOUBLE`.
+    /// Converts `ARMCI_INT`, `ARMCI_LONG`, `ARMCI_LONG_LONG`, `ARMCI_FLOAT` or `ARMCI_DOUBLE`.
     fn from_c(raw: c_int) -> Result<Type> {
         Ok(match raw {
             0 => Type::Int,
@@ -36,10 +36,11 @@ impl Type {
     }
 }
 
-/// The operator that the text at `op` begins with.
+/// Returns the operator whose name begins the text at `op`.
 ///
 /// # Safety
-/// `op` must be valid up to the character that decides, or null.
+/// `op` must be null or readable up to the character that determines the operator. The text need
+/// not be terminated.
 unsafe fn operator(op: *const c_char) -> Result<Operator> {
     if op.is_null() {
         fail!(Argument, "the operator is null");
@@ -47,13 +48,14 @@ unsafe fn operator(op: *const c_char) -> Result<Operator> {
     let read = Cell::new(0);
     let at = |i: usize| {
         read.set(read.get().max(i + 1));
-        // SAFETY: only characters up to the one that decides are asked for, in order.
+        // SAFETY: `from_prefix` reads the characters in order and stops at the one that determines
+        // the operator. The caller guarantees that `op` is readable up to there.
         unsafe { *op.cast::<u8>().add(i) }
     };
     match Operator::from_prefix(at) {
         Some(operator) => Ok(operator),
         None => {
-            // SAFETY: so many characters were read above.
+            // SAFETY: the closure above has read `read.get()` characters at `op`.
             let begin = unsafe { std::slice::from_raw_parts(op.cast::<u8>(), read.get()) };
             fail!(
                 Type,
@@ -65,8 +67,10 @@ unsafe fn operator(op: *const c_char) -> Result<Operator> {
     }
 }
 
+/// Reduces `n` elements at `x` in place. Only `root` gets the result, or all ranks if it is `None`.
+///
 /// # Safety
-/// `x` must be valid for `n` elements.
+/// `x` must be valid for `n` elements of type `T`.
 unsafe fn reduce_typed<T: Element>(
     engine: &Engine,
     part: &Group,
@@ -78,13 +82,18 @@ unsafe fn reduce_typed<T: Element>(
     if !x.cast::<T>().is_aligned() {
         fail!(Type, "{x:p} is not aligned for the element type");
     }
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: the caller guarantees that `x` is valid for `n` elements, and its alignment was
+    // checked above.
     let data = unsafe { std::slice::from_raw_parts_mut(x.cast::<T>(), n) };
     part.reduce(engine, data, operator, root)
 }
 
+/// Reduces `n` elements of C type `ty` at `x` in place over a scope of `group`. The result goes to
+/// all ranks of the scope if `everywhere`, otherwise to the first.
+///
 /// # Safety
-/// `x` must be valid for `n` elements of the type, `op` up to what decides.
+/// `x` must be valid for `n` elements of the type, and `op` must be readable up to the character
+/// that determines the operator.
 #[expect(clippy::too_many_arguments, reason = "the interface's own arguments")]
 unsafe fn reduce(
     engine: &Engine,
@@ -97,7 +106,7 @@ unsafe fn reduce(
     everywhere: bool,
 ) -> Result<()> {
     let (n, ty) = (types::length(n)?, Type::from_c(ty)?);
-    // SAFETY: the caller vouches for the operator.
+    // SAFETY: the caller guarantees that `op` is readable up to the deciding character.
     let operator = unsafe { operator(op) }?;
     let bits = matches!(operator, Operator::And);
     if bits && matches!(ty, Type::Float | Type::Double) {
@@ -113,7 +122,7 @@ unsafe fn reduce(
         fail!(Argument, "the array is null, but has {n} elements");
     }
     let root = if everywhere { None } else { Some(0) };
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: the caller guarantees that `x` is valid for `n` elements of type `ty`.
     unsafe {
         match ty {
             Type::Int => reduce_typed::<i32>(engine, &part, x, n, operator, root),
@@ -124,7 +133,7 @@ unsafe fn reduce(
     }
 }
 
-/// Combines arrays over a scope; the result is everywhere in it.
+/// Reduces arrays over a scope. Every rank of the scope gets the result.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -136,11 +145,11 @@ pub(crate) unsafe extern "C" fn armci_msg_gop_scope(
     op: *mut c_char,
     ty: c_int,
 ) {
-    // SAFETY: the caller vouches for the array and the string.
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
     or_abort("armci_msg_gop_scope", |e| unsafe { reduce(e, e.world(), scope, x, n, op, ty, true) })
 }
 
-/// As `armci_msg_gop_scope`, over a group.
+/// Like `armci_msg_gop_scope`, over a group.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -153,13 +162,13 @@ pub(crate) unsafe extern "C" fn armci_msg_group_gop_scope(
     ty: c_int,
     group: *mut ArmciGroup,
 ) {
-    // SAFETY: the caller vouches for array, string and group.
+    // SAFETY: the caller guarantees that `x`, `op` and `group` are valid.
     or_abort("armci_msg_group_gop_scope", |e| unsafe {
         reduce(e, &group_table::find(e, group)?, scope, x, n, op, ty, true)
     })
 }
 
-/// Combines arrays over all ranks; the result is at rank 0.
+/// Reduces arrays over all ranks. Rank 0 gets the result.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -170,11 +179,11 @@ pub(crate) unsafe extern "C" fn armci_msg_reduce(
     op: *mut c_char,
     ty: c_int,
 ) {
-    // SAFETY: the caller vouches for the array and the string.
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
     or_abort("armci_msg_reduce", |e| unsafe { reduce(e, e.world(), 0, x, n, op, ty, false) })
 }
 
-/// As `armci_msg_reduce` over a scope; the result is at its first rank.
+/// Like `armci_msg_reduce`, over a scope. The first rank of the scope gets the result.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -186,27 +195,27 @@ pub(crate) unsafe extern "C" fn armci_msg_reduce_scope(
     op: *mut c_char,
     ty: c_int,
 ) {
-    // SAFETY: the caller vouches for the array and the string.
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
     or_abort("armci_msg_reduce_scope", |e| unsafe {
         reduce(e, e.world(), scope, x, n, op, ty, false)
     })
 }
 
-/// The reductions of one type: over all ranks, over a group, over a node.
+/// Defines the reductions of one type: over all ranks, over a group and over a node.
 macro_rules! reductions {
     ($ty:ty, $number:expr, $all:ident, $group:ident, $node:ident) => {
-        /// Combines arrays over all ranks; the result is everywhere.
+        /// Reduces arrays over all ranks. Every rank gets the result.
         ///
         /// # Safety
         /// The pointers must be valid.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $all(x: *mut $ty, n: c_int, op: *mut c_char) {
-            // SAFETY: the caller vouches for the array and the string.
+            // SAFETY: the caller guarantees that `x` and `op` are valid.
             or_abort(stringify!($all), |e| unsafe {
                 reduce(e, e.world(), 0, x.cast(), n, op, $number, true)
             })
         }
-        /// Combines arrays over a group; the result is everywhere in it.
+        /// Reduces arrays over a group. Every rank of the group gets the result.
         ///
         /// # Safety
         /// The pointers must be valid.
@@ -217,18 +226,18 @@ macro_rules! reductions {
             op: *mut c_char,
             group: *mut ArmciGroup,
         ) {
-            // SAFETY: the caller vouches for array, string and group.
+            // SAFETY: the caller guarantees that `x`, `op` and `group` are valid.
             or_abort(stringify!($group), |e| unsafe {
                 reduce(e, &group_table::find(e, group)?, 0, x.cast(), n, op, $number, true)
             })
         }
-        /// Combines arrays over the caller's node; the result is everywhere on it.
+        /// Reduces arrays over the caller's node. Every rank of the node gets the result.
         ///
         /// # Safety
         /// The pointers must be valid.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $node(x: *mut $ty, n: c_int, op: *mut c_char) {
-            // SAFETY: the caller vouches for the array and the string.
+            // SAFETY: the caller guarantees that `x` and `op` are valid.
             or_abort(stringify!($node), |e| unsafe {
                 reduce(e, e.world(), 1, x.cast(), n, op, $number, true)
             })
@@ -242,7 +251,7 @@ reductions!(c_longlong, 2, armci_msg_llgop, armci_msg_group_llgop, armci_msg_clu
 reductions!(f32, 3, armci_msg_fgop, armci_msg_group_fgop, armci_msg_clus_fgop);
 reductions!(f64, 4, armci_msg_dgop, armci_msg_group_dgop, armci_msg_clus_dgop);
 
-/// What a rank contributes to a selection: whether, and its first element.
+/// A rank's candidate in a selection: whether the rank contributes, and its first element.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Candidate {
@@ -264,8 +273,11 @@ impl Candidate {
     }
 }
 
+/// Runs a selection over a scope; see `armci_msg_sel`.
+///
 /// # Safety
-/// `x` must be valid for `n` bytes, `op` up to what decides.
+/// `x` must be valid for `n` bytes, and `op` must be readable up to the character that determines
+/// the operator.
 unsafe fn select(
     engine: &Engine,
     scope: c_int,
@@ -276,7 +288,8 @@ unsafe fn select(
     contribute: c_int,
 ) -> Result<()> {
     let ty = Type::from_c(ty)?;
-    // SAFETY: the caller vouches for the string and the bytes.
+    // SAFETY: the caller guarantees that `x` is valid for `n` bytes and that `op` is readable up to
+    // the deciding character.
     let (operator, data) = unsafe { (operator(op)?, bytes_mut(x, n)?) };
     let max = match operator {
         Operator::Max => true,
@@ -305,8 +318,9 @@ unsafe fn select(
     }
 }
 
-/// Selects, among the ranks that contribute, the `n` bytes at `x` whose first
-/// element is the least (`min`) or greatest (`max`), and copies them to all.
+/// Selects the `n` bytes at `x` of the rank whose first element is the least (`min`) or greatest
+/// (`max`), and copies them to all ranks. Only ranks with a nonzero `contribute` take part in the
+/// selection; if there are none, nothing is copied. The lowest rank wins a tie.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -318,11 +332,11 @@ pub(crate) unsafe extern "C" fn armci_msg_sel(
     ty: c_int,
     contribute: c_int,
 ) {
-    // SAFETY: the caller vouches for the bytes and the string.
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
     or_abort("armci_msg_sel", |e| unsafe { select(e, 0, x, n, op, ty, contribute) })
 }
 
-/// As `armci_msg_sel`, over a scope.
+/// Like `armci_msg_sel`, over a scope.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -335,12 +349,14 @@ pub(crate) unsafe extern "C" fn armci_msg_sel_scope(
     ty: c_int,
     contribute: c_int,
 ) {
-    // SAFETY: the caller vouches for the bytes and the string.
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
     or_abort("armci_msg_sel_scope", |e| unsafe { select(e, scope, x, n, op, ty, contribute) })
 }
 
+/// Sums the arrays of all ranks of `group`; see `armci_exchange_address`.
+///
 /// # Safety
-/// `ptr_ar` must have `n` elements.
+/// `ptr_ar` must be null or valid for `n` elements.
 unsafe fn exchange(
     engine: &Engine,
     group: &Group,
@@ -354,24 +370,24 @@ unsafe fn exchange(
     if ptr_ar.is_null() {
         fail!(Argument, "the array of addresses is null");
     }
-    // SAFETY: the caller vouches for the array; an address has the size and
-    // alignment of a long.
+    // SAFETY: the caller guarantees that `ptr_ar` is valid for `n` elements, and a pointer has the
+    // size and alignment of `i64`.
     let data = unsafe { std::slice::from_raw_parts_mut(ptr_ar.cast::<i64>(), n) };
     group.reduce(engine, data, Operator::Sum, None)
 }
 
-/// Gives every rank all addresses: each rank has filled its own entries and set
-/// the others to null.
+/// Distributes addresses to all ranks. Each rank fills in its own entries and sets the others to
+/// null. On return every rank has all entries.
 ///
 /// # Safety
-/// `ptr_ar` must have `n` elements.
+/// `ptr_ar` must be null or valid for `n` elements.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_exchange_address(ptr_ar: *mut *mut c_void, n: c_int) {
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: the caller guarantees that `ptr_ar` is null or valid for `n` elements.
     or_abort("armci_exchange_address", |e| unsafe { exchange(e, e.world(), ptr_ar, n) })
 }
 
-/// As `armci_exchange_address`, over a group.
+/// Like `armci_exchange_address`, over a group.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -381,7 +397,7 @@ pub(crate) unsafe extern "C" fn armci_exchange_address_grp(
     n: c_int,
     group: *mut ArmciGroup,
 ) {
-    // SAFETY: the caller vouches for the array and the group.
+    // SAFETY: the caller guarantees that `ptr_arr` and `group` are valid.
     or_abort("armci_exchange_address_grp", |e| unsafe {
         exchange(e, &*group_table::find(e, group)?, ptr_arr, n)
     })

@@ -5,19 +5,19 @@ use crate::group::Group;
 use crate::runtime::Engine;
 use std::os::raw::c_int;
 
-/// Which ranks of a group take part.
+/// The ranks of a group that take part in a collective call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Scope {
-    /// All.
+    /// All ranks.
     All,
     /// The ranks of the caller's node.
     Node,
-    /// The first of each node.
+    /// The first rank of each node.
     Masters,
 }
 
 impl Scope {
-    /// `SCOPE_ALL`, `SCOPE_NODE`, `SCOPE_MASTERS`.
+    /// Converts `SCOPE_ALL`, `SCOPE_NODE` or `SCOPE_MASTERS`.
     pub(super) fn from_c(scope: c_int) -> Result<Scope> {
         Ok(match scope {
             0 => Scope::All,
@@ -27,7 +27,7 @@ impl Scope {
         })
     }
 
-    /// The ranks of `group` (numbered in it) that take part with the caller.
+    /// Returns the ranks of `group` in the scope, as group ranks.
     pub(super) fn ranks(self, engine: &Engine, group: &Group) -> Vec<usize> {
         let node = |r: &usize| engine.topology.node_of(group.members()[*r]);
         let all = 0..group.size();

@@ -1,4 +1,4 @@
-//! Strided transfers, and the local packing of strided memory.
+//! Strided transfers, and local packing of strided memory.
 
 use super::types::{self, ArmciHandle};
 use super::{handles, twin};
@@ -10,13 +10,13 @@ use crate::transfer::TransferKind;
 use std::os::raw::{c_char, c_int, c_void};
 
 twin! {
-    /// Puts along strides; on return the source may be reused.
+    /// Puts strided memory. On return the source may be reused.
     ARMCI_PutS / PARMCI_PutS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
     ) -> c_int {
         code("ARMCI_PutS", |engine| {
-            // SAFETY: the caller vouches for the arrays and the local bytes.
+            // SAFETY: the caller guarantees that the arrays and the local memory are valid.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 engine.put_shape(types::rank(proc)?, dst_ptr as usize, src_ptr.cast(), &shape)
@@ -26,13 +26,13 @@ twin! {
 }
 
 twin! {
-    /// Gets along strides; on return the bytes are here.
+    /// Gets strided memory. On return the bytes are in local memory.
     ARMCI_GetS / PARMCI_GetS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
     ) -> c_int {
         code("ARMCI_GetS", |engine| {
-            // SAFETY: the caller vouches for the arrays and the local bytes.
+            // SAFETY: the caller guarantees that the arrays and the local memory are valid.
             unsafe {
                 let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
@@ -43,14 +43,15 @@ twin! {
 }
 
 twin! {
-    /// Accumulates along strides.
+    /// Accumulates strided memory. On return the source may be reused.
     ARMCI_AccS / PARMCI_AccS(
         datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
         dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
         proc: c_int,
     ) -> c_int {
         code("ARMCI_AccS", |engine| {
-            // SAFETY: the caller vouches for the arrays, the scale and the bytes.
+            // SAFETY: the caller guarantees that the arrays, the scale and the local memory are
+            // valid.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
@@ -61,14 +62,15 @@ twin! {
 }
 
 twin! {
-    /// Puts along strides and then sets the target's `*flag` to `value`.
+    /// Puts strided memory and then sets the target's `*flag` to `value`. A rank that sees the flag
+    /// sees the data.
     ARMCI_PutS_flag / PARMCI_PutS_flag(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, flag: *mut c_int,
         value: c_int, proc: c_int,
     ) -> c_int {
         code("ARMCI_PutS_flag", |engine| {
-            // SAFETY: the caller vouches for the arrays and the local bytes.
+            // SAFETY: the caller guarantees that the arrays and the local memory are valid.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let (target, remote) = (types::rank(proc)?, dst_ptr as usize);
@@ -79,14 +81,15 @@ twin! {
 }
 
 twin! {
-    /// As `ARMCI_PutS`; the source may be reused when the handle is done.
+    /// Non-blocking `ARMCI_PutS`. The source may be reused once the handle is complete.
     ARMCI_NbPutS / PARMCI_NbPutS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
         hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbPutS", |engine| {
-            // SAFETY: the caller vouches for the arrays, the bytes and the handle.
+            // SAFETY: the caller guarantees that the arrays and the handle are valid, and that the
+            // local memory stays valid until the transfer is complete.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
@@ -97,14 +100,15 @@ twin! {
 }
 
 twin! {
-    /// As `ARMCI_GetS`; the bytes are here when the handle is done.
+    /// Non-blocking `ARMCI_GetS`. The bytes are in local memory once the handle is complete.
     ARMCI_NbGetS / PARMCI_NbGetS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
         hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbGetS", |engine| {
-            // SAFETY: the caller vouches for the arrays, the bytes and the handle.
+            // SAFETY: the caller guarantees that the arrays and the handle are valid, and that the
+            // local memory stays valid until the transfer is complete.
             unsafe {
                 let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
@@ -115,15 +119,15 @@ twin! {
 }
 
 twin! {
-    /// As `ARMCI_AccS`; the source may be reused when the handle is done.
+    /// Non-blocking `ARMCI_AccS`. The source may be reused once the handle is complete.
     ARMCI_NbAccS / PARMCI_NbAccS(
         datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
         dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
         proc: c_int, hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbAccS", |engine| {
-            // SAFETY: the caller vouches for the arrays, the scale, the bytes and
-            // the handle.
+            // SAFETY: the caller guarantees that the arrays, the scale and the handle are valid,
+            // and that the local memory stays valid until the transfer is complete.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
@@ -134,10 +138,11 @@ twin! {
     }
 }
 
-/// Strided memory on one side, packed bytes on the other; both are local.
+/// Returns a shape with strided memory on one side and packed bytes on the other. Both sides are
+/// local.
 ///
 /// # Safety
-/// The arrays must have the lengths that `levels` says.
+/// `stride_arr` must have `levels` elements, and `count` must have `levels + 1`.
 unsafe fn packing(
     ptr: *mut c_void,
     buf: *mut c_char,
@@ -145,7 +150,7 @@ unsafe fn packing(
     count: *const c_int,
     levels: c_int,
 ) -> Result<Shape> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees the lengths of the arrays.
     let shape = unsafe { types::shape(stride_arr, stride_arr, count, levels) }?.packed_remote();
     if shape.bytes() > 0 && (ptr.is_null() || buf.is_null()) {
         fail!(Argument, "an address is null, but {} bytes are to move", shape.bytes());
@@ -153,7 +158,7 @@ unsafe fn packing(
     Ok(shape)
 }
 
-/// Writes strided memory at `ptr` into `buf`, packed.
+/// Packs the strided memory at `ptr` into `buf`.
 ///
 /// # Safety
 /// The pointers must be valid for the shape that the arrays describe.
@@ -165,15 +170,15 @@ pub(crate) unsafe extern "C" fn armci_write_strided(
     count: *mut c_int,
     buf: *mut c_char,
 ) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees the lengths of the arrays.
     match unsafe { packing(ptr, buf, stride_arr, count, stride_levels) } {
-        // SAFETY: the caller vouches for both sides.
+        // SAFETY: the caller guarantees that `ptr` and `buf` are valid for the shape.
         Ok(shape) => unsafe { kernel::copy(ptr.cast(), buf.cast(), &shape, true) },
         Err(error) => abort(&error.in_call("armci_write_strided").to_string(), 1),
     }
 }
 
-/// Reads the packed bytes of `buf` into strided memory at `ptr`.
+/// Unpacks `buf` into the strided memory at `ptr`.
 ///
 /// # Safety
 /// The pointers must be valid for the shape that the arrays describe.
@@ -185,9 +190,9 @@ pub(crate) unsafe extern "C" fn armci_read_strided(
     count: *mut c_int,
     buf: *mut c_char,
 ) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees the lengths of the arrays.
     match unsafe { packing(ptr, buf, stride_arr, count, stride_levels) } {
-        // SAFETY: the caller vouches for both sides.
+        // SAFETY: the caller guarantees that `ptr` and `buf` are valid for the shape.
         Ok(shape) => unsafe { kernel::copy(buf.cast(), ptr.cast(), &shape, false) },
         Err(error) => abort(&error.in_call("armci_read_strided").to_string(), 1),
     }

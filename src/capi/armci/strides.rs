@@ -1,8 +1,8 @@
-//! `armci_stride_info_*`: the segments of strided memory, one by one, for programs that move
-//! them by their own means.
+//! `armci_stride_info_*`: iteration over the segments of strided memory, for programs that move the
+//! segments themselves.
 //!
-//! A program keeps the structure and may look into it: its layout is GA's. What these calls
-//! cannot do ends the job, since they return no code.
+//! The program owns the structure and may read it, so it has the layout of Global Arrays. These
+//! calls return no code, so an error ends the job.
 
 use crate::capi::boundary::{array, or_abort_alone};
 use crate::error::{Result, fail};
@@ -13,27 +13,29 @@ use std::os::raw::{c_char, c_int, c_void};
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct StrideInfo {
-    /// Where the first segment begins.
+    /// Address of the first segment.
     pub base_ptr: *mut c_char,
-    /// How many strides there are.
+    /// Number of stride levels.
     pub stride_levels: c_int,
-    /// Distances in bytes, from the innermost out.
+    /// Strides in bytes, innermost first.
     pub stride_arr: [c_int; MAX_LEVELS],
-    /// Bytes of a segment, and then how many there are at each level.
+    /// Size of a segment in bytes, followed by the count at each level.
     pub seg_count: [c_int; MAX_LEVELS + 1],
     /// Number of segments.
     pub size: c_int,
-    /// The current one, from 0 to `size`.
+    /// Number of the current segment, from 0 to `size`.
     pub pos: c_int,
-    /// Its place at each level.
+    /// Index of the current segment at each level.
     pub itr: [c_int; MAX_LEVELS],
 }
 
 const _: () = assert!(std::mem::size_of::<StrideInfo>() == 120);
 
 impl StrideInfo {
+    /// Describes strided memory, positioned at the first segment.
+    ///
     /// # Safety
-    /// The arrays must have `levels` strides and `levels + 1` counts.
+    /// `strides` must have `levels` elements, and `counts` must have `levels + 1`.
     unsafe fn new(
         base: *mut c_void,
         levels: c_int,
@@ -44,7 +46,7 @@ impl StrideInfo {
             Ok(levels) if levels <= MAX_LEVELS => levels,
             _ => fail!(Argument, "{levels} stride levels, but 0 to {MAX_LEVELS} are possible"),
         };
-        // SAFETY: the caller vouches for the arrays.
+        // SAFETY: the caller guarantees the lengths of the arrays.
         let (strides, counts) = unsafe {
             (
                 array(strides, levels, "the stride array")?,
@@ -100,22 +102,24 @@ impl StrideInfo {
         Ok(())
     }
 
-    /// Bytes from the first segment to the current one.
+    /// Returns the distance in bytes from the first segment to the current one.
     fn offset(&self) -> isize {
         let level = |i: usize| self.itr[i] as isize * self.stride_arr[i] as isize;
         (0..self.levels()).map(level).sum()
     }
 }
 
+/// Runs `body` on the structure. An error ends the job.
+///
 /// # Safety
-/// `info` must be valid, or null.
+/// `info` must be null or valid.
 unsafe fn with<R>(
     call: &'static str,
     info: *mut StrideInfo,
     body: impl FnOnce(&mut StrideInfo) -> Result<R>,
 ) -> R {
     or_abort_alone(call, || {
-        // SAFETY: the caller vouches for the structure.
+        // SAFETY: the caller guarantees that `info` is null or valid.
         match unsafe { info.as_mut() } {
             Some(info) => body(info),
             None => fail!(Argument, "the stride_info_t is null"),
@@ -123,10 +127,11 @@ unsafe fn with<R>(
     })
 }
 
-/// Begins at the first segment.
+/// Initialises the structure, positioned at the first segment.
 ///
 /// # Safety
-/// The pointers must be valid: `stride_levels` strides, and one count more.
+/// `sinfo` must be valid for writes, `stride_arr` must have `stride_levels` elements, and
+/// `seg_count` must have `stride_levels + 1`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_stride_info_init(
     sinfo: *mut StrideInfo,
@@ -139,20 +144,21 @@ pub(crate) unsafe extern "C" fn armci_stride_info_init(
         if sinfo.is_null() {
             fail!(Argument, "the stride_info_t is null");
         }
-        // SAFETY: the caller vouches for the arrays, and for the place, which need not hold
-        // anything yet.
+        // SAFETY: the caller guarantees that the arrays are valid, and that `sinfo` is valid for
+        // writes. `write` does not read the old contents, which may be uninitialised.
         unsafe { sinfo.write(StrideInfo::new(base_ptr, stride_levels, stride_arr, seg_count)?) };
         Ok(())
     })
 }
 
-/// Ends; the structure holds nothing that must be freed, and has no segments any more.
+/// Ends the iteration. The structure owns nothing that must be freed. It has no segments
+/// afterwards.
 ///
 /// # Safety
 /// `sinfo` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_stride_info_destroy(sinfo: *mut StrideInfo) {
-    // SAFETY: the caller vouches for the structure.
+    // SAFETY: the caller guarantees that `sinfo` is valid.
     unsafe {
         with("armci_stride_info_destroy", sinfo, |info| {
             (info.size, info.pos) = (0, 0);
@@ -161,17 +167,17 @@ pub(crate) unsafe extern "C" fn armci_stride_info_destroy(sinfo: *mut StrideInfo
     }
 }
 
-/// Goes to the next segment; an error, which ends the job, where there is no current one.
+/// Advances to the next segment. Ends the job if there is no current segment.
 ///
 /// # Safety
 /// `sinfo` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_stride_info_next(sinfo: *mut StrideInfo) {
-    // SAFETY: the caller vouches for the structure.
+    // SAFETY: the caller guarantees that `sinfo` is valid.
     unsafe { with("armci_stride_info_next", sinfo, StrideInfo::advance) }
 }
 
-/// A call that answers a question about the structure.
+/// Defines a call that returns a property of the structure.
 macro_rules! question {
     ($(#[$doc:meta])* $name:ident -> $ty:ty, $answer:expr) => {
         $(#[$doc])*
@@ -181,55 +187,55 @@ macro_rules! question {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(sinfo: *mut StrideInfo) -> $ty {
             let answer: fn(&StrideInfo) -> Result<$ty> = $answer;
-            // SAFETY: the caller vouches for the structure.
+            // SAFETY: the caller guarantees that `sinfo` is valid.
             unsafe { with(stringify!($name), sinfo, |info| answer(info)) }
         }
     };
 }
 
-/// The place of the current segment.
+/// Returns the address of the current segment.
 fn place(info: &StrideInfo) -> Result<*mut c_void> {
     Ok(info.base_ptr.wrapping_offset(info.offset()).cast())
 }
 
 question! {
-    /// The number of segments.
+    /// Returns the number of segments.
     armci_stride_info_size -> c_int, |info| Ok(info.size)
 }
 question! {
-    /// As `armci_stride_info_size`.
+    /// Returns the number of segments, like `armci_stride_info_size`.
     armci_stride_info_count -> c_int, |info| Ok(info.size)
 }
 question! {
-    /// As `armci_stride_info_size`.
+    /// Returns the number of segments, like `armci_stride_info_size`.
     armci_stride_info_seg_count -> c_int, |info| Ok(info.size)
 }
 question! {
-    /// How many segments were visited before the current one.
+    /// Returns the number of segments before the current one.
     armci_stride_info_pos -> c_int, |info| Ok(info.pos)
 }
 question! {
-    /// 1 while there is a current segment, 0 behind the last one.
+    /// Returns 1 if there is a current segment, or 0 after the last one.
     armci_stride_info_has_more -> c_int, |info| Ok(c_int::from(info.has_more()))
 }
 question! {
-    /// As `armci_stride_info_has_more`.
+    /// Returns the same value as `armci_stride_info_has_more`.
     armci_stride_info_has_next -> c_int, |info| Ok(c_int::from(info.has_more()))
 }
 question! {
-    /// Where the current segment begins.
+    /// Returns the address of the current segment.
     armci_stride_info_seg_ptr -> *mut c_void, place
 }
 question! {
-    /// As `armci_stride_info_seg_ptr`.
+    /// Returns the address of the current segment, like `armci_stride_info_seg_ptr`.
     armci_stride_info_get -> *mut c_void, place
 }
 question! {
-    /// Bytes of each segment.
+    /// Returns the size of each segment in bytes.
     armci_stride_info_seg_size -> c_int, |info| Ok(info.seg_count[0])
 }
 question! {
-    /// Bytes from the first segment to the current one.
+    /// Returns the distance in bytes from the first segment to the current one.
     armci_stride_info_seg_off -> c_int, |info| match c_int::try_from(info.offset()) {
         Ok(offset) => Ok(offset),
         Err(_) => fail!(Argument, "an offset of {} bytes is more than an int holds", info.offset()),

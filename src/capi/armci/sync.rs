@@ -1,4 +1,4 @@
-//! Fences, barrier, read-modify-write, mutexes.
+//! Fences, barrier, read-modify-write and mutexes.
 
 use super::group_table;
 use super::twin;
@@ -16,36 +16,36 @@ use std::os::raw::{c_int, c_void};
 use std::sync::{Arc, LazyLock};
 
 twin! {
-    /// Returns when everything issued to a rank is done and visible there.
+    /// Returns when everything that this rank issued to `proc` is complete and visible there.
     ARMCI_Fence / PARMCI_Fence(proc: c_int) {
         or_abort("ARMCI_Fence", |engine| engine.fence(types::rank(proc)?))
     }
 }
 
 twin! {
-    /// As `ARMCI_Fence`, for all ranks.
+    /// Like `ARMCI_Fence`, for all ranks.
     ARMCI_AllFence / PARMCI_AllFence() {
         or_abort("ARMCI_AllFence", |engine| engine.fence_all())
     }
 }
 
 twin! {
-    /// Fences everything and waits for all ranks.
+    /// Completes everything at all targets and waits for all ranks.
     ARMCI_Barrier / PARMCI_Barrier() {
         or_abort("ARMCI_Barrier", |engine| engine.barrier_of(engine.world()))
     }
 }
 
-/// Serves other ranks for a moment.
+/// Polls once: serves other ranks and completes own operations.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCIX_Progress() {
     or_abort("ARMCIX_Progress", |engine| engine.poll().map(drop))
 }
 
 twin! {
-    /// Combines a number at `prem` with `value` and stores what was there in
-    /// `*ploc`: `ARMCI_FETCH_AND_ADD`, `ARMCI_SWAP` (the value swapped in is
-    /// `*ploc`) and their `_LONG` forms.
+    /// Atomically combines the number at `prem` with `value` and stores the previous number in
+    /// `*ploc`. The operations are `ARMCI_FETCH_AND_ADD`, `ARMCI_SWAP` (which swaps in `*ploc`
+    /// instead of `value`) and their `_LONG` forms.
     ARMCI_Rmw / PARMCI_Rmw(
         op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int,
     ) -> c_int {
@@ -53,8 +53,8 @@ twin! {
             if ploc.is_null() {
                 fail!(Argument, "the local address is null");
             }
-            // SAFETY: the caller vouches for the local number of the
-            // operation's type; it may be unaligned.
+            // SAFETY: the caller guarantees that `ploc` is valid for a number of the operation's
+            // type. It may be unaligned, so all accesses are unaligned ones.
             unsafe {
                 let op = match op {
                     0 => Rmw::AddInt(value),
@@ -74,12 +74,13 @@ twin! {
     }
 }
 
-/// The set that `ARMCI_Create_mutexes` made. Each lock and release reads it, without a locked instruction.
+/// The set created by `ARMCI_Create_mutexes`. Each lock and unlock reads it; a `BrLock` is read
+/// without a locked instruction.
 static SET: LazyLock<BrLock<Option<Arc<MutexSet>>>> = LazyLock::new(BrLock::default);
 /// The sets of `ARMCIX_` handles, by the handle's address.
 static HANDLES: Mutex<Option<HashMap<usize, Arc<MutexSet>>>> = Mutex::new(None);
 
-/// Forgets mutexes; for the end of the runtime.
+/// Drops all mutex sets. Called at the end of the runtime.
 pub(super) fn clear() {
     SET.change(Option::take);
     HANDLES.lock().take();
@@ -106,7 +107,8 @@ fn index(mutex: c_int) -> Result<usize> {
 }
 
 twin! {
-    /// Makes `count` mutexes on this rank. Collective.
+    /// Creates `count` mutexes on this rank. Each rank passes its own count. Collective over all
+    /// ranks.
     ARMCI_Create_mutexes / PARMCI_Create_mutexes(count: c_int) -> c_int {
         code("ARMCI_Create_mutexes", |engine| {
             if SET.read().is_some() {
@@ -120,7 +122,7 @@ twin! {
 }
 
 twin! {
-    /// Unmakes them. Collective.
+    /// Destroys the mutexes of `ARMCI_Create_mutexes`. Collective over all ranks.
     ARMCI_Destroy_mutexes / PARMCI_Destroy_mutexes() -> c_int {
         code("ARMCI_Destroy_mutexes", |engine| {
             let set = set()?;
@@ -131,14 +133,14 @@ twin! {
 }
 
 twin! {
-    /// Takes a mutex of a rank; waits in turn while it is held.
+    /// Acquires a mutex of rank `proc`. If it is held, waits in turn.
     ARMCI_Lock / PARMCI_Lock(mutex: c_int, proc: c_int) {
         or_abort("ARMCI_Lock", |engine| engine.lock(&*set()?, index(mutex)?, types::rank(proc)?))
     }
 }
 
 twin! {
-    /// Releases it; everything issued before is complete first.
+    /// Releases a mutex of rank `proc`, after everything that this rank issued before is complete.
     ARMCI_Unlock / PARMCI_Unlock(mutex: c_int, proc: c_int) {
         or_abort("ARMCI_Unlock", |engine| engine.unlock(&*set()?, index(mutex)?, types::rank(proc)?))
     }
@@ -151,8 +153,8 @@ fn by_handle(hdl: *mut ArmcixMutexes) -> Result<Arc<MutexSet>> {
     })
 }
 
-/// Makes a set of mutexes over a group, `count` on this rank. Collective; null
-/// where it failed.
+/// Creates a set of mutexes over a group, with `count` mutexes on this rank. Returns null on
+/// failure. Collective over the group.
 ///
 /// # Safety
 /// `pgroup` must be valid.
@@ -167,7 +169,7 @@ pub(crate) unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
     };
     guard("ARMCIX_Create_mutexes_hdl", failed, || {
         let engine = current()?;
-        // SAFETY: the caller vouches for the group.
+        // SAFETY: the caller guarantees that `pgroup` is valid.
         let (group, grp) = unsafe { (group_table::find(engine, pgroup)?, *pgroup) };
         let set = engine.create_mutexes_checked(&group, number(count))?;
         let most = set.counts().iter().max().copied().unwrap_or(0);
@@ -183,10 +185,10 @@ pub(crate) unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
     })
 }
 
-/// Unmakes a set. Collective over its group.
+/// Destroys a set. Collective over its group.
 ///
 /// # Safety
-/// `hdl` must be one that `ARMCIX_Create_mutexes_hdl` gave.
+/// `hdl` must be a handle that `ARMCIX_Create_mutexes_hdl` returned.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> c_int {
     code("ARMCIX_Destroy_mutexes_hdl", |engine| {
@@ -194,14 +196,14 @@ pub(crate) unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutex
         if let Some(handles) = HANDLES.lock().as_mut() {
             handles.remove(&(hdl as usize));
         }
-        // SAFETY: the handle was in the table, so it is a box of ours, and it has
-        // just been taken out.
+        // SAFETY: the handle was in the table, so it is a box from `ARMCIX_Create_mutexes_hdl`, and
+        // it has just been removed from the table.
         drop(unsafe { Box::from_raw(hdl) });
         engine.destroy_mutexes(&set)
     })
 }
 
-/// The number in the set's group of a world rank.
+/// Translates a world rank to a rank of the set's group. Fails if it is not a member.
 fn member(set: &MutexSet, proc: c_int) -> Result<usize> {
     match set.group().rank_of(types::rank(proc)?) {
         Some(rank) => Ok(rank),
@@ -209,7 +211,7 @@ fn member(set: &MutexSet, proc: c_int) -> Result<usize> {
     }
 }
 
-/// Takes a mutex of a set; `proc` is a rank of the world.
+/// Acquires a mutex of a set. `proc` is a world rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
     or_abort("ARMCIX_Lock_hdl", |engine| {
@@ -218,8 +220,8 @@ pub(crate) extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, 
     })
 }
 
-/// 0 when the mutex was free and is now held, 1 when it is held by another;
-/// never waits. `proc` is a rank of the world. An error is its code below zero.
+/// Tries to acquire a mutex of a set. Never waits. Returns 0 if the mutex was free and is now held,
+/// 1 if it was held already, or a negative error code. `proc` is a world rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCIX_Trylock_hdl(
     hdl: *mut ArmcixMutexes,
@@ -238,7 +240,7 @@ pub(crate) extern "C" fn ARMCIX_Trylock_hdl(
     )
 }
 
-/// Releases a mutex of a set.
+/// Releases a mutex of a set. `proc` is a world rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
     or_abort("ARMCIX_Unlock_hdl", |engine| {
@@ -247,7 +249,7 @@ pub(crate) extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int
     })
 }
 
-/// Whether a rank shares memory with the caller; one that is none does not.
+/// Returns 1 if a rank is on the caller's node, else 0. An invalid rank is reported and yields 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCI_Same_node(proc: c_int) -> c_int {
     let no = |error: &Error| {

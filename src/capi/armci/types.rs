@@ -1,4 +1,4 @@
-//! Layouts of the C structures, and the checks of arguments that all calls share.
+//! Layouts of the C structures, and the argument checks that all calls share.
 
 use crate::capi::boundary::array;
 use crate::error::{Result, fail};
@@ -8,13 +8,13 @@ use crate::path::kernel::Scale;
 use num_complex::Complex;
 use std::os::raw::{c_int, c_long, c_void};
 
-/// `armci_hdl_t`: two ints that callers treat as opaque.
+/// `armci_hdl_t`: two ints that are opaque to callers.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct ArmciHandle {
-    /// Our token.
+    /// The token; see [`super::handles`].
     pub target: c_int,
-    /// Our mark: see [`super::handles`].
+    /// The mark; see [`super::handles`].
     pub aggregate: c_int,
 }
 
@@ -24,13 +24,13 @@ pub(crate) struct ArmciHandle {
 pub(crate) struct ArmciGroup {
     /// The group's communicator.
     pub comm: CommHandle,
-    /// Unused by us: `MPI_COMM_NULL`.
+    /// Unused; always `MPI_COMM_NULL`.
     pub noncoll_pgroup_comm: CommHandle,
     /// World rank of each member.
     pub grp_to_abs: *mut c_int,
-    /// Group rank of each world rank, -1 outside.
+    /// Group rank of each world rank, or -1 outside the group.
     pub abs_to_grp: *mut c_int,
-    /// The caller's rank, -1 outside.
+    /// The caller's group rank, or -1 outside the group.
     pub rank: c_int,
     /// Number of members.
     pub size: c_int,
@@ -44,7 +44,7 @@ pub(crate) struct ArmciGiov {
     pub src_ptr_array: *mut *mut c_void,
     /// Destination addresses.
     pub dst_ptr_array: *mut *mut c_void,
-    /// Bytes of each block.
+    /// Size of each block in bytes.
     pub bytes: c_int,
     /// Number of blocks.
     pub ptr_array_len: c_int,
@@ -57,15 +57,15 @@ pub(crate) type ArmciSize = c_long;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ArmcixMutexes {
-    /// Mutexes on this rank.
+    /// Number of mutexes on this rank.
     pub my_count: c_int,
-    /// The most on any rank.
+    /// Largest number of mutexes on any rank.
     pub max_count: c_int,
-    /// The group.
+    /// The group of the set.
     pub grp: ArmciGroup,
-    /// Unused by us: null.
+    /// Unused; always null.
     pub windows: *mut c_void,
-    /// Unused by us: null.
+    /// Unused; always null.
     pub bases: *mut *mut u8,
 }
 
@@ -90,8 +90,8 @@ mod layout {
     }
 }
 
-/// Whether the sizes above are those of the MPI in use; asked at start, since
-/// the assertions cannot know which MPI that is.
+/// Returns whether the sizes above match the MPI in use. This is checked at start, because the
+/// assertions cannot know which MPI that is.
 pub(crate) fn matches_flavour() -> bool {
     match Flavour::built() {
         Flavour::Mpich => std::mem::size_of::<ArmciGroup>() == 32,
@@ -100,7 +100,7 @@ pub(crate) fn matches_flavour() -> bool {
     }
 }
 
-/// A rank that C gives as an int.
+/// Converts a rank that C passes as an int. Fails with `Rank` if it is negative.
 #[inline]
 pub(crate) fn rank(proc: c_int) -> Result<usize> {
     match usize::try_from(proc) {
@@ -109,7 +109,7 @@ pub(crate) fn rank(proc: c_int) -> Result<usize> {
     }
 }
 
-/// A length that C gives as an int.
+/// Converts a length that C passes as an int. Fails with `Argument` if it is negative.
 #[inline]
 pub(crate) fn length(bytes: c_int) -> Result<usize> {
     match usize::try_from(bytes) {
@@ -118,10 +118,11 @@ pub(crate) fn length(bytes: c_int) -> Result<usize> {
     }
 }
 
-/// The shape of a strided call. `local` and `remote` are the stride arrays.
+/// Returns the shape of a strided call. `local` and `remote` are the stride arrays, in bytes.
 ///
 /// # Safety
-/// The arrays must have the lengths that `levels` says.
+/// The stride arrays must be null or have `levels` elements, and `count` must be null or have
+/// `levels + 1`.
 pub(crate) unsafe fn shape(
     local: *const c_int,
     remote: *const c_int,
@@ -132,7 +133,7 @@ pub(crate) unsafe fn shape(
         Ok(levels) if levels <= MAX_LEVELS => levels,
         _ => fail!(Argument, "{levels} stride levels, but 0 to {MAX_LEVELS} are possible"),
     };
-    // SAFETY: the caller vouches for the arrays.
+    // SAFETY: the caller guarantees the lengths of the arrays.
     let (counts, local, remote) = unsafe {
         (
             array(count, levels + 1, "the count array")?,
@@ -162,11 +163,11 @@ pub(crate) unsafe fn shape(
     Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
 }
 
-/// The element type and scale of an accumulate.
+/// Returns the element type and scale of an accumulate.
 ///
 /// # Safety
 /// `scale` must be valid for one element of the type.
-#[inline(always)] // so that the result need not pass through memory
+#[inline(always)] // keeps the result in registers
 pub(crate) unsafe fn scale(datatype: c_int, scale: *const c_void) -> Result<Scale> {
     if !(0..=5).contains(&datatype) {
         fail!(Type, "datatype {datatype} is none of ARMCI_ACC_INT to ARMCI_ACC_DCP");
@@ -174,7 +175,8 @@ pub(crate) unsafe fn scale(datatype: c_int, scale: *const c_void) -> Result<Scal
     if scale.is_null() {
         fail!(Argument, "the scale is null");
     }
-    // SAFETY: the caller vouches for the element; it may be unaligned.
+    // SAFETY: the caller guarantees that `scale` is valid for one element. It may be unaligned, so
+    // the reads are unaligned ones.
     unsafe {
         Ok(match datatype {
             0 => Scale::Int(scale.cast::<i32>().read_unaligned()),

@@ -1,4 +1,4 @@
-//! Single values: put from a register, get into one.
+//! Puts and gets of single values.
 
 use super::types::{self, ArmciHandle};
 use super::{handles, twin};
@@ -8,21 +8,22 @@ use std::os::raw::{c_double, c_float, c_int, c_long, c_void};
 macro_rules! value {
     ($ty:ty, $put:ident / $pput:ident, $nb:ident / $pnb:ident, $get:ident / $pget:ident) => {
         twin! {
-            /// Puts one value.
+            /// Puts `src` at address `dst` of rank `proc`.
             $put / $pput(src: $ty, dst: *mut c_void, proc: c_int) -> c_int {
                 code(stringify!($put), |engine| {
                     let bytes = src.to_ne_bytes();
-                    // SAFETY: the bytes are a local's.
+                    // SAFETY: `bytes` is a local array that outlives the blocking put.
                     unsafe { engine.put(types::rank(proc)?, dst as usize, bytes.as_ptr(), bytes.len()) }
                 })
             }
         }
         twin! {
-            /// Puts one value; it is copied, so the call's own argument is free
-            /// at once.
+            /// Non-blocking put of one value. The handle keeps a copy of the value until the put
+            /// completes. If `hdl` is null, the put is blocking.
             $nb / $pnb(src: $ty, dst: *mut c_void, proc: c_int, hdl: *mut ArmciHandle) -> c_int {
                 code(stringify!($nb), |engine| {
-                    // SAFETY: the handle is the caller's; the value is kept by us.
+                    // SAFETY: the caller guarantees that `hdl` is valid or null, and
+                    // `handles::value` copies the bytes or is done with them on return.
                     unsafe {
                         handles::value(engine, hdl, types::rank(proc)?, dst as usize, &src.to_ne_bytes())
                     }
@@ -30,12 +31,12 @@ macro_rules! value {
             }
         }
         twin! {
-            /// Gets one value.
+            /// Gets the value at address `src` of rank `proc`. An error ends the job.
             $get / $pget(src: *mut c_void, proc: c_int) -> $ty {
                 or_abort(stringify!($get), |engine| {
                     let mut bytes = [0u8; std::mem::size_of::<$ty>()];
                     let target = types::rank(proc)?;
-                    // SAFETY: the bytes are a local's, and the call is blocking.
+                    // SAFETY: `bytes` is a local array that outlives the blocking get.
                     unsafe { engine.get(target, src as usize, bytes.as_mut_ptr(), bytes.len()) }?;
                     Ok(<$ty>::from_ne_bytes(bytes))
                 })

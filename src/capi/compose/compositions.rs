@@ -1,4 +1,4 @@
-//! Compositions: create, add, merge, map, load, store, destroy.
+//! Compositions: create, add, merge, map, load, store and destroy.
 
 use super::table::{self, with};
 use super::{call, rank};
@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_void};
 
-/// `CP_COMPTYPE_SIMPLE`, `CP_COMPTYPE_MERGED`, `CP_COMPTYPE_MAPPED`.
+/// Returns the kind of a composition: `CP_COMPTYPE_SIMPLE`, `CP_COMPTYPE_MERGED` or
+/// `CP_COMPTYPE_MAPPED`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
     call("cp_comptype", |engine| {
@@ -22,7 +23,7 @@ pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
     })
 }
 
-/// An empty simple composition towards a rank; returns its number.
+/// Creates an empty simple composition with the target `targetproc`. Returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
     call("cp_create", |engine| {
@@ -31,7 +32,7 @@ pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
     })
 }
 
-/// Loads the next composition of a file; returns its number.
+/// Loads the next composition of a file. Returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
     call("cp_load", |engine| {
@@ -40,7 +41,7 @@ pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
     })
 }
 
-/// Stores a composition.
+/// Appends a composition to a file. The first store of a run to a file replaces its contents.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
     call("cp_store", |engine| {
@@ -51,7 +52,7 @@ pub(crate) extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
     })
 }
 
-/// Makes the next `cp_load` of a file begin with its first composition.
+/// Rewinds a file: the next `cp_load` returns its first composition.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_rewind(filenum: c_int) -> c_int {
     call("cp_rewind", |engine| {
@@ -60,7 +61,7 @@ pub(crate) extern "C" fn cp_rewind(filenum: c_int) -> c_int {
     })
 }
 
-/// Forgets a composition; others that were made of it stay.
+/// Destroys a composition. Compositions that were made of it are unaffected.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_destroy(compnum: c_int) -> c_int {
     call("cp_destroy", |engine| with(engine, |face| face.table.remove(compnum).map(|()| 0)))
@@ -85,10 +86,10 @@ pub(crate) extern "C" fn cp_add_adxpair(
     add("cp_add_adxpair", compnum, |c| c.add(localadx as usize, remoteadx as usize, 1))
 }
 
-/// Adds single bytes; all, or none where it fails.
+/// Adds `numpairs` single bytes. On failure, none is added.
 ///
 /// # Safety
-/// The arrays must have `numpairs` elements.
+/// The arrays must be valid for reads of `numpairs` elements.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
     compnum: c_int,
@@ -97,7 +98,7 @@ pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
     numpairs: c_uint,
 ) -> c_int {
     add("cp_add_adxpairvector", compnum, |c| {
-        // SAFETY: the caller vouches for the arrays.
+        // SAFETY: by this function's contract, both arrays have `numpairs` elements.
         let (local, remote) = unsafe {
             (
                 array(localadx, numpairs as usize, "the array of local addresses")?,
@@ -108,7 +109,7 @@ pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
     })
 }
 
-/// Adds `length` bytes that follow each other on both sides.
+/// Adds `length` bytes that are contiguous on both sides.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_add_adxblock(
     compnum: c_int,
@@ -121,10 +122,10 @@ pub(crate) extern "C" fn cp_add_adxblock(
     })
 }
 
-/// Adds blocks; all, or none where it fails.
+/// Adds `numblocks` blocks, each with its length in bytes. On failure, none is added.
 ///
 /// # Safety
-/// The arrays must have `numblocks` elements.
+/// The arrays must be valid for reads of `numblocks` elements.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
     compnum: c_int,
@@ -134,7 +135,7 @@ pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
     numblocks: c_uint,
 ) -> c_int {
     add("cp_add_adxblockvector", compnum, |c| {
-        // SAFETY: the caller vouches for the arrays.
+        // SAFETY: by this function's contract, all three arrays have `numblocks` elements.
         let (local, remote, length) = unsafe {
             (
                 array(localadxstart, numblocks as usize, "the array of local addresses")?,
@@ -147,7 +148,9 @@ pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
     })
 }
 
-/// Adds blocks at strides; the bytes of both sides are paired in their order.
+/// Adds strided blocks, with lengths and strides in bytes. Byte `k` of the local side is paired
+/// with byte `k` of the remote side; the sides may differ in block length, but must have equally
+/// many bytes.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_add_adxslice(
     compnum: c_int,
@@ -174,7 +177,7 @@ pub(crate) extern "C" fn cp_add_adxslice(
     })
 }
 
-/// Makes a new composition of others, outside of the table's lock.
+/// Creates a composition from others. `body` runs without the table's lock.
 fn derived(
     name: &'static str,
     numbers: &[c_int],
@@ -189,13 +192,13 @@ fn derived(
     })
 }
 
-/// A composition with the pairs of both; returns its number.
+/// Merges two compositions into a new one. Returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_merge(compnum1: c_int, compnum2: c_int) -> c_int {
     derived("cp_merge", &[compnum1, compnum2], |_, given| given[0].merge(&given[1]))
 }
 
-/// A composition in the form that can be performed; returns its number.
+/// Maps a composition to the form that can be performed. Returns the number of the new composition.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_map(compnum: c_int) -> c_int {
     derived("cp_map", &[compnum], |engine, given| given[0].map(engine))

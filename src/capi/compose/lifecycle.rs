@@ -1,4 +1,4 @@
-//! Start, end, memory, ranks, the reason of an error.
+//! Start, end, memory, ranks and error texts.
 
 use super::{call, table};
 use crate::capi::boundary;
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use std::os::raw::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-/// How many initialisations have not been finalised.
+/// The number of `cp_init` calls without a matching `cp_finalize`.
 static DEPTH: Mutex<usize> = Mutex::new(0);
 
-/// Starts the runtime over all ranks, or joins the one that runs. Collective.
+/// Starts the runtime over all ranks, or joins the running one. Calls nest. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_init() -> c_int {
     boundary::guard(
@@ -21,10 +21,10 @@ pub(crate) extern "C" fn cp_init() -> c_int {
         || {
             let mut depth = DEPTH.lock();
             if !runtime::is_running() {
-                *depth = 0; // MPI_Finalize has closed an earlier one
+                *depth = 0; // MPI_Finalize has stopped the earlier run
             }
             if *depth == 0 {
-                // SAFETY: no communicator is given.
+                // SAFETY: no communicator is passed, so none has to be live.
                 let engine = unsafe { sharing::attach(None) }?;
                 let composer = table::composer(engine)?;
                 composer.prepare(engine)?;
@@ -38,7 +38,7 @@ pub(crate) extern "C" fn cp_init() -> c_int {
 fn finalize() -> Result<c_int> {
     let mut depth = DEPTH.lock();
     if *depth == 0 {
-        return Ok(0); // one too many does no harm
+        return Ok(0); // a surplus call has no effect
     }
     *depth -= 1;
     if *depth > 0 {
@@ -60,29 +60,30 @@ fn finalize() -> Result<c_int> {
     Ok(0)
 }
 
-/// Forgets all compositions and ends the runtime, unless others use it. Collective.
+/// Ends the use of this interface. The last nested call destroys all compositions, and stops the
+/// runtime unless other interfaces use it. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_finalize() -> c_int {
     boundary::guard("cp_finalize", |error| -error.kind().code(), finalize)
 }
 
-/// This rank.
+/// Returns the rank of the caller.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_rank() -> c_int {
     call("cp_rank", |engine| Ok(engine.rank() as c_int))
 }
 
-/// The number of ranks.
+/// Returns the number of ranks.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_nprocs() -> c_int {
     call("cp_nprocs", |engine| Ok(engine.size() as c_int))
 }
 
-/// Allocates memory that other ranks reach fastest: `bytes` on this rank. The
-/// address of each rank's memory goes to `ptrs`. Collective.
+/// Allocates `bytes` bytes on this rank, in memory that other ranks reach fastest. Writes the
+/// address of each rank's memory to `ptrs`, null for a rank without bytes. Collective.
 ///
 /// # Safety
-/// `ptrs` must be valid for one pointer a rank.
+/// `ptrs` must be null or valid for writes of one pointer for each rank.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_int {
     call("cp_malloc", |engine| {
@@ -96,15 +97,15 @@ pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) 
         };
         let segment = engine.allocate_checked(engine.world(), asked)?;
         for (rank, part) in segment.parts().enumerate() {
-            // SAFETY: the caller vouches for one pointer a rank.
+            // SAFETY: by this function's contract, `ptrs` has an element for each rank.
             unsafe { ptrs.add(rank).write(part.address() as *mut c_void) };
         }
         Ok(0)
     })
 }
 
-/// Frees what `cp_malloc` gave: `ptr` is this rank's address, null where it has no
-/// bytes. Collective.
+/// Frees memory of `cp_malloc`. `ptr` is the address of this rank's own memory, or null if it has
+/// no bytes. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
     call("cp_free", |engine| {
@@ -114,7 +115,7 @@ pub(crate) extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
     })
 }
 
-/// Why the last call of this thread that failed has failed; empty where none has.
+/// Returns the reason of this thread's last failed call, or an empty string.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_errmsg() -> *const c_char {
     boundary::last_error()

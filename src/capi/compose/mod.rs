@@ -1,18 +1,19 @@
 //! The compose/perform interface: `cp.h`.
 //!
-//! | module | calls |
+//! | module | contents |
 //! |---|---|
 //! | [`table`] | numbers of compositions |
 //! | [`lifecycle`] | init, finalize, memory, ranks |
 //! | [`compositions`] | create, add, merge, map, load, store, destroy |
 //! | [`perform`] | sync, perform, wait |
 //!
-//! **Errors.** Calls return a negative code, have changed nothing then unless they
-//! say so, and keep the reason for `cp_errmsg`. Nothing is written to standard error.
+//! **Errors.** A call that fails returns a negative code, and has changed nothing unless its
+//! documentation says otherwise. `cp_errmsg` returns the reason. Nothing is written to standard
+//! error.
 //!
-//! `cp_init` starts the runtime, but a program that has started it by another
-//! interface needs no call of it: the state of this one is made when it is first
-//! used, and goes when the runtime ends.
+//! `cp_init` starts the runtime. A program that has started it through another interface need not
+//! call `cp_init`: the state of this interface is created at the first use, and is dropped when the
+//! runtime ends.
 
 pub(crate) mod compositions;
 pub(crate) mod lifecycle;
@@ -24,13 +25,13 @@ use crate::error::{Result, fail};
 use crate::runtime::{self, Engine};
 use std::os::raw::c_int;
 
-/// A call that returns 0, or a number, or a code below 0.
+/// Runs a call that returns 0 or a number on success and a negative code on failure.
 #[inline]
 fn call(name: &'static str, body: impl FnOnce(&'static Engine) -> Result<c_int>) -> c_int {
     guard(name, |error| -error.kind().code(), || body(runtime::current()?))
 }
 
-/// A rank that arrives as an int.
+/// Converts a rank from C.
 fn rank(proc: c_int) -> Result<usize> {
     match usize::try_from(proc) {
         Ok(rank) => Ok(rank),

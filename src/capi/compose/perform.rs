@@ -1,4 +1,4 @@
-//! Sync, perform, wait.
+//! Sync, perform and wait.
 
 use super::call;
 use super::table::{self, with};
@@ -12,7 +12,8 @@ fn number(n: c_int) -> Result<u32> {
     }
 }
 
-/// Completes what this rank has performed, and waits for all ranks. Collective.
+/// Completes the performances of this rank, begins a new phase, and waits for all ranks.
+/// Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_sync() -> c_int {
     call("cp_sync", |engine| {
@@ -24,21 +25,23 @@ pub(crate) extern "C" fn cp_sync() -> c_int {
 /// Performs a mapped composition.
 ///
 /// # Safety
-/// Its local addresses must be valid for reads, and on other nodes unchanged until the
-/// next wait or sync; what its remote addresses name is overwritten.
+/// The local addresses must be valid for reads. If the target is on another node, the local bytes
+/// must not change before the next wait or sync. The bytes at the remote addresses are overwritten.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cp_perform(compnum: c_int) -> c_int {
     call("cp_perform", |engine| {
         let (plan, composer) = with(engine, |face| {
             Ok((face.table.get(compnum)?.plan()?.clone(), face.composer.clone()))
         })?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: by this function's contract, the local addresses of the plan are valid and stay
+        // unchanged.
         unsafe { composer.perform(engine, &plan) }?;
         Ok(0)
     })
 }
 
-/// Waits until own performances have left, and `n` have arrived since the last sync.
+/// Waits until the performances of this rank have left its memory and `n` performances have arrived
+/// since the last sync.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_waitfor(n: c_int) -> c_int {
     call("cp_waitfor", |engine| {
@@ -48,7 +51,7 @@ pub(crate) extern "C" fn cp_waitfor(n: c_int) -> c_int {
     })
 }
 
-/// How many performances have arrived here since the last sync.
+/// Returns the number of performances that have arrived at this rank since the last sync.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_arrived() -> c_int {
     call("cp_arrived", |engine| {

@@ -1,10 +1,10 @@
 //! Numbers of compositions.
 //!
-//! Numbers are [`Handles`] of 31 bits, so that one which was destroyed names nothing until
-//! two billion more were made. The first composition has the number 1.
+//! The numbers are [`Handles`] of 31 bits. After a composition is destroyed, its number is not
+//! reused before about two billion other numbers. The first composition has the number 1.
 //!
-//! The table belongs to one run of the runtime. Compositions of a run that has ended
-//! hold addresses that mean nothing any more; the table of a later run is empty.
+//! A table belongs to one run of the runtime. The compositions of an earlier run contain addresses
+//! that are no longer valid, so a new run starts with an empty table.
 
 use crate::compose::{Composer, Composition};
 use crate::error::{Result, fail};
@@ -14,15 +14,15 @@ use parking_lot::Mutex;
 use std::os::raw::c_int;
 use std::sync::{Arc, Weak};
 
-/// Compositions by number. Numbers stay positive.
+/// Compositions by number. All numbers are positive.
 #[derive(Debug, Default)]
 pub(crate) struct Table(Handles<Composition, 20, 11>);
 
 impl Table {
-    /// Gives a composition a number.
+    /// Inserts a composition and returns its number.
     ///
     /// # Errors
-    /// `Memory` where a million live.
+    /// `Memory` if the table is full, with about a million live compositions.
     pub(crate) fn insert(&mut self, composition: Composition) -> Result<c_int> {
         if self.0.is_full() {
             let most = Handles::<Composition, 20, 11>::MOST;
@@ -31,10 +31,10 @@ impl Table {
         Ok(self.0.insert(composition) as c_int)
     }
 
-    /// The composition with a number.
+    /// Returns the composition with a number.
     ///
     /// # Errors
-    /// `Handle` where there is none.
+    /// `Handle` if no live composition has this number.
     pub(crate) fn get(&mut self, number: c_int) -> Result<&mut Composition> {
         match self.0.get_mut(handle(number)) {
             Some(composition) => Ok(composition),
@@ -42,10 +42,10 @@ impl Table {
         }
     }
 
-    /// Forgets a composition.
+    /// Removes a composition.
     ///
     /// # Errors
-    /// `Handle` where there is none with this number.
+    /// `Handle` if no live composition has this number.
     pub(crate) fn remove(&mut self, number: c_int) -> Result<()> {
         match self.0.remove(handle(number)) {
             Some(_) => Ok(()),
@@ -54,27 +54,28 @@ impl Table {
     }
 }
 
-/// 0, which is none, for a negative number.
+/// Converts a number to a handle. A negative number becomes 0, which is never a handle.
 fn handle(number: c_int) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// What a run of the runtime has of this interface.
+/// The state of this interface for one run of the runtime.
 #[derive(Debug)]
 pub(crate) struct Face {
     of: Weak<Engine>,
-    /// For performing.
+    /// Performs the compositions of the run.
     pub composer: Arc<Composer>,
-    /// The compositions.
+    /// The compositions of the run.
     pub table: Table,
 }
 
 static FACE: Mutex<Option<Face>> = Mutex::new(None);
 
-/// Runs something on the state of this run.
+/// Runs `body` on the state of the current run. Creates the state at the first use in a run.
 pub(crate) fn with<R>(engine: &Engine, body: impl FnOnce(&mut Face) -> Result<R>) -> Result<R> {
     let mut face = FACE.lock();
-    // The memory of an engine is not used again while a weak reference is there.
+    // The weak reference keeps the allocation of its engine alive, so a later engine has another
+    // address.
     let of_now = face.as_ref().is_some_and(|f| std::ptr::eq(f.of.as_ptr(), engine));
     if !of_now {
         *face = Some(Face {
@@ -89,12 +90,12 @@ pub(crate) fn with<R>(engine: &Engine, body: impl FnOnce(&mut Face) -> Result<R>
     }
 }
 
-/// The composer of this run.
+/// Returns the composer of the current run.
 pub(crate) fn composer(engine: &Engine) -> Result<Arc<Composer>> {
     with(engine, |face| Ok(face.composer.clone()))
 }
 
-/// Takes the state out.
+/// Takes the state of the interface out, if there is one.
 pub(crate) fn take() -> Option<Face> {
     FACE.lock().take()
 }

@@ -1,4 +1,4 @@
-//! Addresses: exchanging them, and the table of header handlers.
+//! Address exchange, and the table of header handlers.
 
 use super::context::{Context, TABLE, call, enter, may_wait};
 use super::outcome::{Outcome, refuse};
@@ -9,7 +9,8 @@ use std::os::raw::{c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 twin! {
-    /// Stores an address as a number; legal at any time. For Fortran.
+    /// Stores an address as a number. May be called at any time, also before `LAPI_Init`. For
+    /// Fortran.
     LAPI_Address / PLAPI_Address(my_addr: *mut c_void, ret_addr: *mut c_ulong) -> c_int {
         call("LAPI_Address", || {
             if my_addr.is_null() {
@@ -18,21 +19,21 @@ twin! {
             if ret_addr.is_null() {
                 refuse!(messages::TGT_ADDR_NULL, "the pointer to the number is null");
             }
-            // SAFETY: it is not null, and the caller vouches for it.
+            // SAFETY: `ret_addr` is not null, and the caller guarantees that it is writable.
             unsafe { ret_addr.write(my_addr as c_ulong) };
             Ok(())
         })
     }
 }
 
-/// Gives every rank the address that each rank gives.
+/// Gathers the addresses that all ranks pass.
 ///
 /// # Safety
-/// `add_tab` must be null or have room for an address of each task.
+/// `add_tab` must be null or have space for an address of each task.
 unsafe fn exchange(hndl: Handle, my_addr: u64, add_tab: *mut u64) -> Outcome {
     let (context, engine) = enter(hndl)?;
     may_wait()?;
-    // A rank without a table takes part, so that no other waits for it.
+    // A rank without a table takes part in the exchange too, because the other ranks wait for it.
     let all: Vec<u64> =
         collective::scope(Kind::Addresses, 0, || engine.world().allgather(engine, &my_addr))?;
     let mut exchanged = context.exchanged.write();
@@ -42,32 +43,33 @@ unsafe fn exchange(hndl: Handle, my_addr: u64, add_tab: *mut u64) -> Outcome {
     if add_tab.is_null() {
         refuse!(messages::ADDR_TBL_NULL, "the table for the addresses is null");
     }
-    // SAFETY: the caller has room for an address of each task.
+    // SAFETY: the caller guarantees space for an address of each task.
     unsafe { add_tab.copy_from_nonoverlapping(all.as_ptr(), all.len()) };
     Ok(())
 }
 
 twin! {
-    /// Gives every rank the address that each rank gives, in the order of ranks, in
-    /// `add_tab`. An address of a header handler or a counter is its owner's own: what
-    /// is found at `add_tab[t]` is right for calls to task `t`. Collective.
+    /// Stores in `add_tab` the addresses that all ranks pass, in rank order. Addresses of header
+    /// handlers and counters are valid only at their owner: use `add_tab[t]` in calls to task `t`.
+    /// Collective.
     LAPI_Address_init / PLAPI_Address_init(
         hndl: Handle, my_addr: *mut c_void, add_tab: *mut *mut c_void,
     ) -> c_int {
         call("LAPI_Address_init", || {
-            // SAFETY: passed on from the caller; addresses have 64 bits.
+            // SAFETY: the caller guarantees that `add_tab` is null or has an element for each task;
+            // addresses have 64 bits.
             unsafe { exchange(hndl, my_addr as u64, add_tab.cast()) }
         })
     }
 }
 
 twin! {
-    /// `LAPI_Address_init` with addresses as numbers of 64 bits. Collective.
+    /// Exchanges addresses like `LAPI_Address_init`, as 64-bit numbers. Collective.
     LAPI_Address_init64 / PLAPI_Address_init64(
         hndl: Handle, my_addr: u64, add_tab: *mut u64,
     ) -> c_int {
         call("LAPI_Address_init64", || {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees that `add_tab` is null or has an element for each task.
             unsafe { exchange(hndl, my_addr, add_tab) }
         })
     }
@@ -83,13 +85,13 @@ fn entry(context: &Context, index: c_int) -> Outcome<&AtomicUsize> {
 }
 
 twin! {
-    /// Stores the address of a header handler under an index, by which messages from
-    /// any rank may name it; null takes it back. Messages that came before are handled now.
+    /// Stores the address of a header handler under an index, so that messages from any rank can
+    /// name it. Null clears the index. Messages that already wait for the index are handled now.
     LAPI_Addr_set / PLAPI_Addr_set(hndl: Handle, addr: *mut c_void, addr_hndl: c_int) -> c_int {
         call("LAPI_Addr_set", || {
             let (context, engine) = enter(hndl)?;
             let entry = entry(context, addr_hndl)?;
-            // Messages that wait for it are handled in their order, beginning here.
+            // Unlocking handles the messages that wait for the index, in their order.
             engine.lock_handlers()?;
             entry.store(addr as usize, Ordering::Release);
             Ok(engine.unlock_handlers()?)
@@ -98,7 +100,7 @@ twin! {
 }
 
 twin! {
-    /// The address under an index; null where there is none.
+    /// Returns the address under an index, or null if none is set.
     LAPI_Addr_get / PLAPI_Addr_get(
         hndl: Handle, addr: *mut *mut c_void, addr_hndl: c_int,
     ) -> c_int {
@@ -108,7 +110,7 @@ twin! {
             if addr.is_null() {
                 refuse!(messages::RET_PTR_NULL, "the pointer to the address is null");
             }
-            // SAFETY: it is not null, and the caller vouches for it.
+            // SAFETY: `addr` is not null, and the caller guarantees that it is writable.
             unsafe { addr.write(entry.load(Ordering::Acquire) as *mut c_void) };
             Ok(())
         })

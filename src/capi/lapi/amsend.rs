@@ -1,17 +1,17 @@
-//! The origin's side of active messages.
+//! Active messages at the origin.
 //!
-//! A message of the engine's carries a [`Head`] and the user header as its header, the
-//! user data as its data. The address of a header handler travels as one of three:
+//! The header of an engine message is a [`Head`] and the user header; its data is the user data.
+//! The address of a header handler is sent in one of three forms:
 //!
-//! * an index of the address table, as it is;
-//! * an address that `LAPI_Address_init` gave for this target, or one that is no code
-//!   of this process: it is the target's own, and goes as it is;
-//! * other code of this process, as a program gives it that counts on all tasks having
-//!   it at the same address: as object and offset (see [`super::objects`]), so that
-//!   the target finds its own copy wherever that lies.
+//! * An index of the address table is sent unchanged.
+//! * An address that `LAPI_Address_init` returned for this target, or that is not code of this
+//!   process, belongs to the target and is sent unchanged.
+//! * Other code of this process is sent as object and offset (see [`super::objects`]), and the
+//!   target finds its own copy wherever it is loaded. This supports programs that assume the same
+//!   address on all tasks.
 //!
-//! The completion counter is served by a reply of this interface's own rather than by
-//! the engine's, so that `LAPI_LOCAL_STATE` can forbid it.
+//! The completion counter is incremented by a reply of this interface instead of the engine's own,
+//! because `LAPI_LOCAL_STATE` must be able to suppress it.
 
 use super::context::{self, Context, TABLE, call, enter};
 use super::finish;
@@ -27,63 +27,63 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::Ordering;
 
-/// What travels before the user header, which is filled up to a word with zeros.
+/// The bytes before the user header, which is padded with zeros to a whole word.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Head {
-    /// Index, address or offset of the header handler.
+    /// The index or address of the header handler, or its offset in `object`.
     pub handler: u64,
-    /// The object that it is an offset in; 0 none.
+    /// The key of the object that contains the header handler, or 0.
     pub object: u64,
-    /// The target's counter, or 0.
+    /// The address of the target counter, or 0.
     pub tgt_cntr: u64,
-    /// The origin's completion counter, or 0.
+    /// The address of the origin's completion counter, or 0.
     pub cmpl_cntr: u64,
-    /// Bytes of the user header.
+    /// The length of the user header in bytes, without padding.
     pub uhdr_len: u32,
-    /// [`VECTOR`], [`AGAIN`], [`WHOLE`].
+    /// Bits [`VECTOR`], [`AGAIN`] and [`WHOLE`], and the vector type times [`VECTOR_TYPE`].
     pub flags: u32,
-    /// The origin, where it is not the sender.
+    /// The task that sent the message originally. With [`AGAIN`], this message comes from the
+    /// target.
     pub origin: u32,
-    /// Blocks of a vector, whose lengths are the first of the data; its type is in
-    /// the flags.
+    /// The number of blocks of a vector. The data begins with their lengths.
     pub blocks: u32,
 }
 
-/// The message is a vector's.
+/// Flag: the data is a vector.
 pub(crate) const VECTOR: u32 = 1;
-/// The message is one that was dropped before.
+/// Flag: the target dropped the message before and has sent it to itself again.
 pub(crate) const AGAIN: u32 = 2;
-/// It had come whole then.
+/// Flag, with [`AGAIN`]: the data had arrived whole with the header the first time.
 pub(crate) const WHOLE: u32 = 4;
-/// The vector's type, times this.
+/// Factor of the vector type in the flags.
 pub(crate) const VECTOR_TYPE: u32 = 256;
 
-/// `MAX_UHDR_SZ`.
+/// `MAX_UHDR_SZ`, the longest user header in bytes.
 pub(crate) const MAX_UHDR: usize = (MAX_HEADER - size_of::<Head>()) / WORD * WORD;
 
-/// What all active messages have in common.
+/// The arguments common to all active messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message {
-    /// The task that gets it.
+    /// The task that receives the message.
     pub tgt: c_uint,
     /// The header handler.
     pub hdr_hdl: u64,
     /// The user header.
     pub uhdr: *const c_void,
-    /// Bytes of it.
+    /// The length of the user header in bytes.
     pub uhdr_len: c_uint,
     /// The send completion handler.
     pub sent: Option<Hook<SendHandler>>,
-    /// The target's counter, or 0.
+    /// The address of the target counter, or 0.
     pub tgt_cntr: u64,
-    /// The origin's counter, or null.
+    /// The origin counter, or null.
     pub org_cntr: *const Counter,
     /// The completion counter, or null.
     pub cmpl_cntr: *const Counter,
 }
 
-/// A message that was checked.
+/// A message whose arguments were checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checked<'a> {
     message: &'a Message,
@@ -91,7 +91,7 @@ pub(crate) struct Checked<'a> {
 }
 
 impl Message {
-    /// Checks what all messages have in common.
+    /// Checks the arguments common to all messages.
     pub(crate) fn check(&self, context: &Context) -> Outcome<Checked<'_>> {
         let target = context.target(self.tgt)?;
         if self.hdr_hdl == 0 {
@@ -111,7 +111,7 @@ impl Message {
     }
 }
 
-/// How the address of a header handler travels: object and handler.
+/// Returns how the address of a header handler is sent: (object, handler) of the [`Head`].
 fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u64) {
     if hdr_hdl <= TABLE as u64 || target == engine.rank() {
         return (0, hdr_hdl);
@@ -127,10 +127,10 @@ fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u
 }
 
 impl Checked<'_> {
-    /// Sends it with `data`. `flags` and `blocks` are those of the head.
+    /// Sends the message with `data`. `flags` and `blocks` go into the [`Head`].
     ///
     /// # Safety
-    /// Header and data must be valid, the data until the origin is told, and the
+    /// The user header must be valid for the call, the data until local completion, and the
     /// counters until they have counted.
     pub(crate) unsafe fn send(
         &self,
@@ -159,12 +159,13 @@ impl Checked<'_> {
             blocks,
         };
         let mut header = MaybeUninit::<[u8; MAX_HEADER]>::uninit();
-        // Filled up to a word, so that what follows lies as before.
+        // The header is padded to whole words, which keeps the data behind it aligned.
         let len_of_uhdr = message.uhdr_len as usize;
         let padding = len_of_uhdr.next_multiple_of(WORD) - len_of_uhdr;
         let bytes = size_of::<Head>() + len_of_uhdr + padding;
-        // SAFETY: the header has room for all, see `check` (MAX_UHDR is a multiple of the
-        // word); the caller vouches for the user header. The slice covers what was written.
+        // SAFETY: `check` ensures that the head and the padded user header fit (MAX_UHDR is a
+        // multiple of the word), and the caller guarantees that the user header is valid. The slice
+        // covers only bytes written here.
         let header = unsafe {
             let to = header.as_mut_ptr().cast::<u8>();
             to.copy_from_nonoverlapping((&raw const head).cast(), size_of::<Head>());
@@ -179,14 +180,15 @@ impl Checked<'_> {
         let origin = match message.sent {
             None if message.org_cntr.is_null() && !waits => Signal::None,
             None if !waits && !context.watched.has(message.org_cntr) => {
-                // SAFETY: the counter is valid, see above.
+                // SAFETY: the counter is not null, because the first arm takes null, and the caller
+                // guarantees that a non-null counter is valid.
                 Signal::Count(unsafe { &raw const (*message.org_cntr).value })
             }
             sent => {
                 let counter = message.org_cntr as usize;
                 Signal::Call(Box::new(move |engine| {
                     context.tallies.left.fetch_add(1, Ordering::Release);
-                    // SAFETY: the user keeps the counter until it has counted.
+                    // SAFETY: the caller keeps the counter valid until it has counted.
                     unsafe { counters::bump(context, counter as *const Counter, target) };
                     if let Some(hook) = sent
                         && let Err(error) = hook.call(context, engine, target)
@@ -197,7 +199,8 @@ impl Checked<'_> {
             }
         };
         let signals = Signals { origin, completion: Signal::None };
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that the data is valid until local completion and the
+        // counters until they have counted.
         unsafe { engine.send_am(target, context.handlers.message, header, data, signals) }?;
         let traffic = context.traffic(target);
         add(&traffic.sent, 1);
@@ -220,7 +223,8 @@ pub(crate) fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
 /// Sends contiguous data.
 ///
 /// # Safety
-/// As for [`Checked::send`].
+/// The user header must be valid for the call, the data until local completion, and the counters
+/// until they have counted.
 pub(crate) unsafe fn send(
     hndl: Handle,
     message: &Message,
@@ -234,17 +238,17 @@ pub(crate) unsafe fn send(
         0 => Data::NONE,
         len => Data::At(udata.cast(), len as usize),
     };
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees the contract of `Checked::send`.
     unsafe { checked.send(context, engine, data, 0, 0) }
 }
 
-/// The kind that errors of active messages belong to.
+/// The kind of operation under which errors of active messages are reported.
 pub(crate) const OF: ErrorOf = ErrorOf::Am;
 
 twin! {
-    /// Sends an active message: the header handler `hdr_hdl` of task `tgt` gets the
-    /// user header and says where the user data goes. Does not block, except for room
-    /// at a target that is far behind, and serves others meanwhile.
+    /// Sends an active message. The header handler `hdr_hdl` of task `tgt` gets the user header and
+    /// returns the address for the user data. Blocks only for space at a target that is far behind,
+    /// and serves other ranks meanwhile.
     LAPI_Amsend / PLAPI_Amsend(
         hndl: Handle, tgt: c_uint, hdr_hdl: *mut c_void, uhdr: *mut c_void, uhdr_len: c_uint,
         udata: *mut c_void, udata_len: c_ulong, tgt_cntr: *mut Counter, org_cntr: *mut Counter,
@@ -261,7 +265,8 @@ twin! {
                 org_cntr,
                 cmpl_cntr,
             };
-            // SAFETY: the caller vouches for the addresses.
+            // SAFETY: the caller guarantees that header, data and counters are valid as LAPI_Amsend
+            // requires.
             unsafe { send(hndl, &message, udata, udata_len) }
         })
     }

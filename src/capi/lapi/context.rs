@@ -1,9 +1,9 @@
-//! The context: what a handle stands for.
+//! The context: the state behind a handle.
 //!
-//! A call enters through [`call`], which turns errors into codes, and [`enter`],
-//! which finds the context of its handle. The context lives from `LAPI_Init` to
-//! `LAPI_Term`; calls on other threads must have returned before it ends. A handle is
-//! never used twice, so one that was terminated is known to be invalid.
+//! A call enters through [`call`], which turns errors into codes, and [`enter`], which finds the
+//! context of its handle. The context lives from `LAPI_Init` to `LAPI_Term`; calls on other threads
+//! must have returned before it ends. A handle is never reused, so a terminated one is always
+//! recognised as invalid.
 
 use super::groups::Groups;
 use super::messages;
@@ -30,95 +30,96 @@ use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
-/// `LOC_ADDRTBL_SZ`: indices are less than it.
+/// `LOC_ADDRTBL_SZ`: the size of the address table. Valid indices are less than this.
 pub(crate) const TABLE: usize = 128;
 
-/// The engine's handlers.
+/// The handlers registered with the engine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handlers {
-    /// Active messages.
+    /// Delivers active messages.
     pub message: HandlerId,
-    /// Counts a counter.
+    /// Increments a counter.
     pub count: HandlerId,
-    /// Runs something of the rank's own on the completion thread.
+    /// Runs a job of this rank on the completion thread.
     pub run: HandlerId,
-    /// Read-modify-write, and its answer.
+    /// Serves a read-modify-write.
     pub rmw: HandlerId,
-    /// The answer.
+    /// Receives the answer to a read-modify-write.
     pub answer: HandlerId,
 }
 
 impl Handlers {
-    /// All of them.
+    /// Returns all handlers, in the order of the fields.
     pub(crate) fn all(&self) -> [HandlerId; 5] {
         [self.message, self.count, self.run, self.rmw, self.answer]
     }
 }
 
-/// What `LAPI_Msgpoll` looks at.
+/// The counts that `LAPI_Msgpoll` watches.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
-    /// Messages whose data may be changed again.
+    /// Messages sent whose data may be modified again.
     pub left: AtomicU64,
-    /// Messages received and done.
+    /// Messages received and finished.
     pub received: AtomicU64,
 }
 
-/// What can be set.
+/// The values that `LAPI_Senv` sets.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// `ERROR_CHK`
+    /// `ERROR_CHK`.
     pub error_chk: AtomicI32,
-    /// `TIMEOUT`
+    /// `TIMEOUT` in seconds.
     pub timeout: AtomicI32,
-    /// `INTERRUPT_SET`
+    /// `INTERRUPT_SET`.
     pub interrupt: AtomicI32,
-    /// `ACK_THRESHOLD`
+    /// `ACK_THRESHOLD`.
     pub ack_threshold: AtomicI32,
 }
 
-/// A context.
+/// A LAPI context.
 #[derive(Debug)]
 pub(crate) struct Context {
     handle: AtomicU32,
-    /// The user's error handler.
+    /// The program's error handler.
     pub err_hndlr: Option<ErrHandler>,
-    /// The engine's handlers.
+    /// The handlers registered with the engine.
     pub handlers: Handlers,
-    /// Says where the program's handlers run.
+    /// The deferral queue, which decides where the program's handlers run.
     pub gate: Arc<Gate>,
-    /// No index is set any more.
+    /// Whether `LAPI_Term` waits for the last messages. Messages for an index that is not set fail
+    /// from then on.
     pub ending: AtomicBool,
-    /// Header handlers by index.
+    /// The header handlers by index; 0 if none is set.
     pub table: [AtomicUsize; TABLE],
-    /// Addresses of other ranks that `LAPI_Address_init` has given.
+    /// Addresses of other ranks returned by `LAPI_Address_init`, as (rank, address).
     pub exchanged: RwLock<HashSet<(usize, u64)>>,
-    /// How addresses of header handlers travel, once found out.
+    /// Cache of (object, handler) as sent in a message, by (target, header handler address).
     pub routes: RwLock<HashMap<(usize, u64), (u64, u64)>>,
-    /// Header handlers that have come, as they travel, and where they are.
+    /// Cache of the addresses of received header handlers, by (object, handler) as sent.
     pub code: RwLock<HashMap<(u64, u64), usize>>,
-    /// Addresses given by other ranks that were found to be in use.
+    /// Addresses received from other ranks that were found to be mapped.
     pub in_use: RwLock<HashSet<usize>>,
     purged: Box<[AtomicBool]>,
-    /// How often a target was purged.
+    /// The number of purges so far.
     pub purges: AtomicU32,
-    /// Counters for which `LAPI_Nopoll_wait` waits.
+    /// The addresses of counters on which a `LAPI_Nopoll_wait` waits.
     pub waited_for: Mutex<HashSet<usize>>,
-    /// Transfers that are not done.
+    /// Unfinished transfers.
     pub pending: Pending,
-    /// Read-modify-writes without an answer.
+    /// The number of read-modify-writes without an answer.
     pub asked: AtomicUsize,
-    /// Counts of what this task has sent and received.
+    /// Counts of the messages that this task has sent and received.
     pub tallies: Tallies,
     /// The transport to each rank.
     pub transports: Box<[Transport]>,
-    /// The messages that have gone by each transport.
+    /// The traffic over each transport.
     pub traffic: [Traffic; 3],
-    /// Counters that keep the status of destinations.
+    /// Counters that record the status of their destinations.
     pub watched: Watched,
     /// Groups for multicasts.
     pub groups: Groups,
-    /// What can be set.
+    /// The values that `LAPI_Senv` sets.
     pub settings: Settings,
 }
 
@@ -126,7 +127,7 @@ static CURRENT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
 
 impl Context {
-    /// A fresh context for as many ranks as there are transports.
+    /// Creates a context for `transports.len()` ranks.
     pub(crate) fn new(
         handle: Handle,
         err_hndlr: Option<ErrHandler>,
@@ -164,31 +165,32 @@ impl Context {
         }
     }
 
-    /// The handle.
+    /// Returns the handle.
     pub(crate) fn handle(&self) -> Handle {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// What handlers get as their first argument.
+    /// Returns the pointer that handlers get as their first argument.
     pub(crate) fn handle_ptr(&self) -> *mut Handle {
         self.handle.as_ptr()
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     pub(crate) fn tasks(&self) -> usize {
         self.transports.len()
     }
 
-    /// What has gone to `rank`, and by the same transport to others.
+    /// Returns the traffic over the transport to `rank`, which includes other ranks on that
+    /// transport.
     #[inline]
     pub(crate) fn traffic(&self, rank: usize) -> &Traffic {
         &self.traffic[self.transports[rank] as usize]
     }
 
-    /// A target that C gives.
+    /// Checks a target passed from C and returns its rank.
     ///
     /// # Errors
-    /// `TGT` outside the job, `TGT_PURGED`.
+    /// `TGT` if the target is outside the job, `TGT_PURGED` if it is purged.
     #[inline]
     pub(crate) fn target(&self, tgt: c_uint) -> Outcome<usize> {
         let target = self.task(tgt)?;
@@ -198,7 +200,7 @@ impl Context {
         Ok(target)
     }
 
-    /// A task that C gives, purged or not.
+    /// Checks a task passed from C and returns its rank, purged or not.
     #[inline]
     pub(crate) fn task(&self, tgt: c_uint) -> Outcome<usize> {
         let tasks = self.purged.len();
@@ -208,13 +210,13 @@ impl Context {
         Ok(tgt as usize)
     }
 
-    /// Whether a rank was purged.
+    /// Returns whether a rank is purged.
     #[inline]
     pub(crate) fn is_purged(&self, rank: usize) -> bool {
         self.purged[rank].load(Ordering::Relaxed)
     }
 
-    /// Purges a rank, or admits it again.
+    /// Purges a rank, or readmits it.
     pub(crate) fn set_purged(&self, rank: usize, purged: bool) {
         self.purged[rank].store(purged, Ordering::SeqCst);
         if purged {
@@ -223,13 +225,13 @@ impl Context {
         }
     }
 
-    /// Whether any rank is purged.
+    /// Returns whether any rank is purged.
     pub(crate) fn purged_any(&self) -> bool {
         self.purged.iter().any(|p| p.load(Ordering::Relaxed))
     }
 
-    /// Tells the user's error handler of something that no call can return. The
-    /// error that comes back is to end the job.
+    /// Reports an error that no call can return to the program's error handler, if there is one.
+    /// The returned error is meant to end the job.
     #[cold]
     pub(crate) fn tell(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
         let name = messages::describe(code).unwrap_or_default();
@@ -239,7 +241,8 @@ impl Context {
             let me = runtime::current().map_or(0, |engine| engine.rank());
             let (mut code, mut of) = (code, of as c_int);
             let (mut me, mut src) = (me as c_int, src as c_int);
-            // SAFETY: the user gave the handler to LAPI_Init; the arguments are locals.
+            // SAFETY: the program passed the handler to LAPI_Init, and the arguments point to live
+            // locals.
             unsafe { tell(self.handle_ptr(), &mut code, &mut of, &mut me, &mut src) };
         }
         error
@@ -253,36 +256,36 @@ pub(crate) fn install(context: Context) {
     *OWNER.lock() = Some(context);
 }
 
-/// Ends the current context.
+/// Removes the current context.
 pub(crate) fn remove() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
     OWNER.lock().take();
 }
 
-/// Whether there is a context and an engine below it.
+/// Returns whether there is a context and its engine is running.
 pub(crate) fn is_live() -> bool {
     !CURRENT.load(Ordering::Acquire).is_null() && runtime::is_running()
 }
 
-/// The current context, for handlers.
+/// Returns the current context. Used by handlers, which have no handle to check.
 ///
 /// # Errors
-/// `State` where there is none.
+/// `State` if there is none.
 #[inline]
 pub(crate) fn current() -> Result<&'static Context> {
     let context = CURRENT.load(Ordering::Acquire);
     if context.is_null() {
         return Err(Error::new(ErrorKind::State, "there is no LAPI context; LAPI_Init makes it"));
     }
-    // SAFETY: the pointer is that of the context in OWNER, which stays until
-    // LAPI_Term; calls of other threads and all messages are done by then.
+    // SAFETY: the pointer refers to the context in OWNER, which lives until LAPI_Term. All messages
+    // are handled by then, and the interface requires that calls on other threads have returned.
     Ok(unsafe { &*context })
 }
 
-/// The context of a handle, and the engine.
+/// Returns the context of a handle, and the engine.
 ///
 /// # Errors
-/// `HNDL_INVALID`
+/// `HNDL_INVALID` if the handle does not belong to the current context.
 #[inline]
 pub(crate) fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
     match (current(), runtime::current()) {
@@ -298,11 +301,11 @@ pub(crate) fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)
     }
 }
 
-/// For calls that wait for others: a handler must not make them, not even where it
-/// would not have to wait.
+/// Fails in a handler. Calls that may wait for other ranks check this first, even if they would not
+/// wait this time.
 ///
 /// # Errors
-/// `UNKNOWN`, naming the handler.
+/// `UNKNOWN` in a header handler or an inline completion handler, with its name.
 pub(crate) fn may_wait() -> Outcome {
     match handler::running() {
         None => Ok(()),
@@ -314,7 +317,7 @@ pub(crate) fn may_wait() -> Outcome {
     }
 }
 
-/// The code of an engine's error.
+/// Returns the return code for an engine error.
 fn code_of(error: &Error) -> c_int {
     match error.kind() {
         ErrorKind::Memory => messages::MEMORY_EXHAUSTED,
@@ -324,8 +327,8 @@ fn code_of(error: &Error) -> c_int {
     }
 }
 
-/// Runs the body of a call: errors and panics become codes, and are written to
-/// standard error, except that a target was purged.
+/// Runs the body of a call. Errors and panics become return codes and are written to standard
+/// error, except `TGT_PURGED`, which is logged at debug level only.
 #[inline]
 pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
     let code = Cell::new(messages::UNKNOWN);
@@ -361,7 +364,7 @@ pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int 
     })
 }
 
-/// Ends the job because of an error that nobody can be told.
+/// Ends the job because of an error that cannot be returned to a caller.
 #[cold]
 pub(crate) fn fatal(error: &Error) -> ! {
     error.clone().log_once();
@@ -369,18 +372,19 @@ pub(crate) fn fatal(error: &Error) -> ! {
 }
 
 impl Hook<ComplHandler> {
-    /// Calls it.
+    /// Calls the completion handler.
     pub(crate) fn call(self, context: &Context) {
-        // SAFETY: the user gave both, for this.
+        // SAFETY: the program passed the function and its argument for this call.
         unsafe { (self.0)(context.handle_ptr(), self.1) }
     }
 }
 
 impl Hook<SendHandler> {
-    /// Calls it for a message to `target`: now, or in the next call in polling mode.
+    /// Calls the send completion handler for a message to `target`: at once, or during the next
+    /// call in polling mode if this thread is not in a call.
     ///
     /// # Errors
-    /// What the engine returns.
+    /// Fails if the engine cannot queue the call.
     pub(crate) fn call(self, context: &'static Context, engine: &Am, target: usize) -> Result<()> {
         engine.run_at_gate(&context.gate, move |_| self.call_now(context, target))
     }
@@ -391,7 +395,8 @@ impl Hook<SendHandler> {
             reason: messages::SUCCESS as c_uint,
             reserve: [0; 6],
         };
-        // SAFETY: the user gave both, for this; the information is a local.
+        // SAFETY: the program passed the function and its argument for this call, and `info` is a
+        // live local.
         unsafe { (self.0)(context.handle_ptr(), self.1, &mut info) }
     }
 }

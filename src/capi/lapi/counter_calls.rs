@@ -1,7 +1,7 @@
-//! The calls about counters: reading, setting, waiting, and the status of destinations.
+//! The calls on counters: reading, setting, waiting, and the status of destinations.
 //!
-//! Waiting means polling, but for [`LAPI_Nopoll_wait`]. A wait takes its value off in the
-//! same step in which it finds it there, so that several threads may wait on one counter.
+//! All waits poll except [`LAPI_Nopoll_wait`]. A wait compares the counter and subtracts its value
+//! in one atomic step, so several threads may wait on one counter.
 
 use super::context::{self, Context, call};
 use super::counters::{SLEEPERS, checked, set};
@@ -19,21 +19,22 @@ use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long one sleeps before it looks again: what the engine counts wakes nobody.
+/// The longest sleep between two checks of a counter. Increments by the engine itself do not wake
+/// sleepers.
 const SLEEP: Duration = Duration::from_millis(1);
 
 twin! {
-    /// Reads a counter. Makes no progress but in polling mode.
+    /// Reads a counter. Makes progress in polling mode only.
     LAPI_Getcntr / PLAPI_Getcntr(hndl: Handle, cntr: *mut Counter, val: *mut c_int) -> c_int {
         call("LAPI_Getcntr", || {
             let (context, engine) = context::enter(hndl)?;
-            // SAFETY: the caller vouches for the counter.
+            // SAFETY: the caller guarantees that the counter is null or valid.
             let counter = unsafe { checked(cntr) }?;
             if val.is_null() {
                 refuse!(messages::RET_PTR_NULL, "the pointer to the value is null");
             }
             finish::serve(context, engine)?;
-            // SAFETY: it is not null, and the caller vouches for it.
+            // SAFETY: `val` is not null, and the caller guarantees that it is writable.
             unsafe { val.write(counter.value.load(Ordering::Acquire) as c_int) };
             context.watched.tell(counter, false, 0);
             Ok(())
@@ -46,14 +47,15 @@ twin! {
     LAPI_Setcntr / PLAPI_Setcntr(hndl: Handle, cntr: *mut Counter, val: c_int) -> c_int {
         call("LAPI_Setcntr", || {
             let (context, _) = context::enter(hndl)?;
-            // SAFETY: the caller vouches for the counter.
+            // SAFETY: the caller guarantees that the counter is null or valid.
             set(context, unsafe { checked(cntr) }?, val);
             Ok(())
         })
     }
 }
 
-/// Takes `val` off a counter that is at least that; what remains.
+/// Subtracts `val` from a counter that is at least `val`, and returns the rest. Returns `None` if
+/// the counter is smaller.
 fn take(counter: &Counter, val: c_int) -> Option<c_int> {
     let mut now = counter.value.load(Ordering::Acquire);
     while now as c_int >= val {
@@ -71,16 +73,19 @@ fn take(counter: &Counter, val: c_int) -> Option<c_int> {
     None
 }
 
+/// Stores `left` in `current`, unless that is null.
+///
 /// # Safety
 /// `current` must be null or valid for a write.
 unsafe fn give(current: *mut c_int, left: c_int) {
     if !current.is_null() {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: `current` is not null, so the caller guarantees that it is valid for a write.
         unsafe { current.write(left) };
     }
 }
 
-/// Waits for a counter, serving others meanwhile.
+/// Waits for a counter and serves other ranks meanwhile. Returns the rest, or `None` if `given_up`
+/// ended the wait.
 fn wait(
     context: &Context,
     engine: &Am,
@@ -104,14 +109,14 @@ fn wait(
 }
 
 twin! {
-    /// Waits until a counter is at least `val`, takes `val` off it, and stores what
-    /// remains in `*cur_cntr_val`, which may be null.
+    /// Waits until a counter is at least `val`, subtracts `val` from it, and stores the rest in
+    /// `*cur_cntr_val`, which may be null.
     LAPI_Waitcntr / PLAPI_Waitcntr(
         hndl: Handle, cntr: *mut Counter, val: c_int, cur_cntr_val: *mut c_int,
     ) -> c_int {
         call("LAPI_Waitcntr", || {
             let (context, engine) = context::enter(hndl)?;
-            // SAFETY: the caller vouches for the counter.
+            // SAFETY: the caller guarantees that the counter is null or valid.
             let counter = unsafe { checked(cntr) }?;
             if val < 0 {
                 refuse!(messages::CNTR_VAL, "a counter never needs to reach {val}");
@@ -120,7 +125,7 @@ twin! {
             let left = wait(context, engine, counter, val, || false)?;
             context.watched.tell(counter, true, 0);
             if let Some(left) = left {
-                // SAFETY: the caller vouches for it.
+                // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
                 unsafe { give(cur_cntr_val, left) };
             }
             Ok(())
@@ -128,7 +133,7 @@ twin! {
     }
 }
 
-/// A thread that waits for a counter without polling, until it is dropped.
+/// The registration of a thread that waits for a counter without polling. Ends on drop.
 struct Waiter<'a>(&'a Context, usize);
 
 impl<'a> Waiter<'a> {
@@ -150,15 +155,15 @@ impl Drop for Waiter<'_> {
 }
 
 twin! {
-    /// As `LAPI_Waitcntr`, asleep: the progress thread serves meanwhile (where there is
-    /// none, and in polling mode, this call does). One thread may wait for a counter in this way. Ends when
-    /// a target is purged.
+    /// Waits like `LAPI_Waitcntr`, but sleeps while the progress thread serves other ranks. Without
+    /// a progress thread, or in polling mode, this call polls itself. Only one thread at a time may
+    /// wait for a counter in this way. Fails if a target is purged during the wait.
     LAPI_Nopoll_wait / PLAPI_Nopoll_wait(
         hndl: Handle, cntr_ptr: *mut Counter, val: c_int, cur_cntr_val: *mut c_int,
     ) -> c_int {
         call("LAPI_Nopoll_wait", || {
             let (context, engine) = context::enter(hndl)?;
-            // SAFETY: the caller vouches for the counter.
+            // SAFETY: the caller guarantees that the counter is null or valid.
             let counter = unsafe { checked(cntr_ptr) }?;
             if val <= 0 {
                 refuse!(messages::CNTR_VAL, "a counter is waited for from 1 on, not {val}");
@@ -193,7 +198,7 @@ twin! {
             };
             context.watched.tell(counter, true, context.purges.load(Ordering::SeqCst));
             match left {
-                // SAFETY: the caller vouches for it.
+                // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
                 Some(left) => unsafe { give(cur_cntr_val, left) },
                 None => refuse!(messages::TGT_PURGED, "a target was purged during the wait"),
             }
@@ -202,7 +207,7 @@ twin! {
     }
 }
 
-/// The status of a task as the list begins.
+/// Returns the status of a task at the beginning of a list.
 fn first_status(context: &Context, task: c_uint) -> c_int {
     match context.task(task) {
         Ok(rank) if !context.is_purged(rank) => INITIAL,
@@ -211,14 +216,14 @@ fn first_status(context: &Context, task: c_uint) -> c_int {
 }
 
 twin! {
-    /// Sets a counter to zero and has it keep the status of each of `val` destinations in
-    /// `dest_status`. Without a list or without an array, sets it to `val`.
+    /// Sets a counter to zero and records the status of each of `val` destinations in
+    /// `dest_status`. Sets the counter to `val` if `dest` or `dest_status` is null.
     LAPI_Setcntr_wstatus / PLAPI_Setcntr_wstatus(
         hndl: Handle, cntr: *mut Counter, val: c_int, dest: *mut c_uint, dest_status: *mut c_int,
     ) -> c_int {
         call("LAPI_Setcntr_wstatus", || {
             let (context, _) = context::enter(hndl)?;
-            // SAFETY: the caller vouches for the counter.
+            // SAFETY: the caller guarantees that the counter is null or valid.
             let counter = unsafe { checked(cntr) }?;
             if dest.is_null() || dest_status.is_null() {
                 set(context, counter, val);
@@ -228,7 +233,7 @@ twin! {
                 refuse!(messages::CNTR_VAL, "a list of {val} destinations");
             };
             set(context, counter, 0);
-            // SAFETY: it is not null, and the caller vouches for as many destinations.
+            // SAFETY: `dest` is not null, and the caller guarantees that it has `length` elements.
             let tasks = unsafe { std::slice::from_raw_parts(dest, length) };
             let entries = tasks.iter().map(|&task| (task, first_status(context, task))).collect();
             let purges = context.purges.load(Ordering::SeqCst);

@@ -1,7 +1,7 @@
-//! Counters: adding to them and setting them.
+//! Counters: incrementing and setting them.
 //!
-//! A counter is an `int` that only atomic operations touch. A thread that adds to it wakes
-//! the threads that sleep on it (`LAPI_Nopoll_wait`).
+//! A counter is an `int` that is accessed only by atomic operations. A thread that changes it wakes
+//! the threads that sleep on it in `LAPI_Nopoll_wait`.
 
 use super::context::Context;
 use super::outcome::{Outcome, refuse};
@@ -12,16 +12,16 @@ use crate::futex;
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-/// Threads that sleep on a counter.
+/// The number of threads in `LAPI_Nopoll_wait`.
 pub(super) static SLEEPERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Adds one to a counter of this rank, for a message from or to `task`.
+/// Increments a counter of this rank for a message from or to `task`.
 ///
 /// # Safety
-/// `counter` must be null, which counts nothing, or valid.
+/// `counter` must be null or valid. Null is ignored.
 #[inline]
 pub(crate) unsafe fn bump(context: &Context, counter: *const Counter, task: usize) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that `counter` is null or valid.
     let Some(counter) = (unsafe { counter.as_ref() }) else { return };
     context.watched.counted(counter, task);
     counter.value.fetch_add(1, Ordering::AcqRel);
@@ -31,10 +31,11 @@ pub(crate) unsafe fn bump(context: &Context, counter: *const Counter, task: usiz
     }
 }
 
-/// Adds one to the counter at an address that rank `src` gave; 0 is none.
+/// Increments the counter at an address that rank `src` sent. An address of 0 is ignored.
 ///
 /// # Errors
-/// `State`, told to the error handler, where this rank has no memory there.
+/// `State` if the address is misaligned or not mapped at this rank; also reported to the error
+/// handler.
 #[inline]
 pub(crate) fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) -> Result<()> {
     let address = address as usize;
@@ -44,8 +45,8 @@ pub(crate) fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) 
     if !context.in_use.read().contains(&address) {
         admit(context, address, of, src)?;
     }
-    // SAFETY: the address is in use and aligned; that it is a counter's, the program
-    // vouches for.
+    // SAFETY: the address is mapped and aligned, and the program guarantees that a counter is
+    // there.
     unsafe { bump(context, address as *const Counter, src) };
     Ok(())
 }
@@ -63,17 +64,19 @@ fn admit(context: &Context, address: usize, of: ErrorOf, src: usize) -> Result<(
     Ok(())
 }
 
+/// Returns the counter at an address. Fails if it is null.
+///
 /// # Safety
 /// `cntr` must be null or valid.
 pub(super) unsafe fn checked<'a>(cntr: *const Counter) -> Outcome<&'a Counter> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that `cntr` is null or valid.
     match unsafe { cntr.as_ref() } {
         Some(counter) => Ok(counter),
         None => refuse!(messages::CNTR_NULL, "the counter is null"),
     }
 }
 
-/// Sets a counter; what was known of its destinations ends.
+/// Sets a counter and ends its list of destinations, if it has one.
 pub(super) fn set(context: &Context, counter: &Counter, val: c_int) {
     context.watched.forget(counter);
     counter.value.store(val as u32, Ordering::Release);

@@ -1,28 +1,28 @@
-//! The target's side of active messages: header handlers and what they decide.
+//! Active messages at the target: header handlers and their decisions.
 //!
-//! A header handler runs under the engine's rules for handlers: one at a time, and it
-//! must not block. In polling mode (`INTERRUPT_SET` 0) it runs in the task's own calls only:
-//! the message waits at the context's [`Gate`] until there is one. A message for an index that
-//! is not set waits there too, in either mode.
+//! A header handler runs under the engine's rules for handlers: one at a time, and it must not
+//! block. In polling mode (`INTERRUPT_SET` 0) it runs only inside calls of the task; until then the
+//! message waits in the context's deferral queue ([`Gate`]). A message for an index that is not set
+//! waits there too, in either mode.
 //!
-//! The handler gets a copy of the user header, which lives until its completion
-//! handler has returned, and a [`ReturnInfo`] behind `msg_len`. What it returns:
+//! The handler gets a copy of the user header, which lives until the completion handler has
+//! returned, and a [`ReturnInfo`] at `msg_len`. Its return value decides what happens to the data:
 //!
-//! | the data | address | what happens |
+//! | data | returned address | effect |
 //! |---|---|---|
-//! | none | any | nothing to copy |
-//! | came whole | null | the handler has taken what it wants |
-//! | came whole | an address | copied there |
-//! | is to come | an address | received there |
-//! | is to come | null | an error that ends the job |
+//! | none | any | nothing is copied |
+//! | arrived whole | null | nothing is copied; the handler has already taken the data |
+//! | arrived whole | an address | the data is copied there |
+//! | not yet here | an address | the data is received there |
+//! | not yet here | null | an error that ends the job |
 //!
-//! `LAPI_BURY_MSG` discards the data, whatever the address; the rest of the message is
-//! as usual. `LAPI_DROP_PKT` keeps the message and calls the header handler again
-//! later; fences do not wait for what is kept.
+//! `LAPI_BURY_MSG` discards the data whatever the address; counters and handlers work as usual.
+//! `LAPI_DROP_PKT` keeps the message and calls the header handler again later; fences do not wait
+//! for kept messages.
 //!
-//! A completion handler runs on the engine's completion thread, in the order of the
-//! messages' completion, and may do anything; with `LAPI_SEND_REPLY` or
-//! `LAPI_LOCAL_STATE` it runs at once, under the rules of handlers.
+//! Completion handlers run on the engine's completion thread in the order of completion, and may
+//! block and communicate. With `LAPI_SEND_REPLY` or `LAPI_LOCAL_STATE` a completion handler runs at
+//! once, under the rules of handlers.
 
 use super::amsend::{AGAIN, Head, OF, VECTOR, WHOLE};
 use super::context::{self, Context, TABLE, fatal};
@@ -41,11 +41,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Data that came along, at an address that is a multiple of 8 as C programs expect.
+/// Buffer for data that arrived with the header, aligned to 8 bytes as C programs expect.
 struct Aligned(Vec<u64>);
 
 impl Aligned {
-    /// The address of `data`, or of a copy that is kept in `self`.
+    /// Returns the address of `data` if it is aligned, else of a copy kept in `self`.
     fn of(&mut self, data: &[u8]) -> *mut c_void {
         if data.as_ptr().addr().is_multiple_of(8) {
             return data.as_ptr().cast_mut().cast();
@@ -56,7 +56,7 @@ impl Aligned {
     }
 }
 
-/// Keeps a message that was dropped, and has it come again.
+/// Keeps a message that was dropped and delivers it again later.
 fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
     let mut head = incoming.head;
     head.flags |= AGAIN | if whole { WHOLE } else { 0 };
@@ -66,18 +66,19 @@ fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
     let resend: Completion = Box::new(move |engine, data| {
         let sent = context::current().and_then(|context| {
             let (me, handler) = (engine.rank(), context.handlers.message);
-            // SAFETY: the data is given away.
+            // SAFETY: `Data::Owned` passes ownership, and no signal is given, so the engine reads
+            // no address of the caller.
             unsafe { engine.send_am(me, handler, &header, Data::Owned(data), Signals::default()) }
         });
         if let Err(error) = sent {
             fatal(&error);
         }
     });
-    // On the completion thread, so that others get their turn first.
+    // The message goes through the completion thread so that other messages get their turn first.
     Accept { to: Destination::Buffer, then: Then::Later(resend) }
 }
 
-/// Takes active messages.
+/// Receives active messages.
 #[derive(Debug)]
 pub(crate) struct Messages(pub Arc<Gate>);
 
@@ -95,7 +96,8 @@ impl Handler for Messages {
         Some(self.0.clone())
     }
 
-    /// A message for an index that is not set waits until it is, as long as `TIMEOUT` says.
+    /// Holds back a message for an index that is not set. Fails after `TIMEOUT` seconds, or if
+    /// `LAPI_Term` waits for the last messages.
     fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> Result<bool> {
         let context = context::current()?;
         let (head, _): (Head, _) = notices::head(header, origin)?;
@@ -150,9 +152,9 @@ fn deliver(
     let (mut completion, mut user_info) = (None, ptr::null_mut());
     let mut uhdr_len = incoming.head.uhdr_len;
     let uhdr = incoming.uhdr_ptr();
-    // SAFETY: `find` has found code at the address, which the program says is a header
-    // handler; the pointers are those of locals, and `msg_len` that of the whole of
-    // `info`.
+    // SAFETY: `handler` is an address of code found by `Incoming::new`, or was set by
+    // LAPI_Addr_set; the program guarantees that it is a header handler. All pointers are to live
+    // locals, and `msg_len` points to the whole of `info`.
     let address = unsafe {
         let handler: HdrHandler = std::mem::transmute(incoming.handler);
         handler(
@@ -196,9 +198,9 @@ fn deliver(
     let (true, Some(data)) = (inline || !finish.has_handler(), message.data) else {
         return Ok(Accept { to, then: finish.then(inline) });
     };
-    // All is here, and nothing is to wait: it is done at once.
+    // All the data is here and nothing has to wait, so the message is finished at once.
     if let Destination::At(to) = to {
-        // SAFETY: the header handler gave a place for the data.
+        // SAFETY: the header handler returned an address with room for the data.
         unsafe { ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
     }
     finish.run(engine);

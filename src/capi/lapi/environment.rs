@@ -1,10 +1,10 @@
 //! Queries and settings.
 //!
-//! Sizes of packets, buffers and windows are those of the engine where it has such a
-//! thing. `INTERRUPT_SET` says where handlers run: with 1 on the library's threads too, with 0
-//! (polling mode) in the calls of this task only. `TIMEOUT` is how long a message waits for its
-//! index to be set. The other settings are kept and given back; checks are made whatever they
-//! say.
+//! Queries for packet, buffer and window sizes return the corresponding values of the engine, if
+//! there are any. `INTERRUPT_SET` decides where handlers run: with 1 also on the library's threads,
+//! with 0 (polling mode) only in calls of this task. `TIMEOUT` is the time that a message waits for
+//! its index to be set, in seconds. The other settings are stored and returned without effect; in
+//! particular, arguments are checked whatever the value of `ERROR_CHK`.
 
 use super::amsend::MAX_UHDR;
 use super::context::{Context, TABLE, call, enter};
@@ -51,9 +51,10 @@ const RDMA_REMOTE_RCXT_AVAIL: c_int = 30;
 const RC_QP_INIT_SETUP: c_int = 36;
 const LAST_QUERY: c_int = 37;
 
-/// Longest packet to speak of: what a rank sends to itself always comes whole.
+/// The largest packet size that is reported, in bytes. The eager limit of a rank to itself is
+/// unbounded, so the value needs a bound.
 const MOST_PACKET: usize = 64 << 10;
-/// Seconds: the limits of `TIMEOUT`.
+/// The limits of `TIMEOUT` in seconds.
 const TIMEOUTS: (c_int, c_int) = (10, 86_400);
 /// The limits of `ACK_THRESHOLD`.
 const THRESHOLDS: (c_int, c_int) = (1, 30);
@@ -62,14 +63,16 @@ fn int(n: usize) -> c_int {
     c_int::try_from(n).unwrap_or(c_int::MAX)
 }
 
-/// The ranks that share memory with this one, itself included.
+/// Returns the ranks that share memory with this one, including itself.
 fn neighbours(engine: &Engine) -> Vec<c_int> {
     let topology = &engine.topology;
     topology.ranks_of(topology.my_node()).iter().map(|&rank| int(rank)).collect()
 }
 
+/// Answers a query.
+///
 /// # Safety
-/// `ret` must have room for what the query gives.
+/// `ret` must have space for the answer.
 unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_int) -> Outcome {
     let eager = (0..engine.size()).map(|rank| engine.eager_limit(rank));
     let eager = eager.min().unwrap_or(0).min(MOST_PACKET);
@@ -87,7 +90,7 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
         INTERRUPT_SET => settings.interrupt.load(Ordering::Relaxed),
         MAX_PORTS => 1,
         MAX_PKT_SZ => int(eager),
-        // Nothing is sent again: what lies below is reliable.
+        // Nothing is retransmitted: the transport is reliable.
         NUM_REX_BUFS => 0,
         REX_BUF_SZ => 0,
         LOC_ADDRTBL_SZ => int(TABLE),
@@ -102,7 +105,7 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
         QUERY_SHM_NUM_TASKS => int(neighbours(engine).len()),
         QUERY_SHM_TASKS => {
             let tasks = neighbours(engine);
-            // SAFETY: the caller has room for QUERY_SHM_NUM_TASKS numbers.
+            // SAFETY: the caller guarantees space for QUERY_SHM_NUM_TASKS numbers.
             unsafe { std::ptr::copy_nonoverlapping(tasks.as_ptr(), ret, tasks.len()) };
             return Ok(());
         }
@@ -112,17 +115,17 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
                 QUERY_LOCAL_SEND_STATISTICS => traffic::sum([of(Transport::Own)].into_iter()),
                 _ => traffic::sum(context.traffic.iter()),
             };
-            // SAFETY: the caller gives the address of a lapi_statistics_t.
+            // SAFETY: the caller guarantees that `ret` is the address of a lapi_statistics_t.
             unsafe { ret.cast::<Statistics>().write_unaligned(statistics) };
             return Ok(());
         }
-        // Nothing goes by remote direct memory access, however long.
+        // No transfer of any length uses remote direct memory access.
         BULK_XFER => 0,
         BULK_MIN_MSG_SIZE => c_int::MAX,
         RDMA_REMOTE_RCXT_AVAIL..=RC_QP_INIT_SETUP => 0,
         PRINT_STATISTICS => {
             let s = traffic::sum(context.traffic.iter());
-            // In one piece, since other ranks may be writing too.
+            // One call prints the whole line, because other ranks may print at the same time.
             println!(
                 "rank {}: LAPI: {} messages and {} bytes sent, {} messages and {} bytes received, \
                  {} replies sent, {} received",
@@ -138,14 +141,14 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
         }
         _ => refuse!(messages::QUERY_TYPE, "there is no query {query}"),
     };
-    // SAFETY: the caller gives the address of an int.
+    // SAFETY: the caller guarantees that `ret` is the address of an int.
     unsafe { ret.write(value) };
     Ok(())
 }
 
 twin! {
-    /// Answers a query. `QUERY_SHM_TASKS` fills an array of ints, the statistics a
-    /// `lapi_statistics_t`, all others an int.
+    /// Answers a query. `QUERY_SHM_TASKS` fills an array of ints, the statistics queries fill a
+    /// `lapi_statistics_t`, and all others an int.
     LAPI_Qenv / PLAPI_Qenv(hndl: Handle, query_type: c_int, ret_val: *mut c_int) -> c_int {
         call("LAPI_Qenv", || {
             let (context, engine) = enter(hndl)?;
@@ -155,15 +158,15 @@ twin! {
             if ret_val.is_null() {
                 refuse!(messages::RET_PTR_NULL, "the pointer to the answer is null");
             }
-            // SAFETY: it is not null, and the caller has room for the answer.
+            // SAFETY: `ret_val` is not null, and the caller guarantees space for the answer.
             unsafe { query(context, engine, query_type, ret_val) }
         })
     }
 }
 
 twin! {
-    /// Sets `ERROR_CHK` or `INTERRUPT_SET` (0 or 1), `TIMEOUT` or `ACK_THRESHOLD`. When
-    /// `INTERRUPT_SET` is 0, no handler runs any more outside of this task's calls.
+    /// Sets `ERROR_CHK` or `INTERRUPT_SET` (0 or 1), `TIMEOUT` or `ACK_THRESHOLD`. After
+    /// `INTERRUPT_SET` is set to 0, handlers run only inside calls of this task.
     LAPI_Senv / PLAPI_Senv(hndl: Handle, query_type: c_int, set_val: c_int) -> c_int {
         call("LAPI_Senv", || {
             let (context, engine) = enter(hndl)?;

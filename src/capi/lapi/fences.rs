@@ -1,9 +1,9 @@
-//! Order: fences, and targets that are not to be sent to.
+//! Ordering: fences, and purged targets.
 //!
-//! A fence waits for data: puts and gets are complete, the data of active messages is
-//! in place. It does not wait for completion handlers; only a completion counter shows
-//! that one has run. A target in polling mode takes the data of active messages in when it
-//! makes a call, and so does a task that waits here.
+//! A fence waits for data: puts and gets are complete, and the data of active messages is in place.
+//! It does not wait for completion handlers; only a completion counter shows that one has run. A
+//! target in polling mode receives the data of active messages during its calls, and so does a task
+//! that waits here.
 
 use super::context::{self, Context, call};
 use super::finish;
@@ -15,7 +15,7 @@ use crate::trace::Cause;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
-/// Waits for all that this rank has begun, to targets that are not purged.
+/// Waits until everything that this rank has begun is in place, except at purged targets.
 pub(crate) fn fence(context: &Context, engine: &Am) -> Result<()> {
     finish::serve(context, engine)?;
     let left = || context.pending.left() + context.asked.load(Ordering::SeqCst);
@@ -39,7 +39,7 @@ pub(crate) fn fence(context: &Context, engine: &Am) -> Result<()> {
 }
 
 twin! {
-    /// Returns when all that this rank has begun is in place.
+    /// Returns when everything that this rank has begun is in place.
     LAPI_Fence / PLAPI_Fence(hndl: Handle) -> c_int {
         call("LAPI_Fence", || {
             let (context, engine) = context::enter(hndl)?;
@@ -50,7 +50,7 @@ twin! {
 }
 
 twin! {
-    /// Returns when all that any rank has begun before its call is in place. Collective.
+    /// Returns when everything that any rank has begun before its call is in place. Collective.
     LAPI_Gfence / PLAPI_Gfence(hndl: Handle) -> c_int {
         call("LAPI_Gfence", || {
             let (context, engine) = context::enter(hndl)?;
@@ -62,8 +62,8 @@ twin! {
 }
 
 twin! {
-    /// From now on calls to `dest` return `LAPI_ERR_TGT_PURGED`, fences do not wait for
-    /// it, and threads in `LAPI_Nopoll_wait` return. What was sent before still arrives.
+    /// Purges `dest`: later calls to it return `LAPI_ERR_TGT_PURGED`, fences do not wait for it,
+    /// and threads in `LAPI_Nopoll_wait` return. Messages sent before still arrive.
     LAPI_Purge_totask / PLAPI_Purge_totask(hndl: Handle, dest: c_uint) -> c_int {
         call("LAPI_Purge_totask", || {
             let (context, _) = context::enter(hndl)?;
@@ -74,7 +74,7 @@ twin! {
 }
 
 twin! {
-    /// Takes `LAPI_Purge_totask` back.
+    /// Readmits a target that `LAPI_Purge_totask` purged.
     LAPI_Resume_totask / PLAPI_Resume_totask(hndl: Handle, dest: c_uint) -> c_int {
         call("LAPI_Resume_totask", || {
             let (context, _) = context::enter(hndl)?;

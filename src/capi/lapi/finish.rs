@@ -1,7 +1,7 @@
-//! Finishing the transfers that are done.
+//! Completion of transfers.
 //!
-//! The calls that wait or poll finish them, and so does the progress thread, now and then,
-//! so that counters count while the program computes.
+//! Calls that wait or poll finish the completed transfers. The progress thread does so too from
+//! time to time, so that counters advance while the program computes.
 
 use super::context::{self, Context};
 use super::pending::{Done, Pending};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Done {
-    /// Makes it happen.
+    /// Runs the completion actions: counters and handlers.
     pub(crate) fn run(self, context: &'static Context, engine: &Am) -> Result<()> {
         let tallies = &context.tallies;
         match self.of {
@@ -26,7 +26,7 @@ impl Done {
             }
             _ => tallies.left.fetch_add(1, Ordering::Release),
         };
-        // SAFETY: the user keeps the counter until it has counted.
+        // SAFETY: the program keeps the counter valid until it has counted.
         unsafe { counters::bump(context, self.org_cntr, self.target) };
         if let Some(hook) = self.sent {
             hook.call(context, engine, self.target)?;
@@ -42,17 +42,18 @@ impl Done {
             let reply = self.cmpl_cntr as u64;
             return notices::count(context, engine, self.target, self.tgt_cntr, reply, self.of);
         }
-        // SAFETY: as above.
+        // SAFETY: the program keeps the counter valid until it has counted.
         unsafe { counters::bump(context, self.cmpl_cntr, self.target) };
         Ok(())
     }
 }
 
 impl Pending {
-    /// Finishes those that are done; true if there were any.
+    /// Finishes the completed transfers. Returns whether there were any.
     ///
     /// # Errors
-    /// A failed transfer, told to the error handler.
+    /// Fails if a completion action fails. A failed transfer is reported to the error handler and
+    /// ends the job.
     #[inline]
     pub(crate) fn advance(&self, context: &Context, engine: &Am) -> Result<bool> {
         if self.left() == 0 { Ok(false) } else { self.finish(context, engine) }
@@ -60,7 +61,8 @@ impl Pending {
 
     #[cold]
     fn finish(&self, context: &Context, engine: &Am) -> Result<bool> {
-        // Taken out first: what is to happen may begin transfers.
+        // The transfers are removed from the list before their actions run, because an action may
+        // begin a transfer and take the lock.
         let mut ready = Vec::new();
         if let Some(mut list) = self.list.try_lock() {
             let mut i = 0;
@@ -78,7 +80,7 @@ impl Pending {
             if let Err(error) = counter.check() {
                 let text = error.detail().to_string();
                 let told = context.tell(messages::TGT_ADDR_NULL, done.of, done.target, text);
-                // Whichever call has come upon it: the transfer's own has returned.
+                // The call that began the transfer has returned, so no caller can get the error.
                 context::fatal(&told);
             }
             done.run(live, engine)?;
@@ -88,11 +90,11 @@ impl Pending {
     }
 }
 
-/// In polling mode handlers run in calls, also in those that have no need to wait: a round of
-/// what there is to do. Not in handlers.
+/// Makes one round of progress in polling mode. Handlers then run only inside calls, so calls that
+/// do not wait use this to run them. Does nothing in a handler.
 ///
 /// # Errors
-/// What the engine returns.
+/// Returns the errors of polling and of completion actions.
 #[inline]
 pub(crate) fn serve(context: &Context, engine: &Am) -> Result<()> {
     if !context.gate.is_polling() || handler::running().is_some() {
@@ -103,10 +105,10 @@ pub(crate) fn serve(context: &Context, engine: &Am) -> Result<()> {
     Ok(())
 }
 
-/// What the progress thread calls.
+/// The function registered with the engine's progress thread.
 static HOOK: Mutex<Option<crate::am::Hook>> = Mutex::new(None);
 
-/// Has the progress thread finish transfers of whichever context there is.
+/// Lets the progress thread finish transfers of the current context.
 pub(crate) fn hook_up(engine: &Am) -> Result<()> {
     let hook: crate::am::Hook = Arc::new(|engine: &Am, _aged| match context::current() {
         Ok(context) => context.pending.advance(context, engine),
@@ -117,7 +119,7 @@ pub(crate) fn hook_up(engine: &Am) -> Result<()> {
     Ok(())
 }
 
-/// Ends that.
+/// Reverts [`hook_up`].
 pub(crate) fn unhook(engine: &Am) -> Result<()> {
     match HOOK.lock().take() {
         Some(hook) => engine.remove_flush_hook(&hook),

@@ -1,11 +1,10 @@
-//! The calls for Fortran (`lapif.h`): lower case, an underscore behind, arguments by
-//! reference, the return code last.
+//! The Fortran binding (`lapif.h`): lower-case names with a trailing underscore, arguments by
+//! reference, and the return code as the last argument.
 //!
-//! A reference to `LAPI_ADDR_NULL` is one to eight bytes of zeros among the program's
-//! constants, where no counter and no buffer to be written can be; that is how it is
-//! told from a variable that is zero. A reference to code is one to a procedure, as
-//! the header handler itself; `_proc_` names are the same calls under the names that
-//! `lapif.h` gives them then.
+//! A reference to `LAPI_ADDR_NULL` points to eight bytes of zeros among the program's constants.
+//! Counters and writable buffers cannot be there, so this distinguishes it from a reference to a
+//! variable that is zero. If the argument is a procedure, the reference is the address of the code.
+//! `lapif.h` maps calls with a procedure argument to the names with `_proc_`.
 
 use super::types::{Counter, Handle, Info, MAX_ERR_STRING, MsgInfo, Vector, Xfer};
 use super::{
@@ -14,14 +13,14 @@ use super::{
 };
 use std::os::raw::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 
-/// Exports a call and its twin; the body is the return code.
+/// Exports a call and its profiling twin. The body evaluates to the return code.
 macro_rules! fortran {
     ($(#[$doc:meta])* $name:ident / $twin:ident ($($arg:ident: $ty:ty),* $(,)?) $body:expr) => {
         twin! {
             $(#[$doc])*
             $name / $twin($($arg: *mut $ty,)* ierror: *mut c_int) {
-                // SAFETY: Fortran passes references to variables of the types that
-                // lapif.h states.
+                // SAFETY: Fortran passes references to variables of the types that lapif.h
+                // declares.
                 unsafe {
                     let code: c_int = $body;
                     ierror.write_unaligned(code);
@@ -31,8 +30,8 @@ macro_rules! fortran {
     };
 }
 
-/// Exports a call that is told code under two names: under the first, code is a procedure or what
-/// a variable holds; under the second, the reference itself.
+/// Exports a call that takes code, under two names. Under the first name, `$code` is a procedure or
+/// a variable that holds an address or index; under the second, `$code` is the procedure itself.
 macro_rules! fortran_of_code {
     (
         $(#[$doc:meta])*
@@ -53,62 +52,67 @@ macro_rules! fortran_of_code {
     };
 }
 
+/// Returns the value of an argument.
+///
 /// # Safety
-/// `reference` must be one to a value.
+/// `reference` must point to a readable value of type `T`, aligned or not.
 unsafe fn value<T: Copy>(reference: *const T) -> T {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that `reference` points to a readable value.
     unsafe { reference.read_unaligned() }
 }
 
-/// The address of a variable; null where `LAPI_ADDR_NULL` stands for it.
+/// Returns the address of a variable, or null if the argument is `LAPI_ADDR_NULL`.
 ///
 /// # Safety
-/// `reference` must be null or one to a variable or constant.
+/// `reference` must be null or point to a variable or constant.
 unsafe fn variable<T>(reference: *mut T) -> *mut T {
     let constant = objects::is_constant(reference as usize);
-    // SAFETY: `LAPI_ADDR_NULL` has eight bytes; other constants are read as far as
-    // they go within their page, which is mapped.
+    // SAFETY: `LAPI_ADDR_NULL` has eight bytes. A shorter constant is read together with the bytes
+    // that follow it. These are mapped, because segments consist of whole pages and constants are
+    // not at the very end of one.
     let null = constant && unsafe { reference.cast::<u64>().read_unaligned() } == 0;
     if null { std::ptr::null_mut() } else { reference }
 }
 
-/// The user header of a message; an empty one may be anywhere.
+/// Returns the address of the user header. An empty header may be at any address.
 ///
 /// # Safety
-/// Both must be references to what LAPI_Amsend says.
+/// Both arguments must be valid references as `LAPI_Amsend` requires.
 unsafe fn user_header(uhdr: *mut c_void, len: *const c_uint) -> *mut c_void {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees that both references are valid.
     unsafe { if value(len) == 0 { uhdr } else { variable(uhdr) } }
 }
 
-/// The address that a variable holds.
+/// Returns the address that a variable holds.
 ///
 /// # Safety
-/// `reference` must be one to an address.
+/// `reference` must point to a variable that holds an address.
 unsafe fn address(reference: *const c_void) -> u64 {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that `reference` points to an address.
     unsafe { value(reference.cast::<u64>()) }
 }
 
-/// The address of a procedure, or the address or index that a variable holds.
+/// Returns the address of a procedure, or the address or index that a variable holds.
 ///
 /// # Safety
-/// `reference` must be one to either.
+/// `reference` must be the address of a procedure or point to such a variable.
 unsafe fn procedure(reference: *const c_void) -> u64 {
     if objects::is_procedure(reference as usize) {
         return reference as u64;
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that `reference` points to a variable, as it is not code.
     unsafe { address(reference) }
 }
 
-/// A vector, or the vector whose address a variable holds. No vector lies at an
-/// address whose low half looks like a type.
+/// Returns the address of a vector, given the vector itself or a variable that holds its address.
+/// The first four bytes distinguish them: a vector begins with its type (0 to 2), and no vector has
+/// an address whose lower 32 bits are that small. `LAPI_ADDR_NULL` gives null.
 ///
 /// # Safety
-/// `reference` must be one to either.
+/// `reference` must point to a vector or to a variable that holds the address of one.
 unsafe fn vector(reference: *mut c_void) -> *mut Vector {
-    // SAFETY: the caller vouches for it; both begin with eight bytes.
+    // SAFETY: a vector and an address both have at least eight bytes, and the caller guarantees
+    // that `reference` points to one of them.
     let word = unsafe { address(reference) };
     match word as u32 {
         _ if word == 0 && objects::is_constant(reference as usize) => std::ptr::null_mut(),
@@ -118,27 +122,27 @@ unsafe fn vector(reference: *mut c_void) -> *mut Vector {
 }
 
 fortran! {
-    /// `LAPI_Init`
+    /// Fortran binding of `LAPI_Init`.
     lapi_init_ / plapi_init_(hndl: Handle, info: Info)
     lifecycle::PLAPI_Init(variable(hndl), variable(info))
 }
 fortran! {
-    /// `LAPI_Term`
+    /// Fortran binding of `LAPI_Term`.
     lapi_term_ / plapi_term_(hndl: Handle)
     lifecycle::PLAPI_Term(value(hndl))
 }
 fortran! {
-    /// `LAPI_Qenv`
+    /// Fortran binding of `LAPI_Qenv`.
     lapi_qenv_ / plapi_qenv_(hndl: Handle, query: c_int, ret_val: c_int)
     environment::PLAPI_Qenv(value(hndl), value(query), variable(ret_val))
 }
 fortran! {
-    /// `LAPI_Senv`
+    /// Fortran binding of `LAPI_Senv`.
     lapi_senv_ / plapi_senv_(hndl: Handle, query: c_int, set_val: c_int)
     environment::PLAPI_Senv(value(hndl), value(query), value(set_val))
 }
 fortran! {
-    /// `LAPI_Msg_string`; the text is filled up with blanks.
+    /// Fortran binding of `LAPI_Msg_string`. Pads the text with blanks.
     lapi_msg_string_ / plapi_msg_string_(error_code: c_int, buf: c_void)
     {
         let buf = variable(buf);
@@ -152,17 +156,17 @@ fortran! {
     }
 }
 fortran! {
-    /// `LAPI_Address`: of a variable or procedure.
+    /// Fortran binding of `LAPI_Address`. Returns the address of a variable or procedure.
     lapi_address_ / plapi_address_(my_addr: c_void, ret_addr: c_ulong)
     addresses::PLAPI_Address(variable(my_addr), variable(ret_addr))
 }
 fortran! {
-    /// `LAPI_Address`
+    /// Fortran binding of `LAPI_Address`. Returns the address of a procedure.
     lapi_address_proc_ / plapi_address_proc_(my_addr: c_void, ret_addr: c_ulong)
     addresses::PLAPI_Address(my_addr, variable(ret_addr))
 }
 fortran! {
-    /// `LAPI_Address_init`: of the address that `my_addr` holds.
+    /// Fortran binding of `LAPI_Address_init`. Exchanges the address that `my_addr` holds.
     lapi_address_init_ / plapi_address_init_(
         hndl: Handle, my_addr: c_void, add_tab: *mut c_void,
     )
@@ -171,20 +175,20 @@ fortran! {
     )
 }
 fortran_of_code! {
-    /// `LAPI_Addr_set`
+    /// Fortran binding of `LAPI_Addr_set`.
     lapi_addr_set_ / plapi_addr_set_, lapi_addr_set_proc_ / plapi_addr_set_proc_(
         hndl: Handle, addr: c_void, addr_hndl: c_int,
     )
     |addr| addresses::PLAPI_Addr_set(value(hndl), addr, value(addr_hndl))
 }
 fortran! {
-    /// `LAPI_Addr_get`
+    /// Fortran binding of `LAPI_Addr_get`.
     lapi_addr_get_ / plapi_addr_get_(hndl: Handle, addr: *mut c_void, addr_hndl: c_int)
     addresses::PLAPI_Addr_get(value(hndl), variable(addr), value(addr_hndl))
 }
 
 fortran_of_code! {
-    /// `LAPI_Amsend`
+    /// Fortran binding of `LAPI_Amsend`.
     lapi_amsend_ / plapi_amsend_, lapi_amsend_proc_ / plapi_amsend_proc_(
         hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
         udata: c_void, udata_len: c_long, tgt_cntr: c_void, org_cntr: Counter,
@@ -197,7 +201,7 @@ fortran_of_code! {
     )
 }
 fortran_of_code! {
-    /// `LAPI_Amsendv`
+    /// Fortran binding of `LAPI_Amsendv`.
     lapi_amsendv_ / plapi_amsendv_, lapi_amsendv_proc_ / plapi_amsendv_proc_(
         hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
         org_vec: c_void, tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
@@ -209,12 +213,12 @@ fortran_of_code! {
     )
 }
 fortran! {
-    /// `LAPI_Xfer`
+    /// Fortran binding of `LAPI_Xfer`.
     lapi_xfer_ / plapi_xfer_(hndl: Handle, xfer_cmd: Xfer)
     xfer::PLAPI_Xfer(value(hndl), variable(xfer_cmd))
 }
 fortran! {
-    /// `LAPI_Put`
+    /// Fortran binding of `LAPI_Put`.
     lapi_put_ / plapi_put_(
         hndl: Handle, tgt: c_uint, len: c_long, tgt_addr: c_void, org_addr: c_void,
         tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
@@ -226,7 +230,7 @@ fortran! {
     )
 }
 fortran! {
-    /// `LAPI_Get`
+    /// Fortran binding of `LAPI_Get`.
     lapi_get_ / plapi_get_(
         hndl: Handle, tgt: c_uint, len: c_long, tgt_addr: c_void, org_addr: c_void,
         tgt_cntr: c_void, org_cntr: Counter,
@@ -237,7 +241,7 @@ fortran! {
     )
 }
 fortran! {
-    /// `LAPI_Putv`
+    /// Fortran binding of `LAPI_Putv`.
     lapi_putv_ / plapi_putv_(
         hndl: Handle, tgt: c_uint, tgt_vec: c_void, org_vec: c_void, tgt_cntr: c_void,
         org_cntr: Counter, cmpl_cntr: Counter,
@@ -248,7 +252,7 @@ fortran! {
     )
 }
 fortran! {
-    /// `LAPI_Getv`
+    /// Fortran binding of `LAPI_Getv`.
     lapi_getv_ / plapi_getv_(
         hndl: Handle, tgt: c_uint, tgt_vec: c_void, org_vec: c_void, tgt_cntr: c_void,
         org_cntr: Counter,
@@ -259,7 +263,7 @@ fortran! {
     )
 }
 fortran! {
-    /// `LAPI_Rmw`
+    /// Fortran binding of `LAPI_Rmw`.
     lapi_rmw_ / plapi_rmw_(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: c_void, in_val: c_int,
         prev_tgt_val: c_int, org_cntr: Counter,
@@ -270,7 +274,7 @@ fortran! {
     )
 }
 fortran! {
-    /// `LAPI_Rmw64`
+    /// Fortran binding of `LAPI_Rmw64`.
     lapi_rmw64_ / plapi_rmw64_(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: c_void, in_val: c_longlong,
         prev_tgt_val: c_longlong, org_cntr: Counter,
@@ -281,71 +285,71 @@ fortran! {
     )
 }
 fortran! {
-    /// `LAPI_Setcntr`
+    /// Fortran binding of `LAPI_Setcntr`.
     lapi_setcntr_ / plapi_setcntr_(hndl: Handle, cntr: Counter, val: c_int)
     counter_calls::PLAPI_Setcntr(value(hndl), variable(cntr), value(val))
 }
 fortran! {
-    /// `LAPI_Getcntr`
+    /// Fortran binding of `LAPI_Getcntr`.
     lapi_getcntr_ / plapi_getcntr_(hndl: Handle, cntr: Counter, val: c_int)
     counter_calls::PLAPI_Getcntr(value(hndl), variable(cntr), variable(val))
 }
 fortran! {
-    /// `LAPI_Waitcntr`
+    /// Fortran binding of `LAPI_Waitcntr`.
     lapi_waitcntr_ / plapi_waitcntr_(
         hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
     )
     counter_calls::PLAPI_Waitcntr(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
 }
 fortran! {
-    /// `LAPI_Nopoll_wait`
+    /// Fortran binding of `LAPI_Nopoll_wait`.
     lapi_nopoll_wait_ / plapi_nopoll_wait_(
         hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
     )
     counter_calls::PLAPI_Nopoll_wait(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
 }
 fortran! {
-    /// `LAPI_Probe`
+    /// Fortran binding of `LAPI_Probe`.
     lapi_probe_ / plapi_probe_(hndl: Handle)
     progress::PLAPI_Probe(value(hndl))
 }
 fortran! {
-    /// `LAPI_Msgpoll`
+    /// Fortran binding of `LAPI_Msgpoll`.
     lapi_msgpoll_ / plapi_msgpoll_(hndl: Handle, cnt: c_uint, info: MsgInfo)
     progress::PLAPI_Msgpoll(value(hndl), value(cnt), variable(info))
 }
 fortran! {
-    /// `LAPI_Fence`
+    /// Fortran binding of `LAPI_Fence`.
     lapi_fence_ / plapi_fence_(hndl: Handle)
     fences::PLAPI_Fence(value(hndl))
 }
 fortran! {
-    /// `LAPI_Gfence`
+    /// Fortran binding of `LAPI_Gfence`.
     lapi_gfence_ / plapi_gfence_(hndl: Handle)
     fences::PLAPI_Gfence(value(hndl))
 }
 fortran! {
-    /// `LAPI_Purge_totask`
+    /// Fortran binding of `LAPI_Purge_totask`.
     lapi_purge_totask_ / plapi_purge_totask_(hndl: Handle, dest: c_uint)
     fences::PLAPI_Purge_totask(value(hndl), value(dest))
 }
 fortran! {
-    /// `LAPI_Resume_totask`
+    /// Fortran binding of `LAPI_Resume_totask`.
     lapi_resume_totask_ / plapi_resume_totask_(hndl: Handle, dest: c_uint)
     fences::PLAPI_Resume_totask(value(hndl), value(dest))
 }
 fortran! {
-    /// `LAPI_Util`
+    /// Fortran binding of `LAPI_Util`.
     lapi_util_ / plapi_util_(hndl: Handle, util_p: c_int)
     util::PLAPI_Util(value(hndl), variable(util_p))
 }
 fortran! {
-    /// `LAPI_Address_init64`: of the address that `my_addr` holds.
+    /// Fortran binding of `LAPI_Address_init64`. Exchanges the address that `my_addr` holds.
     lapi_address_init64_ / plapi_address_init64_(hndl: Handle, my_addr: c_void, add_tab: u64)
     addresses::PLAPI_Address_init64(value(hndl), address(my_addr), variable(add_tab))
 }
 fortran! {
-    /// `LAPI_Setcntr_wstatus`
+    /// Fortran binding of `LAPI_Setcntr_wstatus`.
     lapi_setcntr_wstatus_ / plapi_setcntr_wstatus_(
         hndl: Handle, cntr: Counter, val: c_int, dest: c_uint, dest_status: c_int,
     )
@@ -354,7 +358,7 @@ fortran! {
     )
 }
 fortran! {
-    /// `LAPI_Group_create`
+    /// Fortran binding of `LAPI_Group_create`.
     lapi_group_create_ / plapi_group_create_(
         hndl: Handle, num_tasks: c_uint, task_list: c_uint, group: c_uint,
     )
@@ -363,7 +367,7 @@ fortran! {
     )
 }
 fortran! {
-    /// `LAPI_Group_free`
+    /// Fortran binding of `LAPI_Group_free`.
     lapi_group_free_ / plapi_group_free_(hndl: Handle, group: c_uint)
     group::PLAPI_Group_free(value(hndl), value(group))
 }

@@ -1,10 +1,9 @@
-//! Groups of tasks, and the transfer to all of a group.
+//! Groups of tasks, and the multicast to a group.
 //!
-//! A group is a list that the task keeps which has made it: making and freeing one is a
-//! call of that task alone. A multicast is one active message to each member, the sender
-//! included where it is one, in the order of the list, without counters. Its send
-//! completion handler runs once, when header and data may be changed: when all messages
-//! have left.
+//! A group is a list kept by the task that created it, so creating and freeing one are local calls.
+//! A multicast is one active message to each member, in the order of the list and without counters;
+//! it includes the sender if the sender is a member. Its send completion handler runs once, when
+//! all messages have been sent and the header and data may be modified again.
 
 use super::amsend::{self, Message};
 use super::context::{Context, call, enter};
@@ -17,7 +16,7 @@ use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Checks a list of members.
+/// Checks a list of members: each must be a task of the job, and none may occur twice.
 fn check(context: &Context, members: &[c_uint]) -> Outcome {
     let mut seen = vec![false; context.tasks()];
     for &member in members {
@@ -35,7 +34,7 @@ fn check(context: &Context, members: &[c_uint]) -> Outcome {
 }
 
 twin! {
-    /// Makes a group of the tasks in the list, for transfers of type `LAPI_MC_XFER`. Local.
+    /// Creates a group of the listed tasks for transfers of type `LAPI_MC_XFER`. Local.
     LAPI_Group_create / PLAPI_Group_create(
         hndl: Handle, num_tasks: c_uint, task_list: *mut c_uint, group: *mut c_uint,
     ) -> c_int {
@@ -51,10 +50,10 @@ twin! {
             if group.is_null() {
                 refuse!(messages::NULL_GRP, "the pointer to the group is null");
             }
-            // SAFETY: it is not null, and the caller vouches for its length.
+            // SAFETY: `task_list` is not null, and the caller guarantees its length.
             let members = unsafe { std::slice::from_raw_parts(task_list, num_tasks as usize) };
             check(context, members)?;
-            // SAFETY: it is not null, and the caller vouches for it.
+            // SAFETY: `group` is not null, and the caller guarantees that it is writable.
             unsafe { group.write(context.groups.add(members)) };
             Ok(())
         })
@@ -62,7 +61,7 @@ twin! {
 }
 
 twin! {
-    /// Forgets a group; transfers to it that have begun go on. Local.
+    /// Frees a group. Transfers to it that have begun continue. Local.
     LAPI_Group_free / PLAPI_Group_free(hndl: Handle, group: c_uint) -> c_int {
         call("LAPI_Group_free", || {
             let (context, _) = enter(hndl)?;
@@ -71,21 +70,22 @@ twin! {
     }
 }
 
-/// What the members' messages share: the user's handler, and how many have not left.
+/// State shared by the messages of a multicast: the number not sent yet, the group, and the
+/// program's handler.
 struct Shared {
     left: AtomicUsize,
     group: c_uint,
     sent: Hook<SendHandler>,
 }
 
-/// Runs when a member's message has left.
+/// Runs when the message to one member has been sent.
 unsafe extern "C" fn one_has_left(hndl: *mut Handle, shared: *mut c_void, info: *mut SendInfo) {
-    // SAFETY: each message of a multicast owns one count of what they share.
+    // SAFETY: each message of a multicast owns one reference, which `Arc::into_raw` gave it.
     let shared = unsafe { Arc::from_raw(shared.cast::<Shared>()) };
     if shared.left.fetch_sub(1, Ordering::AcqRel) == 1 {
         let Hook(handler, sinfo) = shared.sent;
-        // SAFETY: the information is a local of the caller; the user gave handler and
-        // argument for this.
+        // SAFETY: `info` points to a local of the caller, and the program passed the handler and
+        // its argument for this call.
         unsafe {
             (*info).src = shared.group;
             handler(hndl, sinfo, info);
@@ -96,8 +96,8 @@ unsafe extern "C" fn one_has_left(hndl: *mut Handle, shared: *mut c_void, info: 
 /// Sends a multicast.
 ///
 /// # Safety
-/// Header and data must be valid, the data until the send completion handler runs or a
-/// fence returns.
+/// Header and data must be valid, the data until the send completion handler runs or a fence
+/// returns.
 pub(crate) unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
     let (context, _) = enter(hndl)?;
     let members = context.groups.get(x.group)?;
@@ -111,7 +111,7 @@ pub(crate) unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
         org_cntr: std::ptr::null(),
         cmpl_cntr: std::ptr::null(),
     };
-    // Nothing is sent to any where it cannot be sent to all.
+    // All messages are checked before the first is sent, so that an invalid one sends none.
     for &member in members.iter() {
         message(member, None).check(context)?;
     }
@@ -125,14 +125,16 @@ pub(crate) unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
             let count = Arc::into_raw(shared.clone()).cast_mut().cast::<c_void>();
             Hook(one_has_left as SendHandler, count)
         });
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that header and data are valid until the message has been
+        // sent.
         let done = unsafe { amsend::send(hndl, &message(member, sent), x.udata, x.udata_len) };
         if let Err(failure) = done {
             if n == 0 {
-                // What went with the message is left to it: it may have been sent.
+                // The reference that the message holds is leaked, because the message may have been
+                // sent.
                 return Err(failure);
             }
-            // Some members have the group, the other members never will.
+            // Some members have the message, but the others will never get it.
             let text = format!("a multicast ended after {n} of {} members", members.len());
             context::fatal(&Error::new(ErrorKind::State, text));
         }

@@ -1,4 +1,4 @@
-//! Groups of tasks: lists that the task keeps which has made them.
+//! The table of groups. Each group is a list of tasks, known only to the task that created it.
 
 use super::messages;
 use super::outcome::{Outcome, refuse};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::os::raw::c_uint;
 use std::sync::Arc;
 
-/// The groups of a context. Numbers count up from 1 and are never used twice.
+/// The groups of a context. Numbers count up from 1 and are never reused.
 #[derive(Debug, Default)]
 pub(crate) struct Groups(Mutex<(c_uint, Members)>);
 

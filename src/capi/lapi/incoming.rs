@@ -1,5 +1,4 @@
-//! A message at its target, as far as its header has told, and what is to happen when its
-//! data is in place.
+//! A message at its target: its header, and the actions to run when its data is in place.
 
 use super::amsend::{AGAIN, Head, OF};
 use super::context::{self, Context, TABLE, fatal};
@@ -13,20 +12,20 @@ use std::os::raw::c_void;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-/// A message, as far as its header has told.
+/// A message whose header has arrived.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    /// What traveled before the user header.
+    /// The bytes before the user header.
     pub head: Head,
-    /// The sender.
+    /// The task that sent the message.
     pub origin: usize,
-    /// The user header; lives until the completion handler has returned.
+    /// The user header. It lives until the completion handler has returned.
     pub uhdr: Vec<u64>,
-    /// The header handler.
+    /// The address of the header handler.
     pub handler: usize,
 }
 
-/// What is to happen when the data is in place.
+/// The actions to run when the data is in place.
 #[derive(Debug)]
 pub(crate) struct Finish {
     completion: Option<Hook<ComplHandler>>,
@@ -38,7 +37,7 @@ pub(crate) struct Finish {
 }
 
 impl Finish {
-    /// Makes it happen.
+    /// Runs the actions: completion handler, target counter, reply.
     pub(crate) fn run(self, engine: &Am) {
         let done = context::current().and_then(|context| {
             if let Some(hook) = self.completion {
@@ -57,12 +56,13 @@ impl Finish {
         }
     }
 
-    /// Whether there is a completion handler.
+    /// Returns whether there is a completion handler.
     pub(crate) fn has_handler(&self) -> bool {
         self.completion.is_some()
     }
 
-    /// How the engine is to do it.
+    /// Returns the actions for the engine to run: on the completion thread if there is a completion
+    /// handler and `inline` is false, else at once.
     pub(crate) fn then(self, inline: bool) -> Then {
         let later = self.completion.is_some() && !inline;
         let job: Completion = Box::new(move |engine, _| self.run(engine));
@@ -87,12 +87,12 @@ impl Incoming {
         Ok(Incoming { head, origin, uhdr, handler })
     }
 
-    /// The user header, as handlers get it: null where there is none.
+    /// Returns the user header as handlers get it: null if it is empty.
     pub(crate) fn uhdr_ptr(&mut self) -> *mut c_void {
         if self.uhdr.is_empty() { ptr::null_mut() } else { self.uhdr.as_mut_ptr().cast() }
     }
 
-    /// What is to happen when `bytes` of data are in place.
+    /// Returns the actions to run when `bytes` of data are in place.
     pub(crate) fn finish(
         self,
         completion: Option<ComplHandler>,
@@ -111,7 +111,7 @@ impl Incoming {
     }
 }
 
-/// The header handler that a message names.
+/// Returns the address of the header handler that a message names.
 fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
     let Head { handler, object, .. } = *head;
     if object == 0 && handler <= TABLE as u64 {
@@ -150,7 +150,7 @@ fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
     Ok(address)
 }
 
-/// What a message's completion is to do, where its data is in place already.
+/// Returns the answer to a message whose data is already in place.
 pub(crate) fn accept_done(finish: Finish) -> Accept {
     Accept { to: Destination::Taken, then: finish.then(false) }
 }

@@ -1,8 +1,8 @@
-//! Start and end.
+//! Initialisation and termination.
 //!
-//! The context shares the engine with the other interfaces of the program
-//! ([`sharing`]). At the end everything is taken out of it that the start has put
-//! there, after all messages were handled.
+//! The context shares the engine with the other interfaces of the program ([`sharing`]).
+//! `LAPI_Term` waits until all messages are handled, and then removes everything that `LAPI_Init`
+//! registered with the engine.
 
 use super::context::{self, Context, Handlers, call};
 use super::outcome::refuse;
@@ -21,22 +21,24 @@ use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// `LAST_LIB`: the newest version that a program may ask for.
+/// `LAST_LIB`: the newest library version that a program may request.
 const LAST_LIB: c_int = 4;
-/// The last number that an instance may have; all mean the same one.
+/// The largest instance number. All numbers name the same instance.
 const LAST_INSTANCE: u32 = 16;
-/// `LAPI_INTERRUPT_OFF`: begins in polling mode.
+/// `LAPI_INTERRUPT_OFF`: the context starts in polling mode.
 const INTERRUPT_OFF: u32 = 0x2000_0000;
-/// The protocols that may be asked for; `LAPI_SHARE_PROTOCOL` and `LAPI_PSS_GPFS` are hints
-/// that mean nothing here.
+/// The accepted protocol bits. `LAPI_SHARE_PROTOCOL` and `LAPI_PSS_GPFS` are hints without effect
+/// here.
 const PROTOCOLS: u32 = INTERRUPT_OFF | 0x8000_0000 | 0x4000_0000;
-/// Handles count up from here, so that a variable that was never set is none.
+/// The first handle. Handles count up from here, so that a variable that was never set is unlikely
+/// to hold a valid one.
 const FIRST_HANDLE: Handle = 0x1a00_0001;
 
-/// The next handle; held while a context is made or ended.
+/// The next handle. The lock is held while a context is created or ended.
 static NEXT: Mutex<Handle> = Mutex::new(FIRST_HANDLE);
 
-/// Waits until no other thread makes or ends a context. The engine may end meanwhile, so it is not used.
+/// Waits until no other thread creates or ends a context. The engine may stop meanwhile, so the
+/// wait does not use it.
 fn alone() -> Result<MutexGuard<'static, Handle>> {
     let what = || "another thread to end its LAPI_Init or LAPI_Term".to_string();
     let mut held = None;
@@ -47,7 +49,7 @@ fn alone() -> Result<MutexGuard<'static, Handle>> {
     Ok(held.unwrap_or_else(|| NEXT.lock()))
 }
 
-/// Whether the fields that are not used are zero.
+/// Returns whether the unused fields are zero and the others are in range.
 fn is_clean(info: &Info) -> bool {
     info.protocol as u32 & !PROTOCOLS == 0
         && (0..=LAST_LIB).contains(&info.lib_vers)
@@ -72,15 +74,16 @@ fn register(engine: &Engine, gate: &Arc<Gate>) -> Result<Handlers> {
 }
 
 twin! {
-    /// Makes the context, over all ranks of the job; starts MPI too, unless the program
-    /// has. Collective: where the arguments of one task are refused, the other tasks wait until
-    /// it calls again with better ones.
+    /// Creates the context over all ranks of the job. Also starts MPI, unless the program has done
+    /// so. Collective: if the arguments of one task are refused, the other tasks wait until it
+    /// calls again with valid ones.
     LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int {
         call("LAPI_Init", || {
             if hndl.is_null() {
                 refuse!(m::RET_PTR_NULL, "the pointer to the handle is null");
             }
-            // SAFETY: the caller vouches for the structure, if it is one.
+            // SAFETY: the caller guarantees that `lapi_info` is null or points to a valid
+            // structure.
             let Some(info) = (unsafe { lapi_info.as_ref() }) else {
                 refuse!(m::INFO_NULL, "the pointer to lapi_info_t is null");
             };
@@ -92,7 +95,7 @@ twin! {
                 refuse!(m::ALL_HNDL_IN_USE, "there is a context already; LAPI_Term ends it");
             }
             context::remove(); // MPI_Finalize has closed its engine
-            // SAFETY: no communicator is given.
+            // SAFETY: `None` passes no communicator, so no handle has to be valid.
             let engine = unsafe { sharing::attach(None) }?;
             let gate = Gate::new(info.protocol as u32 & INTERRUPT_OFF != 0);
             let handlers = register(engine, &gate)?;
@@ -101,9 +104,10 @@ twin! {
             let transports = traffic::transports(engine);
             context::install(Context::new(handle, info.err_hndlr, handlers, gate, transports));
             finish::hook_up(engine)?;
-            // No message comes before its target has a context.
+            // After the barrier every task has a context, so no message arrives at a task without
+            // one.
             engine.barrier_of(engine.world())?;
-            // SAFETY: it is not null, and the caller vouches for it.
+            // SAFETY: `hndl` is not null, and the caller guarantees that it is writable.
             unsafe { hndl.write(handle) };
             Ok(())
         })
@@ -111,9 +115,9 @@ twin! {
 }
 
 twin! {
-    /// Ends the context, when all messages are handled and all completion handlers have
-    /// run. MPI goes on unless `LAPI_Init` started it and the program does not need it any
-    /// more. After an `MPI_Finalize` that has ended everything nothing is left to do. Collective.
+    /// Ends the context after all messages are handled and all completion handlers have run.
+    /// Finalizes MPI if `LAPI_Init` started it and the program no longer needs it. If
+    /// `MPI_Finalize` has already stopped the engine, this only removes the context. Collective.
     LAPI_Term / PLAPI_Term(hndl: Handle) -> c_int {
         call("LAPI_Term", || {
             context::may_wait()?;
@@ -130,7 +134,7 @@ twin! {
                 return Ok(sharing::detach()?);
             }
             let (context, engine) = context::enter(hndl)?;
-            // The lock of LAPI_Util ends with the context.
+            // This thread's hold of the LAPI_Util lock ends with the context.
             engine.drop_handlers_lock()?;
             engine.wait_for(Cause::Handle, &|| "transfers at the end of LAPI".into(), || {
                 context.pending.advance(context, engine)?;

@@ -1,16 +1,16 @@
-//! The functions that `LAPI_Util` gives out with `LAPI_GET_THREAD_FUNC`: a lock and
-//! conditions.
+//! The functions that `LAPI_Util` returns for `LAPI_GET_THREAD_FUNC`: a lock and condition
+//! variables.
 //!
-//! The lock is the engine's, under which handlers are run (see [`crate::am::lock`]): while
-//! a thread holds it no header handler and no completion handler that runs at once runs in
-//! this process, but for those that run within a call of the holder's that waits or polls.
-//! The lock nests, and a handler may take it, since it runs under it.
+//! The lock is the engine's handler lock (see [`crate::am::lock`]). While a thread holds it, no
+//! header handler and no inline completion handler runs in this process, except inside calls of the
+//! holder that wait or poll. The lock nests. A handler may take it, because it already runs under
+//! it.
 //!
-//! A condition is a word that a signal changes; a thread that waits for it gives up the lock,
-//! serves others, and sleeps on the word. A wait may end without a signal for it, as POSIX's may.
+//! A condition is a word that a signal changes. A thread that waits for it releases the lock,
+//! serves other ranks, and sleeps on the word. A wait may return spuriously, as in POSIX.
 //!
-//! The functions return 0, or as POSIX's functions `EBUSY`, `EPERM`, `ETIMEDOUT` or `EINVAL`, or a
-//! return code of LAPI's for a handle that is none and for a null pointer.
+//! The functions return 0, or like their POSIX counterparts `EBUSY`, `EPERM`, `ETIMEDOUT` or
+//! `EINVAL`. For an invalid handle or a null pointer they return a LAPI return code.
 
 use super::context::{call, enter, may_wait};
 use super::messages;
@@ -29,7 +29,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub(crate) struct Condition {
-    /// Counts signals.
+    /// The number of signals so far, modulo 2^32.
     signals: AtomicU32,
     reserved: [u32; 11],
 }
@@ -51,7 +51,7 @@ pub(crate) struct ThreadFunctions {
     pub cond_destroy: unsafe extern "C" fn(Handle, *mut Condition) -> c_int,
 }
 
-/// `LAPI_NULL_THREAD_ID`
+/// `LAPI_NULL_THREAD_ID`.
 const NOBODY: libc::pthread_t = libc::pthread_t::MAX;
 
 /// Runs a body that returns 0 or an error number.
@@ -64,10 +64,13 @@ fn run(name: &'static str, body: impl FnOnce() -> Outcome<c_int>) -> c_int {
     if code == messages::SUCCESS { number } else { code }
 }
 
+/// Returns the condition at an address. Fails if it is null.
+///
 /// # Safety
-/// `cond` must be null or a condition.
+/// `cond` must be null or point to a condition.
 unsafe fn condition<'a>(cond: *mut Condition) -> Outcome<&'a Condition> {
-    // SAFETY: the caller vouches for it; its word is atomic.
+    // SAFETY: the caller guarantees that a non-null `cond` points to a condition. Its only accessed
+    // word is atomic.
     match unsafe { cond.as_ref() } {
         Some(condition) => Ok(condition),
         None => refuse!(messages::RET_PTR_NULL, "the condition is null"),
@@ -107,13 +110,13 @@ unsafe extern "C" fn mutex_getowner(hndl: Handle, owner: *mut libc::pthread_t) -
             refuse!(messages::RET_PTR_NULL, "the pointer to the owner is null");
         }
         let thread = engine.locker_of_handlers()?.map_or(NOBODY, |id| id as libc::pthread_t);
-        // SAFETY: it is not null, and the caller vouches for it.
+        // SAFETY: `owner` is not null, and the caller guarantees that it is writable.
         unsafe { owner.write(thread) };
         Ok(0)
     })
 }
 
-/// Waits for a signal, until `deadline`.
+/// Waits for a signal until `deadline`, a time since the Unix epoch.
 fn await_signal(
     engine: &Engine,
     condition: &Condition,
@@ -130,7 +133,8 @@ fn await_signal(
         deadline.is_some_and(|deadline| now >= deadline)
     };
     let mut over = late();
-    // At least once others get the lock, also where the time is over already.
+    // The lock is released at least once, even if the deadline has already passed, so that other
+    // threads and handlers get their turn.
     engine.without_handlers_lock(|| {
         let what = || "a condition of LAPI_Util to be signalled".to_string();
         wait::until_on(engine, Cause::Message, &what, (&condition.signals, before), || {
@@ -144,7 +148,7 @@ fn await_signal(
 unsafe extern "C" fn cond_wait(hndl: Handle, cond: *mut Condition) -> c_int {
     run("cond_wait of LAPI_Util", || {
         let (_, engine) = enter(hndl)?;
-        // SAFETY: the caller vouches for the condition.
+        // SAFETY: the caller guarantees that `cond` is null or points to a condition.
         await_signal(engine, unsafe { condition(cond) }?, None)
     })
 }
@@ -156,9 +160,9 @@ unsafe extern "C" fn cond_timedwait(
 ) -> c_int {
     run("cond_timedwait of LAPI_Util", || {
         let (_, engine) = enter(hndl)?;
-        // SAFETY: the caller vouches for the condition.
+        // SAFETY: the caller guarantees that `cond` is null or points to a condition.
         let condition = unsafe { condition(cond) }?;
-        // SAFETY: the caller vouches for the time.
+        // SAFETY: the caller guarantees that `time` is null or points to a valid time.
         let Some(time) = (unsafe { time.as_ref() }) else {
             refuse!(messages::RET_PTR_NULL, "the time is null");
         };
@@ -175,7 +179,7 @@ unsafe extern "C" fn cond_timedwait(
 unsafe extern "C" fn cond_signal(hndl: Handle, cond: *mut Condition) -> c_int {
     run("cond_signal of LAPI_Util", || {
         enter(hndl)?;
-        // SAFETY: the caller vouches for the condition.
+        // SAFETY: the caller guarantees that `cond` is null or points to a condition.
         let condition = unsafe { condition(cond) }?;
         condition.signals.fetch_add(1, Ordering::SeqCst);
         futex::wake_all(&condition.signals);
@@ -186,23 +190,23 @@ unsafe extern "C" fn cond_signal(hndl: Handle, cond: *mut Condition) -> c_int {
 unsafe extern "C" fn cond_init(hndl: Handle, cond: *mut Condition) -> c_int {
     run("cond_init of LAPI_Util", || {
         enter(hndl)?;
-        // SAFETY: the caller vouches for the condition.
+        // SAFETY: the caller guarantees that `cond` is null or points to a condition.
         unsafe { condition(cond) }?.signals.store(0, Ordering::SeqCst);
         Ok(0)
     })
 }
 
-/// There is nothing to give back.
+/// Checks its arguments. A condition holds no resources, so there is nothing to release.
 unsafe extern "C" fn cond_destroy(hndl: Handle, cond: *mut Condition) -> c_int {
     run("cond_destroy of LAPI_Util", || {
         enter(hndl)?;
-        // SAFETY: the caller vouches for the condition.
+        // SAFETY: the caller guarantees that `cond` is null or points to a condition.
         unsafe { condition(cond) }?;
         Ok(0)
     })
 }
 
-/// The functions, as `LAPI_Util` gives them out.
+/// The functions as `LAPI_Util` returns them.
 pub(crate) const FUNCTIONS: ThreadFunctions = ThreadFunctions {
     util_type: GET_THREAD_FUNC,
     mutex_lock,

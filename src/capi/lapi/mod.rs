@@ -1,43 +1,45 @@
 //! The LAPI interface: `lapi.h` and `lapif.h`.
 //!
-//! Every call `LAPI_X` has a profiling twin `PLAPI_X`; a program's own `LAPI_X` wins
-//! over ours, because nothing here calls the `LAPI_` names. There is one context a
-//! process, over all ranks of the job.
+//! Every call `LAPI_X` has a profiling twin `PLAPI_X`. Code in this module never calls the `LAPI_`
+//! names, so a program may define its own `LAPI_X` to intercept the call. A process has one
+//! context, which covers all ranks of the job.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
 //! | [`types`], [`messages`] | layouts and values; return codes and their texts |
-//! | [`outcome`] | how a call fails |
-//! | [`context`] | the context: entering a call, errors, targets that were purged |
-//! | [`lifecycle`] | start, end |
-//! | [`addresses`], [`objects`] | exchange of addresses, the address table; code that lies elsewhere in each process |
-//! | [`amsend`] | the origin's side of active messages |
-//! | [`incoming`], [`deliver`] | the target's side: a message's header, header handlers, completion handlers |
-//! | [`vectors`] | shapes of vectors, and the calls that take them |
-//! | [`putget`], [`rmw`], [`xfer`] | put and get, read-modify-write, all of them by `LAPI_Xfer` |
-//! | [`groups`], [`group`] | groups; the calls about them, and the transfer to all of a group |
-//! | [`util`], [`lock`] | `LAPI_Util`; the lock and the conditions that it gives out |
-//! | [`pending`], [`finish`], [`notices`] | transfers that are not done; what runs when one is; counting at another rank |
-//! | [`counters`], [`counter_calls`], [`fences`], [`progress`], [`environment`] | counters, order, polling, settings |
-//! | [`watched`], [`traffic`] | counters with the status of destinations; what has gone which way |
-//! | [`fortran`] | the same for Fortran |
+//! | [`outcome`] | the errors of a call |
+//! | [`context`] | the context: entry to a call, errors, purged targets |
+//! | [`lifecycle`] | `LAPI_Init` and `LAPI_Term` |
+//! | [`addresses`] | address exchange and the address table |
+//! | [`objects`] | naming of code whose address differs between processes |
+//! | [`amsend`] | active messages at the origin |
+//! | [`incoming`], [`deliver`] | active messages at the target: headers and handlers |
+//! | [`vectors`] | vector shapes, and the calls that take them |
+//! | [`putget`], [`rmw`], [`xfer`] | put and get; read-modify-write; all transfers by `LAPI_Xfer` |
+//! | [`groups`], [`group`] | the table of groups; the group calls and the multicast |
+//! | [`util`], [`lock`] | `LAPI_Util`; the lock and the condition variables that it provides |
+//! | [`pending`], [`finish`] | unfinished transfers; the actions on completion |
+//! | [`notices`] | counting at another rank |
+//! | [`counters`], [`counter_calls`] | counters, and the calls that use them |
+//! | [`fences`], [`progress`], [`environment`] | ordering, polling, settings |
+//! | [`watched`], [`traffic`] | counters with destination status; traffic statistics |
+//! | [`fortran`] | the Fortran binding |
 //!
-//! **Order of checks.** A call looks at its handle first, then at the target's number,
-//! then whether the target was purged, then at its other arguments in their order; a
-//! length comes before the address whose bytes it counts. What fails a check has
-//! changed nothing. Checks are made whatever `ERROR_CHK` says.
+//! **Order of checks.** A call checks its handle first, then the range of the target, then whether
+//! the target is purged, then its other arguments in order. A length is checked before the address
+//! that it belongs to. A call that fails a check has changed nothing. The checks are made whatever
+//! the value of `ERROR_CHK`.
 //!
-//! **Counters of an active message.** The origin's counts when header and data may be
-//! changed again. The target's counts at the target after the completion handler, or
-//! when the data is in place where there is none. The completion counter counts at the
-//! origin when the target's reply to that event has come. A header handler that sets
-//! `LAPI_LOCAL_STATE` forbids the reply: the completion counter then never counts, the
-//! other two do.
+//! **Counters of an active message.** The origin counter counts when the header and data may be
+//! modified again. The target counter counts at the target after the completion handler has run, or
+//! when the data is in place if there is no completion handler. The completion counter counts at
+//! the origin when the target's reply to that event arrives. A header handler that sets
+//! `LAPI_LOCAL_STATE` suppresses the reply: the completion counter then never counts, but the other
+//! two do.
 //!
-//! **Errors without a caller.** What goes wrong at the target, such as a header handler
-//! that returns no address for data that has not come, is told to the error handler of
-//! `lapi_info_t`, if there is one, and then ends the job, since the origin counts on
-//! the message.
+//! **Errors without a caller.** An error at the target, for example a header handler that returns
+//! no address for data that has not arrived, is reported to the error handler of `lapi_info_t` if
+//! one is set. It then ends the job, because the origin relies on the message.
 
 pub(crate) mod addresses;
 pub(crate) mod amsend;

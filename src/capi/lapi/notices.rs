@@ -1,5 +1,5 @@
-//! Counting at another rank: target counters of puts and gets, and the replies that
-//! completion counters count.
+//! Counting at another rank: target counters of puts and gets, and the replies that increment
+//! completion counters.
 
 use super::context::{self, Context};
 use super::counters;
@@ -13,21 +13,21 @@ use bytemuck::{Pod, Zeroable};
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// Counts a counter of the rank that gets it.
+/// A message that increments a counter of its receiver.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Notice {
-    /// The counter, at the target.
+    /// The address of the counter at the receiver, or 0.
     pub counter: u64,
-    /// A counter of the sender that is to count then; 0 none.
+    /// The address of a counter of the sender to increment in reply, or 0.
     pub reply: u64,
-    /// The [`ErrorOf`] that it belongs to.
+    /// The [`ErrorOf`] of the operation that the counter belongs to.
     pub of: i32,
-    /// 1 for a reply.
+    /// 1 for a reply, else 0.
     pub is_reply: u32,
 }
 
-/// Reads the head of a message.
+/// Splits a message into its head and the bytes that follow. Fails if it is shorter than the head.
 pub(super) fn head<T: Pod>(bytes: &[u8], from: usize) -> Result<(T, &[u8])> {
     match bytes.split_at_checked(size_of::<T>()) {
         Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),
@@ -45,7 +45,8 @@ fn kind(of: i32) -> ErrorOf {
     }
 }
 
-/// Counts `counter` of `target`, and then `reply` of this rank.
+/// Increments `counter` of `target`, and afterwards `reply` of this rank. An address of 0 is
+/// skipped.
 pub(crate) fn count(
     context: &Context,
     engine: &Am,
@@ -62,7 +63,7 @@ pub(crate) fn count(
     send(context, engine, target, &notice)
 }
 
-/// Sends the reply to a message of `origin`: counts its completion counter.
+/// Sends the reply to a message of `origin`, which increments its completion counter.
 pub(crate) fn reply(
     context: &Context,
     engine: &Am,
@@ -86,7 +87,7 @@ fn send(context: &Context, engine: &Am, target: usize, notice: &Notice) -> Resul
     engine.send_message(target, handler, bytemuck::bytes_of(notice), &[])
 }
 
-/// Takes notices.
+/// Receives [`Notice`] messages.
 #[derive(Debug)]
 pub(crate) struct Count;
 
@@ -104,10 +105,10 @@ impl Handler for Count {
     }
 }
 
-/// Has `job` run on the completion thread of this rank, after what waits there.
+/// Runs `job` on the completion thread of this rank, after the jobs that are queued there.
 pub(crate) fn run_later(context: &Context, engine: &Am, job: Completion) -> Result<()> {
     let job = Box::into_raw(Box::new(job)) as u64;
-    // SAFETY: no address is given that the engine would read.
+    // SAFETY: neither the data nor the signals contain an address that the engine would access.
     let sent = unsafe {
         engine.send_am(
             engine.rank(),
@@ -118,13 +119,14 @@ pub(crate) fn run_later(context: &Context, engine: &Am, job: Completion) -> Resu
         )
     };
     if sent.is_err() {
-        // SAFETY: it was made above, and nobody has got it.
+        // SAFETY: the pointer comes from `Box::into_raw` above, and the message that carried it was
+        // not sent.
         drop(unsafe { Box::from_raw(job as *mut Completion) });
     }
     sent
 }
 
-/// Takes jobs of [`run_later`].
+/// Receives the jobs of [`run_later`].
 #[derive(Debug)]
 pub(crate) struct Run(pub Arc<Gate>);
 
@@ -134,7 +136,8 @@ impl Handler for Run {
         if message.origin != engine.rank() {
             fail!(Internal, "rank {} sent a job of its own", message.origin);
         }
-        // SAFETY: this rank made it in `run_later` and sent it once.
+        // SAFETY: `run_later` of this rank created the pointer with `Box::into_raw` and sent it
+        // once.
         let job = unsafe { Box::from_raw(job as *mut Completion) };
         Ok(Accept { to: Destination::Taken, then: Then::Later(*job) })
     }

@@ -1,9 +1,9 @@
-//! Code and data of this process: what an address belongs to.
+//! Code and data of this process, by address.
 //!
-//! Position-independent programs and shared libraries lie elsewhere in each process,
-//! so the address of a function means nothing to another one. What means the same
-//! everywhere is the *object* (the program or a library, named by a hash of its build
-//! identifier and its shape) and the offset in it.
+//! Position-independent programs and shared libraries are loaded at different addresses in each
+//! process, so the address of a function is meaningless in another process. The *object* (the
+//! program or a library, identified by a hash of its build identifier and layout) and the offset in
+//! it mean the same everywhere.
 
 use parking_lot::RwLock;
 use std::ffi::CStr;
@@ -15,13 +15,13 @@ use std::sync::Arc;
 struct Object {
     key: u64,
     base: usize,
-    /// Begin, end and flags of what is mapped.
+    /// The begin, end and flags of each mapped segment.
     parts: Vec<(usize, usize, u32)>,
 }
 
 static LOADED: RwLock<Option<Arc<Vec<Object>>>> = RwLock::new(None);
 
-/// FNV-1a.
+/// Adds bytes to an FNV-1a hash.
 fn mix(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -31,7 +31,7 @@ unsafe extern "C" fn visit(
     _size: libc::size_t,
     list: *mut c_void,
 ) -> c_int {
-    // SAFETY: dl_iterate_phdr passes on the list of `load`, and a valid description
+    // SAFETY: `list` is the list that `load` passed, and dl_iterate_phdr passes a valid `info`
     // whose headers and notes are mapped.
     unsafe {
         let (info, list) = (&*info, &mut *list.cast::<Vec<Object>>());
@@ -52,7 +52,7 @@ unsafe extern "C" fn visit(
                         key = mix(key, &number.to_le_bytes());
                     }
                 }
-                // Notes hold the build identifier.
+                // Notes contain the build identifier.
                 libc::PT_NOTE => {
                     let size = header.p_memsz as usize;
                     key = mix(key, std::slice::from_raw_parts(begin as *const u8, size));
@@ -67,14 +67,14 @@ unsafe extern "C" fn visit(
 
 fn load() -> Arc<Vec<Object>> {
     let mut list: Vec<Object> = Vec::new();
-    // SAFETY: `visit` fills the list and keeps nothing.
+    // SAFETY: `visit` fills the list, which outlives the call, and keeps no reference to it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
     let list = Arc::new(list);
     *LOADED.write() = Some(list.clone());
     list
 }
 
-/// Looks in what was loaded when last asked, and again after a fresh look.
+/// Searches the cached list of objects, and then a fresh one if nothing matches.
 fn find<T>(look: impl Fn(&[Object]) -> Option<T>) -> Option<T> {
     let known = LOADED.read().clone();
     if let Some(found) = known.and_then(|list| look(&list)) {
@@ -83,7 +83,8 @@ fn find<T>(look: impl Fn(&[Object]) -> Option<T>) -> Option<T> {
     look(&load())
 }
 
-/// The flags of the part that an address lies in, by one look at the loaded objects.
+/// Returns the flags of the segment that contains an address. Unless `fresh`, searches only the
+/// cached list.
 fn flags(address: usize, fresh: bool) -> Option<u32> {
     let look = |list: &[Object]| {
         let part = |o: &Object| o.parts.iter().find(|p| (p.0..p.1).contains(&address)).map(|p| p.2);
@@ -92,28 +93,29 @@ fn flags(address: usize, fresh: bool) -> Option<u32> {
     if fresh {
         return find(look);
     }
-    // In two steps, since the lock is held to the end of a statement.
+    // Two statements, because the read guard lives to the end of its statement and `load` takes the
+    // write lock.
     let known = LOADED.read().clone();
     look(&known.unwrap_or_else(load))
 }
 
-/// Whether an address is one of code.
+/// Returns whether an address is in code.
 pub(crate) fn is_code(address: usize) -> bool {
     flags(address, true).is_some_and(|f| f & libc::PF_X != 0)
 }
 
-/// As [`is_code`], by what was loaded at the first call, so that it is cheap.
+/// Like [`is_code`], but searches only the cached list of objects, which is cheap.
 pub(crate) fn is_procedure(address: usize) -> bool {
     flags(address, false).is_some_and(|f| f & libc::PF_X != 0)
 }
 
-/// Whether an address lies in code or constants of an object. Looks at what was loaded
-/// at the first call, so that it is cheap.
+/// Returns whether an address is in code or constants of an object. Searches only the cached list
+/// of objects, which is cheap.
 pub(crate) fn is_constant(address: usize) -> bool {
     flags(address, false).is_some_and(|f| f & libc::PF_W == 0)
 }
 
-/// The object and the offset of code at an address.
+/// Returns the object and offset of code at an address.
 pub(crate) fn locate(address: usize) -> Option<(u64, u64)> {
     find(|list| {
         let inside = |o: &&Object| {
@@ -125,21 +127,21 @@ pub(crate) fn locate(address: usize) -> Option<(u64, u64)> {
     })
 }
 
-/// The address of code at an offset of an object.
+/// Returns the address of code at an offset of an object.
 pub(crate) fn resolve(key: u64, offset: u64) -> Option<usize> {
     let base = find(|list| list.iter().find(|o| o.key == key).map(|o| o.base))?;
     let address = base.checked_add(usize::try_from(offset).ok()?)?;
     is_code(address).then_some(address)
 }
 
-/// Whether bytes at an address can be read. Where the system does not let us ask, they
-/// are taken to be.
+/// Returns whether bytes at an address can be read. Assumes so if the kernel does not permit the
+/// check. `bytes` is at most 16.
 pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
     debug_assert!(bytes <= 16, "more bytes than there is room for");
     let mut copy = [0u8; 16];
     let local = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: bytes };
     let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes };
-    // SAFETY: the copy has room; the kernel checks the other side.
+    // SAFETY: `copy` has space for the bytes, and the kernel checks the remote address itself.
     let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
     read == bytes as isize
         || read < 0 && std::io::Error::last_os_error().raw_os_error() != Some(libc::EFAULT)

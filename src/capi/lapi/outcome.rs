@@ -1,14 +1,14 @@
-//! How a call fails: with a code of LAPI's and a reason, or because of the engine.
+//! The result of a call: a failure is a LAPI code with a reason, or an error of the engine.
 
 use crate::error::Error;
 use std::os::raw::c_int;
 
-/// Why a call fails.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// With this code, for the reason that the text gives.
+    /// A return code, and a text that gives the reason.
     Code(c_int, String),
-    /// Because of the engine.
+    /// An error of the engine.
     Engine(Error),
 }
 
@@ -18,7 +18,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What the bodies of calls return.
+/// The result of the body of a call.
 pub(crate) type Outcome<T = ()> = std::result::Result<T, Failure>;
 
 /// Returns early with a code and a formatted reason.

@@ -1,7 +1,7 @@
-//! Transfers under way, and what is to happen when one is done.
+//! Unfinished transfers and their completion actions.
 //!
-//! A put or get that the engine completes at once is finished in its own call. Others
-//! are kept here until they are finished ([`super::finish`]).
+//! A put or get that the engine completes at once is finished in its own call. Other transfers are
+//! kept here until [`super::finish`] finishes them.
 
 use super::types::{ComplHandler, Counter, ErrorOf, Hook, SendHandler};
 use crate::peer::CompletionCounter;
@@ -9,16 +9,16 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is to happen when a transfer is done.
+/// The completion actions of a transfer.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// The kind of the transfer.
+    /// The kind of transfer.
     pub of: ErrorOf,
     /// The other rank.
     pub target: usize,
-    /// A counter there; 0 none.
+    /// The address of a counter at the other rank, or 0.
     pub tgt_cntr: u64,
-    /// The origin's counter, or null.
+    /// The origin counter, or null.
     pub org_cntr: *const Counter,
     /// The completion counter, or null.
     pub cmpl_cntr: *const Counter,
@@ -28,26 +28,25 @@ pub(crate) struct Done {
     pub got: Option<Hook<ComplHandler>>,
 }
 
-// SAFETY: the counters are the user's, who keeps them until they count; they are
-// atomic.
+// SAFETY: the counters are atomic, and the program keeps them valid until they have counted.
 unsafe impl Send for Done {}
 
-/// Transfers that are not done.
+/// The unfinished transfers.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     pub(super) list: Mutex<Vec<(Arc<CompletionCounter>, Done)>>,
-    /// Those in the list and those that are being finished.
+    /// The number of transfers in the list or being finished.
     pub(super) left: AtomicUsize,
 }
 
 impl Pending {
-    /// Adds one.
+    /// Adds a transfer.
     pub(crate) fn add(&self, counter: Arc<CompletionCounter>, done: Done) {
         self.left.fetch_add(1, Ordering::SeqCst);
         self.list.lock().push((counter, done));
     }
 
-    /// How many are left.
+    /// Returns the number of unfinished transfers.
     pub(crate) fn left(&self) -> usize {
         self.left.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Progress on request.
+//! Explicit progress: the polling calls.
 
 use super::context::{self, Context, call};
 use super::outcome::refuse;
@@ -13,7 +13,7 @@ const SEND_COMPLETE: c_uint = 1;
 const RECV_COMPLETE: c_uint = 2;
 const DISP_CNTR: c_uint = 8;
 
-/// One round of whatever there is to do.
+/// Makes one round of progress.
 fn round(context: &Context, engine: &Am) -> Result<()> {
     engine.probe()?;
     context.pending.advance(context, engine)?;
@@ -31,9 +31,8 @@ twin! {
 }
 
 twin! {
-    /// Serves messages that arrive, until one has been sent or received, at most `cnt`
-    /// times. The status says what has happened: `LAPI_SEND_COMPLETE`,
-    /// `LAPI_RECV_COMPLETE`, both, or `LAPI_DISP_CNTR` for neither.
+    /// Makes progress until a message was sent or received, in at most `cnt` rounds. The status is
+    /// `LAPI_SEND_COMPLETE`, `LAPI_RECV_COMPLETE`, both, or `LAPI_DISP_CNTR` for neither.
     LAPI_Msgpoll / PLAPI_Msgpoll(hndl: Handle, cnt: c_uint, info: *mut MsgInfo) -> c_int {
         call("LAPI_Msgpoll", || {
             let (context, engine) = context::enter(hndl)?;
@@ -56,7 +55,7 @@ twin! {
                 }
                 status = DISP_CNTR;
             }
-            // SAFETY: it is not null, and the caller vouches for it.
+            // SAFETY: `info` is not null, and the caller guarantees that it is writable.
             unsafe { info.write(MsgInfo { status, reserve: [0; 10] }) };
             Ok(())
         })

@@ -1,10 +1,11 @@
-//! Put and get of contiguous bytes, at any address of the target.
+//! Put and get of contiguous bytes at any address of the target.
 //!
-//! Neither blocks: what the engine does not complete at once waits in
-//! [`super::pending`]. The origin's counter of a put counts when the data may be
-//! changed again, that of a get when it is here. The target's counts at the target
-//! when the data is in place there, or need not be kept there any more. The completion
-//! counter of a put counts when the target's has, or when the data is in place.
+//! Neither blocks: a transfer that the engine does not complete at once is kept in
+//! [`super::pending`]. The origin counter of a put counts when the source may be modified again.
+//! The origin counter of a get counts when the data has arrived. The target counter counts at the
+//! target when the data of a put is in place, or when the source of a get is no longer needed. The
+//! completion counter of a put counts after the target counter, or without one when the data is in
+//! place.
 
 use super::context::{Context, call, enter};
 use super::finish;
@@ -21,7 +22,7 @@ use crate::trace::Cause;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;
 
-/// What is to happen after a put; the target is filled in later.
+/// Returns the completion actions of a put. The caller sets the target later.
 pub(crate) fn put_done(
     tgt_cntr: u64,
     org_cntr: *const Counter,
@@ -31,7 +32,7 @@ pub(crate) fn put_done(
     Done { of: ErrorOf::Put, target: 0, tgt_cntr, org_cntr, cmpl_cntr, sent, got: None }
 }
 
-/// What is to happen after a get; the target is filled in later.
+/// Returns the completion actions of a get. The caller sets the target later.
 pub(crate) fn get_done(
     tgt_cntr: u64,
     org_cntr: *const Counter,
@@ -41,11 +42,12 @@ pub(crate) fn get_done(
     Done { of: ErrorOf::Get, target: 0, tgt_cntr, org_cntr, cmpl_cntr, sent: None, got }
 }
 
-/// Begins a transfer of spans; what is to happen then happens now where it is
-/// complete at once.
+/// Begins a transfer of spans. Runs the completion actions at once if the transfer is already
+/// complete, else adds it to the pending ones.
 ///
 /// # Safety
-/// The local bytes must be valid, and the counters until they have counted.
+/// The local bytes must be valid until the transfer is complete, and the counters until they have
+/// counted.
 pub(crate) unsafe fn start(
     context: &'static Context,
     engine: &Engine,
@@ -55,7 +57,8 @@ pub(crate) unsafe fn start(
     let counter = Arc::new(CompletionCounter::default());
     if !spans.is_empty() {
         let bytes: usize = spans.iter().map(|s| s.bytes).sum();
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that the local bytes are valid until the transfer is
+        // complete.
         let started = unsafe {
             match done.of {
                 ErrorOf::Get => engine.start_get_anywhere(done.target, spans, &counter),
@@ -63,7 +66,7 @@ pub(crate) unsafe fn start(
             }
         };
         if let Err(error) = started {
-            // What was begun may still use the caller's memory.
+            // The parts that have begun may still use the caller's memory.
             let what = || "the rest of a transfer that failed".to_string();
             engine.wait_for(Cause::Handle, &what, || Ok(counter.outstanding() == 0))?;
             return Err(error.into());
@@ -89,7 +92,7 @@ pub(crate) unsafe fn start(
 /// Moves contiguous bytes: the common part of `LAPI_Put` and `LAPI_Get`.
 ///
 /// # Safety
-/// Addresses and counters must be as the interface says.
+/// Addresses and counters must be valid as the interface requires.
 pub(crate) unsafe fn move_bytes(
     hndl: Handle,
     tgt: c_uint,
@@ -117,7 +120,7 @@ pub(crate) unsafe fn move_bytes(
     }
     let span = Span { local: org_addr as usize, remote: tgt_addr as usize, bytes: len as usize };
     let spans = if len > 0 { &[span][..] } else { &[] };
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that the local bytes and the counters are valid.
     unsafe { start(context, engine, spans, Done { target, ..done }) }
 }
 
@@ -129,7 +132,8 @@ twin! {
     ) -> c_int {
         call("LAPI_Put", || {
             let done = put_done(tgt_cntr as u64, org_cntr, cmpl_cntr, None);
-            // SAFETY: the caller vouches for addresses and counters.
+            // SAFETY: the caller guarantees that addresses and counters are valid as LAPI_Put
+            // requires.
             unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
         })
     }
@@ -143,7 +147,8 @@ twin! {
     ) -> c_int {
         call("LAPI_Get", || {
             let done = get_done(tgt_cntr as u64, org_cntr, None);
-            // SAFETY: the caller vouches for addresses and counters.
+            // SAFETY: the caller guarantees that addresses and counters are valid as LAPI_Get
+            // requires.
             unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
         })
     }

@@ -1,9 +1,9 @@
-//! Read-modify-write of a word of 32 or 64 bits at any address of the target.
+//! Read-modify-write of a 32-bit or 64-bit word at any address of the target.
 //!
-//! The target's engine does it by one atomic instruction, and sends the answer; so it
-//! is atomic against other such calls and against atomic instructions of the target
-//! itself. The answer of `COMPARE_AND_SWAP` is whether it swapped (1 or 0), that of the
-//! others what was there. The origin's counter counts when the answer is stored.
+//! The target's engine executes one atomic instruction and sends the answer. The operation is
+//! therefore atomic with respect to other such calls and to atomic instructions of the target
+//! itself. The answer of `COMPARE_AND_SWAP` is 1 if it swapped and else 0; the other operations
+//! return the previous value. The origin counter counts when the answer is stored.
 
 use super::context::{self, call, enter};
 use super::finish;
@@ -26,7 +26,7 @@ const FETCH_AND_OR: c_int = 1;
 const SWAP: c_int = 2;
 const COMPARE_AND_SWAP: c_int = 3;
 
-/// The operation that the target is asked for.
+/// A request to the target.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Request {
@@ -37,7 +37,7 @@ struct Request {
     asked: u64,
 }
 
-/// What the target answers.
+/// The answer of the target.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Answer {
@@ -45,7 +45,7 @@ struct Answer {
     asked: u64,
 }
 
-/// What waits for the answer.
+/// The origin's state of a request that waits for its answer.
 #[derive(Debug)]
 struct Asked {
     target: usize,
@@ -55,31 +55,32 @@ struct Asked {
     sent: Option<Hook<SendHandler>>,
 }
 
-/// A read-modify-write, as C describes it.
+/// The arguments of a read-modify-write, as C passes them.
 #[derive(Debug)]
 pub(crate) struct Rmw {
-    /// The task that has the variable.
+    /// The task that owns the variable.
     pub tgt: c_uint,
     /// The operation.
     pub op: c_int,
-    /// 32 or 64.
+    /// The size of the variable in bits, 32 or 64.
     pub bits: c_uint,
-    /// The variable.
+    /// The address of the variable.
     pub tgt_var: u64,
-    /// One operand, or two.
+    /// One operand, or two for `COMPARE_AND_SWAP`.
     pub in_val: *const c_void,
-    /// Where the answer goes, or null.
+    /// The address for the answer, or null.
     pub prev: *mut c_void,
-    /// The origin's counter, or null.
+    /// The origin counter, or null.
     pub org_cntr: *const Counter,
     /// The send completion handler.
     pub sent: Option<Hook<SendHandler>>,
 }
 
-/// Asks the target.
+/// Sends the request to the target.
 ///
 /// # Safety
-/// The addresses must be as the interface says.
+/// The operands must be readable, and the address for the answer and the counter valid until the
+/// counter has counted.
 pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
     let (context, engine) = enter(hndl)?;
     let target = context.target(rmw.tgt)?;
@@ -96,7 +97,8 @@ pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
     if rmw.in_val.is_null() {
         refuse!(m::IN_VAL_NULL, "the operand is null");
     }
-    // SAFETY: the caller vouches for as many operands as the operation has.
+    // SAFETY: the caller guarantees that `in_val` has the number of operands that the operation
+    // takes.
     let operand = |i: usize| unsafe {
         match bits {
             32 => u64::from(rmw.in_val.cast::<u32>().add(i).read_unaligned()),
@@ -112,7 +114,8 @@ pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
     let sent = engine.send_message(target, context.handlers.rmw, bytemuck::bytes_of(&request), &[]);
     if let Err(error) = sent {
         context.asked.fetch_sub(1, Ordering::SeqCst);
-        // SAFETY: it was made above; a message that was not sent has no answer.
+        // SAFETY: the pointer comes from `Box::into_raw` above. The request was not sent, so no
+        // answer will refer to it.
         drop(unsafe { Box::from_raw(asked) });
         return Err(error.into());
     }
@@ -120,12 +123,14 @@ pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
     Ok(finish::serve(context, engine)?)
 }
 
+/// Executes a request and returns the answer.
+///
 /// # Safety
-/// The variable must be mapped, and aligned to its size.
+/// The variable must be mapped, writable, and aligned to its size.
 unsafe fn apply(request: &Request) -> u64 {
     let [a, b] = request.operands;
     let order = Ordering::AcqRel;
-    // SAFETY: the caller vouches for the variable.
+    // SAFETY: the caller guarantees that the variable is mapped, writable and aligned.
     unsafe {
         if request.bits == 32 {
             let var = AtomicU32::from_ptr(request.var as *mut u32);
@@ -148,7 +153,7 @@ unsafe fn apply(request: &Request) -> u64 {
     }
 }
 
-/// Does what is asked.
+/// Serves requests at the target.
 #[derive(Debug)]
 pub(crate) struct Serve;
 
@@ -165,7 +170,8 @@ impl Handler for Serve {
             );
             return Err(context.tell(m::TGT_ADDR_NULL, ErrorOf::Rmw, origin, text));
         }
-        // SAFETY: the variable is mapped and aligned.
+        // SAFETY: the check above found the variable aligned and mapped. The program guarantees
+        // that it is writable.
         let value = unsafe { apply(&request) };
         let answer = Answer { value, asked: request.asked };
         add(&context.traffic(origin).received, 1);
@@ -175,7 +181,7 @@ impl Handler for Serve {
     }
 }
 
-/// Takes the answer.
+/// Receives answers at the origin.
 #[derive(Debug)]
 pub(crate) struct Take;
 
@@ -183,10 +189,12 @@ impl Handler for Take {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let (answer, _): (Answer, _) = head(message.header, message.origin)?;
-        // SAFETY: this rank made it in `ask`, and each request has one answer.
+        // SAFETY: `ask` of this rank created the pointer with `Box::into_raw`, and each request has
+        // one answer.
         let asked = unsafe { Box::from_raw(answer.asked as *mut Asked) };
         if !asked.prev.is_null() {
-            // SAFETY: the user keeps the place until the counter counts.
+            // SAFETY: the program keeps the address for the answer valid until the counter has
+            // counted.
             unsafe {
                 match asked.bits {
                     32 => asked.prev.cast::<u32>().write_unaligned(answer.value as u32),
@@ -195,7 +203,7 @@ impl Handler for Take {
             }
         }
         context.tallies.left.fetch_add(1, Ordering::Release);
-        // SAFETY: the user keeps the counter until it has counted.
+        // SAFETY: the program keeps the counter valid until it has counted.
         unsafe { counters::bump(context, asked.org_cntr, asked.target) };
         if let Some(hook) = asked.sent {
             hook.call(context, engine, asked.target)?;
@@ -222,7 +230,7 @@ twin! {
                 org_cntr,
                 sent: None,
             };
-            // SAFETY: the caller vouches for the addresses.
+            // SAFETY: the caller guarantees that the addresses are valid as LAPI_Rmw requires.
             unsafe { ask(hndl, &rmw) }
         })
     }
@@ -245,7 +253,7 @@ twin! {
                 org_cntr,
                 sent: None,
             };
-            // SAFETY: the caller vouches for the addresses.
+            // SAFETY: the caller guarantees that the addresses are valid as LAPI_Rmw64 requires.
             unsafe { ask(hndl, &rmw) }
         })
     }

@@ -1,24 +1,24 @@
-//! What has happened so far: messages, bytes and replies, by the transport that they took.
+//! Traffic statistics: messages, bytes and replies by transport.
 //!
-//! `QUERY_STATISTICS` answers for all transports together, `QUERY_SHM_STATISTICS` for tasks that
-//! share memory with this one, `QUERY_LOCAL_SEND_STATISTICS` for this task itself.
+//! `QUERY_STATISTICS` returns the sums over all transports, `QUERY_SHM_STATISTICS` those for tasks
+//! that share memory with this one, and `QUERY_LOCAL_SEND_STATISTICS` those for this task itself.
 
 use super::types::Statistics;
 use crate::am::Am;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What lies between two tasks.
+/// The transport between two tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// Another node.
+    /// MPI messages to another node.
     Network,
-    /// Shared memory.
+    /// Shared memory of the node.
     Node,
-    /// Nothing: it is the same task.
+    /// Delivery to the task itself.
     Own,
 }
 
-/// The transports to all tasks.
+/// Returns the transport to each task.
 pub(crate) fn transports(engine: &Am) -> Box<[Transport]> {
     let topology = &engine.topology;
     let node = topology.ranks_of(topology.my_node());
@@ -30,12 +30,12 @@ pub(crate) fn transports(engine: &Am) -> Box<[Transport]> {
     (0..engine.size()).map(transport).collect()
 }
 
-/// What has gone by one transport.
+/// The traffic over one transport.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     /// Messages sent.
     pub sent: AtomicU64,
-    /// Messages received and done.
+    /// Messages received and finished.
     pub received: AtomicU64,
     /// Bytes sent.
     pub bytes_sent: AtomicU64,
@@ -47,13 +47,13 @@ pub(crate) struct Traffic {
     pub replies_received: AtomicU64,
 }
 
-/// Adds `n`, since nobody orders anything by these numbers.
+/// Adds `n`. Relaxed, because these numbers order no other memory access.
 pub(crate) fn add(to: &AtomicU64, n: usize) {
     to.fetch_add(n as u64, Ordering::Relaxed);
 }
 
-/// The sums over some transports, as `lapi_statistics_t`. What counts packets that were lost,
-/// came twice or belong to another job is zero: what lies below is reliable.
+/// Returns the sums over some transports as `lapi_statistics_t`. The counts of lost, duplicate and
+/// foreign packets are zero, because the transport is reliable.
 pub(crate) fn sum<'a>(of: impl Iterator<Item = &'a Traffic>) -> Statistics {
     let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
     of.fold(Statistics::default(), |s, t| Statistics {

@@ -1,5 +1,5 @@
-//! Layouts of the C structures and the values of `lapi.h`, checked here against the
-//! binary contract; the tests in C check the header against the same numbers.
+//! Layouts of the C structures and values of `lapi.h`. The assertions here check them against the
+//! binary contract; the C tests check the header against the same numbers.
 
 use std::os::raw::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::atomic::AtomicU32;
@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicU32;
 /// `lapi_handle_t`.
 pub(crate) type Handle = c_uint;
 
-/// `lapi_cntr_t`: a counter. Only its first word is used; all accesses are atomic.
+/// `lapi_cntr_t`: a counter. Only its first word is used, and every access to it is atomic.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Counter {
-    /// The value, an `int` for C.
+    /// The value, which is an `int` in C.
     pub value: AtomicU32,
     reserved: [u32; 3],
 }
@@ -38,7 +38,7 @@ pub(crate) type VecHdrHandler = unsafe extern "C" fn(
     *mut Option<ComplHandler>,
     *mut *mut c_void,
 ) -> *mut Vector;
-/// `LAPI_err_hndlr`: handle, code, kind of error, this task, the other task.
+/// `LAPI_err_hndlr`. Arguments: handle, return code, [`ErrorOf`], this task, the other task.
 pub(crate) type ErrHandler =
     unsafe extern "C" fn(*mut Handle, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
 
@@ -46,53 +46,53 @@ pub(crate) type ErrHandler =
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Info {
-    /// Not used by us.
+    /// Unused.
     pub protocol: c_int,
-    /// Which version of the library the program was written for.
+    /// The library version that the program was written for.
     pub lib_vers: c_int,
-    /// Not used by us.
+    /// Unused.
     pub epoch_num: c_uint,
-    /// Completion handler threads: ignored, there is one.
+    /// The number of completion handler threads. Ignored: there is always one.
     pub num_compl_hndlr_thr: c_int,
-    /// Which instance is meant; there is one.
+    /// The instance number. All values name the same instance.
     pub instance_no: c_uint,
-    /// Not used by us.
+    /// Unused.
     pub info6: c_int,
-    /// Is told of errors that no call can return.
+    /// The handler for errors that no call can return.
     pub err_hndlr: Option<ErrHandler>,
-    /// Not used by us.
+    /// Unused.
     pub lapi_thread_attr: *mut c_void,
-    /// Not used by us.
+    /// Unused.
     pub adapter_name: *mut c_void,
-    /// Not used by us.
+    /// Unused.
     pub add_info: *mut c_void,
 }
 
-/// `lapi_return_info_t`: what a header handler finds behind its `msg_len`.
+/// `lapi_return_info_t`: the structure whose first member a header handler gets as `msg_len`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ReturnInfo {
-    /// Bytes of data.
+    /// The length of the data in bytes.
     pub msg_len: c_ulong,
-    /// Marks the structure.
+    /// [`MAGIC`], which marks the structure.
     pub magic: c_int,
     /// `LAPI_NORMAL`, or the bits [`LOCAL_STATE`] and [`SEND_REPLY`].
     pub ret_flags: c_int,
     /// [`DELIVER_MSG`], [`BURY_MSG`] or [`DROP_PKT`].
     pub ctl_flags: c_int,
-    /// Must stay null: there are no data gather/scatter programs.
+    /// Must stay null: data gather/scatter programs are not supported.
     pub dgsp_handle: *mut c_void,
-    /// Bytes of data.
+    /// The length of the data in bytes.
     pub bytes: c_ulong,
     /// The task that sent the message.
     pub src: c_int,
-    /// The data, where it came whole with the header.
+    /// The data if all of it arrived with the header, else null.
     pub udata_one_pkt_ptr: *mut c_void,
-    /// Not used by us.
+    /// Unused.
     pub recv_offset_dgsp_bytes: c_ulong,
 }
 
-/// `lapi_sh_info_t`: what a send completion handler gets.
+/// `lapi_sh_info_t`: the argument of a send completion handler.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct SendInfo {
@@ -100,7 +100,7 @@ pub(crate) struct SendInfo {
     pub src: c_uint,
     /// A return code.
     pub reason: c_uint,
-    /// Zeros.
+    /// Always zero.
     pub reserve: [c_ulong; 6],
 }
 
@@ -108,9 +108,9 @@ pub(crate) struct SendInfo {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct MsgInfo {
-    /// What happened.
+    /// `LAPI_SEND_COMPLETE`, `LAPI_RECV_COMPLETE`, both, or `LAPI_DISP_CNTR` for neither.
     pub status: c_uint,
-    /// Zeros.
+    /// Always zero.
     pub reserve: [c_ulong; 10],
 }
 
@@ -118,11 +118,11 @@ pub(crate) struct MsgInfo {
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Statistics {
-    /// Packets that came twice: none, what lies below is reliable.
+    /// Duplicate packets. Always zero: the transport is reliable.
     pub dup_pkt: u64,
-    /// Packets sent again: none.
+    /// Retransmitted packets. Always zero.
     pub retrans_pkt: u64,
-    /// Packets of an earlier job: none.
+    /// Packets of an earlier job. Always zero.
     pub gho_pkt: u64,
     /// Messages sent.
     pub pkt_sent: u64,
@@ -144,11 +144,11 @@ pub(crate) struct Statistics {
 pub(crate) struct Vector {
     /// [`IOVECTOR`], [`STRIDED`] or [`GENERIC`].
     pub vec_type: c_int,
-    /// Blocks.
+    /// The number of blocks.
     pub num_vecs: c_uint,
-    /// Addresses of the blocks; base, block and stride of a strided vector.
+    /// The addresses of the blocks. For a strided vector: base, block size and stride.
     pub info: *mut *mut c_void,
-    /// Bytes of the blocks.
+    /// The lengths of the blocks in bytes.
     pub len: *mut c_ulong,
 }
 
@@ -309,7 +309,7 @@ pub(crate) union Xfer {
 
 impl std::fmt::Debug for Xfer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // SAFETY: all members begin with the type.
+        // SAFETY: every member of the union begins with the type, so it is always initialised.
         write!(f, "Xfer of type {}", unsafe { self.xfer_type })
     }
 }
@@ -324,7 +324,7 @@ pub(crate) const DELIVER_MSG: c_int = 0;
 pub(crate) const BURY_MSG: c_int = 1;
 /// `LAPI_DROP_PKT`.
 pub(crate) const DROP_PKT: c_int = 2;
-/// What [`ReturnInfo::magic`] is.
+/// The value of [`ReturnInfo::magic`].
 pub(crate) const MAGIC: c_int = 0x4c41_5049;
 
 /// `LAPI_GEN_IOVECTOR`.
@@ -338,10 +338,10 @@ pub(crate) const GENERIC: c_int = 2;
 pub(crate) const MAX_ERR_STRING: usize = 160;
 /// `LAPI_MAX_MSG_SZ`.
 pub(crate) const MAX_MSG_SZ: u64 = i64::MAX as u64;
-/// The word of which a user header's length is a multiple.
+/// The word size in bytes. User headers are padded to a multiple of it.
 pub(crate) const WORD: usize = 8;
 
-/// `lapi_err_t`: the kinds of operation that an error handler is told of.
+/// `lapi_err_t`: the kinds of operation that are reported to an error handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum ErrorOf {
@@ -391,15 +391,15 @@ mod layout {
     }
 }
 
-/// Something of C's that is called on another thread.
+/// A function of the program with its argument, which may be called on another thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hook<F>(pub F, pub *mut std::ffi::c_void);
 
-// SAFETY: function and argument are the user's, who has them called on whichever
-// thread of the library is due.
+// SAFETY: the function and its argument belong to the program, and the interface lets the library
+// call the function on any of its threads.
 unsafe impl<F> Send for Hook<F> {}
-// SAFETY: a shared one is only copied.
+// SAFETY: a shared `Hook` is only copied.
 unsafe impl<F: Sync> Sync for Hook<F> {}
 
-/// `LAPI_GET_THREAD_FUNC`
+/// `LAPI_GET_THREAD_FUNC`.
 pub(crate) const GET_THREAD_FUNC: c_int = 7;

@@ -1,8 +1,8 @@
-//! `LAPI_Util`: what it can do, and what it refuses.
+//! `LAPI_Util`: its supported and unsupported commands.
 //!
-//! Only the functions of the lock ([`super::lock`]) are there. The other commands belong to
-//! machinery that this library does not have; they are refused by name, so that a program
-//! that asks for one learns what is missing.
+//! Only the functions of the lock ([`super::lock`]) are supported. The other commands need
+//! facilities that this library does not have. They are refused by name, so that the error says
+//! what is missing.
 
 use super::context::{call, enter};
 use super::lock::{self, ThreadFunctions};
@@ -11,7 +11,7 @@ use super::types::{GET_THREAD_FUNC, Handle};
 use super::{messages, twin};
 use std::os::raw::c_int;
 
-/// What a command that is refused would need.
+/// Returns the name of an unsupported command and the feature that it needs.
 fn missing(command: c_int) -> Option<(&'static str, &'static str)> {
     const DGSP: &str = "data gather/scatter programs, which are not here; use vectors";
     const UDP: &str = "a transport by UDP whose ports the program sets, and MPI is the transport";
@@ -38,17 +38,21 @@ fn missing(command: c_int) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// Executes a command.
+///
 /// # Safety
-/// `util` must be null or a command as the interface says.
+/// `util` must be null or point to a command as the interface requires.
 unsafe fn command(hndl: Handle, util: *mut c_int) -> Outcome {
     enter(hndl)?;
     if util.is_null() {
         refuse!(messages::UTIL_CMD, "the command is null");
     }
-    // SAFETY: every command begins with its type; the caller vouches for it.
+    // SAFETY: `util` is not null, and the caller guarantees that it is a command, which begins with
+    // its type.
     let kind = unsafe { util.read() };
     if kind == GET_THREAD_FUNC {
-        // SAFETY: the type says that there is room for the functions.
+        // SAFETY: the type says that the command is a `ThreadFunctions`, which the caller
+        // guarantees to be writable.
         unsafe { util.cast::<ThreadFunctions>().write(lock::FUNCTIONS) };
         return Ok(());
     }
@@ -59,10 +63,11 @@ unsafe fn command(hndl: Handle, util: *mut c_int) -> Outcome {
 }
 
 twin! {
-    /// Carries out the command that the structure describes; its first member is its type.
+    /// Executes the command that the structure describes. The first member of the structure is its
+    /// type.
     LAPI_Util / PLAPI_Util(hndl: Handle, util_p: *mut c_int) -> c_int {
         call("LAPI_Util", || {
-            // SAFETY: the caller vouches for the structure.
+            // SAFETY: the caller guarantees that the structure is null or valid.
             unsafe { command(hndl, util_p) }
         })
     }

@@ -1,13 +1,12 @@
-//! Vectors: several blocks on either side, in one transfer.
+//! Vectors: several blocks on either side in one transfer.
 //!
-//! A vector lists addresses and lengths (`LAPI_GEN_IOVECTOR`), or states base, block
-//! and stride (`LAPI_GEN_STRIDED_XFER`). Both sides must have the same type, number of
-//! blocks and lengths. `LAPI_GEN_GENERIC` is a list too, but needs only as many bytes
-//! as the other side, however they are cut.
+//! A vector lists addresses and lengths (`LAPI_GEN_IOVECTOR`) or gives base, block size and stride
+//! (`LAPI_GEN_STRIDED_XFER`). Both sides must have the same type, number of blocks and lengths.
+//! `LAPI_GEN_GENERIC` is a list too, but only the total lengths of the two sides must match.
 //!
-//! `LAPI_Putv` and `LAPI_Getv` move spans. `LAPI_Amsendv` gathers the blocks into one
-//! message whose data begins with their lengths; its header handler therefore runs
-//! when all of it has come, and names the blocks to scatter to.
+//! `LAPI_Putv` and `LAPI_Getv` move spans. `LAPI_Amsendv` gathers the blocks into one message whose
+//! data begins with their lengths. The header handler of such a message therefore runs when all
+//! data has arrived. It returns the vector to scatter the data to.
 
 use super::amsend::{self, Message, VECTOR, VECTOR_TYPE};
 use super::context::{Context, call, enter};
@@ -26,12 +25,12 @@ use crate::error::{Result, fail};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 
-/// Whose vector it is: decides the codes of its errors.
+/// The side that a vector belongs to. It selects the codes of its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The origin's.
+    /// The origin.
     Origin,
-    /// The target's.
+    /// The target.
     Target,
 }
 
@@ -45,7 +44,7 @@ impl Side {
     }
 }
 
-/// A block: address and bytes.
+/// A block: address, and length in bytes.
 type Block = (usize, usize);
 
 /// A vector that was read and checked.
@@ -56,7 +55,8 @@ pub(crate) struct Blocks {
     bytes: usize,
 }
 
-/// A list for so many blocks. A strided vector states billions of them in four words.
+/// Allocates a list for `n` blocks. Can fail, because a strided vector of four words may describe
+/// billions of blocks.
 fn room_for(n: usize, side: Side) -> Outcome<Vec<Block>> {
     let mut list = Vec::new();
     if list.try_reserve_exact(n).is_err() {
@@ -66,15 +66,15 @@ fn room_for(n: usize, side: Side) -> Outcome<Vec<Block>> {
 }
 
 impl Blocks {
-    /// Reads a vector.
+    /// Reads and checks a vector.
     ///
     /// # Errors
-    /// The codes of its side.
+    /// Returns the code for the error and `side`.
     ///
     /// # Safety
-    /// `vector` must be null or as the interface says.
+    /// `vector` must be null or point to a vector as the interface requires.
     pub(crate) unsafe fn read(vector: *const Vector, side: Side) -> Outcome<Blocks> {
-        // SAFETY: the caller vouches for the vector.
+        // SAFETY: the caller guarantees that `vector` is null or valid.
         let Some(v) = (unsafe { vector.as_ref() }) else {
             refuse!(
                 side.code(m::ORG_VEC_NULL, m::TGT_VEC_NULL),
@@ -83,9 +83,9 @@ impl Blocks {
             )
         };
         match v.vec_type {
-            // SAFETY: the caller vouches for the arrays that the type asks for.
+            // SAFETY: the caller guarantees that the vector has the arrays of its type.
             IOVECTOR | GENERIC => unsafe { Blocks::listed(v, side) },
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees that the vector has the three words of its type.
             STRIDED => unsafe { Blocks::strided(v, side) },
             kind => refuse!(
                 side.code(m::ORG_VEC_TYPE, m::TGT_VEC_TYPE),
@@ -103,7 +103,7 @@ impl Blocks {
         }
         let (mut list, mut bytes) = (room_for(n, side)?, 0u64);
         for i in 0..n {
-            // SAFETY: the caller vouches for both arrays.
+            // SAFETY: the caller guarantees that both arrays have `n` elements.
             let (address, len) = unsafe { (*v.info.add(i) as usize, *v.len.add(i)) };
             if len > 0 && address == 0 {
                 let code = side.code(m::ORG_VEC_ADDR, m::TGT_VEC_ADDR);
@@ -132,7 +132,7 @@ impl Blocks {
         if v.info.is_null() {
             refuse!(no_base, "the strided {name} vector has no base, block and stride");
         }
-        // SAFETY: the caller vouches for the three words.
+        // SAFETY: the caller guarantees that `info` has three words.
         let [base, block, stride] = unsafe { [0, 1, 2].map(|i| *v.info.add(i) as u64) };
         if base == 0 && n > 0 && block > 0 {
             refuse!(no_base, "the base of the strided {name} vector is null");
@@ -159,7 +159,8 @@ impl Blocks {
     }
 }
 
-/// Whether what one side describes fits the other.
+/// Checks that the blocks of the two sides match: the total length if either side is generic, else
+/// type, number and each length.
 fn fit((kind, lengths): (c_int, &[usize]), (other_kind, other): (c_int, &[usize])) -> Outcome {
     if kind == GENERIC || other_kind == GENERIC {
         let (a, b) = (lengths.iter().sum::<usize>(), other.iter().sum::<usize>());
@@ -185,7 +186,8 @@ fn fit((kind, lengths): (c_int, &[usize]), (other_kind, other): (c_int, &[usize]
     Ok(())
 }
 
-/// Pairs of pieces that lie in one block on both sides.
+/// Splits the blocks of both sides into spans, each contained in one block on either side. Merges
+/// adjacent spans.
 fn spans(local: &[Block], remote: &[Block]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::with_capacity(local.len().max(remote.len()));
     let (mut l, mut r) = (local.iter().copied(), remote.iter().copied());
@@ -216,7 +218,7 @@ fn spans(local: &[Block], remote: &[Block]) -> Vec<Span> {
 /// Moves a vector: the common part of `LAPI_Putv` and `LAPI_Getv`.
 ///
 /// # Safety
-/// Vectors and counters must be as the interface says.
+/// Vectors, blocks and counters must be valid as the interface requires.
 pub(crate) unsafe fn move_vector(
     hndl: Handle,
     tgt: c_uint,
@@ -226,42 +228,44 @@ pub(crate) unsafe fn move_vector(
 ) -> Outcome {
     let (context, engine) = enter(hndl)?;
     let target = context.target(tgt)?;
-    // SAFETY: the caller vouches for the vectors, both in this process.
+    // SAFETY: the caller guarantees that both vectors are valid in this process.
     let (remote, local) =
         unsafe { (Blocks::read(tgt_vec, Side::Target)?, Blocks::read(org_vec, Side::Origin)?) };
     let (a, b): (Vec<_>, Vec<_>) = (local.lengths().collect(), remote.lengths().collect());
     fit((local.kind, &a), (remote.kind, &b))?;
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that the local blocks and the counters are valid.
     unsafe {
         putget::start(context, engine, &spans(&local.list, &remote.list), Done { target, ..done })
     }
 }
 
 twin! {
-    /// Puts the blocks of a vector. Both vectors are described here; the addresses in
-    /// `tgt_vec` are the target's.
+    /// Puts the blocks of a vector. The origin passes both vectors; the addresses in `tgt_vec` are
+    /// the target's.
     LAPI_Putv / PLAPI_Putv(
         hndl: Handle, tgt: c_uint, tgt_vec: *mut Vector, org_vec: *mut Vector,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter, cmpl_cntr: *mut Counter,
     ) -> c_int {
         call("LAPI_Putv", || {
             let done = putget::put_done(tgt_cntr as u64, org_cntr, cmpl_cntr, None);
-            // SAFETY: the caller vouches for vectors and counters.
+            // SAFETY: the caller guarantees that vectors and counters are valid as LAPI_Putv
+            // requires.
             unsafe { move_vector(hndl, tgt, tgt_vec, org_vec, done) }
         })
     }
 }
 
 twin! {
-    /// Gets the blocks of a vector. Both vectors are described here; the addresses in
-    /// `tgt_vec` are the target's.
+    /// Gets the blocks of a vector. The origin passes both vectors; the addresses in `tgt_vec` are
+    /// the target's.
     LAPI_Getv / PLAPI_Getv(
         hndl: Handle, tgt: c_uint, tgt_vec: *mut Vector, org_vec: *mut Vector,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter,
     ) -> c_int {
         call("LAPI_Getv", || {
             let done = putget::get_done(tgt_cntr as u64, org_cntr, None);
-            // SAFETY: the caller vouches for vectors and counters.
+            // SAFETY: the caller guarantees that vectors and counters are valid as LAPI_Getv
+            // requires.
             unsafe { move_vector(hndl, tgt, tgt_vec, org_vec, done) }
         })
     }
@@ -270,11 +274,11 @@ twin! {
 /// Sends a vector by active message.
 ///
 /// # Safety
-/// Header, vector and counters must be as the interface says.
+/// Header, vector and counters must be valid as the interface requires.
 pub(crate) unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vector) -> Outcome {
     let (context, engine) = enter(hndl)?;
     let checked = message.check(context)?;
-    // SAFETY: the caller vouches for the vector.
+    // SAFETY: the caller guarantees that the vector is null or valid.
     let blocks = unsafe { Blocks::read(org_vec, Side::Origin) }?;
     let Ok(count) = u32::try_from(blocks.list.len()) else {
         refuse!(m::ORG_VEC_LEN, "the origin vector has too many blocks");
@@ -289,20 +293,21 @@ pub(crate) unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vecto
     }
     for &(address, len) in &blocks.list {
         if len > 0 {
-            // SAFETY: the block is the caller's, and is read here only.
+            // SAFETY: the caller guarantees that the block is readable.
             data.extend_from_slice(unsafe {
                 std::slice::from_raw_parts(address as *const u8, len)
             });
         }
     }
     let flags = VECTOR | (blocks.kind as u32 * VECTOR_TYPE);
-    // SAFETY: the data is given away; the caller vouches for the rest.
+    // SAFETY: `data` is passed by value, and the caller guarantees that the header and the counters
+    // are valid.
     unsafe { checked.send(context, engine, Data::Owned(data), flags, count) }
 }
 
 twin! {
-    /// As `LAPI_Amsend`, for a vector: the header handler returns the vector to which
-    /// the data goes.
+    /// Sends a vector like `LAPI_Amsend`. The header handler returns the vector that receives the
+    /// data.
     LAPI_Amsendv / PLAPI_Amsendv(
         hndl: Handle, tgt: c_uint, hdr_hdl: *mut c_void, uhdr: *mut c_void, uhdr_len: c_uint,
         org_vec: *mut Vector, tgt_cntr: *mut Counter, org_cntr: *mut Counter,
@@ -319,13 +324,14 @@ twin! {
                 org_cntr,
                 cmpl_cntr,
             };
-            // SAFETY: the caller vouches for the addresses.
+            // SAFETY: the caller guarantees that header, vector and counters are valid as
+            // LAPI_Amsendv requires.
             unsafe { send(hndl, &message, org_vec) }
         })
     }
 }
 
-/// A message that carries a vector has come.
+/// Handles the arrival of a message that carries a vector.
 pub(super) fn arrive(
     context: &Context,
     _engine: &Am,
@@ -352,14 +358,14 @@ pub(super) fn arrive(
     Ok(Accept { to: Destination::Buffer, then: Then::Inline(run) })
 }
 
-/// Runs the header handler and copies the blocks to where it says.
+/// Runs the header handler and copies the blocks into the vector that it returns.
 fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Finish> {
     let head = incoming.head;
     let origin = incoming.origin;
     let Some((lengths, payload)) = data.split_at_checked(8 * head.blocks as usize) else {
         fail!(Internal, "rank {origin} sent a vector that is cut off");
     };
-    // Handlers get their own copy, which they may change.
+    // The handler gets its own copy of the lengths, because it may modify them.
     let mut given: Vec<u64> = lengths.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
     let lengths: Vec<usize> = given.iter().map(|&len| len as usize).collect();
     let (mut completion, mut user_info) = (None, ptr::null_mut());
@@ -372,8 +378,10 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
         }
         Failure::Engine(error) => error,
     };
-    // SAFETY: as for header handlers of contiguous data; the vector that it returns is
-    // valid until it is read here.
+    // SAFETY: `handler` is an address of code found by `Incoming::new`, or was set by
+    // LAPI_Addr_set; the program guarantees that it is a header handler for vectors. All pointers
+    // are to live locals. The program guarantees that the returned vector is valid until it is read
+    // here.
     let target = unsafe {
         let handler: VecHdrHandler = std::mem::transmute(incoming.handler);
         let vector = handler(
@@ -398,7 +406,7 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
             fail!(Internal, "rank {origin} sent {} bytes of a vector", payload.len());
         };
         if len > 0 {
-            // SAFETY: the handler promised room for the block.
+            // SAFETY: the handler guarantees that the blocks of its vector are writable.
             unsafe { ptr::copy_nonoverlapping(block.as_ptr(), address as *mut u8, len) };
         }
         rest = more;
@@ -419,7 +427,7 @@ mod tests {
     }
 
     fn code(vector: &Vector, side: Side) -> c_int {
-        // SAFETY: the tests' vectors have arrays as their type says.
+        // SAFETY: the vectors of the tests have the arrays that their type requires.
         match unsafe { Blocks::read(vector, side) } {
             Err(Failure::Code(code, _)) => code,
             other => panic!("{other:?}"),
@@ -433,7 +441,7 @@ mod tests {
         let (info, len) = (info.as_mut_ptr(), len.as_mut_ptr());
         let mut v = Vector { vec_type: IOVECTOR, num_vecs: 1, info, len };
         assert_eq!(code(&v, Side::Origin), m::ORG_VEC_ADDR);
-        // SAFETY: the array has three elements; likewise below.
+        // SAFETY: the array has three elements.
         unsafe { (*info, *info.add(1)) = (8 as *mut c_void, 8 as *mut c_void) };
         v.num_vecs = 2;
         assert_eq!(code(&v, Side::Target), m::TGT_VEC_LEN);
@@ -441,10 +449,10 @@ mod tests {
         assert_eq!(code(&v, Side::Origin), m::ORG_VEC_TYPE);
         v.vec_type = STRIDED;
         assert_eq!(code(&v, Side::Target), m::TGT_STRIDE);
-        // SAFETY: see above.
+        // SAFETY: the array has three elements.
         unsafe { *info.add(2) = (i64::MAX - 1) as *mut c_void };
         assert_eq!(code(&v, Side::Origin), m::ORG_EXTENT);
-        // SAFETY: see above.
+        // SAFETY: the array has three elements.
         unsafe { *info = ptr::null_mut() };
         assert_eq!(code(&v, Side::Origin), m::STRIDE_ORG_VEC_ADDR_NULL);
     }

@@ -1,18 +1,18 @@
 //! Counters with the status of each destination: the lists of `LAPI_Setcntr_wstatus`.
 //!
-//! A program that waits for one message from, or the completion of one message to, each of
-//! several tasks gives their list and an array for what became of each. The list is kept
-//! here; the array is written at the call and whenever a call returns that waits for the
-//! counter or reads it, so that it need not outlive them. The list ends when the counter is
-//! set again, or when a wait returns and nothing in it is open any more.
+//! A program that waits for one message from each of several tasks, or for the completion of one
+//! message to each of them, passes a list of the tasks and an array for their statuses. This module
+//! keeps the list. The array is written by `LAPI_Setcntr_wstatus` and whenever a call that waits
+//! for the counter or reads it returns, so it need not outlive these calls. The list ends when the
+//! counter is set again, or when a wait returns and no entry is open.
 //!
-//! | status | |
+//! | status | meaning |
 //! |---|---|
-//! | `LAPI_MSG_INITIAL` | nothing has counted for the task, and it was not purged |
-//! | `LAPI_MSG_RECVD` | it has counted |
-//! | `LAPI_MSG_PURGED` | it was purged before it counted |
-//! | `LAPI_MSG_PURGED_RCVD` | both, in either order |
-//! | `LAPI_MSG_INVALID` | it was purged before the call, or is no task of the job |
+//! | `LAPI_MSG_INITIAL` | open: nothing has counted for the task, and it was not purged |
+//! | `LAPI_MSG_RECVD` | the task has counted |
+//! | `LAPI_MSG_PURGED` | the task was purged before it counted |
+//! | `LAPI_MSG_PURGED_RCVD` | the task has counted and was purged, in either order |
+//! | `LAPI_MSG_INVALID` | the task was purged before the call, or is not a task of the job |
 
 use super::types::Counter;
 use parking_lot::Mutex;
@@ -29,16 +29,16 @@ pub(super) const INVALID: c_int = 4;
 /// The destinations of a counter.
 #[derive(Debug)]
 pub(super) struct List {
-    /// Task and status.
+    /// Task and status of each destination.
     pub entries: Vec<(c_uint, c_int)>,
-    /// The user's array.
+    /// The program's array of statuses, one for each entry.
     pub array: *mut c_int,
-    /// How many purges a wait was told of.
+    /// The purge count of the context when the list began or a wait for the counter last returned.
     pub purges: u32,
 }
 
-// SAFETY: the array is the user's, who keeps it for as long as the list; it is written
-// under the lock of all lists.
+// SAFETY: the array belongs to the program, which keeps it valid while calls use the counter. It is
+// written once before the list is shared, and then only under the lock of all lists.
 unsafe impl Send for List {}
 
 impl List {
@@ -57,7 +57,7 @@ impl List {
 
     fn tell(&self) {
         for (i, &(_, status)) in self.entries.iter().enumerate() {
-            // SAFETY: the user's array has a place for each destination.
+            // SAFETY: the program's array has an element for each destination.
             unsafe { self.array.add(i).write(status) };
         }
     }
@@ -67,22 +67,22 @@ impl List {
     }
 }
 
-/// The lists of a context, by the address of the counter.
+/// The lists of a context by the address of the counter.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     lists: Mutex<HashMap<usize, List>>,
-    /// How many lists there are, for the thread that counts a counter.
+    /// The number of lists, so that a thread that increments a counter can skip the lock.
     count: AtomicUsize,
 }
 
 impl Watched {
-    /// Whether a counter has a list.
+    /// Returns whether a counter has a list.
     #[inline]
     pub(crate) fn has(&self, counter: *const Counter) -> bool {
         self.count.load(Ordering::Acquire) > 0 && self.lists.lock().contains_key(&counter.addr())
     }
 
-    /// A counter is about to count for `task`.
+    /// Records that a counter is about to count for `task`.
     #[inline]
     pub(crate) fn counted(&self, counter: *const Counter, task: usize) {
         if self.count.load(Ordering::Acquire) > 0
@@ -96,7 +96,7 @@ impl Watched {
         }
     }
 
-    /// A task was purged.
+    /// Records that a task was purged.
     pub(crate) fn purged(&self, task: usize) {
         for list in self.lists.lock().values_mut() {
             list.change(task, false, |status| match status {
@@ -107,7 +107,7 @@ impl Watched {
         }
     }
 
-    /// The purges that a wait for the counter was told of; `now` where it has no list.
+    /// Returns the number of purges already reported for the counter, or `now` if it has no list.
     pub(crate) fn purges_told(&self, counter: *const Counter, now: u32) -> u32 {
         match self.lists.lock().get(&counter.addr()) {
             Some(list) => list.purges,
@@ -115,8 +115,8 @@ impl Watched {
         }
     }
 
-    /// A call that reads the counter returns: the array is brought up to date. The list
-    /// ends where the call has waited and nothing is open.
+    /// Updates the array of a counter when a call that reads it returns. If the call waited, stores
+    /// `purges` as the number of purges reported, and ends the list if no entry is open.
     #[inline]
     pub(crate) fn tell(&self, counter: *const Counter, waited: bool, purges: u32) {
         if self.count.load(Ordering::Acquire) > 0 {

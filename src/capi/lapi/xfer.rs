@@ -1,12 +1,12 @@
-//! `LAPI_Xfer`: every transfer described by a structure, with handlers that run at the
-//! origin.
+//! `LAPI_Xfer`: every transfer described by a structure, with handlers that run at the origin.
 //!
-//! A send completion handler runs when header and data may be changed again, after the
-//! origin's counter has counted; that may be within the call. It runs on the thread
-//! that finds the completion and must not block. The completion handler of a get runs
-//! on the completion thread, when the data is here.
+//! A send completion handler runs when the header and data may be modified again, after the origin
+//! counter has counted, and possibly inside the call. It runs on the thread that finds the
+//! completion and must not block. The completion handler of a get runs on the completion thread
+//! when the data has arrived.
 //!
-//! Flags are hints to a network that is not this one: all are accepted.
+//! Flags are hints for a kind of network that is not used here. All values are accepted and
+//! ignored.
 
 use super::amsend::{self, Message};
 use super::context::{call, enter};
@@ -29,10 +29,10 @@ const RMW: c_int = 6;
 const AM_LW: c_int = 9;
 const MC: c_int = 11;
 
-/// Header and data of a light active message have at most this many bytes together.
+/// The limit for header and data of a light active message together, in bytes.
 const LIGHT: u64 = 128;
 
-/// What a transfer that is refused would need.
+/// Returns the name of an unsupported transfer type and the feature that it needs.
 fn missing(kind: c_int) -> Option<(&'static str, &'static str)> {
     const DGSP: &str = "data gather/scatter programs, which are not here; use LAPI_Amsendv";
     Some(match kind {
@@ -47,15 +47,15 @@ fn missing(kind: c_int) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Sends a light active message: short, copied within the call, to a handler that is named
-/// by an index of the address table, without counters and handlers at the origin. Programs
-/// leave those fields unset, so they are not looked at.
+/// Sends a light active message: a short message to a handler named by an index of the address
+/// table. The data is copied within the call. It uses neither counters nor handlers at the origin.
+/// Programs leave those fields unset, so this function does not read them.
 ///
 /// # Safety
 /// Header and data must be valid.
 unsafe fn send_light(hndl: Handle, x: *const AmXfer) -> Outcome {
     let (context, engine) = enter(hndl)?;
-    // SAFETY: the caller vouches for these fields; the others may be anything.
+    // SAFETY: the caller guarantees that these fields are initialised. Only they are read.
     let (tgt, hdr_hdl, uhdr, uhdr_len, udata, udata_len) =
         unsafe { ((*x).tgt, (*x).hdr_hdl, (*x).uhdr, (*x).uhdr_len, (*x).udata, (*x).udata_len) };
     context.target(tgt)?;
@@ -90,10 +90,11 @@ unsafe fn send_light(hndl: Handle, x: *const AmXfer) -> Outcome {
     amsend::check_data(udata, udata_len)?;
     let data = match udata_len {
         0 => Data::NONE,
-        // SAFETY: it is not null, and the caller vouches for its length.
+        // SAFETY: `check_data` has rejected null, and the caller guarantees the length.
         len => Data::Bytes(unsafe { std::slice::from_raw_parts(udata.cast(), len as usize) }),
     };
-    // SAFETY: passed on from the caller; the data is copied.
+    // SAFETY: the caller guarantees that the header is valid. The data is copied, and there are no
+    // counters.
     unsafe { checked.send(context, engine, data, 0, 0) }
 }
 
@@ -105,15 +106,17 @@ fn got(handler: Option<ComplHandler>, info: *mut c_void) -> Option<Hook<ComplHan
     handler.map(|handler| Hook(handler, info))
 }
 
+/// Executes the transfer that `cmd` describes.
+///
 /// # Safety
-/// `cmd` must be null or a transfer as the interface says.
+/// `cmd` must be null or point to a transfer as the interface requires.
 unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
     enter(hndl)?;
     if cmd.is_null() {
         refuse!(messages::XFER_CMD, "the transfer is null");
     }
-    // SAFETY: the type says which member is set, and only that is read; the caller
-    // vouches for what it holds.
+    // SAFETY: the type says which member is initialised, and only that member is read. The caller
+    // guarantees that the addresses in it are valid.
     unsafe {
         match (*cmd).xfer_type {
             GET => {
@@ -191,10 +194,11 @@ unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
 }
 
 twin! {
-    /// Does the transfer that the structure describes; its first member is its type.
+    /// Executes the transfer that the structure describes. The first member of the structure is its
+    /// type.
     LAPI_Xfer / PLAPI_Xfer(hndl: Handle, xfer_cmd: *mut Xfer) -> c_int {
         call("LAPI_Xfer", || {
-            // SAFETY: the caller vouches for the structure and what it holds.
+            // SAFETY: the caller guarantees that the structure and the addresses in it are valid.
             unsafe { transfer(hndl, xfer_cmd) }
         })
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-/// A bulk handle and how many hold it.
+/// A bulk handle and its reference count.
 #[derive(Debug)]
 pub(super) struct Held {
     pub bulk: Bulk,
@@ -30,7 +30,7 @@ struct Global {
 
 static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
 
-/// A transfer under way.
+/// A transfer and its outcome.
 struct Request {
     context: na::Context,
     class: na::Class,
@@ -62,7 +62,7 @@ fn init(na_class: Token) -> Result<()> {
     Ok(())
 }
 
-/// Initialises, unless that was done; true where it was not.
+/// Initialises the bulk interface, unless it is initialised. Returns whether this call has done so.
 pub(super) fn init_unless(na_class: Token) -> Result<bool> {
     if is_initialized() {
         return Ok(false);
@@ -77,34 +77,35 @@ pub(super) fn finalize() -> Result<()> {
         if let Some(&op) = request.op.get() {
             request.context.cancel(op)?;
         }
-        // The buffers are the program's again when this returns.
+        // Wait, because the program may reuse the buffers after this function returns.
         request.wait(Duration::from_secs(5))?;
     }
     global.context.clear();
     Ok(())
 }
 
-/// Begins, over a network class that may be another than that of `HG_Init`.
+/// Initialises the bulk interface over a network class, which may differ from the class of
+/// `HG_Init`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_init(na_class: Token) -> c_int {
     code("HG_Bulk_init", || init(na_class))
 }
 
-/// Ends; transfers under way are cancelled.
+/// Finalises the bulk interface. Transfers in progress are cancelled.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_finalize() -> c_int {
     code("HG_Bulk_finalize", finalize)
 }
 
-/// Whether the bulk part was initialised, and with which class.
+/// Reports whether the bulk interface is initialised, and its network class.
 ///
 /// # Safety
-/// The places must be null or valid for writes.
+/// The pointers must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Bulk_initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
     code("HG_Bulk_initialized", || {
         let now = GLOBAL.read().clone();
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         unsafe {
             *place(flag, "flag")? = u8::from(now.is_some());
             if let Some(to) = maybe(na_class) {
@@ -115,9 +116,12 @@ pub(crate) unsafe extern "C" fn HG_Bulk_initialized(flag: *mut u8, na_class: *mu
     })
 }
 
+/// Creates a bulk handle over segments. If `buf_ptrs` is null, allocates zeroed memory that is
+/// freed with the handle.
+///
 /// # Safety
-/// The arrays must have `count` elements; the memory must be as the flags say while the
-/// handle lives.
+/// The arrays must have `count` elements. The memory must be valid for the accesses that the flags
+/// permit while the handle lives. `handle` must be null or valid for writes.
 pub(super) unsafe fn create(
     count: usize,
     buf_ptrs: *mut *mut c_void,
@@ -126,16 +130,18 @@ pub(super) unsafe fn create(
     handle: *mut Token,
 ) -> Result<()> {
     let access = Access::from_flags(flags)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `handle` is null or valid for writes, and that `buf_sizes`
+    // has `count` elements.
     let (to, sizes) =
         unsafe { (place(handle, "bulk handle")?, bytes(buf_sizes, count, "sizes of segments")?) };
     let bulk = if buf_ptrs.is_null() {
         Bulk::allocate(sizes, access)?
     } else {
-        // SAFETY: as above.
+        // SAFETY: `buf_ptrs` is not null, so the caller guarantees that it has `count` elements.
         let ptrs = unsafe { bytes(buf_ptrs.cast_const(), count, "addresses of segments") }?;
         let runs = ptrs.iter().zip(sizes).map(|(&p, &len)| Run { address: p as usize, len });
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that the memory is valid for these accesses while the
+        // handle lives.
         unsafe { Bulk::expose(runs.collect(), access) }?
     };
     *to = keep(bulk);
@@ -146,12 +152,12 @@ pub(super) fn keep(bulk: Bulk) -> Token {
     BULKS.insert(Arc::new(Held { bulk, references: AtomicI32::new(1) }))
 }
 
-/// A bulk handle over segments; without addresses, memory is allocated and freed with
-/// the handle.
+/// Creates a bulk handle over segments. If `buf_ptrs` is null, allocates zeroed memory that is
+/// freed with the handle.
 ///
 /// # Safety
-/// The arrays must have `count` elements; the memory must be as the flags say while the
-/// handle lives.
+/// The arrays must have `count` elements. The memory must be valid for the accesses that the flags
+/// permit while the handle lives. `handle` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Bulk_handle_create(
     count: usize,
@@ -162,7 +168,7 @@ pub(crate) unsafe extern "C" fn HG_Bulk_handle_create(
 ) -> c_int {
     code("HG_Bulk_handle_create", || {
         global()?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees what `create` requires.
         unsafe { create(count, buf_ptrs, buf_sizes, flags, handle) }
     })
 }
@@ -175,20 +181,22 @@ pub(super) fn release(handle: Token) -> Result<()> {
     if held.references.fetch_sub(1, Ordering::AcqRel) > 1 {
         return Ok(());
     }
-    // A transfer of this process's own may have the handle still, and goes on.
+    // A transfer of this process may still use the handle. It continues.
     BULKS.remove(handle).map(|held| held.bulk.withdraw())
 }
 
-/// Frees a bulk handle, null too; a transfer under way keeps it until its end.
+/// Frees a bulk handle. Null is ignored. A transfer in progress keeps the handle until the transfer
+/// ends.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_handle_free(handle: Token) -> c_int {
     code("HG_Bulk_handle_free", || release(handle))
 }
 
-/// Gives as many of these parts of segments as the arrays have room for.
+/// Stores the first runs in the arrays, at most `max_count`, and their number in `actual_count`.
 ///
 /// # Safety
-/// The arrays must have `max_count` elements, or be null.
+/// Each array must be null or have `max_count` elements. `actual_count` must be null or valid for
+/// writes.
 pub(super) unsafe fn give(
     runs: &[Run],
     max_count: c_uint,
@@ -197,7 +205,7 @@ pub(super) unsafe fn give(
 ) {
     let given = runs.len().min(max_count as usize);
     for (n, run) in runs.iter().take(given).enumerate() {
-        // SAFETY: the arrays have `max_count` elements, where they are not null.
+        // SAFETY: an array that is not null has `max_count` elements, and `n` is less.
         unsafe {
             if !buf_ptrs.is_null() {
                 *buf_ptrs.add(n) = run.address as *mut c_void;
@@ -207,14 +215,17 @@ pub(super) unsafe fn give(
             }
         }
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
     if let Some(actual) = unsafe { maybe(actual_count) } {
         *actual = given as c_uint;
     }
 }
 
+/// Reports the segments of a range of a local handle. `call` is the name of the C function.
+///
 /// # Safety
-/// The arrays must have `max_count` elements, or be null.
+/// Each array must be null or have `max_count` elements. `actual_count` must be null or valid for
+/// writes.
 pub(super) unsafe fn access(
     call: &'static str,
     handle: Token,
@@ -225,18 +236,19 @@ pub(super) unsafe fn access(
 ) -> c_int {
     code(call, || {
         let runs = BULKS.get(handle)?.bulk.access(offset, size)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees what `give` requires of the arrays and of `actual_count`.
         unsafe { give(&runs, max_count, (buf_ptrs, buf_sizes), actual_count) };
         Ok(())
     })
 }
 
-/// The segments of a handle of this process, without a copy: at most `max_count` of
-/// those that the range consists of. What is not wanted is null; the flags are not looked
-/// at, because the memory is the process's own.
+/// Reports the segments of a range of a local handle, at most `max_count`, without copying the
+/// memory. An output that is not wanted may be null. The flags are ignored, because they restrict
+/// only other processes. Returns `HG_ACCESS` if the memory belongs to another process.
 ///
 /// # Safety
-/// The arrays must be null or have `max_count` elements, `actual_count` be null or valid.
+/// Each array must be null or have `max_count` elements. `actual_count` must be null or valid for
+/// writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Bulk_handle_access(
     handle: Token,
@@ -249,7 +261,7 @@ pub(crate) unsafe extern "C" fn HG_Bulk_handle_access(
     actual_count: *mut c_uint,
 ) -> c_int {
     let range = (offset, size);
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees what `access` requires of the arrays and of `actual_count`.
     unsafe {
         access(
             "HG_Bulk_handle_access",
@@ -262,35 +274,39 @@ pub(crate) unsafe extern "C" fn HG_Bulk_handle_access(
     }
 }
 
-/// Bytes of all segments; 0 for no handle.
+/// Returns the total size of the segments in bytes, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_handle_get_size(handle: Token) -> usize {
     value("HG_Bulk_handle_get_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.len()))
 }
 
-/// The number of segments; 0 for no handle.
+/// Returns the number of segments, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_handle_get_segment_count(handle: Token) -> usize {
     value("HG_Bulk_handle_get_segment_count", |_| 0, || Ok(BULKS.get(handle)?.bulk.segments()))
 }
 
-/// Bytes of the serialised form; 0 for no handle.
+/// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_handle_get_serialize_size(handle: Token) -> usize {
     value("HG_Bulk_handle_get_serialize_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.encoded_len()))
 }
 
-/// Serialises a handle.
+/// Serialises a handle to `buf`.
+///
+/// # Errors
+/// Returns `OVERFLOW` if the handle does not fit, and `INVALID_ARG` if `buf` is null or the handle
+/// is invalid.
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
 pub(super) unsafe fn serialize(buf: *mut c_void, buf_size: u64, handle: Token) -> Result<()> {
     let serialized = BULKS.get(handle)?.bulk.to_bytes();
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
     unsafe { put_bytes(buf, buf_size, &serialized) }
 }
 
-/// Serialises a handle.
+/// Serialises a handle to `buf`. Returns `HG_OVERFLOW` if the handle does not fit.
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
@@ -300,32 +316,37 @@ pub(crate) unsafe extern "C" fn HG_Bulk_handle_serialize(
     buf_size: usize,
     handle: Token,
 ) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
     code("HG_Bulk_handle_serialize", || unsafe { serialize(buf, buf_size as u64, handle) })
 }
 
-/// The handle that bytes describe.
+/// Creates a handle from its serialised form.
 ///
 /// # Safety
-/// `buf` must be valid for reads of `buf_size` bytes, `handle` null or valid.
+/// `buf` must be null or valid for reads of `buf_size` bytes. `handle` must be null or valid for
+/// writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Bulk_handle_deserialize(
     handle: *mut Token,
     buf: *const c_void,
     buf_size: usize,
 ) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees what `deserialize` requires of `buf` and `handle`.
     code("HG_Bulk_handle_deserialize", || unsafe { deserialize(handle, buf, buf_size) })
 }
 
+/// Creates a handle from its serialised form.
+///
 /// # Safety
-/// `buf` must be valid for reads of `buf_size` bytes, `handle` null or valid.
+/// `buf` must be null or valid for reads of `buf_size` bytes. `handle` must be null or valid for
+/// writes.
 pub(super) unsafe fn deserialize(
     handle: *mut Token,
     buf: *const c_void,
     buf_size: usize,
 ) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `handle` is null or valid for writes, and that `buf` is
+    // null or valid for reads of `buf_size` bytes.
     let (to, from) = unsafe {
         (place(handle, "bulk handle")?, bytes(buf.cast::<u8>(), buf_size, "bytes of a handle")?)
     };
@@ -333,7 +354,7 @@ pub(super) unsafe fn deserialize(
     Ok(())
 }
 
-/// The direction of an `hg_bulk_op_t`.
+/// Converts an `hg_bulk_op_t` to a direction.
 pub(super) fn direction(op: c_int) -> Result<Direction> {
     match op {
         0 => Ok(Direction::Put),
@@ -342,8 +363,9 @@ pub(super) fn direction(op: c_int) -> Result<Direction> {
     }
 }
 
-/// Begins to move bytes between the memory of an origin and local memory. Between two
-/// handles of this process they are copied.
+/// Begins a transfer of `size` bytes between the memory of the origin and local memory. If both
+/// handles belong to this process, the bytes are copied. The memory must stay valid until the
+/// transfer has ended.
 ///
 /// # Safety
 /// `request` must be null or valid for writes.
@@ -360,7 +382,7 @@ pub(crate) unsafe extern "C" fn HG_Bulk_transfer(
 ) -> c_int {
     code("HG_Bulk_transfer", || {
         let global = global()?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `request` is null or valid for writes.
         let to = unsafe { place(request, "bulk request") }?;
         let address = ADDRESSES.get(origin_addr)?;
         let (origin, local) = (BULKS.get(origin_handle)?, BULKS.get(local_handle)?);
@@ -402,10 +424,11 @@ impl Request {
     }
 }
 
-/// Waits for a transfer. When it has ended the request is gone.
+/// Waits for a transfer. The request is freed when the transfer has ended. The status says whether
+/// it has ended. Without a status, `HG_TIMEOUT` is returned if it has not.
 ///
 /// # Safety
-/// `status` must be null, ignored or valid for writes.
+/// `status` must be null, `HG_STATUS_IGNORE` or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Bulk_wait(
     request: Token,
@@ -413,7 +436,8 @@ pub(crate) unsafe extern "C" fn HG_Bulk_wait(
     status: *mut u8,
 ) -> c_int {
     code("HG_Bulk_wait", || {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
+        // writes.
         let status = unsafe { maybe(status) };
         global()?;
         let found = REQUESTS.get(request)?;

@@ -1,5 +1,5 @@
-//! What callbacks of C are given, and what programs attach to functions and handles: the
-//! structs of `mercury.h`.
+//! The structs of `mercury.h` that C callbacks receive, and the data that programs attach to
+//! functions and handles.
 
 use super::table::{HG_CONTEXTS, Token};
 use crate::rpc::failure::Status;
@@ -8,10 +8,10 @@ use std::os::raw::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-/// Frees what a program has attached.
+/// A C function that frees attached data.
 pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
 
-/// Something of the program's, freed by it when nobody needs it any more.
+/// Data that a program attaches to an object. Dropping it calls the program's `free` function.
 #[derive(Debug, Default)]
 pub(super) struct Attached {
     pub data: usize,
@@ -21,7 +21,7 @@ pub(super) struct Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if let Some(free) = self.free.filter(|_| self.data != 0) {
-            // SAFETY: the program's function, with what it was given for.
+            // SAFETY: the program supplied the function to free this data, and drop runs only once.
             unsafe { free(self.data as *mut c_void) };
         }
     }
@@ -38,12 +38,12 @@ pub(crate) struct HgInfo {
     pub(super) id: u32,
 }
 
-// SAFETY: the handles are numbers.
+// SAFETY: the handles are numbers and are never dereferenced.
 unsafe impl Send for HgInfo {}
-// SAFETY: as above.
+// SAFETY: the handles are numbers and are never dereferenced.
 unsafe impl Sync for HgInfo {}
 
-/// The bulk part of `struct hg_cb_info`.
+/// The `bulk` member of the union in `struct hg_cb_info`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct BulkInfo {
@@ -53,7 +53,7 @@ pub(crate) struct BulkInfo {
     pub(super) size: u64,
 }
 
-/// The union of `struct hg_cb_info`.
+/// The union in `struct hg_cb_info`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) union HgInfoOf {
@@ -84,7 +84,7 @@ pub(crate) const CB_FORWARD: c_int = 1;
 pub(crate) const CB_RESPOND: c_int = 2;
 pub(crate) const CB_BULK: c_int = 3;
 
-/// A callback and what it is told.
+/// A callback and the arguments that it receives.
 pub(super) struct Caller {
     pub callback: HgCallback,
     pub arg: *mut c_void,
@@ -92,7 +92,8 @@ pub(super) struct Caller {
     pub info: HgInfoOf,
 }
 
-// SAFETY: the argument is the program's, given away until the callback has run.
+// SAFETY: `arg` belongs to the program, which does not use it until the callback has run. The
+// handles are numbers.
 unsafe impl Send for Caller {}
 
 impl Caller {
@@ -100,13 +101,14 @@ impl Caller {
         let Caller { callback, arg, kind, info } = self;
         if let Some(callback) = callback {
             let info = HgCallbackInfo { arg, ret: status.0, kind, info };
-            // SAFETY: the program's function, with what it was given for.
+            // SAFETY: the program supplied the callback with `arg`, and `info` outlives the call.
             unsafe { callback(&info) };
         }
     }
 }
 
-/// The handles of a context and its class; null for those of `HG_Init`.
+/// Returns the handles of a context's class and of the context. Both are null for the context of
+/// `HG_Init`.
 pub(super) fn tokens_of(context: &Arc<ContextShared>) -> (Token, Token) {
     let Some(token) = HG_CONTEXTS.find(|(_, known)| Arc::ptr_eq(&known.shared, context)) else {
         return (ptr::null_mut(), ptr::null_mut());

@@ -1,4 +1,4 @@
-//! Where a call of C enters: panics stop, failures become codes.
+//! Entry points from C: panics are caught and failures become codes.
 
 use crate::capi::boundary;
 use crate::rpc::failure::{Failure, Result, Status, refuse};
@@ -8,11 +8,11 @@ use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::time::Duration;
 
-/// `HG_MAX_IDLE_TIME` and `NA_MAX_IDLE_TIME`: an hour, in milliseconds.
+/// `HG_MAX_IDLE_TIME` and `NA_MAX_IDLE_TIME`: one hour, in milliseconds.
 const LONGEST: c_uint = 3600 * 1000;
 
-/// Runs a body; its failure is kept as the thread's last error, logged unless it is an
-/// expected one, and mapped by `failed`.
+/// Runs `body`. A failure is stored as the thread's last error and converted by `failed`. It is
+/// also logged, unless its status is `TIMEOUT`, `CANCELED` or `AGAIN`, which programs expect.
 #[inline]
 pub(super) fn value<R>(
     call: &'static str,
@@ -38,22 +38,22 @@ pub(super) fn value<R>(
     )
 }
 
-/// A call that returns a code.
+/// Runs the body of a call that returns a code: 0 on success, the status of the failure otherwise.
 #[inline]
 pub(super) fn code(call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
     value(call, |status| status.0, || body().map(|()| 0))
 }
 
-/// A time-out of C.
+/// Converts a C timeout in milliseconds, which is capped at one hour.
 pub(super) fn timeout(milliseconds: c_uint) -> Duration {
-    // The longest one of C is "for ever", as near as programs ask for it.
+    // The headers define one hour as the longest timeout. Programs use it to mean "forever".
     Duration::from_millis(u64::from(milliseconds.min(LONGEST)))
 }
 
-/// A string of C.
+/// Copies a C string.
 ///
 /// # Errors
-/// `INVALID_ARG` for null, or bytes that are no UTF-8.
+/// Returns `INVALID_ARG` if `text` is null or not UTF-8.
 ///
 /// # Safety
 /// `text` must be null or a terminated string.
@@ -61,7 +61,7 @@ pub(super) unsafe fn text(text: *const c_char, what: &str) -> Result<String> {
     if text.is_null() {
         refuse!(INVALID_ARG, "the {what} is null");
     }
-    // SAFETY: the caller vouches for the string.
+    // SAFETY: `text` is not null, so the caller guarantees that it is a terminated string.
     let text = unsafe { CStr::from_ptr(text) };
     match text.to_str() {
         Ok(text) => Ok(text.to_string()),
@@ -69,18 +69,22 @@ pub(super) unsafe fn text(text: *const c_char, what: &str) -> Result<String> {
     }
 }
 
-/// A place for a result; null is an error.
+/// Borrows the location of an output.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if `place` is null.
 ///
 /// # Safety
 /// `place` must be null or valid for writes.
 pub(super) unsafe fn place<'a, T>(place: *mut T, what: &str) -> Result<&'a mut T> {
-    // SAFETY: the caller vouches for the place.
+    // SAFETY: the caller guarantees that `place` is null or valid for writes.
     unsafe { place.as_mut() }.ok_or_else(|| {
         Failure::new(Status::INVALID_ARG, format!("there is no place for the {what}: it is null"))
     })
 }
 
-/// A place for a result that is not wanted where it is null or 1.
+/// Borrows the location of an optional output. Returns `None` if `place` is null or 1, which is the
+/// value of `HG_STATUS_IGNORE`, `HG_OP_ID_IGNORE` and `NA_OP_ID_IGNORE`.
 ///
 /// # Safety
 /// `place` must be null, 1, or valid for writes.
@@ -88,17 +92,17 @@ pub(super) unsafe fn maybe<'a, T>(place: *mut T) -> Option<&'a mut T> {
     if place as usize <= 1 {
         return None;
     }
-    // SAFETY: the caller vouches for the place.
+    // SAFETY: `place` is not 1, so the caller guarantees that it is null or valid for writes.
     unsafe { place.as_mut() }
 }
 
-/// Bytes of C.
+/// Borrows `count` elements of a C array. `at` may be null if `count` is 0.
 ///
 /// # Errors
-/// `INVALID_ARG` for null with bytes.
+/// Returns `INVALID_ARG` if `at` is null and `count` is not 0.
 ///
 /// # Safety
-/// The bytes must be valid for reads for `'a`.
+/// If `at` is not null, its `count` elements must be valid for reads for `'a`.
 pub(super) unsafe fn bytes<'a, T>(at: *const T, count: usize, what: &str) -> Result<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
@@ -106,14 +110,14 @@ pub(super) unsafe fn bytes<'a, T>(at: *const T, count: usize, what: &str) -> Res
     if at.is_null() {
         refuse!(INVALID_ARG, "{count} {what} are at the null address");
     }
-    // SAFETY: the caller vouches for them.
+    // SAFETY: `at` is not null, so the caller guarantees that its elements are readable for `'a`.
     Ok(unsafe { std::slice::from_raw_parts(at, count) })
 }
 
-/// Copies a text with its terminating zero into a buffer of C.
+/// Copies a text and a terminating zero to a C buffer.
 ///
 /// # Errors
-/// `OVERFLOW` where it does not fit.
+/// Returns `INVALID_ARG` if `buf` is null, and `OVERFLOW` if the text and its zero do not fit.
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `size` bytes.
@@ -124,7 +128,7 @@ pub(super) unsafe fn put_text(buf: *mut c_char, size: usize, text: &str) -> Resu
     if text.len() >= size {
         refuse!(OVERFLOW, "'{text}' needs {} bytes, the buffer has {size}", text.len() + 1);
     }
-    // SAFETY: the buffer has room for the text and its zero.
+    // SAFETY: `buf` is valid for `size` bytes, which is more than the length of the text.
     unsafe {
         std::ptr::copy_nonoverlapping(text.as_ptr(), buf.cast(), text.len());
         *buf.add(text.len()) = 0;
@@ -132,7 +136,10 @@ pub(super) unsafe fn put_text(buf: *mut c_char, size: usize, text: &str) -> Resu
     Ok(())
 }
 
-/// Copies bytes into a buffer of C.
+/// Copies bytes to a C buffer.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if `buf` is null, and `OVERFLOW` if the bytes do not fit.
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `size` bytes.
@@ -143,12 +150,17 @@ pub(super) unsafe fn put_bytes(buf: *mut c_void, size: u64, from: &[u8]) -> Resu
     if from.len() as u64 > size {
         refuse!(OVERFLOW, "{} bytes are needed, the buffer has {size}", from.len());
     }
-    // SAFETY: the buffer has room.
+    // SAFETY: `buf` is valid for `size` bytes, which is at least the length of `from`.
     unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), buf.cast(), from.len()) };
     Ok(())
 }
 
-/// Says how a wait ended.
+/// Reports the outcome of a wait. `waited` says whether the operation has ended; it has also ended
+/// if it failed. `status` receives 1 if the operation has ended and 0 otherwise.
+///
+/// # Errors
+/// Returns the failure of the operation. Returns `TIMEOUT` if the operation has not ended and
+/// `status` is `None`.
 pub(super) fn report(
     waited: Result<bool>,
     status: Option<&mut u8>,
@@ -165,7 +177,8 @@ pub(super) fn report(
     waited.map(|_| ())
 }
 
-/// The name of a code and its meaning, as C has it, under the prefix of its interface.
+/// Returns the name and the meaning of a status as a C string. The name begins with the prefix of
+/// the interface.
 pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
     static TEXTS: Mutex<Vec<(Status, bool, &'static CStr)>> = Mutex::new(Vec::new());
     let na = prefix == "NA_";
@@ -181,7 +194,8 @@ pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
         name => format!("{prefix}{name}: {}", status.meaning()),
     };
     let text = std::ffi::CString::new(text).unwrap_or_default();
-    // As many texts as there are statuses; C keeps no count of a text's holders.
+    // The program never returns the text, so it is leaked, once for each status and prefix. The
+    // check above limits the number of texts.
     let text: &'static CStr = Box::leak(text.into_boxed_c_str());
     texts.push((status, na, text));
     text

@@ -1,4 +1,4 @@
-//! Functions of programs: registered by name, run by a callback of C.
+//! Functions that programs register by name and implement as C callbacks.
 
 use super::face::text;
 use super::handles;
@@ -14,21 +14,27 @@ use std::sync::Arc;
 /// `hg_rpc_cb_t`.
 pub(crate) type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
 
-/// A function that runs a program's callback.
+/// Wraps a C callback as a server function. Returns `None` if `callback` is `None`.
 pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {
     let callback = callback?;
     Some(Arc::new(move |target: Arc<Target>| {
         let handle = handles::hold(target);
-        // SAFETY: the program's function, with a handle of ours.
+        // SAFETY: the program registered the callback for this signature, and `handle` is live.
         let code = unsafe { callback(handle) };
         if code != 0 {
-            // It may have freed the handle itself.
+            // The callback may already have freed the handle. `let_go` ignores that.
             handles::let_go(handle);
         }
         params::status(code)
     }))
 }
 
+/// Registers a function with its procs and returns its number.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if the name is null, empty or not UTF-8, and `EXIST` if another name has
+/// the same number.
+///
 /// # Safety
 /// `name` must be null or a terminated string.
 pub(super) unsafe fn register(
@@ -38,13 +44,13 @@ pub(super) unsafe fn register(
     output: ProcCallback,
     callback: RpcCallback,
 ) -> Result<u32> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `name` is null or a terminated string.
     let name = unsafe { text(name, "function's name") }?;
     let procs = Arc::new(Procs { input, output });
     Ok(class.shared.functions.add(&name, serving(callback), Some(procs))?.id)
 }
 
-/// A failure without a call.
+/// Returns the error for a number that no function has.
 pub(super) fn unknown(id: u32) -> Failure {
     Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))
 }

@@ -1,4 +1,4 @@
-//! Handles: a call at one of its ends, as C holds it.
+//! Call handles: C handles for a call at its origin or at its target.
 
 use super::callbacks::{Attached, HgInfo, tokens_of};
 use super::params;
@@ -14,24 +14,25 @@ use std::os::raw::c_void;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of the buffer in which a program may encode an output by itself.
+/// The size in bytes of the buffer that a program can use to encode an output itself.
 pub(super) const OUTPUT: usize = 4096;
 
-/// A call at one of its ends.
+/// A call at its origin or at its target.
 #[derive(Debug, Clone)]
 pub(super) enum End {
     Target(Arc<Target>),
     Origin(Arc<Origin>),
 }
 
-/// What a handle stands for.
+/// The state of a handle.
 #[derive(Debug)]
 pub(super) struct Held {
     pub end: End,
     pub references: AtomicI32,
-    /// Callbacks that are to get the handle: it stays until they have run.
+    /// The number of callbacks that will receive the handle. The handle stays until they have run.
     flights: AtomicI32,
-    /// The address that the handle has given away, freed with it.
+    /// The address handle that the program has received for the peer, or 0. It is freed with this
+    /// handle.
     address: Mutex<usize>,
     output: OnceLock<ZeroedBuffer>,
     pub info: Mutex<Option<Box<HgInfo>>>,
@@ -52,19 +53,19 @@ pub(super) fn hold_end(end: End) -> Token {
     }))
 }
 
-/// A handle for a call at its target.
+/// Creates a handle for a call at its target.
 pub(super) fn hold(target: Arc<Target>) -> Token {
     hold_end(End::Target(target))
 }
 
-/// Takes a handle back, if it is still there.
+/// Frees a handle, if it still exists.
 pub(super) fn let_go(handle: Token) {
     if let Ok(held) = HANDLES.remove(handle) {
         held.free_address();
     }
 }
 
-/// Drops the handles of a context.
+/// Frees the handles of a context.
 pub(super) fn drop_those_of(context: &Context) {
     let of = |held: &Arc<Held>| match &held.end {
         End::Target(target) => Arc::ptr_eq(target.context(), &context.shared),
@@ -76,10 +77,10 @@ pub(super) fn drop_those_of(context: &Context) {
 }
 
 impl Held {
-    /// The call at its target.
+    /// Returns the call at its target.
     ///
     /// # Errors
-    /// `INVALID_ARG` for one of this process.
+    /// Returns `INVALID_ARG` if the handle is for a call at its origin.
     pub(super) fn target(&self) -> Result<&Arc<Target>> {
         match &self.end {
             End::Target(target) => Ok(target),
@@ -87,7 +88,8 @@ impl Held {
         }
     }
 
-    /// The handles of its class and its context; null for those of `HG_Init`.
+    /// Returns the handles of the call's class and context. Both are null for the class of
+    /// `HG_Init`.
     pub(super) fn class_and_context(&self) -> (Token, Token) {
         tokens_of(match &self.end {
             End::Target(target) => target.context(),
@@ -95,7 +97,11 @@ impl Held {
         })
     }
 
-    /// One reference less; whether nothing else keeps the handle. Under the table's lock.
+    /// Drops one reference. Returns whether nothing else keeps the handle: neither a reference nor
+    /// a callback. The caller must hold the table's lock.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if no reference is left and the handle only waits for its callback.
     pub(super) fn let_go(&self) -> Result<bool> {
         if self.references.load(Ordering::Acquire) <= 0 {
             refuse!(INVALID_ARG, "the handle was freed; only its callback is still to run");
@@ -104,8 +110,8 @@ impl Held {
         Ok(last && self.flights.load(Ordering::Acquire) == 0)
     }
 
-    /// The address of the peer, the same handle each time; null where that is not
-    /// told yet.
+    /// Returns the handle of the peer's address, the same one each time. Returns null if the
+    /// address is not set yet.
     pub(super) fn address(&self) -> Token {
         let mut address = self.address.lock();
         if *address == 0 {
@@ -114,7 +120,7 @@ impl Held {
         *address as Token
     }
 
-    /// The buffer for an output.
+    /// Returns the buffer for an encoded output, which has `OUTPUT` bytes.
     pub(super) fn output(&self) -> Result<*mut u8> {
         if let Some(buffer) = self.output.get() {
             return Ok(buffer.address());
@@ -130,12 +136,12 @@ impl Held {
         }
     }
 
-    /// Frees the address that was given away.
+    /// Frees the peer's address handle, and the `HgInfo` that contains it.
     pub(super) fn free_address(&self) {
         let address = std::mem::take(&mut *self.address.lock());
         *self.info.lock() = None;
         if address != 0 {
-            // The program may have freed it, though it need not.
+            // The program may have freed the address handle itself, so a failure is ignored.
             let _ = ADDRESSES.remove(address as Token);
         }
     }
@@ -147,13 +153,17 @@ fn not_served() -> Failure {
     Failure::new(Status::INVALID_ARG, text)
 }
 
+/// Decodes the input of a call that this process serves. If that fails and the call is never
+/// answered, the origin receives the same status.
+///
 /// # Safety
-/// `in_struct` must be what the function's proc goes over.
+/// `in_struct` must be null or point to the struct that the function's input proc expects.
 pub(super) unsafe fn get_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
     let held = HANDLES.get(handle)?;
     let target = held.target()?;
     let procs = params::procs(target.function());
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
+    // expects.
     let decoded =
         unsafe { params::decode(procs.input, target.input(), target.method(), in_struct) };
     if let Err(failure) = &decoded {
@@ -162,21 +172,22 @@ pub(super) unsafe fn get_input(handle: Token, in_struct: *mut c_void) -> Result<
     decoded
 }
 
-/// Frees what decoding a call's input has allocated.
+/// Frees the memory that decoding a call's input has allocated.
 ///
 /// # Safety
-/// `in_struct` must be null or what was decoded.
+/// `in_struct` must be null or a struct that [`get_input`] has decoded.
 pub(super) unsafe fn free_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
     let procs = params::procs(HANDLES.get(handle)?.target()?.function());
     if in_struct.is_null() && procs.input.is_some() {
         refuse!(INVALID_ARG, "the struct of the input is null");
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `in_struct` is null or was decoded by the input proc.
     unsafe { params::free(procs.input, in_struct) };
     Ok(())
 }
 
-/// One reference less; at none the handle goes, as soon as no callback is to get it.
+/// Drops one reference. After the last one, the handle is freed as soon as no callback will receive
+/// it. A null handle is ignored.
 pub(super) fn destroy(handle: Token) -> Result<()> {
     if handle.is_null() {
         return Ok(());
@@ -185,11 +196,11 @@ pub(super) fn destroy(handle: Token) -> Result<()> {
     Ok(())
 }
 
-/// Keeps a handle for a callback that is to get it.
+/// Keeps a handle alive for a callback that will receive it.
 pub(super) struct Flight(Number);
 
 impl Flight {
-    /// Of a handle whose call begins.
+    /// Begins to keep `handle` alive.
     pub(super) fn of(handle: Token, held: &Held) -> Flight {
         held.flights.fetch_add(1, Ordering::AcqRel);
         Flight(Number::of(handle))
@@ -202,7 +213,7 @@ impl Drop for Flight {
             let last = held.flights.fetch_sub(1, Ordering::AcqRel) <= 1;
             Ok(last && held.references.load(Ordering::Acquire) <= 0)
         };
-        // The handle may have gone with its context.
+        // The handle may have been freed with its context, so a failure is ignored.
         if let Ok(Some(held)) = HANDLES.remove_if(self.0.token(), landed) {
             held.free_address();
         }

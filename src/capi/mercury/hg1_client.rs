@@ -1,8 +1,8 @@
-//! `mercury.h`: the client's calls of 2013.
+//! `mercury.h`: the client calls of 2013.
 //!
-//! There is one class for all, made by `HG_Init`, and one context. A wait for a request
-//! runs calls of others that come meanwhile, as `HG_Handler_process` does: so a handler
-//! may forward a call and wait, also where others wait for this process.
+//! `HG_Init` creates one class and one context for the process. A wait for a request also runs
+//! calls from other processes, as `HG_Handler_process` does. A handler may therefore forward a call
+//! and wait for it, even while other processes wait for this one.
 
 use super::bulk;
 use super::face::{bytes, code, error_text, maybe, place, report, text, timeout, value};
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// The class of `HG_Init`.
+/// The class and the context of `HG_Init`.
 #[derive(Debug)]
 pub(super) struct Global {
     pub class: Class,
@@ -30,33 +30,33 @@ pub(super) struct Global {
 }
 
 static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
-/// Held while Mercury begins.
+/// Serialises calls of `HG_Init`.
 static TURN: Mutex<()> = Mutex::new(());
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static REQUESTS: Table<Request> = Table::new("request", 0x21);
-/// Calls whose requests were freed.
+/// The calls of freed requests, kept for reuse.
 static SPARES: LazyLock<Spares> = LazyLock::new(Spares::default);
 
-/// A call under way.
+/// A call that was forwarded, and the destination of its output.
 #[derive(Clone)]
 struct Request {
     origin: Arc<Origin>,
     procs: Procs,
     output: *mut c_void,
-    /// Whether the output was decoded, and how that went; none where it is not wanted.
+    /// The result of decoding the output, empty before that. `None` if the output is not wanted.
     decoded: Option<Arc<Mutex<Option<Result<()>>>>>,
 }
 
-// SAFETY: the output is the program's struct, which it gives away until it has waited
-// for the request; the mutex orders accesses.
+// SAFETY: `output` is the program's struct, which the program does not access until it has waited
+// for the request or freed it. The mutex of `decoded` serialises accesses to it.
 unsafe impl Send for Request {}
-// SAFETY: as above.
+// SAFETY: the mutex of `decoded` serialises accesses to `output`.
 unsafe impl Sync for Request {}
 
-/// The class of `HG_Init`.
+/// Returns the class and the context of `HG_Init`.
 ///
 /// # Errors
-/// `FAIL` before it.
+/// Returns `FAIL` if `HG_Init` was not called.
 pub(super) fn global() -> Result<Arc<Global>> {
     match &*GLOBAL.read() {
         Some(global) => Ok(global.clone()),
@@ -69,14 +69,17 @@ fn not_initialized() -> Failure {
     Failure::new(Status::FAIL, "Mercury is not initialised; call HG_Init first")
 }
 
+/// Checks that `HG_Init` was called.
+///
 /// # Errors
-/// `FAIL` before `HG_Init`.
+/// Returns `FAIL` if it was not.
 #[inline]
 fn check_initialized() -> Result<()> {
     if INITIALIZED.load(Ordering::Acquire) { Ok(()) } else { global().map(drop) }
 }
 
-/// Begins, over a network class. Calls `HG_Bulk_init` too, unless that was called.
+/// Initialises Mercury over a network class. Also calls `HG_Bulk_init`, unless that was called
+/// before.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Init(na_class: Token) -> c_int {
     code("HG_Init", || {
@@ -96,8 +99,9 @@ pub(crate) extern "C" fn HG_Init(na_class: Token) -> c_int {
     })
 }
 
-/// Ends. Requests that were not freed are cancelled; so is the bulk part, if `HG_Init`
-/// has begun it. `HG_BUSY` in a handler.
+/// Finalises Mercury. Requests that were not freed are cancelled. The bulk interface is finalised
+/// too if `HG_Init` has initialised it. Returns `HG_BUSY` in a handler that a wait or
+/// `HG_Handler_process` runs.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Finalize() -> c_int {
     code("HG_Finalize", || {
@@ -119,15 +123,15 @@ pub(crate) extern "C" fn HG_Finalize() -> c_int {
     })
 }
 
-/// Whether `HG_Init` was called, and with which class.
+/// Reports whether `HG_Init` was called, and the network class that it received.
 ///
 /// # Safety
-/// The places must be null or valid for writes.
+/// The pointers must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
     code("HG_Initialized", || {
         let now = GLOBAL.read().clone();
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         unsafe {
             *place(flag, "flag")? = u8::from(now.is_some());
             if let Some(to) = maybe(na_class) {
@@ -138,8 +142,8 @@ pub(crate) unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Tok
     })
 }
 
-/// Registers a function; its number is the same wherever the name is registered. 0
-/// where that fails.
+/// Registers a function and returns its number, or 0 on failure. A name has the same number in
+/// every process.
 ///
 /// # Safety
 /// `func_name` must be null or a terminated string.
@@ -154,16 +158,17 @@ pub(crate) unsafe extern "C" fn HG_Register(
         "HG_Register",
         |_| 0,
         || {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees that `func_name` is null or a terminated string.
             unsafe { register(&global()?.class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
         },
     )
 }
 
-/// Whether a name is registered, and its number.
+/// Reports whether a name is registered, and its number.
 ///
 /// # Safety
-/// `func_name` must be null or a terminated string, the places null or valid.
+/// `func_name` must be null or a terminated string. The other pointers must be null or valid for
+/// writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Registered(
     func_name: *const c_char,
@@ -171,7 +176,8 @@ pub(crate) unsafe extern "C" fn HG_Registered(
     id: *mut u32,
 ) -> c_int {
     code("HG_Registered", || {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `func_name` is null or a terminated string, and that
+        // the other pointers are null or valid for writes.
         unsafe {
             let name = text(func_name, "function's name")?;
             let found = global()?.class.shared.functions.named(&name);
@@ -184,12 +190,12 @@ pub(crate) unsafe extern "C" fn HG_Registered(
     })
 }
 
-/// Forwards a call. Where the address is this process's own, the call runs here, at
-/// once.
+/// Forwards a call. If the address is the process's own, the call runs here before this function
+/// returns.
 ///
 /// # Safety
-/// The structs must be those that the function's procs go over; the output's must stay
-/// until the request was waited for or freed.
+/// The structs must be null or the structs that the function's procs expect. `out_struct` must stay
+/// valid until the request was waited for or freed. `request` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Forward(
     addr: Token,
@@ -201,10 +207,11 @@ pub(crate) unsafe extern "C" fn HG_Forward(
     code("HG_Forward", || {
         check_initialized()?;
         let address = ADDRESSES.get(addr)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `request` is null or valid for writes.
         let to = unsafe { place(request, "request") }?;
         let (origin, procs) = call_of(address, id)?;
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
+        // expects. The closure runs before `forward` returns.
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, None)?;
         let decoded = (!out_struct.is_null()).then(Arc::default);
         *to = REQUESTS.insert(Request { origin, procs, output: out_struct, decoded });
@@ -212,8 +219,8 @@ pub(crate) unsafe extern "C" fn HG_Forward(
     })
 }
 
-/// A call over the class of `HG_Init`, which is not held any longer than that: the call
-/// may run here, and end it.
+/// Creates a call over the class of `HG_Init`. The lock of `GLOBAL` is released on return, because
+/// the call may run in this process and call `HG_Finalize`.
 fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
     let global = GLOBAL.read();
     let Some(global) = &*global else { return Err(not_initialized()) };
@@ -225,7 +232,8 @@ fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
 }
 
 impl Request {
-    /// Waits, and decodes the output once.
+    /// Waits up to `time` for the call, and decodes the output if that was not done before. Returns
+    /// whether the call has ended.
     fn wait(&self, time: Duration) -> Result<bool> {
         if !self.origin.wait(time)? {
             return Ok(false);
@@ -246,17 +254,18 @@ impl Request {
     fn decode(&self) -> Result<()> {
         let body = self.origin.output()?;
         let method = self.origin.context().class.method;
-        // SAFETY: the program gives its struct until the request is freed.
+        // SAFETY: the program keeps its struct valid until it has waited for the request or freed
+        // it.
         unsafe { params::decode(self.procs.output, &body, method, self.output) }
     }
 }
 
-/// Waits for a call. Where it fails, that is what is returned, and the status says
-/// that it has ended; where the time is over, the status says that it has not (without
-/// a status, `HG_TIMEOUT` is returned).
+/// Waits for a call. If the call fails, its error is returned and the status says that it has
+/// ended. If the timeout expires, the status says that the call has not ended. Without a status,
+/// `HG_TIMEOUT` is returned instead.
 ///
 /// # Safety
-/// `status` must be null, ignored or valid for writes.
+/// `status` must be null, `HG_STATUS_IGNORE` or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Wait(
     request: Token,
@@ -264,7 +273,8 @@ pub(crate) unsafe extern "C" fn HG_Wait(
     status: *mut u8,
 ) -> c_int {
     code("HG_Wait", || {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
+        // writes.
         let status = unsafe { maybe(status) };
         check_initialized()?;
         let waited = REQUESTS.get(request)?.wait(timeout(milliseconds));
@@ -272,11 +282,12 @@ pub(crate) unsafe extern "C" fn HG_Wait(
     })
 }
 
-/// Waits for several calls, for the whole of the time together. Returns the first
-/// failure.
+/// Waits for several calls. The timeout covers all of them together. Returns the first failure.
+/// Without statuses, returns `HG_TIMEOUT` if a call has not ended.
 ///
 /// # Safety
-/// The arrays must have `count` elements; that of statuses may be null or ignored.
+/// The arrays must have `count` elements. `array_of_statuses` may also be null or 1, which means
+/// that the statuses are ignored.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Wait_all(
     count: c_int,
@@ -289,7 +300,7 @@ pub(crate) unsafe extern "C" fn HG_Wait_all(
         let Ok(count) = usize::try_from(count) else {
             refuse!(INVALID_ARG, "{count} requests cannot be waited for");
         };
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `array_of_requests` has `count` elements.
         let tokens = unsafe { bytes(array_of_requests, count, "requests") }?;
         let requests: Vec<_> = tokens.iter().map(|&t| REQUESTS.get(t)).collect::<Result<_>>()?;
         let end = Instant::now() + timeout(milliseconds);
@@ -298,7 +309,8 @@ pub(crate) unsafe extern "C" fn HG_Wait_all(
             let waited = request.wait(end.saturating_duration_since(Instant::now()));
             late |= matches!(waited, Ok(false));
             if array_of_statuses as usize > 1 {
-                // SAFETY: the array has as many elements.
+                // SAFETY: the statuses are not ignored, so their array has `count` elements, and
+                // `n` is less.
                 unsafe { *array_of_statuses.add(n) = u8::from(!matches!(waited, Ok(false))) };
             }
             if let Err(failure) = waited {
@@ -315,8 +327,8 @@ pub(crate) unsafe extern "C" fn HG_Wait_all(
     })
 }
 
-/// Frees a request and what decoding its output has allocated. A call that has not
-/// ended is cancelled: its output is not written any more.
+/// Frees a request and the memory that decoding its output has allocated. A call that has not ended
+/// is cancelled, and its output is not written any more.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Request_free(request: Token) -> c_int {
     code("HG_Request_free", || {
@@ -325,7 +337,8 @@ pub(crate) extern "C" fn HG_Request_free(request: Token) -> c_int {
         if let Some(decoded) = &request.decoded
             && let Some(Ok(())) = &*decoded.lock()
         {
-            // SAFETY: it was decoded, and the program has it still.
+            // SAFETY: the output was decoded, and the program keeps its struct until the request is
+            // freed.
             unsafe { params::free(request.procs.output, request.output) };
         }
         SPARES.give(request.origin);
@@ -333,16 +346,16 @@ pub(crate) extern "C" fn HG_Request_free(request: Token) -> c_int {
     })
 }
 
-/// What a code means.
+/// Returns the name and the meaning of a code.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
     error_text(Status(errnum), "HG_").as_ptr()
 }
 
-/// The version of the interface.
+/// Reports the version of the interface.
 ///
 /// # Safety
-/// The places must be null or valid for writes.
+/// The pointers must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Version_get(
     major: *mut c_uint,
@@ -350,7 +363,7 @@ pub(crate) unsafe extern "C" fn HG_Version_get(
     patch: *mut c_uint,
 ) -> c_int {
     for (to, number) in [(major, 0), (minor, 7), (patch, 0)] {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         if let Some(to) = unsafe { maybe(to) } {
             *to = number;
         }

@@ -1,4 +1,4 @@
-//! `mercury_handler.h`: the server's calls of 2013.
+//! `mercury_handler.h`: the server calls of 2013.
 
 use super::face::{code, maybe, place, timeout, value};
 use super::handles::{HANDLES, OUTPUT, free_input, get_input};
@@ -12,18 +12,19 @@ use crate::rpc::proc::{Encoded, Overflow};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 
-/// Calls that are run in one `HG_Handler_process`, at most.
+/// The largest number of calls that one `HG_Handler_process` runs.
 const AT_A_TIME: usize = 64;
 
-/// Serves for a while: until calls have come and were run, or the time is over. The
-/// status says whether any have.
+/// Waits until calls arrive or the timeout expires, and runs the calls. The status says whether any
+/// were run.
 ///
 /// # Safety
-/// `status` must be null, ignored or valid for writes.
+/// `status` must be null, `HG_STATUS_IGNORE` or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Handler_process(milliseconds: c_uint, status: *mut u8) -> c_int {
     code("HG_Handler_process", || {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
+        // writes.
         let status = unsafe { maybe(status) };
         let global = global()?;
         let came = global.context.progress(timeout(milliseconds))?;
@@ -35,7 +36,8 @@ pub(crate) unsafe extern "C" fn HG_Handler_process(milliseconds: c_uint, status:
     })
 }
 
-/// The address of the caller; it is freed with the handle. Null for no handle.
+/// Returns the address of the caller, or null if the handle is invalid. The address is freed with
+/// the handle.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Handler_get_addr(handle: Token) -> Token {
     value(
@@ -49,37 +51,38 @@ pub(crate) extern "C" fn HG_Handler_get_addr(handle: Token) -> Token {
     )
 }
 
-/// Decodes the input. Where that fails and the call is not answered, its origin gets
-/// the same error.
+/// Decodes the input. If that fails and the call is never answered, its origin receives the same
+/// error.
 ///
 /// # Safety
-/// `in_struct` must be the struct of the function's input.
+/// `in_struct` must be null or the struct that the function's input proc expects.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Handler_get_input(
     handle: Token,
     in_struct: *mut c_void,
 ) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
+    // expects.
     code("HG_Handler_get_input", || unsafe { get_input(handle, in_struct) })
 }
 
-/// Frees what decoding the input has allocated.
+/// Frees the memory that decoding the input has allocated.
 ///
 /// # Safety
-/// `in_struct` must have been decoded.
+/// `in_struct` must be null or a struct that `HG_Handler_get_input` has decoded.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Handler_free_input(
     handle: Token,
     in_struct: *mut c_void,
 ) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `in_struct` is null or was decoded by the input proc.
     code("HG_Handler_free_input", || unsafe { free_input(handle, in_struct) })
 }
 
 /// Answers the call with an output.
 ///
 /// # Safety
-/// `out_struct` must be the struct of the function's output.
+/// `out_struct` must be null or the struct that the function's output proc expects.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Handler_start_output(
     handle: Token,
@@ -89,7 +92,8 @@ pub(crate) unsafe extern "C" fn HG_Handler_start_output(
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
         let procs = params::procs(target.function());
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `out_struct` is null or the struct that the output
+        // proc expects.
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, None)
     })
 }
@@ -104,10 +108,10 @@ pub(crate) extern "C" fn HG_Handler_free(handle: Token) -> c_int {
     })
 }
 
-/// The encoded input, where it lies; it goes with the handle.
+/// Returns the encoded input, which is not copied. It is valid until the handle is freed.
 ///
 /// # Safety
-/// The places must be null or valid for writes.
+/// The pointers must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Handler_get_input_buf(
     handle: Token,
@@ -117,7 +121,7 @@ pub(crate) unsafe extern "C" fn HG_Handler_get_input_buf(
     code("HG_Handler_get_input_buf", || {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         let (at, size) = unsafe { (place(in_buf, "input")?, place(in_buf_size, "size")?) };
         let input = target.input();
         (*at, *size) = (input.as_ptr().cast_mut().cast(), input.len());
@@ -125,10 +129,11 @@ pub(crate) unsafe extern "C" fn HG_Handler_get_input_buf(
     })
 }
 
-/// A buffer for the encoded output, the same each time; it goes with the handle.
+/// Returns a buffer for the encoded output, the same one each time. It is valid until the handle is
+/// freed.
 ///
 /// # Safety
-/// The places must be null or valid for writes.
+/// The pointers must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Handler_get_output_buf(
     handle: Token,
@@ -138,16 +143,16 @@ pub(crate) unsafe extern "C" fn HG_Handler_get_output_buf(
     code("HG_Handler_get_output_buf", || {
         let held = HANDLES.get(handle)?;
         held.target()?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         let (at, size) = unsafe { (place(out_buf, "output")?, place(out_buf_size, "size")?) };
         (*at, *size) = (held.output()?.cast(), OUTPUT);
         Ok(())
     })
 }
 
-/// Answers with an output that is encoded already: so many bytes of the buffer of
-/// [`HG_Handler_get_output_buf`], or, where one is given, of another one, which is the
-/// program's again when this returns.
+/// Answers the call with an output that is already encoded: the first `size` bytes of `buf`, or of
+/// the buffer of [`HG_Handler_get_output_buf`] if `buf` is null. The program may reuse `buf` after
+/// this function returns.
 ///
 /// # Safety
 /// `buf` must be null or valid for reads of `size` bytes.
@@ -168,8 +173,9 @@ pub(crate) unsafe extern "C" fn HG_Handler_start_response(
         } else {
             buf.cast::<u8>()
         };
-        // SAFETY: the output buffer has as many bytes, and lives as long as `held`; the
-        // caller vouches for its own.
+        // SAFETY: the output buffer has `OUTPUT` bytes, at least `size`, and lives as long as
+        // `held`. The caller guarantees that `buf` is valid for reads of `size` bytes if it is not
+        // null.
         let encoded = unsafe { std::slice::from_raw_parts(from, size) };
         let copy = |buffer: &mut [u8], _: Method| match buffer.get_mut(..size) {
             Some(place) => {

@@ -1,4 +1,4 @@
-//! Today's calls about bulk data: those of 2013 by other names, reference counts, and
+//! The bulk calls of Mercury 2: the calls of 2013 under other names, reference counts, and
 //! transfers with a callback, which can be cancelled.
 
 use super::bulk::{self, BULKS};
@@ -10,10 +10,11 @@ use crate::rpc::na::Part;
 use std::os::raw::{c_int, c_ulong, c_void};
 use std::sync::atomic::Ordering;
 
-/// A bulk handle over segments.
+/// Creates a bulk handle over segments. If `buf_ptrs` is null, allocates zeroed memory that is
+/// freed with the handle.
 ///
 /// # Safety
-/// As for `HG_Bulk_handle_create`.
+/// The requirements of `HG_Bulk_handle_create` apply.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Bulk_create(
     hg_class: Token,
@@ -25,20 +26,21 @@ pub(crate) unsafe extern "C" fn HG_Bulk_create(
 ) -> c_int {
     code("HG_Bulk_create", || {
         HG_CLASSES.get(hg_class)?;
-        // SAFETY: passed on from the caller; sizes are of 8 bytes on either side.
+        // SAFETY: the caller guarantees what `create` requires. `u64` and `usize` both have 8
+        // bytes, so the cast of `buf_sizes` is sound.
         unsafe {
             bulk::create(count as usize, buf_ptrs, buf_sizes.cast(), u64::from(flags), handle)
         }
     })
 }
 
-/// One holder less; the last one frees the handle. Null is nothing to free.
+/// Drops one reference. The last one frees the handle. Null is ignored.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_free(handle: Token) -> c_int {
     code("HG_Bulk_free", || bulk::release(handle))
 }
 
-/// One holder more.
+/// Adds one reference.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_ref_incr(handle: Token) -> c_int {
     code("HG_Bulk_ref_incr", || {
@@ -47,10 +49,10 @@ pub(crate) extern "C" fn HG_Bulk_ref_incr(handle: Token) -> c_int {
     })
 }
 
-/// The segments of a handle of this process.
+/// Reports the segments of a range of a local handle, as `HG_Bulk_handle_access` does.
 ///
 /// # Safety
-/// As for `HG_Bulk_handle_access`.
+/// The requirements of `HG_Bulk_handle_access` apply.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Bulk_access(
     handle: Token,
@@ -63,7 +65,8 @@ pub(crate) unsafe extern "C" fn HG_Bulk_access(
     actual_count: *mut u32,
 ) -> c_int {
     let range = (offset as usize, size as usize);
-    // SAFETY: passed on from the caller; sizes are of 8 bytes on either side.
+    // SAFETY: the caller guarantees what `access` requires. `u64` and `usize` both have 8 bytes, so
+    // the cast of `buf_sizes` is sound.
     unsafe {
         bulk::access(
             "HG_Bulk_access",
@@ -76,25 +79,25 @@ pub(crate) unsafe extern "C" fn HG_Bulk_access(
     }
 }
 
-/// Bytes of all segments.
+/// Returns the total size of the segments in bytes, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_get_size(handle: Token) -> u64 {
     value("HG_Bulk_get_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.len() as u64))
 }
 
-/// The number of segments.
+/// Returns the number of segments, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_get_segment_count(handle: Token) -> u32 {
     value("HG_Bulk_get_segment_count", |_| 0, || Ok(BULKS.get(handle)?.bulk.segments() as u32))
 }
 
-/// Bytes of the serialised form.
+/// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64 {
     value("HG_Bulk_get_serialize_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.encoded_len() as u64))
 }
 
-/// Serialises a handle.
+/// Serialises a handle to `buf`. Returns `HG_OVERFLOW` if the handle does not fit.
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
@@ -105,14 +108,15 @@ pub(crate) unsafe extern "C" fn HG_Bulk_serialize(
     _flags: c_ulong,
     handle: Token,
 ) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
     code("HG_Bulk_serialize", || unsafe { bulk::serialize(buf, buf_size, handle) })
 }
 
-/// The handle that bytes describe.
+/// Creates a handle from its serialised form.
 ///
 /// # Safety
-/// `buf` must be valid for reads of `buf_size` bytes, `handle` null or valid.
+/// `buf` must be null or valid for reads of `buf_size` bytes. `handle` must be null or valid for
+/// writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Bulk_deserialize(
     hg_class: Token,
@@ -122,15 +126,15 @@ pub(crate) unsafe extern "C" fn HG_Bulk_deserialize(
 ) -> c_int {
     code("HG_Bulk_deserialize", || {
         HG_CLASSES.get(hg_class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees what `deserialize` requires of `buf` and `handle`.
         unsafe { bulk::deserialize(handle, buf, buf_size as usize) }
     })
 }
 
-/// Begins a transfer; the callback runs in trigger.
+/// Begins a transfer. The callback runs in `HG_Trigger` when the transfer has ended.
 ///
 /// # Safety
-/// `op_id` must be null, ignored or valid for writes.
+/// `op_id` must be null, `HG_OP_ID_IGNORE` or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Bulk_transfer_cb(
     context: Token,
@@ -155,14 +159,16 @@ pub(crate) unsafe extern "C" fn HG_Bulk_transfer_cb(
         let theirs = Part { mem: origin.bulk.mem(), offset: origin_offset as usize };
         let towards = (bulk::direction(op)?, &address);
         let (size, tell) = (size as usize, move |status| caller.tell(status));
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `op_id` is null, `HG_OP_ID_IGNORE` or valid for
+        // writes.
         unsafe { OPERATIONS.begin(&context.shared, towards, (ours, theirs), size, tell, op_id) }
     })
 }
 
 static OPERATIONS: Operations = Operations::new(0x33);
 
-/// Cancels a transfer: its callback gets `HG_CANCELED`, unless it has ended.
+/// Cancels a transfer. Its callback receives `HG_CANCELED`. A transfer that has ended is not
+/// affected.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_cancel(op_id: Token) -> c_int {
     code("HG_Bulk_cancel", || OPERATIONS.cancel(op_id))

@@ -1,9 +1,9 @@
-//! The calls of today's Mercury, where their names do not clash with those of 2013:
-//! class and context objects, functions, addresses. Handles that are made once and
-//! forwarded many times are in [`hg2_handle`](super::hg2_handle), bulk data is in
-//! [`hg2_bulk`](super::hg2_bulk). Where a name would clash the call has another:
+//! The calls of Mercury 2 whose names do not clash with the calls of 2013: classes and contexts,
+//! functions, addresses. Handles, which are created once and forwarded many times, are in
+//! [`hg2_handle`](super::hg2_handle). Bulk data is in [`hg2_bulk`](super::hg2_bulk). A call whose
+//! name would clash has another name:
 //!
-//! | today | here |
+//! | Mercury 2 | here |
 //! |---|---|
 //! | `HG_Init(info, listen)` | `HG_Init_opt(info, listen, NULL)` |
 //! | `HG_Finalize(class)` | `HG_Class_finalize` |
@@ -37,11 +37,11 @@ pub(crate) struct HgInitInfo {
 
 // -------------------------------------------------------------- classes, contexts
 
-/// Makes a class over a network of its own, or over that of `hg_init_info`; null where
-/// that fails.
+/// Creates a class over a new network, or over the network class in `hg_init_info`. Returns null on
+/// failure.
 ///
 /// # Safety
-/// The strings must be null or terminated, `hg_init_info` null or valid.
+/// The strings must be null or terminated. `hg_init_info` must be null or valid for reads.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Init_opt(
     na_info_string: *const c_char,
@@ -52,11 +52,12 @@ pub(crate) unsafe extern "C" fn HG_Init_opt(
         "HG_Init_opt",
         |_| ptr::null_mut(),
         || {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees that `hg_init_info` is null or valid for reads.
             let options = unsafe { hg_init_info.as_ref() };
             let method = match options.filter(|o| !o.checksum.is_null()) {
                 Some(options) => {
-                    // SAFETY: as above.
+                    // SAFETY: the caller guarantees that the checksum's name is a terminated
+                    // string.
                     params::method_named(&unsafe { text(options.checksum, "checksum") }?)?
                 }
                 None => params::checksum_method()?,
@@ -64,7 +65,8 @@ pub(crate) unsafe extern "C" fn HG_Init_opt(
             let class = match options.filter(|o| !o.na_class.is_null()) {
                 Some(options) => Class::over(&CLASSES.get(options.na_class)?, method)?,
                 None => {
-                    // SAFETY: as above.
+                    // SAFETY: the caller guarantees that `na_info_string` is null or a terminated
+                    // string.
                     let info = unsafe { text(na_info_string, "information string") }?;
                     Class::init_with(&info, na_listen != 0, method)?
                 }
@@ -74,7 +76,8 @@ pub(crate) unsafe extern "C" fn HG_Init_opt(
     )
 }
 
-/// Ends a class of `HG_Init_opt`.
+/// Finalises a class of `HG_Init_opt`, and frees the data attached to its functions. Returns
+/// `HG_BUSY` if the class still has contexts.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Class_finalize(hg_class: Token) -> c_int {
     code("HG_Class_finalize", || {
@@ -92,7 +95,7 @@ pub(crate) extern "C" fn HG_Class_finalize(hg_class: Token) -> c_int {
     })
 }
 
-/// Makes a context; null where that fails.
+/// Creates a context. Returns null on failure.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Context_create(hg_class: Token) -> Token {
     value(
@@ -105,8 +108,8 @@ pub(crate) extern "C" fn HG_Context_create(hg_class: Token) -> Token {
     )
 }
 
-/// Destroys a context: its calls and transfers are cancelled, and their callbacks run in
-/// here; then its handles are freed. `HG_BUSY` in a callback of the context.
+/// Destroys a context. Its calls and transfers are cancelled, and their callbacks run before this
+/// function returns. Then its handles are freed. Returns `HG_BUSY` in a callback of the context.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Context_destroy(context: Token) -> c_int {
     code("HG_Context_destroy", || {
@@ -117,13 +120,14 @@ pub(crate) extern "C" fn HG_Context_destroy(context: Token) -> c_int {
     })
 }
 
-/// The class of a context.
+/// Returns the class of a context, or null if the context is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Context_get_class(context: Token) -> Token {
     value("HG_Context_get_class", |_| ptr::null_mut(), || Ok(HG_CONTEXTS.get(context)?.0.token()))
 }
 
-/// Makes progress until there is something for trigger, or the time is over.
+/// Makes progress until `HG_Trigger` has something to run or the timeout expires. Returns
+/// `HG_TIMEOUT` if it expires.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Progress(context: Token, milliseconds: c_uint) -> c_int {
     code("HG_Progress", || {
@@ -134,7 +138,8 @@ pub(crate) extern "C" fn HG_Progress(context: Token, milliseconds: c_uint) -> c_
     })
 }
 
-/// Runs at most `max_count` calls and callbacks.
+/// Runs at most `max_count` calls and callbacks. First makes progress for up to `milliseconds`
+/// until there is one to run. Returns `HG_TIMEOUT` if none has run.
 ///
 /// # Safety
 /// `actual_count` must be null or valid for writes.
@@ -151,7 +156,7 @@ pub(crate) unsafe extern "C" fn HG_Trigger(
             context.progress(timeout(milliseconds))?;
         }
         let ran = context.trigger(max_count as usize);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
         if let Some(actual) = unsafe { maybe(actual_count) } {
             *actual = ran as c_uint;
         }
@@ -164,7 +169,7 @@ pub(crate) unsafe extern "C" fn HG_Trigger(
 
 // -------------------------------------------------------------------- functions
 
-/// Registers a function; 0 where that fails.
+/// Registers a function and returns its number, or 0 on failure.
 ///
 /// # Safety
 /// `func_name` must be null or a terminated string.
@@ -181,16 +186,17 @@ pub(crate) unsafe extern "C" fn HG_Register_name(
         |_| 0,
         || {
             let class = HG_CLASSES.get(hg_class)?;
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees that `func_name` is null or a terminated string.
             unsafe { register(&class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
         },
     )
 }
 
-/// Whether a name is registered, and its number.
+/// Reports whether a name is registered, and its number.
 ///
 /// # Safety
-/// `func_name` must be null or a terminated string, the places null or valid.
+/// `func_name` must be null or a terminated string. The other pointers must be null or valid for
+/// writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Registered_name(
     hg_class: Token,
@@ -200,7 +206,8 @@ pub(crate) unsafe extern "C" fn HG_Registered_name(
 ) -> c_int {
     code("HG_Registered_name", || {
         let class = HG_CLASSES.get(hg_class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `func_name` is null or a terminated string, and that
+        // the other pointers are null or valid for writes.
         unsafe {
             let found = class.shared.functions.named(&text(func_name, "function's name")?);
             *place(flag, "flag")? = u8::from(found.is_some());
@@ -212,7 +219,7 @@ pub(crate) unsafe extern "C" fn HG_Registered_name(
     })
 }
 
-/// Forgets a function.
+/// Deregisters a function and frees the data attached to it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Deregister(hg_class: Token, id: u32) -> c_int {
     code("HG_Deregister", || {
@@ -223,7 +230,8 @@ pub(crate) extern "C" fn HG_Deregister(hg_class: Token, id: u32) -> c_int {
     })
 }
 
-/// Calls of a function have no answer.
+/// Sets whether calls of a function are one-way. A one-way call ends when its request has been
+/// sent.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Registered_disable_response(
     hg_class: Token,
@@ -237,7 +245,7 @@ pub(crate) extern "C" fn HG_Registered_disable_response(
     })
 }
 
-/// Attaches something to a function.
+/// Attaches data to a function. Data that was attached before is freed.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Register_data(
     hg_class: Token,
@@ -256,7 +264,7 @@ pub(crate) extern "C" fn HG_Register_data(
     })
 }
 
-/// What was attached; null for nothing.
+/// Returns the data attached to a function, or null if there is none.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Registered_data(hg_class: Token, id: u32) -> *mut c_void {
     let data = DATA.lock();
@@ -266,10 +274,10 @@ pub(crate) extern "C" fn HG_Registered_data(hg_class: Token, id: u32) -> *mut c_
 
 // -------------------------------------------------------------------- addresses
 
-/// Looks an address up.
+/// Looks up an address.
 ///
 /// # Safety
-/// `name` must be null or a terminated string, `addr` null or valid.
+/// `name` must be null or a terminated string. `addr` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Addr_lookup2(
     hg_class: Token,
@@ -278,14 +286,15 @@ pub(crate) unsafe extern "C" fn HG_Addr_lookup2(
 ) -> c_int {
     code("HG_Addr_lookup2", || {
         let class = HG_CLASSES.get(hg_class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `name` is null or a terminated string, and that `addr`
+        // is null or valid for writes.
         let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
         *addr = ADDRESSES.insert(class.lookup(&name)?);
         Ok(())
     })
 }
 
-/// Looks an address up; the callback gets it, in trigger.
+/// Looks up an address and passes it to the callback, which runs in `HG_Trigger`.
 ///
 /// # Safety
 /// `name` must be null or a terminated string.
@@ -300,7 +309,7 @@ pub(crate) unsafe extern "C" fn HG_Addr_lookup1(
     code("HG_Addr_lookup1", || {
         let (class, context) = HG_CONTEXTS.get(context)?;
         let class = HG_CLASSES.get(class.token())?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `name` is null or a terminated string.
         let address = class.lookup(&unsafe { text(name, "name") }?)?;
         let handle = callback.map_or(ptr::null_mut(), |_| ADDRESSES.insert(address));
         let caller = Caller { callback, arg, kind: CB_LOOKUP, info: HgInfoOf { handle } };
@@ -310,7 +319,7 @@ pub(crate) unsafe extern "C" fn HG_Addr_lookup1(
     })
 }
 
-/// Frees an address; null is nothing to free.
+/// Frees an address. Null is ignored.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Addr_free(hg_class: Token, addr: Token) -> c_int {
     code("HG_Addr_free", || {
@@ -322,7 +331,7 @@ pub(crate) extern "C" fn HG_Addr_free(hg_class: Token, addr: Token) -> c_int {
     })
 }
 
-/// The calling process's address.
+/// Returns the address of the calling process.
 ///
 /// # Safety
 /// `addr` must be null or valid for writes.
@@ -330,13 +339,13 @@ pub(crate) extern "C" fn HG_Addr_free(hg_class: Token, addr: Token) -> c_int {
 pub(crate) unsafe extern "C" fn HG_Addr_self(hg_class: Token, addr: *mut Token) -> c_int {
     code("HG_Addr_self", || {
         let class = HG_CLASSES.get(hg_class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `addr` is null or valid for writes.
         *unsafe { place(addr, "address") }? = ADDRESSES.insert(class.own_address());
         Ok(())
     })
 }
 
-/// A second handle of an address.
+/// Creates a second handle of an address.
 ///
 /// # Safety
 /// `new_addr` must be null or valid for writes.
@@ -349,13 +358,13 @@ pub(crate) unsafe extern "C" fn HG_Addr_dup(
     code("HG_Addr_dup", || {
         HG_CLASSES.get(hg_class)?;
         let address = ADDRESSES.get(addr)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `new_addr` is null or valid for writes.
         *unsafe { place(new_addr, "address") }? = ADDRESSES.insert(address);
         Ok(())
     })
 }
 
-/// Whether two addresses are the same process.
+/// Returns whether two addresses belong to the same process.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Addr_cmp(hg_class: Token, addr1: Token, addr2: Token) -> u8 {
     value(
@@ -368,10 +377,12 @@ pub(crate) extern "C" fn HG_Addr_cmp(hg_class: Token, addr1: Token, addr2: Token
     )
 }
 
-/// An address as text; without a buffer, its length with the terminating zero.
+/// Converts an address to text. `*buf_size` receives the length in bytes with the terminating zero.
+/// If `buf` is null, only the length is returned.
 ///
 /// # Safety
-/// `buf` must be null or valid for writes of `*buf_size` bytes, `buf_size` be valid.
+/// `buf` must be null or valid for writes of `*buf_size` bytes. `buf_size` must be null or valid
+/// for reads and writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Addr_to_string(
     hg_class: Token,
@@ -382,7 +393,8 @@ pub(crate) unsafe extern "C" fn HG_Addr_to_string(
     code("HG_Addr_to_string", || {
         let class = HG_CLASSES.get(hg_class)?;
         let address = class.network().text_of(&ADDRESSES.get(addr)?);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `buf_size` is null or valid, and that `buf` is null or
+        // has `*buf_size` bytes.
         unsafe {
             let size = place(buf_size, "buffer's size")?;
             if !buf.is_null() {

@@ -1,8 +1,8 @@
-//! Today's calls about handles: made once, forwarded as often as one likes, with
-//! callbacks; and those of servers.
+//! The handle calls of Mercury 2: handles that are created once and forwarded any number of times
+//! with callbacks, and the calls of servers.
 //!
-//! A handle stands for a call at its origin or at its target; which calls take it
-//! follows from that. What is attached to a handle goes with its last holder.
+//! A handle stands for a call at its origin or at its target. Some functions accept only one of the
+//! two. Data attached to a handle is freed with the handle.
 
 use super::callbacks::{
     Attached, CB_FORWARD, CB_RESPOND, Caller, FreeCallback, HgCallback, HgInfo, HgInfoOf,
@@ -32,8 +32,8 @@ fn origin_of(held: &Held) -> Result<&Arc<Origin>> {
     }
 }
 
-/// A handle for calls of a function at an address. A null address and number 0 are told
-/// later, by [`HG_Reset`].
+/// Creates a handle for calls of a function at an address. If the address is null or the number is
+/// 0, [`HG_Reset`] sets it later.
 ///
 /// # Safety
 /// `handle` must be null or valid for writes.
@@ -47,7 +47,7 @@ pub(crate) unsafe extern "C" fn HG_Create(
     code("HG_Create", || {
         let (_, found) = HG_CONTEXTS.get(context)?;
         let address = if addr.is_null() { None } else { Some(ADDRESSES.get(addr)?) };
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `handle` is null or valid for writes.
         let to = unsafe { place(handle, "handle") }?;
         let functions = &found.shared.class.functions;
         let function = match id {
@@ -60,15 +60,16 @@ pub(crate) unsafe extern "C" fn HG_Create(
     })
 }
 
-/// One holder less; the last one frees the handle. A call that it has under way goes on, and
-/// its callback gets the handle, which is freed then. One that it was to answer fails at its
-/// origin. Null is nothing to free.
+/// Drops one reference. The last one frees the handle. A call in progress continues; its callback
+/// still receives the handle, which is freed afterwards. If the handle is for a call that was not
+/// answered, the call fails at its origin. Null is ignored.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Destroy(handle: Token) -> c_int {
     code("HG_Destroy", || handles::destroy(handle))
 }
 
-/// Makes a handle one for something else.
+/// Sets the address and the function of a handle. A null address or the number 0 keeps the present
+/// one. Returns `HG_BUSY` while a call is in progress.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Reset(handle: Token, addr: Token, id: u32) -> c_int {
     code("HG_Reset", || {
@@ -85,7 +86,7 @@ pub(crate) extern "C" fn HG_Reset(handle: Token, addr: Token, id: u32) -> c_int 
     })
 }
 
-/// One holder more.
+/// Adds one reference.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Ref_incr(handle: Token) -> c_int {
     code("HG_Ref_incr", || {
@@ -94,13 +95,14 @@ pub(crate) extern "C" fn HG_Ref_incr(handle: Token) -> c_int {
     })
 }
 
-/// How many hold the handle; 0 for none.
+/// Returns the number of references, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Ref_get(handle: Token) -> c_int {
     value("HG_Ref_get", |_| 0, || Ok(HANDLES.get(handle)?.references.load(Ordering::Acquire)))
 }
 
-/// What a handle is for; valid as long as the handle. Null for none.
+/// Returns the class, context, address and function number of a handle, or null if the handle is
+/// invalid. The result is valid until the handle is reset or freed.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Get_info(handle: Token) -> *const HgInfo {
     value(
@@ -123,7 +125,7 @@ pub(crate) extern "C" fn HG_Get_info(handle: Token) -> *const HgInfo {
     )
 }
 
-/// Attaches something to a handle.
+/// Attaches data to a handle. Data that was attached before is freed.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Set_data(
     handle: Token,
@@ -131,7 +133,7 @@ pub(crate) extern "C" fn HG_Set_data(
     free_callback: FreeCallback,
 ) -> c_int {
     code("HG_Set_data", || {
-        // First: where there is no handle, the data stays the caller's, and is not freed.
+        // Look up the handle first. If it is invalid, the data stays the caller's and is not freed.
         let held = HANDLES.get(handle)?;
         let attached = Attached { data: data as usize, free: free_callback };
         let before = std::mem::replace(&mut *held.data.lock(), attached);
@@ -140,7 +142,7 @@ pub(crate) extern "C" fn HG_Set_data(
     })
 }
 
-/// What was attached; null for nothing.
+/// Returns the data attached to a handle, or null if there is none.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Get_data(handle: Token) -> *mut c_void {
     value(
@@ -153,27 +155,28 @@ pub(crate) extern "C" fn HG_Get_data(handle: Token) -> *mut c_void {
 /// Decodes the input of a call that this process serves.
 ///
 /// # Safety
-/// `in_struct` must be the struct of the function's input.
+/// `in_struct` must be null or the struct that the function's input proc expects.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Get_input(handle: Token, in_struct: *mut c_void) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
+    // expects.
     code("HG_Get_input", || unsafe { handles::get_input(handle, in_struct) })
 }
 
-/// Frees what decoding the input has allocated.
+/// Frees the memory that decoding the input has allocated.
 ///
 /// # Safety
-/// `in_struct` must have been decoded.
+/// `in_struct` must be null or a struct that `HG_Get_input` has decoded.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Free_input(handle: Token, in_struct: *mut c_void) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `in_struct` is null or was decoded by the input proc.
     code("HG_Free_input", || unsafe { handles::free_input(handle, in_struct) })
 }
 
 /// Decodes the output of a call that has ended.
 ///
 /// # Safety
-/// `out_struct` must be the struct of the function's output.
+/// `out_struct` must be null or the struct that the function's output proc expects.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Get_output(handle: Token, out_struct: *mut c_void) -> c_int {
     code("HG_Get_output", || {
@@ -181,15 +184,16 @@ pub(crate) unsafe extern "C" fn HG_Get_output(handle: Token, out_struct: *mut c_
         let procs = params::procs(&origin.function());
         let body = origin.output()?;
         let method = origin.context().class.method;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `out_struct` is null or the struct that the output
+        // proc expects.
         unsafe { params::decode(procs.output, &body, method, out_struct) }
     })
 }
 
-/// Frees what decoding the output has allocated.
+/// Frees the memory that decoding the output has allocated.
 ///
 /// # Safety
-/// `out_struct` must have been decoded.
+/// `out_struct` must be null or a struct that `HG_Get_output` has decoded.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Free_output(handle: Token, out_struct: *mut c_void) -> c_int {
     code("HG_Free_output", || {
@@ -197,16 +201,17 @@ pub(crate) unsafe extern "C" fn HG_Free_output(handle: Token, out_struct: *mut c
         if out_struct.is_null() && procs.output.is_some() {
             refuse!(INVALID_ARG, "the struct of the output is null");
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `out_struct` is null or was decoded by the output
+        // proc.
         unsafe { params::free(procs.output, out_struct) };
         Ok(())
     })
 }
 
-/// Forwards the call of a handle; the callback runs in trigger.
+/// Forwards the call of a handle. The callback runs in `HG_Trigger` when the call has ended.
 ///
 /// # Safety
-/// `in_struct` must be the struct of the function's input.
+/// `in_struct` must be null or the struct that the function's input proc expects.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Forward_handle(
     handle: Token,
@@ -224,15 +229,17 @@ pub(crate) unsafe extern "C" fn HG_Forward_handle(
             caller.tell(origin.status());
             drop(flight);
         });
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
+        // expects. The closure runs before `forward` returns.
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, Some(then))
     })
 }
 
-/// Answers a call; the callback runs in trigger when the answer has left.
+/// Answers a call. The callback runs in `HG_Trigger` when the answer has been sent. If the answer
+/// is too long for a message, the callback runs when the origin has pulled it.
 ///
 /// # Safety
-/// `out_struct` must be the struct of the function's output.
+/// `out_struct` must be null or the struct that the function's output proc expects.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Respond(
     handle: Token,
@@ -253,12 +260,14 @@ pub(crate) unsafe extern "C" fn HG_Respond(
             };
             Box::new(then) as _
         });
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `out_struct` is null or the struct that the output
+        // proc expects. The closure runs before `answer` returns.
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, then)
     })
 }
 
-/// Cancels the call of a handle: its callback gets `HG_CANCELED`.
+/// Cancels the call of a handle. Its callback receives `HG_CANCELED`. The server may still run the
+/// call.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Cancel(handle: Token) -> c_int {
     code("HG_Cancel", || {

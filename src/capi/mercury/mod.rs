@@ -1,30 +1,29 @@
-//! The Mercury interface of 2013: `mercury*.h`.
+//! The C interface of Mercury as of 2013: `mercury*.h`.
 //!
-//! | module | calls |
+//! | module | contents |
 //! |---|---|
-//! | [`types`] | codes, constants and their meaning in Rust |
+//! | [`types`] | return codes, constants and their Rust counterparts |
 //! | [`proc`] | `hg_proc_*`: procs and their buffers |
-//! | [`proc_types`] | `hg_proc_int32_t` and the like |
-//! | [`proc_string`] | `hg_proc_hg_string_t` and the like, `hg_string_object_*` |
+//! | [`proc_types`] | `hg_proc_int32_t` and the other basic types |
+//! | [`proc_string`] | `hg_proc_hg_string_t` and its variants, `hg_string_object_*` |
 //! | [`proc_bulk`] | `hg_proc_hg_bulk_t` |
 //! | [`checksum`] | `hg_checksum_*` |
 //! | [`na`] | `na.h`: classes, contexts, addresses, progress |
-//! | [`na_transfer`] | `na.h`: messages and memory |
-//! | [`hg1_client`] | `mercury.h` of 2013: clients |
-//! | [`hg1_server`] | `mercury_handler.h`: servers |
+//! | [`na_transfer`] | `na.h`: messages, memory handles, put and get |
+//! | [`hg1_client`] | `mercury.h` of 2013: client calls |
+//! | [`hg1_server`] | `mercury_handler.h`: server calls |
 //! | [`bulk`] | `mercury_bulk.h` |
-//! | [`hg2_class`] | calls of Mercury 2 whose names do not clash: classes, functions, addresses |
-//! | [`hg2_handle`] | its handles |
-//! | [`hg2_bulk`] | its bulk data |
-//! | [`v2`] | the interface of Mercury 2.4, by its own names: `mercury2/*.h` |
+//! | [`hg2_class`] | Mercury 2 calls whose names do not clash: classes, functions, addresses |
+//! | [`hg2_handle`] | Mercury 2 calls: handles |
+//! | [`hg2_bulk`] | Mercury 2 calls: bulk data |
+//! | [`v2`] | the interface of Mercury 2.4 under its own names: `mercury2/*.h` |
 //!
-//! They share the tables of handles ([`table`]), calls at their ends ([`handles`]), functions
-//! of programs ([`functions`], [`params`]), transfers by name (`operations`), what
-//! callbacks are given ([`callbacks`]), and
-//! the way in and out of C ([`face`]).
+//! These modules share the handle tables ([`table`]), call handles ([`handles`]), functions of
+//! programs ([`functions`], [`params`]), bulk transfers that can be cancelled (`operations`), the
+//! structs that callbacks receive ([`callbacks`]), and the entry points from C ([`face`]).
 //!
-//! **Errors.** A call that returns a code has changed nothing then that it does not
-//! speak of, and keeps the reason for `portolan_last_error`.
+//! **Errors.** A call that returns an error code changes no state unless its documentation says
+//! otherwise. It stores the reason for `portolan_last_error`.
 
 pub(crate) mod bulk;
 pub(crate) mod callbacks;

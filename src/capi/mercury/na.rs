@@ -1,4 +1,4 @@
-//! `na.h`: classes, contexts, addresses, progress, cancelling.
+//! `na.h`: classes, contexts, addresses, progress, cancellation.
 
 use super::face::{code, error_text, maybe, place, put_text, text, timeout, value};
 use super::table::{ADDRESSES, CLASSES, CONTEXTS, Token};
@@ -7,11 +7,11 @@ use crate::rpc::na::{Callback, Class, Context, Event, MAX_TAG, OpId, What};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-/// `NA_CB_LOOKUP` and so on.
+/// The kind of an operation: `NA_CB_LOOKUP` and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) enum CallbackType {
-    /// A look-up.
+    /// An address lookup.
     Lookup,
     /// An unexpected send.
     SendUnexpected,
@@ -63,7 +63,7 @@ impl std::fmt::Debug for CallbackInfo {
 /// `na_cb_t`.
 pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const CallbackInfo) -> c_int>;
 
-/// A buffer of the program's that a message is received into.
+/// A buffer of the program that receives a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub at: *mut u8,
@@ -76,12 +76,12 @@ struct Caller {
     place: Place,
 }
 
-// SAFETY: the pointers are the program's, which gives them away until the callback has
-// run; that is what it calls for.
+// SAFETY: `arg` and the buffer belong to the program, which does not use them until the callback
+// has run.
 unsafe impl Send for Caller {}
 
 impl Caller {
-    /// Tells the program.
+    /// Copies a received message to the program's buffer and runs the callback.
     fn tell(self, event: Event) {
         let Caller { callback, arg, place } = self;
         let mut ret = event.status.0;
@@ -89,8 +89,8 @@ impl Caller {
             if ret == 0 && body.len() > place.len {
                 ret = Status::MSGSIZE.0;
             } else if ret == 0 && !body.is_empty() {
-                // SAFETY: the program's buffer has `place.len` bytes until its callback
-                // has run.
+                // SAFETY: the message fits, and the program keeps its buffer of `place.len` bytes
+                // valid until the callback has run.
                 unsafe { ptr::copy_nonoverlapping(body.as_ptr(), place.at, body.len()) };
             }
             body.len() as u64
@@ -118,7 +118,7 @@ impl Caller {
         };
         if let Some(callback) = callback {
             let info = CallbackInfo { arg, ret, kind, info };
-            // SAFETY: the program's function, with what it was given for.
+            // SAFETY: the program supplied the callback with `arg`, and `info` outlives the call.
             unsafe { callback(&info) };
         }
     }
@@ -133,10 +133,13 @@ pub(super) fn calling(callback: NaCallback, arg: *mut c_void, place: Place) -> C
     Box::new(move |event| caller.tell(event))
 }
 
-/// For operations without a buffer.
+/// The buffer of operations that receive no message.
 pub(super) const NOWHERE: Place = Place { at: ptr::null_mut(), len: 0 };
 
-/// The class and the context of a call, which must belong together.
+/// Returns the class and the context of a call.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if a handle is invalid or the context belongs to another class.
 pub(super) fn both(class: Token, context: Token) -> Result<(Class, Context)> {
     let (class, context) = (CLASSES.get(class)?, CONTEXTS.get(context)?);
     if !class.owns(&context) {
@@ -145,18 +148,19 @@ pub(super) fn both(class: Token, context: Token) -> Result<(Class, Context)> {
     Ok((class, context))
 }
 
-/// Gives an operation's number to a caller that wants it.
+/// Stores an operation's number at `place`, unless the caller ignores it.
 ///
 /// # Safety
 /// `place` must be null, `NA_OP_ID_IGNORE`, or valid for writes.
 pub(super) unsafe fn give_op(place: *mut Token, op: OpId) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `place` is null, `NA_OP_ID_IGNORE` or valid for writes.
     if let Some(place) = unsafe { maybe(place) } {
         *place = op.0 as usize as Token;
     }
 }
 
-/// Makes a class; null where that fails.
+/// Creates a class. Returns null on failure. Creating the first class over MPI is collective over
+/// the job.
 ///
 /// # Safety
 /// `info_string` must be null or a terminated string.
@@ -166,14 +170,15 @@ pub(crate) unsafe extern "C" fn NA_Initialize(info_string: *const c_char, listen
         "NA_Initialize",
         |_| ptr::null_mut(),
         || {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees that `info_string` is null or a terminated string.
             let info = unsafe { text(info_string, "information string") }?;
             Ok(CLASSES.insert(Class::new(&info, listen != 0)?))
         },
     )
 }
 
-/// Ends a class.
+/// Finalises a class. Finalising the last class over MPI is collective over the job. Returns
+/// `NA_BUSY` if the class still has contexts.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Finalize(na_class: Token) -> c_int {
     code("NA_Finalize", || {
@@ -182,13 +187,13 @@ pub(crate) extern "C" fn NA_Finalize(na_class: Token) -> c_int {
     })
 }
 
-/// Whether the class takes messages of others.
+/// Returns whether the class receives messages from other processes.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Is_listening(na_class: Token) -> u8 {
     value("NA_Is_listening", |_| 0, || Ok(u8::from(CLASSES.get(na_class)?.listens())))
 }
 
-/// Makes a context; null where that fails.
+/// Creates a context. Returns null on failure.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Context_create(na_class: Token) -> Token {
     value(
@@ -198,7 +203,8 @@ pub(crate) extern "C" fn NA_Context_create(na_class: Token) -> Token {
     )
 }
 
-/// Destroys a context; callbacks that wait in it do not run any more.
+/// Destroys a context. Callbacks that are queued in it do not run. Returns `NA_BUSY` while
+/// transfers of the context are in progress.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Context_destroy(na_class: Token, context: Token) -> c_int {
     code("NA_Context_destroy", || {
@@ -211,10 +217,11 @@ pub(crate) extern "C" fn NA_Context_destroy(na_class: Token, context: Token) -> 
     })
 }
 
-/// Looks an address up; the callback gets it.
+/// Looks up an address and passes it to the callback.
 ///
 /// # Safety
-/// `name` must be null or a terminated string, `op_id` null, ignored or valid.
+/// `name` must be null or a terminated string. `op_id` must be null, `NA_OP_ID_IGNORE` or valid for
+/// writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Addr_lookup(
     na_class: Token,
@@ -226,19 +233,20 @@ pub(crate) unsafe extern "C" fn NA_Addr_lookup(
 ) -> c_int {
     code("NA_Addr_lookup", || {
         let (_, context) = both(na_class, context)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `name` is null or a terminated string.
         let name = unsafe { text(name, "name") }?;
         let op = context.lookup(&name, calling(callback, arg, NOWHERE))?;
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     })
 }
 
-/// Looks an address up at once.
+/// Looks up an address and returns it without a callback.
 ///
 /// # Safety
-/// `name` must be null or a terminated string, `addr` null or valid.
+/// `name` must be null or a terminated string. `addr` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Addr_lookup_wait(
     na_class: Token,
@@ -247,7 +255,8 @@ pub(crate) unsafe extern "C" fn NA_Addr_lookup_wait(
 ) -> c_int {
     code("NA_Addr_lookup_wait", || {
         let class = CLASSES.get(na_class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `name` is null or a terminated string, and that `addr`
+        // is null or valid for writes.
         let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
         *addr = ADDRESSES.insert(class.lookup(&name)?);
         Ok(())
@@ -263,7 +272,7 @@ pub(crate) extern "C" fn NA_Addr_free(na_class: Token, addr: Token) -> c_int {
     })
 }
 
-/// The calling process's address.
+/// Returns the address of the calling process.
 ///
 /// # Safety
 /// `addr` must be null or valid for writes.
@@ -271,14 +280,14 @@ pub(crate) extern "C" fn NA_Addr_free(na_class: Token, addr: Token) -> c_int {
 pub(crate) unsafe extern "C" fn NA_Addr_self(na_class: Token, addr: *mut Token) -> c_int {
     code("NA_Addr_self", || {
         let class = CLASSES.get(na_class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `addr` is null or valid for writes.
         let addr = unsafe { place(addr, "address") }?;
         *addr = ADDRESSES.insert(class.own_address());
         Ok(())
     })
 }
 
-/// A second handle of an address, freed by itself.
+/// Creates a second handle of an address. Each handle is freed separately.
 ///
 /// # Safety
 /// `new_addr` must be null or valid for writes.
@@ -291,13 +300,13 @@ pub(crate) unsafe extern "C" fn NA_Addr_dup(
     code("NA_Addr_dup", || {
         CLASSES.get(na_class)?;
         let address = ADDRESSES.get(addr)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `new_addr` is null or valid for writes.
         *unsafe { place(new_addr, "address") }? = ADDRESSES.insert(address);
         Ok(())
     })
 }
 
-/// Whether an address is the calling process's own.
+/// Returns whether an address is the calling process's own.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Addr_is_self(na_class: Token, addr: Token) -> u8 {
     value(
@@ -310,7 +319,7 @@ pub(crate) extern "C" fn NA_Addr_is_self(na_class: Token, addr: Token) -> u8 {
     )
 }
 
-/// An address as text.
+/// Converts an address to text. Returns `NA_OVERFLOW` if it does not fit.
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
@@ -323,12 +332,12 @@ pub(crate) unsafe extern "C" fn NA_Addr_to_string(
 ) -> c_int {
     code("NA_Addr_to_string", || {
         let text = CLASSES.get(na_class)?.text_of(&ADDRESSES.get(addr)?);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_text(buf, buf_size as usize, &text) }
     })
 }
 
-/// Longest expected message; 0 without a class.
+/// Returns the largest size of an expected message in bytes, or 0 if the class is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Msg_get_max_expected_size(na_class: Token) -> u64 {
     value(
@@ -338,7 +347,7 @@ pub(crate) extern "C" fn NA_Msg_get_max_expected_size(na_class: Token) -> u64 {
     )
 }
 
-/// Longest unexpected message; 0 without a class.
+/// Returns the largest size of an unexpected message in bytes, or 0 if the class is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Msg_get_max_unexpected_size(na_class: Token) -> u64 {
     value(
@@ -348,13 +357,14 @@ pub(crate) extern "C" fn NA_Msg_get_max_unexpected_size(na_class: Token) -> u64 
     )
 }
 
-/// Largest tag; 0 without a class.
+/// Returns the largest tag, or 0 if the class is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Msg_get_max_tag(na_class: Token) -> u32 {
     value("NA_Msg_get_max_tag", |_| 0, || CLASSES.get(na_class).map(|_| MAX_TAG))
 }
 
-/// Makes progress until a callback waits, or the time is over.
+/// Makes progress until a callback is queued or the timeout expires. Returns `NA_TIMEOUT` if it
+/// expires.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Progress(
     na_class: Token,
@@ -370,7 +380,8 @@ pub(crate) extern "C" fn NA_Progress(
     })
 }
 
-/// Runs at most `max_count` callbacks.
+/// Runs at most `max_count` callbacks. If none is queued, first makes progress for up to
+/// `milliseconds` until one is. Returns `NA_TIMEOUT` if none has run.
 ///
 /// # Safety
 /// `actual_count` must be null or valid for writes.
@@ -382,7 +393,7 @@ pub(crate) unsafe extern "C" fn NA_Trigger(
     actual_count: *mut c_uint,
 ) -> c_int {
     code("NA_Trigger", || {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
         let actual = unsafe { maybe(actual_count) };
         let context = CONTEXTS.get(context)?;
         let ran = context.trigger(timeout(milliseconds), max_count as usize)?;
@@ -396,8 +407,8 @@ pub(crate) unsafe extern "C" fn NA_Trigger(
     })
 }
 
-/// Cancels an operation: its callback gets `NA_CANCELED`. One that has ended stays as
-/// it is.
+/// Cancels an operation. Its callback receives `NA_CANCELED`. An operation that has ended is not
+/// affected.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Cancel(na_class: Token, context: Token, op_id: Token) -> c_int {
     code("NA_Cancel", || {
@@ -406,7 +417,7 @@ pub(crate) extern "C" fn NA_Cancel(na_class: Token, context: Token, op_id: Token
     })
 }
 
-/// What a code means.
+/// Returns the name and the meaning of a code.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Error_to_string(errnum: c_int) -> *const c_char {
     error_text(Status(errnum), "NA_").as_ptr()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 static MEMORY: Table<Arc<Mem>> = Table::new("memory handle", 0x14);
 
-/// Tells NA's memory handles from others.
+/// Distinguishes NA's memory handles from bulk handles in serialised form.
 const KIND: u8 = 0;
 
 /// `struct na_segment`.
@@ -28,10 +28,11 @@ fn buffer(at: *mut c_void, size: u64) -> Result<Place> {
     Ok(Place { at: at.cast(), len: size as usize })
 }
 
-/// Sends an unexpected message.
+/// Sends an unexpected message. Its bytes are copied before the call returns.
 ///
 /// # Safety
-/// `buf` must be valid for reads of `buf_size` bytes, `op_id` null, ignored or valid.
+/// `buf` must be null or valid for reads of `buf_size` bytes. `op_id` must be null,
+/// `NA_OP_ID_IGNORE` or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Msg_send_unexpected(
     na_class: Token,
@@ -47,20 +48,21 @@ pub(crate) unsafe extern "C" fn NA_Msg_send_unexpected(
     code("NA_Msg_send_unexpected", || {
         let (_, context) = both(na_class, context)?;
         let dest = ADDRESSES.get(dest)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
         let op = context.send_unexpected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     })
 }
 
-/// Receives an unexpected message.
+/// Receives the next unexpected message, from any source and with any tag.
 ///
 /// # Safety
-/// `buf` must be valid for writes of `buf_size` bytes until the callback has run,
-/// `op_id` null, ignored or valid.
+/// `buf` must be null or valid for writes of `buf_size` bytes until the callback has run. `op_id`
+/// must be null, `NA_OP_ID_IGNORE` or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Msg_recv_unexpected(
     na_class: Token,
@@ -74,16 +76,17 @@ pub(crate) unsafe extern "C" fn NA_Msg_recv_unexpected(
     code("NA_Msg_recv_unexpected", || {
         let (_, context) = both(na_class, context)?;
         let op = context.recv_unexpected(calling(callback, arg, buffer(buf, buf_size)?))?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     })
 }
 
-/// Sends an expected message.
+/// Sends an expected message. Its bytes are copied before the call returns.
 ///
 /// # Safety
-/// As for `NA_Msg_send_unexpected`.
+/// The requirements of `NA_Msg_send_unexpected` apply.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Msg_send_expected(
     na_class: Token,
@@ -99,19 +102,20 @@ pub(crate) unsafe extern "C" fn NA_Msg_send_expected(
     code("NA_Msg_send_expected", || {
         let (_, context) = both(na_class, context)?;
         let dest = ADDRESSES.get(dest)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
         let op = context.send_expected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     })
 }
 
-/// Receives an expected message.
+/// Receives the next expected message from `source` with `tag`.
 ///
 /// # Safety
-/// As for `NA_Msg_recv_unexpected`.
+/// The requirements of `NA_Msg_recv_unexpected` apply.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Msg_recv_expected(
     na_class: Token,
@@ -129,17 +133,22 @@ pub(crate) unsafe extern "C" fn NA_Msg_recv_expected(
         let source = ADDRESSES.get(source)?;
         let callback = calling(callback, arg, buffer(buf, buf_size)?);
         let op = context.recv_expected(&source, tag, callback)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     })
 }
 
+/// Creates a memory handle over `runs`.
+///
 /// # Safety
-/// The runs must be as the flags say while the handle lives; `mem_handle` null or valid.
+/// The runs must be valid for the accesses that the flags permit while the handle lives.
+/// `mem_handle` must be null or valid for writes.
 unsafe fn create(runs: Vec<Run>, flags: c_ulong, mem_handle: *mut Token) -> Result<()> {
     let access = Access::from_flags(flags)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that the
+    // runs are valid for these accesses while the handle lives.
     unsafe {
         let to = place(mem_handle, "memory handle")?;
         *to = MEMORY.insert(Mem::expose(runs, access)?);
@@ -147,10 +156,11 @@ unsafe fn create(runs: Vec<Run>, flags: c_ulong, mem_handle: *mut Token) -> Resu
     Ok(())
 }
 
-/// A memory handle over one region.
+/// Creates a memory handle over one buffer. The memory is not registered yet.
 ///
 /// # Safety
-/// The bytes must be valid while the handle lives, for what the flags allow.
+/// The bytes must be valid for the accesses that the flags permit while the handle lives.
+/// `mem_handle` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Mem_handle_create(
     na_class: Token,
@@ -162,15 +172,16 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_create(
     code("NA_Mem_handle_create", || {
         CLASSES.get(na_class)?;
         let run = Run { address: buf as usize, len: buf_size as usize };
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees what `create` requires.
         unsafe { create(vec![run], flags, mem_handle) }
     })
 }
 
-/// A memory handle over several segments.
+/// Creates a memory handle over several segments. The memory is not registered yet.
 ///
 /// # Safety
-/// As for `NA_Mem_handle_create`, for each segment.
+/// `segments` must be null or have `segment_count` elements. The requirements of
+/// `NA_Mem_handle_create` apply to each segment.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Mem_handle_create_segments(
     na_class: Token,
@@ -181,25 +192,25 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_create_segments(
 ) -> c_int {
     code("NA_Mem_handle_create_segments", || {
         CLASSES.get(na_class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `segments` is null or has `segment_count` elements.
         let segments = unsafe { bytes(segments, segment_count as usize, "segments") }?;
         let run = |s: &NaSegment| Run { address: s.address as usize, len: s.size as usize };
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees what `create` requires.
         unsafe { create(segments.iter().map(run).collect(), flags, mem_handle) }
     })
 }
 
-/// Frees a memory handle; a transfer under way keeps it until its end.
+/// Frees a memory handle. A transfer in progress keeps it until the transfer ends.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Mem_handle_free(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_handle_free", || {
         CLASSES.get(na_class)?;
-        // A transfer of this process's own may have the handle still, and goes on.
+        // A transfer of this process may still use the handle. It continues.
         MEMORY.remove(mem_handle).map(|mem| mem.deregister())
     })
 }
 
-/// Lets others use the memory.
+/// Registers the memory, so that other processes can access it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_register", || {
@@ -209,7 +220,7 @@ pub(crate) extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> 
     })
 }
 
-/// Ends that others use the memory.
+/// Deregisters the memory. No other process accesses it after this function returns.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Mem_deregister(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_deregister", || {
@@ -219,7 +230,7 @@ pub(crate) extern "C" fn NA_Mem_deregister(na_class: Token, mem_handle: Token) -
     })
 }
 
-/// Bytes of a handle's serialised form; 0 for none.
+/// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Mem_handle_get_serialize_size(
     na_class: Token,
@@ -235,7 +246,7 @@ pub(crate) extern "C" fn NA_Mem_handle_get_serialize_size(
     )
 }
 
-/// Serialises a handle.
+/// Serialises a handle to `buf`. Returns `NA_OVERFLOW` if the handle does not fit.
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `buf_size` bytes.
@@ -248,15 +259,16 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_serialize(
 ) -> c_int {
     code("NA_Mem_handle_serialize", || {
         CLASSES.get(na_class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_bytes(buf, buf_size, &MEMORY.get(mem_handle)?.to_bytes(KIND)) }
     })
 }
 
-/// The handle that bytes describe.
+/// Creates a handle from its serialised form.
 ///
 /// # Safety
-/// `buf` must be valid for reads of `buf_size` bytes, `mem_handle` null or valid.
+/// `buf` must be null or valid for reads of `buf_size` bytes. `mem_handle` must be null or valid
+/// for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Mem_handle_deserialize(
     na_class: Token,
@@ -266,7 +278,8 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_deserialize(
 ) -> c_int {
     code("NA_Mem_handle_deserialize", || {
         CLASSES.get(na_class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that
+        // `buf` is null or valid for reads of `buf_size` bytes.
         let (to, from) = unsafe {
             (
                 place(mem_handle, "memory handle")?,
@@ -286,8 +299,10 @@ struct Ends {
     peer: Token,
 }
 
+/// Begins a transfer between a local and a remote handle.
+///
 /// # Safety
-/// `op_id` must be null, ignored or valid for writes.
+/// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
 unsafe fn transfer(
     (class, context): (Token, Token),
     (callback, arg): (NaCallback, *mut c_void),
@@ -307,15 +322,16 @@ unsafe fn transfer(
         size as usize,
         calling(callback, arg, NOWHERE),
     )?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
     unsafe { give_op(op_id, op) };
     Ok(())
 }
 
-/// Puts bytes of a local handle into a remote one.
+/// Puts bytes of a local handle into a remote one. The callback runs in `NA_Trigger` when the bytes
+/// are at the peer.
 ///
 /// # Safety
-/// `op_id` must be null, ignored or valid for writes.
+/// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Put(
     na_class: Token,
@@ -333,15 +349,17 @@ pub(crate) unsafe extern "C" fn NA_Put(
     code("NA_Put", || {
         let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
         let (who, whom) = ((na_class, context), (callback, arg));
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
         unsafe { transfer(who, whom, Direction::Put, ends, data_size, op_id) }
     })
 }
 
-/// Gets bytes of a remote handle into a local one.
+/// Gets bytes of a remote handle into a local one. The callback runs in `NA_Trigger` when the bytes
+/// are in local memory.
 ///
 /// # Safety
-/// `op_id` must be null, ignored or valid for writes.
+/// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Get(
     na_class: Token,
@@ -359,7 +377,8 @@ pub(crate) unsafe extern "C" fn NA_Get(
     code("NA_Get", || {
         let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
         let (who, whom) = ((na_class, context), (callback, arg));
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
         unsafe { transfer(who, whom, Direction::Get, ends, data_size, op_id) }
     })
 }

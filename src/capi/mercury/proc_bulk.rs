@@ -1,8 +1,7 @@
-//! A bulk handle as a parameter.
+//! Bulk handles as parameters.
 //!
-//! On the wire: the size of its serialised form, then that; a null handle has the
-//! size 0. Invariant: a slot that decoding or freeing has gone over holds a handle or
-//! null.
+//! A handle is encoded as the size of its serialised form, followed by that form. A null handle is
+//! encoded as size 0. Invariant: after decoding or freeing, the slot holds a handle or null.
 
 use super::bulk::{
     HG_Bulk_handle_deserialize, HG_Bulk_handle_free, HG_Bulk_handle_get_serialize_size,
@@ -14,11 +13,11 @@ use crate::rpc::proc::{Fault, Op};
 use std::os::raw::c_void;
 use std::ptr;
 
-/// Goes over an `hg_bulk_t`.
+/// Encodes, decodes or frees an `hg_bulk_t`.
 ///
 /// # Safety
-/// `proc` must be null or a live proc, `data` the address of an `hg_bulk_t` fit for
-/// what the proc does: a handle or null to encode and to free.
+/// `proc` must be null or a live proc. `data` must be null or the address of an `hg_bulk_t`. To
+/// encode or free, the `hg_bulk_t` must hold a handle or null.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) -> HgReturn {
     let slot = data.cast::<*mut c_void>();
@@ -26,7 +25,8 @@ pub(crate) unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_voi
         let text = format!("the bulk handle cannot be {what} (error {status})");
         Fault::Bulk { status, text }
     };
-    // SAFETY: the caller's promise for the proc, the slot and the handle in it.
+    // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or a slot
+    // that holds a handle or null if it is read.
     unsafe {
         with("hg_proc_hg_bulk_t", proc, |proc| {
             if slot.is_null() {

@@ -1,4 +1,4 @@
-//! `hg_proc_*` of the basic types.
+//! `hg_proc_*` for the basic types.
 
 use super::proc::{HgProc, with};
 use super::types::HgReturn;
@@ -10,11 +10,12 @@ macro_rules! numbers {
         $(#[doc = concat!("Goes over one `", stringify!($ty), "`, little-endian.")]
         ///
         /// # Safety
-        /// `proc` must be null or a live proc; `data` must be the address of such a
-        /// value, valid for what the proc does.
+        /// `proc` must be null or a live proc. `data` must be null or the address of a value of
+        /// this type: readable to encode, writable to decode.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(proc: HgProc, data: *mut c_void) -> HgReturn {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or
+            // valid for the operation.
             unsafe {
                 with(stringify!($name), proc, |proc| {
                     if cfg!(target_endian = "little") || proc.op() == Op::Free {
@@ -48,14 +49,16 @@ numbers! {
     hg_proc_double: f64;
 }
 
-/// Goes over one `bool`; a byte other than 0 and 1 is refused, because C's type
-/// has no other value.
+/// Encodes or decodes one `bool`. Decoding refuses bytes other than 0 and 1, because C's type has
+/// no other value.
 ///
 /// # Safety
-/// As the numbers.
+/// `proc` must be null or a live proc. `data` must be null or the address of a `bool`: readable to
+/// encode, writable to decode.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_bool(proc: HgProc, data: *mut c_void) -> HgReturn {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or valid
+    // for the operation.
     unsafe {
         with("hg_proc_bool", proc, |proc| {
             let data = data.cast::<u8>();
@@ -83,18 +86,19 @@ pub(crate) unsafe extern "C" fn hg_proc_bool(proc: HgProc, data: *mut c_void) ->
 
 macro_rules! raw {
     ($($name:ident)*) => {
-        $(/// Goes over bytes as they are.
+        $(/// Encodes or decodes bytes without conversion.
         ///
         /// # Safety
-        /// `proc` must be null or a live proc; `data` must be valid for `data_size`
-        /// bytes and what the proc does.
+        /// `proc` must be null or a live proc. `data` must be null or valid for `data_size` bytes:
+        /// for reads to encode, for writes to decode.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(
             proc: HgProc,
             data: *mut c_void,
             data_size: u64,
         ) -> HgReturn {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or
+            // valid for the operation.
             unsafe {
                 with(stringify!($name), proc, |proc| match usize::try_from(data_size) {
                     Ok(bytes) => proc.transfer(data.cast(), bytes),

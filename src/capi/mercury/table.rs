@@ -1,7 +1,7 @@
-//! What C programs hold: numbers that look like addresses, never addresses.
+//! Handles for C programs: numbers that look like addresses but are never dereferenced.
 //!
-//! A handle is one of [`Handles`] with the kind of thing in its upper byte, so that one that
-//! was freed, belongs to something else, or is rubbish, is found out and not followed.
+//! A C handle is a handle of [`Handles`] with the kind of the object in its upper byte. A handle
+//! that was freed, belongs to another table or is garbage is therefore refused.
 
 use crate::handles::Handles;
 use crate::memory::biased_lock::BiasedLock;
@@ -11,56 +11,57 @@ use crate::rpc::na::{Address, Class, Context};
 use std::os::raw::c_void;
 use std::sync::LazyLock;
 
-/// A handle, as C has it.
+/// A handle as C sees it.
 pub(crate) type Token = *mut c_void;
 
-/// A handle that threads may share: it is a number.
+/// A handle as a number. Unlike [`Token`], it is `Send` and `Sync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Number(usize);
 
 impl Number {
-    /// Of a handle.
+    /// Converts a handle to its number.
     pub(crate) fn of(token: Token) -> Number {
         Number(token as usize)
     }
 
-    /// The handle.
+    /// Converts the number back to the handle.
     pub(crate) fn token(self) -> Token {
         self.0 as Token
     }
 }
 
-/// Things of one kind.
+/// A table of objects of one kind.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     what: &'static str,
-    /// In its upper byte: what handles of this table have there.
+    /// The kind of this table's handles, in the upper byte.
     kind: u64,
     things: LazyLock<BiasedLock<Things<T>>>,
 }
 
-/// Below the byte of the kind.
+/// The handles below the kind byte: 32 bits of slot, 24 bits of generation.
 type Things<T> = Handles<T, 32, 24>;
 
 /// Classes of `na.h`.
 pub(super) static CLASSES: Table<Class> = Table::new("NA class", 0x11);
 /// Contexts of `na.h`.
 pub(super) static CONTEXTS: Table<Context> = Table::new("NA context", 0x12);
-/// Addresses, of all calls.
+/// Addresses, for all calls that take one.
 pub(super) static ADDRESSES: Table<Address> = Table::new("address", 0x13);
-/// Classes of `HG_Init_opt`.
+/// Classes created by `HG_Init_opt`.
 pub(super) static HG_CLASSES: Table<hg::Class> = Table::new("class", 0x31);
-/// Contexts of `HG_Context_create`, with their classes.
+/// Contexts created by `HG_Context_create`, with their classes.
 pub(super) static HG_CONTEXTS: Table<(Number, hg::Context)> = Table::new("context", 0x32);
 
 impl<T> Table<T> {
-    /// None yet. `kind` is a number below 128 that no other table has.
+    /// Creates an empty table. `kind` must be below 128, and no other table may use it.
     pub(crate) const fn new(what: &'static str, kind: u8) -> Table<T> {
         let none = || BiasedLock::new(Handles::new());
         Table { what, kind: (kind as u64) << 56, things: LazyLock::new(none) }
     }
 
-    /// The handle of C for one of the table, and back: one of another kind is none then.
+    /// Converts a handle of [`Handles`] to a C handle, and back. A C handle of another kind becomes
+    /// a number that [`Handles`] does not contain.
     #[inline]
     fn of_kind(&self, handle: u64) -> u64 {
         handle ^ self.kind
@@ -76,17 +77,17 @@ impl<T> Table<T> {
         self.of_kind(token as usize as u64)
     }
 
-    /// Whether it may have been a handle of the table.
+    /// Returns whether `token` may have been a handle of this table.
     fn is_of_kind(&self, token: Token) -> bool {
         self.handle(token) >> 56 == 0
     }
 
-    /// A handle for a thing.
+    /// Stores an object and returns its handle.
     pub(crate) fn insert(&self, thing: T) -> Token {
         self.token(self.things.lock().insert(thing))
     }
 
-    /// Why a handle is refused.
+    /// Returns the error for a handle that the table does not contain.
     #[cold]
     fn refusal(&self, token: Token) -> Failure {
         let (number, what) = (token as usize as u64, self.what);
@@ -100,19 +101,20 @@ impl<T> Table<T> {
         Failure::new(Status::INVALID_ARG, text)
     }
 
-    /// Takes a thing out.
+    /// Removes an object and returns it.
     ///
     /// # Errors
-    /// `INVALID_ARG` for what is no handle, or none any more.
+    /// Returns `INVALID_ARG` if `token` is not a live handle of this table.
     pub(crate) fn remove(&self, token: Token) -> Result<T> {
         let handle = self.handle(token);
         self.things.with(|things| things.remove(handle)).ok_or_else(|| self.refusal(token))
     }
 
-    /// Takes a thing out where `gone` says so; `gone` must not use the table.
+    /// Removes an object and returns it if `gone` returns true. `gone` must not use the table,
+    /// because it runs under the table's lock.
     ///
     /// # Errors
-    /// That of `gone`; `INVALID_ARG` for what is no handle, or none any more.
+    /// Returns the error of `gone`, or `INVALID_ARG` if `token` is not a live handle of this table.
     pub(crate) fn remove_if(
         &self,
         token: Token,
@@ -124,24 +126,27 @@ impl<T> Table<T> {
         Ok(if gone(thing)? { things.remove(handle) } else { None })
     }
 
+    /// Checks that `token` may have been a handle of this table.
+    ///
     /// # Errors
-    /// `INVALID_ARG` for what can never have been a handle of the table.
+    /// Returns `INVALID_ARG` if `token` can never have been one.
     pub(crate) fn was_one(&self, token: Token) -> Result<()> {
         if self.is_of_kind(token) { Ok(()) } else { Err(self.refusal(token)) }
     }
 
-    /// Takes everything out.
+    /// Removes all objects and returns them.
     pub(crate) fn drain(&self) -> Vec<T> {
         self.things.lock().drain()
     }
 
-    /// Shows all things with their handles; `show` must not use the table.
+    /// Calls `show` for each object and its handle. `show` must not use the table, because it runs
+    /// under the table's lock.
     pub(crate) fn each(&self, mut show: impl FnMut(Token, &T)) {
         let things = self.things.lock();
         things.iter().for_each(|(handle, thing)| show(self.token(handle), thing));
     }
 
-    /// The handle of the first thing of which `is` says so.
+    /// Returns the handle of the first object that `is` accepts.
     pub(crate) fn find(&self, is: impl Fn(&T) -> bool) -> Option<Token> {
         let things = self.things.lock();
         let (handle, _) = things.iter().find(|(_, thing)| is(thing))?;
@@ -150,10 +155,10 @@ impl<T> Table<T> {
 }
 
 impl<T: Clone> Table<T> {
-    /// The thing of a handle.
+    /// Returns a clone of the object that `token` stands for.
     ///
     /// # Errors
-    /// `INVALID_ARG` for what is no handle, or none any more.
+    /// Returns `INVALID_ARG` if `token` is not a live handle of this table.
     #[inline]
     pub(crate) fn get(&self, token: Token) -> Result<T> {
         let handle = self.handle(token);

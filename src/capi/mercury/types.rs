@@ -1,4 +1,4 @@
-//! What `mercury_types.h` defines, as Rust sees it.
+//! Rust counterparts of the definitions in `mercury_types.h`.
 
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::{Failure, Status};
@@ -12,12 +12,12 @@ pub(crate) const HG_FAIL: HgReturn = Status::FAIL.0;
 pub(crate) const HG_SUCCESS: HgReturn = Status::SUCCESS.0;
 pub(crate) const HG_INVALID_ARG: HgReturn = Status::INVALID_ARG.0;
 
-/// The code of a fault of a proc.
+/// Returns the code of a proc fault.
 pub(crate) fn code(fault: &Fault) -> HgReturn {
     Failure::from(fault.clone()).status.0
 }
 
-/// `hg_proc_op_t` of an operation.
+/// Converts an operation to an `hg_proc_op_t`.
 pub(crate) fn op_to_c(op: Op) -> c_int {
     match op {
         Op::Encode => 0,
@@ -26,10 +26,10 @@ pub(crate) fn op_to_c(op: Op) -> c_int {
     }
 }
 
-/// `HG_INVALID`.
+/// `HG_INVALID`: the operation that is reported for a null proc.
 pub(crate) const HG_INVALID: c_int = 3;
 
-/// The operation of an `hg_proc_op_t`.
+/// Converts an `hg_proc_op_t` to an operation. Fails if `op` is not a valid operation.
 pub(crate) fn op_from_c(op: c_int) -> Result<Op, Fault> {
     match op {
         0 => Ok(Op::Encode),
@@ -39,17 +39,17 @@ pub(crate) fn op_from_c(op: c_int) -> Result<Op, Fault> {
     }
 }
 
-/// The methods of `hg_proc_hash_t`, by number.
+/// The checksum methods in the order of `hg_proc_hash_t`.
 const HASHES: [Method; 5] =
     [Method::Crc16, Method::Crc64, Method::None, Method::Crc32c, Method::Adler32];
 
-/// The method of an `hg_proc_hash_t`.
+/// Converts an `hg_proc_hash_t` to a checksum method. Fails if `hash` is not a valid method.
 pub(crate) fn hash_from_c(hash: c_int) -> Result<Method, Fault> {
     let method = usize::try_from(hash).ok().and_then(|i| HASHES.get(i));
     method.copied().ok_or_else(|| Fault::argument(format!("{hash} is no hg_proc_hash_t")))
 }
 
-/// `hg_proc_hash_t` of a method.
+/// Converts a checksum method to an `hg_proc_hash_t`.
 pub(crate) fn hash_to_c(method: Method) -> c_int {
     HASHES.iter().position(|&m| m == method).map_or(2, |i| i as c_int)
 }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn codes_follow_each_other() {
-        // The enumeration of the header counts up from -1.
+        // The enumeration in the header counts up from -1.
         let header = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/include/mercury_types.h"));
         let body = header.split("enum hg_return {").nth(1).expect("the enumeration");
         let names =

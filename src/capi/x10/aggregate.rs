@@ -1,10 +1,9 @@
-//! Asyncs in batches: one [`Aggregator`] for each function, number of arguments
-//! and handle.
+//! Asyncs in batches: one [`Aggregator`] for each function, number of arguments and handle.
 //!
-//! A batch is a message with the function's [`Name`] and the number of items as
-//! header, and the arguments of all items bare behind each other as data. The way
-//! of an item to its aggregator is short: a slot of a small table by hash, read
-//! without a lock. Entries live until the end of X10Lib, when no call runs.
+//! A batch is one message. Its header is the function's [`Name`] and the number of items; its data
+//! is the arguments of all items, stored contiguously. An item finds its aggregator quickly, in a
+//! small hash table that is read without a lock. Entries live until the end of X10Lib, when no call
+//! runs.
 
 use super::function::{self, Name};
 use super::handler_ids::BATCHES;
@@ -19,7 +18,7 @@ use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What asyncs that travel together have in common.
+/// The properties that the asyncs of a batch share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     f: usize,
@@ -32,7 +31,7 @@ struct Entry {
     aggregator: Arc<Aggregator>,
 }
 
-/// All entries. Boxed, because slots point at them.
+/// All entries. They are boxed, because slots point to them.
 #[allow(clippy::vec_box)]
 static ENTRIES: Mutex<Vec<Box<Entry>>> = Mutex::new(Vec::new());
 
@@ -47,7 +46,7 @@ impl Key {
     }
 }
 
-/// Forgets all entries. No other call may run.
+/// Removes all entries. No other call may run.
 pub(super) fn clear() {
     for slot in &RECENT {
         slot.store(std::ptr::null_mut(), Ordering::Release);
@@ -55,13 +54,13 @@ pub(super) fn clear() {
     ENTRIES.lock().clear();
 }
 
-/// The entry of a key.
+/// Returns the entry of a key, from its slot if possible.
 #[inline]
 fn entry(engine: &Engine, key: Key) -> Result<&'static Entry> {
     let recent = key.slot().load(Ordering::Acquire);
     if !recent.is_null() {
-        // SAFETY: slots point at entries that live until `clear`, which runs when
-        // no other call does.
+        // SAFETY: slots point to boxed entries that live until `clear`, which runs only while no
+        // other call does.
         let recent = unsafe { &*recent };
         if recent.key == key {
             return Ok(recent);
@@ -87,7 +86,8 @@ fn find(engine: &Engine, key: Key) -> Result<&'static Entry> {
     };
     let found = &raw mut *entries[at];
     key.slot().store(found, Ordering::Release);
-    // SAFETY: as in `entry`.
+    // SAFETY: `found` points to a boxed entry that lives until `clear`, which runs only while no
+    // other call does.
     Ok(unsafe { &*found })
 }
 
@@ -96,17 +96,17 @@ fn aggregators(which: impl Fn(&Key) -> bool) -> Vec<Arc<Aggregator>> {
     entries.iter().filter(|e| which(&e.key)).map(|e| e.aggregator.clone()).collect()
 }
 
-/// Sends what is collected under keys. Other calls go on meanwhile.
+/// Sends the items that are collected under matching keys. The table is not locked meanwhile.
 fn flush(engine: &Engine, which: impl Fn(&Key) -> bool) -> Result<()> {
     aggregators(which).iter().try_for_each(|a| a.flush(engine))
 }
 
-/// Sends all that is collected.
+/// Sends all collected items.
 pub(super) fn flush_all(engine: &Engine) -> Result<()> {
     flush(engine, |_| true)
 }
 
-/// Runs the functions of a batch.
+/// The handler that runs the functions of a batch.
 pub(super) struct Batches;
 
 /// Runs the items of a batch.
@@ -142,10 +142,10 @@ impl Handler for Batches {
     }
 }
 
-/// Runs `f` at `dest` with `n` arguments, in a batch.
+/// Runs `f` at `dest` with `n` arguments, as an item of a batch.
 ///
 /// # Safety
-/// As for `x10_async_spawn_packed`.
+/// The contract of `x10_async_spawn_packed` applies.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_async_spawn_agg_packed(
     dest: i32,
@@ -156,12 +156,12 @@ pub(crate) unsafe extern "C" fn x10_async_spawn_agg_packed(
     args: *const i64,
 ) -> c_int {
     code("x10_asyncSpawnInlineAgg", |engine| {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `args` is null or valid for `given` elements.
         let args = unsafe { spawn::arguments(n, given, args)? };
         let target = refs::rank(engine, dest)?;
         let entry = entry(engine, Key { f, n: args.len(), handle })?;
         match args {
-            // The usual length as one that the compiler knows.
+            // The usual length is a constant in this arm, so the compiler can specialise the call.
             [arg] => entry.aggregator.push(engine, target, &arg.to_ne_bytes()),
             args => entry.aggregator.push(engine, target, bytemuck::cast_slice(args)),
         }
@@ -173,13 +173,13 @@ fn flush_checked(engine: &Engine, n: c_int, which: impl Fn(&Key) -> bool) -> Res
     flush(engine, |key| key.n == n && which(key))
 }
 
-/// Sends what is collected under `n` and `handle`.
+/// Sends the items that are collected under `n` and `handle`, for any function.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_flush(n: c_int, handle: c_int) -> c_int {
     code("x10_flush", |engine| flush_checked(engine, n, |key| key.handle == handle))
 }
 
-/// Sends what is collected under `n` and `handle` for `f`.
+/// Sends the items that are collected under `n` and `handle` for `f`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_flush_func(n: c_int, f: usize, handle: c_int) -> c_int {
     code("x10_flush_func", |engine| {

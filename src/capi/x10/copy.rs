@@ -1,7 +1,7 @@
-//! Contiguous transfers, and what all transfers end in.
+//! Contiguous transfers, and the functions through which all transfers are issued.
 //!
-//! Invariant: whatever a call has begun is complete, or counted on its switch,
-//! when the call returns, also with an error.
+//! Invariant: when a call returns, every operation that it has begun is complete or counted on its
+//! switch, even if the call fails.
 
 use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
@@ -13,17 +13,17 @@ use crate::trace::Cause;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
-/// Moves bytes; returns when they have arrived.
+/// Transfers bytes. Returns when they have arrived.
 ///
 /// # Safety
-/// The local bytes must be valid for the direction they go.
+/// The local bytes must be valid for the direction of the transfer.
 pub(crate) unsafe fn now(
     engine: &Engine,
     direction: Direction,
     target: usize,
     spans: &[Span],
 ) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that the local bytes are valid for the direction.
     unsafe {
         match direction {
             Direction::Put => engine.put_anywhere(target, spans),
@@ -32,10 +32,10 @@ pub(crate) unsafe fn now(
     }
 }
 
-/// Begins to move bytes, counted on `counter`.
+/// Starts a transfer that is counted on `counter`.
 ///
 /// # Safety
-/// As for [`now`], until the counter is done.
+/// The contract of [`now`] applies until the counter is zero.
 pub(crate) unsafe fn start(
     engine: &Engine,
     direction: Direction,
@@ -43,7 +43,7 @@ pub(crate) unsafe fn start(
     spans: &[Span],
     counter: &Arc<CompletionCounter>,
 ) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that the local bytes stay valid until the counter is zero.
     unsafe {
         match direction {
             Direction::Put => engine.start_put_anywhere(target, spans, counter),
@@ -52,8 +52,7 @@ pub(crate) unsafe fn start(
     }
 }
 
-/// Runs `begin` with a counter of its own and waits until that is done, whether
-/// `begin` failed or not.
+/// Runs `begin` with a new counter and waits until the counter is zero, even if `begin` fails.
 pub(crate) fn blocking(
     engine: &Engine,
     direction: Direction,
@@ -67,8 +66,11 @@ pub(crate) fn blocking(
     counter.check().map(|_| ())
 }
 
+/// Transfers `n` contiguous bytes, blocking or counted on the switch `hndl`.
+///
 /// # Safety
-/// `local` must be valid for `n` bytes, with a switch until it is done.
+/// `local` must be valid for `n` bytes. With a switch it must stay valid until the transfer is
+/// complete.
 unsafe fn contiguous(
     engine: &Engine,
     direction: Direction,
@@ -84,7 +86,8 @@ unsafe fn contiguous(
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes and, with a switch,
+    // stays valid until the transfer is complete.
     unsafe {
         match switch {
             None => now(engine, direction, target, &[span])?,
@@ -95,20 +98,20 @@ unsafe fn contiguous(
     Ok(())
 }
 
-/// Gets `n` bytes; on return they are here.
+/// Gets `n` bytes. On return they are in local memory.
 ///
 /// # Safety
 /// `dest` must be valid for writes of `n` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
     code("x10_get", |engine| unsafe { contiguous(engine, Direction::Get, src, dest, n, None) })
 }
 
-/// As `x10_get`, on a switch.
+/// Non-blocking `x10_get`, counted on a switch.
 ///
 /// # Safety
-/// As for `x10_get`, until the switch is done.
+/// `dest` must be valid for writes of `n` bytes until the transfer is complete.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get_nb(
     src: GasRef,
@@ -116,26 +119,26 @@ pub(crate) unsafe extern "C" fn x10_get_nb(
     n: c_int,
     hndl: usize,
 ) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
     code("x10_get_nb", |engine| unsafe {
         contiguous(engine, Direction::Get, src, dest, n, Some(hndl))
     })
 }
 
-/// Puts `n` bytes; on return they are there.
+/// Puts `n` bytes. On return they are in the target's memory.
 ///
 /// # Safety
 /// `src` must be valid for reads of `n` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
     code("x10_put", |engine| unsafe { contiguous(engine, Direction::Put, dest, src, n, None) })
 }
 
-/// As `x10_put`, on a switch.
+/// Non-blocking `x10_put`, counted on a switch.
 ///
 /// # Safety
-/// As for `x10_put`, and `src` unchanged, until the switch is done.
+/// `src` must be valid for reads of `n` bytes and unchanged until the transfer is complete.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put_nb(
     src: *const c_void,
@@ -143,7 +146,7 @@ pub(crate) unsafe extern "C" fn x10_put_nb(
     n: c_int,
     hndl: usize,
 ) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
     code("x10_put_nb", |engine| unsafe {
         contiguous(engine, Direction::Put, dest, src, n, Some(hndl))
     })

@@ -1,8 +1,8 @@
-//! Settings, queries, statistics.
+//! Settings, queries and statistics.
 //!
-//! The queries of the layer below keep LAPI's numbers; X10Lib's own begin at 100.
-//! What is *kept* is answered as it was set, and changes nothing else: the header
-//! says of each what it means here.
+//! Queries that LAPI has too keep LAPI's numbers. X10Lib's own queries begin at 100. The header
+//! describes the meaning of each query. A setting that it calls *kept* is stored and returned, and
+//! has no other effect.
 
 use super::function_table::TABLE_SIZE;
 use super::refs::Direction;
@@ -13,7 +13,7 @@ use crate::runtime::Engine;
 use std::os::raw::{c_char, c_int, c_ulong};
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Room for a node's name, the 0 at the end included.
+/// Size of the buffer for a node's name in bytes, including the terminating 0.
 const NODE_NAME: usize = 256;
 const TIMEOUTS: (c_int, c_int) = (10, 86400);
 const DEFAULT_TIMEOUT: c_int = 900;
@@ -34,7 +34,7 @@ static SPAWNED: AtomicU64 = AtomicU64::new(0);
 static RAN: AtomicU64 = AtomicU64::new(0);
 static BATCHES: AtomicU64 = AtomicU64::new(0);
 
-/// Notes a transfer.
+/// Counts a transfer.
 pub(super) fn count_transfer(direction: Direction, bytes: usize) {
     let (calls, total) = match direction {
         Direction::Get => (&GETS, &BYTES_GOT),
@@ -44,33 +44,33 @@ pub(super) fn count_transfer(direction: Direction, bytes: usize) {
     total.fetch_add(bytes as u64, Relaxed);
 }
 
-/// Notes an async that was sent.
+/// Counts an async that was sent.
 pub(super) fn count_spawn() {
     SPAWNED.fetch_add(1, Relaxed);
 }
 
-/// Notes asyncs that ran.
+/// Counts asyncs that ran.
 pub(super) fn count_runs(n: u64) {
     RAN.fetch_add(n, Relaxed);
 }
 
-/// Notes a batch that ran.
+/// Counts a batch that ran.
 pub(super) fn count_batch() {
     BATCHES.fetch_add(1, Relaxed);
 }
 
-/// Items that wait for one place before they are sent.
+/// Returns the number of items that are collected for one place before they are sent.
 pub(super) fn aggregate_limit() -> usize {
     AGG_LIMIT.load(Relaxed)
 }
 
-/// Notes that X10Lib has started once more.
+/// Counts a start of X10Lib and sets the initial value of `X10_POLLING_SET`.
 pub(super) fn started(engine: &Engine) {
     EPOCH.fetch_add(1, Relaxed);
     POLLING.store((!engine.has_thread()).into(), Relaxed);
 }
 
-/// Begins a life with default settings and nothing counted.
+/// Restores the default settings and clears the statistics.
 pub(super) fn reset(engine: &Engine) {
     ERROR_CHK.store(0, Relaxed);
     TIMEOUT.store(DEFAULT_TIMEOUT, Relaxed);
@@ -112,12 +112,12 @@ fn clamped(n: usize) -> c_int {
     c_int::try_from(n).unwrap_or(c_int::MAX)
 }
 
-/// Bytes that travel in one piece to any place.
+/// Returns the number of bytes that a single eager message can carry to any place.
 fn packet(engine: &Engine) -> usize {
     (0..engine.size()).map(|rank| engine.eager_limit(rank)).min().unwrap_or(0)
 }
 
-/// The answer to a query that one number answers; `None` for other queries.
+/// Returns the result of a query that is a single number, or `None` for other queries.
 fn number(engine: &Engine, query: c_int) -> Option<c_int> {
     let topology = &engine.topology;
     let on_node = || topology.ranks_of(topology.my_node()).len();
@@ -154,8 +154,10 @@ fn number(engine: &Engine, query: c_int) -> Option<c_int> {
     })
 }
 
+/// Writes the result of a query to `result`, or prints the statistics.
+///
 /// # Safety
-/// `result` must be null or valid for what the query writes.
+/// `result` must be null or valid for the data that the query writes.
 unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()> {
     if query == 25 {
         println!("rank {}: {:?}", engine.rank(), Statistics::now());
@@ -171,8 +173,8 @@ unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()
     if result.is_null() {
         fail!(Argument, "the pointer to the result of query {query} is null");
     }
-    // SAFETY: the caller vouches for the room that the query needs; the structure
-    // may lie unaligned in the caller's array of int.
+    // SAFETY: the caller guarantees room for the result of the query. The statistics may be
+    // unaligned in the caller's array of `int`, so they are written unaligned.
     unsafe {
         match (query, number) {
             (_, Some(number)) => *result = number,
@@ -195,7 +197,7 @@ unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()
     Ok(())
 }
 
-/// Whether a setting takes a value.
+/// Returns `value`, or fails if it is outside a setting's range.
 fn within(query: &str, value: c_int, from: c_int, to: c_int) -> Result<c_int> {
     if !(from..=to).contains(&value) {
         fail!(Argument, "{query} cannot be {value}, only {from} to {to}");
@@ -220,20 +222,21 @@ fn set(query: c_int, value: c_int) -> Result<()> {
     Ok(())
 }
 
-/// The largest value of the limit of aggregation.
+/// The maximum of the setting `X10_AGG_LIMIT`.
 const MOST_AGGREGATED: usize = 8192;
 
-/// Answers a query.
+/// Stores the result of a query in `*ret_val`.
 ///
 /// # Safety
-/// `ret_val` must be null or valid for what the query writes.
+/// `ret_val` must be null or valid for the data that the query writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_getenv(query: c_int, ret_val: *mut c_int) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `ret_val` is null or valid for the data that the query
+    // writes.
     code("x10_getenv", |engine| unsafe { answer(engine, query, ret_val) })
 }
 
-/// Sets what can be set.
+/// Changes a setting. Fails for a query that is read-only.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_setenv(query: c_int, set_val: c_int) -> c_int {
     code("x10_setenv", |_| set(query, set_val))

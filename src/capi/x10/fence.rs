@@ -1,11 +1,11 @@
-//! Order: what was issued is complete at its target.
+//! Fences: completion of operations at their targets.
 
 use super::{aggregate, code, lock, switches};
 use crate::error::Result;
 use crate::runtime::Engine;
 use std::os::raw::c_int;
 
-/// All that this place has issued is complete.
+/// Completes everything that this place has issued.
 fn here(engine: &Engine) -> Result<()> {
     lock::may_wait()?;
     aggregate::flush_all(engine)?;
@@ -14,21 +14,20 @@ fn here(engine: &Engine) -> Result<()> {
     engine.fence_all_messages()
 }
 
-/// All that any place has issued is complete, what asyncs have issued included.
-/// Collective.
+/// Completes everything that any place has issued, including operations of asyncs. Collective.
 pub(super) fn everywhere(engine: &Engine) -> Result<()> {
     here(engine)?;
     engine.quiesce()?;
     engine.barrier_of(engine.world())
 }
 
-/// Returns when all that this place has issued is complete at its target.
+/// Returns when everything that this place has issued is complete at its target.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_fence() -> c_int {
     code("x10_fence", here)
 }
 
-/// Returns when all that all places have issued is complete. Collective.
+/// Returns when everything that all places have issued is complete. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_gfence() -> c_int {
     code("x10_gfence", everywhere)

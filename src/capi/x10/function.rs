@@ -1,14 +1,14 @@
-//! How a function's address travels.
+//! Names of functions that are valid in every process.
 //!
-//! Programs and libraries lie at another address in every process. So a function is
-//! named by the loaded object (program or library) that it lies in and by its
-//! offset there; objects are known by their build-id, or where they have none by
-//! file name and size of code. A registered function is named by its index too, and
-//! that counts where the target has a function there.
+//! Programs and libraries lie at a different address in every process. So a function is named by
+//! the loaded object (program or library) that contains it and by its offset there. An object is
+//! identified by its build-id or, if it has none, by its file name and code size. The name of a
+//! registered function also holds its index. If the target has a function at that index, the index
+//! takes precedence.
 //!
-//! Invariant: a name stands for one function as long as no object with functions in
-//! use is unloaded; both directions are cached, and the caches are dropped when a
-//! function is registered and at both ends of a life.
+//! Invariant: a name denotes one function as long as no object with functions in use is unloaded.
+//! Both directions are cached. The caches are dropped when a function is registered, and when
+//! X10Lib starts and ends.
 
 use super::function_table::{self, TABLE_SIZE};
 use crate::error::{Result, fail};
@@ -18,37 +18,37 @@ use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
 use std::sync::LazyLock;
 
-/// `async_func_t`: arguments and their number.
+/// `async_func_t`: takes the arguments and their number.
 pub(crate) type Function = unsafe extern "C" fn(*mut i64, c_int);
 
-/// What stands for a function in a message.
+/// The name of a function in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct Name {
-    /// Key of the object; 0 where it counts only by index.
+    /// Key of the object, or 0 if only the index identifies the function.
     pub object: u64,
-    /// Offset in the object.
+    /// Offset in the object in bytes.
     pub offset: u64,
-    /// Index in the tables; 0 where it is not registered.
+    /// Index in the tables, or 0 if the function is not registered.
     pub index: u32,
-    /// Number of arguments, which travels beside the name.
+    /// Number of arguments. It travels with the name but is not part of it.
     pub n: u32,
 }
 
 static NAMES: LazyLock<RwLock<HashMap<usize, Name>>> = LazyLock::new(RwLock::default);
 static ADDRESSES: LazyLock<RwLock<HashMap<(u64, u64), usize>>> = LazyLock::new(RwLock::default);
 
-/// Drops what is cached.
+/// Drops both caches.
 pub(super) fn forget() {
     NAMES.write().clear();
     ADDRESSES.write().clear();
 }
 
-/// The name of the function at an address of this process, or of the function that
-/// an index cast to an address stands for.
+/// Returns the name of the function at an address of this process. An index cast to an address
+/// names the registered function.
 ///
 /// # Errors
-/// `Argument` where there is no code at the address and no registered function.
+/// Returns `Argument` if the address holds neither code nor a registered function.
 pub(crate) fn name(address: usize, n: u32) -> Result<Name> {
     if let Some(&known) = NAMES.read().get(&address) {
         return Ok(Name { n, ..known });
@@ -81,17 +81,17 @@ fn find_name(address: usize) -> Result<Name> {
     }
 }
 
-/// The function of this process that a name stands for.
+/// Returns the function of this process that a name denotes.
 ///
 /// # Errors
-/// `Argument` where this process has none.
+/// Returns `Argument` if this process has no such function.
 pub(crate) fn resolve(name: &Name) -> Result<Function> {
     let address = match function_table::at(name.index) {
         0 => by_object(name)?,
         registered => registered,
     };
-    // SAFETY: the address is one that the program has registered as a function, or
-    // lies in code at the offset at which the sender, of the same build, has one.
+    // SAFETY: either the program has registered the address as a function, or the address lies in
+    // code, at the offset of a function of the sender in the same build of the object.
     Ok(unsafe { std::mem::transmute::<usize, Function>(address) })
 }
 
@@ -130,7 +130,7 @@ fn by_object(name: &Name) -> Result<usize> {
 struct Object {
     key: u64,
     base: usize,
-    /// Its code, from and to.
+    /// Address ranges of its code: start and end.
     code: Vec<(usize, usize)>,
 }
 
@@ -140,38 +140,40 @@ impl Object {
     }
 }
 
-/// All loaded objects, the program first.
+/// Returns all loaded objects, the program first.
 fn objects() -> Vec<Object> {
     let mut all: Vec<Object> = Vec::new();
-    // SAFETY: the callback has the type that is asked for, does not unwind (see
-    // there), and gets the vector, which outlives the call.
+    // SAFETY: `note` has the type of the callback, catches panics so that it does not unwind, and
+    // gets a pointer to `all`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut all).cast()) };
     all
 }
 
-/// Adds an object to the vector.
+/// Adds an object to the vector `all`. Callback of `dl_iterate_phdr`.
 unsafe extern "C" fn note(
     info: *mut libc::dl_phdr_info,
     _size: libc::size_t,
     all: *mut c_void,
 ) -> c_int {
-    // SAFETY: the system gives a valid description for the time of the call, and
-    // `all` is the vector of `objects`.
+    // SAFETY: the system passes a description that is valid for the call, and `all` points to the
+    // vector of `objects`.
     let (info, all) = unsafe { (&*info, &mut *all.cast::<Vec<Object>>()) };
-    // A panic must not pass the C library.
+    // A panic must not unwind into the C library.
     let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        // SAFETY: as above.
+        // SAFETY: the system passes the description of a loaded object.
         unsafe { object(info) }
     }));
     all.extend(seen.ok());
     0
 }
 
+/// Reads the key and the code ranges of a loaded object.
+///
 /// # Safety
 /// `info` must describe a loaded object.
 unsafe fn object(info: &libc::dl_phdr_info) -> Object {
     let base = info.dlpi_addr as usize;
-    // SAFETY: the object has as many program headers.
+    // SAFETY: a loaded object has `dlpi_phnum` program headers at `dlpi_phdr`.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let range = |h: &libc::Elf64_Phdr| {
         let from = base.wrapping_add(h.p_vaddr as usize);
@@ -194,7 +196,7 @@ unsafe fn object(info: &libc::dl_phdr_info) -> Object {
         .map(|h| (range(h), if h.p_align == 8 { 8 } else { 4 }))
         .filter(|&(r, _)| readable(r))
         .find_map(|((from, to), align)| {
-            // SAFETY: the notes lie in a part of the object that is loaded readable.
+            // SAFETY: the notes lie in a readable loaded part of the object.
             let notes = unsafe { std::slice::from_raw_parts(from as *const u8, to - from) };
             build_id(notes, align)
         });
@@ -208,12 +210,13 @@ unsafe fn object(info: &libc::dl_phdr_info) -> Object {
     Object { key, base, code }
 }
 
-/// The last part of the object's file name; the program's has none in the list.
+/// Returns the last component of the object's file name. The system lists the program itself
+/// without a name, so its name comes from `current_exe`.
 fn file_name(info: &libc::dl_phdr_info) -> String {
     let path = if info.dlpi_name.is_null() {
         String::new()
     } else {
-        // SAFETY: the system gives a terminated string.
+        // SAFETY: the system passes a terminated string, and it is not null.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned()
     };
     let path = if path.is_empty() {
@@ -224,7 +227,7 @@ fn file_name(info: &libc::dl_phdr_info) -> String {
     path.rsplit('/').next().unwrap_or_default().to_string()
 }
 
-/// The build-id among the notes of an object.
+/// Returns the build-id among the notes of an object.
 fn build_id(mut notes: &[u8], align: usize) -> Option<&[u8]> {
     const GNU_BUILD_ID: u32 = 3;
     loop {
@@ -243,7 +246,8 @@ fn build_id(mut notes: &[u8], align: usize) -> Option<&[u8]> {
     }
 }
 
-/// FNV-1a over what identifies an object; never 0.
+/// Returns the FNV-1a hash of the data that identifies an object. Never returns 0, which stands for
+/// no object.
 fn key(kind: &[u8], id: &[u8], size: u64) -> u64 {
     let bytes = kind.iter().chain(id).copied().chain(size.to_ne_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {

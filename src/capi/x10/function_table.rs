@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// The largest index.
 pub(crate) const TABLE_SIZE: usize = 1024;
 
-/// Functions by index, and the least index of each.
+/// Functions by index, and the lowest index of each function.
 struct Table {
     functions: Vec<usize>,
     index_of: HashMap<usize, u32>,
@@ -32,7 +32,7 @@ impl Table {
     }
 }
 
-/// Begins a life with these functions at the indexes from 1.
+/// Replaces the table by one with these functions, from index 1.
 pub(super) fn fill(handlers: &[usize]) -> Result<()> {
     if handlers.len() > TABLE_SIZE {
         fail!(
@@ -49,24 +49,24 @@ pub(super) fn fill(handlers: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Forgets all functions.
+/// Removes all functions.
 pub(super) fn clear() {
     *TABLE.write() = None;
 }
 
-/// The index at which a function is registered here; 0 where it is not.
+/// Returns the lowest index at which a function is registered here, or 0 if it is not.
 pub(super) fn index_of(function: usize) -> u32 {
     let table = TABLE.read();
     table.as_ref().and_then(|t| t.index_of.get(&function).copied()).unwrap_or(0)
 }
 
-/// The function at an index; 0 where there is none.
+/// Returns the function at an index, or 0 if there is none.
 pub(super) fn at(index: u32) -> usize {
     let table = TABLE.read();
     table.as_ref().and_then(|t| t.functions.get(index as usize).copied()).unwrap_or(0)
 }
 
-/// Sets or clears the function at an index that the table has.
+/// Sets the function at an index, or clears it if `function` is 0. The index must be in the table.
 pub(super) fn set(index: usize, function: usize) {
     if let Some(table) = TABLE.write().as_mut() {
         table.set(index, function);

@@ -1,23 +1,23 @@
-//! The numbers of the engine's handlers, between the start of X10Lib and its end.
+//! The engine's ids for X10Lib's handlers, from the start of X10Lib to its end.
 
 use crate::am::HandlerId;
 use crate::error::{Result, fail};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of a handler, plus one.
+/// The id of a handler plus one, or 0 if it is not registered.
 #[derive(Debug)]
 pub(super) struct Known(AtomicU32);
 
-/// Asyncs, one message each.
+/// The handler of single asyncs.
 pub(super) static SPAWN: Known = Known(AtomicU32::new(0));
-/// Batches of asyncs.
+/// The handler of batches of asyncs.
 pub(super) static BATCHES: Known = Known(AtomicU32::new(0));
 
 impl Known {
-    /// Its number.
+    /// Returns the id.
     ///
     /// # Errors
-    /// `State` outside X10Lib's life.
+    /// Returns `State` unless X10Lib is initialised.
     pub(super) fn id(&self) -> Result<HandlerId> {
         match u16::try_from(self.0.load(Ordering::Acquire).wrapping_sub(1)) {
             Ok(id) => Ok(HandlerId(id)),
@@ -25,7 +25,7 @@ impl Known {
         }
     }
 
-    /// Notes it, or forgets it.
+    /// Sets or clears the id.
     pub(super) fn set(&self, id: Option<HandlerId>) {
         self.0.store(id.map_or(0, |id| u32::from(id.0) + 1), Ordering::Release);
     }

@@ -1,8 +1,8 @@
-//! Start and end.
+//! Initialisation and finalisation.
 //!
-//! The engine is shared with other interfaces of the program ([`sharing`]). What
-//! the face keeps lives in the modules' own statics and is cleared at both ends, so
-//! that a second life knows nothing of the first.
+//! The engine is shared with other interfaces of the program ([`sharing`]). The state of this
+//! interface lives in the statics of its modules. It is cleared at the start and at the end, so
+//! that nothing survives into the next initialisation.
 
 use super::aggregate::Batches;
 use super::handler_ids::{BATCHES, SPAWN};
@@ -18,10 +18,10 @@ use std::os::raw::{c_char, c_int};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Held while X10Lib starts and ends.
+/// Held while X10Lib starts or ends.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Forgets what a life has left in this process.
+/// Clears all state of X10Lib in this process.
 fn forget() {
     RUNNING.store(false, Ordering::Release);
     aggregate::clear();
@@ -30,7 +30,7 @@ fn forget() {
     [&SPAWN, &BATCHES].into_iter().for_each(|known| known.set(None));
 }
 
-/// Registers the engine's handlers. Collective.
+/// Registers X10Lib's handlers with the engine. Collective.
 fn register_handlers(engine: &Engine) -> Result<()> {
     let handlers: Vec<(String, Arc<dyn Handler>)> = vec![
         ("x10_asyncSpawnInline".into(), Arc::new(Spawn)),
@@ -43,13 +43,13 @@ fn register_handlers(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Takes them back. Collective, when nothing is under way.
+/// Unregisters the handlers. Collective. No message may be in flight.
 fn unregister_handlers(engine: &Engine) -> Result<()> {
     engine.unregister_handlers(&[SPAWN.id()?, BATCHES.id()?])
 }
 
-/// Registers the functions; fails at all places where it does at one, so that none waits for
-/// a place that has given up. Collective.
+/// Registers the functions. Fails at all places if it fails at one, so that no place waits for one
+/// that has given up. Collective.
 fn fill_everywhere(engine: &Engine, handlers: &[usize]) -> Result<()> {
     let filled = register::fill(handlers);
     let failed = engine.world().allgather(engine, &u64::from(filled.is_err()))?;
@@ -66,11 +66,12 @@ fn begin(handlers: &[usize]) -> Result<()> {
         if runtime::is_running() {
             fail!(State, "X10Lib is initialised already");
         }
-        forget(); // MPI_Finalize has closed an earlier one
+        forget(); // MPI_Finalize has ended an earlier runtime
     }
     // SAFETY: no communicator is given.
     let engine = unsafe { sharing::attach(None) }?;
-    // The first async may arrive before this call returns.
+    // The first async may arrive before this call returns, so functions and settings must be ready
+    // before the handlers are registered.
     let begun = fill_everywhere(engine, handlers).and_then(|()| {
         environment::reset(engine);
         register_handlers(engine)
@@ -91,7 +92,7 @@ fn end() -> Result<()> {
         return not_running().map(|_| ());
     }
     if !runtime::is_running() {
-        forget(); // the host has called MPI_Finalize, which has closed everything
+        forget(); // the program has called MPI_Finalize, which ended the engine
         return sharing::detach();
     }
     let engine = runtime::current()?;
@@ -101,7 +102,7 @@ fn end() -> Result<()> {
     sharing::detach()
 }
 
-/// Starts X10Lib over all ranks, and registers `n` functions at the indexes from 1.
+/// Starts X10Lib over all ranks and registers `n` functions, from index 1.
 ///
 /// # Safety
 /// `handlers` must be null or valid for reads of `n` elements.
@@ -109,7 +110,8 @@ fn end() -> Result<()> {
 pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_int {
     guard("x10_init", failed, || {
         let given = match usize::try_from(n) {
-            // SAFETY: the caller vouches for the array.
+            // SAFETY: the caller guarantees that `handlers` is valid for `n` elements, and it is
+            // not null.
             Ok(n) if n > 0 && !handlers.is_null() => unsafe {
                 std::slice::from_raw_parts(handlers, n)
             },
@@ -120,7 +122,7 @@ pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_
     })
 }
 
-/// Ends X10Lib: completes everything; MPI goes on unless `x10_init` started it.
+/// Ends X10Lib and completes everything. MPI keeps running unless `x10_init` started it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_finalize() -> c_int {
     guard("x10_finalize", failed, || {
@@ -129,7 +131,7 @@ pub(crate) extern "C" fn x10_finalize() -> c_int {
     })
 }
 
-/// The text of this thread's last error, empty where there was none.
+/// Returns the text of this thread's last error, or an empty string if there was none.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_last_error() -> *const c_char {
     boundary::last_error()

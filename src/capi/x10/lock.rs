@@ -1,4 +1,4 @@
-//! Keeping asyncs from running for a while.
+//! The lock that keeps asyncs from running.
 
 use super::code;
 use crate::core::handler;
@@ -7,19 +7,19 @@ use std::cell::Cell;
 use std::os::raw::c_int;
 
 thread_local! {
-    /// How often this thread has locked.
+    /// The number of locks that this thread holds.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether this thread holds the lock.
+/// Returns whether this thread holds the lock.
 pub(super) fn is_held() -> bool {
     DEPTH.get() > 0
 }
 
-/// Whether this thread may take part in what all places do.
+/// Checks that this thread may enter a collective call.
 ///
 /// # Errors
-/// `State` in an async.
+/// Returns `State` if called in an async.
 pub(super) fn may_meet() -> Result<()> {
     if let Some(handler) = handler::running() {
         fail!(State, "called in a handler ({handler}), which must not wait");
@@ -27,10 +27,10 @@ pub(super) fn may_meet() -> Result<()> {
     Ok(())
 }
 
-/// Whether this thread may wait for all that others do here.
+/// Checks that this thread may wait for everything that is outstanding at this place.
 ///
 /// # Errors
-/// `State` in an async, and under the lock.
+/// Returns `State` if called in an async or while holding the lock.
 pub(super) fn may_wait() -> Result<()> {
     may_meet()?;
     if is_held() {
@@ -42,7 +42,7 @@ pub(super) fn may_wait() -> Result<()> {
     Ok(())
 }
 
-/// Keeps asyncs from running at this place until `x10_unlock`; nests.
+/// Keeps asyncs from running at this place until `x10_unlock`. Calls nest.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_lock() -> c_int {
     code("x10_lock", |engine| {

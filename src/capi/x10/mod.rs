@@ -1,23 +1,23 @@
 //! The X10Lib interface: `x10/x10lib.h`.
 //!
-//! The C names are exported here; the C++ names of the header call them. X10Lib
-//! has no memory of its own: a reference names any address of any place, which
-//! [`crate::any_memory`] reaches. Asyncs are active messages ([`crate::am`]).
+//! The C functions are exported here, and the C++ functions of the header call them. X10Lib has no
+//! memory of its own: a reference names any address of any place, and [`crate::any_memory`]
+//! accesses it. Asyncs are active messages ([`crate::am`]).
 //!
-//! | module | calls |
+//! | module | contents |
 //! |---|---|
 //! | [`lifecycle`] | init, finalize, last error |
-//! | [`refs`] | global references; checks of arguments |
-//! | [`switches`] | counters of transfers under way |
+//! | [`refs`] | global references; argument checks |
+//! | [`switches`] | counters of transfers in flight |
 //! | [`copy`], [`vector`], [`strided`], [`values`] | transfers |
-//! | [`fence`], [`lock`] | order, exclusion of asyncs |
-//! | [`function_table`], [`register`] | the table of functions by index; registering, exchange of addresses |
-//! | [`function`] | how a function's address travels |
-//! | [`spawn`], [`aggregate`] | asyncs, one by one and in batches |
+//! | [`fence`], [`lock`] | ordering; exclusion of asyncs |
+//! | [`function_table`], [`register`] | functions by index; registration, exchange of addresses |
+//! | [`function`] | names of functions that are valid in every process |
+//! | [`spawn`], [`aggregate`] | asyncs, single and in batches |
 //! | [`environment`] | settings, queries, statistics |
 //!
-//! **Errors.** A call returns `X10_OK` or `X10_ERR_LAPI`, and has changed nothing
-//! then; the reason goes to standard error and to `x10_last_error`.
+//! **Errors.** A call that succeeds returns `X10_OK`. A call that fails returns `X10_ERR_LAPI` and
+//! changes nothing. The reason goes to standard error and to `x10_last_error`.
 
 pub(crate) mod aggregate;
 pub(crate) mod copy;
@@ -42,15 +42,15 @@ use crate::runtime::{self, Engine};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Success.
+/// `X10_OK`: the call succeeded.
 pub(crate) const OK: c_int = 0;
-/// Any error.
+/// `X10_ERR_LAPI`: the call failed, for any reason.
 pub(crate) const ERR_LAPI: c_int = 1;
 
-/// Between `x10_init` and `x10_finalize`.
+/// Whether X10Lib is initialised and not yet finalised.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// The engine, for calls between init and finalize.
+/// Returns the engine. Fails with `State` unless X10Lib is initialised.
 #[inline]
 fn engine() -> Result<&'static Engine> {
     if !RUNNING.load(Ordering::Acquire) {
@@ -64,7 +64,7 @@ fn not_running() -> Result<&'static Engine> {
     fail!(State, "X10Lib is not initialised, or was finalised already; call x10_init first")
 }
 
-/// A call that returns a code.
+/// Runs the body of a call that returns a code.
 #[inline]
 fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
     guard(call, failed, || {
@@ -73,7 +73,7 @@ fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) ->
     })
 }
 
-/// The code of an error, after it was written to standard error.
+/// Writes an error to standard error and returns its code.
 #[cold]
 fn failed(error: &Error) -> c_int {
     reported(error);

@@ -1,10 +1,10 @@
-//! Global references, and the checks that all calls share.
+//! Global references, and the argument checks that all calls share.
 
 use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 
-/// Which direction the bytes go.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From the caller to the place.
@@ -19,21 +19,21 @@ pub(crate) enum Direction {
 pub(crate) struct GasRef {
     /// The place.
     pub place: i32,
-    /// The address there.
+    /// The address at the place.
     pub addr: c_ulong,
 }
 
 const _: () = assert!(size_of::<GasRef>() == 16);
 
 impl GasRef {
-    /// The address as the engine takes it.
+    /// Returns the address as a number, for the engine.
     #[inline]
     pub(crate) fn address(self) -> usize {
         self.addr as usize
     }
 }
 
-/// The rank of a place.
+/// Converts a place to a rank. Fails with `Rank` if there is no such place.
 #[inline]
 pub(crate) fn rank(engine: &Engine, place: i32) -> Result<usize> {
     match usize::try_from(place) {
@@ -47,7 +47,7 @@ pub(crate) fn rank(engine: &Engine, place: i32) -> Result<usize> {
     }
 }
 
-/// A number that C gives as an int.
+/// Converts a number that C passes as an int. Fails with `Argument` if it is negative.
 #[inline]
 pub(crate) fn count(n: c_int, what: &str) -> Result<usize> {
     match usize::try_from(n) {
@@ -56,7 +56,7 @@ pub(crate) fn count(n: c_int, what: &str) -> Result<usize> {
     }
 }
 
-/// A local address, which may be null where there are no bytes.
+/// Converts a local address. Fails with `Argument` if it is null and `bytes` is not 0.
 #[inline]
 pub(crate) fn local(address: *const c_void, bytes: usize) -> Result<usize> {
     if address.is_null() && bytes > 0 {
@@ -65,19 +65,19 @@ pub(crate) fn local(address: *const c_void, bytes: usize) -> Result<usize> {
     Ok(address as usize)
 }
 
-/// Makes a reference; nothing is checked before it is used.
+/// Makes a reference. It is not checked until it is used.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {
     GasRef { place, addr: addr as c_ulong }
 }
 
-/// The place of a reference.
+/// Returns the place of a reference.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_gas2place(r: GasRef) -> i32 {
     r.place
 }
 
-/// The address of a reference.
+/// Returns the address of a reference.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_gas2addr(r: GasRef) -> *mut c_void {
     r.addr as *mut c_void

@@ -1,4 +1,4 @@
-//! Registering functions by index, and the exchange of addresses.
+//! Registration of functions by index, and the exchange of addresses.
 
 use super::function_table::{self, TABLE_SIZE};
 use super::{code, function, lock};
@@ -6,20 +6,20 @@ use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use std::os::raw::{c_int, c_void};
 
-/// Begins a life with these functions at the indexes from 1.
+/// Fills the table with these functions, from index 1, and drops all cached names.
 pub(super) fn fill(handlers: &[usize]) -> Result<()> {
     function_table::fill(handlers)?;
     function::forget();
     Ok(())
 }
 
-/// Forgets all functions.
+/// Removes all functions and drops all cached names.
 pub(super) fn clear() {
     function_table::clear();
     function::forget();
 }
 
-/// Registers a function at an index of this place's table; null clears it.
+/// Registers a function at an index of this place's table. Null clears the index.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_int {
     code("x10_register", |_| {
@@ -28,7 +28,7 @@ pub(crate) extern "C" fn x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_
             _ => fail!(Argument, "index {addr_hndl}, but indexes are 1 to {TABLE_SIZE}"),
         };
         function_table::set(index, addr as usize);
-        // Names say by which index a function goes.
+        // Cached names contain the index of their function.
         function::forget();
         Ok(())
     })
@@ -36,22 +36,23 @@ pub(crate) extern "C" fn x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_
 
 fn exchange(engine: &Engine, mine: usize, table: *mut *mut c_void) -> Result<()> {
     lock::may_meet()?;
-    // All places take part, also where the table is bad.
+    // The exchange is collective, so this place takes part even if its table is null.
     let all = engine.world().allgather(engine, &(mine as u64))?;
     if table.is_null() {
         fail!(Argument, "the address table is null");
     }
     for (i, &address) in all.iter().enumerate() {
-        // SAFETY: the caller vouches for a table of as many elements as places.
+        // SAFETY: the caller guarantees that `table` is valid for one element per place, and it is
+        // not null.
         unsafe { *table.add(i) = address as usize as *mut c_void };
     }
     Ok(())
 }
 
-/// Every place's address, in the order of places. Collective.
+/// Stores every place's address in `addr_tab`, in the order of places. Collective.
 ///
 /// # Safety
-/// `addr_tab` must be null or valid for as many elements as there are places.
+/// `addr_tab` must be null or valid for one element per place.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_addr_init(
     my_addr: *mut c_void,

@@ -1,7 +1,7 @@
-//! Asyncs, one message each.
+//! Asyncs that are sent as one message each.
 //!
-//! A message's header is the function's [`Name`] and the arguments. Functions run
-//! under the rules of handlers ([`crate::am`]): one at a time at each place.
+//! The header of a message is the function's [`Name`] and the arguments. Functions run under the
+//! rules of handlers ([`crate::am`]): one at a time at each place.
 
 use super::function::{self, Function, Name};
 use super::handler_ids::SPAWN;
@@ -15,12 +15,12 @@ use crate::error::{Result, fail};
 use crate::runtime::Engine;
 use std::os::raw::c_int;
 
-/// Most arguments of one async.
+/// The largest number of arguments of one async.
 pub(crate) const MAX_ARGS: usize = 32;
 
 const NAME_BYTES: usize = size_of::<Name>();
 
-/// The arguments of a call that gives `n` and a number of its own.
+/// Returns the arguments of a call, after checking that `n` is their number `given`.
 ///
 /// # Safety
 /// `args` must be null or valid for reads of `given` elements.
@@ -33,18 +33,20 @@ pub(super) unsafe fn arguments<'a>(n: c_int, given: c_int, args: *const i64) -> 
     if n > MAX_ARGS {
         fail!(Argument, "{n} arguments, but at most {MAX_ARGS} are possible");
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: `n` equals `given`, and the caller guarantees that `args` is null or valid for
+    // `given` elements.
     unsafe { array(args, n, "the array of arguments") }
 }
 
-/// Runs a function on `count` items of `n` arguments, which lie bare in `items`.
+/// Runs a function on `count` items of `n` arguments each. The arguments lie contiguously in
+/// `items`.
 pub(super) fn run(f: Function, n: usize, count: u64, items: &[u8]) {
     if n == 1 {
         for item in items.chunks_exact(8) {
             let mut arg = i64::from_ne_bytes([0; 8]);
             bytemuck::bytes_of_mut(&mut arg).copy_from_slice(item);
-            // SAFETY: the function is one that the program gave for this, and the
-            // argument is its own.
+            // SAFETY: `f` is a function that the program passed as an `async_func_t`, and `arg` is
+            // a local copy of its one argument.
             unsafe { f(&mut arg, 1) };
         }
     } else {
@@ -54,14 +56,15 @@ pub(super) fn run(f: Function, n: usize, count: u64, items: &[u8]) {
                 let item = &items[i * n * 8..(i + 1) * n * 8];
                 bytemuck::cast_slice_mut(&mut args[..n]).copy_from_slice(item);
             }
-            // SAFETY: as above.
+            // SAFETY: `f` is a function that the program passed as an `async_func_t`, and `args`
+            // holds local copies of its `n` arguments.
             unsafe { f(args.as_mut_ptr(), n as c_int) };
         }
     }
     environment::count_runs(count);
 }
 
-/// The name at the front of a header, and what is behind it.
+/// Splits a header into the name at its front and the rest. Fails if either is malformed.
 pub(super) fn read_name(header: &[u8]) -> Result<(Name, &[u8])> {
     match header.split_at_checked(NAME_BYTES) {
         Some((name, rest)) => {
@@ -75,7 +78,7 @@ pub(super) fn read_name(header: &[u8]) -> Result<(Name, &[u8])> {
     }
 }
 
-/// Runs the function of a message.
+/// The handler that runs the function of a message.
 pub(super) struct Spawn;
 
 impl Handler for Spawn {
@@ -94,9 +97,10 @@ fn spawn(engine: &Engine, dest: i32, f: usize, args: &[i64]) -> Result<()> {
     let name = function::name(f, args.len() as u32)?;
     let bytes: &[u8] = bytemuck::cast_slice(args);
     if target == engine.rank() {
-        let f = function::resolve(&name)?; // an error here is the caller's own
+        let f = function::resolve(&name)?; // returns an error to the caller
         if handler::running().is_some() || lock::is_held() {
-            // As a message it would wait for the end of the handler, or of the lock.
+            // A message would wait until the handler returns or the lock is released, so run the
+            // function now.
             run(f, args.len(), 1, bytes);
             return Ok(());
         }
@@ -110,11 +114,11 @@ fn spawn(engine: &Engine, dest: i32, f: usize, args: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Runs `f` at `dest` with `n` arguments; returns when they were handed over.
+/// Runs `f` at `dest` with `n` arguments. Returns when the arguments have been handed over.
 ///
 /// # Safety
-/// `args` must be valid for reads of `given` elements; `f` must be an
-/// `async_func_t` or an index.
+/// `args` must be null or valid for reads of `given` elements, and `f` must be an `async_func_t` or
+/// an index.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_async_spawn_packed(
     dest: i32,
@@ -124,7 +128,7 @@ pub(crate) unsafe extern "C" fn x10_async_spawn_packed(
     args: *const i64,
 ) -> c_int {
     code("x10_asyncSpawnInline", |engine| {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `args` is null or valid for `given` elements.
         spawn(engine, dest, f, unsafe { arguments(n, given, args)? })
     })
 }

@@ -1,4 +1,4 @@
-//! Strided transfers: a shape ([`Shape`]) walked in batches of spans.
+//! Strided transfers. A shape ([`Shape`]) is transferred in batches of spans.
 
 use super::copy;
 use super::refs::{self, Direction, GasRef};
@@ -12,10 +12,10 @@ use crate::runtime::Engine;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
-/// The most spans of one operation of the engine's.
+/// The largest number of spans in one operation of the engine.
 const BATCH: usize = 4096;
 
-/// A strided call's arguments.
+/// The arguments of a strided call.
 struct Call {
     direction: Direction,
     remote: GasRef,
@@ -27,8 +27,10 @@ struct Call {
 }
 
 impl Call {
+    /// Returns the shape that the arguments describe.
+    ///
     /// # Safety
-    /// The arrays must have the lengths that `levels` says.
+    /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`.
     unsafe fn shape(&self) -> Result<Shape> {
         let levels = match usize::try_from(self.levels) {
             Ok(levels) if levels <= MAX_LEVELS => levels,
@@ -36,7 +38,7 @@ impl Call {
                 fail!(Argument, "{} stride levels, but 0 to {MAX_LEVELS} are possible", self.levels)
             }
         };
-        // SAFETY: the caller vouches for the arrays.
+        // SAFETY: the caller guarantees the lengths of the arrays.
         let (counts, local, remote) = unsafe {
             (
                 array(self.count, levels + 1, "the count array")?,
@@ -58,7 +60,8 @@ impl Call {
         Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
     }
 
-    /// Calls `batch` with the spans of the shape, at most [`BATCH`] at a time.
+    /// Calls `batch` with the spans of the shape, at most [`BATCH`] at a time. Stops at the first
+    /// error.
     fn batches(&self, shape: &Shape, mut batch: impl FnMut(&[Span]) -> Result<()>) -> Result<()> {
         let (local, remote, bytes) = (self.local as usize, self.remote.address(), shape.block());
         let mut spans = Vec::with_capacity((shape.bytes() / bytes).min(BATCH));
@@ -82,11 +85,14 @@ impl Call {
         if spans.is_empty() { Ok(()) } else { batch(&spans) }
     }
 
+    /// Runs the transfer, blocking or counted on the switch `hndl`.
+    ///
     /// # Safety
-    /// The arrays must be as long as `levels` says, and the local bytes valid for
-    /// the direction they go; with a switch until it is done.
+    /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
+    /// bytes must be valid for the direction of the transfer. With a switch they must stay valid
+    /// until the transfer is complete.
     unsafe fn run(&self, engine: &Engine, hndl: Option<usize>) -> Result<()> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees the lengths of the arrays.
         let shape = unsafe { self.shape()? };
         let target = refs::rank(engine, self.remote.place)?;
         let bytes = shape.bytes();
@@ -97,14 +103,15 @@ impl Call {
         }
         let begin = |counter: &Arc<CompletionCounter>| {
             self.batches(&shape, |spans| {
-                // SAFETY: passed on from the caller.
+                // SAFETY: the caller guarantees that the local bytes stay valid until the transfer
+                // is complete.
                 unsafe { copy::start(engine, self.direction, target, spans, counter) }
             })
         };
         match switch {
             Some(switch) => begin(switch.counter())?,
             None if bytes / shape.block() <= BATCH => self.batches(&shape, |spans| {
-                // SAFETY: passed on from the caller.
+                // SAFETY: the caller guarantees that the local bytes are valid for the call.
                 unsafe { copy::now(engine, self.direction, target, spans) }
             })?,
             None => copy::blocking(engine, self.direction, begin)?,
@@ -114,7 +121,7 @@ impl Call {
     }
 }
 
-/// Exports a call: which direction it goes, its remote and its local side, and their strides.
+/// Defines a call from its direction, its remote and local sides, and their strides.
 macro_rules! strided {
     (
         $(#[$doc:meta])* $name:ident, $direction:ident,
@@ -145,40 +152,44 @@ macro_rules! strided {
             #[allow(unused_mut, unused_assignments)]
             let mut hndl = None;
             $(hndl = Some($hndl);)?
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller upholds the contract of `Call::run`, which is the same.
             code(stringify!($name), |engine| unsafe { call.run(engine, hndl) })
         }
     };
 }
 strided! {
-    /// Gets strided bytes; on return they are here.
+    /// Gets strided bytes. On return they are in local memory.
     ///
     /// # Safety
-    /// The arrays must be as long as `levels` says, the local bytes valid for writes.
+    /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
+    /// bytes must be valid for writes.
     x10_get_s, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
     (src, src_stride), (dest, dest_stride)
 }
 strided! {
-    /// As `x10_get_s`, on a switch.
+    /// Non-blocking `x10_get_s`, counted on a switch.
     ///
     /// # Safety
-    /// As for `x10_get_s`; the bytes until the switch is done.
+    /// The contract of `x10_get_s` applies, and the bytes must stay valid until the transfer is
+    /// complete.
     x10_get_s_nb, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
     (src, src_stride), (dest, dest_stride), hndl
 }
 strided! {
-    /// Puts strided bytes; on return they are there.
+    /// Puts strided bytes. On return they are in the target's memory.
     ///
     /// # Safety
-    /// The arrays must be as long as `levels` says, the local bytes valid for reads.
+    /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
+    /// bytes must be valid for reads.
     x10_put_s, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
     (dest, dest_stride), (src, src_stride)
 }
 strided! {
-    /// As `x10_put_s`, on a switch.
+    /// Non-blocking `x10_put_s`, counted on a switch.
     ///
     /// # Safety
-    /// As for `x10_put_s`; the bytes until the switch is done.
+    /// The contract of `x10_put_s` applies, and the bytes must stay valid and unchanged until the
+    /// transfer is complete.
     x10_put_s_nb, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
     (dest, dest_stride), (src, src_stride), hndl
 }

@@ -1,8 +1,8 @@
-//! Switches: counters of transfers under way.
+//! Switches: counters of transfers in flight.
 //!
-//! A switch's value is what the program has counted on it, less the operations of
-//! its [`CompletionCounter`] that have not ended. `x10_switch_t` is a token of [`Handles`], so that a
-//! switch that was freed is known as such.
+//! The value of a switch is the program's own count minus the outstanding operations of its
+//! [`CompletionCounter`]. An `x10_switch_t` is a token of [`Handles`], so that the use of a freed
+//! switch is detected.
 
 use super::{code, engine, failed};
 use crate::capi::boundary::guard;
@@ -16,32 +16,32 @@ use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Values that are read from where they lie until nothing is under way.
+/// Values that puts read in place until no transfer is outstanding.
 #[derive(Debug, Default)]
 struct Kept {
-    #[allow(clippy::vec_box)] // their addresses stay when the list grows
+    #[allow(clippy::vec_box)] // addresses stay valid when the list grows
     values: Vec<Box<u64>>,
-    /// Calls that have kept a value and are about to issue its put.
+    /// Number of calls that have kept a value and are about to issue its put.
     issuing: usize,
 }
 
-/// What a token stands for.
+/// The switch behind a token.
 #[derive(Debug, Default)]
 pub(crate) struct Switch {
     counter: Arc<CompletionCounter>,
     counted: AtomicI64,
-    /// Values of puts that may be under way.
+    /// Values of puts that may be in flight.
     kept: Mutex<Kept>,
 }
 
 impl Switch {
-    /// Counts the transfers issued on the switch.
+    /// Returns the counter of the transfers issued on the switch.
     pub(crate) fn counter(&self) -> &Arc<CompletionCounter> {
         &self.counter
     }
 
-    /// Calls `issue` with the address of a copy of `value`, of up to eight bytes,
-    /// that stays until nothing is under way on the switch.
+    /// Calls `issue` with the address of a copy of `value`, which has at most eight bytes. The copy
+    /// is kept until no transfer on the switch is outstanding.
     pub(crate) fn with_kept(
         &self,
         value: &[u8],
@@ -69,12 +69,12 @@ impl Switch {
     }
 }
 
-/// By token.
+/// The switches by token.
 type Table = Handles<Arc<Switch>>;
 
 static TABLE: Mutex<Table> = Mutex::new(Handles::new());
 
-/// The switch that a token of a table names.
+/// Returns the switch that a token of `table` names. Fails with `Handle` if there is none.
 fn look_up(table: &Table, token: usize) -> Result<&Arc<Switch>> {
     match table.get(token as u64) {
         Some(switch) => Ok(switch),
@@ -88,12 +88,12 @@ fn look_up(table: &Table, token: usize) -> Result<&Arc<Switch>> {
     }
 }
 
-/// The switch that a token names.
+/// Returns the switch that a token names. Fails with `Handle` if there is none.
 pub(super) fn find(token: usize) -> Result<Arc<Switch>> {
     look_up(&TABLE.lock(), token).cloned()
 }
 
-/// Waits until nothing is under way on any switch. Failures stay with theirs.
+/// Waits until no transfer is outstanding on any switch. Failures stay with their switches.
 pub(super) fn settle(engine: &Engine) -> Result<()> {
     let all: Vec<_> = TABLE.lock().iter().map(|(_, switch)| switch.clone()).collect();
     for switch in all {
@@ -103,16 +103,16 @@ pub(super) fn settle(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Forgets all switches.
+/// Removes all switches.
 pub(super) fn clear() {
     let gone = TABLE.lock().drain();
-    drop(gone); // without the lock
+    drop(gone); // after the lock is released
 }
 
-/// Whether the switch is open.
+/// Returns whether the value of the switch is at least 0.
 ///
 /// # Errors
-/// The first failure of a transfer on it, once all have ended.
+/// Returns the first failure of a transfer on the switch, once all transfers have ended.
 fn done(switch: &Switch) -> Result<bool> {
     if switch.value() < 0 {
         return Ok(false);
@@ -127,7 +127,7 @@ fn wait(engine: &Engine, token: usize) -> Result<()> {
     engine.wait_for(Cause::Notify, &what, || done(&switch))
 }
 
-/// Makes a switch, at 0; null on an error.
+/// Makes a switch with value 0. Returns null on an error.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_alloc_switch() -> usize {
     let error = |error: &_| {
@@ -140,7 +140,7 @@ pub(crate) extern "C" fn x10_alloc_switch() -> usize {
     })
 }
 
-/// Frees a switch on which nothing is under way.
+/// Frees a switch. Fails if transfers on it are outstanding.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_free_switch(hndl: usize) -> c_int {
     code("x10_free_switch", |_| {
@@ -151,12 +151,12 @@ pub(crate) extern "C" fn x10_free_switch(hndl: usize) -> c_int {
         }
         let gone = table.remove(hndl as u64);
         drop(table);
-        drop(gone); // without the lock
+        drop(gone); // after the lock is released
         Ok(())
     })
 }
 
-/// Takes one off.
+/// Subtracts one from the value of a switch.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_decrement_switch(hndl: usize) -> c_int {
     code("x10_decrement_switch", |_| {
@@ -165,7 +165,7 @@ pub(crate) extern "C" fn x10_decrement_switch(hndl: usize) -> c_int {
     })
 }
 
-/// Adds one.
+/// Adds one to the value of a switch.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
     code("x10_increment_switch", |_| {
@@ -174,7 +174,7 @@ pub(crate) extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
     })
 }
 
-/// The value at this moment.
+/// Stores the current value of a switch in `*value`.
 ///
 /// # Safety
 /// `value` must be null or valid for writes.
@@ -182,41 +182,43 @@ pub(crate) extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
 pub(crate) unsafe extern "C" fn x10_switch_value(hndl: usize, value: *mut c_int) -> c_int {
     code("x10_switch_value", |engine| {
         let switch = find(hndl)?;
-        // The program may look in a loop.
+        // The program may call this in a loop, so it must make progress.
         engine.probe()?;
         let now = switch.value().clamp(c_int::MIN.into(), c_int::MAX.into()) as c_int;
-        // SAFETY: the caller vouches for the pointer.
+        // SAFETY: the caller guarantees that the pointer is null or valid for writes.
         unsafe { store(value, now) }
     })
 }
 
+/// Stores a result. Fails if `to` is null.
+///
 /// # Safety
 /// `to` must be null or valid for writes.
 unsafe fn store(to: *mut c_int, value: c_int) -> Result<()> {
     if to.is_null() {
         fail!(Argument, "the pointer to the result is null");
     }
-    // SAFETY: the caller vouches for the pointer.
+    // SAFETY: the caller guarantees that `to` is valid for writes, and it is not null.
     unsafe { *to = value };
     Ok(())
 }
 
-/// Waits until the switch is at least 0.
+/// Waits until the value of a switch is at least 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_wait(hndl: usize) -> c_int {
     code("x10_wait", |engine| wait(engine, hndl))
 }
 
-/// `x10_wait` by another name.
+/// Alias of `x10_wait`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_next_on_switch(hndl: usize) -> c_int {
     code("x10_next_on_switch", |engine| wait(engine, hndl))
 }
 
-/// Sets `*done` to whether the switch is at least 0.
+/// Sets `*is_done` to 1 if the value of a switch is at least 0, else to 0.
 ///
 /// # Safety
-/// `done` must be null or valid for writes.
+/// `is_done` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_test(hndl: usize, is_done: *mut c_int) -> c_int {
     code("x10_test", |engine| {
@@ -228,7 +230,7 @@ pub(crate) unsafe extern "C" fn x10_test(hndl: usize, is_done: *mut c_int) -> c_
             engine.probe()?;
         }
         let now = done(&switch)?;
-        // SAFETY: the caller vouches for the pointer.
+        // SAFETY: the caller guarantees that the pointer is null or valid for writes.
         unsafe { store(is_done, now.into()) }
     })
 }

@@ -1,7 +1,6 @@
-//! Single values of the four types.
+//! Puts and gets of single values of four types.
 //!
-//! A non-blocking put takes its value along: where the put is not complete at
-//! once, a copy lives until it is.
+//! A non-blocking put copies its value. The copy is kept until the put is complete.
 
 use super::copy;
 use super::refs::{self, Direction, GasRef};
@@ -14,7 +13,7 @@ use std::cell::Cell;
 use std::os::raw::{c_double, c_float, c_int, c_long};
 
 thread_local! {
-    /// The code of this thread's last get of a value.
+    /// The code of this thread's last value get.
     static STATUS: Cell<c_int> = const { Cell::new(OK) };
 }
 
@@ -25,7 +24,7 @@ fn get<T: bytemuck::Pod>(call: &'static str, src: GasRef) -> T {
         let bytes = size_of::<T>();
         let target = refs::rank(engine, src.place)?;
         let local = (&raw mut value) as usize;
-        // SAFETY: the value is on this stack until the call, which blocks, returns.
+        // SAFETY: `value` is a local variable that outlives the blocking call.
         unsafe {
             copy::now(
                 engine,
@@ -50,7 +49,7 @@ fn put<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef) -> Result<()> 
     let bytes = size_of::<T>();
     let target = refs::rank(engine, dest.place)?;
     let local = (&raw const value) as usize;
-    // SAFETY: the value is on this stack until the call, which blocks, returns.
+    // SAFETY: `value` is a local variable that outlives the blocking call.
     unsafe {
         copy::now(engine, Direction::Put, target, &[Span { local, remote: dest.address(), bytes }])?
     };
@@ -64,14 +63,14 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
     let switch = switches::find(hndl)?;
     switch.with_kept(bytemuck::bytes_of(&value), |local| {
         let span = Span { local, remote: dest.address(), bytes };
-        // SAFETY: the copy stays until nothing is under way on the switch.
+        // SAFETY: `with_kept` keeps the copy until no transfer on the switch is outstanding.
         unsafe { copy::start(engine, Direction::Put, target, &[span], switch.counter()) }
     })?;
     environment::count_transfer(Direction::Put, bytes);
     Ok(())
 }
 
-/// How this thread's last get of a value went: `X10_OK` or `X10_ERR_LAPI`.
+/// Returns the code of this thread's last value get: `X10_OK` or `X10_ERR_LAPI`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_get_value_status() -> c_int {
     STATUS.get()
@@ -79,31 +78,31 @@ pub(crate) extern "C" fn x10_get_value_status() -> c_int {
 
 macro_rules! values {
     ($ty:ty, $get:ident, $put:ident / $put_short:ident, $put_nb:ident / $put_short_nb:ident) => {
-        /// Gets a value; 0 on an error, see `x10_get_value_status`.
+        /// Gets a value. Returns 0 on an error; see `x10_get_value_status`.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $get(src: GasRef) -> $ty {
             get(stringify!($get), src)
         }
 
-        /// Puts a value; on return it is there.
+        /// Puts a value. On return it is in the target's memory.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put(val: $ty, dest: GasRef) -> c_int {
             code(stringify!($put), |engine| put(engine, val, dest))
         }
 
-        /// The short name of the call above.
+        /// Short name of the preceding call.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put_short(val: $ty, dest: GasRef) -> c_int {
             code(stringify!($put_short), |engine| put(engine, val, dest))
         }
 
-        /// Puts a value, on a switch.
+        /// Non-blocking put of a value, counted on a switch.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
             code(stringify!($put_nb), |engine| put_nb(engine, val, dest, hndl))
         }
 
-        /// The short name of the call above.
+        /// Short name of the preceding call.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put_short_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
             code(stringify!($put_short_nb), |engine| put_nb(engine, val, dest, hndl))

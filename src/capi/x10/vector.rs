@@ -1,7 +1,7 @@
 //! Vector transfers: blocks at any addresses of any places.
 //!
-//! All elements are checked before anything moves. The blocks of each place go
-//! together, in their order, those that continue each other on both sides as one.
+//! All elements are checked before any byte moves. The blocks of each place are transferred
+//! together, in their order. Adjacent blocks that are contiguous on both sides are merged.
 
 use super::copy;
 use super::refs::{self, Direction, GasRef};
@@ -21,7 +21,7 @@ pub(crate) struct GiovRef {
     pub remote: *const GasRef,
     /// Addresses of the local blocks.
     pub local: *const *mut c_void,
-    /// Bytes of each block.
+    /// Size of each block in bytes.
     pub bytes: c_int,
     /// Number of blocks.
     pub count: c_int,
@@ -29,19 +29,19 @@ pub(crate) struct GiovRef {
 
 type ByPlace = BTreeMap<usize, Vec<Span>>;
 
-/// Reads the elements into spans by place, and sums their bytes.
+/// Converts the elements to spans by place. Returns them with their total number of bytes.
 ///
 /// # Safety
-/// The elements and their arrays must be valid.
+/// The elements and the arrays that they point to must be valid.
 unsafe fn spans(engine: &Engine, list: *const GiovRef, len: c_int) -> Result<(ByPlace, usize)> {
     let n = refs::count(len, "the number of vector elements")?;
     let (mut by_place, mut total) = (ByPlace::new(), 0usize);
-    // SAFETY: the caller vouches for the arrays.
+    // SAFETY: the caller guarantees that `list` is null or valid for `len` elements.
     let list = unsafe { array(list, n, "the array of vector elements")? };
     for element in list {
         let bytes = refs::count(element.bytes, "the number of bytes of a block")?;
         let n = refs::count(element.count, "the number of blocks")?;
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that the arrays of each element are null or valid.
         let (remote, local) = unsafe {
             (
                 array(element.remote, n, "the array of references")?,
@@ -60,7 +60,7 @@ unsafe fn spans(engine: &Engine, list: *const GiovRef, len: c_int) -> Result<(By
     Ok((by_place, total))
 }
 
-/// Adds a span, to the last one where it continues that.
+/// Appends a span, or extends the last one if the new span continues it on both sides.
 fn add(spans: &mut Vec<Span>, span: Span) {
     if let Some(last) = spans.last_mut()
         && last.local.checked_add(last.bytes) == Some(span.local)
@@ -72,9 +72,11 @@ fn add(spans: &mut Vec<Span>, span: Span) {
     }
 }
 
+/// Transfers the blocks of all elements, blocking or counted on the switch `hndl`.
+///
 /// # Safety
-/// The elements must be valid, and their local blocks for the direction they go; with a
-/// switch until it is done.
+/// The elements must be valid, and their local blocks must be valid for the direction of the
+/// transfer. With a switch the blocks must stay valid until the transfer is complete.
 unsafe fn vector(
     engine: &Engine,
     direction: Direction,
@@ -82,12 +84,13 @@ unsafe fn vector(
     len: c_int,
     hndl: Option<usize>,
 ) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that the elements and their arrays are valid.
     let (by_place, total) = unsafe { spans(engine, list, len)? };
     let switch = hndl.map(switches::find).transpose()?;
     let begin = |counter: &_| {
         for (&target, spans) in &by_place {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees that the local blocks stay valid until the transfer is
+            // complete.
             unsafe { copy::start(engine, direction, target, spans, counter)? };
         }
         Ok(())
@@ -97,7 +100,7 @@ unsafe fn vector(
         (Some(switch), _) => begin(switch.counter())?,
         (None, 1) => {
             for (&target, spans) in &by_place {
-                // SAFETY: passed on from the caller.
+                // SAFETY: the caller guarantees that the local blocks are valid for the call.
                 unsafe { copy::now(engine, direction, target, spans)? };
             }
         }
@@ -107,51 +110,53 @@ unsafe fn vector(
     Ok(())
 }
 
-/// Gets all blocks of all elements; on return they are here.
+/// Gets the blocks of all elements. On return they are in local memory.
 ///
 /// # Safety
-/// The elements must be valid, and their local blocks for writes.
+/// The elements must be valid, and their local blocks must be valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `vector`, which is the same.
     code("x10_get_v", |engine| unsafe { vector(engine, Direction::Get, dsrc, len, None) })
 }
 
-/// As `x10_get_v`, on a switch.
+/// Non-blocking `x10_get_v`, counted on a switch.
 ///
 /// # Safety
-/// As for `x10_get_v`; the blocks until the switch is done.
+/// The contract of `x10_get_v` applies, and the blocks must stay valid until the transfer is
+/// complete.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get_v_nb(
     dsrc: *const GiovRef,
     len: c_int,
     hndl: usize,
 ) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `vector`, which is the same.
     code("x10_get_v_nb", |engine| unsafe { vector(engine, Direction::Get, dsrc, len, Some(hndl)) })
 }
 
-/// Puts all blocks of all elements; on return they are there.
+/// Puts the blocks of all elements. On return they are in the targets' memory.
 ///
 /// # Safety
-/// The elements must be valid, and their local blocks for reads.
+/// The elements must be valid, and their local blocks must be valid for reads.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `vector`, which is the same.
     code("x10_put_v", |engine| unsafe { vector(engine, Direction::Put, dsrc, len, None) })
 }
 
-/// As `x10_put_v`, on a switch.
+/// Non-blocking `x10_put_v`, counted on a switch.
 ///
 /// # Safety
-/// As for `x10_put_v`; the blocks until the switch is done.
+/// The contract of `x10_put_v` applies, and the blocks must stay valid and unchanged until the
+/// transfer is complete.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put_v_nb(
     dsrc: *const GiovRef,
     len: c_int,
     hndl: usize,
 ) -> c_int {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller upholds the contract of `vector`, which is the same.
     code("x10_put_v_nb", |engine| unsafe { vector(engine, Direction::Put, dsrc, len, Some(hndl)) })
 }
 

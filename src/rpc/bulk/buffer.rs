@@ -1,9 +1,9 @@
 //! The local side of transfers, safe and without a copy.
 //!
-//! A [`Buffer`] is plain memory to its owner. A transfer takes it by value and gives
-//! it back when it has ended, so nobody can look at bytes that are being moved. It reuses
-//! [`Bulk`] and [`Context::transfer`]; its invariant is that its handle is never given to
-//! others, so only a transfer that owns the buffer touches the bytes besides its owner.
+//! A [`Buffer`] is plain memory to its owner. A transfer takes it by value and returns it when the
+//! transfer ends, so no code can access bytes that are being moved. The buffer reuses [`Bulk`] and
+//! [`Context::transfer`]. Invariant: its handle is never passed to other ranks, so only the owner
+//! and a transfer that owns the buffer access its bytes.
 //!
 //! ```no_run
 //! use portolan::rpc::bulk::{Buffer, Bulk};
@@ -32,16 +32,16 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// Memory for one transfer at a time; bytes to its owner.
+/// Memory for one transfer at a time. Its owner uses it as a byte slice.
 pub struct Buffer {
     bulk: Bulk,
 }
 
 impl Buffer {
-    /// So many zeros.
+    /// Allocates a buffer of zeros.
     ///
     /// # Errors
-    /// `NOMEM`.
+    /// Returns `NOMEM` if memory is exhausted.
     pub fn zeroed(bytes: usize) -> Result<Buffer> {
         Ok(Buffer { bulk: Bulk::private(bytes)? })
     }
@@ -61,27 +61,29 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the memory is the handle's own, initialised, and of this length. The
-        // handle leaves the buffer only for transfers that own the buffer, and those have
-        // ended, since the buffer is here.
+        // SAFETY: the handle owns the memory, which is initialised and `len` bytes long. Only a
+        // transfer that owns the buffer gets the handle, and no such transfer is under way, since
+        // `self` is borrowed.
         unsafe { std::slice::from_raw_parts(self.address(), self.bulk.len()) }
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; the borrow is unique.
+        // SAFETY: the handle owns the memory, which is initialised and `len` bytes long. No
+        // transfer is under way, since `self` is borrowed, and the borrow is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.address(), self.bulk.len()) }
     }
 }
 
-/// A buffer in a transfer, and the callback that gets it back.
+/// A buffer in a transfer, and the callback that receives it.
 type Held<F> = Arc<Mutex<Option<(Buffer, F)>>>;
 
 impl Context {
-    /// Pulls bytes of a peer's memory to the front of a buffer. `then` runs in trigger
-    /// with the buffer, however that ends: a transfer that cannot begin ends there too,
-    /// and has no number.
+    /// Pulls `size` bytes from the memory of a peer to the front of a buffer. `then` runs in
+    /// trigger with the result and the buffer, even if the transfer fails. If the transfer cannot
+    /// begin, `then` receives that error, and the function returns `None` instead of the
+    /// operation's number.
     pub fn pull(
         &self,
         origin: &Address,
@@ -93,8 +95,8 @@ impl Context {
         self.carry(BulkOp::Pull, origin, remote, into, size, then)
     }
 
-    /// Pushes bytes from the front of a buffer to a peer's memory; otherwise as
-    /// [`Context::pull`].
+    /// Pushes `size` bytes from the front of a buffer to the memory of a peer. In all else it
+    /// behaves like [`Context::pull`].
     pub fn push(
         &self,
         origin: &Address,
@@ -125,7 +127,7 @@ impl Context {
         match begun {
             Ok(op) => Some(op),
             Err(failure) => {
-                // The callback above is gone; the end is told where all ends are told.
+                // `transfer` has dropped its callback, so this path runs `then` in trigger too.
                 self.shared.push(Work::Run(Box::new(move || give_back(&held, Err(failure)))));
                 None
             }
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(&buffer[..20], &bytes[2..22]);
         assert!(buffer[20..].iter().all(|&byte| byte == 0));
 
-        // What is not permitted, and what is too long, gives the buffer back too.
+        // A transfer that is not permitted or too long returns the buffer too.
         buffer[0] = 200;
         for (size, status) in [(10, Status::PERMISSION), (65, Status::OVERFLOW)] {
             let then = tell.clone();

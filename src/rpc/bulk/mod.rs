@@ -1,25 +1,24 @@
 //! Bulk data: memory that travels as a handle and moves by one-sided transfers.
 //!
-//! A [`Bulk`] stands for one or more segments. As a parameter of a call it is its
-//! serialised form, so a handler that has decoded it can pull from the origin's memory
-//! or push to it ([`Context::transfer`](crate::rpc::hg::Context::transfer)), with any
-//! offsets, in several pieces at a time. In the process that made it, it gives its
-//! segments without a copy ([`Bulk::access`]); the segments of another process it does
-//! not give away.
+//! A [`Bulk`] stands for one or more segments. As a parameter of a call it is encoded in its
+//! serialised form. A handler that has decoded it can pull from the memory of the origin or push to
+//! it ([`Context::transfer`](crate::rpc::hg::Context::transfer)), at any offsets and with several
+//! transfers at a time. [`Bulk::access`] returns the segments without a copy in the process that
+//! created the handle, and fails in any other process.
 //!
 //! # Threads
-//! [`Bulk`] is `Send`, `Sync` and `Clone`, and its bytes may be used by several threads and ranks
-//! at once. [`Bulk::write`] and [`Bulk::read`] on the same bytes are defined beside each other and
-//! beside transfers: they copy by relaxed atomic accesses, and nothing refers to the bytes. A read
-//! beside a write, or beside a transfer, gets old bytes, new bytes, or some of each; any bytes are
-//! a value of the only type that is read, `u8`. What a transfer has moved is whole when its callback
-//! runs. [`Buffer`] gives its bytes as a slice, and so belongs to one transfer or to its owner, never
-//! to both; a program's memory that is exposed by [`Bulk::expose`], which is `unsafe`, is subject to
-//! the rules of its own type.
+//! [`Bulk`] is `Send`, `Sync` and `Clone`, and several threads and ranks may use its bytes
+//! concurrently. [`Bulk::write`] and [`Bulk::read`] may run concurrently with each other and with
+//! transfers on the same bytes: they copy with relaxed atomic accesses and create no references to
+//! the bytes. A read that runs concurrently with a write or a transfer returns old bytes, new
+//! bytes, or a mix; any mix is valid, because only `u8` is read. A transfer has moved all of its
+//! bytes when its callback runs. [`Buffer`] dereferences to a slice, so it belongs either to one
+//! transfer or to its owner, never to both. Memory registered by [`Bulk::expose`], which is
+//! `unsafe`, is subject to the rules of its own type.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `buffer` | the local side of transfers: bytes that are moved into one and come back |
+//! | `buffer` | the local side of transfers: a buffer that a transfer owns until it ends |
 
 pub(crate) mod buffer;
 
@@ -33,7 +32,7 @@ use serde::ser::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
-/// Tells bulk handles from others.
+/// Distinguishes bulk handles from other memory handles.
 const KIND: u8 = 1;
 
 /// A bulk handle. Clones are the same handle.
@@ -43,41 +42,43 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// Memory of the handle's own, zeroed, freed with it. Where it can be, it is shared
-    /// with the node, so that others reach it with one copy; it may stay taken for a
-    /// while after it was freed.
+    /// Allocates zeroed memory that is freed with the last clone of the handle. The memory is
+    /// shared with the node if possible, so that other ranks reach it with one copy. Freed memory
+    /// may stay allocated for a while, for reuse.
     ///
     /// # Errors
-    /// `NOMEM`; `INVALID_ARG` for no segment.
+    /// Returns `NOMEM` if memory is exhausted, `INVALID_ARG` if `sizes` is empty.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Bulk> {
         Ok(Bulk::over(Mem::allocate_to_lend(sizes, access)?))
     }
 
-    /// Memory for this process's own side of transfers.
+    /// Allocates memory for the local side of transfers.
     fn private(bytes: usize) -> Result<Bulk> {
         Ok(Bulk::over(Mem::allocate(&[bytes], Access::ReadWrite)?))
     }
 
-    /// Memory of the handle's own with these bytes in it.
+    /// Allocates memory like [`Bulk::allocate`] and copies `bytes` into it.
     ///
     /// # Errors
-    /// `NOMEM`.
+    /// Returns `NOMEM` if memory is exhausted.
     pub fn from_bytes_of(bytes: &[u8], access: Access) -> Result<Bulk> {
         let bulk = Bulk::allocate(&[bytes.len()], access)?;
         bulk.write(0, bytes)?;
         Ok(bulk)
     }
 
-    /// Memory of the program's.
+    /// Registers memory of the program.
     ///
     /// # Errors
-    /// `INVALID_ARG` for no segment, or one that cannot be.
+    /// Returns `INVALID_ARG` if `runs` is empty, or if a segment is at the null address or wraps
+    /// around.
     ///
     /// # Safety
-    /// The segments must be valid for what `access` allows to others, and here for
-    /// both, while the handle, or a clone, lives.
+    /// The segments must be valid for the accesses that `access` permits to other ranks, and for
+    /// reads and writes in this process, while the handle or a clone lives.
     pub unsafe fn expose(runs: Vec<Run>, access: Access) -> Result<Bulk> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees the validity of the segments, which is the contract of
+        // `Mem::expose`.
         Ok(Bulk::over(unsafe { Mem::expose(runs, access) }?))
     }
 
@@ -86,77 +87,79 @@ impl Bulk {
         Bulk { mem }
     }
 
-    /// Ends that others use the memory, as the end of the last clone does: nobody reads or
-    /// writes it for others when this returns. A handle that came as bytes only names memory,
-    /// and stays as it is.
+    /// Withdraws the memory from other ranks, as dropping the last clone does. No access on behalf
+    /// of another rank is in progress or can begin when this returns. Does nothing to a handle that
+    /// was decoded from bytes, because that only names memory.
     pub fn withdraw(&self) {
         self.mem.deregister();
     }
 
-    /// The memory handle beneath.
+    /// Returns the underlying memory handle.
     pub fn mem(&self) -> &Arc<Mem> {
         &self.mem
     }
 
-    /// Bytes in all.
+    /// Returns the total number of bytes.
     pub fn len(&self) -> usize {
         self.mem.len()
     }
 
-    /// Whether the handle has no bytes.
+    /// Returns whether the handle has no bytes.
     pub fn is_empty(&self) -> bool {
         self.mem.is_empty()
     }
 
-    /// How many segments it has.
+    /// Returns the number of segments.
     pub fn segments(&self) -> usize {
         self.mem.runs().len()
     }
 
-    /// What others may do.
+    /// Returns the accesses that other ranks may make.
     pub fn permission(&self) -> Access {
         self.mem.access()
     }
 
-    /// Whether the memory is this process's.
+    /// Returns whether the memory belongs to this process.
     pub fn is_local(&self) -> bool {
         self.mem.is_local()
     }
 
-    /// The parts of the segments that a range consists of. The handle's permission is for
-    /// others: the owner does with its own memory what it likes.
+    /// Returns the parts of the segments that a range consists of. The permission of the handle
+    /// applies to other ranks only; the owner has full access to its own memory.
     ///
     /// # Errors
-    /// `ACCESS` for memory of another process; `OVERFLOW` past the end.
+    /// Returns `ACCESS` if the memory belongs to another process, `OVERFLOW` if the range exceeds
+    /// it.
     pub fn access(&self, offset: usize, size: usize) -> Result<Vec<Run>> {
         Ok(self.own(offset, size)?.into_iter().filter(|run| run.len > 0).collect())
     }
 
-    /// Copies bytes into the memory, whatever others may do with it. Other threads may read and
-    /// write the same bytes meanwhile, and then find some of each.
+    /// Copies bytes into the memory, whatever its permission for other ranks. Other threads may
+    /// read and write the same bytes concurrently; the result is then a mix of both.
     ///
     /// # Errors
-    /// `ACCESS` for memory of another process; `OVERFLOW` past the end.
+    /// Returns `ACCESS` if the memory belongs to another process, `OVERFLOW` if the range exceeds
+    /// it.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
         let mut rest = bytes;
         for run in self.own(offset, bytes.len())? {
             let (part, after) = rest.split_at(run.len);
-            // SAFETY: the memory is valid while the handle lives.
+            // SAFETY: `own` has checked the range, and the memory is valid while the handle lives.
             unsafe { shared_bytes::store(part, run.address as *mut u8) };
             rest = after;
         }
         Ok(())
     }
 
-    /// Copies bytes out of the memory. Other threads may write the same bytes meanwhile.
+    /// Copies bytes out of the memory. Other threads may write the same bytes concurrently.
     ///
     /// # Errors
-    /// As for [`Bulk::write`].
+    /// Fails like [`Bulk::write`].
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let mut at = 0;
         for run in self.own(offset, bytes.len())? {
             let part = &mut bytes[at..at + run.len];
-            // SAFETY: as above.
+            // SAFETY: `own` has checked the range, and the memory is valid while the handle lives.
             unsafe { shared_bytes::load(run.address as *const u8, part) };
             at += run.len;
         }
@@ -171,21 +174,21 @@ impl Bulk {
         Ok(self.mem.pieces(offset, size).collect())
     }
 
-    /// Bytes of the serialised form.
+    /// Returns the length of the serialised form in bytes.
     pub fn encoded_len(&self) -> usize {
         self.mem.encoded_len()
     }
 
-    /// The serialised form.
+    /// Returns the serialised form.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.mem.to_bytes(KIND)
     }
 
-    /// The handle that bytes describe.
+    /// Returns the handle that `bytes` describe.
     ///
     /// # Errors
-    /// `PROTOCOL_ERROR`, `CHECKSUM_ERROR` for what is none; `FAULT` for memory of this
-    /// process that is not exposed any more.
+    /// Returns `PROTOCOL_ERROR` if the bytes describe no bulk handle, `CHECKSUM_ERROR` if they are
+    /// damaged, and `FAULT` if they name memory of this process but match none of its live handles.
     pub fn from_bytes(bytes: &[u8]) -> Result<Bulk> {
         Ok(Bulk { mem: Mem::from_bytes(bytes, KIND)? })
     }

@@ -1,10 +1,10 @@
-//! A class of functions over a network: calls under way, and the messages for them.
+//! A class of functions over a network: calls under way and their messages.
 //!
-//! A call is known by its token here, a number with a generation, so that an answer
-//! that comes late, or never was wanted, finds nobody. Long inputs and outputs are
-//! pulled in `ClassShared::step`, a few at a time: requests beyond that, and beyond
-//! what the program has taken out of its queue, stay in the network's windows, at last
-//! at their origins. So a server's memory is bounded, whatever comes.
+//! A token identifies a call at its origin. Tokens are numbers with a generation, so a late or
+//! unwanted answer matches no entry and is dropped. `ClassShared::step` pulls long inputs and
+//! outputs, a few inputs at a time. Further requests stay in the flow-control windows of the
+//! network and finally at their origins, as all requests do while the queue of a context is full.
+//! This bounds the memory of a server under any load.
 
 mod pulls;
 
@@ -32,32 +32,32 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Calls that wait in a context's queue before others are taken from the network.
+/// Length of a context's queue from which on requests stay in the network.
 const MOST_QUEUED: usize = 256;
-/// Long inputs that are pulled at a time.
+/// Maximum number of long inputs that are pulled at a time.
 const MOST_PULLS: usize = 16;
-/// How long finalising waits for others to pull what they were promised.
+/// How long finalising waits for other ranks to pull promised outputs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a token stands for at the origin.
+/// The meaning of a token at the origin.
 enum Entry {
-    /// A call, and the peer that is to answer.
+    /// A call, and the peer that will answer it.
     Call(Arc<Origin>, Peer),
-    /// The call was cancelled, but its input may still be pulled.
+    /// A cancelled call, and its input, which the peer may still pull.
     Cancelled(#[expect(dead_code, reason = "keeps the bytes")] Kept, Peer),
 }
 
-/// Runs when an answer has left, or was pulled.
+/// Runs when an answer has left, or when the origin has pulled it.
 pub(crate) type OnAnswered = Box<dyn FnOnce() + Send>;
 
 struct Promised {
     peer: Peer,
     _kept: Kept,
-    /// The context in which it runs.
+    /// The callback and its context.
     then: Option<(Arc<ContextShared>, OnAnswered)>,
 }
 
-/// See [`ClassShared::hand_over`].
+/// The guard of [`ClassShared::hand_over`].
 struct HandingOver<'a>(&'a ClassShared);
 
 impl Drop for HandingOver<'_> {
@@ -66,28 +66,28 @@ impl Drop for HandingOver<'_> {
     }
 }
 
-/// A class, as its contexts and calls share it.
+/// The state of a class, shared by its contexts and calls.
 pub(crate) struct ClassShared {
     /// The network.
     pub na: na::Class,
-    /// The functions.
+    /// The functions of the class.
     pub functions: Registry,
-    /// How parameters are checked.
+    /// The checksum method of parameters.
     pub method: Method,
-    /// By the token that an answer brings back.
+    /// The calls under way, by the token that their answer carries.
     calls: BiasedLock<Handles<Entry>>,
-    /// By the token that releases an output.
+    /// The outputs not yet pulled, by the token that releases them.
     promised: Mutex<Handles<Promised>>,
     pulls: Mutex<VecDeque<Pull>>,
     pulling: AtomicUsize,
     inputs: AtomicUsize,
     closed: AtomicBool,
     contexts: Mutex<Vec<Weak<ContextShared>>>,
-    /// Threads between taking an end out of a table and telling its context.
+    /// Number of threads that hold a [`HandingOver`] guard.
     handing_over: AtomicUsize,
-    /// Some contexts have numbers of their own.
+    /// Whether a context has a number other than 0.
     numbered: AtomicBool,
-    /// Calls to oneself run where they are made, not in trigger.
+    /// Whether calls of the process to itself run when they are forwarded, not in trigger.
     pub(crate) inline: AtomicBool,
 }
 
@@ -98,7 +98,10 @@ impl std::fmt::Debug for ClassShared {
 }
 
 impl ClassShared {
-    /// Over a network, which carries no other class.
+    /// Creates a class over a network that carries no other class.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the network carries a class already.
     pub(super) fn over(na: &na::Class, method: Method) -> Result<Arc<ClassShared>> {
         let class = Arc::new(ClassShared {
             na: na.clone(),
@@ -121,7 +124,12 @@ impl ClassShared {
         Ok(class)
     }
 
-    /// Ends it: lets others pull what they were promised, cancels its own calls.
+    /// Closes the class: waits for other ranks to pull promised outputs, cancels its own calls, and
+    /// answers waiting requests with `CANCELED`.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the class is finalised already, or the error of the wait; the class
+    /// then stays open.
     pub(super) fn close(&self) -> Result<()> {
         if self.closed.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the class is finalised already");
@@ -166,7 +174,8 @@ impl ClassShared {
     }
 
     /// # Errors
-    /// `INVALID_ARG` after the class was finalised; of kind `State` after the end of the runtime.
+    /// Returns `INVALID_ARG` if the class is finalised, and an error of kind `State` if the runtime
+    /// has ended.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             refuse!(INVALID_ARG, "the class is finalised");
@@ -174,7 +183,7 @@ impl ClassShared {
         self.na.shared.check_open()
     }
 
-    /// Notes a context of the class.
+    /// Registers a context of the class.
     pub(super) fn enlist(&self, context: &Arc<ContextShared>) {
         let mut contexts = self.contexts.lock();
         contexts.retain(|known| known.strong_count() > 0);
@@ -184,7 +193,7 @@ impl ClassShared {
         }
     }
 
-    /// Whether there is room for another call, wherever it is to run.
+    /// Returns whether every context that may run the next call has room in its queue.
     fn has_room(&self, here: &ContextShared) -> bool {
         let room = |context: &ContextShared| context.len() < MOST_QUEUED;
         if !self.numbered.load(Ordering::Acquire) {
@@ -194,8 +203,8 @@ impl ClassShared {
         contexts.iter().filter_map(Weak::upgrade).all(|context| room(&context))
     }
 
-    /// The context that is to run a call which asks for number `id`: `here`, where that is
-    /// its number, else the first of that number; for 0 also any.
+    /// Returns the context that runs a call for number `id`: `here` if it has that number, else the
+    /// first context with that number that takes incoming calls, else `here` if `id` is 0.
     pub(super) fn context_for(
         &self,
         here: &Arc<ContextShared>,
@@ -218,10 +227,11 @@ impl ClassShared {
 
     pub(super) fn forget(&self, token: u64) {
         let gone = self.calls.lock().remove(token);
-        drop(gone); // without the lock: it may be the last holder of much
+        drop(gone); // outside the lock: it may hold the last reference to large objects
     }
 
-    /// A call is not waited for any more; its input stays while it may be pulled.
+    /// Stops waiting for a call. The peer may still pull an input in `kept`, so that stays in
+    /// place.
     pub(super) fn abandon(&self, token: u64, kept: Option<Kept>) {
         let gone = match kept {
             Some(kept) => {
@@ -234,11 +244,11 @@ impl ClassShared {
             }
             None => self.calls.lock().remove(token),
         };
-        drop(gone); // without the lock
+        drop(gone); // outside the lock
     }
 
-    /// Cancels the calls of a context that is destroyed; callbacks that wait for others to
-    /// pull an output need not.
+    /// Cancels the calls of a context that is being destroyed, and queues its callbacks that wait
+    /// for an output to be pulled.
     pub(super) fn cancel_those_of(&self, context: &Arc<ContextShared>) {
         let mine = |origin: &Arc<Origin>| Arc::ptr_eq(origin.context(), context);
         let mut origins: Vec<Arc<Origin>> = {
@@ -265,14 +275,15 @@ impl ClassShared {
         answered.into_iter().for_each(|then| context.push(Work::Run(then)));
     }
 
-    /// To be held from before an end is taken out of a table until its context was told: a
-    /// context that is destroyed meanwhile finds it in neither place, and waits.
+    /// Returns a guard to hold from before a result is taken out of a table until its context has
+    /// received it. In between, a context that is being destroyed finds the result in neither
+    /// place, so it waits until no such guard exists ([`ClassShared::is_handed_over`]).
     fn hand_over(&self) -> HandingOver<'_> {
         self.handing_over.fetch_add(1, Ordering::AcqRel);
         HandingOver(self)
     }
 
-    /// Whether every end that is out of its table is known to its context.
+    /// Returns whether every result taken out of a table has reached its context.
     pub(super) fn is_handed_over(&self) -> bool {
         self.handing_over.load(Ordering::Acquire) == 0
     }
@@ -316,7 +327,7 @@ impl ClassShared {
         }
     }
 
-    /// An answer of this process to itself.
+    /// Delivers the answer to a call of this process to itself.
     pub(super) fn answer_own(&self, token: u64, status: Status, body: Payload) {
         let _handing = self.hand_over();
         let entry = self.calls.lock().remove(token);
@@ -336,7 +347,7 @@ impl ClassShared {
 
     // ------------------------------------------------------------- at targets
 
-    /// Keeps an output until it is pulled; the token by which it is released.
+    /// Keeps an output until it is pulled, and returns the token that releases it.
     pub(super) fn promise(
         &self,
         peer: Peer,
@@ -364,7 +375,7 @@ impl ClassShared {
         }
     }
 
-    /// Answers with a status and nothing else.
+    /// Answers with a status and no output.
     pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
         if to == Peer::Own {
             return self.answer_own(token, status, Payload::Empty);
@@ -428,7 +439,7 @@ impl ClassShared {
 
     // --------------------------------------------------------------- progress
 
-    /// Turns the messages that have arrived into work for a context; true if anything happened.
+    /// Turns arrived messages into work for a context. Returns whether anything happened.
     pub(super) fn step(&self, context: &Arc<ContextShared>) -> bool {
         let mut busy = false;
         while context.accepts()
@@ -445,7 +456,7 @@ impl ClassShared {
         busy
     }
 
-    /// Puts a call into the queue of the context that it asks for.
+    /// Queues a call in the context that it asks for.
     fn run_in(
         &self,
         here: &Arc<ContextShared>,
@@ -475,7 +486,7 @@ impl Upper for ClassShared {
     }
 }
 
-/// A failure of a call, by the status that came.
+/// Creates the failure of a call from the status of its answer.
 pub(super) fn failure(status: Status, function: &Function) -> Failure {
     Failure::new(status, format!("the call of '{}': {}", function.name, status.meaning()))
 }

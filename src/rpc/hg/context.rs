@@ -1,14 +1,14 @@
-//! A context: the calls to run and the callbacks of one's own calls.
+//! A context: the queue of incoming calls and of the callbacks of outgoing calls.
 //!
-//! Progress turns messages that arrive into work; trigger does the work.
+//! Progress turns arriving messages into work; trigger does the work.
 //!
-//! **Handlers within handlers.** A handler may make progress and trigger again: other calls
-//! then run within it, on the same stack. Up to `SHALLOW` deep they run as they come. From
-//! there on a wait runs a call only when what it waits for has not come for `PATIENT`, so
-//! that many calls whose handlers wait do not pile up, but a chain of calls that need each
-//! other goes on. When less than a quarter of the thread's stack is left, calls are not run
-//! but answered with `NOMEM`, so that a chain that is too deep for the stack ends at once.
-//! So no call is left in the queue for a wait that depends on it.
+//! **Nested handlers.** A handler may itself make progress and trigger; other calls then run inside
+//! it, on the same stack. Up to `SHALLOW` levels deep, calls run in order of arrival. Beyond that,
+//! a wait runs another call only if the awaited event has not arrived within `PATIENT`. This keeps
+//! waiting handlers from piling up, and still lets a chain of calls that depend on each other
+//! advance. If less than a quarter of the thread's stack is left, calls are answered with `NOMEM`
+//! instead of being run. A chain that is too deep for the stack therefore fails at once: no call
+//! that a wait depends on is left in the queue.
 
 use super::class::ClassShared;
 use super::origin::{Origin, Then};
@@ -26,18 +26,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Handlers within each other before a wait prefers that some of them end.
+/// From this nesting depth on, a wait prefers that handlers end before more begin.
 const SHALLOW: u32 = 64;
-/// How long it prefers that.
+/// How long such a wait holds back other calls.
 const PATIENT: Duration = Duration::from_micros(250);
 
-/// Something for trigger.
+/// An item of work for trigger.
 pub(crate) enum Work {
-    /// A call to run.
+    /// An incoming call to run.
     Call(Arc<Target>),
-    /// A call of ours has ended.
+    /// An outgoing call that has ended, and its callback.
     Ended(Arc<Origin>, Then),
-    /// Something else.
+    /// Any other callback.
     Run(Box<dyn FnOnce() + Send>),
 }
 
@@ -53,7 +53,8 @@ impl Queue {
         self.all.push_back(work);
     }
 
-    /// The oldest; or the oldest end, where there is one and those come first.
+    /// Removes the oldest item, or with `ends_first` the oldest item that is not an incoming call,
+    /// if there is one.
     fn pop(&mut self, ends_first: bool) -> Option<Work> {
         let is_end = |work: &Work| !matches!(work, Work::Call(_));
         let end = if ends_first { self.all.iter().position(is_end) } else { None };
@@ -63,38 +64,39 @@ impl Queue {
     }
 }
 
-/// Where a context is in its life.
+/// The stages in the life of a context.
 mod stage {
     pub(super) const OPEN: u8 = 0;
-    /// The context is being destroyed: no call begins any more, those that have begun end.
+    /// The context is being destroyed: no call can begin, and those under way end.
     pub(super) const ENDING: u8 = 1;
-    /// What ends now has nobody to tell.
+    /// The context is destroyed: further work is dropped.
     pub(super) const GONE: u8 = 2;
 }
 
-/// How long destroying waits for bytes that are under way.
+/// How long destruction waits for transfers under way.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often destroying runs what callbacks have left for later.
+/// How many times destruction drains the queue, since callbacks may queue further work.
 const ROUNDS: usize = 3;
 
-/// A context, as calls hold it.
+/// The state of a context, shared with its calls.
 pub(crate) struct ContextShared {
-    /// Its class.
+    /// The class of the context.
     pub class: Arc<ClassShared>,
-    /// The context of the network, for bulk transfers.
+    /// The network context, for bulk transfers.
     pub na: na::Context,
-    /// Its number, by which a call may ask for it.
+    /// The number of the context, which a call may ask for.
     pub id: u8,
-    /// Whether the context takes calls of others.
+    /// Whether the context takes incoming calls.
     accepts: AtomicBool,
     work: BiasedLock<Queue>,
     len: AtomicUsize,
-    /// Work that is no call of others.
+    /// Number of queued items that are not incoming calls.
     ends: AtomicUsize,
-    /// A call without a callback, which leaves no work, has ended since progress was last made.
+    /// Whether a call without a callback has ended since the last progress. Such a call leaves no
+    /// work.
     ended: AtomicBool,
     stage: AtomicU8,
-    /// Calls and callbacks that run now.
+    /// Number of calls and callbacks that run now.
     running: AtomicUsize,
 }
 
@@ -108,18 +110,18 @@ fast_tls! {
     static DEPTH: u32 = 0;
 }
 
-/// Whether this thread runs so many handlers within each other that it is better to wait
-/// before more begin.
+/// Returns whether this thread runs too many nested handlers to start more without waiting.
 fn is_crowded() -> bool {
     DEPTH.get() >= SHALLOW || is_full()
 }
 
-/// Whether no handler may begin on this thread, which runs some: the stack is nearly used.
+/// Returns whether this thread runs handlers and has too little stack left for another one. If the
+/// bounds of its stack are unknown, the limit is `SHALLOW` nested handlers.
 fn is_full() -> bool {
     DEPTH.get() > 0 && stack::is_short().unwrap_or(DEPTH.get() >= SHALLOW)
 }
 
-/// Runs a call, if there is room on the stack.
+/// Runs a call if the stack has room for it, else answers with `NOMEM`.
 pub(crate) fn enter(target: Arc<Target>) {
     if !is_full() {
         return run(target);
@@ -177,7 +179,7 @@ impl ContextShared {
     }
 
     /// # Errors
-    /// `INVALID_ARG` after the context was destroyed.
+    /// Returns `INVALID_ARG` if the context is destroyed.
     pub(super) fn check_open(&self) -> Result<()> {
         if self.stage.load(Ordering::Acquire) != stage::OPEN {
             refuse!(INVALID_ARG, "the context is destroyed");
@@ -185,23 +187,23 @@ impl ContextShared {
         Ok(())
     }
 
-    /// Says whether it takes calls of others from the network.
+    /// Sets whether the context takes incoming calls from the network.
     pub(crate) fn set_accepts(&self, accepts: bool) {
         self.accepts.store(accepts, Ordering::Release);
     }
 
-    /// Whether the context takes calls of others; not any more once it is being destroyed.
+    /// Returns whether the context takes incoming calls, which ends when its destruction begins.
     pub(crate) fn accepts(&self) -> bool {
         self.accepts.load(Ordering::Acquire) && self.stage.load(Ordering::Acquire) == stage::OPEN
     }
 
-    /// How much work waits.
+    /// Returns the number of queued items.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Whether none does.
+    /// Returns whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -219,7 +221,7 @@ impl ContextShared {
         let mut waiting = self.work.lock();
         if self.stage.load(Ordering::Acquire) == stage::GONE {
             drop(waiting);
-            return drop(work); // without the lock
+            return drop(work); // outside the lock
         }
         waiting.push(work);
         self.count(&waiting);
@@ -227,13 +229,13 @@ impl ContextShared {
         self.class.na.shared.notify();
     }
 
-    /// A call of ours without a callback has ended.
+    /// Records that an outgoing call without a callback has ended.
     pub(super) fn call_ended(&self) {
         self.ended.store(true, Ordering::Release);
         self.class.na.shared.notify();
     }
 
-    /// Turns the messages that have arrived into work.
+    /// Turns arrived messages into work.
     #[inline]
     pub(crate) fn step(self: &Arc<ContextShared>) -> Result<()> {
         self.class.step(self);
@@ -244,14 +246,16 @@ impl ContextShared {
         Ok(())
     }
 
-    /// Makes progress until there is work, a call without a callback has ended, or the time is over; false where it is.
+    /// Makes progress until there is work, a call without a callback has ended, or the time is
+    /// over. Returns false if the time is over.
     pub(crate) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
         let ended =
             || self.ended.load(Ordering::Acquire) && self.ended.swap(false, Ordering::AcqRel);
         self.wait(&mut Deadline::after(timeout), ended)
     }
 
-    /// Makes progress until there is work, `done` says so, or the time is over.
+    /// Makes progress until there is work, `done` returns true, or the time is over. Returns false
+    /// if the time is over.
     pub(crate) fn wait(
         self: &Arc<ContextShared>,
         deadline: &mut Deadline,
@@ -279,9 +283,10 @@ impl ContextShared {
         })
     }
 
-    /// Does at most `most` pieces of work; how many.
+    /// Runs at most `most` items of work, and returns how many it has run.
     pub(crate) fn trigger(&self, most: usize) -> usize {
-        // Transfers that ended with the runtime: no progress will be made any more.
+        // If the runtime has ended, no progress call follows that would run the callbacks of
+        // transfers.
         if self.na.shared.queued() > 0
             && let Err(failure) = self.na.trigger(Duration::ZERO, usize::MAX)
         {
@@ -336,7 +341,7 @@ impl ContextShared {
     }
 
     /// # Errors
-    /// `BUSY` in a call or callback of the context.
+    /// Returns `BUSY` if a call or callback of the context is running.
     pub(crate) fn check_idle(&self) -> Result<()> {
         if self.running.load(Ordering::Acquire) > 0 {
             refuse!(BUSY, "a call or callback of the context runs; end it when that has ended");
@@ -344,12 +349,12 @@ impl ContextShared {
         Ok(())
     }
 
-    /// Destroys the context: its calls and transfers are cancelled and their callbacks run
-    /// here; calls of others that wait are answered with a failure.
+    /// Destroys the context. Cancels its calls and transfers and runs their callbacks here; answers
+    /// waiting incoming calls with a failure.
     ///
     /// # Errors
-    /// `BUSY` in a call or callback of the context, and nothing has changed; `INVALID_ARG`
-    /// the second time.
+    /// Returns `BUSY` if a call or callback of the context is running, and changes nothing; returns
+    /// `INVALID_ARG` if the context is destroyed already.
     pub(super) fn destroy(self: &Arc<ContextShared>) -> Result<()> {
         self.check_idle()?;
         let order = (Ordering::AcqRel, Ordering::Acquire);
@@ -360,7 +365,7 @@ impl ContextShared {
         self.na.shared.cancel_all();
         let ended = until(&self.class.na.shared, &mut Deadline::after(PATIENCE), || {
             self.na.shared.step();
-            // First, because what is handed over may be an output to pull.
+            // Checked first, because a result being handed over may be an output to pull.
             let known = self.class.is_handed_over();
             Ok(self.class.drop_outputs_of(self) && known && !self.na.is_moving())
         });
@@ -374,7 +379,7 @@ impl ContextShared {
         }
         for _ in 0..ROUNDS {
             for work in self.take_all(stage::ENDING) {
-                // Calls are answered by being dropped.
+                // Dropping a call answers it.
                 if !matches!(work, Work::Call(_)) {
                     self.perform(work);
                 }

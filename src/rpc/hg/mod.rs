@@ -1,28 +1,27 @@
 //! Calls that run on another rank.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
 //! | `program` | [`Class`], [`Context`] |
-//! | `typed` | functions with types: [`Rpc`], [`Handle`], [`Call`] |
-//! | `origin`, `target` | a call at its two ends |
-//! | `context` | what waits for trigger |
-//! | `class` | calls under way, the messages for them, pulling long parameters |
+//! | `typed` | typed functions: [`Rpc`], [`Handle`], [`Call`] |
+//! | `origin`, `target` | a call at its origin and at its target |
+//! | `context` | the work that waits for trigger |
+//! | `class` | calls under way, their messages, pulls of long parameters |
 //! | `registry` | functions by name |
 //! | `wire` | the heads of requests and answers |
 //! | `payload` | encoded parameters |
 //!
-//! **The way of a call.** The origin encodes the input behind a head into a message
-//! (`origin::Origin::forward`), notes where the answer goes, and sends it as an
-//! unexpected message. The server's progress finds the function by its number and puts
-//! the call into a context's queue; trigger runs it. The call is answered, then or
-//! later, by a message that finds its origin by its token. What is too long for a
-//! message is exposed, and pulled by the rank that is to have it, of any length.
+//! **Life of a call.** The origin encodes the input behind a head into a message
+//! (`origin::Origin::forward`), registers a token for the answer, and sends the request as an
+//! unexpected message. Progress at the server finds the function by its number and queues the call
+//! in a context; trigger runs it. The server answers at once or later, with a message that carries
+//! the token of the call. Parameters too long for a message are registered as memory, and the
+//! receiver pulls them; their length is not limited.
 //!
-//! A call to oneself is not sent: it goes straight into the queue.
+//! A call to the calling process itself is not sent; it is queued directly.
 //!
-//! **Errors travel.** A function that is not registered, an input that cannot be
-//! decoded, a handler that fails or forgets the call: the origin gets the status, not a
-//! time-out.
+//! **Errors.** If a function is not registered, its input cannot be decoded, or its handler fails
+//! or drops the call, the origin receives a status instead of waiting for a time-out.
 //!
 //! ```no_run
 //! use portolan::rpc::hg::Class;

@@ -1,4 +1,4 @@
-//! The origin's side of a call: made once, forwarded as often as one likes.
+//! A call at its origin. It can be forwarded repeatedly.
 
 use super::class::{ClassShared, failure};
 use super::context::{self, ContextShared, Work};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-/// What runs, in trigger, when a call has ended.
+/// Runs in trigger when a call has ended.
 pub(crate) type Then = Box<dyn FnOnce(&Arc<Origin>) + Send>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +33,14 @@ enum Phase {
 
 struct State {
     target: Option<Address>,
-    /// The context of the target that is to run it.
+    /// The number of the context that runs the call at the target.
     target_context: u8,
     function: Arc<Function>,
     phase: Phase,
     token: u64,
     kept: Option<Kept>,
     then: Option<Then>,
-    /// The callback of the last call has not run yet: it waits for trigger.
+    /// Whether the callback of the last call has yet to run in trigger.
     callback_pending: bool,
     status: Status,
     body: Option<Arc<Payload>>,
@@ -66,11 +66,11 @@ impl State {
     }
 }
 
-/// The phase as it can be seen without the lock, under which it changes.
+/// The phase in a form that is readable without the lock. It changes only under the lock.
 mod stage {
     pub(super) const IDLE: u8 = 0;
     pub(super) const UNDER_WAY: u8 = 1;
-    /// The call has ended well.
+    /// The call has succeeded.
     pub(super) const DONE: u8 = 2;
     pub(super) const FAILED: u8 = 3;
 }
@@ -87,11 +87,11 @@ impl Deref for Output {
     }
 }
 
-/// A request that has left.
+/// A request that has been sent.
 struct Sent {
-    /// The call is to this process.
+    /// The target side of the call, if the call is to this process.
     own: Option<Arc<Target>>,
-    /// There will be an answer.
+    /// Whether an answer will arrive.
     answered: bool,
 }
 
@@ -102,16 +102,17 @@ pub(crate) struct Origin {
     stage: AtomicU8,
 }
 
-/// Calls that nobody has any more, for the next ones of a face that makes one for each
-/// request. They hold their context.
+/// A pool of unused calls, for an interface that creates a call for each request. A pooled call
+/// holds a reference to its context.
 #[derive(Debug, Default)]
 pub(crate) struct Spares(BiasedLock<Vec<Arc<Origin>>>);
 
 impl Spares {
-    /// So many are kept.
+    /// Maximum number of calls in the pool.
     const MOST: usize = 64;
 
-    /// [`Origin::new`], of a spare call where there is one of the context.
+    /// Creates a call like [`Origin::new`], reusing a pooled call of the same context if there is
+    /// one.
     pub(crate) fn origin(
         &self,
         context: &Arc<ContextShared>,
@@ -129,7 +130,7 @@ impl Spares {
         Origin::new(context, target, function)
     }
 
-    /// Keeps a call, if nobody else has it and there is room.
+    /// Puts a call into the pool if this is the only reference to it and the pool has room.
     pub(crate) fn give(&self, mut origin: Arc<Origin>) {
         if let Some(alone) = Arc::get_mut(&mut origin) {
             alone.clear();
@@ -140,10 +141,10 @@ impl Spares {
         }
     }
 
-    /// Drops all.
+    /// Drops all pooled calls.
     pub(crate) fn clear(&self) {
         let spares = std::mem::take(&mut *self.0.lock());
-        drop(spares); // without the lock
+        drop(spares); // outside the lock
     }
 }
 
@@ -154,7 +155,7 @@ impl std::fmt::Debug for Origin {
 }
 
 impl Origin {
-    /// A call of a function at a target; nothing is sent.
+    /// Creates a call of a function at a target. Sends nothing.
     pub(crate) fn new(
         context: &Arc<ContextShared>,
         target: Address,
@@ -163,7 +164,7 @@ impl Origin {
         Origin::of(context, Some(target), function)
     }
 
-    /// A call whose function and target may be set by [`Origin::reset`] later.
+    /// Creates a call whose function and target can be set later by [`Origin::reset`].
     pub(crate) fn blank(
         context: &Arc<ContextShared>,
         target: Option<Address>,
@@ -199,27 +200,30 @@ impl Origin {
         &self.context.class
     }
 
-    /// Its context.
+    /// Returns the context of the call.
     pub(crate) fn context(&self) -> &Arc<ContextShared> {
         &self.context
     }
 
-    /// The target, if it was set.
+    /// Returns the target, if it is set.
     pub(crate) fn address(&self) -> Option<Address> {
         self.state.lock().target
     }
 
-    /// The function; [`Function::none`] where it was not set.
+    /// Returns the function, or [`Function::none`] if it is not set.
     pub(crate) fn function(&self) -> Arc<Function> {
         self.state.lock().function.clone()
     }
 
-    /// Which context of the target is to run it.
+    /// Sets the number of the context that runs the call at the target.
     pub(crate) fn set_target_context(&self, id: u8) {
         self.state.lock().target_context = id;
     }
 
-    /// Makes it a call of something else; not while it is under way.
+    /// Changes target and function of the call.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the call is under way or its callback has not run.
     pub(crate) fn reset(
         &self,
         target: impl Into<Option<Address>>,
@@ -233,7 +237,7 @@ impl Origin {
         Ok(())
     }
 
-    /// Makes it a call that was never forwarded, for a holder that has it alone.
+    /// Resets the call as if it had never been forwarded; requires exclusive access.
     fn renew(&mut self, target: Address, function: Arc<Function>) {
         let state = self.state.get_mut();
         (state.target, state.target_context, state.function) = (Some(target), 0, function);
@@ -242,20 +246,20 @@ impl Origin {
         self.clear();
     }
 
-    /// Gives up what the last call has left, for a holder that has it alone.
+    /// Drops the state of the last call; requires exclusive access.
     fn clear(&mut self) {
         let state = self.state.get_mut();
         (state.token, state.callback_pending) = (0, false);
         (state.kept, state.then, state.body) = (None, None, None);
     }
 
-    /// Encodes the input and sends the request. The place for the answer is there
-    /// before the request leaves.
+    /// Encodes the input and sends the request. The token of the answer is registered before the
+    /// request leaves, so that the answer finds it.
     ///
     /// # Errors
-    /// `BUSY` while the call is under way; `INVALID_ARG` where the context was destroyed,
-    /// or function or target were not set; what encoding and sending say. Nothing was sent
-    /// then.
+    /// Returns `BUSY` if the call is under way, `INVALID_ARG` if the class is finalised, the
+    /// context is destroyed, or function or target is not set, or the error of encoding or sending.
+    /// Nothing has been sent then.
     pub(crate) fn forward(
         self: &Arc<Origin>,
         encode: impl Encode,
@@ -269,10 +273,11 @@ impl Origin {
             let mut state = self.state.lock();
             state.check_free()?;
             let target = state.callee()?;
-            // Without an answer nothing is awaited.
+            // A one-way call needs no token.
             let quiet = state.function.is_quiet();
             state.token = if quiet { 0 } else { class.expect(self, target.peer) };
-            // Now, because a thread that destroys the context says so before it looks for calls.
+            // Checked after `expect`: a thread that destroys the context sets its stage before it
+            // searches the calls, so either it finds this call or this check fails.
             if let Err(failure) = self.context.check_open() {
                 class.forget(state.token);
                 return Err(failure);
@@ -319,8 +324,8 @@ impl Origin {
         Ok(())
     }
 
-    /// Sends the request; one to this process is not sent. Its token is 0 where no answer
-    /// is awaited.
+    /// Sends the request, or builds the target side of a call to this process. The token of the
+    /// request is 0 if no answer is expected.
     fn send(
         self: &Arc<Origin>,
         target: Address,
@@ -338,7 +343,8 @@ impl Origin {
             };
             let mut function = self.function();
             if function.rpc.is_none() {
-                // It was a client's when this call was made, and may be served since.
+                // The function was a client's when this call was made, and may have been served
+                // since.
                 function = class.functions.find(request.id, request.check).unwrap_or(function);
             }
             let call = Target::new(&context, function, target, &request, body);
@@ -370,8 +376,8 @@ impl Origin {
         sent.map(|_| Sent { own: None, answered: request.is_answered() })
     }
 
-    /// Keeps an input until it was pulled, which an answer says, also of a call that has no
-    /// output to wait for; its token.
+    /// Keeps an input until the target has pulled it, which an answer reports even for a one-way
+    /// call. Returns the token of that answer.
     fn keep(self: &Arc<Origin>, peer: Peer, token: u64, kept: Kept) -> u64 {
         let token = if token == 0 { self.class().expect(self, peer) } else { token };
         let mut state = self.state.lock();
@@ -386,7 +392,7 @@ impl Origin {
         }
     }
 
-    /// The call has ended. A second end, after it was cancelled, changes nothing.
+    /// Ends the call. A second end, for example after a cancellation, changes nothing.
     pub(super) fn complete(self: &Arc<Origin>, status: Status, body: Payload) {
         let then = {
             let mut state = self.state.lock();
@@ -405,24 +411,23 @@ impl Origin {
         }
     }
 
-    /// Its callback begins to run, and may forward it again.
+    /// Marks the callback as run; the callback itself may forward the call again.
     pub(super) fn callback_ran(&self) {
         self.state.lock().callback_pending = false;
     }
 
-    /// Whether the call has ended.
+    /// Returns whether the call has ended.
     #[inline]
     pub(crate) fn is_done(&self) -> bool {
         self.stage.load(Ordering::Acquire) >= stage::DONE
     }
 
-    /// Whether the call was forwarded and has not ended, or its callback has not run.
+    /// Returns whether the call is under way or its callback has yet to run.
     pub(crate) fn is_under_way(&self) -> bool {
         self.state.lock().check_free().is_err()
     }
 
-    /// Ends the call as cancelled; one that has ended stays as it is. The server may
-    /// run it all the same.
+    /// Ends the call as cancelled, unless it has ended. The server may still run it.
     pub(crate) fn cancel(self: &Arc<Origin>) {
         if self.is_done() {
             return;
@@ -438,8 +443,8 @@ impl Origin {
         self.complete(Status::CANCELED, Payload::Empty);
     }
 
-    /// Makes progress until it has ended or the time is over, running calls of others
-    /// that come meanwhile; true where it has ended.
+    /// Makes progress until the call has ended or the time is over, and runs incoming calls
+    /// meanwhile. Returns whether the call has ended.
     pub(crate) fn wait(self: &Arc<Origin>, timeout: Duration) -> Result<bool> {
         if self.is_done() {
             return Ok(true);
@@ -457,22 +462,22 @@ impl Origin {
                 return Ok(false);
             }
             self.context.trigger(1);
-            // Calls of others may come without end.
+            // Incoming calls may arrive without end.
             if deadline.is_over() {
                 return Ok(self.is_done());
             }
         }
     }
 
-    /// How it ended.
+    /// Returns the status of the last call that has ended, or `SUCCESS` if none has.
     pub(crate) fn status(&self) -> Status {
         self.state.lock().status
     }
 
-    /// Whether the call has ended well.
+    /// Checks that the call has succeeded.
     ///
     /// # Errors
-    /// As for [`Origin::output`].
+    /// Fails like [`Origin::output`].
     pub(crate) fn outcome(&self) -> Result<()> {
         match self.stage.load(Ordering::Acquire) {
             stage::DONE => Ok(()),
@@ -480,10 +485,11 @@ impl Origin {
         }
     }
 
-    /// The encoded output.
+    /// Returns the encoded output.
     ///
     /// # Errors
-    /// `INVALID_ARG` before the call has ended; else the status with which it failed.
+    /// Returns `INVALID_ARG` if the call has not ended, and a failure with its status if it has
+    /// failed.
     pub(crate) fn output(&self) -> Result<Output> {
         let state = self.state.lock();
         if state.phase != Phase::Ended {

@@ -1,4 +1,4 @@
-//! Encoded parameters, wherever they lie.
+//! Encoded parameters in their various locations.
 
 use crate::rpc::checksum::Method;
 use crate::rpc::failure::Result;
@@ -8,7 +8,7 @@ use crate::rpc::proc::{Encoded, Overflow};
 use crate::thread::fast_tls;
 use std::sync::Arc;
 
-/// Encodes parameters into a buffer, or into memory of their own where they do not fit.
+/// Encodes parameters into a buffer, or into an allocated buffer if they do not fit.
 pub(crate) trait Encode: FnOnce(&mut [u8], Method) -> Result<Encoded> {}
 impl<T: FnOnce(&mut [u8], Method) -> Result<Encoded>> Encode for T {}
 
@@ -17,21 +17,22 @@ impl<T: FnOnce(&mut [u8], Method) -> Result<Encoded>> Encode for T {}
 pub(crate) enum Payload {
     /// No parameters.
     Empty,
-    /// Within a message, behind its head.
+    /// In a message, behind its head.
     Bytes {
         /// Head and parameters.
         bytes: Bytes,
-        /// Where the parameters begin.
+        /// Offset of the parameters in bytes.
         start: usize,
     },
     /// Pulled from the other rank.
     Pulled(Arc<Mem>),
-    /// Encoded in this process, longer than a message.
+    /// Encoded in this process and longer than a message.
     Overflow(Overflow),
 }
 
 impl Payload {
-    /// Parameters of a call to oneself; those that fit are in `buffer`.
+    /// Wraps the parameters of a call of this process to itself. Parameters that fit are in
+    /// `buffer`.
     pub(crate) fn own(encoded: Encoded, buffer: &[u8]) -> Payload {
         let bytes = match encoded {
             Encoded::Fits(len) => Bytes::from_slice(&buffer[..len]),
@@ -51,8 +52,8 @@ impl std::ops::Deref for Payload {
             Payload::Overflow(bytes) => bytes,
             Payload::Pulled(mem) => {
                 let Run { address, len } = mem.runs()[0];
-                // SAFETY: the memory is the handle's own, of one segment, and nobody
-                // writes to it any more after it was pulled.
+                // SAFETY: the handle owns the memory, which is one segment of `len` bytes. The pull
+                // has ended, so nothing writes to it any more.
                 unsafe { std::slice::from_raw_parts(address as *const u8, len) }
             }
         }
@@ -63,11 +64,11 @@ impl std::ops::Deref for Payload {
 #[derive(Debug)]
 pub(crate) struct Kept(Arc<Mem>);
 
-/// The tag of memory handles of encoded parameters.
+/// The kind of memory handles for encoded parameters.
 pub(crate) const PARAMETERS: u8 = 2;
 
 impl Kept {
-    /// Exposes the bytes.
+    /// Registers the bytes for other ranks to read.
     pub(crate) fn new(bytes: Overflow) -> Result<Kept> {
         let (long, len) = bytes.into_parts();
         let mem = Mem::over(long, len, Access::ReadOnly)?;
@@ -75,7 +76,7 @@ impl Kept {
         Ok(Kept(mem))
     }
 
-    /// The bytes of the handle.
+    /// Returns the serialised memory handle.
     pub(crate) fn handle(&self) -> Vec<u8> {
         self.0.to_bytes(PARAMETERS)
     }
@@ -85,7 +86,7 @@ fast_tls! {
     static SCRATCH: Vec<u8> = Vec::new();
 }
 
-/// Runs `body` with a buffer of `bytes` bytes of any value.
+/// Runs `body` with a buffer of `bytes` bytes of unspecified content.
 pub(crate) fn with_scratch<R>(bytes: usize, body: impl FnOnce(&mut [u8]) -> R) -> R {
     let mut scratch = SCRATCH.take();
     if scratch.len() < bytes {

@@ -1,4 +1,4 @@
-//! Classes and contexts, as a program holds them.
+//! The handles of a program to classes and contexts.
 
 use super::class::ClassShared;
 use super::context::{ContextShared, Work};
@@ -17,18 +17,19 @@ pub struct Class {
 }
 
 impl Class {
-    /// A class over a network of its own. Collective over the job where that is.
+    /// Creates a class over a network of its own, with the default checksum method. Collective over
+    /// the job if [`na::Class::new`] is.
     ///
     /// # Errors
-    /// As for [`na::Class::new`].
+    /// Fails like [`na::Class::new`].
     pub fn init(info: &str, listen: bool) -> Result<Class> {
         Class::init_with(info, listen, Method::default())
     }
 
-    /// [`Class::init`] with a checksum.
+    /// Creates a class like [`Class::init`], with the checksum method `method`.
     ///
     /// # Errors
-    /// As there.
+    /// Fails like [`Class::init`].
     pub fn init_with(info: &str, listen: bool, method: Method) -> Result<Class> {
         let na = na::Class::new(info, listen)?;
         match ClassShared::over(&na, method) {
@@ -40,21 +41,21 @@ impl Class {
         }
     }
 
-    /// A class over a network, which stays when the class is finalised.
+    /// Creates a class over an existing network, which stays open when the class is finalised.
     ///
     /// # Errors
-    /// `BUSY` where the network carries another class.
+    /// Returns `BUSY` if the network carries another class.
     pub fn over(na: &na::Class, method: Method) -> Result<Class> {
         Ok(Class { shared: ClassShared::over(na, method)?, own_network: false })
     }
 
-    /// Ends the class. Calls under way are cancelled; what others were promised they
-    /// can still pull for some seconds. Collective over the job where it ends the last
-    /// network.
+    /// Finalises the class. Its calls under way are cancelled. Other ranks can still pull promised
+    /// outputs for some seconds. Collective over the job if it ends the last network.
     ///
     /// # Errors
-    /// `INVALID_ARG` the second time; `BUSY` while contexts, handles or calls of it
-    /// live, and then the network stays.
+    /// Returns `INVALID_ARG` if the class is finalised already. If the class has its own network,
+    /// returns `BUSY` while contexts, handles or calls of it exist; class and network then stay
+    /// open.
     pub fn finalize(&self) -> Result<()> {
         if self.own_network {
             self.shared.na.check_idle()?;
@@ -63,69 +64,70 @@ impl Class {
         if self.own_network { self.shared.na.finalize() } else { Ok(()) }
     }
 
-    /// Whether calls to oneself run where they are forwarded, instead of in trigger.
+    /// Sets whether calls of this process to itself run when they are forwarded, instead of in
+    /// trigger.
     pub fn set_inline(&self, inline: bool) {
         self.shared.inline.store(inline, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn network(&self) -> &na::Class {
         &self.shared.na
     }
 
-    /// A new context.
+    /// Creates a context with number 0.
     pub fn context(&self) -> Result<Context> {
         self.context_numbered(0)
     }
 
-    /// A new context with a number, by which callers may ask for it.
+    /// Creates a context with a number, which callers can ask for.
     pub fn context_numbered(&self, id: u8) -> Result<Context> {
         Ok(Context { shared: ContextShared::new(self.shared.clone(), id)? })
     }
 
-    /// The address of a name.
+    /// Returns the address that a name stands for.
     ///
     /// # Errors
-    /// As for [`na::Class::lookup`].
+    /// Fails like [`na::Class::lookup`].
     pub fn lookup(&self, name: &str) -> Result<Address> {
         self.shared.na.lookup(name)
     }
 
-    /// The calling process's address.
+    /// Returns the address of this process.
     pub fn own_address(&self) -> Address {
         self.shared.na.own_address()
     }
 }
 
-/// Where calls run and end. Clones are the same context.
+/// A context: incoming calls and callbacks run in it. Clones are the same context.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub(crate) shared: Arc<ContextShared>,
 }
 
 impl Context {
-    /// Makes progress until there is something for trigger, a call without a callback has ended, or the time is over;
-    /// false where it is.
+    /// Makes progress until trigger has work, a call without a callback has ended, or the time is
+    /// over. Returns false if the time is over.
     pub fn progress(&self, timeout: Duration) -> Result<bool> {
         self.shared.progress(timeout)
     }
 
-    /// Runs at most `most` calls and callbacks; how many.
+    /// Runs at most `most` calls and callbacks, and returns how many it has run.
     pub fn trigger(&self, most: usize) -> usize {
         self.shared.trigger(most)
     }
 
-    /// Runs something in trigger, on the thread that serves: how other threads hand
-    /// their results to it. It wakes up for that.
+    /// Runs `body` in trigger, on the thread that serves the context, and wakes that thread. Other
+    /// threads use this to hand over their results.
     pub fn defer(&self, body: impl FnOnce() + Send + 'static) {
         self.shared.push(Work::Run(Box::new(body)));
     }
 
-    /// Moves bytes between the memory of a peer's bulk handle and that of one here.
-    /// `callback` runs in trigger.
+    /// Moves `size` bytes between the memory of a peer's bulk handle and a local one. `callback`
+    /// runs in trigger with the status when the transfer has ended.
     ///
     /// # Errors
-    /// As for [`na::Context::transfer`].
+    /// Fails like [`na::Context::transfer`].
     pub fn transfer(
         &self,
         op: BulkOp,
@@ -153,31 +155,32 @@ impl Context {
         )
     }
 
-    /// Cancels a transfer; its callback hears so. One that has ended stays as it is.
+    /// Cancels a transfer; its callback receives `CANCELED`. Does nothing if the transfer has
+    /// ended.
     ///
     /// # Errors
-    /// `INVALID_ARG` for what was never an operation.
+    /// Returns `INVALID_ARG` if `op` is not an operation of this class.
     pub fn cancel(&self, op: OpId) -> Result<()> {
         self.shared.na.cancel(op)
     }
 
-    /// Ends what is under way, so that the class can be finalised: its calls and transfers
-    /// are cancelled, and their callbacks run before this returns; calls of others that wait
-    /// are answered with a failure. Nothing can be begun in the context then.
+    /// Destroys the context, so that the class can be finalised. Cancels the calls and transfers of
+    /// the context and runs their callbacks before it returns. Answers waiting incoming calls with
+    /// a failure. No operation can begin in the context afterwards.
     ///
     /// # Errors
-    /// `BUSY` in a call or callback of the context, and nothing has changed; `INVALID_ARG`
-    /// the second time.
+    /// Returns `BUSY` if a call or callback of the context is running, and changes nothing; returns
+    /// `INVALID_ARG` if the context is destroyed already.
     pub fn destroy(&self) -> Result<()> {
         self.shared.destroy()
     }
 }
 
-/// Which way a bulk transfer goes.
+/// The direction of a bulk transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BulkOp {
-    /// From here to the origin.
+    /// From this process to the origin of the call.
     Push,
-    /// From the origin to here.
+    /// From the origin of the call to this process.
     Pull,
 }

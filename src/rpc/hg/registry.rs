@@ -1,13 +1,12 @@
-//! Functions by name. `R` is what runs a call at its server.
+//! Functions by name. `R` is the type that runs a call at its server.
 //!
-//! The number of a function is a hash of its name, so that both sides know it without
-//! a message. Two names of one process with the same number are an error when the
-//! second is registered; two of different processes are found by the second hash that
-//! every request carries.
+//! The number of a function is a hash of its name, so that both ranks know it without a message. If
+//! two names of one process have the same number, registering the second fails. Between processes,
+//! the second hash in every request detects such a collision.
 //!
-//! A function may have a number of 64 bits instead, chosen by the program: its lower half
-//! travels as the number, its upper half as the second hash. With a name, the two hashes
-//! are the halves of such a number, so that everything has one ([`Function::number`]).
+//! A program may instead choose a 64-bit number for a function. Its lower half travels as the
+//! number, its upper half as the second hash. For a named function the two hashes are the halves,
+//! so every function has a 64-bit number ([`Function::number`]).
 
 use crate::rpc::failure::{Result, refuse};
 use parking_lot::RwLock;
@@ -19,15 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A registered function.
 pub(crate) struct Function<R> {
-    /// Its number.
+    /// The number of the function: lower half of [`Function::number`].
     pub id: u32,
-    /// The second hash.
+    /// The second hash: upper half of [`Function::number`].
     pub check: u32,
-    /// Its name.
+    /// The name of the function.
     pub name: String,
-    /// What runs; none on a client.
+    /// Runs a call; `None` on a client.
     pub rpc: Option<R>,
-    /// What a face attaches.
+    /// Data that an interface attaches.
     pub extra: Option<Arc<dyn Any + Send + Sync>>,
     quiet: AtomicBool,
 }
@@ -39,40 +38,40 @@ impl<R> std::fmt::Debug for Function<R> {
 }
 
 impl<R> Function<R> {
-    /// A function without a name, whose number is 0.
+    /// Creates a function without a name, whose number is 0.
     pub(crate) fn unnamed() -> Function<R> {
         let (name, quiet) = ("no function".into(), AtomicBool::new(false));
         Function { id: 0, check: 0, name, rpc: None, extra: None, quiet }
     }
 
-    /// Whether it is [`Function::unnamed`].
+    /// Returns whether this is [`Function::unnamed`].
     pub(crate) fn is_none(&self) -> bool {
         self.number() == 0
     }
 
-    /// Its number of 64 bits.
+    /// Returns the 64-bit number.
     pub(crate) fn number(&self) -> u64 {
         u64::from(self.check) << 32 | u64::from(self.id)
     }
 
-    /// Whether calls have no answer.
+    /// Returns whether calls are one-way, without an answer.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
     }
 
-    /// Says so.
+    /// Sets whether calls are one-way.
     pub(crate) fn set_quiet(&self, quiet: bool) {
         self.quiet.store(quiet, Ordering::Relaxed);
     }
 }
 
-/// The number of a name: FNV-1a of 32 bits, never zero.
+/// Returns the number of a name: its 32-bit FNV-1a hash, never zero.
 pub(crate) fn id_of(name: &str) -> u32 {
     let hash = |h: u32, b: u8| (h ^ u32::from(b)).wrapping_mul(0x0100_0193);
     name.bytes().fold(0x811c_9dc5, hash).max(1)
 }
 
-/// The second hash of a name, independent of the first.
+/// Returns the second hash of a name, independent of the first.
 pub fn check_of(name: &str) -> u32 {
     let hash = |h: u64, b: u8| {
         let h = (h.rotate_left(5) ^ u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -81,7 +80,7 @@ pub fn check_of(name: &str) -> u32 {
     name.bytes().fold(0x5851_f42d_4c95_7f2d, hash) as u32
 }
 
-/// Numbers are hashes already.
+/// A cheap hasher for numbers, because most of them are hashes already.
 #[derive(Debug, Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -106,7 +105,7 @@ type ById<K, R> = RwLock<HashMap<K, Arc<Function<R>>, BuildHasherDefault<IdHashe
 #[derive(Debug)]
 pub(crate) struct Registry<R> {
     by_id: ById<u32, R>,
-    /// The functions without a name.
+    /// Functions with a number that the program has chosen.
     chosen: ById<u64, R>,
 }
 
@@ -117,10 +116,11 @@ impl<R> Default for Registry<R> {
 }
 
 impl<R> Registry<R> {
-    /// Registers a function; again under the same name replaces it.
+    /// Registers a function, replacing an earlier one of the same name.
     ///
     /// # Errors
-    /// `EXIST` where another name has the same number; `INVALID_ARG` for no name.
+    /// Returns `EXIST` if a function of another name has the same number, `INVALID_ARG` if the name
+    /// is empty.
     pub(crate) fn add(
         &self,
         name: &str,
@@ -143,19 +143,19 @@ impl<R> Registry<R> {
         let function = Arc::new(Function { id, check, name: name.into(), rpc, extra, quiet });
         let replaced = by_id.insert(id, function.clone());
         drop(by_id);
-        drop(replaced); // without the lock, since it drops values of users
+        drop(replaced); // outside the lock, because it drops values of the program
         Ok(function)
     }
 
-    /// The function of a number.
+    /// Returns the function with a 32-bit number.
     pub(crate) fn get(&self, id: u32) -> Option<Arc<Function<R>>> {
         self.by_id.read().get(&id).cloned()
     }
 
-    /// Registers a function by a number that the program has chosen; again replaces it.
+    /// Registers a function under a chosen number, replacing an earlier one.
     ///
     /// # Errors
-    /// `EXIST` where that is the number of a name.
+    /// Returns `EXIST` if a named function has this number.
     pub(crate) fn add_chosen(
         &self,
         number: u64,
@@ -172,26 +172,26 @@ impl<R> Registry<R> {
         let function = Arc::new(Function { id, check, name, rpc, extra, quiet });
         let replaced = chosen.insert(number, function.clone());
         drop(chosen);
-        drop(replaced); // as in `add`
+        drop(replaced); // outside the lock, because it drops values of the program
         Ok(function)
     }
 
-    /// The function of a number of 64 bits.
+    /// Returns the function with a 64-bit number.
     pub(crate) fn numbered(&self, number: u64) -> Option<Arc<Function<R>>> {
         self.find(number as u32, (number >> 32) as u32)
     }
 
-    /// The function that a request asks for.
+    /// Returns the function that a request asks for.
     pub(crate) fn find(&self, id: u32, check: u32) -> Option<Arc<Function<R>>> {
         let named = self.get(id).filter(|function| function.check == check);
         let number = u64::from(check) << 32 | u64::from(id);
         named.or_else(|| self.chosen.read().get(&number).cloned())
     }
 
-    /// Takes the function of a number of 64 bits out.
+    /// Removes the function with a 64-bit number.
     ///
     /// # Errors
-    /// `NO_MATCH` where there is none.
+    /// Returns `NO_MATCH` if no function has it.
     pub(crate) fn remove_numbered(&self, number: u64) -> Result<()> {
         let removed = self.chosen.write().remove(&number);
         if removed.is_some() {
@@ -203,15 +203,15 @@ impl<R> Registry<R> {
         }
     }
 
-    /// The function of a name.
+    /// Returns the function with a name.
     pub(crate) fn named(&self, name: &str) -> Option<Arc<Function<R>>> {
         self.get(id_of(name)).filter(|function| function.name == name)
     }
 
-    /// Takes a function out.
+    /// Removes a named function.
     ///
     /// # Errors
-    /// `NO_MATCH` where there is none.
+    /// Returns `NO_MATCH` if no function has this number.
     pub(crate) fn remove(&self, id: u32) -> Result<()> {
         let removed = self.by_id.write().remove(&id);
         if removed.is_none() {
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn collisions_are_errors() {
-        // Two names with the same FNV-1a hash of 32 bits.
+        // Two names with the same 32-bit FNV-1a hash.
         let (a, b) = ("costarring", "liquid");
         assert_eq!(id_of(a), id_of(b));
         assert_ne!(check_of(a), check_of(b));
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(registry.numbered(named.number()).unwrap().name, "sum");
         let refused = registry.add_chosen(named.number(), None, None).unwrap_err();
         assert_eq!(refused.status, Status::EXIST);
-        // The same lower half as the name's, and as each other's.
+        // Several numbers that share their lower half with each other and with the name.
         let low = u64::from(named.id);
         for number in [low, 1 << 40 | low, u64::MAX, 0] {
             let chosen = registry.add_chosen(number, None, None).unwrap();

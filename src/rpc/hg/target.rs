@@ -1,7 +1,7 @@
-//! The target's side of a call: its input, its origin, its answer.
+//! A call at its target: input, source and answer.
 //!
-//! A call is answered once. One that is dropped without an answer is answered with a
-//! failure: the reason why its input could not be decoded, if that was why.
+//! A call is answered once. If it is dropped without an answer, the answer is a failure: the error
+//! of decoding the input if there was one, else `FAIL`.
 
 use super::class::{ClassShared, OnAnswered};
 use super::context::{ContextShared, Work};
@@ -18,17 +18,17 @@ use crate::rpc::proc::Encoded;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock};
 
-/// Runs a call at its server. It answers through the target, now or later; where it
-/// returns something else than success, that is the answer.
+/// Runs a call at its server and answers through the target, now or later. If it returns a status
+/// other than success, that status is the answer, unless the call was answered.
 pub(crate) type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
 
-/// A function, and what runs it.
+/// A function and the code that runs it.
 pub(crate) type Function = registry::Function<Rpc>;
 /// The functions of a class.
 pub(crate) type Registry = registry::Registry<Rpc>;
 
 impl Function {
-    /// What a call has for a function before one was set.
+    /// Returns the placeholder function of a call whose function is not set.
     pub(crate) fn none() -> Arc<Function> {
         static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| Arc::new(Function::unnamed()));
         NONE.clone()
@@ -74,54 +74,54 @@ impl Target {
         &self.context.class
     }
 
-    /// Its context.
+    /// Returns the context that runs the call.
     pub(crate) fn context(&self) -> &Arc<ContextShared> {
         &self.context
     }
 
-    /// The function that is called.
+    /// Returns the called function.
     pub(crate) fn function(&self) -> &Arc<Function> {
         &self.function
     }
 
-    /// The address of the caller.
+    /// Returns the address of the caller.
     pub(crate) fn source(&self) -> Address {
         self.source
     }
 
-    /// How parameters are checked.
+    /// Returns the checksum method of the parameters.
     pub(crate) fn method(&self) -> Method {
         self.method
     }
 
-    /// The encoded input.
+    /// Returns the encoded input.
     pub(crate) fn input(&self) -> &[u8] {
         &self.body
     }
 
-    /// The status with which a call that is dropped without an answer fails.
+    /// Sets the status that the origin receives if the call is dropped without an answer.
     pub(crate) fn set_failure(&self, status: Status) {
         self.reason.store(status.0, Ordering::Relaxed);
     }
 
-    /// Whether the origin wants no answer.
+    /// Returns whether the call is one-way, without an answer.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Answers with a failure, unless it was answered.
+    /// Answers with a failure, unless the call was answered.
     pub(crate) fn answer_failure(&self, status: Status) {
         if !self.answered.swap(true, Ordering::AcqRel) && !self.quiet {
             self.class().answer_status(self.source.peer, self.token, status);
         }
     }
 
-    /// Answers with an output. `then` runs in trigger when the answer has left, or,
-    /// where it was too long for a message, when the origin has pulled it.
+    /// Answers with an output. `then` runs in trigger when the answer has left, or, if the answer
+    /// was too long for a message, when the origin has pulled it.
     ///
     /// # Errors
-    /// `INVALID_ARG` where it was answered already; what encoding and sending say. It
-    /// is not answered then.
+    /// Returns `INVALID_ARG` if the call was answered already, or the error of encoding or sending;
+    /// the call is then still unanswered, and `then` does not run.
     pub(crate) fn answer(&self, encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
         self.class().check_open()?;
         if self.answered.swap(true, Ordering::AcqRel) {

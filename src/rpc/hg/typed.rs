@@ -1,4 +1,4 @@
-//! Functions with types: what goes in and comes out is what serde describes.
+//! Typed functions: inputs and outputs are serde types.
 
 use super::class::failure;
 use super::origin::Origin;
@@ -16,7 +16,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-// Other threads may hold what a handler leaves to them, and answer.
+// A handler may pass its call to another thread, which then answers, so these types must be `Send`
+// and `Sync`.
 static_assertions::assert_impl_all!(Context: Send, Sync, Clone);
 static_assertions::assert_impl_all!(Call<String, Vec<u8>>: Send, Sync);
 static_assertions::assert_impl_all!(Handle<String, Vec<u8>>: Send, Sync);
@@ -40,13 +41,13 @@ impl<I, O> std::fmt::Debug for Rpc<I, O> {
 }
 
 impl<I, O> Rpc<I, O> {
-    /// Calls have no answer: they end when they have left.
+    /// Makes calls one-way: they have no answer and end when the request has left.
     pub fn without_answer(self) -> Self {
         self.function.set_quiet(true);
         self
     }
 
-    /// Its number, the same on every rank.
+    /// Returns the number of the function, which is the same on every rank.
     pub fn id(&self) -> u32 {
         self.function.id
     }
@@ -57,13 +58,13 @@ fn encode<T: Serialize>(value: &T) -> impl super::payload::Encode + '_ {
 }
 
 impl Class {
-    /// Registers a function that runs here, and that can be called elsewhere.
+    /// Registers a function that runs here and that other ranks can call.
     ///
-    /// The handler may answer at once, or keep the call and answer later; where it
-    /// fails before it has answered, the origin gets that failure.
+    /// The handler may answer at once, or keep the call and answer later. If it fails before it has
+    /// answered, the origin receives the status of that failure.
     ///
     /// # Errors
-    /// `EXIST` where another name has the same number.
+    /// Returns `EXIST` if a function of another name has the same number.
     pub fn serve<I, O, F>(&self, name: &str, handler: F) -> Result<Rpc<I, O>>
     where
         I: Serialize + DeserializeOwned + 'static,
@@ -83,7 +84,7 @@ impl Class {
         Ok(Rpc { function, types: PhantomData })
     }
 
-    /// Registers a function that answers at once: [`Class::serve`] of a plain function.
+    /// Registers a plain function with [`Class::serve`]. Its result is the answer.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), portolan::rpc::Failure> {
@@ -94,7 +95,7 @@ impl Class {
     /// ```
     ///
     /// # Errors
-    /// As for [`Class::serve`].
+    /// Fails like [`Class::serve`].
     pub fn serve_fn<I, O, F>(&self, name: &str, function: F) -> Result<Rpc<I, O>>
     where
         I: Serialize + DeserializeOwned + 'static,
@@ -104,10 +105,10 @@ impl Class {
         self.serve(name, move |call: Call<I, O>| call.answer(&function(call.input()?)?))
     }
 
-    /// Registers a function that is only called from here.
+    /// Registers a function that this process only calls.
     ///
     /// # Errors
-    /// As for [`Class::serve`].
+    /// Fails like [`Class::serve`].
     pub fn client<I, O>(&self, name: &str) -> Result<Rpc<I, O>>
     where
         I: Serialize + DeserializeOwned + 'static,
@@ -117,16 +118,16 @@ impl Class {
         Ok(Rpc { function, types: PhantomData })
     }
 
-    /// The address of a rank of the job.
+    /// Returns the address of a rank of the job.
     ///
     /// # Errors
-    /// `ADDRNOTAVAIL` for a rank outside the job.
+    /// Returns `ADDRNOTAVAIL` if the rank is outside the job.
     pub fn rank(&self, rank: usize) -> Result<Address> {
         self.lookup(&format!("mpi://{rank}"))
     }
 }
 
-/// A call at its server. Dropped without an answer, it fails at its origin.
+/// A call at its server. If it is dropped without an answer, it fails at its origin.
 #[derive(Debug)]
 pub struct Call<I, O> {
     target: Arc<Target>,
@@ -134,21 +135,21 @@ pub struct Call<I, O> {
 }
 
 impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
-    /// The address of the caller.
+    /// Returns the address of the caller.
     pub fn source(&self) -> Address {
         self.target.source()
     }
 
-    /// A context for what the handler itself begins: the one that the call came to.
+    /// Returns the context that received the call, for operations that the handler starts.
     pub fn context(&self) -> Context {
         Context { shared: self.target.context().clone() }
     }
 
-    /// The input.
+    /// Decodes the input.
     ///
     /// # Errors
-    /// `PROTOCOL_ERROR`, `OVERFLOW`, `CHECKSUM_ERROR`; the origin gets it too, unless
-    /// the call is answered.
+    /// Returns `PROTOCOL_ERROR`, `OVERFLOW` or `CHECKSUM_ERROR` if the input is invalid. The origin
+    /// receives the same status unless the handler answers the call.
     pub fn input(&self) -> Result<I> {
         proc::from_slice(self.target.input(), self.target.method()).map_err(|fault| {
             let failure = Failure::from(fault);
@@ -160,7 +161,8 @@ impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
     /// Answers with an output.
     ///
     /// # Errors
-    /// `INVALID_ARG` the second time.
+    /// Returns `INVALID_ARG` if the call was answered already, or the error of encoding or sending;
+    /// in that case the call is still unanswered.
     pub fn answer(&self, output: &O) -> Result<()> {
         self.target.answer(encode(output), None)
     }
@@ -171,7 +173,7 @@ impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
     }
 }
 
-/// A call at its origin: made once, forwarded as often as one likes.
+/// A call at its origin. It can be forwarded repeatedly.
 #[derive(Debug)]
 pub struct Handle<I, O> {
     origin: Arc<Origin>,
@@ -179,17 +181,17 @@ pub struct Handle<I, O> {
 }
 
 impl Context {
-    /// A handle for calls of a function at an address.
+    /// Creates a handle for calls of a function at an address.
     pub fn handle<I, O>(&self, address: &Address, rpc: &Rpc<I, O>) -> Handle<I, O> {
         let origin = Origin::new(&self.shared, *address, rpc.function.clone());
         Handle { origin, types: PhantomData }
     }
 
-    /// Calls a function and waits for its output; calls of others that come meanwhile
-    /// are run.
+    /// Calls a function and waits for its output. Runs incoming calls meanwhile.
     ///
     /// # Errors
-    /// The failure of the call; `TIMEOUT`, and the call is cancelled.
+    /// Returns the failure of the call, or `TIMEOUT` if the time is over; the call is then
+    /// cancelled.
     pub fn call<I: Serialize, O: DeserializeOwned>(
         &self,
         address: &Address,
@@ -213,10 +215,11 @@ fn decode<O: DeserializeOwned>(body: &[u8], method: Method) -> Result<O> {
 }
 
 impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
-    /// Forwards the call; `callback` runs in trigger with its output.
+    /// Forwards the call. `callback` runs in trigger with the output.
     ///
     /// # Errors
-    /// `BUSY` while it is under way.
+    /// Returns `BUSY` if the call is under way or its last callback has not run, `INVALID_ARG` if
+    /// the context is destroyed or the class finalised, or the error of encoding or sending.
     pub fn forward(
         &self,
         input: &I,
@@ -229,31 +232,31 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
     /// Forwards the call without a callback.
     ///
     /// # Errors
-    /// As for [`Handle::forward`].
+    /// Fails like [`Handle::forward`].
     pub fn start(&self, input: &I) -> Result<()> {
         self.origin.forward(encode(input), None)
     }
 
-    /// Waits until the call has ended; false where the time is over. Calls of others
-    /// that come meanwhile are run.
+    /// Waits until the call has ended; returns false if the time is over first. Runs incoming calls
+    /// meanwhile.
     pub fn wait(&self, timeout: Duration) -> Result<bool> {
         self.origin.wait(timeout)
     }
 
-    /// Whether the call has ended.
+    /// Returns whether the call has ended.
     pub fn is_done(&self) -> bool {
         self.origin.is_done()
     }
 
-    /// The output of the call that has ended.
+    /// Returns the output of the call, which must have ended.
     ///
     /// # Errors
-    /// The failure of the call.
+    /// Returns the failure of the call, or `INVALID_ARG` if it has not ended.
     pub fn output(&self) -> Result<O> {
         output_of(&self.origin)
     }
 
-    /// Cancels the call: its callback hears so. The server may run it all the same.
+    /// Cancels the call. Its callback receives `CANCELED`. The server may still run the call.
     pub fn cancel(&self) {
         self.origin.cancel();
     }
@@ -261,7 +264,7 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
 
 fn output_of<O: DeserializeOwned>(origin: &Origin) -> Result<O> {
     let body = origin.output()?;
-    // A call without an answer has no bytes, not even a checksum's.
+    // The body of a one-way call is empty and has no checksum either.
     let quiet = origin.function().is_quiet();
     decode(&body, if quiet { Method::None } else { origin.context().class.method })
 }
@@ -287,7 +290,7 @@ mod tests {
             assert!(asking.progress(Duration::from_secs(30)).unwrap(), "the time is over");
         });
         assert!(handle.is_done());
-        // It is told once.
+        // The end is reported once.
         assert!(!asking.progress(Duration::ZERO).unwrap());
         drop((handle, rpc, asking, serving));
         class.finalize().unwrap();

@@ -1,24 +1,25 @@
 //! The heads of requests and answers.
 //!
-//! A request is an unexpected message: 16 bytes of head, then the encoded input, or,
-//! where that is too long for a message, the bytes of a memory handle from which it is
-//! pulled. The token that names the call travels as the word of the message. An answer
-//! goes by the token of its request: 16 bytes of head, then the output, or a handle.
-//! Whatever has been pulled is released by the token in the answer's head. A request
-//! without an input, and its answer, are short enough for a cell of the node's rings, with
-//! a checksum too.
+//! A request is an unexpected message: a head of 16 bytes, then the encoded input, or, if the input
+//! is too long for a message, the memory handle of the input, which the target pulls. The token
+//! that identifies the call travels as the word of the message. An answer carries the token of its
+//! request: a head of 16 bytes, then the output or a memory handle. Its head contains the token
+//! that releases a pulled output. A request without an input and its answer fit into one cell of
+//! the node's rings, even with a checksum.
 //!
-//! Request: magic (1), version (1), flags (1), checksum method (1), function (4), a second
-//! hash of its name (4), a hash of these 12 bytes (4). The upper six bits of the flags and
-//! the upper two of the method are the number of the context that the call is for. Answer: magic (2),
-//! version (1), flags (1), status (4), token to release (8). All little-endian.
+//! Request (lengths in bytes): magic (1), version (1), flags (1), checksum method (1), function
+//! (4), second hash of its name (4), hash of these 12 bytes (4). The upper six bits of the flags
+//! and the upper two bits of the method hold the number of the context that the call is for.
+//!
+//! Answer: magic (2), version (1), flags (1), status (4), token to release (8). All fields are
+//! little-endian.
 
 use crate::rpc::checksum::Method;
 use crate::rpc::na::wire::number;
 
-/// Bytes of a request's head.
+/// Length of the head of a request in bytes.
 pub const REQUEST: usize = 16;
-/// Bytes of an answer's head.
+/// Length of the head of an answer in bytes.
 pub const ANSWER: usize = 16;
 
 const VERSION: u8 = 3;
@@ -30,31 +31,30 @@ const LONG: u8 = 2;
 /// The head of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// The function.
+    /// The number of the function.
     pub id: u32,
-    /// A second hash of its name.
+    /// The second hash of its name.
     pub check: u32,
-    /// How the input is checked, and the output.
+    /// The checksum method of input and output.
     pub method: Method,
-    /// Names the call at its origin; travels beside the head.
+    /// Identifies the call at its origin; travels beside the head.
     pub token: u64,
-    /// No output is wanted. Where the input is long there is an answer all the same, as
-    /// soon as it was pulled.
+    /// The call is one-way. A long input is still answered, as soon as it was pulled.
     pub quiet: bool,
-    /// A memory handle follows, not the input.
+    /// A memory handle follows instead of the input.
     pub long: bool,
-    /// Which context of the target is to run it; 0 where nobody has chosen.
+    /// The number of the target's context that runs the call; 0 if the caller has not chosen one.
     pub context: u8,
 }
 
-/// What one can tell of bytes that came as a request.
+/// The result of parsing a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A request.
+    /// A valid request.
     Request(Request),
-    /// Its head is whole, but asks for what nobody knows: the origin can be told.
+    /// The head is undamaged, but its checksum method is unknown. The origin can be answered.
     Broken(Request),
-    /// Nothing at all.
+    /// Not a request, or a damaged one.
     Rubbish,
 }
 
@@ -62,7 +62,7 @@ fn method_byte(method: Method) -> u8 {
     Method::ALL.iter().position(|&m| m == method).unwrap_or(0) as u8
 }
 
-/// A quick hash of the head: damage is to be seen, not an attack.
+/// Returns a quick hash of the head, which detects damage but not forgery.
 fn mix(head: &[u8]) -> u32 {
     let mut hash = 0x9e37_79b9_7f4a_7c15u64;
     for part in [number(&head[..8]), number(&head[8..12])] {
@@ -73,12 +73,13 @@ fn mix(head: &[u8]) -> u32 {
 }
 
 impl Request {
-    /// Whether the origin waits for an answer: for the output, or for its input to be pulled.
+    /// Returns whether the origin waits for an answer: the output, or the end of the pull of its
+    /// input.
     pub fn is_answered(&self) -> bool {
         !self.quiet || self.long
     }
 
-    /// Writes it to the first bytes.
+    /// Writes the head to the first bytes of `to`.
     pub fn write(&self, to: &mut [u8]) {
         let flags = if self.quiet { QUIET } else { 0 } | if self.long { LONG } else { 0 };
         let (flags, upper) = (flags | self.context << 2, self.context & 0xc0);
@@ -89,7 +90,7 @@ impl Request {
         to[12..16].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Looks at what came, with its token.
+    /// Parses a received request, whose token is `token`.
     pub fn parse(bytes: &[u8], token: u64) -> Parsed {
         let word = |at: usize| number(&bytes[at..at + 4]) as u32;
         if bytes.len() < REQUEST || word(12) != mix(bytes) || bytes[..2] != [REQUEST_MAGIC, VERSION]
@@ -116,16 +117,16 @@ impl Request {
 /// The head of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// How the call ended.
+    /// The outcome of the call.
     pub status: i32,
-    /// A memory handle follows, not the output.
+    /// A memory handle follows instead of the output.
     pub long: bool,
-    /// What to release when that is pulled.
+    /// The token that releases a pulled output.
     pub release: u64,
 }
 
 impl Answer {
-    /// Writes it to the first bytes.
+    /// Writes the head to the first bytes of `to`.
     pub fn write(&self, to: &mut [u8]) {
         to[..2].copy_from_slice(&ANSWER_MAGIC.to_le_bytes());
         to[2] = VERSION;
@@ -134,7 +135,7 @@ impl Answer {
         to[8..16].copy_from_slice(&self.release.to_le_bytes());
     }
 
-    /// Looks at what came.
+    /// Parses a received answer; `None` if it is not one.
     pub fn parse(bytes: &[u8]) -> Option<Answer> {
         if bytes.len() < ANSWER
             || number(&bytes[..2]) != u64::from(ANSWER_MAGIC)

@@ -1,34 +1,34 @@
-//! The processes that a class can talk to.
+//! Addresses of the processes that a class can communicate with.
 
 use crate::rpc::failure::{Result, refuse};
 
-/// Longest address as text, with its terminating zero.
+/// Maximum length in bytes of an address as text, including the terminating NUL.
 pub const MAX_ADDRESS: usize = 1024;
 
-/// Where something comes from or goes to.
+/// The source or destination of a message or transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Peer {
-    /// This process.
+    /// The calling process.
     Own,
-    /// A rank of this job.
+    /// Another rank of this job.
     Rank(u32),
-    /// A process of another job: a connection.
+    /// A process of another job, identified by its connection number.
     Remote(u32),
 }
 
-/// An address of a class. Copies stay valid as long as the class.
+/// An address of a class. Copies remain valid as long as the class exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address {
     pub(crate) peer: Peer,
 }
 
 impl Address {
-    /// Whether the address is the calling process's own.
+    /// Returns whether this is the address of the calling process.
     pub fn is_self(&self) -> bool {
         self.peer == Peer::Own
     }
 
-    /// The rank, where it is another rank of this job.
+    /// Returns the rank if the address is that of another rank of this job.
     pub fn rank(&self) -> Option<usize> {
         match self.peer {
             Peer::Rank(rank) => Some(rank as usize),
@@ -37,22 +37,23 @@ impl Address {
     }
 }
 
-/// What a class runs over.
+/// The network that a class runs over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// This process alone.
+    /// The calling process alone.
     Own,
     /// The ranks of this job.
     Mpi,
-    /// The ranks of the job, and processes of other jobs.
+    /// The ranks of this job and processes of other jobs.
     Dynamic,
 }
 
 impl Scheme {
-    /// Of an information string.
+    /// Parses an information string.
     ///
     /// # Errors
-    /// `PROTONOSUPPORT`, with what is known.
+    /// Returns `PROTONOSUPPORT` if the network is unknown, and `INVALID_ARG` if the string is
+    /// empty. The message lists the known networks.
     pub fn parse(info: &str) -> Result<Scheme> {
         match info.trim().split("://").next().unwrap_or("") {
             "self" | "na+self" => Ok(Scheme::Own),
@@ -63,7 +64,7 @@ impl Scheme {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the network, as used in information strings.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Own => "self",
@@ -75,7 +76,7 @@ impl Scheme {
 
 const KNOWN: &str = "mpi (the ranks of this job), mpi+dynamic (several jobs) or self";
 
-/// An address as text, taken apart.
+/// A parsed address name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Name<'a> {
     /// `self`
@@ -87,10 +88,10 @@ pub(crate) enum Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Takes a text apart.
+    /// Parses an address name.
     ///
     /// # Errors
-    /// `INVALID_ARG`, with the forms that are known.
+    /// Returns `INVALID_ARG` if the name is malformed. The message lists the known forms.
     pub(crate) fn parse(name: &'a str) -> Result<Name<'a>> {
         let name = name.trim();
         if name == "self" || name.starts_with("self://") {

@@ -1,13 +1,13 @@
-//! Waiting in function shipping: a server that has nothing to do must cost nothing, and
-//! wake at once.
+//! Blocking waits for function shipping: an idle server must use no CPU time, and yet wake
+//! immediately.
 //!
-//! A waiting thread polls for a while, then yields, then takes short naps, as all waits of
-//! the engine do. A class that has received nothing for [`SHORT_FOR`] sleeps longer, in
-//! this wait and in those that follow: until a doorbell of the node's rings, until another
-//! thread notifies the class's [`WakeSource`], or for the idle interval of the progress
-//! thread, after which MPI is polled. First it is a part of it, which grows with the idle time; where this
-//! library has no messages in MPI, only operations of the program itself can need the poll, and the time
-//! grows to eight times the interval.
+//! A waiting thread polls for a while, then yields, then takes short naps, like all waits of the
+//! engine. After a class has received nothing for [`SHORT_FOR`], this wait and the following ones
+//! sleep longer. Such a sleep ends when a doorbell of the node's rings rings, when another thread
+//! notifies the class's [`WakeSource`], or after at most the progress thread's idle interval, when
+//! MPI is polled. The sleep starts at a fraction of that interval and grows with the idle time. If
+//! the library itself has no messages in MPI, only the program's own operations can need the poll,
+//! and the sleep grows to eight times the interval.
 //!
 //! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
 //! afterwards ([`super::eventcount`]).
@@ -22,41 +22,42 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait yields its core before it naps. A nap ends when the doorbell rings and
-/// costs one wake-up; a yielding thread competes for the core with the rank it waits for.
+/// How long a wait yields its core before it naps. A nap ends when the doorbell rings and costs one
+/// wake-up; a yielding thread competes for the core with the rank that it waits for.
 const YIELD_FOR: Duration = Duration::from_micros(200);
-/// How long it takes short naps before it sleeps longer.
+/// How long a class must be idle before its waits sleep longer than short naps.
 const SHORT_FOR: Duration = Duration::from_millis(2);
-/// A longer sleep takes this part of the time for which nothing has come, so that what then comes
-/// by MPI is not served much later.
+/// A long sleep lasts 1/`SHARE` of the idle time so far (within the limits in `sleep`), so that a
+/// message that arrives through MPI is not delayed much further.
 const SHARE: u32 = 16;
 /// A thread that sends or runs callbacks polls once in this many steps.
 const POLL_EVERY: u32 = 16;
-/// How long a thread sleeps where every event comes with a wake-up.
+/// Maximum sleep if every event is accompanied by a wake-up.
 const ALONE: Duration = Duration::from_millis(250);
 
 /// Wakes the waiting threads of a class.
 #[derive(Debug, Default)]
 pub(crate) struct WakeSource {
     events: EventCount,
-    /// Transfers whose end comes without a notification: a waiting thread must poll.
+    /// Number of transfers that complete without a notification; waiting threads must poll for
+    /// them.
     moving: AtomicUsize,
-    /// Steps of threads that send or run callbacks; need not be exact.
+    /// Steps of threads that send or run callbacks; approximate.
     turns: AtomicU32,
     idle: Idle,
 }
 
-/// Start of the idle period and the event count at that moment, in one word, so that it
-/// needs no lock; its length picks the back-off of every waiting thread.
+/// The start of the idle period and the event count at that time, packed into one word so that no
+/// lock is needed. The length of the idle period determines the back-off of every waiting thread.
 #[derive(Debug)]
 struct Idle {
-    /// Zero, or the event count in the upper half and the start in ticks in the lower one.
+    /// Zero, or the event count in the upper half and the start time in ticks in the lower half.
     since: AtomicU64,
     beginning: Instant,
 }
 
-/// A tick is 16.4 us; the ticks wrap after 19 hours, and then one wait begins with short
-/// naps again.
+/// Binary logarithm of a tick in nanoseconds: a tick is 16.4 us. The ticks wrap after 19 hours; one
+/// wait then starts with short naps again.
 const TICK: u32 = 14;
 
 impl Default for Idle {
@@ -66,7 +67,7 @@ impl Default for Idle {
 }
 
 impl Idle {
-    /// How long the idle period lasts, if it began at this event count.
+    /// Returns the length of the idle period if it began at this event count.
     fn lasts(&self, count: u32) -> Option<Duration> {
         let since = self.since.load(Ordering::Relaxed);
         if since == 0 || (since >> 32) as u32 != count {
@@ -85,35 +86,36 @@ impl Idle {
         self.since.store(0, Ordering::Relaxed);
     }
 
-    /// Never zero, which stands for no idle period.
+    /// Returns the current time in ticks. Never returns zero, which means that no idle period
+    /// lasts.
     fn ticks(&self) -> u32 {
         ((self.beginning.elapsed().as_nanos() >> TICK) as u32).max(1)
     }
 }
 
 impl WakeSource {
-    /// The condition of a wait may have become true.
+    /// Announces that the condition of a wait may have become true.
     #[inline]
     pub(crate) fn notify(&self, engine: Option<&Engine>) {
         self.events.notify(|word| wake(word, engine));
     }
 
-    /// A transfer begins whose end must be polled for.
+    /// Records the start of a transfer whose completion must be polled for.
     pub(crate) fn transfer_begins(&self) {
         self.moving.fetch_add(1, Ordering::Release);
     }
 
-    /// It has ended.
+    /// Records the end of such a transfer.
     pub(crate) fn transfer_ends(&self) {
         self.moving.fetch_sub(1, Ordering::Release);
     }
 
-    /// How long nothing has happened, as far as waiting threads have seen.
+    /// Returns how long waiting threads have observed no event.
     fn idle_for(&self, count: u32) -> Duration {
         self.idle.lasts(count).unwrap_or(Duration::ZERO)
     }
 
-    /// An idle period begins, unless one lasts already; its length.
+    /// Starts an idle period unless one already lasts, and returns its length so far.
     fn idle_begins(&self, count: u32) -> Duration {
         self.idle.lasts(count).unwrap_or_else(|| {
             self.idle.begin(count);
@@ -134,51 +136,52 @@ fn wake(word: &AtomicU32, engine: Option<&Engine>) {
     }
 }
 
-/// When a wait is to end. Most end at once, so the clock is read late, and the time begins
-/// with the first reading.
+/// The deadline of a wait. Most waits end immediately, so the clock is first read late, and the
+/// timeout counts from that reading.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     timeout: Duration,
-    /// None in it: never.
+    /// `None` until the clock is first read; the inner `None` means no deadline.
     end: Option<Option<Instant>>,
 }
 
 impl Deadline {
-    /// After so long.
+    /// Creates a deadline that expires `timeout` after the first reading of the clock.
     pub(crate) fn after(timeout: Duration) -> Deadline {
         Deadline { timeout, end: None }
     }
 
-    /// A deadline that is no later than this one.
+    /// Returns a deadline no later than this one and at most `time` from now.
     pub(crate) fn within(&mut self, time: Duration) -> Deadline {
         let left = self.left();
         Deadline::after(left.min(time))
     }
 
-    /// Whether a single poll is all.
+    /// Returns whether the timeout is zero, which allows a single poll only.
     pub(crate) fn is_now(&self) -> bool {
         self.timeout.is_zero()
     }
 
-    /// The time left; without a time-out, the longest that a thread may sleep.
+    /// Returns the remaining time, or the maximum sleep if there is no deadline.
     fn left(&mut self) -> Duration {
         let now = Instant::now();
         let end = *self.end.get_or_insert_with(|| now.checked_add(self.timeout));
         end.map_or(ALONE, |end| end.saturating_duration_since(now))
     }
 
-    /// Whether the time is over.
+    /// Returns whether the deadline has passed.
     pub(crate) fn is_over(&mut self) -> bool {
         self.is_now() || self.left().is_zero()
     }
 }
 
-/// Waits until `done` is true or the time is over, making progress; polls at least once.
-/// Returns whether `done` was true. An idle server waits for long, so the watchdog does not
-/// observe this wait.
+/// Makes progress until `done` returns true or the deadline passes. Polls at least once unless
+/// `done` is true initially. Returns whether `done` returned true. An idle server may wait for a
+/// long time, so the watchdog does not observe this wait.
 ///
 /// # Errors
-/// Those of `done` and of progress; `FAIL` in a handler of active messages.
+/// Returns the errors of `done` and of progress, and `FAIL` if called from an active-message
+/// handler.
 pub(crate) fn until(
     class: &Arc<Shared>,
     deadline: &mut Deadline,
@@ -215,7 +218,7 @@ pub(crate) fn until(
         }
         let again = busy || backoff.spins();
         polls = polls.wrapping_add(1);
-        // The clock is not read while answers come at once.
+        // While progress is continuous, the clock is read only at every 16th poll.
         if again && !polls.is_multiple_of(16) {
             continue;
         }
@@ -239,19 +242,19 @@ pub(crate) fn until(
     }
 }
 
-/// A single poll for callers with a time-out of zero, whose loop is in effect a wait.
+/// Polls once for a caller with a timeout of zero, which typically calls this in a loop.
 fn poll_once(class: &Arc<Shared>) -> Result<()> {
     let engine = class.engine();
     let _unlocked = Unlocked::begin(class.progress());
     engine.inspect(|engine| engine.attend());
-    // MPI may need more than one call to bring a message up.
+    // MPI may need more than one call to deliver a message.
     let busy = class.poll()? || class.poll()?;
     engine.inspect(|engine| engine.looked(busy));
     Ok(())
 }
 
-/// Sleeps until another thread or rank wakes the class, at most so long that MPI is polled
-/// often enough; not at all where the last check finds something. Returns what it has found.
+/// Sleeps until another thread or rank wakes the class, or until MPI must be polled again. Does not
+/// sleep if the final `check` returns true. Returns the result of `check`.
 fn sleep(
     class: &Shared,
     idle: Duration,
@@ -289,8 +292,9 @@ impl Shared {
         self.wake_source.notify(self.engine());
     }
 
-    /// The thread sends or runs callbacks, and makes progress in between: other ranks need
-    /// not wake the progress thread. Not in a handler of active messages.
+    /// Marks the thread as active between waits: it sends or runs callbacks and makes progress in
+    /// between, so other ranks need not wake the progress thread. Must not be called from an
+    /// active-message handler.
     #[inline]
     pub(crate) fn attend(self: &Arc<Shared>) -> Result<()> {
         if let Some(engine) = self.engine() {
@@ -304,7 +308,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether an operation is pending whose end comes without a notification.
+    /// Returns whether a pending operation will complete without a notification.
     fn must_poll(&self) -> bool {
         self.wake_source.moving.load(Ordering::Acquire) > 0
             || self.engine().is_some_and(|engine| engine.is_held_up())
@@ -332,7 +336,7 @@ mod tests {
                 ready.store(1, Ordering::SeqCst);
                 shared.wake_source.notify(None);
             });
-            // Much longer than any nap: only the notification ends it.
+            // This timeout exceeds every nap, so only the notification can end the wait.
             let mut long = Deadline::after(Duration::from_secs(30));
             let done = || Ok(ready.load(Ordering::SeqCst) == 1);
             assert!(until(shared, &mut long, done).unwrap());

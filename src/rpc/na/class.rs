@@ -1,7 +1,8 @@
-//! A class: what it runs over, addresses, what is pending and can be cancelled.
+//! A class: its network, its addresses, and its pending operations, which can be cancelled.
 //!
-//! Messages are in `messages`, beginning and end in `lifecycle`. The numbers of operations only grow, so one that was
-//! given out and is not pending has ended.
+//! The submodule `messages` sends, receives and matches messages; `lifecycle` creates and finalises
+//! classes. Operation numbers only grow, so an operation whose number was issued but is not pending
+//! has completed.
 
 mod lifecycle;
 mod messages;
@@ -25,22 +26,23 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Largest tag of messages.
+/// Largest message tag.
 pub const MAX_TAG: u32 = (1 << 30) - 1;
-/// Parameters of 64 KiB go whole, with their heads and checksums.
+/// Maximum message length in bytes: parameters of 64 KiB fit into one message with their headers
+/// and checksums.
 const MAX_EXPECTED: usize = (64 << 10) + 256;
 const MAX_UNEXPECTED: usize = MAX_EXPECTED;
 
-/// What the layer above takes: answers, by their tokens.
+/// The interface of the upper layer, which receives replies and releases by their tokens.
 pub(crate) trait Upper: Send + Sync {
-    /// An answer or a release has come. Runs as a handler: must not block.
+    /// Handles a reply or a release. Runs in handler context and must not block.
     fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
 }
 
-/// Bytes of a message; short ones need no memory of their own.
+/// The bytes of a message; short messages need no heap allocation.
 pub(crate) type Bytes = SmallVec<[u8; 64]>;
 
-/// The bytes of a message that has come, to be kept.
+/// Converts the bytes of a received message into an owned value.
 pub(crate) fn kept(body: Cow<'_, [u8]>) -> Bytes {
     match body {
         Cow::Borrowed(bytes) => Bytes::from_slice(bytes),
@@ -48,27 +50,27 @@ pub(crate) fn kept(body: Cow<'_, [u8]>) -> Bytes {
     }
 }
 
-/// A message that nobody has received yet.
+/// A message that has not been received yet.
 #[derive(Debug)]
 pub(crate) struct Message {
     /// The sender.
     pub from: Address,
-    /// Its tag.
+    /// The message tag.
     pub tag: u32,
-    /// What the layer above has sent beside it.
+    /// A word that the sender's upper layer attached.
     pub word: u64,
-    /// Its bytes.
+    /// The message body.
     pub body: Bytes,
 }
 
-/// A receive that waits.
+/// A receive that has been posted and is not matched yet.
 struct Posted {
     op: u64,
     context: Arc<ContextShared>,
     callback: Callback,
 }
 
-/// What can be cancelled.
+/// The kinds of pending operation; they determine how an operation is cancelled.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pending {
     Unexpected,
@@ -85,7 +87,7 @@ struct Matching {
     posted: HashMap<(Peer, u32), VecDeque<Posted>>,
 }
 
-/// A class, as its contexts share it.
+/// The state of a class, which its contexts share.
 pub(crate) struct Shared {
     pub(super) number: u16,
     scheme: Scheme,
@@ -114,8 +116,10 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
+    /// Checks that the class can be used.
+    ///
     /// # Errors
-    /// `INVALID_ARG` after the class was finalised; as for [`Shared::enter`].
+    /// Returns `INVALID_ARG` if the class is finalised; otherwise fails like [`Shared::enter`].
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             refuse!(INVALID_ARG, "the class is finalised");
@@ -123,20 +127,22 @@ impl Shared {
         self.enter().map(drop)
     }
 
-    /// The network that the class runs over.
+    /// Returns the network that the class runs over.
     pub(crate) fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Whether the class takes messages of other processes.
+    /// Returns whether the class receives messages from other processes.
     pub(crate) fn listens(&self) -> bool {
         self.listen
     }
 
-    /// Begins something that may reach MPI; none over self. It must not wait for user code.
+    /// Begins a call that may reach MPI. Returns `None` for the network `self`. The call must not
+    /// wait for user code.
     ///
     /// # Errors
-    /// Of kind `State` when the runtime ends or has ended, and on a thread that may not call MPI.
+    /// Fails with the kind `State` if the runtime is ending or has ended, and on a thread that must
+    /// not call MPI.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Option<Admitted<'_>>> {
         match &self.engine {
@@ -146,22 +152,26 @@ impl Shared {
         }
     }
 
-    /// Whether the runtime ends or has ended before the class.
+    /// Returns whether the runtime is ending, or has ended, before the class.
     pub(crate) fn is_over(&self) -> bool {
         self.engine().is_some_and(Engine::is_over)
     }
 
-    /// Whether the runtime has ended before the class.
+    /// Returns whether the runtime has ended before the class.
     pub(super) fn is_gone(&self) -> bool {
         self.engine().is_some_and(Engine::is_gone)
     }
 
-    /// The engine, where there is one, for what does not reach MPI: it may have stopped.
+    /// Returns the engine, if the class has one, for uses that do not reach MPI. The engine may
+    /// have stopped.
     pub(crate) fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref().map(|(engine, _)| &**engine)
     }
 
-    /// The layer above; one at a time.
+    /// Sets the upper layer of the class.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the class already has one.
     pub(crate) fn set_upper(&self, upper: Weak<dyn Upper>) -> Result<()> {
         let mut now = self.upper.write();
         if now.as_ref().is_some_and(|upper| upper.strong_count() > 0) {
@@ -171,24 +181,25 @@ impl Shared {
         Ok(())
     }
 
-    /// The class of calls that runs over this one goes.
+    /// Removes the upper layer when its class is finalised.
     pub(crate) fn clear_upper(&self) {
         *self.upper.write() = None;
     }
 
-    /// Longest unexpected message.
+    /// Returns the maximum length of an unexpected message in bytes.
     pub(crate) fn max_unexpected(&self) -> usize {
         self.max_unexpected
     }
 
-    /// Longest expected message.
+    /// Returns the maximum length of an expected message in bytes.
     pub(crate) fn max_expected(&self) -> usize {
         MAX_EXPECTED
     }
 
     // ------------------------------------------------------------ addresses
 
-    /// The address of a name. Between jobs this connects, and may wait.
+    /// Returns the address with the given name. Connects to processes of other jobs, which may
+    /// block.
     pub(super) fn lookup(self: &Arc<Shared>, name: &str) -> Result<Address> {
         self.check_open()?;
         let peer = match Name::parse(name)? {
@@ -229,7 +240,7 @@ impl Shared {
         }
     }
 
-    /// An address as text.
+    /// Returns an address as text.
     pub(super) fn text_of(&self, address: &Address) -> String {
         match (address.peer, self.engine()) {
             (Peer::Own, Some(engine)) => match self.dynamic.as_ref().and_then(Dynamic::own_port) {
@@ -258,7 +269,7 @@ impl Shared {
         self.pending.lock().insert(op, (pending, Arc::downgrade(context)));
     }
 
-    /// The operations that are pending in a context.
+    /// Returns the numbers of the operations that are pending in a context.
     pub(super) fn pending_of(&self, context: &ContextShared) -> Vec<u64> {
         let pending = self.pending.lock();
         let of = |(_, (_, of)): &(&u64, &(Pending, Weak<ContextShared>))| {
@@ -267,10 +278,10 @@ impl Shared {
         pending.iter().filter(of).map(|(op, _)| *op).collect()
     }
 
-    /// Cancels an operation; one that is complete stays as it is.
+    /// Cancels an operation. An operation that has completed is not affected.
     ///
     /// # Errors
-    /// `INVALID_ARG` for what was never begun.
+    /// Returns `INVALID_ARG` if no such operation was started.
     pub(super) fn cancel(&self, op: u64) -> Result<()> {
         if op == 0 || op >= self.next_op.load(Ordering::Relaxed) {
             refuse!(INVALID_ARG, "{op:#x} is no operation of this class");
@@ -322,7 +333,7 @@ impl Shared {
 
     // ------------------------------------------------------------- progress
 
-    /// Lets everything go on that can; true if anything happened.
+    /// Makes progress without blocking. Returns whether anything happened.
     pub(crate) fn poll(self: &Arc<Shared>) -> Result<bool> {
         let engine = self.enter()?;
         let mut busy = match &engine {

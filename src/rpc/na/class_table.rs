@@ -1,10 +1,10 @@
-//! The process's classes, and the one handler through which messages reach them.
+//! The classes of the process, and the handler that delivers their messages.
 //!
-//! All classes of a process share one handler of active messages, which is registered
-//! when the first class over MPI is made: that is collective over the job, and so is
-//! finalising the last one. Classes are numbered by the lowest free number; class `n`
-//! of a process talks to class `n` of the others. Messages for a class that is not there
-//! yet are kept for it; the senders' windows bound them.
+//! All classes of a process share one active-message handler. It is registered when the first class
+//! over MPI is created, which is collective over the job, as is finalising the last one. A new
+//! class gets the lowest free number; class `n` of a process communicates with class `n` of the
+//! other processes. Messages for a class that does not exist yet are kept for it, bounded by the
+//! senders' windows.
 
 use super::address::Peer;
 use super::class::Shared;
@@ -20,7 +20,7 @@ use parking_lot::{Mutex, RwLock};
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
-/// A message for a class that is not there yet.
+/// A message for a class that does not exist yet.
 struct Early {
     from: Peer,
     head: Head,
@@ -44,9 +44,9 @@ struct Attached {
 
 static ATTACHED: Mutex<Option<Attached>> = Mutex::new(None);
 
-/// Most classes of a process.
+/// Maximum number of classes in a process.
 const MOST_CLASSES: usize = 256;
-/// Bytes kept for a class that is not there.
+/// Maximum number of message bytes kept for a class that does not exist yet.
 const MOST_EARLY: usize = 64 << 20;
 
 struct Port;
@@ -83,11 +83,12 @@ impl Handler for Port {
     }
 }
 
-/// Hands a message to its class.
+/// Delivers a message to its class.
 pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
     let number = usize::from(head.class);
     {
-        // Open meanwhile: the class stays, and nothing that it does now enlists or retires.
+        // The read lock is held during delivery, so the class stays in the table. Delivery never
+        // calls `enlist` or `retire`, which need the write lock.
         let slots = SLOTS.read_recursive();
         if let Some(class) = slots.get(number).and_then(|slot| slot.class.as_ref()) {
             return class.arrived(from, &head, body);
@@ -111,7 +112,7 @@ pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
     }
 }
 
-/// Gives a class a number, and the messages that were received for it already.
+/// Assigns a number to a new class and delivers the messages that arrived before it was created.
 pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared>> {
     let mut slots = SLOTS.write();
     let number = match slots.iter().position(|slot| slot.class.is_none()) {
@@ -132,19 +133,20 @@ pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared
     Ok(class)
 }
 
-/// Takes a class out of the table.
+/// Removes a class from the table.
 pub(super) fn retire(class: &Shared) {
     let gone = SLOTS.write().get_mut(usize::from(class.number)).and_then(|slot| {
-        // The runtime may have ended before, and another class may have the number now.
+        // If the runtime has ended in the meantime, another class may have this number.
         slot.class.take_if(|found| std::ptr::eq(&**found, class))
     });
-    drop(gone); // without the lock
+    drop(gone); // dropped without the lock held
 }
 
-/// What the classes do when the runtime ends before them.
+/// The hooks that the runtime calls if it ends before the classes.
 const GUESTS: Guests = Guests { wake, leave, gone };
 
-/// Classes that the runtime has ended before. Their transfers end when the engine is gone.
+/// Classes that were removed when the runtime ended. `gone` ends their transfers once the engine no
+/// longer exists.
 static LEFT: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
 /// Wakes the threads that wait in calls of classes.
@@ -153,7 +155,8 @@ fn wake() {
     slots.iter().filter_map(|slot| slot.class.as_ref()).for_each(|class| class.notify());
 }
 
-/// Ends the classes over MPI: another start of the runtime has others, with the same numbers.
+/// Removes the classes over MPI from the table, because classes created after a restart of the
+/// runtime use the same numbers.
 fn leave() {
     let over_mpi = |class: &mut Arc<Shared>| class.engine().is_some();
     let gone: Vec<_> = SLOTS
@@ -168,14 +171,14 @@ fn leave() {
     LEFT.lock().extend(gone.iter().map(Arc::downgrade));
 }
 
-/// Ends the transfers of the classes over MPI: no message of theirs arrives any more.
+/// Ends the transfers of the classes over MPI, because their messages can no longer arrive.
 fn gone() {
     let left = std::mem::take(&mut *LEFT.lock());
     left.iter().filter_map(Weak::upgrade).for_each(|class| class.end_transfers());
 }
 
-/// Called for a new class over MPI: starts the engine and registers the handler for the
-/// first one, which is collective over the job.
+/// Attaches a new class over MPI to the engine. The first class starts the engine and registers the
+/// handler, which is collective over the job.
 pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
     let mut attached = ATTACHED.lock();
     if let Some(now) = &mut *attached
@@ -185,7 +188,7 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
         now.classes += 1;
         return Ok((engine, now.handler));
     }
-    // SAFETY: no communicator is given.
+    // SAFETY: `None` passes no communicator that would have to be valid.
     unsafe { sharing::attach(None) }?;
     let engine = runtime::current_arc()?;
     admission::set_guests(GUESTS);
@@ -205,8 +208,8 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
     }
 }
 
-/// Called for a class over MPI that ends. Collective over the job for the last one, unless the
-/// runtime has ended before.
+/// Detaches a class over MPI from the engine. Detaching the last class is collective over the job,
+/// unless the runtime has already ended.
 pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     let mut attached = ATTACHED.lock();
     let ours = |now: &&mut Attached| std::ptr::eq(now.engine.as_ptr(), Arc::as_ptr(engine));
@@ -222,7 +225,8 @@ pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     }
     {
         let inside = engine.admit_to_mpi()?;
-        // No rank may send any more, and then the handler can go.
+        // After quiescence no rank has a message for the handler in flight, so it can be
+        // unregistered.
         inside.quiesce()?;
         inside.unregister_handlers(&[handler])?;
         SLOTS.write().iter_mut().for_each(|slot| slot.early.clear());
@@ -231,8 +235,8 @@ pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     Ok(())
 }
 
-/// Sends bytes as they are to the handler of another rank: for tests with damaged or
-/// foreign messages.
+/// Sends `head` and `body` unmodified to the handler of another rank. Tests use this for damaged
+/// and foreign messages.
 pub fn inject(target: usize, head: &[u8], body: &[u8]) -> Result<()> {
     let attached = ATTACHED.lock();
     let Some(handler) = attached.as_ref().map(|now| now.handler) else {

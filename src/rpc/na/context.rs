@@ -1,7 +1,7 @@
-//! A context: where completions wait until their callbacks run.
+//! Contexts: queues of completed operations whose callbacks have not run yet.
 //!
-//! Progress puts completions into the context's queue; only trigger runs callbacks. A
-//! callback runs once, on the thread that triggers, without any lock.
+//! Progress appends completions to the context's queue, and only trigger runs callbacks. Each
+//! callback runs once, on the triggering thread, with no lock held.
 
 use super::address::Address;
 use super::blocking_wait::{Deadline, until};
@@ -14,45 +14,45 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What an operation was, and what it gave.
+/// The kind of a completed operation and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A name was looked up.
     Lookup(Address),
-    /// An unexpected message has left.
+    /// An unexpected message was sent.
     SendUnexpected,
-    /// An unexpected message has come.
+    /// An unexpected message was received.
     RecvUnexpected {
-        /// Its bytes.
+        /// The message body.
         body: Vec<u8>,
         /// The sender.
         source: Address,
-        /// Its tag.
+        /// The message tag.
         tag: u32,
     },
-    /// An expected message has left.
+    /// An expected message was sent.
     SendExpected,
-    /// An expected message has come.
+    /// An expected message was received.
     RecvExpected {
-        /// Its bytes.
+        /// The message body.
         body: Vec<u8>,
     },
-    /// Bytes are at the peer.
+    /// A put completed: the bytes are in the peer's memory.
     Put,
-    /// Bytes are here.
+    /// A get completed: the bytes are in local memory.
     Get,
 }
 
-/// The end of an operation.
+/// The completion of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// How it ended.
+    /// The final status.
     pub status: Status,
-    /// The operation.
+    /// The operation and its result.
     pub what: What,
 }
 
-/// What runs when an operation has ended.
+/// A callback that runs once after its operation has completed.
 pub type Callback = Box<dyn FnOnce(Event) + Send>;
 
 struct Completion {
@@ -66,7 +66,7 @@ struct Active {
     callback: Callback,
 }
 
-/// A context, as operations hold it.
+/// The state of a context, which its operations share.
 pub(crate) struct ContextShared {
     pub(super) class: Arc<Shared>,
     queue: Mutex<VecDeque<Completion>>,
@@ -98,7 +98,7 @@ impl ContextShared {
         })
     }
 
-    /// An operation has ended: its callback waits for trigger.
+    /// Records that an operation has completed, and queues its callback for trigger.
     pub(super) fn complete(&self, callback: Callback, event: Event) {
         let mut queue = self.queue.lock();
         queue.push_back(Completion { callback, event });
@@ -111,12 +111,12 @@ impl ContextShared {
         self.queued.load(Ordering::Acquire)
     }
 
-    /// Whether transfers are under way.
+    /// Returns whether any transfer is in progress.
     pub(super) fn is_moving(&self) -> bool {
         self.transfers.load(Ordering::Acquire) > 0
     }
 
-    /// Cancels what is pending.
+    /// Cancels all pending operations of the context.
     pub(crate) fn cancel_all(&self) {
         for op in self.class.pending_of(self) {
             if let Err(failure) = self.class.cancel(op) {
@@ -125,7 +125,7 @@ impl ContextShared {
         }
     }
 
-    /// Cancels what is pending and gives up the callbacks that wait.
+    /// Cancels all pending operations and discards the queued callbacks.
     pub(super) fn clear(&self) {
         self.cancel_all();
         let mut queue = self.queue.lock();
@@ -135,7 +135,7 @@ impl ContextShared {
         drop(given_up);
     }
 
-    /// Begins a transfer.
+    /// Starts a transfer and returns its operation number.
     pub(super) fn start(
         self: &Arc<ContextShared>,
         mut transfer: Transfer,
@@ -145,7 +145,7 @@ impl ContextShared {
         let op = self.class.new_op();
         let observer = self.class.engine().map(|engine| engine.observer());
         let begun = observer.and_then(|observer| observer.begin());
-        // Messages that it sends are told of by themselves.
+        // Messages that the transfer sends are recorded separately.
         let ended = transfer.advance();
         if let Some(told) = observer.and_then(|observer| observer.enter(false)) {
             told.since(begun).leave(&transfer.about());
@@ -167,7 +167,7 @@ impl ContextShared {
         }
     }
 
-    /// Carries transfers on; true if anything happened.
+    /// Advances the transfers. Returns whether any of them made progress.
     pub(crate) fn step(&self) -> bool {
         if self.transfers.load(Ordering::Acquire) == 0 {
             return false;
@@ -176,7 +176,7 @@ impl ContextShared {
         self.carry_on(&mut active)
     }
 
-    /// The runtime has ended: transfers end as cancelled.
+    /// Ends all transfers as cancelled after the runtime has ended.
     pub(super) fn end_transfers(&self) {
         self.carry_on(&mut self.active.lock());
     }
@@ -199,8 +199,8 @@ impl ContextShared {
         busy
     }
 
-    /// Puts what completes into the queue, until there is something or the time is
-    /// over; true where there is something.
+    /// Makes progress until a completion is queued or the timeout expires. Returns whether one is
+    /// queued.
     pub(super) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
         self.class.check_open()?;
         if self.queued() > 0 {
@@ -212,7 +212,7 @@ impl ContextShared {
         })
     }
 
-    /// Runs at most `most` callbacks; how many.
+    /// Runs at most `most` callbacks and returns how many ran.
     pub(super) fn trigger(
         self: &Arc<ContextShared>,
         timeout: Duration,
@@ -234,7 +234,7 @@ impl ContextShared {
         Ok(ran)
     }
 
-    /// A look-up that is complete.
+    /// Queues the completion of a finished lookup and returns its operation number.
     pub(super) fn looked_up(&self, address: Address, callback: Callback) -> u64 {
         let event = Event { status: Status::SUCCESS, what: What::Lookup(address) };
         self.complete(callback, event);

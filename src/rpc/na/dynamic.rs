@@ -1,29 +1,30 @@
-//! Peers in other jobs: a connection for each, made when its address is looked up.
+//! Peers in other jobs, with one connection each, made when the peer's address is looked up.
 //!
-//! A listening process has a TCP socket, whose address is the one that is published, with a
-//! token. A process that connects there must prove that it knows the token (`secret`, `greeting`);
-//! then it is told the name of an MPI port, and one side accepts and the other connects by MPI
-//! (`listener`, `meeting`). After that the socket says only that its peer lives. So a server
-//! that waits for connections sleeps in the system, not in MPI, and can be ended.
+//! A listening process has a TCP socket and publishes the socket's address together with a token. A
+//! process that connects to the socket must prove that it knows the token (`secret`, `greeting`).
+//! It then receives the name of an MPI port, at which one side accepts and the other connects
+//! (`listener`, `meeting`). From then on the socket only shows whether the peer is alive and when
+//! it ends the connection. While a server waits for connections it therefore blocks in the
+//! operating system, not in MPI, and can be stopped.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `interface` | where to listen |
+//! | `interface` | choice of the listening address |
 //! | `secret` | tokens, the site's secret, proofs |
-//! | `greeting` | what is said over the socket |
-//! | `listener` | guests, their deadlines, their number |
-//! | `refusals` | how many were refused |
-//! | `meeting` | MPI's part |
+//! | `greeting` | the protocol on the socket |
+//! | `listener` | authentication of clients: deadlines and limits |
+//! | `refusals` | count of refused connections |
+//! | `meeting` | accept and connect through MPI |
 //! | `connection` | messages of a connection, and its end |
-//! | `moving` | chunks of transfers that a peer is to answer |
-//! | `service` | memory that a peer reads or writes |
+//! | `moving` | chunks of transfers that await the peer's reply |
+//! | `service` | access to local memory on behalf of peers |
 //!
-//! Messages are a head and a body. Memory is moved by messages too: the owner's progress
-//! serves them.
+//! A message consists of a header and a body. Transfers are messages too; the progress of the
+//! memory's owner serves them.
 //!
-//! Invariant: what a peer sends reaches only what belongs to its connection, what is exposed by a
-//! handle that it names, and the functions that are registered. A message that no peer of ours
-//! would send ends its connection.
+//! Invariant: messages from a peer affect only its own connection, memory registered under a handle
+//! that they name, and registered functions. A message that no peer of this library would send ends
+//! the connection.
 
 mod connection;
 pub(crate) mod greeting;
@@ -60,22 +61,23 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Messages of one connection that are handled in one poll.
+/// Maximum number of messages handled per connection in one poll.
 const PER_POLL: usize = 64;
-/// How often it is looked whether peers live.
+/// Interval at which the liveness of peers is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long messages may still come of a peer that has ended its connection.
+/// How long messages from a peer may still arrive after it has ended its connection.
 const AFTER_BYE: Duration = Duration::from_secs(1);
-/// How long the end waits for messages to leave, and then for peers to end their side.
+/// Time limits from the start of closing: `LEAVING` for outgoing messages to be sent, and `ENDING`
+/// for peers to end their side.
 const LEAVING: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(10);
 
-/// Hands a message to the class that its head names.
+/// Delivers a message to the class that its header names.
 pub(in crate::rpc) type Deliver = fn(Peer, Head, Cow<'_, [u8]>);
 
 type Accepted = Arc<Mutex<Vec<(Comm, Lifeline)>>>;
 
-/// What a published address says: where, and the token.
+/// The parts of a published address: `HOST:PORT` and the token.
 struct Published<'a> {
     place: &'a str,
     token: Token,
@@ -89,7 +91,7 @@ impl<'a> Published<'a> {
         });
         match parts {
             Some(published) => Ok(published),
-            // The token is not shown.
+            // The message must not reveal the token.
             None => refuse!(
                 INVALID_ARG,
                 "the address of another job is mpi+dynamic://HOST:PORT/TOKEN, as its \
@@ -102,7 +104,7 @@ impl<'a> Published<'a> {
 
 /// The connections of a class.
 pub(in crate::rpc) struct Dynamic {
-    /// By number; none where one has ended.
+    /// The connections, indexed by number; `None` for a connection that has ended.
     connections: RwLock<Vec<Option<Arc<Connection>>>>,
     deliver: Deliver,
     accepted: Accepted,
@@ -111,12 +113,12 @@ pub(in crate::rpc) struct Dynamic {
     client: Client,
     secret: Option<Vec<u8>>,
     moving: InMotion,
-    /// One thread polls at a time; when it has last looked whether peers live.
+    /// Locked by the thread that polls. Holds the time of the last liveness check.
     polling: Mutex<Option<Instant>>,
 }
 
 impl Dynamic {
-    /// Begins to listen, if so asked.
+    /// Creates the connection state of a class, and starts to listen if requested.
     pub(crate) fn open(engine: &Arc<Engine>, listen: bool, deliver: Deliver) -> Result<Dynamic> {
         let secret = secret::site_secret(&engine.config.rpc_secret_file)?;
         let accepted = Accepted::default();
@@ -141,22 +143,22 @@ impl Dynamic {
         })
     }
 
-    /// The address that others connect to.
+    /// Returns the address that other jobs connect to, if the class listens.
     pub(crate) fn own_port(&self) -> Option<&str> {
         self.own.as_deref()
     }
 
-    /// What a connection was looked up by.
+    /// Returns the address that a connection was looked up by, if this side made the connection.
     pub(crate) fn port_of(&self, n: u32) -> Option<String> {
         self.connections.read().get(n as usize)?.as_ref()?.name.clone()
     }
 
-    /// How many attempts to connect were refused.
+    /// Returns the number of refused connection attempts.
     pub(crate) fn refused(&self) -> u64 {
         self.door.lock().as_ref().map_or(0, Door::refused)
     }
 
-    /// The peer at an address.
+    /// Returns the peer at an address. Connects to it if there is no open connection.
     pub(crate) fn connect(&self, class: &Shared, name: &str) -> Result<Peer> {
         let Published { place, token } = Published::parse(name)?;
         let known = |c: &Arc<Connection>| c.name.as_deref() == Some(name) && c.is_open();
@@ -201,7 +203,7 @@ impl Dynamic {
 
     // -------------------------------------------------------------- progress
 
-    /// Takes in the messages that have arrived.
+    /// Handles the messages that have arrived. Returns whether anything happened.
     pub(crate) fn poll(&self, class: &Shared) -> Result<bool> {
         let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
         let mut busy = false;
@@ -215,7 +217,7 @@ impl Dynamic {
         if look {
             *polling = Some(now);
         }
-        // The lock must not be held while it is taken again below.
+        // `step` and `retire` take this lock again, so it must not be held here.
         let count = self.connections.read().len() as u32;
         for n in 0..count {
             let Ok(connection) = self.connection(n) else { continue };
@@ -233,7 +235,7 @@ impl Dynamic {
         Ok(busy)
     }
 
-    /// Messages of one connection; an error is the end of it.
+    /// Makes progress on one connection. An error ends the connection.
     fn step(
         &self,
         class: &Shared,
@@ -252,7 +254,7 @@ impl Dynamic {
             let Some(head) = Head::parse(head).filter(may) else {
                 return Err(Error::new(ErrorKind::Argument, "it sends what no peer of ours does"));
             };
-            // Classes of different jobs are numbered apart.
+            // Class numbers are independent in different jobs.
             let head = Head { class: class.number, ..head };
             (self.deliver)(Peer::Remote(n), head, Cow::Borrowed(body));
             if connection.is_lost() {
@@ -268,9 +270,10 @@ impl Dynamic {
             self.answer(class, n, &asked.head, Kind::GetData, status, &bytes);
         }
         if look {
-            // After what came before the peer has left.
+            // Checked only after receiving, so that messages sent before the peer left are still
+            // handled.
             connection.look()?;
-            // The peer waits for that; nothing more is sent to it.
+            // The peer waits for this side to say goodbye too. Nothing more is sent to it.
             let late = |since: Instant| since.elapsed() > AFTER_BYE;
             if connection.ends_since().is_some_and(|since| connection.all_sent() || late(since)) {
                 connection.say_bye();
@@ -286,7 +289,7 @@ impl Dynamic {
         }
     }
 
-    /// Gives a connection up.
+    /// Abandons a connection.
     fn lose(&self, class: &Shared, n: u32, why: &str) {
         let Ok(connection) = self.connection(n) else { return };
         if connection.lose() {
@@ -296,7 +299,7 @@ impl Dynamic {
         }
     }
 
-    /// Lets go of a connection on which nothing comes any more.
+    /// Removes a connection on which no more messages arrive.
     fn retire(&self, class: &Shared, n: u32) {
         let over = self.connections.write().get_mut(n as usize).and_then(Option::take);
         let Some(connection) = over else { return };
@@ -306,8 +309,8 @@ impl Dynamic {
         end(connection);
     }
 
-    /// Waits until what was sent has left and the peers end their side, and ends everything;
-    /// a few seconds at most for either.
+    /// Closes all connections. Waits until outgoing messages have been sent and the peers have
+    /// ended their sides, for at most `LEAVING` and `ENDING`.
     pub(crate) fn close(&self, class: &Shared) {
         if let Some(door) = self.door.lock().take() {
             door.close();
@@ -322,7 +325,7 @@ impl Dynamic {
         while begun.elapsed() < ENDING {
             let mut open = 0;
             for connection in all.iter().flatten().filter(|c| !c.is_lost()) {
-                // What still comes is for nobody, but its sender waits until it is taken.
+                // Incoming messages are discarded, but their senders wait until they are received.
                 let taken = (0..PER_POLL).try_for_each(|_| connection.receive().map(drop));
                 if taken.is_err() || connection.sent().is_err() || connection.look().is_err() {
                     connection.lose();
@@ -351,7 +354,7 @@ impl Dynamic {
 
     // ---------------------------------------------------------------- memory
 
-    /// Puts the bytes of `runs` into a handle of the peer.
+    /// Puts the bytes of `runs` into memory of the peer's handle `id`, from `offset` on.
     pub(crate) fn put(
         &self,
         n: u32,
@@ -365,7 +368,8 @@ impl Dynamic {
         let names = Named { id, offset, len }.bytes();
         let mut parts: Vec<&[u8]> = vec![&names];
         for run in runs.iter().filter(|r| r.len > 0) {
-            // SAFETY: the transfer keeps the local handle, and so its memory.
+            // SAFETY: the transfer keeps the local handle alive, and the handle keeps the memory
+            // valid.
             parts.push(unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) });
         }
         let token = self.moving.begin(n, Kind::PutDone, counter, Vec::new());
@@ -373,7 +377,7 @@ impl Dynamic {
         self.posted(token, posted)
     }
 
-    /// Gets bytes of a handle of the peer into `runs`.
+    /// Gets bytes of the peer's handle `id`, from `offset` on, into `runs`.
     pub(crate) fn get(
         &self,
         n: u32,
@@ -397,7 +401,7 @@ impl Dynamic {
         posted
     }
 
-    /// A message about memory.
+    /// Handles a message about memory.
     pub(crate) fn arrived(&self, class: &Shared, from: Peer, head: &Head, body: &[u8]) {
         let Peer::Remote(n) = from else { return };
         match head.kind {
@@ -422,7 +426,7 @@ impl Dynamic {
     }
 }
 
-/// Frees a connection, unless another thread is just about to find out that it has ended.
+/// Frees a connection, unless another thread still holds it and is about to find that it has ended.
 fn end(connection: Arc<Connection>) {
     if let Some(connection) = Arc::into_inner(connection)
         && let Err(error) = connection.free()

@@ -1,12 +1,12 @@
-//! An eventcount: notifying is cheap, sleeping pays.
+//! An eventcount: notification is cheap, and the sleeping thread bears the cost.
 //!
-//! Notifications are many and sleepers are rare, so a notifying thread only reads the
-//! number of sleepers, without a fence; a thread that goes to sleep puts a fence into all
-//! threads ([`asymmetric`]) and checks its condition once more.
+//! Notifications are frequent and sleepers are rare. A notifying thread therefore only reads the
+//! number of sleepers, without a fence. A thread that goes to sleep instead forces a fence in all
+//! threads (`membarrier`) and then checks its condition once more.
 //!
-//! Invariant: a thread that makes a condition true calls [`EventCount::notify`] afterwards;
-//! a waiting thread sleeps only if its condition was false after it was counted among the
-//! sleepers. So that check sees the change, or the notifying thread sees the sleeper.
+//! Invariant: a thread that makes a condition true calls [`EventCount::notify`] afterwards, and a
+//! waiting thread sleeps only if its condition was false after it was counted as a sleeper. Hence
+//! either this check sees the change, or the notifying thread sees the sleeper.
 
 use crate::memory::membarrier;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -14,21 +14,22 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 /// A word to sleep on, and the number of threads that sleep on it.
 #[derive(Debug, Default)]
 pub struct EventCount {
-    /// Notifications that had a sleeper to wake.
+    /// Number of notifications that found a sleeper to wake.
     word: AtomicU32,
     sleepers: AtomicU32,
-    /// Counts notifications, about: two at once may count as one.
+    /// Approximate number of notifications: concurrent ones may count as one.
     count: AtomicU32,
 }
 
 impl EventCount {
-    /// Differs from an earlier value if there was a notification in between.
+    /// Returns a value that differs from an earlier one if there was a notification in between.
     #[inline]
     pub fn now(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// A condition may have become true; `wake` wakes the threads that sleep on the word.
+    /// Announces that a condition may have become true. Calls `wake` to wake the threads that sleep
+    /// on the word, if there are any.
     #[inline]
     pub fn notify(&self, wake: impl FnOnce(&AtomicU32)) {
         self.count.store(self.count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -39,11 +40,11 @@ impl EventCount {
         }
     }
 
-    /// Sleeps by `sleep` while the word has the value that it is given, unless `check`
-    /// finds the condition true first; returns what `check` has found.
+    /// Calls `sleep` with the word and its current value, unless `check` returns true first.
+    /// `sleep` must return once the word differs from that value. Returns the result of `check`.
     ///
     /// # Errors
-    /// That of `check`.
+    /// Returns the error of `check`.
     pub fn sleep<E>(
         &self,
         check: impl FnOnce() -> Result<bool, E>,

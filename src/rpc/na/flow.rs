@@ -1,51 +1,51 @@
-//! How much may be under way to a peer that takes nothing in.
+//! Flow control: limits on the bytes in flight to a peer that does not consume them.
 //!
-//! Messages that the receiver has not taken in count against a window of bytes, one
-//! for unexpected and one for expected messages. What goes beyond it is held at the
-//! sender, in order, and goes out when the receiver reports what it has taken in,
-//! which it does for a quarter of a window at a time. So a receiver keeps at most a
-//! window for each peer and kind, whatever its peers send, and loses nothing.
+//! Messages that the receiver has not consumed count against a window of bytes; unexpected and
+//! expected messages have separate windows. The sender holds messages that exceed the window, in
+//! order, and sends them when the receiver reports what it has consumed, in steps of a quarter of a
+//! window. A receiver therefore stores at most one window per peer and kind, and loses no message.
 //!
-//! Invariant: while messages are held, or are being sent from those held, new ones are
-//! held behind them.
+//! Invariant: while messages are held, or held messages are being sent, new messages are held
+//! behind them.
 
 use super::wire::Head;
 use crate::memory::biased_lock::BiasedLock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a message costs besides its bytes.
+/// Cost of a message in bytes, in addition to its body.
 const OVERHEAD: u64 = 64;
-/// What all peers together may have under way to a class, if that is enough for each.
+/// Bytes that all peers together may have in flight to a class, if this leaves each peer at least
+/// `SMALLEST`.
 const ALL: u64 = 64 << 20;
 const LARGEST: u64 = 4 << 20;
 const SMALLEST: u64 = 256 << 10;
 
-/// The window of a peer in another job: the same in all jobs, whatever their sizes.
+/// Window in bytes of a peer in another job. It is the same in all jobs, regardless of their sizes.
 pub(crate) const BETWEEN_JOBS: u64 = 1 << 20;
 
-/// What a message counts.
+/// Returns the number of bytes that a message counts against the window.
 pub(crate) fn cost(bytes: usize) -> u64 {
     bytes as u64 + OVERHEAD
 }
 
-/// The window of each of so many peers.
+/// Returns the window in bytes of each peer, for the given number of peers.
 pub(crate) fn window(peers: usize) -> u64 {
     (ALL / peers.max(1) as u64).clamp(SMALLEST, LARGEST)
 }
 
-/// Runs when a message has left, or was given up (then false).
+/// A callback that runs with true when a message has been sent, or with false if it was discarded.
 pub(crate) type OnSent = Box<dyn FnOnce(bool) + Send>;
 
-/// A message that waits for room.
+/// A message that waits for space in the window.
 pub(crate) struct Held {
-    /// Its head.
+    /// The message header.
     pub head: Head,
-    /// Its body.
+    /// The message body.
     pub body: Vec<u8>,
-    /// Runs when the message has left.
+    /// The callback that runs when the message has been sent or discarded.
     pub sent: Option<OnSent>,
-    /// Its number, for cancelling it.
+    /// The operation number, for cancellation.
     pub op: u64,
 }
 
@@ -59,7 +59,7 @@ struct Window {
 pub(crate) struct Flow {
     out: BiasedLock<[Window; 2]>,
     taken: [AtomicU64; 2],
-    /// Bytes of a peer in another job that have arrived and were not taken in.
+    /// Bytes from a peer in another job that have arrived and are not consumed yet.
     kept: [AtomicU64; 2],
     window: u64,
 }
@@ -71,14 +71,14 @@ impl std::fmt::Debug for Flow {
 }
 
 impl Flow {
-    /// Nothing under way.
+    /// Creates the state of a peer with nothing in flight.
     pub(crate) fn new(window: u64) -> Flow {
         let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
         let out = BiasedLock::new([fresh(), fresh()]);
         Flow { out, taken: Default::default(), kept: Default::default(), window }
     }
 
-    /// Whether a message may go now; it is counted then.
+    /// Returns whether a message may be sent now, and if so charges it to the window.
     pub(crate) fn admit(&self, which: usize, bytes: usize) -> bool {
         let window = &mut self.out.lock()[which];
         let cost = cost(bytes).min(self.window);
@@ -89,7 +89,7 @@ impl Flow {
         true
     }
 
-    /// Holds a message that may not go. Where it may go by now, gives it back.
+    /// Holds a message that may not be sent yet. Returns it if the window allows it by now.
     pub(crate) fn hold(&self, which: usize, held: Held) -> Option<Held> {
         let window = &mut self.out.lock()[which];
         let cost = cost(held.body.len()).min(self.window);
@@ -101,8 +101,8 @@ impl Flow {
         None
     }
 
-    /// The receiver has taken in so many bytes. True where the caller is to send
-    /// what is held, by [`Flow::next`].
+    /// Adds bytes that the receiver has consumed to the window. Returns true if the caller must now
+    /// send the held messages, which [`Flow::next`] returns.
     pub(crate) fn credit(&self, which: usize, bytes: u64) -> bool {
         let window = &mut self.out.lock()[which];
         window.room = window.room.saturating_add(bytes).min(self.window);
@@ -113,7 +113,8 @@ impl Flow {
         true
     }
 
-    /// The next held message that may go; at the end `None`, and others may send.
+    /// Returns the next held message that may be sent. Returns `None` if there is none; other
+    /// threads may then send again.
     pub(crate) fn next(&self, which: usize) -> Option<Held> {
         let window = &mut self.out.lock()[which];
         let may = window.held.front().is_some_and(|held| {
@@ -129,7 +130,7 @@ impl Flow {
         Some(held)
     }
 
-    /// Takes a held message back.
+    /// Removes a held message.
     pub(crate) fn withdraw(&self, op: u64) -> Option<Held> {
         self.out.lock().iter_mut().find_map(|window| {
             let at = window.held.iter().position(|held| held.op == op)?;
@@ -137,25 +138,25 @@ impl Flow {
         })
     }
 
-    /// Gives up all that is held.
+    /// Removes all held messages.
     pub(crate) fn abandon(&self) -> Vec<Held> {
         self.out.lock().iter_mut().flat_map(|window| window.held.drain(..)).collect()
     }
 
-    /// A message has come from a peer that is not trusted to keep to its window. False where it
-    /// did not. [`Flow::went`] counts the other way.
+    /// Records the arrival of a message from a peer that is not trusted to respect its window.
+    /// Returns false if the message exceeds the window. [`Flow::went`] is the inverse.
     pub(crate) fn came(&self, which: usize, bytes: usize) -> bool {
         let cost = cost(bytes).min(self.window);
         self.kept[which].fetch_add(cost, Ordering::Relaxed) + cost <= self.window
     }
 
-    /// Such a message was taken in.
+    /// Records that such a message was consumed.
     pub(crate) fn went(&self, which: usize, bytes: usize) {
         self.kept[which].fetch_sub(cost(bytes).min(self.window), Ordering::Relaxed);
     }
 
-    /// A message from the peer was taken in. The number of bytes to report, where it
-    /// is time to.
+    /// Records that a message from the peer was consumed. Returns the number of bytes to report to
+    /// the peer once they amount to a quarter of the window.
     pub(crate) fn took(&self, which: usize, bytes: usize) -> Option<u64> {
         let cost = cost(bytes).min(self.window);
         let taken = self.taken[which].fetch_add(cost, Ordering::Relaxed) + cost;

@@ -1,12 +1,12 @@
-//! Memory that others may read or write: handles over one region or many segments.
+//! Memory handles: memory, in one run or many segments, that other processes may read or write.
 //!
-//! A handle is made here ([`Mem::expose`]) or comes as bytes (`wire`). One
-//! that comes from another process only names memory; one that comes back to the
-//! process that made it is the original again, if that still lives and says the same:
-//! bytes that lie about our own memory are refused before anybody follows them.
+//! A handle is created here ([`Mem::expose`]) or decoded from bytes (`wire`). A handle from another
+//! process only names memory. A handle that returns to the process that created it resolves to the
+//! original, if the original still exists and has the same contents. Serialised handles that
+//! misdescribe memory of this process are therefore rejected before they are used.
 //!
-//! Others use memory from when it is registered until it is deregistered or the handle is
-//! freed, and not a moment longer, even if a peer keeps its bytes (`crate::memory::exposed`).
+//! Other processes can use the memory only from its registration until it is deregistered or the
+//! handle is freed, even if a peer keeps the serialised handle (`crate::memory::exposed`).
 
 mod access;
 mod runs;
@@ -31,7 +31,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
-/// Memory of a handle's own.
+/// Memory that a handle owns.
 #[derive(Debug)]
 enum Own {
     Private(ZeroedBuffer),
@@ -45,30 +45,31 @@ pub struct Mem {
     process: u64,
     rank: u32,
     runs: Vec<Run>,
-    /// Where each run begins within the whole.
+    /// The offset of each run within the handle.
     starts: Vec<usize>,
     total: usize,
     access: Access,
-    /// What others may use of it, where it is this process's.
+    /// The registration of the memory, if it belongs to this process.
     exposure: Option<Arc<Exposure>>,
-    /// Another process's place in the node's table, plus one.
+    /// The slot of the registration in the owner's node table plus one, or 0 if it has none. Set
+    /// for handles of another process.
     place: u32,
-    /// How the memory is found in its node, where it is lent; mapped when first used.
+    /// The shared-memory file of the memory, if it is exported to the node; mapped on first use.
     shm_key: Option<ShmKey>,
     borrowed: OnceLock<Option<Arc<SharedFile>>>,
-    /// What a handle that came back stands for.
+    /// The original of a handle that returned to the process that created it.
     original: Option<Arc<Mem>>,
 }
 
-/// No rank.
+/// The rank number of a process that is not a rank of a running job.
 const NOBODY: u32 = u32::MAX;
 
 static LIVE: LazyLock<Mutex<HashMap<u64, Weak<Mem>>>> = LazyLock::new(Mutex::default);
 
-/// A number for a handle that nobody can guess: between jobs, a peer that knows it may use the
-/// memory.
+/// Returns a handle number that cannot be guessed. Between jobs, a peer that knows the number may
+/// use the memory.
 fn number() -> Result<u64> {
-    /// Random bytes, drawn so many at a time.
+    /// Random bytes, drawn in blocks, and the number of bytes used so far.
     static DRAWN: Mutex<(usize, [u8; 512])> = Mutex::new((512, [0; 512]));
     let mut drawn = DRAWN.lock();
     loop {
@@ -88,21 +89,21 @@ fn number() -> Result<u64> {
     }
 }
 
-/// Tells this process from all others, also of other jobs and earlier times.
+/// Identifies this process uniquely, also among processes of other jobs and earlier ones.
 static PROCESS: LazyLock<u64> = LazyLock::new(|| {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
 });
 
-/// Makes memory in the directory by way of which it can be lent to others of the node; `None`
-/// where there are none.
+/// Calls `make` with the directory for memory that is exported to the node. Returns `None` if no
+/// engine runs, if no other rank shares the node, or if cross-memory access is disabled.
 fn lent<R>(make: impl FnOnce(&str) -> R) -> Option<R> {
     let engine = admission::admit_current().ok()?;
     let neighbours = engine.topology.ranks_of(engine.topology.my_node()).len() > 1;
     (neighbours && engine.config.cross_memory).then(|| make(&engine.memory.policy().shm_dir))
 }
 
-/// A long buffer for what another process is to pull.
+/// Allocates a long buffer for data that another process will pull.
 pub(crate) fn to_send(size: usize) -> Option<LargeBuffer> {
     lent(|dir| LargeBuffer::lent(size, dir)).unwrap_or_else(|| LargeBuffer::heap(size))
 }
@@ -112,31 +113,32 @@ fn rank() -> u32 {
 }
 
 impl Mem {
-    /// Exposes memory. It is not registered yet.
+    /// Creates a handle for memory of the caller. The memory is not registered yet.
     ///
     /// # Errors
-    /// `INVALID_ARG` for no segment, or for a segment at the null address, or one that
-    /// wraps around.
+    /// Returns `INVALID_ARG` if there are no segments, or if a segment is at the null address or
+    /// wraps around the address space.
     ///
     /// # Safety
-    /// The bytes must be valid for what `access` allows to others, and here for both,
-    /// as long as the handle lives.
+    /// While the handle lives, the memory must be valid for the accesses that `access` permits to
+    /// other processes, and for reads and writes by this process.
     pub unsafe fn expose(runs: Vec<Run>, access: Access) -> Result<Arc<Mem>> {
         Mem::make(runs, access, None)
     }
 
-    /// Exposes memory of the handle's own, zeroed, freed with it.
+    /// Creates a handle that owns zeroed memory, which is freed with the handle.
     ///
     /// # Errors
-    /// `NOMEM`; `INVALID_ARG` for no segment.
+    /// Returns `NOMEM` if the allocation fails, and `INVALID_ARG` if there are no segments.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| ZeroedBuffer::new(bytes).map(Own::Private))
     }
 
-    /// The same, for others of the node to use: they reach it with one copy.
+    /// Like [`Mem::allocate`], but places the memory in shared memory if possible, so that other
+    /// ranks of the node access it with a single copy.
     ///
     /// # Errors
-    /// As of [`Mem::allocate`].
+    /// Fails like [`Mem::allocate`].
     pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| {
             match lent(|dir| LargeBuffer::lent_zeroed(bytes, dir)).flatten() {
@@ -146,13 +148,13 @@ impl Mem {
         })
     }
 
-    /// Memory of the handle's own that is soon free again: not zeroed.
+    /// Creates a handle that owns short-lived memory, which need not be zeroed.
     ///
     /// # Errors
-    /// `NOMEM`.
+    /// Returns `NOMEM` if the allocation fails.
     pub fn for_a_while(size: usize, access: Access) -> Result<Arc<Mem>> {
-        // What is longer is not touched before the bytes come, which somebody else has only
-        // announced.
+        // Longer memory must not be touched before the bytes arrive, because a peer has only
+        // announced their length so far.
         if size >= LAZY {
             return Mem::allocate(&[size], access);
         }
@@ -162,10 +164,10 @@ impl Mem {
         }
     }
 
-    /// The first bytes of a long buffer, which is the handle's from now on.
+    /// Creates a handle for the first `len` bytes of a long buffer, which it then owns.
     ///
     /// # Errors
-    /// `INVALID_ARG` where it has fewer.
+    /// Returns `INVALID_ARG` if the buffer is shorter.
     pub(crate) fn over(long: LargeBuffer, len: usize, access: Access) -> Result<Arc<Mem>> {
         if len > long.len() {
             refuse!(INVALID_ARG, "{len} bytes of a buffer of {}", long.len());
@@ -179,8 +181,8 @@ impl Mem {
         access: Access,
         allocate: impl FnOnce(usize) -> Result<Own>,
     ) -> Result<Arc<Mem>> {
-        // One piece of memory, with the segments on lines of their own: neighbours are
-        // reached faster than what lies here and there.
+        // All segments share one allocation, each starting on a cache line of its own. Adjacent
+        // segments are transferred faster than scattered ones.
         let mut total = 0usize;
         for (n, &len) in sizes.iter().enumerate() {
             let next = len.checked_next_multiple_of(LINE).and_then(|len| total.checked_add(len));
@@ -234,82 +236,82 @@ impl Mem {
         Ok(mem)
     }
 
-    /// A live handle of this process that is registered, for a copy that this process makes
-    /// for another one.
+    /// Returns a live, registered handle of this process, for a copy that this process makes on
+    /// behalf of another one.
     pub(crate) fn find(id: u64) -> Option<InUse> {
         let mem = LIVE.lock().get(&id)?.upgrade()?;
         let inside = mem.enter().ok()?;
         Some(InUse { mem, _inside: inside })
     }
 
-    /// Begins a use for others of memory of this process: it stays registered meanwhile, or
-    /// the thread that deregisters it waits.
+    /// Begins an access to memory of this process on behalf of another one. A thread that
+    /// deregisters the memory waits until the access has ended.
     ///
     /// # Errors
-    /// `ACCESS` where it is not registered, or not any more.
+    /// Returns `ACCESS` if the memory is not registered.
     pub(crate) fn enter(&self) -> Result<Inside> {
         let whole = self.original.as_deref().unwrap_or(self);
         let entered = whole.exposure.as_ref().and_then(|exposure| exposure.enter().ok());
         entered.ok_or_else(not_registered)
     }
 
-    /// How its owner knows it.
+    /// Returns how the owner identifies the memory.
     pub(crate) fn within(&self) -> Within {
         Within { id: self.id, place: self.place }
     }
 
-    /// Bytes in all.
+    /// Returns the total length in bytes.
     pub fn len(&self) -> usize {
         self.total
     }
 
-    /// Whether the handle has no bytes.
+    /// Returns whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// The segments. Those of another process are its own business.
+    /// Returns the segments. The addresses of another process's segments are meaningful only there.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// What others may do.
+    /// Returns the access that other processes have.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// The number of the handle in the process that made it.
+    /// Returns the number of the handle in the process that created it.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether its memory is this process's.
+    /// Returns whether the memory belongs to this process.
     pub fn is_local(&self) -> bool {
         self.process == *PROCESS
     }
 
-    /// Whether the memory is that of a rank of this job, as far as is known.
+    /// Returns whether the handle says that the memory belongs to the given other rank of this job.
     pub fn belongs_to(&self, rank: u32) -> bool {
         self.rank == rank && !self.is_local()
     }
 
-    /// Lets others use the memory.
+    /// Registers the memory, so that other processes can use it.
     pub fn register(&self) {
         if let Some(exposure) = &self.exposure {
             exposure.open();
         }
     }
 
-    /// Ends that others use the memory: nobody reads or writes it for them when this returns
-    /// (`crate::memory::exposed`). A handle that came as bytes only names memory, and stays
-    /// as it is.
+    /// Deregisters the memory. When this returns, no access by or for another process is in
+    /// progress (`crate::memory::exposed`). Has no effect on a handle that was decoded from bytes.
     pub fn deregister(&self) {
         if let Some(exposure) = &self.exposure {
             withdraw(exposure);
         }
     }
 
-    /// Whether others may use it.
+    /// Returns whether other processes may use the memory. A handle of another process counts as
+    /// registered, because only its owner knows.
     pub fn is_registered(&self) -> bool {
         match &self.original {
             Some(original) => original.is_registered(),
@@ -317,8 +319,10 @@ impl Mem {
         }
     }
 
+    /// Checks that a range lies within the memory.
+    ///
     /// # Errors
-    /// `OVERFLOW` where a part is not within the memory.
+    /// Returns `OVERFLOW` if it does not.
     pub fn check(&self, offset: usize, size: usize) -> Result<()> {
         if offset.checked_add(size).is_none_or(|end| end > self.total) {
             refuse!(
@@ -330,7 +334,8 @@ impl Mem {
         Ok(())
     }
 
-    /// The parts of the segments that a range consists of. The range is checked.
+    /// Returns the parts of the segments that a range consists of. The range must have been
+    /// checked.
     pub fn pieces(&self, offset: usize, size: usize) -> impl Iterator<Item = Run> + '_ {
         let first = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let (mut at, mut left) = (offset, size);
@@ -345,8 +350,8 @@ impl Mem {
         })
     }
 
-    /// Where the memory of a process of the node is mapped here, if that lends it. A loan
-    /// that names another process is none.
+    /// Returns the local mapping of memory that process `pid` of the node exports. Returns `None`
+    /// if the memory is not exported, or if its export names another process.
     pub(crate) fn borrowed(&self, pid: u32) -> Option<Borrowed<'_>> {
         let shm_key = self.shm_key.as_ref().filter(|shm_key| shm_key.pid == pid)?;
         let file = self.borrowed.get_or_init(|| shm_export::borrow(shm_key)).as_ref()?;
@@ -354,7 +359,8 @@ impl Mem {
     }
 }
 
-/// Withdraws memory; a wait that this takes makes progress for others, where this thread may.
+/// Withdraws a registration. If this has to wait, it makes progress for other ranks meanwhile,
+/// provided that this thread may.
 fn withdraw(exposure: &Exposure) {
     match admission::admit_current() {
         Ok(engine) if engine.may_use_messages() => exposure.withdraw(&*engine),
@@ -368,11 +374,11 @@ impl Drop for Mem {
             withdraw(exposure);
             LIVE.lock().remove(&self.id);
         }
-        // Memory of the handle's own goes with the exposure.
+        // The registration keeps memory that the handle owns, and releases it when it is dropped.
     }
 }
 
-/// Memory of this process that is used for another one; it stays registered meanwhile.
+/// Memory of this process in use on behalf of another process; it stays registered meanwhile.
 #[derive(Debug)]
 pub(crate) struct InUse {
     mem: Arc<Mem>,
@@ -393,7 +399,7 @@ pub(super) fn not_registered() -> Failure {
     Failure::new(Status::ACCESS, text)
 }
 
-/// Lent memory that is mapped here.
+/// Exported memory of another process, mapped here.
 #[derive(Debug)]
 pub(crate) struct Borrowed<'a> {
     shm_key: &'a ShmKey,
@@ -401,7 +407,8 @@ pub(crate) struct Borrowed<'a> {
 }
 
 impl Borrowed<'_> {
-    /// Where a run of the owner's lies here; `None` where it is not within the loan.
+    /// Returns the local address of a run of the owner's memory, or `None` if the run is not within
+    /// the export.
     pub(crate) fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
         let offset = (address as u64).checked_sub(self.shm_key.base)?;
         let end = offset.checked_add(len as u64)?;
@@ -409,7 +416,7 @@ impl Borrowed<'_> {
     }
 }
 
-/// Pairs the parts of two ranges of the same size.
+/// Pairs the parts of two ranges of equal size.
 pub(crate) fn spans(
     local: &Mem,
     local_offset: usize,
@@ -461,7 +468,7 @@ mod tests {
     fn impossible_memory_is_refused() {
         let run = |address, len| vec![Run { address, len }];
         for runs in [vec![], run(0, 1), run(usize::MAX - 3, 8), run(64, usize::MAX)] {
-            // SAFETY: the memory is refused, so nobody uses it.
+            // SAFETY: `expose` rejects the memory, so it is never accessed.
             assert!(unsafe { Mem::expose(runs, Access::ReadWrite) }.is_err());
         }
         assert!(Access::from_flags(0).is_err() && Access::from_flags(4).is_err());

@@ -1,29 +1,30 @@
-//! The network abstraction: classes, contexts, addresses, messages, memory.
+//! The network abstraction: classes, contexts, addresses, messages and memory handles.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `address` | information strings, addresses and their text |
-//! | `class` | messages in and out, matched with receives; cancelling |
-//! | `context` | completions, progress, trigger |
-//! | `memory` | memory handles and their bytes |
+//! | `address` | information strings, addresses and their text form |
+//! | `class` | sending, receiving and matching of messages; cancellation |
+//! | `context` | completion queues, progress, trigger |
+//! | `memory` | memory handles and their serialised form |
 //! | `transfer` | put and get, in chunks |
-//! | `flow` | windows: how much may be under way to a peer that takes nothing in |
-//! | `wire` | the head of a message |
-//! | `class_table` | the classes of the process, and the handler that messages come to |
+//! | `flow` | flow-control windows: limits on messages that a peer has not consumed |
+//! | `wire` | message headers |
+//! | `class_table` | the classes of the process, and the message handler that they share |
 //! | `dynamic` | peers in other jobs |
-//! | `blocking_wait` | waits that cost nothing when nothing comes |
+//! | `blocking_wait` | waits that use no CPU time while idle |
 //!
-//! A class is made by [`Class::new`] of an information string: `mpi` reaches the ranks
-//! of the job, `mpi+dynamic` other jobs as well, `self` only the process itself. The
-//! first class over MPI, and finalising the last, are **collective over the job**;
-//! nothing else is. The n-th class of a process talks to the n-th of the others.
+//! [`Class::new`] creates a class from an information string: `mpi` reaches the ranks of the job,
+//! `mpi+dynamic` also reaches other jobs, and `self` only the calling process. Creating the first
+//! class over MPI and finalising the last one are **collective over the job**; no other call is
+//! collective. Class number `n` of a process communicates with class number `n` of the other
+//! processes.
 //!
-//! Operations take a callback, return at once, and end in [`Context::progress`]; the
-//! callback runs in [`Context::trigger`] and nowhere else. Every operation can be
-//! cancelled by its [`OpId`]; its callback then hears so, and its buffers are free.
+//! Operations take a callback and return immediately. They complete in [`Context::progress`], and
+//! their callbacks run only in [`Context::trigger`]. Every operation can be cancelled by its
+//! [`OpId`]; its callback then receives the status `CANCELED`, and its buffers may be reused.
 //!
-//! **Expected messages** want their receive to be posted before they are sent. One that
-//! comes too early is kept, within the sender's window, until its receive is posted.
+//! **Expected messages** should be sent after their receive has been posted. A message that arrives
+//! earlier is kept, within the sender's window, until its receive is posted.
 
 pub(crate) mod address;
 pub(crate) mod blocking_wait;
@@ -54,11 +55,11 @@ use std::time::Duration;
 use transfer::Transfer;
 use wire::Kind;
 
-/// Names an operation, for cancelling it.
+/// Identifies an operation, for cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OpId(pub u64);
 
-/// A network, as a program sees it. Clones are the same class.
+/// A network class. Clones refer to the same class.
 #[derive(Debug, Clone)]
 pub struct Class {
     pub(crate) shared: Arc<Shared>,
@@ -66,28 +67,31 @@ pub struct Class {
 }
 
 impl Class {
-    /// Makes a class. Collective over the job for the first one over MPI, which also
-    /// starts the engine (and MPI) where they do not run.
+    /// Creates a class. Creating the first class over MPI is collective over the job, and starts
+    /// the engine (and MPI) if they are not running.
     ///
     /// # Errors
-    /// `PROTONOSUPPORT` for a string that names no network; `NA_ERROR` where MPI has
-    /// not what it takes.
+    /// Returns `PROTONOSUPPORT` if `info` names an unknown network, `INVALID_ARG` if it is empty,
+    /// and `NA_ERROR` if MPI lacks a required feature.
     pub fn new(info: &str, listen: bool) -> Result<Class> {
         Ok(Class { shared: Shared::open(info, listen)?, contexts: Arc::default() })
     }
 
-    /// Ends the class; what is pending is cancelled. Collective over the job for the
-    /// last one over MPI.
+    /// Finalises the class and cancels its pending operations. Finalising the last class over MPI
+    /// is collective over the job.
     ///
     /// # Errors
-    /// `BUSY` while it has contexts; `INVALID_ARG` the second time.
+    /// Returns `BUSY` if the class still has contexts, and `INVALID_ARG` if it is already
+    /// finalised.
     pub fn finalize(&self) -> Result<()> {
         self.check_idle()?;
         self.shared.close()
     }
 
+    /// Checks that the class has no contexts.
+    ///
     /// # Errors
-    /// `BUSY` while the class has contexts.
+    /// Returns `BUSY` if it has any.
     pub(crate) fn check_idle(&self) -> Result<()> {
         match self.contexts.load(Ordering::Acquire) {
             0 => Ok(()),
@@ -95,7 +99,7 @@ impl Class {
         }
     }
 
-    /// A new context.
+    /// Creates a context.
     pub fn context(&self) -> Result<Context> {
         self.shared.check_open()?;
         self.contexts.fetch_add(1, Ordering::AcqRel);
@@ -103,68 +107,70 @@ impl Class {
         Ok(Context { shared, _count: Arc::new(Counted(self.contexts.clone())) })
     }
 
-    /// How many attempts to connect from outside the job were refused, where the class listens
-    /// for other jobs.
+    /// Returns the number of connection attempts from outside the job that were refused. The number
+    /// is 0 unless the class listens for other jobs.
     pub fn refused(&self) -> u64 {
         self.shared.dynamic.as_ref().map_or(0, dynamic::Dynamic::refused)
     }
 
-    /// The network that the class runs over.
+    /// Returns the network that the class runs over.
     pub fn scheme(&self) -> Scheme {
         self.shared.scheme()
     }
 
-    /// Whether the class was made to take messages of other processes.
+    /// Returns whether the class was created to receive messages from other processes.
     pub fn listens(&self) -> bool {
         self.shared.listens()
     }
 
-    /// Whether two are the same class.
+    /// Returns whether both values refer to the same class.
     pub fn same(&self, other: &Class) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Whether the class was not finalised.
+    /// Returns whether the class can be used: it is not finalised, and the runtime has not ended.
     pub fn is_open(&self) -> bool {
         self.shared.check_open().is_ok()
     }
 
-    /// The calling process's address.
+    /// Returns the address of the calling process.
     pub fn own_address(&self) -> Address {
         Address { peer: address::Peer::Own }
     }
 
-    /// The address of a name. Connects to other jobs, which may wait.
+    /// Returns the address with the given name. For a process of another job this connects to it,
+    /// which may block.
     ///
     /// # Errors
-    /// `INVALID_ARG` for what is no name, `ADDRNOTAVAIL` for a rank outside the job,
-    /// `HOSTUNREACH` where nobody listens.
+    /// Returns `INVALID_ARG` if the name is malformed, `ADDRNOTAVAIL` if the rank is outside the
+    /// job, `HOSTUNREACH` if no process listens at the address, `PERMISSION` if the peer refuses
+    /// the connection, and `TIMEOUT` if it does not respond.
     pub fn lookup(&self, name: &str) -> Result<Address> {
         self.shared.lookup(name)
     }
 
-    /// An address as text, which [`Class::lookup`] takes.
+    /// Returns an address as text, in the form that [`Class::lookup`] accepts.
     pub fn text_of(&self, address: &Address) -> String {
         self.shared.text_of(address)
     }
 
-    /// Whether a context is one of this class.
+    /// Returns whether the context belongs to this class.
     pub fn owns(&self, context: &Context) -> bool {
         Arc::ptr_eq(&self.shared, &context.shared.class)
     }
 
-    /// Longest expected message.
+    /// Returns the maximum length of an expected message in bytes.
     pub fn max_expected(&self) -> usize {
         self.shared.max_expected()
     }
 
-    /// Longest unexpected message.
+    /// Returns the maximum length of an unexpected message in bytes.
     pub fn max_unexpected(&self) -> usize {
         self.shared.max_unexpected()
     }
 }
 
-/// Counts down with the last clone of a context.
+/// Decrements the class's context count when the last clone of a context is dropped.
 #[derive(Debug)]
 struct Counted(Arc<AtomicUsize>);
 
@@ -174,7 +180,7 @@ impl Drop for Counted {
     }
 }
 
-/// Where operations of a class complete. Clones are the same context.
+/// A completion queue for operations of a class. Clones refer to the same context.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub(crate) shared: Arc<ContextShared>,
@@ -182,36 +188,37 @@ pub struct Context {
 }
 
 impl Context {
-    /// Whether transfers are under way.
+    /// Returns whether any transfer is in progress.
     pub fn is_moving(&self) -> bool {
         self.shared.is_moving()
     }
 
-    /// Gives up the callbacks that wait: they do not run.
+    /// Cancels all pending operations and discards the queued callbacks without running them.
     pub fn clear(&self) {
         self.shared.clear();
     }
 
-    /// How many callbacks wait.
+    /// Returns the number of queued callbacks.
     pub fn queued(&self) -> usize {
         self.shared.queued()
     }
 
-    /// [`Class::lookup`], with a callback.
+    /// Looks up an address like [`Class::lookup`] and passes it to the callback.
     ///
     /// # Errors
-    /// As for [`Class::lookup`]; the callback does not run then.
+    /// Fails like [`Class::lookup`]; the callback does not run then.
     pub fn lookup(&self, name: &str, callback: Callback) -> Result<OpId> {
         let address = self.shared.class.lookup(name)?;
         Ok(OpId(self.shared.looked_up(address, callback)))
     }
 
-    /// Sends an unexpected message; its bytes are copied. It completes when it has
-    /// left, for which nobody must have posted a receive; with a window under way to a
-    /// peer that takes nothing in, it waits.
+    /// Sends an unexpected message. Its bytes are copied before the call returns. The operation
+    /// completes when the message has been sent, even if no receive is posted. It waits while the
+    /// peer has not consumed a full window of earlier messages.
     ///
     /// # Errors
-    /// `MSGSIZE` for a message that is too long, `INVALID_ARG` for a tag.
+    /// Returns `MSGSIZE` if the message is too long, and `INVALID_ARG` if the tag exceeds
+    /// [`MAX_TAG`].
     pub fn send_unexpected(
         &self,
         to: &Address,
@@ -223,15 +230,15 @@ impl Context {
         class.post_send(&self.shared, Kind::Unexpected, to, tag, body, callback).map(OpId)
     }
 
-    /// Receives the next unexpected message, of anybody and with any tag.
+    /// Receives the next unexpected message from any source with any tag.
     pub fn recv_unexpected(&self, callback: Callback) -> Result<OpId> {
         self.shared.class.post_unexpected(&self.shared, callback).map(OpId)
     }
 
-    /// Sends an expected message.
+    /// Sends an expected message. Its bytes are copied before the call returns.
     ///
     /// # Errors
-    /// As for [`Context::send_unexpected`].
+    /// Fails like [`Context::send_unexpected`].
     pub fn send_expected(
         &self,
         to: &Address,
@@ -243,18 +250,18 @@ impl Context {
         class.post_send(&self.shared, Kind::Expected, to, tag, body, callback).map(OpId)
     }
 
-    /// Receives the next expected message of a source with a tag.
+    /// Receives the next expected message from the given source with the given tag.
     pub fn recv_expected(&self, from: &Address, tag: u32, callback: Callback) -> Result<OpId> {
         self.shared.class.post_expected(&self.shared, from, tag, callback).map(OpId)
     }
 
-    /// Moves bytes between a handle here and one of a peer, whose segments may have
-    /// other borders.
+    /// Transfers `size` bytes between a local memory handle and one of the peer. Their segments may
+    /// be divided differently.
     ///
     /// # Errors
-    /// `PERMISSION` where a handle does not allow it; `ACCESS` where it is not
-    /// registered; `OVERFLOW` past an end; `INVALID_ARG` where a handle is not that of
-    /// its side.
+    /// Returns `PERMISSION` if a handle does not permit the access, `ACCESS` if a handle is not
+    /// registered, `OVERFLOW` if a range exceeds its handle, and `INVALID_ARG` if `local` does not
+    /// belong to this process or `remote` does not belong to the peer.
     pub fn transfer(
         &self,
         direction: Direction,
@@ -269,21 +276,22 @@ impl Context {
         self.shared.start(transfer, callback).map(OpId)
     }
 
-    /// Cancels an operation. One that has ended stays as it is.
+    /// Cancels an operation. An operation that has completed is not affected.
     ///
     /// # Errors
-    /// `INVALID_ARG` for what was never an operation.
+    /// Returns `INVALID_ARG` if no such operation was started.
     pub fn cancel(&self, op: OpId) -> Result<()> {
         self.shared.class.cancel(op.0)
     }
 
-    /// Makes progress until a callback waits or the time is over; true where one does.
+    /// Makes progress until a callback is queued or the timeout expires. Returns whether a callback
+    /// is queued.
     pub fn progress(&self, timeout: Duration) -> Result<bool> {
         self.shared.progress(timeout)
     }
 
-    /// Runs at most `most` callbacks; returns how many. Where none waits, makes
-    /// progress for up to `timeout` until one does.
+    /// Runs at most `most` callbacks and returns how many ran. If none is queued, first makes
+    /// progress until one is, for up to `timeout`.
     pub fn trigger(&self, timeout: Duration, most: usize) -> Result<usize> {
         self.shared.trigger(timeout, most)
     }

@@ -1,5 +1,6 @@
-//! Moving bytes between handles: in chunks, so that a transfer can be cancelled, others
-//! get their turn, and what has arrived can be used while the rest moves.
+//! Transfers between memory handles. A transfer is split into chunks, so that it can be cancelled,
+//! other transfers can proceed, and the receiver can use bytes that have arrived while the rest is
+//! in flight.
 
 use super::address::Peer;
 use super::class::Shared;
@@ -16,12 +17,12 @@ use crate::trace::{About, Call, PathTaken};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Chunks under way.
+/// Maximum number of chunks in flight.
 const FLYING: usize = 4;
-/// Bytes that move in one step where they move at once.
+/// Bytes per step if chunks complete immediately.
 const STEP: usize = 4 << 20;
 
-/// Which path the bytes go.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// To the peer.
@@ -31,7 +32,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// As copies between processes say it.
+    /// Returns the corresponding direction of a cross-memory copy.
     fn across(self) -> cma::Direction {
         match self {
             Direction::Put => cma::Direction::Write,
@@ -40,7 +41,7 @@ impl Direction {
     }
 }
 
-/// Why bytes do not move, as callers of function shipping know it.
+/// Converts an engine error into a failure, with the status that function shipping defines for it.
 fn reason(error: Error) -> Failure {
     match error.kind() {
         ErrorKind::Handle => Failure::new(Status::ACCESS, error.detail()),
@@ -48,16 +49,16 @@ fn reason(error: Error) -> Failure {
     }
 }
 
-/// A part of a handle's memory.
+/// A position in a handle's memory.
 #[derive(Debug, Clone)]
 pub struct Part<'a> {
     /// The handle.
     pub mem: &'a Arc<Mem>,
-    /// Where the part begins.
+    /// The start offset in bytes.
     pub offset: usize,
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     class: Arc<Shared>,
@@ -72,15 +73,15 @@ pub(crate) struct Transfer {
     flying: SmallVec<[Arc<CompletionCounter>; FLYING]>,
     ended: Option<Failure>,
     moved: bool,
-    /// How the last chunk went.
+    /// The path that the last chunk took.
     path: PathTaken,
 }
 
 impl Transfer {
-    /// Checks everything; nothing moves yet.
+    /// Validates a transfer without moving any bytes.
     ///
     /// # Errors
-    /// As for [`super::Context::transfer`].
+    /// Fails like [`super::Context::transfer`].
     pub(crate) fn new(
         class: &Arc<Shared>,
         direction: Direction,
@@ -135,7 +136,7 @@ impl Transfer {
         })
     }
 
-    /// What the callback is told that the operation was.
+    /// Returns the operation kind for the callback.
     pub(crate) fn what(&self) -> What {
         match self.direction {
             Direction::Put => What::Put,
@@ -143,7 +144,8 @@ impl Transfer {
         }
     }
 
-    /// For statistics and traces: what it is to move, and how its first chunks went.
+    /// Returns the trace record of the transfer: its size, its target, and the path of the chunks
+    /// so far.
     pub(crate) fn about(&self) -> About {
         let about = About::new(Call::Bulk).moves(self.size);
         match self.peer {
@@ -152,7 +154,7 @@ impl Transfer {
         }
     }
 
-    /// Starts no further chunk; those under way come to their end.
+    /// Cancels the transfer: no further chunk starts, and chunks in flight complete.
     pub(crate) fn cancel(&mut self) {
         self.fail(Failure::new(Status::CANCELED, "the transfer was cancelled"));
     }
@@ -165,12 +167,12 @@ impl Transfer {
         self.ended.get_or_insert(failure);
     }
 
-    /// Whether the last step has moved anything.
+    /// Returns whether the last step made progress.
     pub(crate) fn is_moving(&self) -> bool {
         self.moved
     }
 
-    /// Carries it on; its status when it has ended.
+    /// Advances the transfer. Returns its status once it has ended.
     pub(crate) fn advance(&mut self) -> Option<Status> {
         self.moved = false;
         let mut n = 0;
@@ -215,13 +217,14 @@ impl Transfer {
         }
     }
 
-    /// Waits for no chunk any more. Bytes may still come, so memory of the handle's own is leaked.
+    /// Stops waiting for the chunks in flight. Their bytes may still arrive, so memory that the
+    /// local handle owns is leaked.
     fn give_up(&mut self) {
         self.flying.clear();
         std::mem::forget(self.local.clone());
     }
 
-    /// Starts a chunk; `None` where it is complete already.
+    /// Starts a chunk. Returns `None` if it has completed already.
     fn start(&mut self, bytes: usize) -> Result<Option<Arc<CompletionCounter>>> {
         let (here, there) = (self.local_offset + self.started, self.remote_offset + self.started);
         let counter = Arc::new(CompletionCounter::default());
@@ -254,12 +257,13 @@ impl Transfer {
                     mapped
                 };
                 let (direction, how) = (self.direction.across(), (self.remote.within(), &counter));
-                // SAFETY: the local handle keeps its memory valid, and the transfer
-                // keeps the handle until the counter is done; its permission was checked.
+                // SAFETY: the local handle keeps its memory valid, and the transfer keeps the
+                // handle until the counter is done. The handle's permission was checked.
                 let started =
                     unsafe { engine.start_exposed(rank_number, &spans, direction, how, borrowed) };
                 if let Err(error) = started {
-                    // Parts may be under way: they end before the memory goes.
+                    // Parts of the chunk may be in flight and must end before the memory is
+                    // released.
                     if counter.outstanding() > 0 {
                         log::error!("a transfer to rank {rank} fails: {error:#}");
                         counter.begin();
@@ -281,7 +285,8 @@ impl Transfer {
                         Direction::Put => (local, remote),
                         Direction::Get => (remote, local),
                     };
-                    // SAFETY: both handles are of this process and live, so both sides are valid.
+                    // SAFETY: both handles belong to this process and are alive, so both ranges are
+                    // valid.
                     unsafe { shared_bytes::copy(from as *const u8, to as *mut u8, bytes) };
                 }
             }
@@ -293,8 +298,8 @@ impl Transfer {
         Ok(None)
     }
 
-    /// Copies from or to memory that the peer, a process of the node, lends; false where
-    /// it does not.
+    /// Copies to or from memory that the peer, a process of the node, exports. Returns false if the
+    /// peer does not export it.
     fn copy_borrowed(&self, pid: u32, spans: &[Span]) -> bool {
         let Some(there) = self.remote.borrowed(pid) else { return false };
         let mapped = |span: &Span| {
@@ -304,9 +309,9 @@ impl Transfer {
         let Some(spans) = spans.iter().map(mapped).collect::<Option<Vec<_>>>() else {
             return false;
         };
-        // SAFETY: the local handle keeps its memory valid, and the mapping holds what lies
-        // within the loan. The peer's own accesses are its program's business, as with any
-        // transfer.
+        // SAFETY: the local handle keeps its memory valid, and the mapping covers the export. As
+        // with any transfer, the program is responsible for synchronisation with the peer's own
+        // accesses.
         unsafe { copy_own(&spans, self.direction.across()) };
         true
     }

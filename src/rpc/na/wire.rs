@@ -1,37 +1,37 @@
-//! What travels between classes: the head of a message.
+//! The header of a message between classes.
 //!
-//! A head is the header of an active message, or the first bytes of a message
-//! between jobs; the body is its data. Heads that make no sense are dropped with a
-//! line in the log: their sender is no class of ours.
+//! The header is the header of an active message, or the first bytes of a message between jobs; the
+//! body is the data. A message with an invalid header was not sent by a class of this library; it
+//! is dropped and logged.
 
-/// Bytes of a chunk.
+/// Chunk size in bytes.
 pub(in crate::rpc::na) const CHUNK: usize = 1 << 20;
 
-/// Bytes of a head.
+/// Size of a header in bytes.
 pub(crate) const HEAD: usize = 16;
 const VERSION: u8 = 1;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// A message for which nobody needs to have posted a receive.
+    /// A message that needs no posted receive.
     Unexpected = 0,
     /// A message for a receive with its source and tag.
     Expected = 1,
-    /// The answer to a call; goes to the layer above by its token.
+    /// A reply to a call, passed to the upper layer by its token.
     Reply = 2,
-    /// That an answer's buffer is free again; by its token.
+    /// A notice that the buffer of a reply may be reused, identified by its token.
     Release = 3,
-    /// So many bytes of messages were taken in.
+    /// A report of consumed message bytes.
     Credit = 4,
-    /// Asks for bytes of registered memory (between jobs).
+    /// A request for bytes of registered memory (between jobs).
     Get = 5,
-    /// Bytes that were asked for.
+    /// The requested bytes.
     GetData = 6,
-    /// Bytes for registered memory (between jobs).
+    /// Bytes to write to registered memory (between jobs).
     Put = 7,
-    /// The data of a put is in place, or why not.
+    /// The completion of a put, with its status.
     PutDone = 8,
 }
 
@@ -44,21 +44,22 @@ impl Kind {
     }
 }
 
-/// The head of a message.
+/// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The kind of the message.
     pub kind: Kind,
-    /// The number of the class, the same at both sides.
+    /// The class number, which is the same on both sides. Ignored between jobs, whose classes are
+    /// numbered independently.
     pub class: u16,
-    /// The tag; of a credit, which window.
+    /// The message tag; for a credit, the window (0 unexpected, 1 expected).
     pub tag: u32,
-    /// A token; of a credit, how many bytes.
+    /// A token or a word of the upper layer; for a credit, the number of bytes.
     pub word: u64,
 }
 
 impl Head {
-    /// As it travels.
+    /// Returns the encoded header.
     pub fn bytes(&self) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
         bytes[0] = self.kind as u8;
@@ -69,7 +70,7 @@ impl Head {
         bytes
     }
 
-    /// Of what came; `None` where it is no head.
+    /// Decodes a header. Returns `None` if the bytes are not a valid header.
     pub fn parse(bytes: &[u8]) -> Option<Head> {
         let bytes: &[u8; HEAD] = bytes.try_into().ok()?;
         if bytes[1] != VERSION {
@@ -84,7 +85,7 @@ impl Head {
     }
 }
 
-/// A little-endian number of the first eight bytes (of fewer, where there are fewer).
+/// Decodes a little-endian number from the first eight bytes, or from all bytes if there are fewer.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     let n = bytes.len().min(8);

@@ -1,20 +1,20 @@
-//! serde's types out of a proc.
+//! Decodes serde types with a proc.
 //!
-//! The form of each type is in the table of [`proc`](super). Invariant: nothing is
-//! allocated for a count or size that the bytes left cannot bear out.
+//! The table in [`proc`](super) defines the encoding of each type. Invariant: nothing is allocated
+//! for a count or size that exceeds the number of bytes left.
 
 use super::text::NAME;
 use super::{Fault, Proc};
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
-/// Decodes serde's types with a [`Proc`].
+/// A serde deserializer over a [`Proc`].
 #[derive(Debug)]
 pub struct Decoder<'p, 'de> {
     proc: &'p mut Proc<'de>,
 }
 
 impl<'p, 'de> Decoder<'p, 'de> {
-    /// Goes on with `proc`.
+    /// Creates a decoder that continues at the position of `proc`.
     pub fn new(proc: &'p mut Proc<'de>) -> Decoder<'p, 'de> {
         Decoder { proc }
     }
@@ -194,7 +194,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'_, 'de> {
     }
 }
 
-/// Fields or elements, of which `left` are to come.
+/// Fields or elements; `left` of them are still to be decoded.
 struct Elements<'d, 'p, 'de> {
     decoder: &'d mut Decoder<'p, 'de>,
     left: usize,

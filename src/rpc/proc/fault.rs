@@ -1,4 +1,4 @@
-//! What can be wrong with bytes or with what is to become bytes.
+//! Errors of encoding and decoding.
 
 use crate::error::{Error, ErrorKind};
 use std::fmt;
@@ -8,38 +8,38 @@ use std::fmt;
 pub enum Fault {
     /// The bytes end before the parameters do.
     Overflow {
-        /// Bytes that are needed.
+        /// Number of bytes needed.
         needed: u64,
-        /// Bytes that are left.
+        /// Number of bytes left.
         left: usize,
     },
-    /// The bytes have no meaning, or the value has no bytes.
+    /// The bytes are invalid, or the value has no encoding.
     Protocol(String),
-    /// The checksum over what was consumed is not the one that came.
+    /// The checksum of the consumed bytes differs from the received one.
     Checksum {
-        /// Its name.
+        /// Name of the checksum method.
         method: &'static str,
-        /// The one that came.
+        /// The received checksum.
         sent: u64,
-        /// The checksum of the bytes consumed.
+        /// The checksum of the consumed bytes.
         found: u64,
     },
-    /// The trailer that came speaks of another number of bytes than were consumed.
+    /// The trailer records another number of bytes than were consumed.
     Length {
-        /// What it says.
+        /// Number of bytes according to the trailer.
         sent: u64,
-        /// What was consumed.
+        /// Number of bytes consumed.
         found: usize,
     },
-    /// Memory that cannot be had: this many bytes.
+    /// A buffer of this many bytes cannot be allocated.
     Memory(usize),
-    /// The call makes no sense for this proc.
+    /// The call is invalid for this proc.
     Argument(String),
-    /// A bulk handle among the parameters is refused.
+    /// A bulk handle among the parameters was refused.
     Bulk {
-        /// With this status.
+        /// The status of the refusal.
         status: i32,
-        /// For this reason.
+        /// The reason of the refusal.
         text: String,
     },
 }

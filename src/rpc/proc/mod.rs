@@ -1,19 +1,19 @@
-//! Parameters as bytes: the codec of function shipping.
+//! The codec of function shipping: parameters to bytes and back.
 //!
-//! A [`Proc`] goes over parameters in one of three ways ([`Op`]): it encodes them
-//! into a buffer, decodes them from one, or frees what decoding has allocated. C
-//! programs describe parameters by functions (`hg_proc_*`, `MERCURY_GEN_PROC`)
-//! that call a proc; Rust programs derive serde's traits and call [`to_vec`] and
-//! [`from_slice`]. Both give the same bytes.
+//! A [`Proc`] makes one pass over parameters, in one of three modes ([`Op`]): it encodes them into
+//! a buffer, decodes them from a buffer, or frees the memory that decoding has allocated. C
+//! programs describe parameters by functions that call a proc (`hg_proc_*`, `MERCURY_GEN_PROC`).
+//! Rust programs derive serde's traits and call [`to_vec`] and [`from_slice`]. Both produce the
+//! same bytes.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
 //! | `state` | [`Proc`]: the buffer, its growth, the checksum |
 //! | `trailer` | the end of a pass: checksum and trailer |
-//! | `overflow` | [`Overflow`]: parameters in a buffer of their own |
+//! | `overflow` | [`Overflow`]: parameters in an allocated buffer |
 //! | `ser`, `de` | serde types over a proc |
-//! | `text` | [`HgString`]: a string as C has it |
-//! | `fault` | what can be wrong |
+//! | `text` | [`HgString`]: C strings |
+//! | `fault` | errors of encoding and decoding |
 //!
 //! ```
 //! use portolan::rpc::checksum::Method;
@@ -39,22 +39,22 @@
 //!
 //! # The bytes
 //!
-//! Parameters follow each other without gaps, alignment or names. Integers and
-//! floats are little-endian. *Sizes* and *counts* are unsigned and take 8 bytes.
+//! Parameters follow each other without gaps, alignment or names. Integers and floats are
+//! little-endian. *Sizes* and *counts* are unsigned and take 8 bytes.
 //!
 //! | C | Rust (serde) | bytes |
 //! |---|---|---|
 //! | `int8_t` .. `int64_t`, `uint8_t` .. `uint64_t` | `i8` .. `i64`, `u8` .. `u64` | 1, 2, 4, 8 |
 //! | | `i128`, `u128` | 16 |
 //! | `float`, `double` | `f32`, `f64` | 4, 8: IEEE 754 |
-//! | `hg_bool_t`, `bool` | `bool` | 1: 0 or 1 (`hg_bool_t`: any, not 0 is true) |
+//! | `hg_bool_t`, `bool` | `bool` | 1: 0 or 1 (`hg_bool_t` accepts any byte; non-zero is true) |
 //! | `char` | `u8` | 1 |
 //! | `size_t`, `hg_size_t`, `hg_ptr_t` | `u64` | 8 |
 //! | `hg_id_t` | `u32` | 4 |
-//! | raw bytes (`hg_proc_raw`) | arrays and tuples of `u8` | the bytes alone; both sides know how many |
-//! | `hg_string_t`, not null | `String`, `&str`, [`HgString`] | size with the terminating zero, the bytes, a zero; no other zero |
-//! | `hg_string_t`, null | [`HgString`] of none | size 0, nothing else |
-//! | `hg_bulk_t`, not null | serde's bytes | size, as many bytes: the serialised handle |
+//! | raw bytes (`hg_proc_raw`) | arrays, tuples of `u8` | the bytes; both sides know their number |
+//! | `hg_string_t`, not null | `String`, `&str`, [`HgString`] | size, the bytes, NUL |
+//! | `hg_string_t`, null | [`HgString`] of `None` | size 0, nothing else |
+//! | `hg_bulk_t`, not null | serde's bytes | size, then the serialised handle |
 //! | `hg_bulk_t`, null | empty bytes | size 0 |
 //! | a struct | struct, tuple, array | its fields in order; a nested struct likewise |
 //! | | `Vec`, sets | count, the elements |
@@ -64,11 +64,12 @@
 //! | | `char` | `u32` |
 //! | | `()`, unit structs | nothing |
 //!
-//! **The trailer.** Where a checksum method is chosen, a message ends with the
-//! number of bytes before the trailer (8 bytes) and the checksum over those bytes
-//! ([`checksum`](crate::rpc::checksum)'s 2, 4 or 8 bytes). Decoding computes the
-//! checksum over the bytes that it has consumed. So it sees damage as well as a
-//! parameter that was encoded but not decoded, or the other way round.
+//! The size of a string counts its terminating NUL. A string contains no other NUL.
+//!
+//! **The trailer.** If a checksum method is set, a message ends with the number of bytes before the
+//! trailer (8 bytes) and their checksum (2, 4 or 8 bytes, see [`checksum`](crate::rpc::checksum)).
+//! Decoding computes the checksum of the bytes that it has consumed. This detects damage, and also
+//! a parameter that was encoded but not decoded, or decoded but not encoded.
 //!
 //! For example `{ int32_t fd = -2; hg_string_t path = "ab"; }` with `crc32c`:
 //!
@@ -77,13 +78,12 @@
 //! fd          | size                    | path     | 15 bytes before         | crc32c
 //! ```
 //!
-//! # What may come
+//! # Untrusted bytes
 //!
-//! Bytes from another rank are not trusted. A size or count is checked against
-//! the bytes that are left before anything is allocated, nesting is limited to
-//! [`MAX_DEPTH`], and bytes that are not consumed are a [`Fault`] as bytes that are
-//! missing are. After its first fault a proc goes on failing with it, so that a
-//! function that overlooks one cannot turn rubbish into parameters.
+//! Bytes from another rank are not trusted. A size or count is checked against the number of bytes
+//! left before anything is allocated. Nesting is limited to [`MAX_DEPTH`]. Missing bytes are a
+//! [`Fault`], and so are bytes left over. After its first fault every call to a proc fails with
+//! that fault, so that a function that ignores an error cannot turn invalid bytes into parameters.
 
 pub(crate) mod de;
 pub(crate) mod fault;
@@ -107,11 +107,11 @@ use crate::memory::large_buffer::LargeBuffer;
 use crate::rpc::checksum::Method;
 use serde::{Deserialize, Serialize};
 
-/// Encodes a value, with a trailer unless `method` is none.
+/// Encodes a value, with a trailer unless `method` is [`Method::None`].
 ///
 /// # Errors
-/// `Protocol` for what has no form on the wire (a string with a zero in it, an
-/// element without bytes, nesting deeper than [`MAX_DEPTH`]); `Memory`.
+/// Returns `Protocol` if the value has no encoding (a string that contains a NUL, a sequence
+/// element without bytes, nesting deeper than [`MAX_DEPTH`]) and `Memory` if memory is exhausted.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T, method: Method) -> Result<Vec<u8>, Fault> {
     let mut proc = Proc::encoder(&mut [], method);
     value.serialize(&mut Encoder::new(&mut proc))?;
@@ -119,11 +119,10 @@ pub fn to_vec<T: Serialize + ?Sized>(value: &T, method: Method) -> Result<Vec<u8
     Ok(proc.encoded().to_vec())
 }
 
-/// Encodes a value into `buf` where it fits, and returns the length; else returns
-/// the bytes in memory of their own.
+/// Encodes a value into `buf` if it fits, else into an allocated buffer.
 ///
 /// # Errors
-/// As [`to_vec`].
+/// Fails like [`to_vec`].
 pub fn to_slice<T: Serialize + ?Sized>(
     value: &T,
     buf: &mut [u8],
@@ -132,7 +131,7 @@ pub fn to_slice<T: Serialize + ?Sized>(
     to_slice_or(value, buf, method, LargeBuffer::heap)
 }
 
-/// [`to_slice`], with that memory from somewhere.
+/// Encodes a value like [`to_slice`]; `source` allocates the buffer for a value that does not fit.
 pub(crate) fn to_slice_or<T: Serialize + ?Sized>(
     value: &T,
     buf: &mut [u8],
@@ -145,20 +144,21 @@ pub(crate) fn to_slice_or<T: Serialize + ?Sized>(
     Encoded::of(&mut proc)
 }
 
-/// Where encoded parameters lie.
+/// The location of encoded parameters.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Encoded {
-    /// In the buffer: that many bytes.
+    /// In the buffer of the caller: its first bytes, this many.
     Fits(usize),
-    /// The buffer is too short: here they are.
+    /// In an allocated buffer, because the buffer of the caller is too short.
     Overflow(Overflow),
 }
 
 impl Encoded {
-    /// What a proc has encoded, whose pass ends here.
+    /// Ends the pass of a proc and returns its encoded parameters.
     ///
     /// # Errors
-    /// Those of [`Proc::finish`]; `Memory`.
+    /// Fails like [`Proc::finish`]; returns `Memory` if the parameters must be copied and memory is
+    /// exhausted.
     pub fn of(proc: &mut Proc<'_>) -> Result<Encoded, Fault> {
         let len = proc.finish()?;
         if !proc.overflow() {
@@ -171,12 +171,11 @@ impl Encoded {
     }
 }
 
-/// Decodes a value from all of `bytes`; strings and bytes may be borrowed from
-/// them.
+/// Decodes a value from all of `bytes`. Strings and byte slices in the value may borrow from them.
 ///
 /// # Errors
-/// `Overflow` where bytes are missing; `Protocol` where they make no sense or are
-/// left over; `Checksum`.
+/// Returns `Overflow` if bytes are missing, `Protocol` if bytes are invalid or left over, and
+/// `Length` or `Checksum` if the trailer does not match the consumed bytes.
 pub fn from_slice<'de, T: Deserialize<'de>>(bytes: &'de [u8], method: Method) -> Result<T, Fault> {
     let mut proc = Proc::decoder(bytes, method);
     let value = T::deserialize(&mut Decoder::new(&mut proc))?;

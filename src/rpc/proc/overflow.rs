@@ -1,12 +1,12 @@
-//! Encoded parameters that are longer than the buffer that a proc was given.
+//! Encoded parameters that do not fit into the buffer of their proc.
 
 use crate::memory::large_buffer::LargeBuffer;
 use std::ops::Deref;
 
-/// Where a proc takes extra buffers from.
+/// A function that allocates extra buffers for a proc.
 pub(crate) type Source = fn(usize) -> Option<LargeBuffer>;
 
-/// Parameters in a buffer of their own.
+/// Encoded parameters in an allocated buffer.
 #[derive(Debug)]
 pub struct Overflow {
     long: LargeBuffer,
@@ -14,19 +14,19 @@ pub struct Overflow {
 }
 
 impl Overflow {
-    /// The first bytes of a buffer.
+    /// Wraps the first `len` bytes of a buffer.
     pub(super) fn new(long: LargeBuffer, len: usize) -> Overflow {
         Overflow { long, len }
     }
 
-    /// A copy; none where there is no memory.
+    /// Copies bytes into a new buffer; `None` if memory is exhausted.
     pub(crate) fn copy(bytes: &[u8], source: Source) -> Option<Overflow> {
         let mut long = source(bytes.len())?;
         long[..bytes.len()].copy_from_slice(bytes);
         Some(Overflow { long, len: bytes.len() })
     }
 
-    /// The buffer, and how many bytes they are.
+    /// Returns the buffer and the number of encoded bytes in it.
     pub(crate) fn into_parts(self) -> (LargeBuffer, usize) {
         (self.long, self.len)
     }

@@ -1,21 +1,21 @@
-//! serde's types into a proc.
+//! Encodes serde types with a proc.
 //!
-//! The form of each type is in the table of [`proc`](super).
+//! The table in [`proc`](super) defines the encoding of each type.
 
 use super::text::NAME;
 use super::{Fault, Proc};
 use serde::ser::{self, Serialize};
 
-/// Encodes serde's types with a [`Proc`].
+/// A serde serializer over a [`Proc`].
 #[derive(Debug)]
 pub struct Encoder<'p, 'a> {
     proc: &'p mut Proc<'a>,
-    /// The value is the inside of an [`HgString`](super::HgString).
+    /// Whether the value is the content of an [`HgString`](super::HgString).
     text: bool,
 }
 
 impl<'p, 'a> Encoder<'p, 'a> {
-    /// Goes on with `proc`.
+    /// Creates an encoder that continues at the position of `proc`.
     pub fn new(proc: &'p mut Proc<'a>) -> Encoder<'p, 'a> {
         Encoder { proc, text: false }
     }
@@ -227,7 +227,7 @@ fields!(
     SerializeStructVariant::serialize_field(_name)
 );
 
-/// Elements behind their count, which is known only at their end.
+/// Elements preceded by their count, which is written when the last element is encoded.
 #[derive(Debug)]
 pub struct Counted<'e, 'p, 'a> {
     encoder: &'e mut Encoder<'p, 'a>,
@@ -243,8 +243,8 @@ impl<'e, 'p, 'a> Counted<'e, 'p, 'a> {
         Ok(Counted { encoder, count_at, count: 0 })
     }
 
-    /// An element must have bytes, because a receiver believes no count that is
-    /// greater than the number of bytes that follow.
+    /// Encodes an element, which must have at least one byte: a receiver rejects a count that
+    /// exceeds the number of bytes that follow.
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
         let before = self.encoder.proc.used();
         value.serialize(&mut *self.encoder)?;

@@ -1,15 +1,15 @@
-//! A proc: one pass over parameters, and the buffer that it goes over.
+//! A proc: one pass over parameters, and the buffer that holds them.
 //!
-//! Encoding begins in the buffer that it was given (the eager part of a message).
-//! When that is full, everything moves to an *extra* buffer of the proc's own
-//! ([`crate::memory::large_buffer`]), which grows; from then on the extra buffer holds the whole
-//! message.
+//! Encoding starts in the buffer of the caller (the eager part of a message). When that is full,
+//! the proc moves everything to an *extra* buffer that it allocates
+//! ([`crate::memory::large_buffer`]) and that can grow. From then on the extra buffer holds the
+//! whole message.
 //!
-//! Invariants: `at <= size`, the first `size` bytes at `ptr` are the current
-//! buffer, the first `at` of them are encoded or consumed, and the checksum covers
-//! the first `summed <= at`. It catches up when someone asks for it, over bytes
-//! that are still in the cache, so that small parameters cost no checksum each,
-//! and bytes that a caller writes by itself ([`Proc::reserve`]) count as written.
+//! Invariants: `summed <= at <= size`. The `size` bytes at `ptr` are the current buffer, the first
+//! `at` of them are encoded or consumed, and the checksum covers the first `summed`. Bytes that a
+//! caller writes itself ([`Proc::reserve`]) count as written. The checksum catches up when its
+//! value is needed. It then covers many small parameters in one call, and their bytes are still in
+//! the cache.
 
 use super::Fault;
 use super::overflow::{Overflow, Source};
@@ -19,30 +19,30 @@ use std::marker::PhantomData;
 use std::os::raw::c_void;
 use std::ptr;
 
-/// Deepest nesting of values.
+/// Maximum nesting depth of values.
 pub const MAX_DEPTH: u32 = 128;
 
-/// What a proc does with parameters.
+/// The mode of a proc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Parameters become bytes.
+    /// Encode parameters to bytes.
     Encode,
-    /// Bytes become parameters.
+    /// Decode parameters from bytes.
     Decode,
-    /// What decoding has allocated is freed.
+    /// Free the memory that decoding has allocated.
     Free,
 }
 
-/// The buffer beyond the one that was given.
+/// The buffer that replaces the buffer of the caller.
 #[derive(Debug)]
 enum Extra {
     None,
     Mine(LargeBuffer),
-    /// Somebody frees it, by [`crate::memory::large_buffer::free`].
+    /// The caller frees it with [`crate::memory::large_buffer::free`].
     Theirs,
 }
 
-/// One pass over parameters. The buffer outlives `'a`.
+/// A single pass over parameters. The buffer outlives `'a`.
 #[derive(Debug)]
 pub struct Proc<'a> {
     pub(super) ptr: *mut u8,
@@ -58,12 +58,12 @@ pub struct Proc<'a> {
     pub(super) closed: bool,
     pub(super) summed: usize,
     pub(super) sum: Checksum,
-    /// What the caller has attached: its class, its handle, its flags.
+    /// The data of the caller: class, handle and flags.
     pub(crate) attached: Attached,
     buffer: PhantomData<&'a mut [u8]>,
 }
 
-/// What a caller attaches to a proc; the proc does not look at it.
+/// Data that a caller attaches to a proc. The proc itself does not use it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attached {
     /// A class of RPCs.
@@ -75,30 +75,31 @@ pub(crate) struct Attached {
 }
 
 impl<'a> Proc<'a> {
-    /// Encodes, first into `buf`, which may be empty.
+    /// Creates a proc that encodes, at first into `buf`, which may be empty.
     pub fn encoder(buf: &'a mut [u8], method: Method) -> Proc<'a> {
-        // SAFETY: the borrow lasts as long as the proc.
+        // SAFETY: `buf` is borrowed for `'a`, so its bytes stay valid for writes during `'a`.
         unsafe { Proc::over(buf.as_mut_ptr(), buf.len(), Op::Encode, method, true) }
     }
 
-    /// Decodes what is in `bytes`.
+    /// Creates a proc that decodes `bytes`.
     pub fn decoder(bytes: &'a [u8], method: Method) -> Proc<'a> {
         let at = bytes.as_ptr().cast_mut();
-        // SAFETY: the borrow lasts as long as the proc; decoding does not write.
+        // SAFETY: `bytes` is borrowed for `'a`, so it stays valid for reads during `'a`. Decoding
+        // does not write.
         unsafe { Proc::over(at, bytes.len(), Op::Decode, method, true) }
     }
 
-    /// Frees.
+    /// Creates a proc that frees.
     pub fn freer() -> Proc<'static> {
-        // SAFETY: there is no buffer.
+        // SAFETY: the buffer is empty.
         unsafe { Proc::over(ptr::null_mut(), 0, Op::Free, Method::None, false) }
     }
 
-    /// A proc over a buffer; with `trailer`, [`Proc::flush`] writes or checks one.
+    /// Creates a proc over a buffer. With `trailer`, [`Proc::flush`] writes or checks a trailer.
     ///
     /// # Safety
-    /// The `size` bytes at `buf` must be valid for `'a`: for reads to decode, for
-    /// writes to encode.
+    /// The `size` bytes at `buf` must be valid for `'a`: for reads if the proc decodes, for writes
+    /// if it encodes.
     pub unsafe fn over(buf: *mut u8, size: usize, op: Op, method: Method, trailer: bool) -> Self {
         Proc {
             ptr: buf,
@@ -119,52 +120,53 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Starts again over another buffer, with the same checksum method.
+    /// Restarts the proc over another buffer, with the same checksum method.
     ///
     /// # Safety
-    /// As [`Proc::over`].
+    /// The contract of [`Proc::over`] applies.
     pub unsafe fn reset(&mut self, buf: *mut u8, size: usize, op: Op) {
         let (method, trailer) = (self.sum.method(), self.trailer);
         let (attached, source) = (Attached { flags: 0, ..self.attached }, self.source);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the contract of `Proc::over`.
         *self = unsafe { Proc::over(buf, size, op, method, trailer) };
         (self.attached, self.source) = (attached, source);
     }
 
-    /// Has extra buffers from somewhere else than the heap.
+    /// Sets the function that allocates extra buffers; the default allocates on the heap.
     pub(crate) fn set_source(&mut self, source: Source) {
         self.source = source;
     }
 
-    /// What the pass does.
+    /// Returns the current mode of the pass.
     #[inline]
     pub fn op(&self) -> Op {
         if self.undoing > 0 { Op::Free } else { self.op }
     }
 
-    /// Bytes of the current buffer.
+    /// Returns the size of the current buffer in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Bytes encoded or consumed.
+    /// Returns the number of bytes encoded or consumed.
     pub fn used(&self) -> usize {
         self.at
     }
 
-    /// Bytes left in the current buffer. Encoding may go beyond.
+    /// Returns the number of bytes left in the current buffer. Encoding may exceed it.
     #[inline]
     pub fn left(&self) -> usize {
         self.size - self.at
     }
 
-    /// Whether encoding has left the buffer that it was given.
+    /// Returns whether encoding uses the extra buffer.
     pub fn overflow(&self) -> bool {
         !matches!(self.extra, Extra::None)
     }
 
-    /// The extra buffer. It is one that a caller may free from now on, so what lay
-    /// elsewhere moves.
+    /// Returns the extra buffer, or `None` if there is none or memory is exhausted. A caller may
+    /// free this buffer, so a buffer that is shared with the node is first replaced by one on the
+    /// heap, which changes the address.
     pub fn extra(&mut self) -> Option<*mut u8> {
         if let Extra::Mine(long) = &self.extra
             && long.shm_key().is_some()
@@ -175,16 +177,19 @@ impl<'a> Proc<'a> {
         self.overflow().then_some(self.ptr)
     }
 
-    /// Whether the extra buffer is freed with the proc, as it is at first. If not,
-    /// somebody calls `crate::memory::large_buffer::free` with it.
+    /// Sets whether the proc frees the extra buffer, which is the default. Otherwise the caller
+    /// frees it with `crate::memory::large_buffer::free`.
+    ///
+    /// # Errors
+    /// Returns `Argument` if there is no extra buffer.
     pub fn set_extra_is_mine(&mut self, mine: bool) -> Result<(), Fault> {
         let Some(at) = self.extra() else {
             return Err(Fault::argument("there is no extra buffer"));
         };
         match (mine, std::mem::replace(&mut self.extra, Extra::Theirs)) {
             (true, Extra::Mine(long)) => self.extra = Extra::Mine(long),
-            // SAFETY: it was given away below, and nobody has freed it, or the caller
-            // would not give it back.
+            // SAFETY: `into_heap` gave the buffer away in an earlier call, with this address and
+            // size. The caller gives it back, so it has not been freed.
             (true, _) => self.extra = Extra::Mine(unsafe { LargeBuffer::from_heap(at, self.size) }),
             (false, Extra::Mine(long)) => {
                 long.into_heap();
@@ -194,8 +199,8 @@ impl<'a> Proc<'a> {
         Ok(())
     }
 
-    /// What is encoded, with the extra buffer in which it lies; none where it lies in the
-    /// buffer that was given, or the extra buffer is somebody else's.
+    /// Takes the encoded parameters together with the extra buffer that holds them. Returns `None`
+    /// if they are in the buffer of the caller, or if the caller frees the extra buffer.
     pub fn take_encoded(&mut self) -> Option<Overflow> {
         match std::mem::replace(&mut self.extra, Extra::None) {
             Extra::Mine(long) => {
@@ -210,18 +215,18 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// What is encoded, wherever it lies; when decoding, what is consumed.
+    /// Returns the encoded bytes, wherever they are; when decoding, the consumed bytes.
     pub fn encoded(&self) -> &[u8] {
         // SAFETY: the first `at` bytes of the current buffer are written.
         unsafe { slice(self.ptr, self.at) }
     }
 
-    /// The first fault, if there was one.
+    /// Returns the first fault, if any.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 
-    /// Keeps the first fault, and gives it back.
+    /// Records `fault` unless an earlier one is recorded, and returns the recorded one.
     #[cold]
     pub fn fail(&mut self, fault: Fault) -> Fault {
         self.fault.get_or_insert(fault).clone()
@@ -239,14 +244,14 @@ impl<'a> Proc<'a> {
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let to = self.reserve(bytes.len())?;
-        // SAFETY: `to` has room for them; the caller's bytes are borrowed shared,
-        // the buffer is the proc's alone.
+        // SAFETY: `reserve` has made room for them at `to`. The proc has exclusive access to its
+        // buffer, so the shared slice `bytes` does not overlap it.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }
 
-    /// Makes room for `bytes` bytes and counts them as encoded. The caller writes
-    /// them before it encodes anything else, because the buffer may move then.
+    /// Reserves `bytes` bytes and counts them as encoded. The caller must write them before it
+    /// encodes anything else, because the buffer may move then.
     #[inline]
     pub fn reserve(&mut self, bytes: usize) -> Result<*mut u8, Fault> {
         self.sound()?;
@@ -256,20 +261,21 @@ impl<'a> Proc<'a> {
         if bytes > self.left() {
             self.spill(bytes)?;
         }
-        // SAFETY: `at + bytes <= size`; a null buffer has no bytes and no offset.
+        // SAFETY: `at + bytes <= size`. A null buffer has size 0, so the offset is 0.
         let to = unsafe { self.ptr.add(self.at) };
         self.at += bytes;
         Ok(to)
     }
 
-    /// Overwrites bytes that are encoded already, but not yet in the checksum.
+    /// Overwrites bytes that are encoded but not yet part of the checksum.
     pub fn patch(&mut self, at: usize, bytes: &[u8]) -> Result<(), Fault> {
         self.sound()?;
         let end = at.checked_add(bytes.len());
         if self.op != Op::Encode || at < self.summed || end.is_none_or(|end| end > self.at) {
             return Err(self.fail(Fault::argument("only what is encoded can be overwritten")));
         }
-        // SAFETY: the range is inside what is encoded; the buffer is the proc's.
+        // SAFETY: the range lies within the first `at` bytes of the buffer. The proc has exclusive
+        // access to its buffer, so the shared slice `bytes` does not overlap it.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.ptr.add(at), bytes.len()) };
         Ok(())
     }
@@ -284,14 +290,14 @@ impl<'a> Proc<'a> {
         if bytes > self.left() {
             return Err(self.short(bytes as u64));
         }
-        // SAFETY: `at + bytes <= size`, and what is decoded does not move or
-        // change for `'a`.
+        // SAFETY: `at + bytes <= size`, and the decoded buffer neither moves nor changes during
+        // `'a`.
         let taken = unsafe { slice(self.ptr.add(self.at), bytes) };
         self.at += bytes;
         Ok(taken)
     }
 
-    /// Consumes as many bytes as a value has.
+    /// Consumes an array of bytes.
     #[inline]
     pub fn take_array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let mut value = [0; N];
@@ -304,8 +310,8 @@ impl<'a> Proc<'a> {
         self.put(&(size as u64).to_le_bytes())
     }
 
-    /// Consumes a size or count of things that have at least a byte each: there
-    /// are as many bytes left.
+    /// Consumes a size, or a count of elements of at least one byte each. The result never exceeds
+    /// the number of bytes left.
     pub fn take_size(&mut self) -> Result<usize, Fault> {
         let size = u64::from_le_bytes(self.take_array()?);
         match usize::try_from(size) {
@@ -314,11 +320,11 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Goes over `bytes` bytes at `data` as the proc does: appends or consumes
-    /// them; freeing does nothing.
+    /// Encodes `bytes` bytes from `data` or decodes them to `data`, according to the mode. Does
+    /// nothing when freeing.
     ///
     /// # Safety
-    /// `data` must be valid for that: for reads to encode, for writes to decode.
+    /// The `bytes` bytes at `data` must be valid for reads when encoding, for writes when decoding.
     #[inline]
     pub unsafe fn transfer(&mut self, data: *mut u8, bytes: usize) -> Result<(), Fault> {
         if self.op() == Op::Free {
@@ -330,20 +336,23 @@ impl<'a> Proc<'a> {
         match self.op {
             Op::Encode => {
                 let to = self.reserve(bytes)?;
-                // SAFETY: the caller vouches for `data`; `to` has room. They may
-                // overlap where the caller encodes out of the buffer itself.
+                // SAFETY: the caller guarantees that `data` is valid, and `reserve` has made room
+                // at `to`. The ranges may overlap if the caller encodes from the buffer itself;
+                // `copy` permits that.
                 unsafe { ptr::copy(data, to, bytes) };
             }
             _ => {
                 let from = self.take(bytes)?;
-                // SAFETY: as above.
+                // SAFETY: the caller guarantees that `data` is valid for writes, and `from` has
+                // `bytes` bytes.
                 unsafe { ptr::copy(from.as_ptr(), data, bytes) };
             }
         }
         Ok(())
     }
 
-    /// Goes over bytes in place: room to write into, or the bytes to read.
+    /// Returns the address of `bytes` bytes in the buffer: room to write when encoding, the bytes
+    /// to read when decoding, null when freeing.
     pub fn in_place(&mut self, bytes: usize) -> Result<*mut u8, Fault> {
         match self.op() {
             Op::Encode => self.reserve(bytes),
@@ -355,13 +364,12 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Where the proc stands in the buffer.
+    /// Returns the current position in the buffer.
     pub fn position(&self) -> *mut u8 {
         self.ptr.wrapping_add(self.at)
     }
 
-    /// Makes it stand elsewhere in the buffer, but not before what the checksum
-    /// has already gone over.
+    /// Moves the position within the buffer, but not to before the bytes that the checksum covers.
     pub fn set_position(&mut self, to: *mut u8) -> Result<(), Fault> {
         match (to as usize).checked_sub(self.ptr as usize) {
             Some(at) if at <= self.size && at >= self.summed => {
@@ -372,7 +380,8 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Checks that `bytes` bytes at `data` were given out by [`Proc::in_place`].
+    /// Checks that [`Proc::in_place`] has returned the `bytes` bytes at `data`, and that they are
+    /// still in the buffer.
     pub fn check_in_place(&mut self, data: *const u8, bytes: usize) -> Result<(), Fault> {
         if self.op() == Op::Free {
             return Ok(());
@@ -387,10 +396,10 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Sees to it that the buffer has `size` bytes at least.
+    /// Makes the buffer at least `size` bytes long.
     ///
     /// # Errors
-    /// `Overflow` where that is more than there is to decode; `Memory`.
+    /// Returns `Overflow` if fewer bytes are there to decode, `Memory` if memory is exhausted.
     pub fn set_size(&mut self, size: usize) -> Result<(), Fault> {
         match self.op() {
             Op::Free => Ok(()),
@@ -434,7 +443,10 @@ impl<'a> Proc<'a> {
         self.fail(Fault::Argument(text))
     }
 
-    /// One level of nesting more; [`Proc::leave`] ends it.
+    /// Enters a level of nesting; [`Proc::leave`] ends it.
+    ///
+    /// # Errors
+    /// Returns `Protocol` if the depth exceeds [`MAX_DEPTH`].
     #[inline]
     pub fn enter(&mut self) -> Result<(), Fault> {
         self.depth += 1;
@@ -444,14 +456,14 @@ impl<'a> Proc<'a> {
         Ok(())
     }
 
-    /// Ends a level of nesting.
+    /// Leaves a level of nesting.
     #[inline]
     pub fn leave(&mut self) {
         self.depth -= 1;
     }
 
-    /// From now on the proc frees, whatever it does else: a struct whose decoding
-    /// has failed gives back what it has decoded so far. Nests.
+    /// Makes the proc free, whatever its mode, until [`Proc::end_undo`]. A struct uses this to free
+    /// its decoded fields if decoding fails halfway. Calls nest.
     pub fn begin_undo(&mut self) {
         self.undoing += 1;
     }
@@ -462,7 +474,7 @@ impl<'a> Proc<'a> {
     }
 }
 
-/// Some bytes; a null address has none.
+/// Returns the `len` bytes at `ptr`. A null address is valid if `len` is 0.
 ///
 /// # Safety
 /// The bytes must be valid for reads for `'a`.
@@ -470,6 +482,6 @@ pub(super) unsafe fn slice<'a>(ptr: *const u8, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that the bytes are valid for reads for `'a`.
     unsafe { std::slice::from_raw_parts(ptr, len) }
 }

@@ -1,4 +1,5 @@
-//! The vectors that C shares, round trips of random values, and bytes that lie.
+//! Tests of the codec: the vectors shared with C, round trips of random values, and malicious
+//! bytes.
 
 mod random;
 
@@ -52,7 +53,7 @@ fn vectors() -> Vec<Vector> {
         .collect()
 }
 
-/// Goes over one field, encoding or comparing.
+/// Encodes one field, or decodes and compares it.
 fn field(proc: &mut Proc<'_>, kind: &str, value: &str) {
     macro_rules! one {
         ($ty:ty, $value:expr) => {{
@@ -108,7 +109,7 @@ fn vectors_hold_both_ways() {
     let all = vectors();
     assert!(all.len() > 60);
     for v in all {
-        // Into buffers that fit, that are too short, and none.
+        // Into buffers that are empty, too short, and long enough.
         for room in [0, 1, v.bytes.len() / 2, v.bytes.len(), 4096] {
             let mut buf = vec![0xee; room];
             let mut proc = Proc::encoder(&mut buf, v.method);
@@ -202,7 +203,7 @@ struct Nested {
     last: HgString,
 }
 
-/// The derived type has the bytes of all lines of that name.
+/// Checks that the derived type has the bytes of all vectors with this name.
 fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, value: &T) {
     let lines: Vec<Vector> = vectors().into_iter().filter(|v| v.name == name).collect();
     assert_eq!(lines.len(), Method::ALL.len());
@@ -276,7 +277,7 @@ fn forms_of_the_table() {
     assert_eq!(to_vec(&map, none), bytes(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]));
     assert_eq!(to_vec("a", none), bytes(&[2, 0, 0, 0, 0, 0, 0, 0, 97, 0]));
     assert_eq!(from_slice::<&str>(&[2, 0, 0, 0, 0, 0, 0, 0, 97, 0], none), Ok("a"));
-    // Of unknown length, and short for its buffer.
+    // A value without a count, and a value that is longer than its buffer.
     assert_eq!(to_slice(&[9u16; 2], &mut [0; 4], none), Ok(Encoded::Fits(4)));
     match to_slice(&[9u8; 2], &mut [0; 1], none) {
         Ok(Encoded::Overflow(bytes)) => assert_eq!(*bytes, [9, 9]),
@@ -311,17 +312,17 @@ fn bytes_that_lie_are_refused() {
         assert!(matches!(refused::<Vec<()>>(&bytes), Fault::Overflow { .. }), "{n}");
         assert!(matches!(refused::<BTreeMap<(), ()>>(&bytes), Fault::Overflow { .. }), "{n}");
     }
-    assert!(matches!(refused::<String>(&count(2, b"ab")), Fault::Protocol(_))); // not ended
-    assert!(matches!(refused::<String>(&count(3, b"a\0\0")), Fault::Protocol(_))); // ended early
+    assert!(matches!(refused::<String>(&count(2, b"ab")), Fault::Protocol(_))); // not terminated
+    assert!(matches!(refused::<String>(&count(3, b"a\0\0")), Fault::Protocol(_))); // ends early
     assert!(matches!(refused::<String>(&count(2, b"\xff\0")), Fault::Protocol(_)));
     assert!(matches!(refused::<String>(&count(0, b"")), Fault::Protocol(_))); // null
     assert!(matches!(refused::<bool>(&[2]), Fault::Protocol(_)));
     assert!(matches!(refused::<Option<u8>>(&[2, 0]), Fault::Protocol(_)));
     assert!(matches!(refused::<char>(&0xd800u32.to_le_bytes()), Fault::Protocol(_)));
     assert!(matches!(refused::<Shape>(&[5, 0, 0, 0]), Fault::Protocol(_))); // no such variant
-    assert!(matches!(refused::<u8>(&[1, 2]), Fault::Protocol(_))); // one too many
+    assert!(matches!(refused::<u8>(&[1, 2]), Fault::Protocol(_))); // one byte too many
     assert!(matches!(refused::<u64>(&[0; 7]), Fault::Overflow { .. }));
-    // Nesting without end.
+    // Excessive nesting.
     let mut bytes = Vec::new();
     for _ in 0..100_000 {
         bytes.extend([4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
@@ -351,10 +352,10 @@ fn growth_keeps_bytes_and_checksum() {
     let mut buf = [0; 16];
     let mut proc = Proc::encoder(&mut buf, Method::Adler32);
     proc.put(&[1; 10]).unwrap();
-    let _ = proc.checksum().value(); // goes over what is there
+    let _ = proc.checksum().value(); // sums the bytes so far
     let place = proc.reserve(20).unwrap();
     assert!(proc.overflow() && proc.size() >= 4096);
-    // SAFETY: 20 bytes are reserved there.
+    // SAFETY: `reserve` has reserved 20 bytes at `place`.
     unsafe { place.write_bytes(2, 20) };
     proc.check_in_place(place, 20).unwrap();
     proc.finish().unwrap();
@@ -381,7 +382,7 @@ fn undoing_frees_and_ends() {
     assert_eq!(Proc::freer().finish(), Ok(0));
 }
 
-/// Extra buffers that others may read, as on a node.
+/// Allocates extra buffers that other ranks may read, as a rank of a node does.
 fn lent(size: usize) -> Option<LargeBuffer> {
     LargeBuffer::lent(size, "/dev/shm")
 }
@@ -397,12 +398,13 @@ fn a_lent_buffer_is_not_given_to_who_would_free_it() {
     assert_ne!(proc.position(), before);
     proc.set_extra_is_mine(false).unwrap();
     proc.finish().unwrap();
-    // SAFETY: the buffer is the test's, and what is encoded was copied out of it.
+    // SAFETY: the proc has given the buffer to the test. It holds 100,000 bytes and a trailer of
+    // 16.
     let all = unsafe { std::slice::from_raw_parts(at, 100_016) };
     assert_eq!(*Overflow::copy(proc.encoded(), lent).unwrap(), *all);
     assert!(proc.take_encoded().is_none(), "it is somebody else's");
     drop(proc);
-    // SAFETY: nobody uses it any more.
+    // SAFETY: the test owns the buffer, and the proc that used it is gone.
     unsafe { crate::memory::large_buffer::free(at) };
 
     let mut room = [0; 8];

@@ -1,4 +1,4 @@
-//! A string as C has it: no zero inside, perhaps not UTF-8, perhaps null.
+//! C strings as parameters: without NUL inside, not necessarily UTF-8, possibly null.
 
 use super::fault::Fault;
 use super::state::Proc;
@@ -7,11 +7,11 @@ use serde::ser::{Serialize, Serializer};
 use std::ffi::{CStr, CString};
 use std::fmt;
 
-/// The name by which the codec knows an [`HgString`].
+/// The name that identifies an [`HgString`] to the codec.
 pub(super) const NAME: &str = "portolan::hg_string_t";
 
-/// `hg_string_t`, null or not. Where a string is neither null nor other than
-/// UTF-8, a plain `String` has the same bytes.
+/// A `hg_string_t`, which may be null. A string that is not null and is valid UTF-8 has the same
+/// encoding as a `String`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct HgString(pub Option<CString>);
 
@@ -21,7 +21,7 @@ impl From<&CStr> for HgString {
     }
 }
 
-/// The bytes alone, on their way into the codec.
+/// A string that serialises as its bytes alone.
 struct Bytes<'a>(&'a CStr);
 
 impl Serialize for Bytes<'_> {
@@ -69,7 +69,10 @@ impl<'de> Deserialize<'de> for HgString {
 }
 
 impl<'a> Proc<'a> {
-    /// Appends a string as C has it, without its terminating zero; none is null.
+    /// Appends a C string, passed without its terminating NUL; `None` encodes a null string.
+    ///
+    /// # Errors
+    /// Returns `Protocol` if the string contains a NUL, `Memory` if the buffer cannot grow.
     pub fn put_text(&mut self, text: Option<&[u8]>) -> Result<(), Fault> {
         let Some(text) = text else { return self.put_size(0) };
         if text.contains(&0) {
@@ -80,7 +83,10 @@ impl<'a> Proc<'a> {
         self.put(&[0])
     }
 
-    /// Consumes a string as C has it; without its terminating zero.
+    /// Consumes a C string and returns it without its terminating NUL; `None` is a null string.
+    ///
+    /// # Errors
+    /// Returns `Overflow` if bytes are missing, `Protocol` if the first NUL is not the last byte.
     pub fn take_text(&mut self) -> Result<Option<&'a [u8]>, Fault> {
         let size = self.take_size()?;
         if size == 0 {

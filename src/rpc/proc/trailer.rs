@@ -1,38 +1,38 @@
-//! The end of a pass: the checksum over it, and the trailer.
+//! The end of a pass: checksum and trailer.
 //!
-//! Invariant: the checksum covers the bytes before `summed`, in order, whichever
-//! buffer they lay in when they were summed.
+//! Invariant: the checksum covers the bytes before `summed`, in order, even if the buffer has moved
+//! since they were summed.
 
 use super::Fault;
 use super::state::{Op, Proc, slice};
 use crate::rpc::checksum::Checksum;
 
 impl Proc<'_> {
-    /// Brings the checksum up to what was encoded or consumed.
+    /// Extends the checksum to all bytes encoded or consumed so far.
     fn catch_up(&mut self) {
-        // SAFETY: `summed <= at`, and the first `at` bytes are written.
+        // SAFETY: `summed <= at`, and the first `at` bytes of the buffer are written.
         let new = unsafe { slice(self.ptr.wrapping_add(self.summed), self.at - self.summed) };
         self.sum.update(new);
         self.summed = self.at;
     }
 
-    /// Takes further bytes into the checksum, which are not in the buffer.
+    /// Adds bytes that are not in the buffer to the checksum.
     pub fn update_checksum(&mut self, bytes: &[u8]) {
         self.catch_up();
         self.sum.update(bytes);
     }
 
-    /// The checksum of what was encoded or consumed so far.
+    /// Returns the checksum of the bytes encoded or consumed so far.
     pub fn checksum(&mut self) -> &Checksum {
         self.catch_up();
         &self.sum
     }
 
-    /// Ends the pass: writes or checks the trailer where there is one. Once more
-    /// does nothing.
+    /// Ends the pass: writes or checks the trailer if the proc has one. A second call does nothing.
     ///
     /// # Errors
-    /// The first fault of the pass; `Checksum`, `Length`.
+    /// Returns the first fault of the pass, `Length` if the trailer records another number of
+    /// bytes, or `Checksum` if the checksums differ.
     pub fn flush(&mut self) -> Result<(), Fault> {
         self.sound()?;
         self.catch_up();
@@ -61,7 +61,10 @@ impl Proc<'_> {
         Ok(())
     }
 
-    /// Compares a checksum that came with the one of what was consumed.
+    /// Compares the received checksum `came` with the checksum of the consumed bytes.
+    ///
+    /// # Errors
+    /// Returns `Checksum` if they differ, `Argument` if `came` is shorter than a checksum.
     pub fn verify(&mut self, came: &[u8]) -> Result<(), Fault> {
         self.catch_up();
         let mut value = [0; 8];
@@ -86,8 +89,10 @@ impl Proc<'_> {
         Ok(())
     }
 
-    /// [`Proc::flush`], and when decoding, that nothing is left over. Returns the
-    /// length of the message.
+    /// Ends the pass like [`Proc::flush`] and returns the length of the message.
+    ///
+    /// # Errors
+    /// Fails like [`Proc::flush`]; returns `Protocol` if bytes are left after decoding.
     pub fn finish(&mut self) -> Result<usize, Fault> {
         self.flush()?;
         if self.op == Op::Decode && self.left() > 0 {

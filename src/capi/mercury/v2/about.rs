@@ -1,4 +1,4 @@
-//! Versions, error texts, networks, the log.
+//! Versions, error texts, networks and the log.
 
 use super::class::name_of;
 use super::codes::{calls, name};
@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-/// `int (*)(FILE *, const char *, ...)`, which a program prints the log by.
+/// The program's print function for log lines: `int (*)(FILE *, const char *, ...)`.
 type LogFunction = Option<unsafe extern "C" fn(*mut c_void, *const c_char, ...) -> c_int>;
 
-/// Where the program wants the log.
+/// The destination of the log that the program has set.
 struct Sink {
     func: LogFunction,
-    /// Of errors, of warnings, of the rest; 0 for standard error.
+    /// `FILE *` for errors, for warnings and for all other levels; 0 stands for standard error.
     streams: [usize; 3],
 }
 
@@ -30,7 +30,7 @@ unsafe extern "C" {
     static stderr: *mut c_void;
 }
 
-/// Lets the log go by the sink.
+/// Redirects the log to `SINK`.
 fn install() {
     log_sink::set(Box::new(|level, line| {
         let (func, streams) = {
@@ -43,8 +43,8 @@ fn install() {
             _ => 2,
         };
         let Ok(line) = std::ffi::CString::new(line) else { return };
-        // SAFETY: the program's stream and function, which it keeps while they are set;
-        // `fprintf` is as that function is.
+        // SAFETY: the stream is standard error or a `FILE *` that the program keeps open while it
+        // is set; `func` has the signature of `fprintf`; the format and `line` are NUL-terminated.
         unsafe {
             let stream = match streams[level] {
                 0 => stderr,
@@ -58,7 +58,7 @@ fn install() {
     }));
 }
 
-/// The networks of a name, or all.
+/// Returns a linked list of the networks that match `wanted`, or of all networks if it is `None`.
 fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
     let mut first: *mut ProtocolInfo = ptr::null_mut();
     for scheme in [Scheme::Own, Scheme::Dynamic, Scheme::Mpi] {
@@ -70,7 +70,8 @@ fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
                 || Scheme::parse(wanted).is_ok_and(|parsed| parsed == scheme)
         });
         if is_it {
-            // SAFETY: the names are terminated; malloc's memory is freed by free.
+            // SAFETY: the names are NUL-terminated, as `strdup` requires. `free_protocols` frees
+            // the copies with `free`.
             unsafe {
                 let (class_name, protocol_name) =
                     (libc::strdup(class.as_ptr()), libc::strdup(protocol.as_ptr()));
@@ -94,9 +95,10 @@ fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
 }
 
 /// # Safety
-/// `info` must be null or a terminated string, `to` null or valid.
+/// `info` must be null or a NUL-terminated string; `to` must be null or valid for a write.
 unsafe fn protocols(info: *const c_char, to: *mut *mut ProtocolInfo) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `info` is null or NUL-terminated and `to` is null or
+    // valid.
     unsafe {
         let to = place(to, "list of networks")?;
         let wanted = if info.is_null() { None } else { Some(text(info, "information string")?) };
@@ -106,10 +108,10 @@ unsafe fn protocols(info: *const c_char, to: *mut *mut ProtocolInfo) -> Result<(
 }
 
 /// # Safety
-/// `info` must be null or a list of [`protocols`].
+/// `info` must be null or a list returned by [`protocols`] that has not been freed.
 unsafe fn free_protocols(mut info: *mut ProtocolInfo) {
     while !info.is_null() {
-        // SAFETY: made so by `list`.
+        // SAFETY: `list` created the node with `Box::into_raw` and its names with `strdup`.
         unsafe {
             let gone = Box::from_raw(info);
             for name in [gone.class_name, gone.protocol_name, gone.device_name] {
@@ -121,10 +123,10 @@ unsafe fn free_protocols(mut info: *mut ProtocolInfo) {
 }
 
 calls! {
-    /// The version of the interface.
+    /// Writes the version of the interface, 2.4.1. Null pointers are skipped.
     HG_Version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) {
         for (to, number) in [(major, 2), (minor, 4), (patch, 1)] {
-            // SAFETY: passed on from the caller.
+            // SAFETY: by the call's contract, `to` is null or valid for a write.
             if let Some(to) = unsafe { maybe(to) } {
                 *to = number;
             }
@@ -132,38 +134,41 @@ calls! {
         Ok(())
     }
 
-    /// The name of a code.
+    /// Returns the name of a code.
     HG_Error_to_string(code: c_int) -> *const c_char, ptr::null(), { Ok(name(code).as_ptr()) }
 
-    /// The networks that there are, or those that a string names.
+    /// Lists all networks or, if `info` is not null, those that it names.
     HG_Get_na_protocol_info(info: *const c_char, list: *mut *mut ProtocolInfo) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `info` is null or NUL-terminated and `list` is null or
+        // valid.
         unsafe { protocols(info, list) }
     }
 
-    /// The networks that there are, or those that a string names.
+    /// Lists all networks or, if `info` is not null, those that it names.
     HG_Core_get_na_protocol_info(info: *const c_char, list: *mut *mut ProtocolInfo) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `info` is null or NUL-terminated and `list` is null or
+        // valid.
         unsafe { protocols(info, list) }
     }
 
-    /// Frees such a list.
+    /// Frees a list returned by `HG_Get_na_protocol_info`.
     HG_Free_na_protocol_info(list: *mut ProtocolInfo) -> (), (), {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `list` is null or a list from `HG_Get_na_protocol_info`.
         unsafe { free_protocols(list) };
         Ok(())
     }
 
-    /// Frees such a list.
+    /// Frees a list returned by `HG_Core_get_na_protocol_info`.
     HG_Core_free_na_protocol_info(list: *mut ProtocolInfo) -> (), (), {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `list` is null or a list from
+        // `HG_Core_get_na_protocol_info`.
         unsafe { free_protocols(list) };
         Ok(())
     }
 
-    /// How much the library writes to its log, of what `PORTOLAN_LOG` lets through.
+    /// Sets the highest level that is logged. `PORTOLAN_LOG` still filters the log.
     HG_Set_log_level(level: *const c_char) -> (), (), {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `level` is null or a NUL-terminated string.
         let level = unsafe { text(level, "level of the log") }?;
         let filter = match level.as_str() {
             "none" => log::LevelFilter::Off,
@@ -178,19 +183,20 @@ calls! {
         Ok(())
     }
 
-    /// Parts of the log are chosen by `PORTOLAN_LOG`.
+    /// Does nothing: `PORTOLAN_LOG` selects the parts of the log.
     HG_Set_log_subsys(_subsys: *const c_char) -> (), (), { Ok(()) }
 
-    /// What prints the log, as `fprintf` does; null for that.
+    /// Sets the function that prints log lines, with the signature of `fprintf`. Null restores
+    /// `fprintf`.
     HG_Set_log_func(func: LogFunction) -> (), (), {
         SINK.lock().func = func;
         install();
         Ok(())
     }
 
-    /// Where lines of a level go; null for standard error.
+    /// Sets the stream for lines of a level. Null restores standard error.
     HG_Set_log_stream(level: *const c_char, stream: *mut c_void) -> (), (), {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `level` is null or a NUL-terminated string.
         let level = unsafe { text(level, "level of the log") }?;
         let Some(at) = LEVELS.iter().position(|names| names.contains(&level.as_str())) else {
             refuse!(INVALID_ARG, "there is no level '{level}'; expected error, warning or debug");
@@ -200,7 +206,7 @@ calls! {
         Ok(())
     }
 
-    /// Writes what happened in each class to the log.
+    /// Logs the counters of every class.
     HG_Diag_dump_counters() -> (), (), {
         CLASSES.each(|token, held| log::info!("class {token:?}: {:?}", held.counts.read()));
         Ok(())

@@ -1,7 +1,7 @@
-//! Addresses: counted, so that duplicating one gives the same handle, as in 2.4.
+//! Addresses. They are reference-counted, so duplicating one returns the same handle, as in 2.4.
 //!
-//! An address knows its class. The address of a handle's other side is held by the
-//! handle; a program that keeps it longer duplicates it.
+//! An address belongs to one class. A call's handle holds the address of the peer; a program that
+//! needs the address for longer duplicates it.
 
 use super::codes::calls;
 use super::objects::{CLASSES, CONTEXTS, HeldClass as Class};
@@ -17,7 +17,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An address and how many hold it.
+/// An address with its reference count.
 #[derive(Debug)]
 pub(super) struct Held {
     pub class: Number,
@@ -27,25 +27,25 @@ pub(super) struct Held {
 
 static ADDRESSES: Table<Arc<Held>> = Table::new("address", 0x43);
 
-/// A handle for an address, with one holder.
+/// Creates a handle for an address, with one reference.
 pub(super) fn keep(class: Token, address: Address) -> Token {
     let (class, holders) = (Number::of(class), AtomicUsize::new(1));
     ADDRESSES.insert(Arc::new(Held { class, address, holders }))
 }
 
-/// The address of a handle.
+/// Returns the address that a handle refers to.
 pub(super) fn get(addr: Token) -> Result<Arc<Held>> {
     ADDRESSES.get(addr)
 }
 
-/// One holder more.
+/// Adds a reference and returns the address.
 pub(super) fn share(addr: Token) -> Result<Address> {
     let held = ADDRESSES.get(addr)?;
     held.holders.fetch_add(1, Ordering::AcqRel);
     Ok(held.address)
 }
 
-/// One holder less; null is none.
+/// Drops a reference; the last one removes the address. Null is accepted.
 pub(super) fn release(addr: Token) -> Result<()> {
     if addr.is_null() {
         return Ok(());
@@ -54,7 +54,7 @@ pub(super) fn release(addr: Token) -> Result<()> {
     ADDRESSES.remove_if(addr, last).map(drop)
 }
 
-/// Forgets those of a class that ends.
+/// Removes all addresses of a class that is being finalised.
 pub(super) fn drop_those_of(class: Token) {
     let of = Number::of(class);
     while let Some(addr) = ADDRESSES.find(|held| held.class == of) {
@@ -62,7 +62,7 @@ pub(super) fn drop_those_of(class: Token) {
     }
 }
 
-/// An address as text.
+/// Returns an address as text.
 pub(super) fn text_of(class: &Class, address: &Address) -> String {
     class.class.network().text_of(address)
 }
@@ -72,7 +72,7 @@ fn class_of(held: &Held) -> Result<Arc<Class>> {
 }
 
 /// # Safety
-/// `name` must be null or a terminated string.
+/// `name` must be null or a NUL-terminated string.
 unsafe fn lookup1(
     context: Token,
     callback: Callback,
@@ -80,7 +80,7 @@ unsafe fn lookup1(
     name: *const c_char,
 ) -> Result<()> {
     let held = CONTEXTS.get(context)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `name` is null or NUL-terminated.
     let address = held.class.class.lookup(&unsafe { text(name, "name") }?)?;
     let handle = match callback.is_none() {
         true => ptr::null_mut(),
@@ -92,28 +92,29 @@ unsafe fn lookup1(
 }
 
 /// # Safety
-/// `name` must be null or a terminated string, `addr` null or valid.
+/// `name` must be null or a NUL-terminated string; `addr` must be null or valid for a write.
 unsafe fn lookup2(class: Token, name: *const c_char, addr: *mut Token) -> Result<()> {
     let held = CLASSES.get(class)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `name` is null or NUL-terminated and `addr` is null or
+    // valid.
     let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
     *addr = keep(class, held.class.lookup(&name)?);
     Ok(())
 }
 
 /// # Safety
-/// `addr` must be null or valid.
+/// `addr` must be null or valid for a write.
 unsafe fn own(class: Token, addr: *mut Token) -> Result<()> {
     let held = CLASSES.get(class)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `addr` is null or valid for a write.
     *unsafe { place(addr, "address") }? = keep(class, held.class.own_address());
     Ok(())
 }
 
 /// # Safety
-/// `to` must be null or valid.
+/// `to` must be null or valid for a write.
 unsafe fn dup(addr: Token, to: *mut Token) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `to` is null or valid for a write.
     let to = unsafe { place(to, "address") }?;
     share(addr)?;
     *to = addr;
@@ -129,11 +130,12 @@ fn same(one: Token, other: Token) -> Result<u8> {
 }
 
 /// # Safety
-/// `buf` must be null or valid for writes of `*buf_size` bytes, `buf_size` be null or valid.
+/// `buf_size` must be null or valid for reads and writes; `buf` must be null or valid for writes of
+/// `*buf_size` bytes.
 unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result<()> {
     let held = get(addr)?;
     let text = text_of(&*class_of(&held)?, &held.address);
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `buf_size` is null or valid.
     let size = unsafe { place(buf_size, "buffer's size") }?;
     let has = std::mem::replace(size, text.len() as u64 + 1);
     if buf.is_null() {
@@ -142,7 +144,7 @@ unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result
     if has < *size {
         refuse!(MSGSIZE, "'{text}' needs {size} bytes, the buffer has {has}");
     }
-    // SAFETY: the buffer has room for the text and its zero.
+    // SAFETY: the check above leaves room in `buf` for the text and the terminating zero.
     unsafe {
         ptr::copy_nonoverlapping(text.as_ptr(), buf.cast(), text.len());
         *buf.add(text.len()) = 0;
@@ -150,7 +152,7 @@ unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result
     Ok(())
 }
 
-/// An address as bytes: its text with a zero.
+/// Returns the serialised form of an address: its text with a terminating zero.
 fn serialized(addr: Token) -> Result<Vec<u8>> {
     let held = get(addr)?;
     let mut bytes = text_of(&*class_of(&held)?, &held.address).into_bytes();
@@ -158,7 +160,10 @@ fn serialized(addr: Token) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of an address of bytes that came from somewhere.
+/// Returns the text in the serialised form of an address.
+///
+/// # Errors
+/// `PROTOCOL_ERROR` if the bytes do not end with a zero or are not UTF-8.
 pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
     let text = bytes.strip_suffix(&[0]).and_then(|text| std::str::from_utf8(text).ok());
     text.ok_or_else(|| {
@@ -168,7 +173,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
 }
 
 calls! {
-    /// Looks an address up; the callback gets it, in trigger.
+    /// Looks up an address. The callback receives it and runs in trigger.
     HG_Addr_lookup1(
         context: Token,
         callback: HgCallback,
@@ -176,11 +181,11 @@ calls! {
         name: *const c_char,
         _op: *mut Token,
     ) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `name` is null or NUL-terminated.
         unsafe { lookup1(context, Callback::Hg(callback), arg, name) }
     }
 
-    /// Looks an address up; the callback gets it, in trigger.
+    /// Looks up an address. The callback receives it and runs in trigger.
     HG_Core_addr_lookup1(
         context: Token,
         callback: CoreCallback,
@@ -188,111 +193,120 @@ calls! {
         name: *const c_char,
         _op: *mut Token,
     ) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `name` is null or NUL-terminated.
         unsafe { lookup1(context, Callback::Core(callback), arg, name) }
     }
 
-    /// Looks an address up.
+    /// Looks up an address.
     HG_Addr_lookup2(class: Token, name: *const c_char, addr: *mut Token) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `name` is null or NUL-terminated and `addr` is null or
+        // valid.
         unsafe { lookup2(class, name, addr) }
     }
 
-    /// Looks an address up.
+    /// Looks up an address.
     HG_Core_addr_lookup2(class: Token, name: *const c_char, addr: *mut Token) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `name` is null or NUL-terminated and `addr` is null or
+        // valid.
         unsafe { lookup2(class, name, addr) }
     }
 
-    /// One holder less; null is none.
+    /// Drops a reference to an address. Null is accepted.
     HG_Addr_free(class: Token, addr: Token) {
         CLASSES.get(class)?;
         release(addr)
     }
 
-    /// One holder less; null is none.
+    /// Drops a reference to an address. Null is accepted.
     HG_Core_addr_free(addr: Token) { release(addr) }
 
-    /// A hint that the peer has gone: nothing is kept for it here.
+    /// Accepts the hint that the peer is gone and does nothing, because the library keeps no state
+    /// for peers.
     HG_Addr_set_remove(class: Token, addr: Token) {
         CLASSES.get(class)?;
         get(addr).map(drop)
     }
 
-    /// A hint that the peer has gone: nothing is kept for it here.
+    /// Accepts the hint that the peer is gone and does nothing, because the library keeps no state
+    /// for peers.
     HG_Core_addr_set_remove(addr: Token) { get(addr).map(drop) }
 
-    /// The calling process's address.
+    /// Returns the address of the calling process.
     HG_Addr_self(class: Token, addr: *mut Token) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `addr` is null or valid for a write.
         unsafe { own(class, addr) }
     }
 
-    /// The calling process's address.
+    /// Returns the address of the calling process.
     HG_Core_addr_self(class: Token, addr: *mut Token) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `addr` is null or valid for a write.
         unsafe { own(class, addr) }
     }
 
-    /// One holder more.
+    /// Adds a reference to an address and returns the same handle.
     HG_Addr_dup(class: Token, addr: Token, to: *mut Token) {
         CLASSES.get(class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `to` is null or valid for a write.
         unsafe { dup(addr, to) }
     }
 
-    /// One holder more.
+    /// Adds a reference to an address and returns the same handle.
     HG_Core_addr_dup(addr: Token, to: *mut Token) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `to` is null or valid for a write.
         unsafe { dup(addr, to) }
     }
 
-    /// Whether two addresses are the same process.
+    /// Returns 1 if two addresses name the same process of the same class, else 0.
     HG_Addr_cmp(class: Token, one: Token, other: Token) -> u8, 0, {
         CLASSES.get(class)?;
         same(one, other)
     }
 
-    /// Whether two addresses are the same process.
+    /// Returns 1 if two addresses name the same process of the same class, else 0.
     HG_Core_addr_cmp(one: Token, other: Token) -> u8, 0, { same(one, other) }
 
-    /// Whether an address is the calling process's own.
+    /// Returns whether an address names the calling process.
     HG_Core_addr_is_self(addr: Token) -> bool, false, { Ok(get(addr)?.address.is_self()) }
 
-    /// An address as text; without a buffer, its length with the terminating zero.
+    /// Writes an address as text and its length in bytes, including the terminating zero. With a
+    /// null buffer it writes only the length.
     HG_Addr_to_string(class: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
         CLASSES.get(class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or valid
+        // for `*buf_size` bytes.
         unsafe { to_string(buf, buf_size, addr) }
     }
 
-    /// An address as text; without a buffer, its length with the terminating zero.
+    /// Writes an address as text and its length in bytes, including the terminating zero. With a
+    /// null buffer it writes only the length.
     HG_Core_addr_to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or valid
+        // for `*buf_size` bytes.
         unsafe { to_string(buf, buf_size, addr) }
     }
 
-    /// The network address beneath: there is none by the interface of 2.4.
+    /// Returns null: the 2.4 interface gives no access to the network's address.
     HG_Core_addr_get_na(addr: Token) -> Token, ptr::null_mut(), {
         get(addr).map(|_| ptr::null_mut())
     }
 
-    /// Bytes of the serialised form; 0 for no address.
+    /// Returns the length of the serialised form in bytes, or 0 if the address is invalid.
     HG_Core_addr_get_serialize_size(addr: Token, _flags: c_ulong) -> u64, 0, {
         Ok(serialized(addr)?.len() as u64)
     }
 
-    /// Serialises an address.
+    /// Writes the serialised form of an address.
     HG_Core_addr_serialize(buf: *mut c_void, buf_size: u64, _flags: c_ulong, addr: Token) {
         let serialized = serialized(addr)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_bytes(buf, buf_size, &serialized) }
     }
 
-    /// The address that bytes describe.
+    /// Creates an address from its serialised form.
     HG_Core_addr_deserialize(class: Token, addr: *mut Token, buf: *const c_void, buf_size: u64) {
         let held = CLASSES.get(class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `addr` is null or valid, and `buf` is null or valid for
+        // reads of `buf_size` bytes.
         let (addr, from) = unsafe {
             let from = bytes(buf.cast::<u8>(), buf_size as usize, "bytes of an address")?;
             (place(addr, "address")?, from)

@@ -1,4 +1,4 @@
-//! Bulk transfers, with a callback that runs in trigger.
+//! Bulk transfers. Their callbacks run in trigger.
 
 use super::address;
 use super::bulk_handle::BULKS;
@@ -13,11 +13,11 @@ use std::os::raw::{c_int, c_void};
 
 static OPERATIONS: Operations = Operations::new(0x46);
 
-/// One side of a transfer.
+/// A side of a transfer: bulk handle and offset in bytes.
 type Side = (Token, u64);
 
 /// # Safety
-/// `op_id` must be null, ignored or valid for writes.
+/// `op_id` must be null, `HG_OP_ID_IGNORE` or valid for a write.
 unsafe fn transfer(
     context: Token,
     (callback, arg): (HgCallback, *mut c_void),
@@ -61,7 +61,7 @@ unsafe fn transfer(
     let ours = Part { mem: local.bulk.mem(), offset: local_offset };
     let theirs = Part { mem: origin.bulk.mem(), offset: origin_offset };
     let (towards, tell) = ((direction, &address), move |status| caller.tell(status));
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `op_id` is null, ignored or valid for a write.
     unsafe {
         OPERATIONS.begin(&held.context.shared, towards, (ours, theirs), len, tell, op_id)?;
     }
@@ -70,7 +70,7 @@ unsafe fn transfer(
 }
 
 calls! {
-    /// Begins a transfer with an origin at an address.
+    /// Starts a transfer of `size` bytes with the origin at `origin_addr`.
     HG_Bulk_transfer(
         context: Token,
         callback: HgCallback,
@@ -85,11 +85,11 @@ calls! {
         op_id: *mut Token,
     ) {
         let sides = ((origin_handle, origin_offset), (local_handle, local_offset));
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `op_id` is null, ignored or valid for a write.
         unsafe { transfer(context, (callback, arg), op, Some(origin_addr), sides, size, op_id) }
     }
 
-    /// Begins a transfer with the origin that its handle is bound to.
+    /// Starts a transfer of `size` bytes with the origin that `origin_handle` is bound to.
     HG_Bulk_bind_transfer(
         context: Token,
         callback: HgCallback,
@@ -103,11 +103,12 @@ calls! {
         op_id: *mut Token,
     ) {
         let sides = ((origin_handle, origin_offset), (local_handle, local_offset));
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `op_id` is null, ignored or valid for a write.
         unsafe { transfer(context, (callback, arg), op, None, sides, size, op_id) }
     }
 
-    /// Begins a transfer with a context of an origin: memory is the same for all of them.
+    /// Starts a transfer of `size` bytes with one context of the origin. The number of the context
+    /// is ignored, because all contexts of a process share its memory.
     HG_Bulk_transfer_id(
         context: Token,
         callback: HgCallback,
@@ -123,10 +124,11 @@ calls! {
         op_id: *mut Token,
     ) {
         let sides = ((origin_handle, origin_offset), (local_handle, local_offset));
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `op_id` is null, ignored or valid for a write.
         unsafe { transfer(context, (callback, arg), op, Some(origin_addr), sides, size, op_id) }
     }
 
-    /// Cancels a transfer: its callback gets `HG_CANCELED`, unless it has ended.
+    /// Cancels a transfer. Its callback gets `HG_CANCELED` unless the transfer has already
+    /// completed.
     HG_Bulk_cancel(op_id: Token) { OPERATIONS.cancel(op_id) }
 }

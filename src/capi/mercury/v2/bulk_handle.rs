@@ -1,9 +1,9 @@
-//! Bulk handles: memory that others may read or write, bound to an address or not.
+//! Bulk handles: memory that other processes may read or write, optionally bound to an address.
 //!
-//! The serialised form is that of the interface of 2013. A handle that is bound
-//! (`HG_Bulk_bind`) has before it: a magic number (4), the number of the context (1),
-//! zero (1), the length of the address (2), the address as text; so the process that gets it knows
-//! where to transfer from.
+//! An unbound handle has the serialised form of the 2013 interface. The form of a bound handle
+//! (`HG_Bulk_bind`) adds a prefix that gives the receiver the address to transfer from: magic
+//! number (4 bytes), number of the context (1 byte), zero (1 byte), length of the address (2
+//! bytes), address as text.
 
 use super::address;
 use super::codes::calls;
@@ -22,7 +22,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Whose memory a handle is for.
+/// The process and context that a handle is bound to.
 #[derive(Debug, Clone)]
 pub(super) struct Bound {
     pub addr: Token,
@@ -30,10 +30,10 @@ pub(super) struct Bound {
     context: u8,
 }
 
-// SAFETY: the handle is a number.
+// SAFETY: `addr` is a number, and it is never dereferenced.
 unsafe impl Send for Bound {}
 
-/// What a handle stands for.
+/// The state of a bulk handle.
 #[derive(Debug)]
 pub(super) struct Held {
     pub bulk: Bulk,
@@ -54,17 +54,19 @@ pub(super) static BULKS: Table<Arc<Held>> = Table::new("bulk handle", 0x45);
 
 const MAGIC: u32 = 0x444e_4942;
 const HEAD: usize = 8;
-/// `HG_MEM_TYPE_HOST`, `HG_MEM_TYPE_UNKNOWN`.
+/// The accepted memory types: `HG_MEM_TYPE_HOST` and `HG_MEM_TYPE_UNKNOWN`.
 const HOST: [i32; 2] = [0, 4];
 
 impl Held {
-    /// The address that the handle is bound to.
+    /// Returns the address and context that the handle is bound to.
     pub(super) fn bound(&self) -> Option<Bound> {
         self.bound.lock().clone()
     }
 
+    /// Checks a range of the handle's memory, in bytes, and returns it as `usize`.
+    ///
     /// # Errors
-    /// `INVALID_ARG` past its end.
+    /// `INVALID_ARG` if the range exceeds the memory.
     pub(super) fn check(&self, offset: u64, size: u64) -> Result<(usize, usize)> {
         let len = self.bulk.len() as u64;
         if offset.checked_add(size).is_none_or(|end| end > len) {
@@ -93,8 +95,8 @@ fn keep(class: Token, bulk: Bulk, bound: Option<Bound>) -> Token {
 }
 
 /// # Safety
-/// The arrays must have `count` elements; the memory must be as the flags say while the
-/// handle lives.
+/// `sizes`, and `ptrs` if it is not null, must have `count` elements; `handle` must be null or
+/// valid for a write. The segments must allow the access in `flags` while the handle exists.
 unsafe fn create(
     class: Token,
     count: u32,
@@ -104,24 +106,26 @@ unsafe fn create(
 ) -> Result<()> {
     CLASSES.get(class)?;
     let (access, count) = (Access::from_flags(flags.into())?, count as usize);
-    // SAFETY: passed on from the caller; sizes have 8 bytes on either side.
+    // SAFETY: by this function's contract, `handle` is null or valid and `sizes` has `count`
+    // elements. A `u64` and a `usize` both have 8 bytes.
     let (to, sizes) = unsafe {
         (place(handle, "bulk handle")?, bytes(sizes.cast::<usize>(), count, "sizes of segments")?)
     };
     let bulk = if ptrs.is_null() {
         Bulk::allocate(sizes, access)?
     } else {
-        // SAFETY: as above.
+        // SAFETY: `ptrs` is not null, so it has `count` elements by this function's contract.
         let ptrs = unsafe { bytes(ptrs.cast_const(), count, "addresses of segments") }?;
         let runs = ptrs.iter().zip(sizes).map(|(&p, &len)| Run { address: p as usize, len });
-        // SAFETY: as above.
+        // SAFETY: by this function's contract, the segments allow the access in `flags` while the
+        // handle exists.
         unsafe { Bulk::expose(runs.collect(), access) }?
     };
     *to = keep(class, bulk, None);
     Ok(())
 }
 
-/// The handle that bytes describe.
+/// Creates a handle from its serialised form.
 pub(super) fn parse(class: Token, bytes: &[u8]) -> Result<Token> {
     let held = CLASSES.get(class)?;
     if bytes.get(..4) != Some(&MAGIC.to_le_bytes()[..]) {
@@ -137,12 +141,12 @@ pub(super) fn parse(class: Token, bytes: &[u8]) -> Result<Token> {
     Ok(keep(class, bulk, Some(Bound { addr, text, context })))
 }
 
-/// The serialised form of a handle.
+/// Returns the serialised form of a handle.
 pub(super) fn serialized(handle: Token) -> Result<Vec<u8>> {
     Ok(BULKS.get(handle)?.serialized())
 }
 
-/// One holder less; null is none.
+/// Drops a reference; the last one frees the handle. Null is accepted.
 pub(super) fn release(handle: Token) -> Result<()> {
     if handle.is_null() {
         return Ok(());
@@ -171,8 +175,8 @@ fn bind(handle: Token, context: Token) -> Result<()> {
 }
 
 calls! {
-    /// A bulk handle over segments; without addresses memory is allocated, zeroed, and freed
-    /// with the handle.
+    /// Creates a bulk handle for `count` segments. If `ptrs` is null, zeroed memory is allocated
+    /// for them and freed with the handle.
     HG_Bulk_create(
         class: Token,
         count: u32,
@@ -181,11 +185,12 @@ calls! {
         flags: u8,
         handle: *mut Token,
     ) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, the arrays have `count` elements, `handle` is null or
+        // valid, and the segments allow the access in `flags`.
         unsafe { create(class, count, (ptrs, sizes), flags, handle) }
     }
 
-    /// The same, of memory of the host.
+    /// Creates a bulk handle as `HG_Bulk_create` does. Only host memory is supported.
     HG_Bulk_create_attr(
         class: Token,
         count: u32,
@@ -195,39 +200,43 @@ calls! {
         attrs: *const BulkAttr,
         handle: *mut Token,
     ) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `attrs` is null or valid for reads.
         if let Some(attrs) = unsafe { attrs.as_ref() }
             && !HOST.contains(&attrs.mem_type)
         {
             refuse!(OPNOTSUPPORTED, "memory of type {} is not the host's", attrs.mem_type);
         }
-        // SAFETY: as above.
+        // SAFETY: by the call's contract, the arrays have `count` elements, `handle` is null or
+        // valid, and the segments allow the access in `flags`.
         unsafe { create(class, count, (ptrs, sizes), flags, handle) }
     }
 
-    /// One holder less; the last one frees the handle. Null is none.
+    /// Drops a reference; the last one frees the handle. Null is accepted.
     HG_Bulk_free(handle: Token) { release(handle) }
 
-    /// One holder more.
+    /// Adds a reference to the handle.
     HG_Bulk_ref_incr(handle: Token) {
         BULKS.get(handle)?.holders.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
-    /// The handle carries this process's address, and the context's number.
+    /// Binds a local handle to the address of this process and the number of the context. The
+    /// serialised form then carries both.
     HG_Bulk_bind(handle: Token, context: Token) { bind(handle, context) }
 
-    /// The address that a handle carries; null for none. It goes with the handle.
+    /// Returns the address that a handle is bound to, or null. The address is freed with the
+    /// handle.
     HG_Bulk_get_addr(handle: Token) -> Token, ptr::null_mut(), {
         Ok(BULKS.get(handle)?.bound().map_or(ptr::null_mut(), |bound| bound.addr))
     }
 
-    /// The number of the context that a handle carries; 0 for none.
+    /// Returns the number of the context that a handle is bound to, or 0.
     HG_Bulk_get_context_id(handle: Token) -> u8, 0, {
         Ok(BULKS.get(handle)?.bound().map_or(0, |bound| bound.context))
     }
 
-    /// The segments that a range consists of, where they are this process's.
+    /// Writes the addresses and lengths of the local segments that a range covers, at most `most`
+    /// of them. Fails if the memory belongs to another process.
     HG_Bulk_access(
         handle: Token,
         offset: u64,
@@ -240,41 +249,43 @@ calls! {
     ) {
         let held = BULKS.get(handle)?;
         let (offset, size) = held.check(offset, size)?;
-        // The owner may use its own memory as it likes, whatever others may do.
+        // The permissions of the handle restrict other processes only, not the owner.
         let runs = held.bulk.access(offset, size)?;
-        // SAFETY: passed on from the caller; sizes are of 8 bytes on either side.
+        // SAFETY: by the call's contract, the arrays are null or have `most` elements, and `actual`
+        // is null or valid. A `u64` and a `usize` both have 8 bytes.
         unsafe { give(&runs, most, (ptrs, sizes.cast()), actual) };
         Ok(())
     }
 
-    /// Bytes of all segments; 0 for no handle.
+    /// Returns the total length of the segments in bytes, or 0 if the handle is invalid.
     HG_Bulk_get_size(handle: Token) -> u64, 0, { Ok(BULKS.get(handle)?.bulk.len() as u64) }
 
-    /// The number of segments; 0 for no handle.
+    /// Returns the number of segments, or 0 if the handle is invalid.
     HG_Bulk_get_segment_count(handle: Token) -> u32, 0, {
         Ok(BULKS.get(handle)?.bulk.segments() as u32)
     }
 
-    /// What others may do; 0 for no handle.
+    /// Returns the access that other processes have, as flags, or 0 if the handle is invalid.
     HG_Bulk_get_flags(handle: Token) -> u8, 0, {
         Ok(BULKS.get(handle)?.bulk.permission().flags())
     }
 
-    /// Bytes of the serialised form; 0 for no handle.
+    /// Returns the length of the serialised form in bytes, or 0 if the handle is invalid.
     HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64, 0, {
         Ok(serialized(handle)?.len() as u64)
     }
 
-    /// Serialises a handle.
+    /// Writes the serialised form of a handle.
     HG_Bulk_serialize(buf: *mut c_void, buf_size: u64, _flags: c_ulong, handle: Token) {
         let serialized = serialized(handle)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_bytes(buf, buf_size, &serialized) }
     }
 
-    /// The handle that bytes describe.
+    /// Creates a handle from its serialised form.
     HG_Bulk_deserialize(class: Token, handle: *mut Token, buf: *const c_void, buf_size: u64) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `handle` is null or valid, and `buf` is null or valid for
+        // reads of `buf_size` bytes.
         let (to, from) = unsafe {
             let from = bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a handle")?;
             (place(handle, "bulk handle")?, from)

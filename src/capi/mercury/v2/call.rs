@@ -1,6 +1,7 @@
-//! Forward, respond, cancel.
+//! Forward, respond and cancel.
 //!
-//! A call holds its handle until its callback has run; so does an answer with a callback.
+//! A forwarded call holds a reference to its handle until its callback has run. A response with a
+//! callback does the same.
 
 use super::codes::calls;
 use super::handle::{End, HANDLES, release};
@@ -14,16 +15,16 @@ use crate::rpc::hg::origin::Origin;
 use std::os::raw::c_void;
 use std::sync::Arc;
 
-/// `HG_CORE_MORE_DATA`.
+/// The flag `HG_CORE_MORE_DATA`.
 const MORE_DATA: u8 = 1;
 
 fn let_go(handle: Token) {
-    // It is there: a holder lets go.
+    // This cannot fail: the reference that is dropped here keeps the handle in the table.
     let _ = release(handle);
 }
 
 /// # Safety
-/// A struct must be what the function's proc goes over.
+/// A `Payload::Struct` must be null or the struct that the function's proc expects.
 unsafe fn forward(
     handle: Token,
     callback: Callback,
@@ -48,7 +49,7 @@ unsafe fn forward(
     });
     held.hold();
     let function = origin.function();
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Input, (handle, &held), &function, payload) };
     let sent = origin.forward(encode, Some(then));
     match sent {
@@ -59,7 +60,7 @@ unsafe fn forward(
 }
 
 /// # Safety
-/// A struct must be what the function's proc goes over.
+/// A `Payload::Struct` must be null or the struct that the function's proc expects.
 unsafe fn respond(
     handle: Token,
     callback: Callback,
@@ -81,7 +82,7 @@ unsafe fn respond(
             let_go(of.token());
         }) as OnAnswered
     });
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Output, (handle, &held), target.function(), payload) };
     let sent = target.answer(encode, then);
     match sent {
@@ -115,13 +116,14 @@ fn check_flags(flags: u8) -> Result<()> {
 }
 
 calls! {
-    /// Forwards the call of a handle; the callback runs in trigger.
+    /// Forwards the call of a handle, with the input in `data`. The callback runs in trigger.
     HG_Forward(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
+        // expects.
         unsafe { forward(handle, Callback::Hg(callback), arg, Payload::Struct(data)) }
     }
 
-    /// Forwards the call of a handle with so many bytes of its buffer.
+    /// Forwards the call of a handle, with the first `size` bytes of its input buffer as input.
     HG_Core_forward(
         handle: Token,
         callback: CoreCallback,
@@ -130,17 +132,20 @@ calls! {
         size: u64,
     ) {
         check_flags(flags)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: `Payload::Raw` contains no pointer, so the contract is met.
         unsafe { forward(handle, Callback::Core(callback), arg, Payload::Raw(size as usize)) }
     }
 
-    /// Answers a call; the callback runs in trigger when the answer has left.
+    /// Responds to a call, with the output in `data`. The callback runs in trigger: after the
+    /// response is sent, or, if the output does not fit into one message, after the origin has
+    /// fetched it.
     HG_Respond(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
+        // expects.
         unsafe { respond(handle, Callback::Hg(callback), arg, Payload::Struct(data)) }
     }
 
-    /// Answers a call with so many bytes of its handle's buffer.
+    /// Responds to a call, with the first `size` bytes of its handle's output buffer as output.
     HG_Core_respond(
         handle: Token,
         callback: CoreCallback,
@@ -149,13 +154,15 @@ calls! {
         size: u64,
     ) {
         check_flags(flags)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: `Payload::Raw` contains no pointer, so the contract is met.
         unsafe { respond(handle, Callback::Core(callback), arg, Payload::Raw(size as usize)) }
     }
 
-    /// Cancels the call of a handle: its callback gets `HG_CANCELED`.
+    /// Cancels the call of a handle: its callback gets `HG_CANCELED`. Has no effect if the call is
+    /// not under way, and fails if this process is the target of the call.
     HG_Cancel(handle: Token) { cancel(handle) }
 
-    /// Cancels the call of a handle: its callback gets `HG_CANCELED`.
+    /// Cancels the call of a handle: its callback gets `HG_CANCELED`. Has no effect if the call is
+    /// not under way, and fails if this process is the target of the call.
     HG_Core_cancel(handle: Token) { cancel(handle) }
 }

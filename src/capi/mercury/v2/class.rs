@@ -1,4 +1,4 @@
-//! Classes: made, ended, what is attached to them.
+//! Classes: creation, end and attached data.
 
 use super::codes::calls;
 use super::objects::{CLASSES, CONTEXTS, Counts, HeldClass};
@@ -18,11 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const V2_4: c_uint = 2 << 16 | 4;
-/// `HG_CHECKSUM_RPC_PAYLOAD`.
+/// The checksum level `HG_CHECKSUM_RPC_PAYLOAD`.
 const PAYLOAD: i32 = 2;
 
 /// # Safety
-/// The pointers must be null or valid.
+/// `info` must be null or a NUL-terminated string. `options` must be null or valid for reads of the
+/// fields that `version` has.
 unsafe fn init(
     info: *const c_char,
     listen: u8,
@@ -32,17 +33,17 @@ unsafe fn init(
     let mut method = params::checksum_method()?;
     let (mut network, mut no_overflow) = (ptr::null_mut(), false);
     if !options.is_null() {
-        // SAFETY: what every version has.
+        // SAFETY: `options` is not null, and every version of the struct has these fields.
         let (na_class, level) = unsafe { ((*options).na_class, (*options).checksum_level) };
         network = na_class;
         if level == PAYLOAD && method == Method::None {
             method = Method::default();
         }
-        // SAFETY: the struct of that version has it.
+        // SAFETY: `options` is not null, and the struct has this field from version 2.4 on.
         no_overflow = version >= V2_4 && unsafe { (*options).no_overflow };
     }
     let class = if network.is_null() {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by this function's contract, `info` is null or NUL-terminated.
         Class::init_with(&unsafe { text(info, "information string") }?, listen != 0, method)?
     } else {
         Class::over(&NA_CLASSES.get(network)?, method)?
@@ -59,7 +60,7 @@ unsafe fn init(
     })))
 }
 
-/// Ends a class; null is none to end.
+/// Finalises a class. Null is accepted.
 pub(super) fn finalize(token: Token) -> Result<()> {
     if token.is_null() {
         return Ok(());
@@ -93,15 +94,15 @@ pub(super) fn set_data(token: Token, data: *mut c_void, free: FreeCallback) -> R
 }
 
 /// # Safety
-/// The place must be null or valid.
+/// `to` must be null or valid for a write.
 unsafe fn counters(token: Token, to: *mut Counters) -> Result<()> {
     let held = CLASSES.get(token)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `to` is null or valid for a write.
     *unsafe { place(to, "counters") }? = held.counts.read();
     Ok(())
 }
 
-/// Sets an offset, which must leave room.
+/// Sets an offset in bytes. Fails if it exceeds `room`, the capacity of a message.
 fn set_offset(room: usize, to: &AtomicUsize, offset: u64) -> Result<()> {
     match usize::try_from(offset).ok().filter(|&offset| offset <= room) {
         Some(offset) => to.store(offset, Ordering::Release),
@@ -125,16 +126,18 @@ macro_rules! both {
 both! {
     HG_Init, HG_Core_init: "Makes a class; null where that fails.",
         (info: *const c_char, listen: u8) -> Token, ptr::null_mut(),
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `info` is null or NUL-terminated; `options` is null.
         unsafe { init(info, listen, 0, ptr::null()) };
     HG_Init_opt, HG_Core_init_opt: "Makes a class with the options of 2.2; null where that fails.",
         (info: *const c_char, listen: u8, options: *const HgInitInfo) -> Token, ptr::null_mut(),
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `info` is null or NUL-terminated, and `options` is null
+        // or valid.
         unsafe { init(info, listen, 0, options) };
     HG_Init_opt2, HG_Core_init_opt2: "Makes a class with the options of a version; null where that fails.",
         (info: *const c_char, listen: u8, version: c_uint, options: *const HgInitInfo) -> Token,
         ptr::null_mut(),
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `info` is null or NUL-terminated, and `options` is null
+        // or valid for `version`.
         unsafe { init(info, listen, version, options) };
     HG_Class_get_name, HG_Core_class_get_name: "The network's name; null for no class.",
         (class: Token) -> *const c_char, ptr::null(),
@@ -159,53 +162,55 @@ both! {
 }
 
 calls! {
-    /// Ends a class. It must have no contexts.
+    /// Finalises a class. Fails if the class still has contexts.
     HG_Finalize(class: Token) { finalize(class) }
 
-    /// Ends a class. It must have no contexts.
+    /// Finalises a class. Fails if the class still has contexts.
     HG_Core_finalize(class: Token) { finalize(class) }
 
-    /// Attaches something, freed with the class.
+    /// Attaches data to a class. `free` is called with the data when it is replaced or the class
+    /// ends.
     HG_Class_set_data(class: Token, data: *mut c_void, free: FreeCallback) {
         set_data(class, data, free)
     }
 
-    /// Attaches something, freed with the class.
+    /// Attaches data to a class. `free` is called with the data when it is replaced or the class
+    /// ends.
     HG_Core_class_set_data(class: Token, data: *mut c_void, free: FreeCallback) {
         set_data(class, data, free)
     }
 
-    /// So many bytes before an input are the program's.
+    /// Sets the number of bytes before each encoded input that belong to the program.
     HG_Class_set_input_offset(class: Token, offset: u64) {
         let held = CLASSES.get(class)?;
         set_offset(held.input_room(), &held.in_offset, offset)
     }
 
-    /// So many bytes before an output are the program's.
+    /// Sets the number of bytes before each encoded output that belong to the program.
     HG_Class_set_output_offset(class: Token, offset: u64) {
         let held = CLASSES.get(class)?;
         set_offset(held.output_room(), &held.out_offset, offset)
     }
 
-    /// What is told of every handle that is made.
+    /// Sets the callback that runs for every new handle of the class.
     HG_Class_set_handle_create_callback(class: Token, callback: CreateCallback, arg: *mut c_void) {
         *CLASSES.get(class)?.on_create.lock() = OnCreate::new(callback, arg);
         Ok(())
     }
 
-    /// What happened so far.
+    /// Writes the counters of a class.
     HG_Class_get_counters(class: Token, counters_p: *mut Counters) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `counters_p` is null or valid for a write.
         unsafe { counters(class, counters_p) }
     }
 
-    /// What happened so far.
+    /// Writes the counters of a class.
     HG_Core_class_get_counters(class: Token, counters_p: *mut Counters) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `counters_p` is null or valid for a write.
         unsafe { counters(class, counters_p) }
     }
 
-    /// The network class beneath: there is none by the interface of 2.4.
+    /// Returns null: the 2.4 interface gives no access to the network's class.
     HG_Core_class_get_na(class: Token) -> Token, ptr::null_mut(), {
         CLASSES.get(class).map(|_| ptr::null_mut())
     }

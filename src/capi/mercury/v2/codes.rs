@@ -1,11 +1,11 @@
-//! `hg_return_t` of 2.4, and how its calls are exported.
+//! The `hg_return_t` of 2.4, and the export of its calls.
 
 use crate::capi::mercury::face;
 use crate::rpc::failure::{Result, Status};
 use std::ffi::CStr;
 use std::os::raw::c_int;
 
-/// All codes, by their numbers from 0.
+/// All codes of 2.4. The index of an entry is its number.
 const CODES: [(Status, &CStr); 26] = [
     (Status::SUCCESS, c"HG_SUCCESS"),
     (Status::PERMISSION, c"HG_PERMISSION"),
@@ -35,40 +35,40 @@ const CODES: [(Status, &CStr); 26] = [
     (Status::FAIL, c"HG_OTHER_ERROR"),
 ];
 
-/// The code of a status. Those of programs' own stay as they are.
+/// Converts a status to a code. A status that is not in `CODES`, such as a program's own, keeps its
+/// number.
 pub(super) fn to_code(status: Status) -> c_int {
     let at = CODES.iter().position(|(known, _)| *known == status);
     at.map_or(status.0, |at| at as c_int)
 }
 
-/// The status of a code.
+/// Converts a code to a status. A code that is not in `CODES` keeps its number.
 pub(super) fn to_status(code: c_int) -> Status {
     let known = usize::try_from(code).ok().and_then(|at| CODES.get(at));
     known.map_or(Status(code), |(status, _)| *status)
 }
 
-/// The name of a code.
+/// Returns the name of a code, or `HG_RETURN_MAX` if the code is unknown.
 pub(super) fn name(code: c_int) -> &'static CStr {
     let known = usize::try_from(code).ok().and_then(|at| CODES.get(at));
     known.map_or(c"HG_RETURN_MAX", |(_, name)| *name)
 }
 
-/// A call that returns a code.
+/// Runs a call that returns a code.
 #[inline]
 pub(super) fn code(call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
     face::value(call, to_code, || body().map(|()| 0))
 }
 
-/// Exports calls under the labels of the headers: those that return a code, whose bodies
-/// are a `Result<()>`, and those that return something else, with what they return where
-/// they fail.
+/// Exports calls under the labels that the headers declare. The first form returns a code; its body
+/// is a `Result<()>`. The second form returns another type and states the value for a failed call.
 macro_rules! calls {
     () => {};
     ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block $($rest:tt)*) => {
         $(#[$doc])*
         ///
         /// # Safety
-        /// Pointers must be null, or valid for what the header says of them.
+        /// Each pointer must be null, or valid for the access that the header describes.
         #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> std::os::raw::c_int {
             $crate::capi::mercury::v2::codes::code(stringify!($name), || $body)
@@ -80,7 +80,7 @@ macro_rules! calls {
         $(#[$doc])*
         ///
         /// # Safety
-        /// Pointers must be null, or valid for what the header says of them.
+        /// Each pointer must be null, or valid for the access that the header describes.
         #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
             $crate::capi::mercury::face::value(stringify!($name), |_| $none, || $body)

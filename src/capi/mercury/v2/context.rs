@@ -1,4 +1,4 @@
-//! Contexts: progress, trigger, events.
+//! Contexts: progress, trigger and events.
 
 use super::codes::calls;
 use super::handle::HANDLES;
@@ -12,7 +12,8 @@ use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-/// Makes a context; one of the core takes calls when it is posted.
+/// Creates a context. If `posted` is set and the class listens, the context accepts calls at once;
+/// otherwise it accepts none until it is posted.
 fn create(class: Token, id: u8, posted: bool) -> Result<Token> {
     let held = CLASSES.get(class)?;
     let context = held.class.context_numbered(id)?;
@@ -27,7 +28,7 @@ fn create(class: Token, id: u8, posted: bool) -> Result<Token> {
     })))
 }
 
-/// Ends a context, whose handles must have gone.
+/// Destroys a context. Fails if the context still has handles or bulk transfers under way.
 fn destroy(token: Token) -> Result<()> {
     if token.is_null() {
         return Ok(());
@@ -51,7 +52,7 @@ fn destroy(token: Token) -> Result<()> {
     if shared.na.is_moving() {
         refuse!(BUSY, "bulk transfers of the context are under way; wait for them or cancel them");
     }
-    held.context.clone().destroy()?; // where it refuses, nothing has changed
+    held.context.clone().destroy()?; // on failure, nothing has changed
     shared.set_accepts(false);
     CONTEXTS.remove(token)?;
     drop(std::mem::take(&mut *held.data.lock()));
@@ -66,14 +67,14 @@ fn progress(token: Token, milliseconds: c_uint) -> Result<()> {
 }
 
 /// # Safety
-/// `actual` must be null or valid.
+/// `actual` must be null or valid for a write.
 unsafe fn trigger(
     token: Token,
     milliseconds: Option<c_uint>,
     most: c_uint,
     actual: *mut c_uint,
 ) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `actual` is null or valid for a write.
     let actual = unsafe { maybe(actual) };
     let held = CONTEXTS.get(token)?;
     if let Some(milliseconds @ 1..) = milliseconds
@@ -92,9 +93,9 @@ unsafe fn trigger(
 }
 
 /// # Safety
-/// `count` must be null or valid.
+/// `count` must be null or valid for a write.
 unsafe fn event_progress(token: Token, count: *mut c_uint) -> Result<()> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `count` is null or valid for a write.
     let count = unsafe { maybe(count) };
     let held = CONTEXTS.get(token)?;
     held.class.class.shared.check_open()?;
@@ -118,33 +119,36 @@ fn accept(token: Token, accepts: bool) -> Result<()> {
 }
 
 calls! {
-    /// Makes a context; null where that fails.
+    /// Creates a context that accepts calls if the class listens. Returns null on failure.
     HG_Context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, true) }
 
-    /// Makes a context with a number; null where that fails.
+    /// Creates a context with the number `id`, which accepts calls if the class listens. Returns
+    /// null on failure.
     HG_Context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), { create(class, id, true) }
 
-    /// Makes a context; null where that fails.
+    /// Creates a context that accepts no calls before `HG_Core_context_post`. Returns null on
+    /// failure.
     HG_Core_context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, false) }
 
-    /// Makes a context with a number; null where that fails.
+    /// Creates a context with the number `id`, which accepts no calls before
+    /// `HG_Core_context_post`. Returns null on failure.
     HG_Core_context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {
         create(class, id, false)
     }
 
-    /// Ends a context; its handles must have gone.
+    /// Destroys a context. Fails if the context still has handles.
     HG_Context_destroy(context: Token) { destroy(context) }
 
-    /// Ends a context; its handles must have gone.
+    /// Destroys a context. Fails if the context still has handles.
     HG_Core_context_destroy(context: Token) { destroy(context) }
 
-    /// From now on it takes no calls of others.
+    /// Stops accepting calls of other processes in a context.
     HG_Context_unpost(context: Token) { accept(context, false) }
 
-    /// From now on it takes no calls of others.
+    /// Stops accepting calls of other processes in a context.
     HG_Core_context_unpost(context: Token) { accept(context, false) }
 
-    /// From now on it takes calls of others.
+    /// Starts accepting calls of other processes in a context. Fails if the class does not listen.
     HG_Core_context_post(context: Token) {
         if !CONTEXTS.get(context)?.class.class.network().listens() {
             refuse!(OPNOTSUPPORTED, "the class does not listen, so no calls come");
@@ -152,57 +156,59 @@ calls! {
         accept(context, true)
     }
 
-    /// The class of a context.
+    /// Returns the class of a context.
     HG_Context_get_class(context: Token) -> Token, ptr::null_mut(), {
         Ok(CONTEXTS.get(context)?.class_token.token())
     }
 
-    /// The class of a context.
+    /// Returns the class of a context.
     HG_Core_context_get_class(context: Token) -> Token, ptr::null_mut(), {
         Ok(CONTEXTS.get(context)?.class_token.token())
     }
 
-    /// The number of a context.
+    /// Returns the number of a context.
     HG_Context_get_id(context: Token) -> u8, 0, { Ok(CONTEXTS.get(context)?.context.shared.id) }
 
-    /// The number of a context.
+    /// Returns the number of a context.
     HG_Core_context_get_id(context: Token) -> u8, 0, {
         Ok(CONTEXTS.get(context)?.context.shared.id)
     }
 
-    /// Attaches something, freed with the context.
+    /// Attaches data to a context. `free` is called with the data when it is replaced or the
+    /// context is destroyed.
     HG_Context_set_data(context: Token, data: *mut c_void, free: FreeCallback) {
         set_data(context, data, free)
     }
 
-    /// Attaches something, freed with the context.
+    /// Attaches data to a context. `free` is called with the data when it is replaced or the
+    /// context is destroyed.
     HG_Core_context_set_data(context: Token, data: *mut c_void, free: FreeCallback) {
         set_data(context, data, free)
     }
 
-    /// What was attached; null for nothing.
+    /// Returns the attached data, or null.
     HG_Context_get_data(context: Token) -> *mut c_void, ptr::null_mut(), {
         let data = CONTEXTS.get(context)?.data.lock().data();
         Ok(data)
     }
 
-    /// What was attached; null for nothing.
+    /// Returns the attached data, or null.
     HG_Core_context_get_data(context: Token) -> *mut c_void, ptr::null_mut(), {
         let data = CONTEXTS.get(context)?.data.lock().data();
         Ok(data)
     }
 
-    /// The network context beneath: there is none by the interface of 2.4.
+    /// Returns null: the 2.4 interface gives no access to the network's context.
     HG_Core_context_get_na(context: Token) -> Token, ptr::null_mut(), {
         CONTEXTS.get(context).map(|_| ptr::null_mut())
     }
 
-    /// How much waits for trigger.
+    /// Returns the number of calls and callbacks that are queued for trigger.
     HG_Core_context_get_completion_count(context: Token) -> c_uint, 0, {
         Ok(CONTEXTS.get(context)?.context.shared.len() as c_uint)
     }
 
-    /// What is told of every handle that is made in the context.
+    /// Sets the callback that runs for every new handle of the context.
     HG_Core_context_set_handle_create_callback(
         context: Token,
         callback: CreateCallback,
@@ -212,57 +218,67 @@ calls! {
         Ok(())
     }
 
-    /// Makes progress until there is something for trigger, or the time is over.
+    /// Makes progress until a call or callback is queued for trigger. Returns `HG_TIMEOUT` if none
+    /// is queued within `milliseconds`.
     HG_Progress(context: Token, milliseconds: c_uint) { progress(context, milliseconds) }
 
-    /// Makes progress until there is something for trigger, or the time is over.
+    /// Makes progress until a call or callback is queued for trigger. Returns `HG_TIMEOUT` if none
+    /// is queued within `milliseconds`.
     HG_Core_progress(context: Token, milliseconds: c_uint) { progress(context, milliseconds) }
 
-    /// Runs at most so many calls and callbacks.
+    /// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. If none
+    /// is queued, makes progress for up to `milliseconds`. Returns `HG_TIMEOUT` if none has run.
     HG_Trigger(context: Token, milliseconds: c_uint, most: c_uint, actual: *mut c_uint) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `actual` is null or valid for a write.
         unsafe { trigger(context, Some(milliseconds), most, actual) }
     }
 
-    /// Runs at most so many calls and callbacks.
+    /// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. If none
+    /// is queued, makes progress for up to `milliseconds`. Returns `HG_TIMEOUT` if none has run.
     HG_Core_trigger(context: Token, milliseconds: c_uint, most: c_uint, actual: *mut c_uint) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `actual` is null or valid for a write.
         unsafe { trigger(context, Some(milliseconds), most, actual) }
     }
 
-    /// There is no file descriptor to wait for.
+    /// Returns -1: contexts have no file descriptor to wait on.
     HG_Event_get_wait_fd(context: Token) -> c_int, -1, { CONTEXTS.get(context).map(|_| -1) }
 
-    /// There is no file descriptor to wait for.
+    /// Returns -1: contexts have no file descriptor to wait on.
     HG_Core_event_get_wait_fd(context: Token) -> c_int, -1, { CONTEXTS.get(context).map(|_| -1) }
 
-    /// Whether progress is to be made now: always, as there is no descriptor to wait for.
+    /// Returns whether the program should make progress now. This is always true, because contexts
+    /// have no file descriptor to wait on.
     HG_Event_ready(context: Token) -> bool, false, { CONTEXTS.get(context).map(|_| true) }
 
-    /// Whether progress is to be made now: always, as there is no descriptor to wait for.
+    /// Returns whether the program should make progress now. This is always true, because contexts
+    /// have no file descriptor to wait on.
     HG_Core_event_ready(context: Token) -> bool, false, { CONTEXTS.get(context).map(|_| true) }
 
-    /// Makes progress without waiting; how much waits for trigger.
+    /// Makes progress without waiting, and writes the number of queued calls and callbacks to
+    /// `count`.
     HG_Event_progress(context: Token, count: *mut c_uint) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `count` is null or valid for a write.
         unsafe { event_progress(context, count) }
     }
 
-    /// Makes progress without waiting; how much waits for trigger.
+    /// Makes progress without waiting, and writes the number of queued calls and callbacks to
+    /// `count`.
     HG_Core_event_progress(context: Token, count: *mut c_uint) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `count` is null or valid for a write.
         unsafe { event_progress(context, count) }
     }
 
-    /// Runs at most so many calls and callbacks.
+    /// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. Does
+    /// not make progress, and succeeds even if none is queued.
     HG_Event_trigger(context: Token, most: c_uint, actual: *mut c_uint) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `actual` is null or valid for a write.
         unsafe { trigger(context, None, most, actual) }
     }
 
-    /// Runs at most so many calls and callbacks.
+    /// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. Does
+    /// not make progress, and succeeds even if none is queued.
     HG_Core_event_trigger(context: Token, most: c_uint, actual: *mut c_uint) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `actual` is null or valid for a write.
         unsafe { trigger(context, None, most, actual) }
     }
 }

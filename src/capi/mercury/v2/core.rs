@@ -1,4 +1,4 @@
-//! The calls of HG Core that the other modules do not have.
+//! The calls of HG Core that the other modules do not contain.
 
 use super::codes::calls;
 use super::objects::CLASSES;
@@ -6,16 +6,16 @@ use crate::capi::mercury::table::Token;
 use crate::rpc::failure::refuse;
 use std::os::raw::c_int;
 
-/// Runs when a program's more data is there.
+/// The library's function that the program calls when the data is acquired.
 type Done = Option<unsafe extern "C" fn(Token, c_int)>;
-/// Gets a program's more data.
+/// The program's callback that acquires the rest of the data of a handle.
 type Acquire = Option<unsafe extern "C" fn(Token, c_int, Done) -> c_int>;
-/// Releases it.
+/// The program's callback that releases the acquired data.
 type Release = Option<unsafe extern "C" fn(Token)>;
 
 calls! {
-    /// More data of a program's own is not offered: `HG_Forward` and `HG_Respond` move
-    /// parameters of any length. Null callbacks, which ask for none, are legal.
+    /// Accepts null callbacks only. Callbacks for more data are not supported, because `HG_Forward`
+    /// and `HG_Respond` move parameters of any length.
     HG_Core_set_more_data_callback(class: Token, acquire: Acquire, release: Release) {
         CLASSES.get(class)?;
         if acquire.is_some() || release.is_some() {

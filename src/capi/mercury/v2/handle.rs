@@ -1,10 +1,10 @@
-//! Handles: made, counted, reset, what is attached.
+//! Handles: creation, reference counts, reset and attached data.
 //!
-//! A handle stands for calls at their origin, or for one call at its target. It goes with
-//! its last holder: the program, a call under way until its callback has run, an input or
-//! output that was decoded and not freed. So `HG_Destroy` right after `HG_Forward` is
-//! legal, as in 2.4. It may be made without an address or a function; these come by
-//! `HG_Reset`.
+//! A handle represents calls at their origin, or one call at its target. References are held by the
+//! program, by a call under way until its callback has run, and by each decoded input or output
+//! that has not been freed. The handle is freed with its last reference, so `HG_Destroy` directly
+//! after `HG_Forward` is legal, as in 2.4. A handle can be created without an address or a
+//! function; `HG_Reset` sets them later.
 
 use super::address;
 use super::codes::calls;
@@ -23,16 +23,16 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Which end of a call.
+/// The end of a call that a handle represents.
 #[derive(Debug, Clone)]
 pub(super) enum End {
-    /// An origin that was never forwarded.
+    /// The origin of a call that has not been forwarded since the handle was created or reset.
     Fresh,
     Origin(Arc<Origin>),
     Target(Arc<Target>),
 }
 
-/// What a handle stands for.
+/// The state of a handle.
 #[derive(Debug)]
 pub(super) struct Held {
     pub class: Arc<Class>,
@@ -42,15 +42,16 @@ pub(super) struct Held {
     holders: AtomicI32,
     info: Mutex<Box<HgInfo>>,
     data: Mutex<Attached>,
-    /// Buffers in which the program encodes by itself, or puts heads of its own.
+    /// Buffers for parameters that the program encodes itself, and for its own bytes before encoded
+    /// parameters.
     pub input: OnceLock<ZeroedBuffer>,
     pub output: OnceLock<ZeroedBuffer>,
-    /// What has come back, while the program may look at it.
+    /// The output received last. It is kept because the program may hold pointers into it.
     pub answer: Mutex<Option<Output>>,
-    /// Bytes that were encoded.
+    /// Lengths of the parameters encoded last, in bytes.
     pub input_size: AtomicUsize,
     pub output_size: AtomicUsize,
-    /// Inputs and outputs that were decoded and not freed.
+    /// Number of decoded inputs and outputs that have not been freed.
     pub decoded: AtomicI32,
 }
 
@@ -61,10 +62,10 @@ impl Held {
         self.end.lock().clone()
     }
 
-    /// The call at its target.
+    /// Returns the call at its target.
     ///
     /// # Errors
-    /// `INVALID_ARG` for a handle of an origin.
+    /// `INVALID_ARG` if this process is not the target of the call.
     pub(super) fn target(&self) -> Result<Arc<Target>> {
         match self.end() {
             End::Target(target) => Ok(target),
@@ -75,10 +76,11 @@ impl Held {
         }
     }
 
-    /// The call at its origin, ready to be forwarded.
+    /// Returns the call at its origin, ready to be forwarded.
     ///
     /// # Errors
-    /// `INVALID_ARG` for a handle of a target, or without an address or a function.
+    /// `INVALID_ARG` if this process is the target of the call, or if the handle lacks an address;
+    /// `NO_MATCH` if its function is not registered.
     pub(super) fn origin(&self) -> Result<Arc<Origin>> {
         let mut end = self.end.lock();
         match &*end {
@@ -105,12 +107,12 @@ impl Held {
         }
     }
 
-    /// Whether its call is under way.
+    /// Returns whether the handle's call is under way.
     pub(super) fn is_under_way(&self) -> bool {
         matches!(&*self.end.lock(), End::Origin(origin) if origin.is_under_way())
     }
 
-    /// Which context of the target is to run its calls.
+    /// Returns the number of the target's context that runs the calls.
     pub(super) fn target_context(&self) -> u8 {
         self.info.lock().context_id
     }
@@ -119,7 +121,7 @@ impl Held {
         self.info.lock().hg_class
     }
 
-    /// One holder more.
+    /// Adds a reference.
     pub(super) fn hold(&self) {
         self.holders.fetch_add(1, Ordering::AcqRel);
     }
@@ -157,12 +159,12 @@ impl Drop for Held {
             self.class.counts.active.fetch_sub(1, Ordering::Relaxed);
         }
         let addr = self.info.get_mut().addr;
-        // The program may have freed more than it had.
+        // An error is ignored: it means that the program has freed the address too often.
         let _ = address::release(addr);
     }
 }
 
-/// A handle in a context, of which the program is told.
+/// Creates a handle in a context and passes it to the program's create callbacks.
 fn keep(
     class: Arc<Class>,
     (class_token, context): (Token, Token),
@@ -201,7 +203,7 @@ fn keep(
     Ok(handle)
 }
 
-/// A handle for a call that has come.
+/// Creates a handle for an incoming call.
 pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token> {
     let class = CLASSES.get(class_token)?;
     let shared = target.context().clone();
@@ -219,10 +221,10 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
 }
 
 /// # Safety
-/// `handle` must be null or valid.
+/// `handle` must be null or valid for a write.
 unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Result<()> {
     let held = CONTEXTS.get(context)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `handle` is null or valid for a write.
     let to = unsafe { place(handle, "handle") }?;
     if id != 0 {
         held.class.function(id)?;
@@ -236,15 +238,16 @@ unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Re
     Ok(())
 }
 
-/// One holder less; null is none. A call that it was to answer fails at its origin when
-/// the last goes.
+/// Drops a reference. Null is accepted. If the last reference to an unanswered incoming call is
+/// dropped, the call fails at its origin.
 pub(super) fn release(handle: Token) -> Result<()> {
     if handle.is_null() {
         return Ok(());
     }
     let last = |held: &Arc<Held>| Ok(held.holders.fetch_sub(1, Ordering::AcqRel) <= 1);
     if let Some(held) = HANDLES.remove_if(handle, last)? {
-        // Another thread may hold it still for a moment; what is attached goes now.
+        // Another thread may hold an `Arc` of the handle for a moment. The attached data is freed
+        // now.
         drop(std::mem::take(&mut *held.data.lock()));
     }
     Ok(())
@@ -267,7 +270,7 @@ fn info(handle: Token) -> Result<*const HgInfo> {
 
 fn set_data(handle: Token, data: *mut c_void, free: FreeCallback) -> Result<()> {
     let held = HANDLES.get(handle)?;
-    // In 2.4 what was attached before is not freed: the program replaces it.
+    // The previous data is not freed, as in 2.4: the program that replaces it also frees it.
     let before = std::mem::replace(&mut *held.data.lock(), Attached::new(data, free));
     before.forget();
     Ok(())
@@ -284,74 +287,82 @@ fn set_target_id(handle: Token, id: u8) -> Result<()> {
 }
 
 calls! {
-    /// A handle for calls of a function at an address; either may come later.
+    /// Creates a handle for calls of the function `id` at an address. A null address or an `id` of
+    /// 0 can be set later by a reset.
     HG_Create(context: Token, addr: Token, id: u64, handle: *mut Token) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `handle` is null or valid for a write.
         unsafe { create(context, addr, id, handle) }
     }
 
-    /// A handle for calls of a function at an address; either may come later.
+    /// Creates a handle for calls of the function `id` at an address. A null address or an `id` of
+    /// 0 can be set later by a reset.
     HG_Core_create(context: Token, addr: Token, id: u64, handle: *mut Token) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `handle` is null or valid for a write.
         unsafe { create(context, addr, id, handle) }
     }
 
-    /// One holder less; null is none.
+    /// Drops a reference to a handle. Null is accepted.
     HG_Destroy(handle: Token) { release(handle) }
 
-    /// One holder less; null is none.
+    /// Drops a reference to a handle. Null is accepted.
     HG_Core_destroy(handle: Token) { release(handle) }
 
-    /// Makes a handle one for something else; what is null or 0 stays.
+    /// Resets a handle for another call. A null address or an `id` of 0 keeps the current one.
+    /// Fails if the handle's call is under way.
     HG_Reset(handle: Token, addr: Token, id: u64) { HANDLES.get(handle)?.reset(addr, id) }
 
-    /// Makes a handle one for something else; what is null or 0 stays.
+    /// Resets a handle for another call. A null address or an `id` of 0 keeps the current one.
+    /// Fails if the handle's call is under way.
     HG_Core_reset(handle: Token, addr: Token, id: u64) { HANDLES.get(handle)?.reset(addr, id) }
 
-    /// One holder more.
+    /// Adds a reference to a handle.
     HG_Ref_incr(handle: Token) { hold(handle) }
 
-    /// One holder more.
+    /// Adds a reference to a handle.
     HG_Core_ref_incr(handle: Token) { hold(handle) }
 
-    /// How many hold it; negative for no handle.
+    /// Returns the number of references, or -1 if the handle is invalid.
     HG_Ref_get(handle: Token) -> i32, -1, { holders(handle) }
 
-    /// How many hold it; negative for no handle.
+    /// Returns the number of references, or -1 if the handle is invalid.
     HG_Core_ref_get(handle: Token) -> i32, -1, { holders(handle) }
 
-    /// What a handle is for; valid as long as the handle. Null for none.
+    /// Returns the class, context, address and function of a handle, or null if the handle is
+    /// invalid. The pointer is valid until the handle is freed.
     HG_Get_info(handle: Token) -> *const HgInfo, ptr::null(), { info(handle) }
 
-    /// What a handle is for; valid as long as the handle. Null for none.
+    /// Returns the class, context, address and function of a handle, or null if the handle is
+    /// invalid. The pointer is valid until the handle is freed.
     HG_Core_get_info(handle: Token) -> *const HgInfo, ptr::null(), { info(handle) }
 
-    /// Attaches something, freed with the handle.
+    /// Attaches data to a handle. `free` is called with the data when the handle is freed. Data
+    /// attached before is not freed.
     HG_Set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
         set_data(handle, data, free)
     }
 
-    /// Attaches something, freed with the handle.
+    /// Attaches data to a handle. `free` is called with the data when the handle is freed. Data
+    /// attached before is not freed.
     HG_Core_set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
         set_data(handle, data, free)
     }
 
-    /// What was attached; null for nothing.
+    /// Returns the attached data, or null.
     HG_Get_data(handle: Token) -> *mut c_void, ptr::null_mut(), { data(handle) }
 
-    /// What was attached; null for nothing.
+    /// Returns the attached data, or null.
     HG_Core_get_data(handle: Token) -> *mut c_void, ptr::null_mut(), { data(handle) }
 
-    /// What is attached to the handle's function; null for nothing.
+    /// Returns the data attached to the handle's function, or null.
     HG_Core_get_rpc_data(handle: Token) -> *const c_void, ptr::null(), {
         let held = HANDLES.get(handle)?;
         let id = held.info.lock().id;
         Ok(held.class.data_of(id).cast_const())
     }
 
-    /// Which context of the target is to run the calls.
+    /// Sets the number of the target's context that runs the calls.
     HG_Set_target_id(handle: Token, id: u8) { set_target_id(handle, id) }
 
-    /// Which context of the target is to run the calls.
+    /// Sets the number of the target's context that runs the calls.
     HG_Core_set_target_id(handle: Token, id: u8) { set_target_id(handle, id) }
 }

@@ -1,16 +1,16 @@
-//! The Mercury interface of version 2.4, by its own names: `include/mercury2/*.h`.
+//! The Mercury 2.4 interface: `include/mercury2/*.h`.
 //!
-//! | module | calls |
+//! | module | contents |
 //! |---|---|
-//! | [`codes`] | `hg_return_t` of 2.4, and what calls have in common |
+//! | [`codes`] | `hg_return_t` of 2.4, and the export of calls |
 //! | [`types`] | structs of the headers |
-//! | [`class`] | `HG_Init`, classes, what is attached to them |
+//! | [`class`] | `HG_Init`, classes, data attached to them |
 //! | [`about`] | versions, error texts, networks, the log |
-//! | `objects` | what handles of classes and contexts stand for |
+//! | `objects` | the state behind class and context handles |
 //! | [`context`] | contexts, progress, trigger, events |
 //! | [`registry`] | functions by name or number |
 //! | [`address`] | addresses |
-//! | [`handle`] | handles: made, counted, reset, what is attached |
+//! | [`handle`] | handles: creation, reference counts, reset, attached data |
 //! | [`params`] | inputs and outputs of handles |
 //! | [`call`] | forward, respond, cancel |
 //! | [`bulk`], [`bulk_handle`] | bulk transfers and handles |
@@ -18,21 +18,20 @@
 //! | [`core`] | `HG_Core_*` |
 //! | [`request`] | `hg_request_*` of the utilities |
 //!
-//! **Names.** `HG_Init`, `HG_Forward` and others are calls of 2013 in this library, with
-//! other parameters. So a call `X` of 2.4 is exported as `mercury2_X`, and the headers
-//! declare `X` with that label: whatever is compiled with them means these, in whatever
-//! order libraries are linked. The small library `libmercury2.so.0` has the names
-//! themselves, for what looks names up (`dlsym`, other languages); `scripts/install.sh`
-//! makes it.
+//! **Names.** This library also exports `HG_Init`, `HG_Forward` and other calls of the 2013
+//! interface, with different parameters. A call `X` of 2.4 is therefore exported as `mercury2_X`,
+//! and the headers declare `X` with that label. Code compiled with these headers calls the 2.4
+//! version whatever the link order. The small library `libmercury2.so.0` exports the plain names,
+//! for programs that look them up (`dlsym`, other languages); `scripts/install.sh` builds it.
 //!
-//! **What handles are.** As in the rest of [`mercury`](super): numbers, so that one that
-//! was freed or never was is refused and not followed. A class of HG is one of HG Core
-//! as well, and so are contexts, addresses and handles.
+//! **Handles.** As in the rest of [`mercury`](super), a handle is a number, so a freed or invalid
+//! handle is rejected instead of dereferenced. An HG class is also an HG Core class; the same holds
+//! for contexts, addresses and handles.
 //!
-//! **Codes.** The engine speaks [`Status`](crate::rpc::failure::Status), whose numbers
-//! are those of 2013 and travel; 2.4 numbers differently. [`codes`] maps them where a
-//! call enters and leaves, in both directions, so that programs of both interfaces
-//! understand each other's answers.
+//! **Codes.** The engine uses [`Status`](crate::rpc::failure::Status). Its numbers come from the
+//! 2013 interface and are sent over the network; 2.4 numbers its codes differently. [`codes`]
+//! converts both ways on entry to and return from each call, so programs of both interfaces
+//! understand each other's responses.
 
 #![allow(non_snake_case, reason = "the names of the calls of C, exported under labels")]
 

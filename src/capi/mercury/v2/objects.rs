@@ -1,4 +1,4 @@
-//! Classes and contexts, as their handles stand for them.
+//! The state behind the handles of classes and contexts.
 
 use super::types::{Attached, Counters, OnCreate};
 use crate::capi::mercury::table::{Number, Table, Token};
@@ -15,23 +15,23 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// A class, as its handle stands for it.
+/// The state behind the handle of a class.
 #[derive(Debug)]
 pub(super) struct HeldClass {
     pub class: hg::Class,
-    /// Bytes before the parameters that are the program's.
+    /// Lengths in bytes of the program's own bytes before encoded inputs and outputs.
     pub in_offset: AtomicUsize,
     pub out_offset: AtomicUsize,
-    /// Parameters that do not fit a message are an error.
+    /// Whether parameters that do not fit into one message are an error.
     pub no_overflow: bool,
     pub counts: Counts,
     pub on_create: Mutex<OnCreate>,
-    /// What is attached to functions.
+    /// Data attached to functions, by the number of the function.
     pub rpc_data: Mutex<HashMap<u64, Attached>>,
     pub data: Mutex<Attached>,
 }
 
-/// What happened in a class so far.
+/// Event counters of a class.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub req_sent: AtomicU64,
@@ -44,7 +44,7 @@ pub(super) struct Counts {
     pub bulk: AtomicU64,
 }
 
-/// One more.
+/// Increments a counter.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -69,12 +69,12 @@ impl Counts {
 pub(super) static CLASSES: Table<Arc<HeldClass>> = Table::new("class", 0x41);
 
 impl HeldClass {
-    /// Longest input that goes along with its request.
+    /// Returns the length in bytes of the longest input that fits into its request message.
     pub(super) fn input_room(&self) -> usize {
         self.room(self.class.network().max_unexpected(), REQUEST)
     }
 
-    /// Longest output that goes along with its answer.
+    /// Returns the length in bytes of the longest output that fits into its response message.
     pub(super) fn output_room(&self) -> usize {
         self.room(self.class.network().max_expected(), ANSWER)
     }
@@ -83,12 +83,15 @@ impl HeldClass {
         message.saturating_sub(head + trailer(self.class.shared.method))
     }
 
-    /// The function of a number.
+    /// Returns the function with a number.
+    ///
+    /// # Errors
+    /// `NO_MATCH` if the number is not registered.
     pub(super) fn function(&self, id: u64) -> Result<Arc<Function>> {
         self.class.shared.functions.numbered(id).ok_or_else(|| unknown(id))
     }
 
-    /// What is attached to a function.
+    /// Returns the data attached to a function, or null.
     pub(super) fn data_of(&self, id: u64) -> *mut c_void {
         self.rpc_data.lock().get(&id).map_or(ptr::null_mut(), Attached::data)
     }
@@ -99,7 +102,7 @@ pub(super) fn unknown(id: u64) -> Failure {
     Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))
 }
 
-/// Bytes behind parameters.
+/// Returns the length in bytes of the trailer after encoded parameters.
 pub(super) fn trailer(method: Method) -> usize {
     match method.size() {
         0 => 0,
@@ -107,20 +110,20 @@ pub(super) fn trailer(method: Method) -> usize {
     }
 }
 
-/// A context, as its handle stands for it.
+/// The state behind the handle of a context.
 #[derive(Debug)]
 pub(super) struct HeldContext {
     pub class: Arc<HeldClass>,
     pub class_token: Number,
     pub context: Context,
-    /// What the core's program wants to hear of handles.
+    /// The create callback set by `HG_Core_context_set_handle_create_callback`.
     pub on_create: Mutex<OnCreate>,
     pub data: Mutex<Attached>,
 }
 
 pub(super) static CONTEXTS: Table<Arc<HeldContext>> = Table::new("context", 0x42);
 
-/// The handle of the context that a call came into.
+/// Returns the handle of a context.
 pub(super) fn token_of(shared: &Arc<ContextShared>) -> Option<Token> {
     CONTEXTS.find(|held| Arc::ptr_eq(&held.context.shared, shared))
 }

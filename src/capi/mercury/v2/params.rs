@@ -1,9 +1,10 @@
 //! Inputs and outputs of handles.
 //!
-//! On the wire parameters are as everywhere: what the procs encode, and the trailer.
-//! Before them lie as many bytes of the program's own as the class's offset says, taken
-//! from the handle's buffer. Without a proc, or a struct, these are all. What a program
-//! encodes by itself in that buffer goes by `HG_Core_forward`, with its length.
+//! Parameters have the same wire format in all interfaces: the bytes that the procs encode, and a
+//! trailer. Before them come bytes of the program's own, copied from the handle's buffer; the
+//! class's offset gives their number. Without a proc or a struct, nothing else is sent. If the
+//! program encodes parameters into that buffer itself, `HG_Core_forward` sends them with an
+//! explicit length.
 
 use super::codes::{calls, to_status};
 use super::handle::{End, HANDLES, Held, release};
@@ -24,7 +25,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Parameters of a handle: of its input or its output.
+/// Selects the input or the output of a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     Input,
@@ -74,14 +75,15 @@ impl Which {
 /// Runs a program's proc.
 ///
 /// # Safety
-/// `data` must be what the function goes over.
+/// `data` must be the struct that `over` expects.
 unsafe fn run(
     over: unsafe extern "C" fn(Token, *mut c_void) -> i32,
     proc: &mut Proc<'_>,
     data: *mut c_void,
 ) -> Result<()> {
     let at: *mut Proc<'_> = proc;
-    // SAFETY: the program's function, with a live proc and its own data.
+    // SAFETY: `at` is a live proc that is not used elsewhere meanwhile, and `data` is the struct
+    // that `over` expects, by this function's contract.
     let code = unsafe { over(at.cast(), data) };
     if let Some(fault) = proc.fault() {
         return Err(fault.clone().into());
@@ -97,18 +99,18 @@ fn attached(handle: Token, class: Token) -> Attached {
     Attached { class, handle, flags: 0 }
 }
 
-/// What is sent of a handle.
+/// Parameters to send with a handle.
 pub(super) enum Payload {
-    /// A struct that the function's proc goes over.
+    /// A struct for the function's proc. If it is null, only the program's own bytes are sent.
     Struct(*mut c_void),
-    /// So many bytes of the handle's buffer.
+    /// The first bytes of the handle's buffer; the value is their number.
     Raw(usize),
 }
 
-/// Encodes what is sent.
+/// Returns an encoder for `payload`.
 ///
 /// # Safety
-/// A struct must be what the proc goes over.
+/// A `Payload::Struct` must be null or the struct that the function's proc expects.
 pub(super) unsafe fn encoder<'a>(
     which: Which,
     (handle, held): (Token, &'a Held),
@@ -126,7 +128,7 @@ pub(super) unsafe fn encoder<'a>(
         };
         match which.buffer(held).get() {
             Some(own) => {
-                // SAFETY: the buffer has as many bytes as there is room.
+                // SAFETY: the buffer has `room` bytes, and `offset <= room` was checked.
                 let from = unsafe { std::slice::from_raw_parts(own.address(), offset) };
                 front.copy_from_slice(from);
             }
@@ -140,7 +142,7 @@ pub(super) unsafe fn encoder<'a>(
         let mut proc = Proc::encoder(rest, method);
         proc.set_source(memory::to_send);
         proc.attached = attached(handle, held.class_token());
-        // SAFETY: passed on from the caller.
+        // SAFETY: by this function's contract, `data` is the struct that the proc expects.
         unsafe { run(over, &mut proc, data) }?;
         let encoded = match Encoded::of(&mut proc)? {
             Encoded::Fits(len) => Encoded::Fits(offset + len),
@@ -165,10 +167,11 @@ pub(super) unsafe fn encoder<'a>(
     }
 }
 
-/// The function of a handle, and its encoded bytes with what checks them.
+/// Passes the function of a handle, its received bytes and their checksum method to `body`.
 ///
 /// # Errors
-/// `INVALID_ARG` where there are none.
+/// `INVALID_ARG` if the handle has received no such parameters; for an output, the status of a
+/// failed call.
 fn with_body<R>(
     which: Which,
     held: &Held,
@@ -188,11 +191,11 @@ fn with_body<R>(
                 *answer = Some(origin.output()?);
             }
             let bytes: &[u8] = answer.as_deref().unwrap_or_default();
-            // The program may look at the bytes while the handle is not forwarded again, so
-            // they stay where they are; its proc runs without the lock.
+            // The program may hold pointers to the bytes until the handle is forwarded again, so
+            // the bytes do not move. The lock is released because `body` runs the program's proc.
             let (at, len) = (bytes.as_ptr(), bytes.len());
             drop(answer);
-            // SAFETY: the answer holds them until the handle is forwarded or reset.
+            // SAFETY: `held.answer` owns the bytes until the handle is forwarded or reset.
             let bytes = unsafe { std::slice::from_raw_parts(at, len) };
             body(&origin.function(), bytes, origin.context().class.method)
         }
@@ -215,10 +218,10 @@ fn check(data: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-/// Decodes; the handle is held until the struct is freed.
+/// Decodes parameters into `data`. The handle keeps a reference until `data` is freed.
 ///
 /// # Safety
-/// `data` must be null or what the proc goes over.
+/// `data` must be null or the struct that the function's proc expects.
 unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     let held = HANDLES.get(handle)?;
     check(data)?;
@@ -230,11 +233,12 @@ unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
         };
         let mut proc = Proc::decoder(bytes, method);
         proc.attached = attached(handle, class);
-        // SAFETY: passed on from the caller.
+        // SAFETY: by this function's contract, `data` is the struct that the proc expects; it is
+        // not null.
         unsafe { run(over, &mut proc, data) }?;
         if let Err(fault) = proc.finish() {
             let mut proc = Proc::freer();
-            // SAFETY: all of it was decoded.
+            // SAFETY: the proc has decoded all of `data`, so it may free all of it.
             let _ = unsafe { run(over, &mut proc, data) };
             return Err(fault.into());
         }
@@ -245,10 +249,10 @@ unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-/// Frees what decoding has allocated.
+/// Frees the memory that decoding has allocated.
 ///
 /// # Safety
-/// `data` must be null or what was decoded.
+/// `data` must be null or a struct that `decode` has filled.
 unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     let held = HANDLES.get(handle)?;
     check(data)?;
@@ -261,7 +265,7 @@ unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     let mut proc = Proc::freer();
     proc.attached = attached(handle, held.class_token());
     debug_assert_eq!(proc.op(), Op::Free);
-    // SAFETY: passed on from the caller.
+    // SAFETY: `data` is not null, so it was filled by `decode`, by this function's contract.
     unsafe { run(over, &mut proc, data) }?;
     let less = |n: i32| (n > 0).then(|| n - 1);
     if held.decoded.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok() {
@@ -270,7 +274,8 @@ unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of parameters, with the program's own before them.
+/// Returns the length of the parameters in bytes, including the program's own bytes before them and
+/// without the trailer.
 fn payload(which: Which, handle: Token) -> Result<u64> {
     let held = HANDLES.get(handle)?;
     let sent = which.size(&held).load(Ordering::Acquire) as u64;
@@ -282,10 +287,11 @@ fn payload(which: Which, handle: Token) -> Result<u64> {
     Ok(came.unwrap_or(sent))
 }
 
-/// Where encoded bytes lie: those that have come, or the buffer for those to be sent.
+/// Writes the address and length of the received parameters, or of the handle's buffer if this side
+/// sends them.
 ///
 /// # Safety
-/// The places must be null or valid.
+/// `at` and `size` must be null or valid for a write.
 pub(super) unsafe fn buffer(
     which: Which,
     handle: Token,
@@ -293,7 +299,7 @@ pub(super) unsafe fn buffer(
     size: *mut u64,
 ) -> Result<()> {
     let held = HANDLES.get(handle)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `at` and `size` are null or valid for a write.
     let (at, size) = unsafe { (place(at, "buffer")?, maybe(size)) };
     let comes = match held.end() {
         End::Target(_) => which == Which::Input,
@@ -316,13 +322,14 @@ pub(super) unsafe fn buffer(
     Ok(())
 }
 
-/// The bytes that have come, where they did not come along with their message.
+/// Writes the address and length of received parameters that were too long for their message.
+/// Writes null and 0 if they fit.
 ///
 /// # Safety
-/// The places must be null or valid.
+/// `at` and `size` must be null or valid for a write.
 unsafe fn extra(which: Which, handle: Token, at: *mut *mut c_void, size: *mut u64) -> Result<()> {
     let held = HANDLES.get(handle)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `at` and `size` are null or valid for a write.
     let (at, size) = unsafe { (place(at, "buffer")?, maybe(size)) };
     let room = which.room(&held) + trailer(held.class.class.shared.method);
     let offset = which.offset(&held);
@@ -338,91 +345,95 @@ unsafe fn extra(which: Which, handle: Token, at: *mut *mut c_void, size: *mut u6
     Ok(())
 }
 
-/// The buffer of an input stays as long as its handle.
+/// Checks that this process is the target of the call. The input buffer is freed with the handle.
 fn released(handle: Token) -> Result<()> {
     HANDLES.get(handle)?.target().map(drop)
 }
 
 calls! {
-    /// Bytes of the input; 0 for none.
+    /// Returns the length of the input in bytes, or 0 if there is none.
     HG_Get_input_payload_size(handle: Token) -> u64, 0, { payload(Which::Input, handle) }
 
-    /// Bytes of the output; 0 for none.
+    /// Returns the length of the output in bytes, or 0 if there is none.
     HG_Get_output_payload_size(handle: Token) -> u64, 0, { payload(Which::Output, handle) }
 
-    /// Bytes of the input; 0 for none.
+    /// Returns the length of the input in bytes, or 0 if there is none.
     HG_Core_get_input_payload_size(handle: Token) -> usize, 0, {
         Ok(payload(Which::Input, handle)? as usize)
     }
 
-    /// Bytes of the output; 0 for none.
+    /// Returns the length of the output in bytes, or 0 if there is none.
     HG_Core_get_output_payload_size(handle: Token) -> usize, 0, {
         Ok(payload(Which::Output, handle)? as usize)
     }
 
-    /// Decodes the input of a call that this process serves.
+    /// Decodes the input of an incoming call.
     HG_Get_input(handle: Token, data: *mut c_void) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
+        // expects.
         unsafe { decode(Which::Input, handle, data) }
     }
 
-    /// Decodes the output of a call that has ended.
+    /// Decodes the output of a completed call.
     HG_Get_output(handle: Token, data: *mut c_void) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
+        // expects.
         unsafe { decode(Which::Output, handle, data) }
     }
 
-    /// Frees what decoding the input has allocated.
+    /// Frees the memory that `HG_Get_input` has allocated.
     HG_Free_input(handle: Token, data: *mut c_void) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `data` is null or was filled by `HG_Get_input`.
         unsafe { free(Which::Input, handle, data) }
     }
 
-    /// Frees what decoding the output has allocated.
+    /// Frees the memory that `HG_Get_output` has allocated.
     HG_Free_output(handle: Token, data: *mut c_void) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `data` is null or was filled by `HG_Get_output`.
         unsafe { free(Which::Output, handle, data) }
     }
 
-    /// The encoded input, or the buffer for it.
+    /// Returns the encoded input at the target, or the buffer for it at the origin.
     HG_Get_input_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
         unsafe { buffer(Which::Input, handle, at, size) }
     }
 
-    /// The encoded output, or the buffer for it.
+    /// Returns the encoded output at the origin, or the buffer for it at the target.
     HG_Get_output_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
         unsafe { buffer(Which::Output, handle, at, size) }
     }
 
-    /// The encoded input, or the buffer for it.
+    /// Returns the encoded input at the target, or the buffer for it at the origin.
     HG_Core_get_input(handle: Token, at: *mut *mut c_void, size: *mut u64) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
         unsafe { buffer(Which::Input, handle, at, size) }
     }
 
-    /// The encoded output, or the buffer for it.
+    /// Returns the encoded output at the origin, or the buffer for it at the target.
     HG_Core_get_output(handle: Token, at: *mut *mut c_void, size: *mut u64) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
         unsafe { buffer(Which::Output, handle, at, size) }
     }
 
-    /// The encoded input where it was too long for its message; null where it was not.
+    /// Returns the encoded input if it was too long for its message, else null.
     HG_Get_input_extra_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
         unsafe { extra(Which::Input, handle, at, size) }
     }
 
-    /// The encoded output where it was too long for its message; null where it was not.
+    /// Returns the encoded output if it was too long for its message, else null.
     HG_Get_output_extra_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
         unsafe { extra(Which::Output, handle, at, size) }
     }
 
-    /// The program needs the input's buffer no more; it stays until the handle goes.
+    /// Accepts that the program no longer needs the input buffer. The buffer is freed with the
+    /// handle.
     HG_Release_input_buf(handle: Token) { released(handle) }
 
-    /// The program needs the input's buffer no more; it stays until the handle goes.
+    /// Accepts that the program no longer needs the input buffer. The buffer is freed with the
+    /// handle.
     HG_Core_release_input(handle: Token) { released(handle) }
 }

@@ -1,7 +1,7 @@
-//! Functions, by name or by a number of 64 bits.
+//! Functions by name or by 64-bit number.
 //!
-//! The number of a name consists of its two hashes, so it is the same wherever the name
-//! is registered, by whichever interface.
+//! The number of a name consists of the name's two hashes, so it is the same in every process and
+//! interface that registers the name.
 
 use super::codes::{calls, to_status};
 use super::handle;
@@ -17,22 +17,23 @@ use std::os::raw::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-/// What this face attaches to a function.
+/// The procs that this interface attaches to a function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Procs {
     pub input: ProcCallback,
     pub output: ProcCallback,
 }
 
-/// The procs of a function; those of 2013 are other functions, by other codes, so they
-/// do not count.
+/// Returns the procs of a function. Procs registered through the 2013 interface are ignored,
+/// because they return other codes.
 pub(super) fn procs(function: &Function) -> Procs {
     let attached = function.extra.as_ref().and_then(|extra| extra.downcast_ref::<Procs>());
     attached.copied().unwrap_or_default()
 }
 
-/// A function that runs a program's callback. What that returns is no answer, as in 2.4;
-/// it is the reason that the origin gets when the handle goes without one.
+/// Wraps a program's callback for incoming calls. As in 2.4, the code that it returns is not a
+/// response: the origin receives it as the reason of the failure if the handle is freed without a
+/// response.
 fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
     let (callback, class) = (callback?, Number::of(class));
     Some(Arc::new(move |target: Arc<Target>| {
@@ -40,7 +41,8 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
             Ok(handle) => handle,
             Err(failure) => return failure.status,
         };
-        // SAFETY: the program's function, with a handle of ours.
+        // SAFETY: `callback` is the function that the program registered for calls, and `handle` is
+        // live.
         let status = to_status(unsafe { callback(handle) });
         if status != Status::SUCCESS {
             target.set_failure(status);
@@ -63,7 +65,7 @@ fn register(
     let functions = &held.class.shared.functions;
     let (rpc, extra) = (serving(class, callback), extra(procs.0, procs.1));
     match functions.numbered(id).filter(|known| known.name != format!("{id:#x}")) {
-        // It is the number of a name that was registered before.
+        // The number belongs to a registered name, so the function with that name is replaced.
         Some(named) => functions.add(&named.name, rpc, extra)?,
         None => functions.add_chosen(id, rpc, extra)?,
     };
@@ -79,10 +81,10 @@ fn deregister(class: Token, id: u64) -> Result<()> {
 }
 
 /// # Safety
-/// `flag` must be null or valid.
+/// `flag` must be null or valid for a write.
 unsafe fn registered(class: Token, id: u64, flag: *mut u8) -> Result<Option<Arc<Function>>> {
     let found = CLASSES.get(class)?.class.shared.functions.numbered(id);
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `flag` is null or valid for a write.
     *unsafe { place(flag, "flag") }? = u8::from(found.is_some());
     Ok(found)
 }
@@ -101,16 +103,16 @@ fn disable_response(class: Token, id: u64, disable: u8) -> Result<()> {
 }
 
 /// # Safety
-/// `disabled` must be null or valid.
+/// `disabled` must be null or valid for a write.
 unsafe fn disabled_response(class: Token, id: u64, disabled: *mut u8) -> Result<()> {
     let function = CLASSES.get(class)?.function(id)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: by this function's contract, `disabled` is null or valid for a write.
     *unsafe { place(disabled, "flag") }? = u8::from(function.is_quiet());
     Ok(())
 }
 
 calls! {
-    /// Registers a function by a name; its number, 0 where that fails.
+    /// Registers a function by name. Returns its number, or 0 on failure.
     HG_Register_name(
         class: Token,
         name: *const c_char,
@@ -119,16 +121,17 @@ calls! {
         callback: RpcCallback,
     ) -> u64, 0, {
         let held = CLASSES.get(class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `name` is null or NUL-terminated.
         let name = unsafe { text(name, "function's name") }?;
         let functions = &held.class.shared.functions;
         Ok(functions.add(&name, serving(class, callback), extra(input, output))?.number())
     }
 
-    /// Whether a name is registered, and its number.
+    /// Writes whether a name is registered and, if it is, its number.
     HG_Registered_name(class: Token, name: *const c_char, id: *mut u64, flag: *mut u8) {
         let held = CLASSES.get(class)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `name` is null or NUL-terminated, and `id` and `flag` are
+        // null or valid for a write.
         unsafe {
             let found = held.class.shared.functions.named(&text(name, "function's name")?);
             *place(flag, "flag")? = u8::from(found.is_some());
@@ -139,7 +142,7 @@ calls! {
         Ok(())
     }
 
-    /// Registers a function by a number.
+    /// Registers a function by number.
     HG_Register(
         class: Token,
         id: u64,
@@ -150,30 +153,30 @@ calls! {
         register(class, id, (input, output), callback)
     }
 
-    /// Registers a function by a number.
+    /// Registers a function by number.
     HG_Core_register(class: Token, id: u64, callback: RpcCallback) {
         register(class, id, (None, None), callback)
     }
 
-    /// Forgets a function.
+    /// Removes a function and frees the data attached to it.
     HG_Deregister(class: Token, id: u64) { deregister(class, id) }
 
-    /// Forgets a function.
+    /// Removes a function and frees the data attached to it.
     HG_Core_deregister(class: Token, id: u64) { deregister(class, id) }
 
-    /// Whether a number is registered.
+    /// Writes whether a number is registered.
     HG_Registered(class: Token, id: u64, flag: *mut u8) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `flag` is null or valid for a write.
         unsafe { registered(class, id, flag) }.map(drop)
     }
 
-    /// Whether a number is registered.
+    /// Writes whether a number is registered.
     HG_Core_registered(class: Token, id: u64, flag: *mut u8) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `flag` is null or valid for a write.
         unsafe { registered(class, id, flag) }.map(drop)
     }
 
-    /// Whether a number is registered, and with which procs.
+    /// Writes whether a number is registered and, if it is, its procs.
     HG_Registered_proc_cb(
         class: Token,
         id: u64,
@@ -181,7 +184,8 @@ calls! {
         input: *mut ProcCallback,
         output: *mut ProcCallback,
     ) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `flag`, `input` and `output` are null or valid for a
+        // write.
         unsafe {
             if let Some(function) = registered(class, id, flag)? {
                 let procs = procs(&function);
@@ -196,45 +200,47 @@ calls! {
         Ok(())
     }
 
-    /// Attaches something to a function, freed with it or with the class.
+    /// Attaches data to a function. `free` is called with the data when it is replaced, the
+    /// function is removed or the class ends.
     HG_Register_data(class: Token, id: u64, data: *mut c_void, free: FreeCallback) {
         register_data(class, id, data, free)
     }
 
-    /// Attaches something to a function, freed with it or with the class.
+    /// Attaches data to a function. `free` is called with the data when it is replaced, the
+    /// function is removed or the class ends.
     HG_Core_register_data(class: Token, id: u64, data: *mut c_void, free: FreeCallback) {
         register_data(class, id, data, free)
     }
 
-    /// What was attached; null for nothing.
+    /// Returns the data attached to a function, or null.
     HG_Registered_data(class: Token, id: u64) -> *mut c_void, ptr::null_mut(), {
         Ok(CLASSES.get(class)?.data_of(id))
     }
 
-    /// What was attached; null for nothing.
+    /// Returns the data attached to a function, or null.
     HG_Core_registered_data(class: Token, id: u64) -> *mut c_void, ptr::null_mut(), {
         Ok(CLASSES.get(class)?.data_of(id))
     }
 
-    /// Calls of a function have no answer.
+    /// Disables or enables responses to calls of a function.
     HG_Registered_disable_response(class: Token, id: u64, disable: u8) {
         disable_response(class, id, disable)
     }
 
-    /// Calls of a function have no answer.
+    /// Disables or enables responses to calls of a function.
     HG_Core_registered_disable_response(class: Token, id: u64, disable: u8) {
         disable_response(class, id, disable)
     }
 
-    /// Whether they have none.
+    /// Writes whether responses to calls of a function are disabled.
     HG_Registered_disabled_response(class: Token, id: u64, disabled: *mut u8) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `disabled` is null or valid for a write.
         unsafe { disabled_response(class, id, disabled) }
     }
 
-    /// Whether they have none.
+    /// Writes whether responses to calls of a function are disabled.
     HG_Core_registered_disabled_response(class: Token, id: u64, disabled: *mut u8) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by the call's contract, `disabled` is null or valid for a write.
         unsafe { disabled_response(class, id, disabled) }
     }
 }

@@ -1,4 +1,4 @@
-//! Structs of the headers, as Rust sees them.
+//! Rust definitions of the structs in the headers.
 
 use super::codes::{to_code, to_status};
 pub(crate) use crate::capi::mercury::callbacks::{
@@ -8,16 +8,16 @@ use crate::capi::mercury::table::Token;
 use crate::rpc::failure::Status;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
-/// Frees what a program has attached.
+/// Frees data that a program has attached.
 pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
 /// `hg_rpc_cb_t`, `hg_core_rpc_cb_t`.
 pub(crate) type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
 /// `hg_proc_cb_t`.
 pub(crate) type ProcCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
-/// What runs when a handle was made.
+/// Runs for every new handle. It refuses the handle by returning another code than `HG_SUCCESS`.
 pub(crate) type CreateCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
 
-/// Something of the program's, freed by it when nobody needs it any more.
+/// A program's pointer with the function that frees it. Dropping this calls the function.
 #[derive(Debug, Default)]
 pub(super) struct Attached {
     data: usize,
@@ -33,7 +33,7 @@ impl Attached {
         self.data as *mut c_void
     }
 
-    /// Leaves it to the program.
+    /// Drops the pointer without freeing the program's data.
     pub(super) fn forget(mut self) {
         self.data = 0;
     }
@@ -42,13 +42,13 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if let Some(free) = self.free.filter(|_| self.data != 0) {
-            // SAFETY: the program's function, with what it was given for.
+            // SAFETY: the program supplied `free` for this pointer.
             unsafe { free(self.data()) };
         }
     }
 }
 
-/// `struct hg_info`, `struct hg_core_info`.
+/// `struct hg_info` and `struct hg_core_info`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct HgInfo {
@@ -59,9 +59,9 @@ pub(crate) struct HgInfo {
     pub(super) context_id: u8,
 }
 
-// SAFETY: the handles are numbers.
+// SAFETY: the handles are numbers, and they are never dereferenced.
 unsafe impl Send for HgInfo {}
-// SAFETY: as above.
+// SAFETY: the handles are numbers, and they are never dereferenced.
 unsafe impl Sync for HgInfo {}
 
 /// `struct na_init_info_4_0`.
@@ -79,7 +79,7 @@ pub(crate) struct NaInitInfo {
     request_mem_device: bool,
 }
 
-/// `struct hg_init_info`. Those of 2.2 and 2.3 are its beginning.
+/// `struct hg_init_info`. The structs of 2.2 and 2.3 are prefixes of it.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct HgInitInfo {
@@ -185,7 +185,7 @@ impl Callback {
     }
 }
 
-/// A callback and what it is told.
+/// A callback and the contents of its info struct.
 pub(super) struct Caller {
     pub callback: Callback,
     pub arg: *mut c_void,
@@ -193,7 +193,8 @@ pub(super) struct Caller {
     pub info: InfoOf,
 }
 
-// SAFETY: the argument is the program's, given away until the callback has run.
+// SAFETY: the handles are numbers, and the program leaves `arg` to the library until the callback
+// has run.
 unsafe impl Send for Caller {}
 
 impl Caller {
@@ -203,14 +204,17 @@ impl Caller {
         match callback {
             Callback::Hg(Some(callback)) => {
                 let info = CbInfo { info, arg, kind, ret };
-                // SAFETY: the program's function, with what it was given for.
+                // SAFETY: the program supplied this callback for `arg`, and `info` is live during
+                // the call.
                 unsafe { callback(&info) };
             }
             Callback::Core(Some(callback)) => {
-                // SAFETY: all callbacks of the core are told a handle or an address.
+                // SAFETY: callbacks of the core get a handle or an address, so `handle` is the
+                // field that was set.
                 let handle = unsafe { info.handle };
                 let info = CoreCbInfo { handle, arg, kind, ret };
-                // SAFETY: as above.
+                // SAFETY: the program supplied this callback for `arg`, and `info` is live during
+                // the call.
                 unsafe { callback(&info) };
             }
             _ => {}
@@ -218,7 +222,7 @@ impl Caller {
     }
 }
 
-/// Where a handle was made: what the program wants to hear of it.
+/// The callback for new handles of a class or context.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct OnCreate {
     callback: CreateCallback,
@@ -230,10 +234,11 @@ impl OnCreate {
         OnCreate { callback, arg: arg as usize }
     }
 
-    /// Tells the program; its refusal.
+    /// Passes a new handle to the callback. Returns its status; any but `SUCCESS` refuses the
+    /// handle.
     pub(super) fn tell(self, handle: Token) -> Status {
         match self.callback {
-            // SAFETY: the program's function, with what it was given for.
+            // SAFETY: the program supplied this callback together with `arg`.
             Some(callback) => to_status(unsafe { callback(handle, self.arg as *mut c_void) }),
             None => Status::SUCCESS,
         }

@@ -1,5 +1,5 @@
-//! Inputs and outputs that are too long for a message: the side that wants them pulls them
-//! from where they stay, piece by piece, as contexts of the class make progress.
+//! Pulls of inputs and outputs that are too long for a message. The receiver pulls them from the
+//! sender's registered memory, step by step, as contexts of the class make progress.
 
 use super::ClassShared;
 use crate::error::ErrorKind;
@@ -15,7 +15,7 @@ use crate::rpc::na::{Access, Address, Direction, Mem, Part};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Parameters that are pulled, and the call that they are for.
+/// The call that a pull serves.
 pub(super) enum Purpose {
     Input { request: Request, function: Arc<Function>, source: Address },
     Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
@@ -31,8 +31,8 @@ pub(super) struct Pull {
 }
 
 impl ClassShared {
-    /// Ends the pulling of outputs that a context which is destroyed wanted; true where none
-    /// is under way any more.
+    /// Ends the pulls of outputs for a context that is being destroyed. Returns true if none of
+    /// them is under way any more.
     pub(in crate::rpc::hg) fn drop_outputs_of(&self, context: &Arc<ContextShared>) -> bool {
         let mut under_way = false;
         for _ in 0..self.pulling.load(Ordering::Acquire) {

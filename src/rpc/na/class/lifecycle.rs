@@ -1,4 +1,5 @@
-//! How a class begins and ends: it takes a number in the table of classes, and the engine.
+//! Creation and finalisation of a class: registration in the class table, and attachment to the
+//! engine.
 
 use super::{MAX_UNEXPECTED, Shared};
 use crate::am::HandlerId;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 impl Shared {
-    /// Makes a class of an information string.
+    /// Creates a class from an information string.
     pub(in crate::rpc::na) fn open(info: &str, listen: bool) -> Result<Arc<Shared>> {
         let scheme = Scheme::parse(info)?;
         if scheme == Scheme::Own {
@@ -70,15 +71,15 @@ impl Shared {
         })
     }
 
-    /// The runtime ends before the class: messages between the ranks of the job, and connections
-    /// to other jobs, end with it.
+    /// Closes the connections to other jobs when the runtime ends before the class. Messages
+    /// between ranks of the job end with the runtime itself.
     pub(in crate::rpc::na) fn end_with_runtime(&self) {
         if let Some(dynamic) = &self.dynamic {
             dynamic.close(self);
         }
     }
 
-    /// The runtime has ended: transfers under way end as cancelled.
+    /// Ends the transfers in progress as cancelled after the runtime has ended.
     pub(in crate::rpc::na) fn end_transfers(&self) {
         let mut contexts: Vec<_> =
             self.pending.lock().values().filter_map(|(_, context)| context.upgrade()).collect();
@@ -87,8 +88,8 @@ impl Shared {
         contexts.iter().for_each(|context| context.end_transfers());
     }
 
-    /// Ends the class: cancels what is pending. After the end of the runtime it lets go of what
-    /// is left.
+    /// Finalises the class: cancels its pending operations and detaches it from the engine. Also
+    /// works after the runtime has ended, and then only releases local state.
     pub(in crate::rpc::na) fn close(&self) -> Result<()> {
         if !self.is_over()
             && let Some((engine, _)) = &self.engine

@@ -1,11 +1,11 @@
-//! Messages of a class: going out within the windows, coming in, matched with receives.
+//! Messages of a class: sending within the flow-control windows, reception, and matching.
 //!
-//! Unexpected messages wait in one queue of the class; an unexpected receive takes the
-//! oldest. Expected messages are matched by source and tag. One that comes without a
-//! receive is kept until its receive is posted, within the sender's window.
+//! Unexpected messages are kept in one queue of the class; an unexpected receive takes the oldest.
+//! Expected messages are matched by source and tag. An expected message that arrives before its
+//! receive is kept until the receive is posted, within the sender's window.
 //!
-//! Locks are never held while something is sent: sending may wait, and make progress
-//! meanwhile, which takes the same locks.
+//! No lock is held while a message is sent, because a send may block and make progress, which takes
+//! the same locks.
 
 use super::{MAX_EXPECTED, MAX_TAG, Message, Pending, Posted, Shared, kept};
 use crate::am::{Data, Signals};
@@ -34,13 +34,13 @@ impl Shared {
         }
     }
 
-    /// A connection begins.
+    /// Adds the flow-control state of a new connection.
     pub(in crate::rpc::na) fn add_remote_flow(&self) {
         self.remote_flows.write().push(Arc::new(Flow::new(BETWEEN_JOBS)));
     }
 
-    /// Whether a message of another job is one that it may send: no longer than any, and
-    /// within its window. It is counted.
+    /// Returns whether a peer of another job may send this message: it must be within the maximum
+    /// length and within the peer's window. Charges the message to the window.
     pub(in crate::rpc::na) fn may_come(&self, from: Peer, kind: Kind, bytes: usize) -> bool {
         match kind {
             Kind::Unexpected | Kind::Expected => {
@@ -50,19 +50,20 @@ impl Shared {
             }
             Kind::Reply => bytes <= MAX_EXPECTED,
             Kind::Release | Kind::Credit => bytes == 0,
-            // The connection looks at these itself.
+            // The connection validates these itself.
             Kind::Get | Kind::GetData | Kind::Put | Kind::PutDone => true,
         }
     }
 
-    /// A peer in another job has vanished: what is held for it is given up, and calls to it end.
+    /// Handles the loss of a peer in another job: messages held for it are discarded, and calls to
+    /// it fail.
     pub(in crate::rpc::na) fn lost(&self, peer: Peer) {
         let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
         held.into_iter().filter_map(|held| held.sent).for_each(|sent| sent(false));
         self.notify();
     }
 
-    /// Hands a message to the transport.
+    /// Passes a message to the transport.
     pub(in crate::rpc::na) fn transmit(&self, to: Peer, head: &Head, body: Data<'_>) -> Result<()> {
         match to {
             Peer::Own => {
@@ -83,7 +84,8 @@ impl Shared {
                 if let Data::Bytes(body) = body {
                     return Ok(engine.send_message(rank, *handler, &head, body)?);
                 }
-                // SAFETY: no address is given.
+                // SAFETY: callers pass only `Data::Bytes` and `Data::Owned`, and the default
+                // signals hold no pointer, so no memory has to stay valid.
                 Ok(unsafe { engine.send_am(rank, *handler, &head, body, Signals::default()) }?)
             }
             Peer::Remote(n) => match (&self.dynamic, self.enter()?) {
@@ -93,8 +95,9 @@ impl Shared {
         }
     }
 
-    /// Sends an unexpected or expected message as soon as the window allows. `sent`
-    /// hears of it where the message had to wait; true where it had not.
+    /// Sends an unexpected or expected message as soon as the window allows. Returns true if it was
+    /// sent immediately. Otherwise calls `wait` for the operation number and the callback that runs
+    /// when the message has been sent or discarded, and returns false.
     pub(crate) fn send(
         &self,
         to: Peer,
@@ -121,12 +124,12 @@ impl Shared {
         Ok(false)
     }
 
-    /// Sends something to the layer above at another process.
+    /// Sends a reply or a release to the upper layer of another process.
     pub(crate) fn answer(&self, to: Peer, kind: Kind, token: u64, body: Data<'_>) -> Result<()> {
         self.transmit(to, &Head { kind, class: self.number, tag: 0, word: token }, body)
     }
 
-    /// A send on behalf of a context.
+    /// Sends a message on behalf of a context and returns the operation number.
     pub(in crate::rpc::na) fn post_send(
         self: &Arc<Shared>,
         context: &Arc<ContextShared>,
@@ -241,7 +244,8 @@ impl Shared {
         Some(message)
     }
 
-    /// Reports what was taken in, when it is time to.
+    /// Accounts for a consumed message, and reports the consumed bytes to the sender when enough
+    /// have accumulated.
     fn took(&self, from: Peer, which: usize, bytes: usize) {
         if matches!(from, Peer::Remote(_)) {
             self.with_flow(from, |flow| flow.went(which, bytes));
@@ -255,7 +259,7 @@ impl Shared {
         }
     }
 
-    /// A message has come. Runs as a handler: must not block.
+    /// Handles an incoming message. Runs in handler context and must not block.
     pub(in crate::rpc::na) fn arrived(&self, from: Peer, head: &Head, body: Cow<'_, [u8]>) {
         let from = match from {
             Peer::Rank(rank) => self.peer_of(rank as usize),

@@ -1,10 +1,10 @@
-//! One connection to a process of another job: messages out and in, and its end.
+//! A connection to a process of another job: sending, receiving, and closing.
 //!
-//! What the peer sends is not trusted. Nothing here waits for it: a message is received while
-//! the class goes on, one at a time so that they stay in order. A peer that breaks the
-//! protocol, or vanishes, loses its connection and nothing else.
+//! Data from the peer is not trusted, and no call here blocks on the peer. Messages are received
+//! asynchronously, one at a time, which preserves their order. A peer that breaks the protocol or
+//! vanishes loses only its own connection.
 //!
-//! Memory that MPI may still use when a connection is given up is never freed.
+//! Memory that MPI may still access when a connection is abandoned is never freed.
 
 use super::greeting::{Lifeline, Sign};
 use super::secret::{PROOF, Proof};
@@ -20,28 +20,29 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest message: a chunk, and where it belongs.
+/// Maximum message length in bytes: a header, a memory name and a chunk.
 const LONGEST: usize = HEAD + super::service::NAMES + CHUNK;
-/// Bytes that may wait to leave before reads of the peer are served: it may not take them in.
+/// Bytes queued for sending at which the peer's read requests are no longer served, because the
+/// peer may not be receiving.
 const UNSENT: usize = 16 << 20;
-/// Messages that may wait to leave.
+/// Maximum number of messages queued for sending.
 const MOST_UNSENT: usize = 1 << 16;
-/// Reads of the peer that wait.
+/// Maximum number of pending read requests of the peer.
 const MOST_ASKED: usize = 1 << 14;
 
-/// Bytes that MPI uses.
+/// Bytes that MPI may access, and the request that uses them.
 struct InFlight {
     request: Request,
     bytes: ManuallyDrop<Vec<u8>>,
 }
 
 impl InFlight {
-    /// Whether MPI is done; a request that failed is given up.
+    /// Returns whether MPI is done with the bytes. A failed request never counts as done.
     fn is_done(&mut self) -> bool {
         self.request.test().unwrap_or(false)
     }
 
-    /// The bytes of one that is done.
+    /// Returns the bytes of a request that is done.
     fn into_bytes(self) -> Vec<u8> {
         ManuallyDrop::into_inner(self.bytes)
     }
@@ -52,15 +53,17 @@ const LONGEST_NAP: Duration = Duration::from_millis(2);
 
 fn start_send(comm: &Comm, bytes: Vec<u8>) -> Result<InFlight> {
     let bytes = ManuallyDrop::new(bytes);
-    // SAFETY: the bytes stay until the request has completed; else they are never freed.
+    // SAFETY: the bytes stay valid: they are freed only after the request has completed, and leaked
+    // if it never does.
     let request = unsafe { p2p::isend(comm, bytes.as_ptr(), bytes.len(), 0, 0) }?;
     Ok(InFlight { request, bytes })
 }
 
-/// Sends a proof over a connection that MPI has just made, and waits for the peer's.
+/// Sends a proof over a connection that MPI has just made, and waits for the peer's proof.
 ///
 /// # Errors
-/// `PROTOCOL_ERROR` for another message; `TIMEOUT`; what MPI says.
+/// Returns `PROTOCOL_ERROR` if the first message is not a proof, `TIMEOUT` if none arrives before
+/// `end`, and MPI's errors.
 pub(super) fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Result<Vec<u8>> {
     let mut mine = Some(start_send(line, mine.to_vec())?);
     let (mut theirs, mut naps) = (None, Naps::new(FIRST_NAP, LONGEST_NAP));
@@ -91,11 +94,11 @@ pub(super) fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Resu
     }
 }
 
-/// A read that the peer asks for.
+/// A read request of the peer.
 pub(super) struct Asked {
-    /// Its head.
+    /// The header of the request.
     pub head: Head,
-    /// What it names.
+    /// The encoded name of the memory to read.
     pub names: [u8; super::service::NAMES],
 }
 
@@ -103,14 +106,14 @@ pub(super) struct Asked {
 pub(super) struct Connection {
     comm: Comm,
     lifeline: Lifeline,
-    /// What it was looked up by.
+    /// The address that the connection was looked up by.
     pub name: Option<String>,
     lost: AtomicBool,
-    /// The peer is no more.
+    /// Whether the peer's process is gone.
     vanished: AtomicBool,
-    /// This side has said that it ends the connection.
+    /// Whether this side has announced the end of the connection.
     said_bye: AtomicBool,
-    /// Since when the peer wants no more.
+    /// When the peer announced the end of the connection.
     bye: Mutex<Option<Instant>>,
     sending: Mutex<Vec<InFlight>>,
     unsent: AtomicUsize,
@@ -123,7 +126,7 @@ fn broken(why: &str) -> Error {
 }
 
 impl Connection {
-    /// Over what MPI has made.
+    /// Wraps a communicator that MPI has made, and the socket of the same peer.
     pub(super) fn new(comm: Comm, lifeline: Lifeline, name: Option<String>) -> Connection {
         Connection {
             comm,
@@ -140,22 +143,22 @@ impl Connection {
         }
     }
 
-    /// Whether messages can be sent.
+    /// Returns whether messages can be sent.
     pub(super) fn is_open(&self) -> bool {
         !self.is_lost() && self.bye.lock().is_none()
     }
 
-    /// Whether nothing comes any more.
+    /// Returns whether the connection was abandoned.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// Since when the peer has said that it ends the connection.
+    /// Returns when the peer announced the end of the connection.
     pub(super) fn ends_since(&self) -> Option<Instant> {
         *self.bye.lock()
     }
 
-    /// The connection is given up; true for the first thread that says so.
+    /// Abandons the connection. Returns true in the first call only.
     pub(super) fn lose(&self) -> bool {
         let first = !self.lost.swap(true, Ordering::AcqRel);
         if first {
@@ -165,7 +168,8 @@ impl Connection {
         first
     }
 
-    /// Looks whether the peer has vanished, which is an error, or ends the connection.
+    /// Checks the socket. Records a goodbye of the peer, and fails if the peer has vanished without
+    /// one.
     pub(super) fn look(&self) -> Result<()> {
         match self.lifeline.sign() {
             Sign::None => Ok(()),
@@ -181,26 +185,27 @@ impl Connection {
         }
     }
 
-    /// Says once that this side ends the connection.
+    /// Announces once that this side ends the connection.
     pub(super) fn say_bye(&self) {
         if !self.said_bye.swap(true, Ordering::AcqRel) {
             self.lifeline.say_bye();
         }
     }
 
-    /// Whether both sides have said so.
+    /// Returns whether both sides have announced the end of the connection.
     pub(super) fn is_ended(&self) -> bool {
         self.said_bye.load(Ordering::Acquire) && self.ends_since().is_some()
     }
 
-    /// Whether the peer sends nothing any more: it is no more, or has ended the connection so
-    /// long ago. One that was given up for what it has sent may go on.
+    /// Returns whether the peer sends no more messages: it has vanished, or both sides have ended
+    /// the connection and the peer's goodbye is older than `after_bye`. A peer whose connection was
+    /// abandoned for a protocol error may still be sending.
     pub(super) fn is_over(&self, after_bye: Duration) -> bool {
         self.vanished.load(Ordering::Acquire)
             || self.is_ended() && self.ends_since().is_some_and(|since| since.elapsed() > after_bye)
     }
 
-    /// Sends a message of so many parts.
+    /// Sends a message whose body consists of `parts`.
     pub(super) fn send(&self, head: &Head, parts: &[&[u8]]) -> Result<()> {
         let mut bytes = head.bytes().to_vec();
         parts.iter().for_each(|part| bytes.extend_from_slice(part));
@@ -211,7 +216,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets go of what has left; true where something has.
+    /// Releases messages that have been sent. Returns whether there were any.
     pub(super) fn sent(&self) -> Result<bool> {
         let mut sending = self.sending.lock();
         let (mut n, before) = (0, sending.len());
@@ -229,15 +234,15 @@ impl Connection {
         Ok(sending.len() < before)
     }
 
-    /// Whether everything has left.
+    /// Returns whether all messages have been sent.
     pub(super) fn all_sent(&self) -> bool {
         self.sending.lock().is_empty()
     }
 
-    /// The next message, where there is a whole one.
+    /// Returns the next message, if one has arrived completely.
     ///
     /// # Errors
-    /// What MPI says; a message that is longer than any.
+    /// Returns MPI's errors, and fails if the message is too long.
     pub(super) fn receive(&self) -> Result<Option<Vec<u8>>> {
         let mut receiving = self.receiving.lock();
         if receiving.is_none() {
@@ -248,7 +253,8 @@ impl Connection {
                 return Err(broken(&text));
             }
             let mut bytes = ManuallyDrop::new(vec![0; message.bytes]);
-            // SAFETY: as for sends.
+            // SAFETY: the buffer stays valid: it is freed only after the request has completed, and
+            // leaked if it never does. It is not read before that.
             let request = unsafe { message.start(bytes.as_mut_ptr()) }?;
             *receiving = Some(InFlight { request, bytes });
         }
@@ -258,10 +264,10 @@ impl Connection {
         Ok(None)
     }
 
-    /// The peer asks for a read.
+    /// Queues a read request of the peer.
     ///
     /// # Errors
-    /// Where too many wait.
+    /// Fails if too many are pending.
     pub(super) fn ask(&self, asked: Asked) -> Result<()> {
         let mut waiting = self.asked.lock();
         if waiting.len() >= MOST_ASKED {
@@ -271,7 +277,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The next read that is to be served now.
+    /// Returns the next read request that may be served now.
     pub(super) fn next_asked(&self) -> Option<Asked> {
         if self.unsent.load(Ordering::Relaxed) >= UNSENT {
             return None;
@@ -279,7 +285,8 @@ impl Connection {
         self.asked.lock().pop_front()
     }
 
-    /// Ends it. What is under way is MPI's.
+    /// Frees the communicator. Buffers of messages in flight are leaked, because MPI may still use
+    /// them.
     pub(super) fn free(self) -> Result<()> {
         self.comm.free()
     }

@@ -1,4 +1,4 @@
-//! What two jobs say to each other over the socket, before MPI connects them.
+//! The protocol that two jobs use on the socket before MPI connects them.
 //!
 //! | | from | bytes |
 //! |---|---|---|
@@ -6,16 +6,16 @@
 //! | 2 | server | the same |
 //! | 3 | client | its proof (32) |
 //! | 4 | server | verdict (1): 1 welcome, 2 refused, 3 busy |
-//! | | | if welcome: length (2) and name of MPI's port, proof of both (32) |
+//! | | | if welcome: length (2) and name of MPI's port, then the server's proof of the name (32) |
 //! | 5 | client | `C`: it is about to connect |
 //! | 6 | client | `J`: MPI has connected it |
 //!
-//! Then both prove once more, over MPI, that they are the two that talked here: a name of a port
-//! can be guessed. The socket stays: its end says that the peer has vanished, and a `B` on it
-//! that the peer ends the connection.
+//! Both sides then prove over MPI that they are the processes that used the socket, because a
+//! port's name can be guessed. The socket stays open: its end means that the peer has vanished, and
+//! a `B` on it means that the peer ends the connection.
 //!
-//! Nothing is said about MPI before 3 was found right. All lengths are fixed or bounded, and
-//! the caller gives a stream that ends at a deadline ([`Timed`]).
+//! The server reveals nothing about MPI before it has verified step 3. All lengths are fixed or
+//! bounded, and the caller passes a stream with a deadline ([`Timed`]).
 
 use super::secret::{Key, NONCE, Nonce, PROOF, Part, Proof, Transcript, random};
 use crate::rpc::failure::Failure;
@@ -31,27 +31,27 @@ const BUSY: u8 = 3;
 const COMING: u8 = b'C';
 const JOINED: u8 = b'J';
 const BYE: u8 = b'B';
-/// Longest name of a port.
+/// Maximum length of a port's name in bytes.
 const NAME: usize = 4096;
 
-/// Why a connection comes to nothing.
+/// The reason why a connection was not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The peer has said nothing for too long.
+    /// The peer did not send anything in time.
     Silent,
-    /// The peer has closed the socket.
+    /// The peer closed the socket.
     Left,
-    /// The peer speaks something else.
+    /// The peer does not follow the protocol.
     Rubbish,
-    /// Its proof is wrong.
+    /// The peer's proof is wrong.
     Unproven,
-    /// We were refused.
+    /// The peer refused this side's proof.
     Refused,
-    /// There is no room now.
+    /// Too many clients connect at the moment.
     Busy,
     /// The class is finalised.
     Stopped,
-    /// Something here has failed.
+    /// A local operation failed.
     Failed(String),
 }
 
@@ -92,7 +92,7 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// A socket on which every wait ends at a deadline, however the bytes trickle in.
+/// A socket with a deadline for every wait, even if bytes arrive slowly.
 #[derive(Debug)]
 pub(crate) struct Timed<'a> {
     stream: &'a TcpStream,
@@ -101,7 +101,7 @@ pub(crate) struct Timed<'a> {
 }
 
 impl<'a> Timed<'a> {
-    /// Until then.
+    /// Wraps a socket with the deadline `end`.
     pub(crate) fn new(stream: &'a TcpStream, end: Instant) -> Timed<'a> {
         Timed { stream, end }
     }
@@ -132,7 +132,7 @@ impl Write for Timed<'_> {
     }
 }
 
-/// The nonces of a greeting whose client has proved itself, or is about to.
+/// The nonces of a greeting, after the client has sent its proof.
 #[derive(Debug, Clone)]
 pub struct Greeted {
     client: Nonce,
@@ -144,12 +144,12 @@ impl Greeted {
         Transcript { client: &self.client, server: &self.server, place }
     }
 
-    /// What a side sends first over MPI.
+    /// Returns the proof that the given side sends first over MPI.
     pub fn inside(&self, key: &Key, place: &str, part: Part) -> Proof {
         key.prove(part, &self.said(place), &[])
     }
 
-    /// Whether these are the first bytes that the peer sends over MPI.
+    /// Checks the proof that the peer sends first over MPI.
     pub fn is_inside(&self, key: &Key, place: &str, part: Part, proof: &[u8]) -> bool {
         key.verify(part, &self.said(place), &[], proof)
     }
@@ -179,10 +179,10 @@ fn read_byte(from: &mut impl Read) -> Result<u8, Refusal> {
     Ok(byte[0])
 }
 
-/// The server's side, to the client's proof. One that is wrong is told so.
+/// Runs the server's side up to the client's proof. Reports a wrong proof to the client.
 ///
 /// # Errors
-/// Whatever is not a client that knows the key.
+/// Fails if the peer is not a client that knows the key.
 pub fn examine(with: &mut (impl Read + Write), key: &Key, at: &str) -> Result<Greeted, Refusal> {
     let client = read_opening(with)?;
     let server = random()?;
@@ -197,15 +197,15 @@ pub fn examine(with: &mut (impl Read + Write), key: &Key, at: &str) -> Result<Gr
     Ok(greeted)
 }
 
-/// Tells a client that there is no room.
+/// Tells a client that the server is busy.
 pub(crate) fn send_away(with: &mut impl Write) {
     let _ = with.write_all(&[BUSY]);
 }
 
-/// Tells a client that has proved itself where to connect, and waits until it is about to.
+/// Sends an authenticated client the name of the port, and waits until it is about to connect.
 ///
 /// # Errors
-/// Where it does not come.
+/// Fails if the client does not announce that it will connect.
 pub(crate) fn welcome(
     with: &mut (impl Read + Write),
     key: &Key,
@@ -224,18 +224,18 @@ pub(crate) fn welcome(
     if read_byte(with)? == COMING { Ok(()) } else { Err(Refusal::Rubbish) }
 }
 
-/// Waits until a client says that MPI has connected it.
+/// Waits until the client reports that MPI has connected it.
 ///
 /// # Errors
-/// Where it does not say so.
+/// Fails if it does not report this.
 pub(crate) fn await_joined(with: &mut impl Read) -> Result<(), Refusal> {
     if read_byte(with)? == JOINED { Ok(()) } else { Err(Refusal::Rubbish) }
 }
 
-/// The client's side, to its own proof.
+/// Runs the client's side up to its own proof.
 ///
 /// # Errors
-/// Where the peer does not answer as a server does.
+/// Fails if the peer does not follow the server's side of the protocol.
 pub fn introduce(with: &mut (impl Read + Write), key: &Key, at: &str) -> Result<Greeted, Refusal> {
     let client = random()?;
     with.write_all(&opening(&client))?;
@@ -245,10 +245,10 @@ pub fn introduce(with: &mut (impl Read + Write), key: &Key, at: &str) -> Result<
     Ok(greeted)
 }
 
-/// The name of MPI's port, from a server that knows the key.
+/// Returns the name of the MPI port, received from a server that has proved that it knows the key.
 ///
 /// # Errors
-/// Where it does not, or refuses, or has no room.
+/// Fails if the server does not know the key, refuses the client, or is busy.
 pub fn await_welcome(
     with: &mut impl Read,
     key: &Key,
@@ -277,26 +277,26 @@ pub fn await_welcome(
     String::from_utf8(name).map_err(|_| Refusal::Rubbish)
 }
 
-/// Says that this client is about to connect.
+/// Announces that this client is about to connect through MPI.
 ///
 /// # Errors
-/// Where the server has gone.
+/// Fails if the server has closed the socket.
 pub(crate) fn say_coming(with: &mut impl Write) -> Result<(), Refusal> {
     Ok(with.write_all(&[COMING])?)
 }
 
-/// Says that MPI has connected this client.
+/// Reports that MPI has connected this client.
 ///
 /// # Errors
-/// Where the server has gone.
+/// Fails if the server has closed the socket.
 pub(crate) fn say_joined(with: &mut impl Write) -> Result<(), Refusal> {
     Ok(with.write_all(&[JOINED])?)
 }
 
-/// What a connection's socket tells, once MPI carries the messages.
+/// The state of a connection's socket, once MPI carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sign {
-    /// Nothing: the peer lives.
+    /// Nothing was received: the peer is alive.
     None,
     /// The peer ends the connection.
     Bye,
@@ -304,21 +304,21 @@ pub(crate) enum Sign {
     Gone,
 }
 
-/// The socket of a connection that MPI carries.
+/// The socket of a connection whose messages MPI carries.
 #[derive(Debug)]
 pub(crate) struct Lifeline(TcpStream);
 
 impl Lifeline {
-    /// From now on nothing waits for it.
+    /// Wraps a socket and makes it non-blocking.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the error of the system.
     pub(crate) fn new(stream: TcpStream) -> io::Result<Lifeline> {
         stream.set_nonblocking(true)?;
         Ok(Lifeline(stream))
     }
 
-    /// What there is now.
+    /// Returns the current state without blocking.
     pub(crate) fn sign(&self) -> Sign {
         let mut byte = [0];
         loop {
@@ -332,12 +332,12 @@ impl Lifeline {
         }
     }
 
-    /// Says that this side ends the connection.
+    /// Announces that this side ends the connection.
     pub(crate) fn say_bye(&self) {
         let _ = (&self.0).write_all(&[BYE]);
     }
 
-    /// Ends it, so that the peer sees it.
+    /// Shuts the socket down, which the peer notices.
     pub(crate) fn cut(&self) {
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }

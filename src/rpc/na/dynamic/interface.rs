@@ -1,18 +1,19 @@
-//! Where a listening class listens, and how its address says so.
+//! Choice of the address that a class listens on, and its published form.
 //!
-//! By default (`auto`) that is the address that the host's own name stands for: what the
-//! hosts of a site find each other by, and what the launcher of an MPI job goes by. Many systems let
-//! the host's name stand for loopback; a job on one host then listens there alone, and a job
-//! of several hosts on the address from which packets to other hosts leave. It is never every
-//! interface, unless `all` asks for that.
+//! By default (`auto`) this is the address that the host name resolves to, because the hosts of a
+//! site, and the launcher of an MPI job, find each other by it. On many systems the host name
+//! resolves to loopback. A job on one host then listens only on loopback, and a job on several
+//! hosts on the address from which packets to other hosts leave. A class listens on all interfaces
+//! only if `all` requests it.
 
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 
-/// A socket that listens as `PORTOLAN_RPC_LISTEN` asks, and the place to publish.
+/// Opens a listening socket as `PORTOLAN_RPC_LISTEN` requests. Returns it with the address to
+/// publish (`HOST:PORT`).
 ///
 /// # Errors
-/// `ADDRNOTAVAIL` where this host has no such address or interface.
+/// Returns `ADDRNOTAVAIL` if this host does not have the requested address or interface.
 pub(super) fn listen(asked: &str, several_hosts: bool) -> Result<(TcpListener, String)> {
     let failed = |e: std::io::Error| {
         Failure::new(
@@ -44,7 +45,7 @@ fn default_address(several_hosts: bool) -> IpAddr {
         .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
-/// What the host's name stands for, IPv4 first.
+/// Returns the addresses that the host name resolves to, IPv4 first.
 fn addresses_of_host() -> Vec<IpAddr> {
     let found = (&*host_name(), 0).to_socket_addrs();
     let mut all: Vec<IpAddr> = found.into_iter().flatten().map(|at| at.ip()).collect();
@@ -56,10 +57,10 @@ fn is_own(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// The address from which packets to hosts outside leave. Nothing is sent.
+/// Returns the source address of packets to other hosts. Sends nothing.
 fn leaves_by() -> Option<IpAddr> {
     let outside: [(IpAddr, IpAddr); 2] = [
-        // Addresses that are reserved for documentation: nobody has them.
+        // These addresses are reserved for documentation, so no host has them.
         (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(198, 51, 100, 1).into()),
         (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()),
     ];
@@ -71,7 +72,7 @@ fn leaves_by() -> Option<IpAddr> {
     })
 }
 
-/// The address of an interface: IPv4 where it has one.
+/// Returns the address of an interface, preferring IPv4.
 fn of_interface(name: &str) -> Result<IpAddr> {
     let all = if_addrs::get_if_addrs().map_err(|e| {
         Failure::new(Status::ADDRNOTAVAIL, format!("the interfaces cannot be listed: {e}"))
@@ -100,7 +101,7 @@ fn host_name() -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// A name of this host that leads back to it.
+/// Returns the host name if it resolves, and otherwise the IPv4 loopback address.
 fn name_of_host() -> String {
     let name = host_name();
     match (&*name, 1u16).to_socket_addrs() {

@@ -1,14 +1,15 @@
-//! The door: a socket, and a thread for each guest that is being examined.
+//! The listener (`Door`): a socket, and a thread for each client that is being authenticated.
 //!
-//! A guest has a time to prove itself ([`LIMITS`]). So many are examined at a time; where more
-//! connect, the one that has waited longest without a proof gives way, so guests that say nothing
-//! keep out nobody. One that has proved itself waits for one of the [`DESKS`] at which MPI makes
-//! connections, and has a time for that from then on. MPI's accept waits without a deadline,
-//! so it has a thread of its own; where the guest does not come, it is called off. Each meeting
-//! has a port of its own: what one guest was told is of no use to another.
+//! A client (`Guest`) must authenticate itself within a time limit ([`LIMITS`]), and the number of
+//! clients at a time is limited. When more connect, the client that has waited longest without a
+//! proof is dropped, so silent clients cannot block others. An authenticated client waits, for a
+//! limited time, for one of the accept slots ([`DESKS`]) at which MPI makes connections. MPI's
+//! accept has no timeout, so it runs in its own thread, and is cancelled if the client does not
+//! connect. Every accept uses a new port, so a port name that one client has received is useless to
+//! others.
 //!
-//! Invariant: a desk is with one meeting at a time, and is given back by the thread that was in
-//! MPI with it, so a meeting that cannot be called off holds its desk and nothing else.
+//! Invariant: an accept slot is used by one accept at a time, and is returned by the thread that
+//! was in MPI with it. An accept that cannot be cancelled therefore holds only its slot.
 
 use super::greeting::{self, Greeted, Lifeline, Refusal, Timed};
 use super::refusals::Refusals;
@@ -24,22 +25,22 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long guests are waited for, and how many.
+/// Limits on the duration and the number of client authentications.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// How long a guest has to prove itself.
+    /// Time for a client to authenticate itself.
     pub greeting: Duration,
-    /// How long a guest that has proved itself waits for its turn.
+    /// Time that an authenticated client waits for an accept slot.
     pub turn: Duration,
-    /// How long MPI has to connect it, from its turn on.
+    /// Time for MPI to connect the client, once it has a slot.
     pub meeting: Duration,
-    /// How long a meeting that was called off has to end.
+    /// Time for a cancelled accept to return.
     pub called_off: Duration,
-    /// Guests that are examined at a time.
+    /// Maximum number of clients at a time.
     pub guests: usize,
 }
 
-/// The limits of every class.
+/// The limits that every class uses.
 pub(super) const LIMITS: Limits = Limits {
     greeting: Duration::from_secs(5),
     turn: Duration::from_secs(20),
@@ -48,42 +49,42 @@ pub(super) const LIMITS: Limits = Limits {
     guests: 64,
 };
 
-/// Connections that MPI makes at a time.
+/// Number of accept slots: connections that MPI makes at a time.
 pub(super) const DESKS: usize = 4;
-/// Between tries where the system has no room for another guest.
+/// Pause before the next accept after a failed one, and time limit for sending a rejection.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Of threads that never enter MPI.
+/// Stack size in bytes of threads that never enter MPI.
 const STACK: usize = 256 << 10;
 
-/// What MPI has to do with a guest; tests have another.
+/// The operations that the listener needs from MPI; tests substitute them.
 pub(super) trait Meet: Send + Sync + 'static {
-    /// Where a guest connects.
+    /// A port that a client connects to.
     type Port: Clone + Send + 'static;
     /// A connection.
     type Line: Send + 'static;
-    /// A port for one guest, and its name.
+    /// Opens a port for one client and returns it with its name.
     fn open(&self) -> Result<(Self::Port, String)>;
-    /// Waits for the guest; one at a time at each desk.
+    /// Waits for the client to connect. Only one call at a time may use a slot (`desk`).
     fn accept(&self, desk: usize, port: &Self::Port) -> Result<Self::Line>;
-    /// Makes the accept that waits at a port fail, where that is possible.
+    /// Makes the accept that waits at a port fail, if MPI supports this.
     fn call_off(&self, port: &Self::Port);
-    /// The port is not used any more.
+    /// Closes a port that is no longer used.
     fn close(&self, port: Self::Port);
-    /// Sends a proof and waits for that of the guest.
+    /// Sends a proof and waits until `end` for the client's proof.
     fn exchange(&self, line: &Self::Line, mine: &Proof, end: Instant) -> Result<Vec<u8>>;
-    /// Ends a connection that nobody wants.
+    /// Closes a connection that is not used.
     fn end(&self, line: Self::Line);
-    /// Nobody meets any more.
+    /// Releases the resources once no more connections are accepted.
     fn finish(self);
 }
 
-/// What is done with a connection that was made.
+/// A callback that receives each connection made, with its socket.
 pub(super) type OnJoined<L> = Box<dyn Fn(L, Lifeline) + Send + Sync>;
 
 struct Guest {
     stream: Arc<TcpStream>,
     proven: Arc<AtomicBool>,
-    /// The guest had to give way.
+    /// Whether the client was dropped in favour of others.
     dropped: Arc<AtomicBool>,
     number: u64,
 }
@@ -95,7 +96,7 @@ struct Hall<M: Meet> {
     limits: Limits,
     stop: AtomicBool,
     guests: Mutex<Vec<Guest>>,
-    /// Somebody has left, or a desk is free.
+    /// Signalled when a client has left.
     left: Condvar,
     desks: Mutex<Vec<usize>>,
     desk_free: Condvar,
@@ -103,7 +104,7 @@ struct Hall<M: Meet> {
     joined: OnJoined<M::Line>,
 }
 
-/// A socket that listens, until [`Door::close`].
+/// A listening socket. [`Door::close`] closes it.
 pub(super) struct Door<M: Meet> {
     hall: Arc<Hall<M>>,
     socket: TcpListener,
@@ -111,10 +112,10 @@ pub(super) struct Door<M: Meet> {
 }
 
 impl<M: Meet> Door<M> {
-    /// Begins to listen. `place` is what the address says.
+    /// Starts to listen. `place` is the published form of the socket's address (`HOST:PORT`).
     ///
     /// # Errors
-    /// `ADDRNOTAVAIL` where the system has no thread.
+    /// Returns `ADDRNOTAVAIL` if the accepting thread cannot be started.
     pub(super) fn open(
         socket: TcpListener,
         place: String,
@@ -148,17 +149,17 @@ impl<M: Meet> Door<M> {
         Ok(Door { hall, socket, thread: Some(thread) })
     }
 
-    /// How many were refused.
+    /// Returns the number of refused connections.
     pub(super) fn refused(&self) -> u64 {
         self.hall.refusals.total()
     }
 
-    /// Lets nobody in any more, sends the guests away that are being examined, and waits until
-    /// they have left, for a few seconds at most.
+    /// Stops listening, disconnects the clients that are being authenticated, and waits until their
+    /// threads have ended, for a few seconds at most.
     pub(super) fn close(mut self) {
         let hall = &self.hall;
         hall.stop.store(true, Ordering::SeqCst);
-        // Both wake the thread that waits for guests.
+        // Each of these two wakes the thread that waits in `accept`.
         if let Ok(socket) = self.socket.try_clone() {
             let _ = TcpStream::from(OwnedFd::from(socket)).shutdown(Shutdown::Both);
         }
@@ -185,7 +186,7 @@ impl<M: Meet> Door<M> {
         }
         drop(guests);
         hall.refusals.tell_rest();
-        // Where a thread is still in MPI, it goes on using what it has.
+        // If a thread is still in MPI, it keeps using these resources.
         if let Some(hall) = Arc::into_inner(self.hall) {
             hall.meet.finish();
         }
@@ -197,7 +198,7 @@ impl<M: Meet> Hall<M> {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// Takes guests in, until the door is closed.
+    /// Accepts clients until the listener is closed.
     fn receive(self: &Arc<Self>, socket: &TcpListener) {
         crate::process::quiet_signals();
         let mut number = 0;
@@ -210,7 +211,7 @@ impl<M: Meet> Hall<M> {
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
-                    // No descriptor is free, or the guest has left by now.
+                    // No file descriptor is free, or the client has already left.
                     if self.stopped() {
                         break;
                     }
@@ -222,7 +223,8 @@ impl<M: Meet> Hall<M> {
         }
     }
 
-    /// Lets the guest go that has waited longest without a proof, where there are so many.
+    /// If there are more than `most` clients, drops the one that has waited longest without a
+    /// proof.
     fn make_room(&self, most: usize) {
         let guests = self.guests.lock();
         let waiting = |guest: &&Guest| {
@@ -239,7 +241,7 @@ impl<M: Meet> Hall<M> {
     fn take_in(self: &Arc<Self>, stream: TcpStream, from: SocketAddr, number: u64) {
         self.make_room(self.limits.guests - 1);
         let mut guests = self.guests.lock();
-        // Guests that were sent away leave at once; their threads are bounded all the same.
+        // Clients that were dropped leave quickly, but their threads must be limited too.
         if guests.len() >= 2 * self.limits.guests {
             drop(guests);
             self.refusals.add(Some(from), &Refusal::Busy);
@@ -278,7 +280,7 @@ impl<M: Meet> Hall<M> {
         self.left.notify_all();
     }
 
-    /// One guest, from the first byte until MPI has connected it.
+    /// Handles one client, from its first byte until MPI has connected it.
     fn greet(
         self: &Arc<Self>,
         stream: &Arc<TcpStream>,
@@ -307,7 +309,8 @@ impl<M: Meet> Hall<M> {
         }
     }
 
-    /// Whether the process that MPI connected is the guest; a name of a port can be guessed.
+    /// Checks that the process that MPI connected is the authenticated client. Another process
+    /// could have guessed the port's name.
     fn is_the_same(
         &self,
         line: &M::Line,
@@ -343,7 +346,7 @@ impl<M: Meet> Hall<M> {
         self.desk_free.notify_one();
     }
 
-    /// MPI's part: the guest is told where to connect, and comes or does not.
+    /// Sends the client the name of a port, and waits for it to connect through MPI.
     fn meet_at(
         self: &Arc<Self>,
         desk: usize,
@@ -367,7 +370,7 @@ impl<M: Meet> Hall<M> {
             if accepted.is_err() {
                 let _ = socket.shutdown(Shutdown::Both);
             }
-            // Where nobody waits any more, nobody wants the connection.
+            // If the receiver has given up, the connection is not used.
             if let Err(mpsc::SendError(Ok(line))) = tell.send(accepted) {
                 hall.meet.end(line);
             }
@@ -388,7 +391,8 @@ impl<M: Meet> Hall<M> {
             }
             Err(why) => why,
         };
-        // MPI may have connected the guest, or have failed, while this thread waited for it.
+        // MPI may have connected the client, or have failed, while this thread waited for the
+        // client.
         let ended = match told.try_recv() {
             Ok(Err(failure)) => return Err(failure.into()),
             Ok(connected) => Some(connected),

@@ -1,4 +1,4 @@
-//! MPI's part of a connection: accept, connect, and the proofs that follow.
+//! Making connections through MPI: accept, connect, and the proofs that follow.
 
 use super::connection::exchange;
 use super::greeting::{self, Greeted, Lifeline, Refusal, Timed};
@@ -12,15 +12,17 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a thread that watches a connection being made looks.
+/// Interval at which the watching thread checks a connection that is being made.
 const WATCH: Duration = Duration::from_millis(50);
 
-/// The server's side.
+/// The server's side: a communicator for each accept slot.
 pub(super) struct Server(Vec<Comm>);
 
 impl Server {
+    /// Creates the communicators of the accept slots.
+    ///
     /// # Errors
-    /// Where this MPI has no ports.
+    /// Fails if this MPI does not support ports.
     pub(super) fn new() -> Result<Server> {
         Port::open()?.close()?;
         let desks = (0..DESKS).map(|_| dynamic::alone()).collect::<crate::error::Result<_>>()?;
@@ -82,35 +84,39 @@ fn call_off(port: &Port, waiting: Waiting) {
 /// The client's side.
 pub(super) struct Client {
     alone: Mutex<Option<Comm>>,
-    /// Whether another thread may call MPI meanwhile.
+    /// Whether other threads may call MPI while one connects.
     threads: bool,
 }
 
 impl Client {
+    /// Creates the communicator for connecting. `threads` says whether other threads may call MPI.
+    ///
     /// # Errors
-    /// What MPI says.
+    /// Returns MPI's errors.
     pub(super) fn new(threads: bool) -> Result<Client> {
         Ok(Client { alone: Mutex::new(Some(dynamic::alone()?)), threads })
     }
 
-    /// No connection is made any more.
+    /// Frees the communicator. Later connection attempts fail.
     pub(super) fn finish(&self) {
         if let Some(alone) = self.alone.lock().take() {
             free(alone);
         }
     }
 
-    /// Connects to a place; tries again where there is no room for now.
+    /// Connects to the server at `place` (`HOST:PORT`). Retries for a limited time while the server
+    /// is busy.
     ///
     /// # Errors
-    /// `HOSTUNREACH` with the reason; `PERMISSION` where the peer refuses.
+    /// Returns `PERMISSION` if the key is refused or the server cannot prove that it knows it,
+    /// `TIMEOUT` if the server does not respond, and otherwise `HOSTUNREACH` with the reason.
     pub(super) fn connect(&self, place: &str, key: &Key) -> Result<(Comm, Lifeline)> {
         let end = Instant::now() + LIMITS.greeting + LIMITS.turn;
         let mut pause = Duration::from_millis(20);
         loop {
             match self.try_to(place, key) {
                 Ok(made) => return Ok(made),
-                // Others may have been let in first, or a crowd of strangers.
+                // Other clients may have been accepted first, or many outsiders are connecting.
                 Err(Refusal::Busy | Refusal::Left) if Instant::now() + pause < end => {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(Duration::from_secs(1));
@@ -193,7 +199,7 @@ fn unreached(place: &str, why: &Refusal) -> Failure {
     Failure::new(status, format!("{place} cannot be connected to: {why}"))
 }
 
-/// A thread that ends MPI's connect where the server goes away meanwhile.
+/// A thread that cancels MPI's connect if the server goes away in the meantime.
 struct Watch(Arc<Mutex<Watched>>);
 
 #[derive(Default)]
@@ -209,7 +215,7 @@ impl Watch {
         let end = Instant::now() + LIMITS.meeting;
         let spawned = std::thread::Builder::new().name("portolan-meet".into()).spawn(move || {
             crate::process::quiet_signals();
-            // The socket may be the lifeline by the end, which never waits.
+            // The socket may have become the non-blocking lifeline by the end of the loop.
             let _ = stream.set_read_timeout(Some(WATCH));
             let mut byte = [0];
             loop {
@@ -243,7 +249,7 @@ impl Watch {
         Watch(state)
     }
 
-    /// MPI has returned; whether that was called off.
+    /// Ends the watch after MPI has returned. Returns whether the connect was cancelled.
     fn end(self) -> bool {
         let mut state = self.0.lock();
         state.ended = true;

@@ -1,6 +1,7 @@
-//! Chunks of transfers that a peer is to answer.
+//! Chunks of transfers that await the peer's reply.
 //!
-//! Invariant: a chunk's counter has begun when it is noted, and ends when it is taken out.
+//! Invariant: a chunk's counter is incremented when the chunk is recorded, and decremented after
+//! the chunk is removed.
 
 use crate::error::{Error, ErrorKind};
 use crate::peer::CompletionCounter;
@@ -12,25 +13,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A chunk that a peer is to answer.
+/// A chunk that awaits the peer's reply.
 pub(super) struct Moving {
     peer: u32,
     answer: Kind,
     counter: Arc<CompletionCounter>,
-    /// Where bytes that were asked for go.
+    /// The destination of the bytes of a get.
     runs: Vec<Run>,
 }
 
-/// All of them, by the token that the answer brings back.
+/// All such chunks, by the token that the reply carries.
 #[derive(Default)]
 pub(super) struct InMotion {
     chunks: Mutex<HashMap<u64, Moving>>,
-    /// Tokens are not given out twice.
+    /// The last token issued; tokens are never reused.
     given: AtomicU64,
 }
 
 impl InMotion {
-    /// Notes a chunk; its token.
+    /// Records a chunk and returns its token.
     pub(super) fn begin(
         &self,
         peer: u32,
@@ -45,19 +46,20 @@ impl InMotion {
         token
     }
 
-    /// Its message was not sent.
+    /// Removes a chunk whose message could not be sent.
     pub(super) fn withdraw(&self, token: u64) {
         if let Some(moving) = self.chunks.lock().remove(&token) {
             moving.counter.end();
         }
     }
 
-    /// What a message answers, if it was asked of that peer.
+    /// Removes and returns the chunk that a message from `from` answers. Returns `None` if this
+    /// peer was not asked for it.
     pub(super) fn answered(&self, from: u32, head: &Head) -> Option<Moving> {
         take_answered(&mut self.chunks.lock(), from, head)
     }
 
-    /// The peer answers none any more.
+    /// Fails the chunks of a peer that will send no more replies.
     pub(super) fn fail_of(&self, peer: u32, why: &str) {
         let mut chunks = self.chunks.lock();
         let gone: Vec<Moving> =
@@ -69,7 +71,7 @@ impl InMotion {
     }
 }
 
-/// What a message answers, if it was asked of that peer.
+/// Implements [`InMotion::answered`] on the locked map.
 fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Option<Moving> {
     let moving = asked.get(&head.word)?;
     if moving.peer != from || moving.answer != head.kind {
@@ -79,7 +81,7 @@ fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Op
 }
 
 impl Moving {
-    /// Its answer has come: the bytes that were asked for, if any.
+    /// Completes the chunk with the peer's status and, for a get, the requested bytes.
     pub(super) fn answered(self, status: Status, body: &[u8]) {
         let wanted: usize = self.runs.iter().map(|r| r.len).sum();
         if status != Status::SUCCESS || body.len() != wanted {
@@ -90,8 +92,8 @@ impl Moving {
         let mut rest = body;
         for run in &self.runs {
             let (part, after) = rest.split_at(run.len);
-            // SAFETY: the transfer keeps its local handle until the counter is done, which
-            // is below.
+            // SAFETY: the transfer keeps its local handle alive until the counter is done, which
+            // happens below.
             unsafe {
                 let to = run.address as *mut u8;
                 std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());

@@ -1,5 +1,5 @@
-//! Counts the guests that were refused, and says so at most once a second: strangers must not be
-//! able to fill a log.
+//! Counts refused connections and logs them at most once per second, so that outsiders cannot flood
+//! the log.
 
 use super::greeting::Refusal;
 use parking_lot::Mutex;
@@ -15,12 +15,12 @@ struct State {
     told: Option<Instant>,
 }
 
-/// How many were refused.
+/// The number of refused connections, and when it was last logged.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Mutex<State>);
 
 impl Refusals {
-    /// One more.
+    /// Records a refusal.
     pub(super) fn add(&self, from: Option<SocketAddr>, why: &Refusal) {
         if let Some((new, total)) = self.count(Instant::now()) {
             let from = from.map_or("somebody".into(), |at| at.to_string());
@@ -31,7 +31,8 @@ impl Refusals {
         }
     }
 
-    /// How many new ones to tell of, and all.
+    /// Counts a refusal. Returns the number of unlogged refusals and the total if they are to be
+    /// logged now.
     fn count(&self, now: Instant) -> Option<(u64, u64)> {
         let mut state = self.0.lock();
         state.total += 1;
@@ -43,12 +44,12 @@ impl Refusals {
         Some((std::mem::take(&mut state.untold), state.total))
     }
 
-    /// All of them.
+    /// Returns the total number of refusals.
     pub(super) fn total(&self) -> u64 {
         self.0.lock().total
     }
 
-    /// Tells of those not told of yet, at the end.
+    /// Logs the refusals that were not logged yet, when the listener closes.
     pub(super) fn tell_rest(&self) {
         let mut state = self.0.lock();
         let (rest, total) = (std::mem::take(&mut state.untold), state.total);

@@ -1,12 +1,12 @@
-//! What a connection between jobs is proved by.
+//! Authentication of connections between jobs.
 //!
-//! A listening class has a token of 128 random bits, which is part of its address: a job that
-//! was given the address has it. Sites may want more than an address that has leaked to be
-//! needed; with `PORTOLAN_RPC_SECRET_FILE` both jobs must have the file's secret **as well**.
-//! The key is made of both, and a proof is an HMAC-SHA256 under it, of the prover's part and of
-//! everything that was said before ([`Transcript`]), so none can be used twice.
+//! A listening class has a token of 128 random bits, which is part of its address: a job that was
+//! given the address knows the token. Sites may require more than the address, in case it leaks:
+//! with `PORTOLAN_RPC_SECRET_FILE`, both jobs need the secret in that file **as well**. The key is
+//! derived from both. A proof is an HMAC-SHA256, under that key, of the prover's role and of
+//! everything sent before ([`Transcript`]), so a proof cannot be replayed.
 //!
-//! Proofs are compared in constant time. Neither tokens nor keys are ever logged.
+//! Proofs are compared in constant time. Tokens and keys are never logged.
 
 use crate::rpc::failure::{Failure, Result, Status, refuse};
 use hmac::{Hmac, Mac};
@@ -15,24 +15,24 @@ use std::fmt;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-/// Bytes of a token.
+/// Size of a token in bytes.
 const TOKEN: usize = 16;
-/// Fewest and most bytes of a secret in a file.
+/// Permitted size of a secret file in bytes, without trailing white space.
 const SECRET: std::ops::RangeInclusive<usize> = 16..=4096;
-/// Bytes of a nonce.
+/// Size of a nonce in bytes.
 pub(crate) const NONCE: usize = 32;
-/// Bytes of a proof.
+/// Size of a proof in bytes.
 pub(crate) const PROOF: usize = 32;
 
 /// A number that is used once.
 pub(crate) type Nonce = [u8; NONCE];
-/// A proof.
+/// An authentication proof.
 pub(crate) type Proof = [u8; PROOF];
 
-/// Fills memory with random bytes of the system.
+/// Returns random bytes from the operating system.
 ///
 /// # Errors
-/// `FAIL` where it has none.
+/// Returns `FAIL` if the system cannot provide them.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
@@ -45,15 +45,15 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
 pub struct Token([u8; TOKEN]);
 
 impl Token {
-    /// A fresh one.
+    /// Generates a token.
     ///
     /// # Errors
-    /// As of [`random`].
+    /// Fails like [`random`].
     pub fn new() -> Result<Token> {
         Ok(Token(random()?))
     }
 
-    /// Of its text.
+    /// Parses a token from hexadecimal text.
     pub fn parse(text: &str) -> Option<Token> {
         if text.len() != 2 * TOKEN || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return None;
@@ -65,7 +65,7 @@ impl Token {
         Some(Token(bytes))
     }
 
-    /// As it stands in an address.
+    /// Returns the hexadecimal text that addresses contain.
     pub fn text(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -77,11 +77,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The secret of a site, of its file; `None` where no file is named.
+/// Reads the site's secret from a file. Returns `None` if the path is empty.
 ///
 /// # Errors
-/// `PERMISSION` where others could read or change it, `INVALID_ARG` where it is no file or too
-/// short, `IO_ERROR` where it cannot be read.
+/// Returns `PERMISSION` if the file's mode or owner lets other users read or change it,
+/// `INVALID_ARG` if it is not a regular file or has the wrong size, and `IO_ERROR` if it cannot be
+/// read.
 pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     if path.is_empty() {
         return Ok(None);
@@ -89,7 +90,8 @@ pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     let failed = |e: std::io::Error| {
         Failure::new(Status::IO_ERROR, format!("PORTOLAN_RPC_SECRET_FILE={path}: {e}"))
     };
-    // Waits for nobody, should it be a pipe; what was opened is what is checked.
+    // `O_NONBLOCK` avoids blocking if the path is a pipe. The checks apply to the opened file, so
+    // the path cannot be exchanged in between.
     let open = || {
         use std::os::unix::fs::OpenOptionsExt;
         std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
@@ -129,33 +131,33 @@ pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     Ok(Some(secret))
 }
 
-/// Whose proof it is, and of what.
+/// The role of a prover and the stage of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Part {
-    /// The client's, that it may be told of MPI's port.
+    /// The client, before it may learn the name of the MPI port.
     Client = 1,
-    /// The server's, that this is its port.
+    /// The server, vouching for the name of its MPI port.
     Server = 2,
-    /// The client's, over MPI: that it is the one that was told.
+    /// The client, over MPI: it is the process that received the port's name.
     ClientInside = 3,
-    /// The server's, over MPI.
+    /// The server, over MPI.
     ServerInside = 4,
 }
 
-/// What both sides have said, and where.
+/// The nonces exchanged and the address used.
 #[derive(Debug, Clone, Copy)]
 pub struct Transcript<'a> {
     /// The client's nonce.
     pub client: &'a Nonce,
-    /// The server's.
+    /// The server's nonce.
     pub server: &'a Nonce,
-    /// Where the client believes to be connected to: a proof that was relayed from another
-    /// place is none.
+    /// The address that the client believes it is connected to. A proof relayed from another
+    /// address is therefore invalid.
     pub place: &'a str,
 }
 
-/// What proofs are made with.
+/// The key that proofs are made with.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
@@ -166,16 +168,16 @@ impl fmt::Debug for Key {
 }
 
 fn hmac(key: &[u8]) -> Hmac<Sha256> {
-    // Keys of any length are possible; the error is for other algorithms.
+    // HMAC accepts keys of any length; the error exists for other algorithms.
     <Hmac<Sha256> as Mac>::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
 impl Key {
-    /// Of the token of an address and the site's secret, if there is one.
+    /// Derives the key from an address's token and the site's secret, if there is one.
     pub fn new(token: &Token, secret: Option<&[u8]>) -> Key {
         let mut mac = hmac(&token.0);
         mac.update(b"portolan rpc key 1");
-        // One without a secret is another than one with an empty secret.
+        // This byte distinguishes no secret from an empty one.
         mac.update(&[u8::from(secret.is_some())]);
         mac.update(secret.unwrap_or_default());
         Key(mac.finalize().into_bytes().into())
@@ -192,12 +194,12 @@ impl Key {
         mac
     }
 
-    /// A proof; `more` is what it vouches for besides.
+    /// Returns a proof, which also covers `more`.
     pub fn prove(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Proof {
         self.over(part, said, more).finalize().into_bytes().into()
     }
 
-    /// Whether a proof is right, in constant time.
+    /// Verifies a proof in constant time.
     pub fn verify(&self, part: Part, said: &Transcript<'_>, more: &[u8], proof: &[u8]) -> bool {
         self.over(part, said, more).verify_slice(proof).is_ok()
     }
@@ -243,7 +245,7 @@ mod tests {
         }
     }
 
-    /// RFC 4231's second test: the MAC is the one that others compute.
+    /// Test case 2 of RFC 4231: the MAC agrees with other implementations.
     #[test]
     fn the_mac_is_hmac_sha256() {
         let mut mac = hmac(b"Jefe");

@@ -1,31 +1,31 @@
-//! Memory that other jobs read and write: what their messages name, checked when it is used.
+//! Access to registered memory on behalf of other jobs, checked when it is used.
 //!
-//! A message names memory by the number of a handle, which is random and stands in the handle's
-//! bytes only, so a peer can use memory only whose handle it was given, or was told. Whether the
-//! handle is still registered, what it permits and where it ends are looked up for each message,
-//! in the owner's own record; what the peer believes about it plays no part.
+//! A message names memory by its handle number. The number is random and appears only in the
+//! serialised handle, so a peer can use memory only if it has received the handle. For each message
+//! the owner checks its own record: whether the handle is still registered, what it permits and
+//! where it ends. The peer's view of the handle is never trusted.
 
 use crate::rpc::failure::{Result, refuse};
 use crate::rpc::na::memory::{Mem, Run};
 use crate::rpc::na::wire::CHUNK;
 use crate::rpc::na::wire::number;
 
-/// Bytes that name a part of a memory handle.
+/// Size in bytes of the name of a memory range.
 pub const NAMES: usize = 24;
 
-/// What a message names.
+/// The memory range that a message names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     /// The number of the handle.
     pub id: u64,
-    /// Where the part begins.
+    /// The start offset in bytes.
     pub offset: usize,
-    /// Its bytes; never more than a chunk.
+    /// The length in bytes, at most one chunk.
     pub len: usize,
 }
 
 impl Named {
-    /// As it travels.
+    /// Returns the encoded name.
     pub fn bytes(&self) -> [u8; NAMES] {
         let mut bytes = [0; NAMES];
         bytes[..8].copy_from_slice(&self.id.to_le_bytes());
@@ -34,10 +34,10 @@ impl Named {
         bytes
     }
 
-    /// Of what came, and the rest of it.
+    /// Decodes a name. Returns it with the bytes that follow it.
     ///
     /// # Errors
-    /// `PROTOCOL_ERROR` for what nobody of ours sends.
+    /// Returns `PROTOCOL_ERROR` if no peer of this library would send these bytes.
     pub fn parse(body: &[u8]) -> Result<(Named, &[u8])> {
         let Some((names, rest)) = body.split_at_checked(NAMES) else {
             refuse!(PROTOCOL_ERROR, "{} bytes do not name memory", body.len());
@@ -49,7 +49,7 @@ impl Named {
         }
     }
 
-    /// Does something with the runs of the part.
+    /// Calls `body` with the runs of the range, if `may` permits the access.
     fn with<R>(
         &self,
         may: impl FnOnce(&Mem) -> Result<()>,
@@ -64,10 +64,11 @@ impl Named {
     }
 }
 
-/// The bytes that a peer asks for.
+/// Returns the bytes that a peer requests.
 ///
 /// # Errors
-/// `PROTOCOL_ERROR`; `FAULT` for what is not registered now; `PERMISSION`; `OVERFLOW`.
+/// Returns `PROTOCOL_ERROR` if the request is malformed, `FAULT` if the memory is not registered,
+/// `PERMISSION` if it is write-only, and `OVERFLOW` if the range exceeds the handle.
 pub fn read(body: &[u8]) -> Result<Vec<u8>> {
     let (named, rest) = Named::parse(body)?;
     if !rest.is_empty() {
@@ -82,7 +83,8 @@ pub fn read(body: &[u8]) -> Result<Vec<u8>> {
     named.with(readable, |runs| {
         let mut bytes = Vec::with_capacity(named.len);
         for run in runs {
-            // SAFETY: the program that exposed the memory vouches for it while it is registered.
+            // SAFETY: the memory is registered while `with` runs this closure, and the creator of
+            // the handle guarantees that registered memory is readable.
             let part = unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) };
             bytes.extend_from_slice(part);
         }
@@ -90,10 +92,10 @@ pub fn read(body: &[u8]) -> Result<Vec<u8>> {
     })
 }
 
-/// Writes the bytes of a peer.
+/// Writes the bytes of a peer's put.
 ///
 /// # Errors
-/// As of [`read`]; nothing is written then.
+/// Fails like [`read`], with `PERMISSION` if the memory is read-only. Nothing is written then.
 pub fn write(body: &[u8]) -> Result<()> {
     let (named, mut rest) = Named::parse(body)?;
     if rest.len() != named.len {
@@ -108,7 +110,9 @@ pub fn write(body: &[u8]) -> Result<()> {
     named.with(writable, |runs| {
         for run in runs {
             let (part, after) = rest.split_at(run.len);
-            // SAFETY: as above; the bytes of the message are elsewhere.
+            // SAFETY: the memory is registered while `with` runs this closure, and the creator of
+            // the handle guarantees that it is writable. The bytes of the message lie in a separate
+            // allocation.
             unsafe {
                 std::ptr::copy_nonoverlapping(part.as_ptr(), run.address as *mut u8, part.len());
             }
@@ -204,7 +208,7 @@ mod tests {
         assert_eq!(sorted.len(), ids.len());
         let near = |pair: &&[u64]| pair[0].abs_diff(pair[1]) < 1 << 32;
         assert!(ids.windows(2).filter(near).count() < 3);
-        // Each bit is set in about half of them.
+        // Each bit is set in about half of the numbers.
         for bit in 0..64 {
             let ones = ids.iter().filter(|id| *id >> bit & 1 == 1).count();
             assert!((800..1200).contains(&ones), "bit {bit} is set in {ones} of 2000");

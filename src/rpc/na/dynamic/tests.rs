@@ -1,4 +1,4 @@
-//! The door without MPI: clients and strangers over loopback, and a stand-in for what MPI does.
+//! The listener without MPI: clients and outsiders over loopback, and a substitute for MPI.
 
 use super::greeting::{self, Greeted, Lifeline, Refusal, Sign, Timed};
 use super::listener::{Door, LIMITS, Limits, Meet};
@@ -29,7 +29,7 @@ enum At {
     CalledOff,
 }
 
-/// Ports, as an MPI has them: accept waits until somebody connects, for ever.
+/// Ports as MPI provides them: accept waits indefinitely until a client connects.
 #[derive(Default)]
 struct Net {
     ports: Mutex<HashMap<String, At>>,
@@ -109,7 +109,7 @@ struct House {
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// Longest waits that no test comes near, so that only what happens ends one.
+/// Time limits that no test reaches, so that every wait ends by an event.
 const PATIENT: Limits =
     Limits { greeting: LONG, turn: LONG, meeting: LONG, called_off: LONG, guests: 64 };
 
@@ -131,7 +131,7 @@ impl House {
         TcpStream::connect(&self.place).unwrap()
     }
 
-    /// As far as the welcome, with a key.
+    /// Runs a client with the given key up to the welcome.
     fn welcomed(&self, key: &Key) -> std::result::Result<(TcpStream, Greeted, String), Refusal> {
         let stream = self.reach();
         let mut with = Timed::new(&stream, Instant::now() + LONG);
@@ -140,7 +140,7 @@ impl House {
         Ok((stream, greeted, name))
     }
 
-    /// A whole client; it tries again where it had to give way.
+    /// Runs a complete client. Retries if the client was dropped in favour of others.
     fn client(&self) -> (Line, TcpStream) {
         loop {
             match self.welcomed(&self.key) {
@@ -183,7 +183,7 @@ impl House {
     }
 }
 
-/// All that a stranger hears who says this.
+/// Returns everything that an outsider receives after it has sent `said`.
 fn heard(house: &House, said: &[u8]) -> Vec<u8> {
     let mut stream = house.reach();
     let _ = stream.write_all(said);
@@ -225,7 +225,7 @@ fn the_socket_tells_how_a_peer_ends() {
 #[test]
 fn strangers_are_told_nothing_and_keep_out_nobody() {
     let mut house = House::open(PATIENT);
-    // Those who say nothing, and stay.
+    // Clients that send nothing and stay connected.
     let silent: Vec<TcpStream> = (0..10).map(|_| house.reach()).collect();
     house.client();
     let mut refused = 0;
@@ -234,7 +234,7 @@ fn strangers_are_told_nothing_and_keep_out_nobody() {
         assert!(told.is_empty(), "{rubbish:?} was told {told:?}");
         refused += 1;
     }
-    // One who gets a challenge and cannot answer it.
+    // An outsider that receives the challenge but cannot answer it.
     let opening = [&b"ptlnrpc\x01"[..], &[7; 32]].concat();
     for proof in [&[0u8; 32][..], &[255; 32], &[1; 100], &[1; 5], b""] {
         let told = heard(&house, &[&opening[..], proof].concat());
@@ -265,7 +265,7 @@ fn another_token_or_secret_is_refused() {
 #[test]
 fn a_recorded_greeting_cannot_be_used_again() {
     let mut house = House::open(PATIENT);
-    // What a client says goes by way of a stranger who writes it down.
+    // A client's greeting passes through an outsider that records it.
     let tap = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = tap.local_addr().unwrap();
     let recorded = std::thread::scope(|scope| {
@@ -296,7 +296,7 @@ fn a_recorded_greeting_cannot_be_used_again() {
         assert_eq!(told.get(40), Some(&2), "refused");
         assert_eq!(told.len(), 41);
     }
-    // Three, and the relay that left half-way.
+    // The three replays, and the relay that left half-way.
     house.await_refused(4);
     house.client();
     house.close();
@@ -382,12 +382,12 @@ fn guests_who_leave_half_way_free_their_desks() {
             0 => {}
             1 => greeting::say_coming(&mut with).unwrap(),
             2 => {
-                // It says that it has joined, which it has not, and leaves.
+                // It sends something other than `J`, and leaves.
                 greeting::say_coming(&mut with).unwrap();
                 with.write_all(b"x").unwrap();
             }
             _ => {
-                // It connects, and leaves before it says so.
+                // It connects through MPI, and leaves before it reports this.
                 greeting::say_coming(&mut with).unwrap();
                 drop(house.net.connect(&name));
             }
@@ -426,7 +426,7 @@ fn who_guesses_the_port_is_not_let_in() {
     let (stream, greeted, name) = house.welcomed(&house.key).unwrap();
     let mut with = Timed::new(&stream, Instant::now() + LONG);
     greeting::say_coming(&mut with).unwrap();
-    // Somebody else is faster.
+    // Another process connects first.
     let thief = house.net.connect(&name);
     greeting::say_joined(&mut with).unwrap();
     let said = greeted.inside(&house.key, &house.place, Part::ServerInside);
@@ -449,7 +449,7 @@ fn the_door_closes_whatever_its_guests_do() {
                 stream.write_all(b"ptlnrpc\x01").unwrap();
                 stream
             }
-            // Four desks are taken, each by one that does not come.
+            // The four accept slots are taken by clients that do not connect.
             _ => {
                 let (stream, ..) = house.welcomed(&house.key).unwrap();
                 greeting::say_coming(&mut Timed::new(&stream, Instant::now() + LONG)).unwrap();
@@ -457,7 +457,7 @@ fn the_door_closes_whatever_its_guests_do() {
             }
         });
     }
-    // One more waits for its turn.
+    // Another client waits for a slot.
     let waits = house.reach();
     let mut with = Timed::new(&waits, Instant::now() + LONG);
     greeting::introduce(&mut with, &house.key, &house.place).unwrap();

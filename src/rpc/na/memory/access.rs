@@ -1,23 +1,23 @@
-//! What others may do with memory.
+//! Access permissions of memory handles.
 
 use crate::rpc::failure::{Result, refuse};
 
-/// What others may do with memory.
+/// The access that other processes have to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Read it.
+    /// Read only.
     ReadOnly,
-    /// Write it.
+    /// Write only.
     WriteOnly,
-    /// Both.
+    /// Read and write.
     ReadWrite,
 }
 
 impl Access {
-    /// Of the flags of C.
+    /// Converts the flags of the C interfaces.
     ///
     /// # Errors
-    /// `INVALID_ARG` for others.
+    /// Returns `INVALID_ARG` if the flags are not a permission.
     pub fn from_flags(flags: u64) -> Result<Access> {
         match flags {
             1 => Ok(Access::ReadOnly),
@@ -30,7 +30,7 @@ impl Access {
         }
     }
 
-    /// As C has it.
+    /// Returns the flags of the C interfaces.
     pub fn flags(self) -> u8 {
         match self {
             Access::ReadOnly => 1,
@@ -39,12 +39,12 @@ impl Access {
         }
     }
 
-    /// Whether it may be read.
+    /// Returns whether the memory may be read.
     pub fn readable(self) -> bool {
         self != Access::WriteOnly
     }
 
-    /// Whether it may be written.
+    /// Returns whether the memory may be written.
     pub fn writable(self) -> bool {
         self != Access::ReadOnly
     }

@@ -1,18 +1,21 @@
-//! Runs of memory: measured, and those of two sides paired.
+//! Runs of memory: their offsets, and the pairing of runs on two sides.
 
 use crate::any_memory::Span;
 use crate::rpc::failure::{Result, refuse};
 
-/// A run of bytes in its owner's process.
+/// A contiguous range of bytes in the owner's address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Where it begins.
+    /// The start address.
     pub address: usize,
-    /// Bytes.
+    /// The length in bytes.
     pub len: usize,
 }
 
-/// Where each run begins within the whole, and the bytes of the whole.
+/// Returns the offset of each run within the handle, and the total length in bytes.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if a run is at the null address or too long.
 pub(super) fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
     let (mut starts, mut total) = (Vec::with_capacity(runs.len()), 0usize);
     for (n, run) in runs.iter().enumerate() {
@@ -30,7 +33,7 @@ pub(super) fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
     Ok((starts, total))
 }
 
-/// Pairs the parts of two ranges of the same size, given as runs.
+/// Pairs the parts of two ranges of equal size, which are given as runs.
 pub(super) fn pair(here: impl Iterator<Item = Run>, there: impl Iterator<Item = Run>) -> Vec<Span> {
     let mut here = here.filter(|r| r.len > 0);
     let mut there = there.filter(|r| r.len > 0);

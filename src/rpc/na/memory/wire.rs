@@ -1,9 +1,16 @@
-//! A handle as bytes.
+//! The serialised form of a memory handle.
 //!
-//! They are: magic and kind (4), flags (4; from bit 16 on where the node's table has it), rank (4), number of segments (4), process
-//! (8), number of the handle (8), total size (8), where the memory is lent (flag 256) its
-//! file's device, inode, address and length (8 each), process and descriptor (4 each),
-//! address and size of each segment (16 each), CRC-64 of all that (8); little-endian.
+//! The fields are little-endian, with their sizes in bytes in parentheses:
+//!
+//! - magic and kind (4), flags (4), rank (4), number of segments (4);
+//! - process (8), handle number (8), total size (8);
+//! - if the memory is exported (flag 256): device, inode, base address and length of its file (8
+//!   each), process ID and file descriptor (4 each);
+//! - address and length of each segment (16 per segment);
+//! - CRC-64 of all preceding bytes (8).
+//!
+//! The flags hold the permission, and from bit 16 on the slot in the node's registration table plus
+//! one.
 
 use super::{Access, LIVE, Mem, PROCESS, Run, measure};
 use crate::memory::exposed::PLACES;
@@ -16,20 +23,20 @@ use std::sync::{Arc, OnceLock, Weak};
 
 const MAGIC: u32 = 0x4d45_4e50;
 const FIXED: usize = 40;
-/// Bytes of a loan, and that there is one.
+/// Size in bytes of the description of an export.
 const LOAN: usize = 40;
 const IS_LENT: u32 = 1 << 8;
-/// From this bit of the flags on: the place in the node's table of what is exposed, plus one.
+/// Bit position in the flags of the slot in the node's registration table plus one.
 const PLACE: u32 = 16;
 const _: () = assert!(PLACES < 1 << (32 - PLACE));
 
 impl Mem {
-    /// Bytes of the handle's serialised form.
+    /// Returns the length of the serialised form in bytes.
     pub fn encoded_len(&self) -> usize {
         FIXED + self.shm_key.map_or(0, |_| LOAN) + 16 * self.runs.len() + 8
     }
 
-    /// The serialised form; `kind` tells layers apart.
+    /// Returns the serialised form. `kind` distinguishes the layers that use handles.
     pub fn to_bytes(&self, kind: u8) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         bytes.extend((MAGIC + u32::from(kind)).to_le_bytes());
@@ -63,11 +70,12 @@ impl Mem {
         })
     }
 
-    /// The handle that bytes describe. Bytes after it are ignored.
+    /// Decodes a handle. Bytes after it are ignored.
     ///
     /// # Errors
-    /// `PROTOCOL_ERROR` where they describe none, `CHECKSUM_ERROR` where they are
-    /// damaged, `FAULT` where they name memory of this process that is not exposed.
+    /// Returns `PROTOCOL_ERROR` if the bytes do not describe a handle of this kind,
+    /// `CHECKSUM_ERROR` if they are damaged, and `FAULT` if they name memory of this process that
+    /// no live handle describes.
     pub fn from_bytes(bytes: &[u8], kind: u8) -> Result<Arc<Mem>> {
         if bytes.len() < FIXED + 16 + 8 {
             refuse!(PROTOCOL_ERROR, "{} bytes are too few for a memory handle", bytes.len());

@@ -1,8 +1,9 @@
-//! Random values go round, and random bytes are refused or mean what they say.
+//! Tests with random values, which survive a round trip, and random bytes, which are either refused
+//! or decoded to a value of the same encoded length.
 
 use super::*;
 
-/// A fixed pseudo-random series.
+/// A pseudo-random number generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -64,7 +65,7 @@ fn random_values_go_round() {
             Encoded::Fits(len) => assert_eq!(&buf[..len], bytes),
             Encoded::Overflow(all) => assert_eq!(*all, *bytes),
         }
-        // Cut short anywhere it is refused.
+        // A message truncated at any place is refused.
         let cut = random.below(bytes.len() as u64) as usize;
         assert!(from_slice::<Everything>(&bytes[..cut], method).is_err(), "{i} cut at {cut}");
     }
@@ -76,7 +77,7 @@ fn random_bytes_never_panic() {
     let mut accepted = 0;
     for i in 0..30_000 {
         let bytes: Vec<u8> = if i % 2 == 0 {
-            // Good bytes with some damage.
+            // A valid encoding with some damage.
             let mut bytes = to_vec(&random.everything(), Method::None).unwrap();
             for _ in 0..1 + random.below(4) {
                 let at = random.below(bytes.len() as u64) as usize;
@@ -84,11 +85,11 @@ fn random_bytes_never_panic() {
             }
             bytes
         } else {
-            // Small numbers, so that counts are often believable.
+            // Small numbers, so that counts are often plausible.
             (0..random.below(200)).map(|_| (random.next() as u8) >> random.below(8)).collect()
         };
         if let Ok(value) = from_slice::<Everything>(&bytes, Method::None) {
-            // What is accepted is what these bytes mean, and nothing else.
+            // An accepted value encodes to the same number of bytes.
             if value.map.len() as u64 == count_of_map(&bytes, &value) {
                 let again = to_vec(&value, Method::None).unwrap();
                 assert_eq!(again.len(), bytes.len());
@@ -102,8 +103,8 @@ fn random_bytes_never_panic() {
     assert!(accepted > 1000, "damage hardly ever hits numbers: {accepted}");
 }
 
-/// The number of entries that the bytes of a map announce; fewer are in the map where
-/// a key came twice.
+/// Returns the number of entries that the bytes of a map announce. The decoded map has fewer if a
+/// key occurs twice.
 fn count_of_map(bytes: &[u8], value: &Everything) -> u64 {
     let head = to_vec(&(&value.shapes, &value.maybe), Method::None).unwrap().len();
     u64::from_le_bytes(bytes[head..head + 8].try_into().unwrap())
