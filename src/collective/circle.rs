@@ -18,7 +18,7 @@
 
 use super::alarm::Alarm;
 use super::call::{self, Call, Signature};
-use super::mark::LOOK_EVERY;
+use super::mark::checks_at;
 use super::transfer::{Header, Transfer};
 use super::{Element, Operator, reduce};
 use crate::error::{Error, Result};
@@ -117,7 +117,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
                 return Ok(true);
             }
             polls += 1;
-            if polls.is_multiple_of(LOOK_EVERY) {
+            if checks_at(polls) {
                 self.running.alarm.look()?;
             }
             Ok(false)

@@ -7,8 +7,15 @@ use crate::trace::Cause;
 use crate::wait::{self, Ends, Progress, Word};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// A thread that waits looks for an alarm, and for calls that differ, once in this many polls.
-pub(super) const LOOK_EVERY: u32 = 32;
+/// A waiting thread checks for an alarm and for different calls at one of this many polls.
+const CHECK_EVERY: u32 = 32;
+/// The first check. A check reads cache lines of the other ranks, so short waits make none.
+const FIRST_CHECK: u32 = 256;
+
+/// Whether a waiting thread checks at this poll.
+pub(super) fn checks_at(polls: u32) -> bool {
+    polls >= FIRST_CHECK && polls.is_multiple_of(CHECK_EVERY)
+}
 
 /// Whether `now` is at or behind `number`: numbers wrap, so only their distance tells.
 pub(super) fn reached(now: u32, number: u32) -> bool {
@@ -65,7 +72,7 @@ impl Mark<'_> {
                     return Ok(true);
                 }
                 polls += 1;
-                if polls.is_multiple_of(LOOK_EVERY) {
+                if checks_at(polls) {
                     look()?;
                 }
                 Ok(false)
