@@ -1,9 +1,9 @@
-//! Compiles the C shim with the MPI compiler that `MPICC` names, so that the
-//! crate and the `mpi` crate agree on one MPI, and gives the shared library
-//! its soname. Programs of this package find that MPI's library and launcher.
+//! Compiles the C shim with the MPI compiler named by `MPICC`, so that this crate and the `mpi`
+//! crate use the same MPI, and sets the soname of the shared library. Programs of this package then
+//! find the library and the launcher of this MPI.
 //!
-//! Without an MPI the build ends here with one message: this needs far less than the build
-//! script of `mpi-sys`, so it runs long before that one fails in many words.
+//! Without an MPI the build ends here with one message. This script needs much less than the build
+//! script of `mpi-sys`, so it runs long before that one fails with a long message.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,8 +37,8 @@ fn main() {
         .opt_level(2)
         .warnings(true)
         .compile("portolan_mpi_shim");
-    // Cargo drops the run path that the wrapper asks for. Packages that depend on this one get it as
-    // DEP_PORTOLAN_MPI_DIRS in their build scripts.
+    // Cargo drops the run path that the wrapper requests. Packages that depend on this one get it
+    // as `DEP_PORTOLAN_MPI_DIRS` in their build scripts.
     let dirs = shown.split_whitespace().filter_map(|word| word.strip_prefix("-L"));
     let dirs: Vec<&str> = dirs
         .map(|dir| dir.trim_matches(['"', '\'']))
@@ -52,7 +52,8 @@ fn main() {
     println!("cargo::rustc-env=PORTOLAN_BUILT_BY={}", found.display());
 }
 
-/// What the wrapper would run, once it is sure that it finds its `mpi.h`.
+/// Returns the command that the wrapper would run, after a check that the wrapper finds its
+/// `mpi.h`.
 fn show(mpicc: &str) -> Result<String, String> {
     let run = |arguments: &[&str]| Command::new(mpicc).args(arguments).output();
     let shown =
@@ -68,7 +69,7 @@ fn show(mpicc: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&shown.stdout).into_owned())
 }
 
-/// Where a program is, by its name or path.
+/// Returns the path of a program, given its name or path.
 fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program));

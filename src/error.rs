@@ -1,30 +1,30 @@
-//! One error type for every layer.
+//! The error type of all layers.
 //!
-//! The layer that finds a fault states what is wrong and with which numbers;
-//! the face that was called adds its own name ([`Error::in_call`]); only the
-//! face decides whether to log, return a code or abort. Outputs of a call are
-//! written only on success.
+//! The layer that finds a fault states the problem and the values involved. The called interface
+//! adds the name of its call ([`Error::in_call`]), and only the interface decides whether to log,
+//! return a code or abort. Outputs of a call are written only on success.
 
 use crate::message::RankPrefix;
 use std::fmt;
 
-/// What went wrong, in the classes that the C interfaces return as codes.
+/// The class of an error. The C interfaces return it as a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum ErrorKind {
-    /// An argument is malformed: a negative count, a null pointer with bytes.
+    /// An argument is malformed, for example a negative count, or a null pointer with a nonzero
+    /// length.
     Argument = 1,
-    /// A rank outside the group.
+    /// A rank is outside the group.
     Rank = 2,
-    /// An address outside every segment, or an extent that leaves its segment.
+    /// An address is outside every segment, or an extent leaves its segment.
     Address = 3,
-    /// Memory that cannot be had.
+    /// An allocation failed.
     Memory = 4,
-    /// The runtime is not initialised, is finalised, or the object was freed.
+    /// The runtime is not initialised or is finalised, or the object was freed.
     State = 5,
-    /// A handle that was freed, damaged, or used for mixed kinds of operation.
+    /// A handle was freed, is damaged, or was used for mixed kinds of operation.
     Handle = 6,
-    /// An unknown datatype or operation, or an unaligned location.
+    /// A datatype or operation is unknown, or a location is unaligned.
     Type = 7,
     /// The MPI library reported a failure.
     Mpi = 8,
@@ -35,7 +35,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The class that a code stands for; `Internal` for any other number.
+    /// Returns the class of a code, or `Internal` for an unknown code.
     pub fn from_code(code: i32) -> ErrorKind {
         use ErrorKind::*;
         [Argument, Rank, Address, Memory, State, Handle, Type, Mpi, Mismatch]
@@ -44,16 +44,16 @@ impl ErrorKind {
             .unwrap_or(Internal)
     }
 
-    /// The code that the C interfaces return (`PORTOLAN_ERR_*`).
+    /// Returns the code that the C interfaces return (`PORTOLAN_ERR_*`).
     pub fn code(self) -> i32 {
         self as i32
     }
 }
 
-/// A failed call: what class, in which call, on which rank, and the details.
+/// A failed call: the class of the error, the call, the rank, and the details.
 ///
-/// It is one pointer, so that a result without a value fits a register: calls that
-/// succeed pay for nothing else.
+/// The type is one pointer, so that a result without a value fits in a register and a successful
+/// call pays for nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<Fault>);
 
@@ -62,7 +62,7 @@ struct Fault {
     kind: ErrorKind,
     call: Option<&'static str>,
     rank: Option<usize>,
-    /// The error was written to the log.
+    /// Whether the error was written to the log.
     logged: bool,
     detail: String,
 }
@@ -73,15 +73,15 @@ static_assertions::const_assert_eq!(size_of::<Result<()>>(), size_of::<usize>())
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of class `kind`; `detail` says what, with which values, and
-    /// what to do about it.
+    /// Creates an error of class `kind`. `detail` states the problem, the values involved, and what
+    /// to do about it.
     #[cold]
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         let (rank, detail) = (crate::process::world_rank(), detail.into());
         Error(Box::new(Fault { kind, call: None, rank, logged: false, detail }))
     }
 
-    /// The error of a call in a forked child of a rank.
+    /// Creates the error of a call in a forked child of a rank.
     #[cold]
     pub(crate) fn in_fork() -> Self {
         Error::new(
@@ -94,7 +94,7 @@ impl Error {
         )
     }
 
-    /// Names the public call in which the error surfaced (the outermost wins).
+    /// Sets the name of the public call that failed. The outermost call sets it last.
     #[cold]
     pub fn in_call(mut self, call: &'static str) -> Self {
         self.0.call = Some(call);
@@ -108,7 +108,7 @@ impl Error {
         self
     }
 
-    /// Writes the error to the log, unless it was written before.
+    /// Writes the error to the log, unless it was already written.
     #[cold]
     pub(crate) fn log_once(&mut self) {
         if !std::mem::replace(&mut self.0.logged, true) {
@@ -116,18 +116,19 @@ impl Error {
         }
     }
 
-    /// The class of the error.
+    /// Returns the class of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What is wrong, without the call and the rank.
+    /// Returns the detail, without the call and the rank.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }
 }
 
-/// `rank 3: ARMCI_Put: what is wrong`; with `{:#}` without the rank, for a message that names it already.
+/// Formats the error as `rank 3: ARMCI_Put: what is wrong`. The form `{:#}` omits the rank, for a
+/// message that already names it.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fault { call, rank, detail, .. } = &*self.0;
@@ -143,10 +144,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Refuses a call in a forked child.
+/// Rejects a call in a forked child.
 ///
 /// # Errors
-/// `State` in a forked child.
+/// Returns `State` in a forked child.
 #[inline]
 pub(crate) fn unless_forked() -> Result<()> {
     if crate::process::is_forked() { Err(Error::in_fork()) } else { Ok(()) }
@@ -160,10 +161,10 @@ macro_rules! fail {
 }
 pub(crate) use fail;
 
-/// Makes room in a list for `more` entries, whose number a caller or a file says.
+/// Reserves space in a list for `more` entries, a number that comes from a caller or a file.
 ///
 /// # Errors
-/// `Memory`; the list is unchanged then.
+/// Returns `Memory` if the allocation fails. The list is then unchanged.
 pub(crate) fn reserve<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     match list.try_reserve(more) {
         Ok(()) => Ok(()),

@@ -1,19 +1,19 @@
-//! Messages to the user: how a line begins, and how it reaches standard error.
+//! Messages to the user: their format, and how they are written to standard error.
 //!
-//! A line is `portolan: rank 3: ARMCI_Put: ...`; a warning has `warning: ` before its text. The rank
-//! is left out while it is not known. A message of several lines is one write too, so that
-//! messages of ranks that share a terminal or a log do not mix.
+//! A line has the form `portolan: rank 3: ARMCI_Put: ...`. A warning has `warning: ` before its
+//! text. The rank is omitted while it is unknown. A message of several lines is also one write, so
+//! that messages of ranks that share a terminal or a log do not mix.
 
 use crate::process;
 use log::{Level, Record};
 use std::fmt;
 
-/// The rank as messages show it: `rank 3: `, or nothing while it is unknown.
+/// The rank as shown in messages: `rank 3: `, or nothing while it is unknown.
 #[derive(Debug)]
 pub(crate) struct RankPrefix(pub(crate) Option<usize>);
 
 impl RankPrefix {
-    /// The prefix of this process.
+    /// Returns the prefix of this process.
     pub(crate) fn own() -> RankPrefix {
         RankPrefix(process::world_rank())
     }
@@ -25,7 +25,7 @@ impl fmt::Display for RankPrefix {
     }
 }
 
-/// Formats a message. The text may begin with the rank, as the text of an error does; the message then
+/// Formats a message. The text may begin with the rank, like the text of an error. The message then
 /// names the rank once.
 pub(crate) fn line(text: &str) -> String {
     of("portolan", "", text)
@@ -38,7 +38,7 @@ fn of(name: &str, kind: &str, text: &str) -> String {
     format!("{name}: {rank}{kind}{text}\n")
 }
 
-/// Formats a record of the log. Debug and trace messages name their module.
+/// Formats a log record. Debug and trace messages name their module.
 pub(crate) fn of_record(record: &Record<'_>) -> String {
     let target = record.target();
     let name = target.split("::").next().unwrap_or(target);
@@ -55,11 +55,12 @@ pub(crate) fn say(text: &str) {
     write(line(text).as_bytes());
 }
 
-/// Writes bytes to standard error by one system call. The function takes no lock, because a forked child
-/// inherits locks of threads that it does not have.
+/// Writes bytes to standard error by one system call, or several if the system accepts only a part.
+/// The function takes no lock, because a forked child inherits locks of threads that it does not
+/// have.
 pub(crate) fn write(mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        // SAFETY: the slice is live; the descriptor need not be open.
+        // SAFETY: the slice is live. If the descriptor is not open, the call fails without harm.
         let n = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
         match usize::try_from(n) {
             Ok(written) => bytes = &bytes[written..],

@@ -1,16 +1,15 @@
-//! The progress thread: serving other ranks while this one computes.
+//! The progress thread, which serves other ranks while this one computes.
 //!
-//! There is one poll function ([`crate::path::two_sided::TwoSided::poll`]). A thread that
-//! waits in a call polls it, and this thread polls it while no other one does. It
-//! stays awake for some microseconds after something happened, then naps, longer
-//! and longer: up to half of `PORTOLAN_IDLE_POLL_US` while other ranks were heard of
-//! lately, then up to the whole. While a caller waits, and so polls, the thread
-//! stands back; so it does for [`LINGER`] at a time while a caller polls in a loop of its
-//! own. It never yields: a core that is yielded to a
-//! computing rank comes back after that rank's time slice, a nap ends sooner.
+//! There is one poll function ([`crate::path::two_sided::TwoSided::poll`]). A thread that waits in
+//! a call polls it, and the progress thread polls it while no other thread does. After an event the
+//! progress thread keeps polling for some microseconds. Then it naps for increasing times: up to
+//! half of `PORTOLAN_IDLE_POLL_US` while other ranks were recently active, later up to the whole.
+//! While a caller waits, and therefore polls, the thread stands back. It also stands back, for
+//! [`LINGER`] at a time, while a caller polls in its own loop. It never yields: a yielded core
+//! returns only after the time slice of a computing rank, and a nap ends sooner.
 //!
-//! Invariants: an idle thread uses under 1 % of a core; a request to a rank that
-//! computes waits no longer than the longest nap.
+//! Invariants: an idle thread uses less than 1 % of a core. A request to a computing rank waits no
+//! longer than the longest nap.
 
 use crate::am::Am;
 use crate::am::poll_state::LINGER;
@@ -24,26 +23,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the thread stays awake, polling, after something happened: about the
-/// time in which a blocking caller sends its next request.
+/// How long the thread keeps polling after an event: about the time that a blocking caller takes to
+/// send its next request.
 const AWAKE: Duration = Duration::from_micros(30);
-/// The same where every message wakes the thread: the core is the computing rank's.
+/// The corresponding time if every message rings the doorbell. The thread need not poll then, and
+/// the core belongs to the computing rank.
 const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
 const FIRST_NAP: Duration = Duration::from_micros(20);
-/// How long others count as heard of lately. A wake-up costs some 25 us with cold
-/// caches, which is what an idle process pays for.
+/// How long after the last event other ranks count as recently active. A wake-up costs about 25 us
+/// with cold caches, so a process that stays idle wakes up less often.
 const LATELY: Duration = Duration::from_millis(100);
 
-/// Longest sleep of a thread that is woken whenever there is something to do.
+/// Longest sleep if the doorbell wakes the thread for everything that it must do.
 const UNDISTURBED: Duration = Duration::from_millis(250);
 
-/// This many polls of callers between two turns of the thread are a loop.
+/// Number of polls by callers between two turns of the thread that counts as a polling loop.
 const IN_A_LOOP: u32 = 8;
 
-/// Longest nap while something waits for room at another rank, or for another thread.
+/// Longest nap while something waits for space at another rank, or for another thread.
 const HELD_UP: Duration = Duration::from_micros(100);
 
-/// The running thread.
+/// A running progress thread.
 #[derive(Debug)]
 pub(crate) struct ProgressThread {
     handle: JoinHandle<()>,
@@ -51,8 +51,8 @@ pub(crate) struct ProgressThread {
 }
 
 impl ProgressThread {
-    /// Starts it. The thread holds the am weakly, so that the engine's last
-    /// owner decides when it goes.
+    /// Starts the thread. It turns its weak reference to the engine into a strong one when it
+    /// begins to run, and holds it until [`ProgressThread::stop`].
     pub(crate) fn start(am: &Am) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, owner) = (stop.clone(), am.owner()?);
@@ -71,7 +71,7 @@ impl ProgressThread {
         Ok(ProgressThread { handle, stop })
     }
 
-    /// Ends it and waits until it has ended.
+    /// Stops the thread and waits for its end.
     pub(crate) fn stop(self, am: &Am) {
         self.stop.store(true, Ordering::Release);
         self.handle.thread().unpark();
@@ -82,10 +82,10 @@ impl ProgressThread {
     }
 }
 
-/// Asks for short turns on the core: the scheduler then gives a turn sooner to a
-/// thread that wakes up while another computes. Kernels before 6.12 ignore it.
+/// Requests a short time slice. The scheduler then gives the core sooner to the thread when it
+/// wakes up while another thread computes. Kernels before 6.12 ignore the request.
 fn short_slice() {
-    /// `struct sched_attr` of the kernel.
+    /// The kernel's `struct sched_attr`.
     #[repr(C)]
     struct Attributes {
         size: u32,
@@ -108,8 +108,8 @@ fn short_slice() {
         deadline: 0,
         period: 0,
     };
-    // SAFETY: both calls concern this thread only and are given a structure of
-    // the size that it states. What the kernel refuses stays as it was.
+    // SAFETY: both calls affect only this thread, and get a structure with its size. If the kernel
+    // rejects a call, nothing changes.
     unsafe {
         let size = attributes.size;
         if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) == 0
@@ -121,7 +121,7 @@ fn short_slice() {
     }
 }
 
-/// Polls of one look: MPI may need more than one call to bring a message up.
+/// Maximum number of polls of one `look`. MPI may need more than one call to deliver a message.
 const LOOK: usize = 2;
 
 /// Polls until something happens, at most [`LOOK`] times.
@@ -135,8 +135,8 @@ fn look(am: &Am) -> bool {
     })
 }
 
-/// Sends collected messages that have grown old. Looks at most four times in the age
-/// at which they are: a look stops the thread that collects.
+/// Sends aggregated messages that have exceeded their maximum age. It checks at most four times in
+/// that age, because a check stops the thread that aggregates.
 fn flush_aged(am: &Am, looked: &mut Instant) {
     let collects = am.started().is_some_and(|state| !state.collects_nothing());
     if !collects || looked.elapsed() < am.config.aggregate_age / 4 {
@@ -149,12 +149,13 @@ fn flush_aged(am: &Am, looked: &mut Instant) {
     *looked = Instant::now();
 }
 
-/// Sleeps until the bell of the rank's rings, where it has them, else for the nap.
+/// Sleeps until the doorbell of the rank's rings wakes the thread, or for `nap` without rings.
 fn sleep(am: &Am, nap: Duration) {
     watchdog::settle();
     match am.started().and_then(|state| Some((state, state.node.as_ref()?))) {
         Some((state, node)) => {
-            // Rings wake the thread; only MPI and what grows old must be looked at.
+            // The doorbell covers the rings. Only MPI and the age of aggregated messages require
+            // polling.
             let alone = !am.has_messages() && state.collects_nothing();
             let lingers = state.poll_state.lingers();
             let nap = match (lingers, alone) {
@@ -167,7 +168,7 @@ fn sleep(am: &Am, nap: Duration) {
             node.sleep(|| match state.rings() {
                 _ if lingers || am.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
                 RingState::Ready => None,
-                // Spinning would take the core from the thread that has the lock.
+                // Spinning would take the core from the thread that holds the lock.
                 RingState::Busy => Some(nap.min(HELD_UP)),
                 RingState::Empty => Some(nap),
             });
@@ -190,7 +191,7 @@ fn run(am: &Am, stop: &AtomicBool) {
         if am.waiters().load(Ordering::Relaxed) > 0 || am.lingers() {
             sleep(am, longest);
             polled = am.polls().load(Ordering::Relaxed);
-            // A thread that waits, or will soon, polls, but does not send what has grown old.
+            // A caller that waits, or soon will, polls but does not send aged messages.
             flush_aged(am, &mut looked);
         } else if am.polls().load(Ordering::Relaxed).wrapping_sub(polled) >= IN_A_LOOP {
             polled = am.polls().load(Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Programs find the library of the MPI that `portolan` was built for.
+//! Sets the run path of the programs, so that they find the library of the MPI that `portolan` was
+//! built for.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

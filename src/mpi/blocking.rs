@@ -1,21 +1,22 @@
-//! `MPI_Barrier`, `MPI_Bcast`, `MPI_Reduce`, `MPI_Allreduce` and `MPI_Recv` of the host
-//! program, while an engine runs that serves other nodes by messages, or whose ranks share
-//! cores.
+//! Wrappers of `MPI_Barrier`, `MPI_Bcast`, `MPI_Reduce`, `MPI_Allreduce` and `MPI_Recv` of the
+//! program. They are active while an engine runs that serves other nodes by messages, or whose
+//! ranks share cores.
 //!
-//! MPI waits in these with its core and, in MPICH, with its global lock in hand, which it
-//! gives away for moments only: the progress thread gets at MPI late, and with it every
-//! rank that waits for this one. So they are started in their nonblocking form, and the
-//! thread waits as in a call of ours, serving others meanwhile and giving up its core
-//! when it has waited long. `PORTOLAN_MPI_WAITS=0` leaves them to MPI.
+//! In these calls MPI busy-waits and, in MPICH, holds its global lock, which it releases only
+//! briefly. The progress thread then reaches MPI late and delays every rank that waits for this
+//! one. The wrappers therefore start the nonblocking form of the call. The thread then waits as in
+//! a call of this library: it serves other ranks meanwhile, and yields its core after a long wait.
+//! `PORTOLAN_MPI_WAITS=0` leaves the calls to MPI.
 //!
-//! Open MPI's nonblocking collectives of much data are slower than its blocking ones (reductions
-//! of 1 MiB up to four times), and its waits give up the core by themselves: there only those of
-//! at most [`SHORT`] bytes are done so. All ranks of a collective name as many bytes.
+//! With Open MPI the wrappers replace only collectives of at most [`SHORT`] bytes. Its nonblocking
+//! collectives are slower than the blocking ones for large data (reductions of 1 MiB up to four
+//! times), and its own waits yield the core. All ranks of a collective pass the same number of
+//! bytes, so they decide alike.
 //!
-//! **Invariant.** MPI matches a nonblocking collective only with a nonblocking one, so
-//! all ranks of a communicator have to decide alike. They do: the engine spans all ranks
-//! of the job, starts and stops collectively, and takes part for all of them or for none
-//! (the engine's [`HostWaits`]); communicators with another job's ranks are left alone.
+//! **Invariant.** MPI matches a nonblocking collective only with a nonblocking one, so all ranks of
+//! a communicator must decide alike. They do: the engine spans all ranks of the job, starts and
+//! stops collectively, and takes part for all of them or for none (the engine's [`HostWaits`]).
+//! Collectives over intercommunicators, which may join ranks of another job, are left to MPI.
 
 use super::Flavour;
 use super::call::portolan_shim_request_null;
@@ -23,18 +24,20 @@ use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 use std::sync::OnceLock;
 
-/// A running engine in whose way a thread of the program waits.
+/// A running engine that polls while a thread of the program waits inside MPI.
 pub(crate) trait HostWaits {
-    /// Waits until `done` says so; false where the engine failed, and MPI has to wait.
+    /// Waits until `done` returns true. Returns false if the engine failed; MPI must then wait
+    /// itself.
     fn until(&self, what: &str, done: &mut dyn FnMut() -> bool) -> bool;
 }
 
-/// Finds the engine, where it takes part in the program's waits.
+/// Returns the engine if it takes part in the program's waits.
 type Finder = fn() -> Option<Box<dyn HostWaits>>;
 
 static FINDER: OnceLock<Finder> = OnceLock::new();
 
-/// Has the program's waits ask for an engine.
+/// Sets the function that finds the engine for the program's waits. Only the first call has an
+/// effect.
 pub(crate) fn set_host_waits(finder: Finder) {
     let _ = FINDER.set(finder);
 }
@@ -70,13 +73,13 @@ unsafe extern "C" {
     fn PMPI_Type_size(datatype: ffi::MPI_Datatype, size: *mut c_int) -> c_int;
 }
 
-/// MPI_SUCCESS, which both MPIs define as zero.
+/// `MPI_SUCCESS`, which both MPIs define as zero.
 const SUCCESS: c_int = 0;
 
-/// Starts an operation and waits for it in the engine's way.
+/// Starts a nonblocking operation and waits for it in the engine's wait loop. Returns MPI's code.
 ///
 /// # Safety
-/// What `start` is given must stay valid until the operation has completed.
+/// The arguments that `start` passes to MPI must stay valid until the operation has completed.
 unsafe fn wait(
     waiter: Box<dyn HostWaits>,
     what: &'static str,
@@ -91,23 +94,23 @@ unsafe fn wait(
     let mut code = SUCCESS;
     let waited = waiter.until(what, &mut || {
         let mut done: c_int = 0;
-        // SAFETY: the request is live until MPI says that it is done.
+        // SAFETY: the request is live until MPI reports its completion.
         code = unsafe { PMPI_Test(&mut request, &mut done, no_status()) };
         done != 0 || code != SUCCESS
     });
     if waited {
         code
     } else {
-        // SAFETY: as above.
+        // SAFETY: the request is live, or null if the last test completed it.
         unsafe { PMPI_Wait(&mut request, no_status()) }
     }
 }
 
-/// Most bytes of a collective with Open MPI.
+/// Maximum size in bytes of a collective that is replaced with Open MPI.
 const SHORT: i64 = 64 << 10;
 
-/// The engine's waiter for a collective of `comm` with `count` elements, unless that is an
-/// intercommunicator, or MPI is faster by itself.
+/// Returns the engine's waiter for a collective of `comm` with `count` elements. Returns `None` if
+/// `comm` is an intercommunicator or if MPI's blocking form is faster.
 fn for_collective(
     comm: ffi::MPI_Comm,
     count: c_int,
@@ -116,25 +119,25 @@ fn for_collective(
     let waiter = engine()?;
     if let (Flavour::OpenMpi, Some(datatype)) = (Flavour::built(), datatype) {
         let mut size: c_int = 0;
-        // SAFETY: the datatype is the caller's; a bad one is an error of MPI's.
+        // SAFETY: the caller passes the datatype, and MPI reports an invalid one as an error.
         let code = unsafe { PMPI_Type_size(datatype, &mut size) };
         if code != SUCCESS || i64::from(count) * i64::from(size) > SHORT {
             return None;
         }
     }
     let mut inter: c_int = 0;
-    // SAFETY: the communicator is the caller's; a bad one is an error of MPI's.
+    // SAFETY: the caller passes the communicator, and MPI reports an invalid one as an error.
     let code = unsafe { PMPI_Comm_test_inter(comm, &mut inter) };
     (code == SUCCESS && inter == 0).then_some(waiter)
 }
 
 fn no_status() -> *mut ffi::MPI_Status {
-    // SAFETY: a constant of the bindings.
+    // SAFETY: `RSMPI_STATUS_IGNORE` is a constant of the bindings.
     unsafe { ffi::RSMPI_STATUS_IGNORE }
 }
 
-/// Exports a collective call that serves other nodes meanwhile: begun and waited for, or called
-/// where MPI is to wait.
+/// Exports a collective call that serves other nodes while it waits. It starts the nonblocking form
+/// and waits for it, or calls the blocking form if MPI should wait.
 macro_rules! collective {
     (
         $name:ident = $begin:ident or $call:ident,
@@ -150,10 +153,11 @@ macro_rules! collective {
         #[doc = concat!("`", stringify!($name), "` that serves other nodes meanwhile.")]
         ///
         /// # Safety
-        /// As MPI's own.
+        /// The requirements of the MPI function apply.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int {
-            // SAFETY: the arguments are passed on as they came.
+            // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for
+            // MPI.
             unsafe {
                 match for_collective(comm, $count, $datatype) {
                     Some(w) => wait(w, stringify!($name), |r| $begin($($arg,)* comm, r)),
@@ -187,11 +191,12 @@ collective!(
     count, Some(datatype)
 );
 
-/// `MPI_Recv` that serves other nodes until the message is there, and then receives it: the
-/// errors of a receive stay those of the communicator, which a request's are not in MPICH.
+/// `MPI_Recv` that serves other nodes until a message has arrived, and then receives it. It probes
+/// and does not use a nonblocking receive, because in MPICH the errors of a request do not reach
+/// the communicator's error handler.
 ///
 /// # Safety
-/// As MPI's own.
+/// The requirements of `MPI_Recv` apply.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn MPI_Recv(
     data: *mut c_void,
@@ -206,7 +211,7 @@ pub(crate) unsafe extern "C" fn MPI_Recv(
         let mut code = SUCCESS;
         waiter.until("MPI_Recv", &mut || {
             let mut here: c_int = 0;
-            // SAFETY: the flag is valid; the other arguments are the caller's.
+            // SAFETY: the flag is valid, and the caller guarantees the other arguments.
             code = unsafe { PMPI_Iprobe(source, tag, comm, &mut here, no_status()) };
             here != 0 || code != SUCCESS
         });
@@ -214,6 +219,6 @@ pub(crate) unsafe extern "C" fn MPI_Recv(
             return code;
         }
     }
-    // SAFETY: the arguments are passed on as they came.
+    // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for MPI.
     unsafe { PMPI_Recv(data, count, datatype, source, tag, comm, status) }
 }

@@ -1,4 +1,4 @@
-//! Predefined and derived datatypes, and operations.
+//! Predefined and derived datatypes, and reduction operations.
 
 use super::call::{check, count, portolan_shim_op, portolan_shim_type};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
 
-/// The predefined datatypes that the engine uses (C's names).
+/// The predefined datatypes that the engine uses, with the names of the C binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Datatype {
@@ -34,7 +34,7 @@ impl Datatype {
         unsafe { portolan_shim_type(self as c_int) }
     }
 
-    /// Bytes of one element.
+    /// Returns the size of one element in bytes.
     pub fn size(self) -> usize {
         match self {
             Datatype::Byte => 1,
@@ -45,7 +45,7 @@ impl Datatype {
     }
 }
 
-/// The predefined operations of MPI's accumulate calls.
+/// The predefined operations that the engine passes to MPI's accumulate calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Op {
@@ -62,33 +62,34 @@ impl Op {
     }
 }
 
-/// MPI's handle of a datatype, as reduction functions see it.
+/// MPI's handle of a datatype, as passed to reduction functions.
 pub(crate) type RawDatatype = ffi::MPI_Datatype;
 
-/// The type of a user-defined reduction, as MPI calls it.
+/// The function type of a user-defined reduction, as MPI calls it.
 pub(crate) type ReduceFn =
     unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut ffi::MPI_Datatype);
 
-/// A reduction operation made from a function; freed on drop.
+/// A reduction operation created from a function. Dropping it frees it.
 #[derive(Debug)]
 pub struct ReduceOp {
     raw: ffi::MPI_Op,
 }
 
-// SAFETY: an MPI_Op is an immutable process-wide object.
+// SAFETY: an `MPI_Op` is an immutable object, valid in the whole process.
 unsafe impl Send for ReduceOp {}
-// SAFETY: as above.
+// SAFETY: an `MPI_Op` is an immutable object, valid in the whole process.
 unsafe impl Sync for ReduceOp {}
 
 impl ReduceOp {
-    /// Makes a commutative operation.
+    /// Creates a commutative operation.
     ///
     /// # Safety
-    /// `function` must combine `*len` elements of the type that the reductions
-    /// with this operation use, and must not unwind.
+    /// `function` must combine `*len` elements of the type that the reductions with this operation
+    /// use, and must not unwind.
     pub unsafe fn new(function: ReduceFn) -> Result<ReduceOp> {
         let mut raw = MaybeUninit::uninit();
-        // SAFETY: the caller vouches for the function.
+        // SAFETY: the caller guarantees that the function is valid. MPI has filled `raw` if the
+        // call succeeded.
         unsafe {
             check(ffi::MPI_Op_create(Some(function), 1, raw.as_mut_ptr()), "MPI_Op_create")?;
             Ok(ReduceOp { raw: raw.assume_init() })
@@ -103,29 +104,29 @@ impl ReduceOp {
 impl Drop for ReduceOp {
     fn drop(&mut self) {
         if super::init::is_running() {
-            // SAFETY: the operation was made by `new` and is freed once.
+            // SAFETY: `new` created the operation, and it is freed once.
             unsafe { ffi::MPI_Op_free(&mut self.raw) };
         }
     }
 }
 
-/// A committed derived datatype; freed on drop.
+/// A committed derived datatype. Dropping it frees it.
 #[derive(Debug)]
 pub struct DerivedType {
     raw: ffi::MPI_Datatype,
 }
 
-// SAFETY: a committed datatype is an immutable process-wide object.
+// SAFETY: a committed datatype is an immutable object, valid in the whole process.
 unsafe impl Send for DerivedType {}
-// SAFETY: as above.
+// SAFETY: a committed datatype is an immutable object, valid in the whole process.
 unsafe impl Sync for DerivedType {}
 
-/// A datatype under construction, freed unless committed.
+/// A datatype under construction, which is freed unless it is committed.
 struct Building(ffi::MPI_Datatype);
 
 impl Drop for Building {
     fn drop(&mut self) {
-        // SAFETY: made by an MPI_Type_ constructor and freed once.
+        // SAFETY: an `MPI_Type_` constructor created the datatype, and it is freed once.
         unsafe { ffi::MPI_Type_free(&mut self.0) };
     }
 }
@@ -141,8 +142,9 @@ impl Building {
 }
 
 impl DerivedType {
-    /// `elements` of `base` in a row, repeated `counts[i]` times at a distance of
-    /// `strides[i]` bytes, for each level from the innermost out.
+    /// Creates a datatype of nested levels. The innermost block has `elements` contiguous elements
+    /// of `base`. Level `i`, counted from the innermost, repeats it `counts[i]` times at a distance
+    /// of `strides[i]` bytes.
     pub fn strided(
         base: Datatype,
         elements: usize,
@@ -155,17 +157,18 @@ impl DerivedType {
             unsafe { ffi::MPI_Type_contiguous(count(elements)?, base.raw(), raw.as_mut_ptr()) },
             "MPI_Type_contiguous",
         )?;
-        // SAFETY: MPI filled it.
+        // SAFETY: the call succeeded, so MPI has filled `raw`.
         let mut inner = Building(unsafe { raw.assume_init() });
         for (&n, &stride) in counts.iter().zip(strides) {
             let mut raw = MaybeUninit::uninit();
             if stride < 0 {
-                // Open MPI 4.1 takes a vector whose negative stride is as long as
-                // its block for a row; with displacements it goes right.
+                // Open MPI 4.1 treats a vector as contiguous if its negative stride equals the
+                // block length. It handles displacements correctly.
                 let at: Vec<ffi::MPI_Aint> =
                     (0..n as ffi::MPI_Aint).map(|i| i * stride as ffi::MPI_Aint).collect();
                 check(
-                    // SAFETY: the array has `n` displacements; as below for `inner`.
+                    // SAFETY: the array has `n` displacements. `inner` is a live datatype, and the
+                    // new one keeps its own reference to it.
                     unsafe {
                         ffi::MPI_Type_create_hindexed_block(
                             count(n)?,
@@ -177,13 +180,13 @@ impl DerivedType {
                     },
                     "MPI_Type_create_hindexed_block",
                 )?;
-                // SAFETY: MPI filled it.
+                // SAFETY: the call succeeded, so MPI has filled `raw`.
                 inner = Building(unsafe { raw.assume_init() });
                 continue;
             }
             check(
-                // SAFETY: `inner` is a live datatype; the new one keeps its own
-                // reference to it.
+                // SAFETY: `inner` is a live datatype, and the new one keeps its own reference to
+                // it.
                 unsafe {
                     ffi::MPI_Type_create_hvector(
                         count(n)?,
@@ -195,18 +198,19 @@ impl DerivedType {
                 },
                 "MPI_Type_create_hvector",
             )?;
-            // SAFETY: MPI filled it.
+            // SAFETY: the call succeeded, so MPI has filled `raw`.
             inner = Building(unsafe { raw.assume_init() });
         }
         inner.commit()
     }
 
-    /// Blocks of `elements` of `base` at byte displacements.
+    /// Creates a datatype of blocks at the byte displacements `at`. Each block has `elements`
+    /// contiguous elements of `base`.
     pub fn blocks(base: Datatype, elements: usize, at: &[isize]) -> Result<DerivedType> {
         let at: Vec<ffi::MPI_Aint> = at.iter().map(|&d| d as ffi::MPI_Aint).collect();
         let mut raw = MaybeUninit::uninit();
         check(
-            // SAFETY: the displacement array has as many elements as stated.
+            // SAFETY: the displacement array has `at.len()` elements.
             unsafe {
                 ffi::MPI_Type_create_hindexed_block(
                     count(at.len())?,
@@ -218,7 +222,7 @@ impl DerivedType {
             },
             "MPI_Type_create_hindexed_block",
         )?;
-        // SAFETY: MPI filled it.
+        // SAFETY: the call succeeded, so MPI has filled `raw`.
         Building(unsafe { raw.assume_init() }).commit()
     }
 
@@ -230,8 +234,8 @@ impl DerivedType {
 impl Drop for DerivedType {
     fn drop(&mut self) {
         if super::init::is_running() {
-            // SAFETY: the datatype is ours and is freed once; MPI keeps it
-            // alive for operations that still use it.
+            // SAFETY: this object owns the datatype and frees it once. MPI keeps it alive for
+            // operations that still use it.
             unsafe { ffi::MPI_Type_free(&mut self.raw) };
         }
     }

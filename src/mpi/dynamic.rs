@@ -1,14 +1,14 @@
-//! Connections between jobs that were launched apart: ports, accept and connect.
+//! Connections between separately launched jobs: ports, accept and connect.
 //!
-//! A connection is an intercommunicator with one process at either side. Not every MPI
-//! can make one (MPICH over UCX has no ports, and Intel MPI crashes where it has started no
-//! network); the error says so. Each accept and each
-//! connect runs over a communicator of ours ([`alone`]), one at a time on each, so the
-//! program's communicators and their error handlers are not touched meanwhile.
+//! A connection is an intercommunicator with one process on each side. Some MPIs cannot create one:
+//! MPICH over UCX lacks ports, and Intel MPI crashes if it has not started a network. The error
+//! then states this. Each accept and each connect runs over a communicator of this crate
+//! ([`alone`]), one at a time on each, so that the program's communicators and their error handlers
+//! stay unaffected.
 //!
-//! Accept and connect have no time-out of use: Open MPI gives up after ten minutes. Open MPI 4
-//! waits in them for a name that the other side publishes, so publishing that name with a
-//! value that is no process makes the call fail ([`Port::call_off`]).
+//! Accept and connect lack a usable timeout: Open MPI gives up after ten minutes. In these calls
+//! Open MPI 4 waits for a name that the other side publishes. Publishing this name with a value
+//! that is not a process makes the call fail ([`Port::call_off`]).
 
 use super::Comm;
 use super::call::check;
@@ -20,22 +20,23 @@ use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-/// More than MPI_MAX_PORT_NAME of both MPIs (1024 and 256).
+/// Size of the buffer for a port name in bytes, more than `MPI_MAX_PORT_NAME` of both MPIs (1024
+/// and 256).
 const PORT_NAME: usize = 4096;
 
-/// A port on which connections are accepted; closed by [`Port::close`].
+/// A port on which connections are accepted. [`Port::close`] closes it.
 #[derive(Debug, Clone)]
 pub(crate) struct Port {
     name: CString,
 }
 
-/// MPI's errors are returned, not fatal, while this runs.
-/// One thread at a time: each puts back what it found.
+/// Runs `body` while MPI returns errors on the world and self communicators and does not abort. A
+/// lock admits one thread at a time, because each thread restores the error handlers that it found.
 fn with_errors_returned<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
-    // SAFETY: both communicators live while MPI runs; the handlers that were there are
-    // put back.
+    // SAFETY: both communicators are live while MPI runs. The previous error handlers are valid
+    // until they are restored and released.
     unsafe {
         let comms = [ffi::RSMPI_COMM_WORLD, ffi::RSMPI_COMM_SELF];
         let mut before = Vec::new();
@@ -71,8 +72,9 @@ fn unsupported(error: Error, call: &str) -> Error {
     )
 }
 
-/// Why `MPI_Open_port` must not be called: Intel MPI (2021.19 at least) crashes in it in a job
-/// on one node, where it starts no network unless asked to (`tests/mpi-bugs/open_port.c`).
+/// Returns the error if `MPI_Open_port` must not be called. Intel MPI (at least 2021.19) crashes in
+/// this call if all ranks are on one node, because it then starts a network only on request
+/// (`tests/mpi-bugs/open_port.c`).
 fn crashes(version: &str, setting: impl Fn(&str) -> Option<String>) -> Option<Error> {
     let on = |value: String| matches!(value.as_str(), "1" | "on" | "yes" | "enable");
     let on_one_node = setting("MPI_LOCALNRANKS") == setting("PMI_SIZE");
@@ -92,14 +94,14 @@ impl Port {
     /// Opens a port.
     ///
     /// # Errors
-    /// `Mpi` where this MPI has none.
+    /// Returns `Mpi` if this MPI does not support ports.
     pub(crate) fn open() -> Result<Port> {
         if let Some(error) = crashes(&library_version(), |name| std::env::var(name).ok()) {
             return Err(error);
         }
         with_errors_returned(|| {
             let mut name = vec![0u8; PORT_NAME];
-            // SAFETY: the buffer is longer than any port's name.
+            // SAFETY: the buffer is longer than any port name.
             let opened = check(
                 unsafe { ffi::MPI_Open_port(ffi::RSMPI_INFO_NULL, name.as_mut_ptr().cast()) },
                 "MPI_Open_port",
@@ -110,10 +112,10 @@ impl Port {
         })
     }
 
-    /// The port that another process has opened.
+    /// Returns the port with this name, which another process has opened.
     ///
     /// # Errors
-    /// `Argument` for what cannot be a name.
+    /// Returns `Argument` if `name` is empty, too long, or contains a null byte.
     pub(crate) fn named(name: &str) -> Result<Port> {
         match CString::new(name) {
             Ok(text) if !name.is_empty() && name.len() < PORT_NAME => Ok(Port { name: text }),
@@ -121,7 +123,7 @@ impl Port {
         }
     }
 
-    /// What the other side connects to.
+    /// Returns the name that the other side connects to.
     pub(crate) fn name(&self) -> String {
         self.name.to_string_lossy().into_owned()
     }
@@ -129,11 +131,11 @@ impl Port {
     /// Waits for a connection. Nothing else may use `over` meanwhile.
     ///
     /// # Errors
-    /// What MPI says, also when the call was called off.
+    /// Returns MPI's error, in particular if the call was cancelled by [`Port::call_off`].
     pub(crate) fn accept(&self, over: &Comm) -> Result<Comm> {
         let mut raw = MaybeUninit::uninit();
         check(
-            // SAFETY: the port is open, the communicator lives.
+            // SAFETY: the port is open, and `live` returns a live communicator.
             unsafe {
                 ffi::MPI_Comm_accept(
                     self.name.as_ptr(),
@@ -145,19 +147,19 @@ impl Port {
             },
             "MPI_Comm_accept",
         )?;
-        // SAFETY: MPI has filled it in.
+        // SAFETY: the call succeeded, so MPI has filled `raw`.
         adopt(unsafe { raw.assume_init() })
     }
 
-    /// Connects to the port of another job; waits until it is accepted. Nothing else may use
-    /// `over` meanwhile.
+    /// Connects to the port of another job, and waits until the connection is accepted. Nothing
+    /// else may use `over` meanwhile.
     ///
     /// # Errors
-    /// What MPI says, also when the call was called off.
+    /// Returns MPI's error, in particular if the call was cancelled by [`Port::call_off`].
     pub(crate) fn connect(&self, over: &Comm) -> Result<Comm> {
         let mut raw = MaybeUninit::uninit();
         let connected = check(
-            // SAFETY: the name is terminated, the communicator lives.
+            // SAFETY: the name is null-terminated, and `live` returns a live communicator.
             unsafe {
                 ffi::MPI_Comm_connect(
                     self.name.as_ptr(),
@@ -170,15 +172,16 @@ impl Port {
             "MPI_Comm_connect",
         );
         connected.map_err(|e| unsupported(e, "MPI_Comm_connect"))?;
-        // SAFETY: MPI has filled it in.
+        // SAFETY: the call succeeded, so MPI has filled `raw`.
         adopt(unsafe { raw.assume_init() })
     }
 
-    /// Makes the [`Port::accept`] or [`Port::connect`] that waits at this port in this process
-    /// fail. False where this MPI has no way: the call then ends when MPI gives up.
+    /// Makes the [`Port::accept`] or [`Port::connect`] fail that waits at this port in this
+    /// process. Returns false if this MPI does not support it. The call then ends only when MPI
+    /// gives up.
     ///
     /// # Errors
-    /// What MPI says.
+    /// Returns MPI's error.
     pub(crate) fn call_off(&self, waiting: Waiting) -> Result<bool> {
         if !can_call_off() {
             return Ok(false);
@@ -191,7 +194,7 @@ impl Port {
         key.extend_from_slice(format!(":{awaited}\0").as_bytes());
         with_errors_returned(|| {
             check(
-                // SAFETY: both strings are terminated.
+                // SAFETY: both strings are null-terminated.
                 unsafe {
                     ffi::MPI_Publish_name(
                         key.as_ptr().cast(),
@@ -208,14 +211,14 @@ impl Port {
     /// Closes the port.
     ///
     /// # Errors
-    /// What MPI says.
+    /// Returns MPI's error.
     pub(crate) fn close(self) -> Result<()> {
-        // SAFETY: the port is open and used no more.
+        // SAFETY: the port is open, and its owner does not use it afterwards.
         check(unsafe { ffi::MPI_Close_port(self.name.as_ptr()) }, "MPI_Close_port")
     }
 }
 
-/// The call that waits at a port.
+/// A call that waits at a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// [`Port::accept`]
@@ -224,26 +227,27 @@ pub(crate) enum Waiting {
     Connect,
 }
 
-/// Whether [`Port::call_off`] works: by Open MPI 4's names. Later ones read other values.
+/// Returns whether [`Port::call_off`] works. It relies on the names that Open MPI 4 publishes;
+/// later versions read other values.
 fn can_call_off() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| library_version().starts_with("Open MPI v4."))
 }
 
-/// A communicator of this process alone, over which connections are made.
+/// Creates a communicator of this process alone, over which a connection is made.
 ///
 /// # Errors
-/// What MPI says.
+/// Returns MPI's error.
 pub(crate) fn alone() -> Result<Comm> {
-    // SAFETY: the communicator lives while MPI runs.
+    // SAFETY: `MPI_COMM_SELF` is live while MPI runs.
     unsafe { Comm::dup_of(ffi::RSMPI_COMM_SELF) }
 }
 
-/// Open MPI writes to the sockets of a peer that has died, which would end this process by
-/// SIGPIPE. From now on it is ignored, unless the program handles it.
+/// Ignores SIGPIPE from now on, unless the program handles it. Open MPI writes to the sockets of a
+/// peer that has died, and the signal would end this process.
 pub(crate) fn outlive_broken_pipes() {
-    // SAFETY: the structures are filled by the calls before they are read; a handler of the
-    // program's own is left alone.
+    // SAFETY: both calls get valid structures, and `now` is filled before it is read. A handler of
+    // the program is not replaced.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut now) == 0
@@ -255,11 +259,12 @@ pub(crate) fn outlive_broken_pipes() {
     }
 }
 
-/// Both sides take a duplicate, which is ours, and let the first one go.
+/// Replaces the intercommunicator by a duplicate that this crate owns, and frees the original.
+/// Collective over both sides.
 fn adopt(mut raw: ffi::MPI_Comm) -> Result<Comm> {
-    // SAFETY: the intercommunicator is live.
+    // SAFETY: `raw` is a live intercommunicator.
     let comm = unsafe { Comm::dup_inter(raw) }?;
-    // SAFETY: nothing uses it.
+    // SAFETY: only this function uses `raw`.
     check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")?;
     Ok(comm)
 }

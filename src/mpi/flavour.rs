@@ -1,4 +1,4 @@
-//! Which MPI the crate was compiled for.
+//! The MPI that the crate was compiled for.
 
 use std::os::raw::c_int;
 
@@ -18,9 +18,9 @@ pub enum Flavour {
 }
 
 impl Flavour {
-    /// The MPI that the crate was compiled for.
+    /// Returns the MPI that the crate was compiled for.
     pub fn built() -> Flavour {
-        // SAFETY: the shim function only returns a constant.
+        // SAFETY: the shim returns a constant.
         match unsafe { portolan_shim_flavour() } {
             1 => Flavour::Mpich,
             2 => Flavour::OpenMpi,
@@ -28,7 +28,7 @@ impl Flavour {
         }
     }
 
-    /// The name as people write it.
+    /// Returns the name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Flavour::Mpich => "MPICH",

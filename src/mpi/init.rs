@@ -1,10 +1,10 @@
-//! Starting, adopting and stopping MPI, and the guard against the wrong MPI.
+//! Initialisation, adoption and finalisation of MPI, and the checks for the right MPI and launcher.
 //!
-//! A host program may have called `MPI_Init` itself (Global Arrays programs do)
-//! or leave it to us; whoever initialised finalises, and where the host calls `MPI_Init`
-//! after us, both (`life`). Where the host calls
-//! `MPI_Finalize` before it finalises us, a delete callback on `MPI_COMM_SELF`
-//! runs first and closes the engine while MPI still works.
+//! A program may call `MPI_Init` itself, as Global Arrays programs do, or leave it to this library.
+//! The side that initialised MPI also finalises it. If the program calls `MPI_Init` after the
+//! library, both must finalise (`life`). If the program calls `MPI_Finalize` before it finalises
+//! the library, a delete callback on `MPI_COMM_SELF` runs first and closes the engine while MPI
+//! still works.
 
 use super::call::{check, portolan_shim_at_finalize, portolan_shim_forget_finalize};
 use super::{Flavour, launcher, life};
@@ -16,21 +16,21 @@ use std::ptr;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// MPI's thread levels, in their order.
+/// The thread levels of MPI, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadLevel {
-    /// One thread in the process.
+    /// The process has one thread.
     Single,
     /// Only the initialising thread calls MPI.
     Funneled,
-    /// One thread at a time calls MPI.
+    /// Threads call MPI one at a time.
     Serialized,
-    /// Any thread at any time.
+    /// Any thread calls MPI at any time.
     Multiple,
 }
 
 impl ThreadLevel {
-    /// All of them, in their order.
+    /// All levels, in ascending order.
     pub(crate) const ALL: [ThreadLevel; 4] = [
         ThreadLevel::Single,
         ThreadLevel::Funneled,
@@ -39,7 +39,7 @@ impl ThreadLevel {
     ];
 
     fn from_raw(raw: c_int) -> ThreadLevel {
-        // SAFETY: the RSMPI_ names are constants of the bindings.
+        // SAFETY: the `RSMPI_` names are constants of the bindings.
         unsafe {
             if raw == ffi::RSMPI_THREAD_MULTIPLE {
                 ThreadLevel::Multiple
@@ -53,9 +53,9 @@ impl ThreadLevel {
         }
     }
 
-    /// The level as MPI numbers it.
+    /// Returns MPI's number of the level.
     pub fn raw(self) -> i32 {
-        // SAFETY: constants of the bindings.
+        // SAFETY: the `RSMPI_` names are constants of the bindings.
         unsafe {
             match self {
                 ThreadLevel::Single => ffi::RSMPI_THREAD_SINGLE,
@@ -67,19 +67,19 @@ impl ThreadLevel {
     }
 }
 
-/// What `start` found.
+/// The result of `start`.
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
-    /// Whether the library has initialised MPI, and so `finalize` is ours to call.
+    /// Whether the library must call `finalize`: it initialised MPI, now or at an earlier start.
     pub ours: bool,
-    /// The thread level in force.
+    /// The thread level that MPI provides.
     pub level: ThreadLevel,
 }
 
-/// Whether MPI is initialised and not yet finalised.
+/// Returns whether MPI is initialised and not yet finalised.
 pub fn is_running() -> bool {
     let (mut init, mut fini) = (0, 0);
-    // SAFETY: both calls are legal at any time.
+    // SAFETY: both functions may be called at any time.
     unsafe {
         ffi::MPI_Initialized(&mut init);
         ffi::MPI_Finalized(&mut fini);
@@ -87,17 +87,17 @@ pub fn is_running() -> bool {
     init != 0 && fini == 0
 }
 
-/// Initialises MPI at the highest thread level, or adopts the running one. With
-/// `check_launcher`, a launcher that MPI does not speak to is an error.
+/// Initialises MPI at `MPI_THREAD_MULTIPLE`, or adopts an MPI that already runs. With
+/// `check_launcher`, a launcher that does not match this MPI is an error.
 ///
 /// # Errors
-/// `State` where MPI was finalised or is not the MPI this crate was built for, or where
-/// the launcher is another's.
+/// Returns `State` if MPI was finalised, is not the MPI of this build, was initialised below
+/// `MPI_THREAD_SERIALIZED` by another thread, or does not match its launcher.
 pub(crate) fn start(check_launcher: bool) -> Result<Started> {
     guard_library()?;
     crate::process::set_end(abort);
     let (mut init, mut fini) = (0, 0);
-    // SAFETY: both calls are legal at any time.
+    // SAFETY: both functions may be called at any time.
     unsafe {
         ffi::MPI_Initialized(&mut init);
         ffi::MPI_Finalized(&mut fini);
@@ -109,7 +109,7 @@ pub(crate) fn start(check_launcher: bool) -> Result<Started> {
     let ours = init == 0;
     if ours {
         check(
-            // SAFETY: null argc and argv are legal since MPI-2.
+            // SAFETY: null pointers for argc and argv are legal since MPI-2.
             unsafe {
                 ffi::MPI_Init_thread(
                     ptr::null_mut(),
@@ -141,22 +141,22 @@ pub(crate) fn start(check_launcher: bool) -> Result<Started> {
     Ok(started)
 }
 
-/// Finalises MPI, unless the host has done so, or is to do so.
+/// Finalises MPI, unless the program has finalised it or must do so later.
 pub(crate) fn finalize() -> Result<()> {
     if !life::library_ends() || !is_running() {
         return Ok(());
     }
-    // SAFETY: MPI is running, and the engine has freed what it made.
+    // SAFETY: MPI is running, and the engine has freed its MPI objects.
     check(unsafe { ffi::MPI_Finalize() }, "MPI_Finalize")
 }
 
-/// What `MPI_Abort` may take. On a host that the network has cut off, MPICH's waits
-/// for an answer of the launcher that never comes.
+/// Maximum time for `MPI_Abort`. On a host that is cut off from the network, `MPI_Abort` of MPICH
+/// waits for an answer of the launcher that never arrives.
 const ABORT_TAKES: Duration = Duration::from_secs(5);
 
-/// Ends all ranks (`process::end_job`). What was printed gets a moment to reach the
-/// launcher, which drops what it has not read when the job aborts. This rank ends
-/// in any case.
+/// Ends all ranks (`process::end_job`). It first waits 100 ms for the launcher to read the output,
+/// because a launcher drops unread output when the job aborts. If `MPI_Abort` does not return, this
+/// process exits after `ABORT_TAKES`.
 pub fn abort(code: i32) -> ! {
     let code = if code == 0 { 1 } else { code };
     if crate::process::is_forked() {
@@ -167,7 +167,7 @@ pub fn abort(code: i32) -> ! {
         std::thread::sleep(Duration::from_millis(100));
         let last_resort = move || {
             std::thread::sleep(ABORT_TAKES);
-            // SAFETY: ends the process, and runs nothing of it.
+            // SAFETY: `_exit` ends the process and runs no exit handlers.
             unsafe { libc::_exit(code) }
         };
         let _ = std::thread::Builder::new().name("portolan-abort".into()).spawn(last_resort);
@@ -177,12 +177,12 @@ pub fn abort(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// What the MPI library in this process calls itself.
+/// Returns the version string of the MPI library in this process.
 pub fn library_version() -> String {
     let mut text = vec![0u8; 16384];
     let mut len = 0;
-    // SAFETY: the buffer is longer than MPI_MAX_LIBRARY_VERSION_STRING of both
-    // MPIs (8192 and 256); the call is legal before MPI_Init.
+    // SAFETY: the buffer is longer than `MPI_MAX_LIBRARY_VERSION_STRING` of both MPIs (8192 and
+    // 256), and the function may be called before `MPI_Init`.
     let rc = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &mut len) };
     if rc != 0 {
         return "unknown".into();
@@ -218,7 +218,7 @@ fn guard_library() -> Result<()> {
     Ok(())
 }
 
-/// Refuses to be one of several jobs of one rank where one job of several was meant.
+/// Fails if the job has one rank, but the launcher meant it to be one rank of a larger job.
 fn guard_launcher() -> Result<()> {
     let mut size = 0;
     // SAFETY: MPI is running.
@@ -232,7 +232,8 @@ fn guard_launcher() -> Result<()> {
     Ok(())
 }
 
-/// What runs before MPI_Finalize and within it, and the key of the attribute that has it run.
+/// The functions to run before `MPI_Finalize` and within it, and the key of the attribute that
+/// triggers the second one.
 type Hook = (fn(), fn(), c_int);
 
 static HOOK: Mutex<Option<Hook>> = Mutex::new(None);
@@ -241,8 +242,8 @@ fn hook() -> Option<Hook> {
     *HOOK.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The program calls MPI_Finalize, which has not begun; false where what is to run before it
-/// has failed.
+/// Runs the first function of the hook when the program calls `MPI_Finalize`, before MPI acts.
+/// Returns false if the function panicked.
 pub(super) fn before_finalize() -> bool {
     hook().is_none_or(|(before, ..)| std::panic::catch_unwind(before).is_ok())
 }
@@ -261,14 +262,13 @@ unsafe extern "C" fn run_hook(
     ffi::MPI_SUCCESS as c_int
 }
 
-/// When the host calls `MPI_Finalize`, has `before` run before it and `within` while MPI still
-/// works.
+/// Registers functions for a call of `MPI_Finalize` by the program: `before` runs before it, and
+/// `within` runs inside it while MPI still works.
 pub(crate) fn at_finalize(before: fn(), within: fn()) -> Result<()> {
     let mut key = 0;
     *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((before, within, 0));
     check(
-        // SAFETY: MPI is running; `run_hook` has the type that MPI asks for and
-        // never unwinds.
+        // SAFETY: MPI is running. `run_hook` has the type that MPI requires and never unwinds.
         unsafe { portolan_shim_at_finalize(Some(run_hook), &mut key) },
         "MPI_Comm_set_attr",
     )?;
@@ -276,12 +276,12 @@ pub(crate) fn at_finalize(before: fn(), within: fn()) -> Result<()> {
     Ok(())
 }
 
-/// Takes the hook of [`at_finalize`] back; it will not run.
+/// Removes the functions of [`at_finalize`] without running them.
 pub(crate) fn forget_at_finalize() -> Result<()> {
     let taken = HOOK.lock().unwrap_or_else(|e| e.into_inner()).take();
     match taken {
         Some((.., mut key)) => {
-            // SAFETY: MPI is running, and `key` is the one that at_finalize made.
+            // SAFETY: MPI is running, and `at_finalize` created `key`.
             check(unsafe { portolan_shim_forget_finalize(&mut key) }, "MPI_Comm_delete_attr")
         }
         None => Ok(()),

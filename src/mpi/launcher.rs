@@ -1,15 +1,15 @@
-//! Whether a launcher started ranks that this MPI does not know of.
+//! Detection of ranks that a launcher started, but that this MPI does not see as one job.
 //!
-//! MPI asks its launcher over a protocol (PMI, PMIx) which job a process belongs to. Where the
-//! two do not speak the same one, nothing fails: each process becomes a job of one rank, and
-//! N of them compute the same thing beside each other. The launcher's own variables tell.
+//! MPI asks its launcher over a protocol (PMI, PMIx) which job a process belongs to. If both speak
+//! different protocols, nothing fails: each process becomes a job of one rank, and N processes
+//! compute the same thing. The environment variables of the launcher reveal this.
 
 use super::Flavour;
 
-/// Why a process whose `MPI_COMM_WORLD` has one rank should have had more; `None` where
-/// nothing speaks against it. `number` reads a number from the environment.
+/// Returns why a process whose `MPI_COMM_WORLD` has one rank should have more ranks, or `None` if a
+/// job of one rank is plausible. `number` reads a number from the environment.
 pub(super) fn stray(built: Flavour, number: impl Fn(&str) -> Option<i64>) -> Option<String> {
-    // What the MPI's own launchers leave behind: an own job of one rank is meant.
+    // If this MPI's own launcher has set its variable `own`, a job of one rank is intended.
     let (own, other, other_name, flag) = match built {
         Flavour::Mpich => ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "Open MPI", "pmi2"),
         Flavour::OpenMpi => ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPICH", "pmix"),
@@ -61,7 +61,7 @@ mod tests {
         assert!(said.contains("srun --mpi=pmi2"), "{said}");
         let said = with(Flavour::OpenMpi, &step).expect("4 jobs");
         assert!(said.contains("srun --mpi=pmix"), "{said}");
-        // A protocol that Open MPI does not speak.
+        // Open MPI does not speak this protocol.
         let pmi2 = [("SLURM_STEP_NUM_TASKS", 4), ("SLURM_PROCID", 2), ("PMI_SIZE", 4)];
         let said = with(Flavour::OpenMpi, &pmi2).expect("4 jobs");
         assert!(said.contains("srun --mpi=pmix"), "{said}");
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn a_job_of_one_rank_is_legal() {
-        // Of mpiexec -n 1 in an allocation, whose helpers srun has started on two nodes.
+        // `mpiexec -n 1` in an allocation: srun has started the helpers of mpiexec on two nodes.
         let hydra = [("SLURM_STEP_NUM_TASKS", 2), ("SLURM_PROCID", 0), ("PMI_SIZE", 1)];
         assert_eq!(with(Flavour::Mpich, &hydra), None);
         assert_eq!(with(Flavour::Mpich, &[("SLURM_STEP_NUM_TASKS", 1), ("SLURM_PROCID", 0)]), None);
-        // The batch script itself is no step of several tasks.
+        // The batch script itself is not a step of several tasks.
         assert_eq!(with(Flavour::OpenMpi, &[("SLURM_PROCID", 0)]), None);
-        // Started by a rank of a job of its own launcher.
+        // A rank of a job under this MPI's own launcher.
         assert_eq!(with(Flavour::Mpich, &[("PMI_SIZE", 4), ("OMPI_COMM_WORLD_SIZE", 4)]), None);
     }
 }

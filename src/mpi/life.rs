@@ -1,25 +1,24 @@
-//! Whether the program or the library has initialised MPI, and which of them has asked for its
-//! end.
+//! The record of who initialised MPI, the program or the library, and who has asked for its end.
 //!
-//! Where the program initialises MPI, the program ends it: a running engine is closed within
-//! `MPI_Finalize` ([`super::init::at_finalize`]). Where the library has begun it, because one
-//! of its interfaces was initialised first, a later `MPI_Init` of the program returns
-//! success (by [`super::pmpi`]) and makes the program a second owner: MPI then ends when
-//! both have asked for it, in either order. `MPI_Initialized` and `MPI_Finalized` are MPI's
-//! own: the first is true once the library has begun it, the second when MPI has ended.
+//! If the program initialises MPI, the program also ends it, and a running engine is closed within
+//! `MPI_Finalize` ([`super::init::at_finalize`]). If the library has initialised MPI, because one
+//! of its interfaces came first, a later `MPI_Init` of the program returns success (by
+//! [`super::pmpi`]) and makes the program a second owner. MPI then ends when both have asked for
+//! it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own: the first is true
+//! once the library has initialised MPI, the second once MPI has ended.
 
 use crate::thread::this_thread;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// MPI as far as the library has begun it.
+/// The state of an MPI that the library may have initialised.
 #[derive(Debug, Clone, Copy)]
 struct Life {
-    /// The library has begun MPI.
+    /// Whether the library initialised MPI.
     ours: bool,
-    /// It has not asked for the end.
+    /// Whether the library uses MPI as an owner, and has not asked for its end.
     library: bool,
-    /// What the program has asked for.
+    /// The last request of the program.
     program: Program,
 }
 
@@ -30,21 +29,22 @@ enum Program {
     End,
 }
 
-/// What a call of `MPI_Finalize` does.
+/// The effect of a call of `MPI_Finalize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It ends MPI.
+    /// The call ends MPI.
     Now,
-    /// The library will, later.
+    /// MPI keeps running until the library ends it.
     Later,
-    /// The program has called it before.
+    /// The program has already called `MPI_Finalize`.
     Again,
 }
 
 impl Life {
     const NEW: Life = Life { ours: false, library: false, program: Program::Nothing };
 
-    /// The library begins to use an MPI that runs; whether it is to ask for the end.
+    /// Records that the library begins to use a running MPI. Returns whether the library must ask
+    /// for its end.
     fn joined(&mut self) -> bool {
         self.library = self.ours && self.program == Program::Begin;
         self.library
@@ -81,26 +81,29 @@ fn with<R>(change: impl FnOnce(&mut Life) -> R) -> R {
     change(&mut LIFE.lock().unwrap_or_else(|e| e.into_inner()))
 }
 
-/// The thread that has initialised MPI; 0 where that is not known.
+/// The thread that initialised MPI, or 0 if it is unknown.
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the calling thread has initialised MPI, as far as is known.
+/// Returns whether the calling thread initialised MPI. Returns true if that thread is unknown.
 pub(super) fn is_main_thread() -> bool {
     let main = MAIN.load(Ordering::Relaxed);
     main == 0 || main == this_thread()
 }
 
-/// The library has begun MPI.
+/// Records that the library has initialised MPI.
 pub(super) fn begun() {
     with(|life| *life = Life { ours: true, library: true, ..Life::NEW });
 }
 
-/// The library uses an MPI that runs already; true where the end needs it, too.
+/// Records that the library uses an MPI that already runs. Returns whether the library must also
+/// ask for its end.
 pub(super) fn joined() -> bool {
     with(Life::joined)
 }
 
-/// The program, or the library, calls `MPI_Init`. True where that is answered: MPI runs.
+/// Records a call of `MPI_Init` by the program or the library. Returns true if the library has
+/// already initialised MPI. The call must then succeed without initialising MPI again. Otherwise
+/// the calling thread is recorded as the one that initialises MPI.
 pub(super) fn program_begins() -> bool {
     let answered = with(Life::program_begins);
     if !answered {
@@ -109,12 +112,12 @@ pub(super) fn program_begins() -> bool {
     answered
 }
 
-/// The program, or the library, calls `MPI_Finalize`.
+/// Records a call of `MPI_Finalize` by the program or the library, and returns its effect.
 pub(super) fn program_ends() -> End {
     with(Life::program_ends)
 }
 
-/// The library asks for the end. True where it is to call `MPI_Finalize`.
+/// Records that the library asks for the end of MPI. Returns whether it must call `MPI_Finalize`.
 pub(super) fn library_ends() -> bool {
     with(Life::library_ends)
 }

@@ -1,28 +1,27 @@
-//! The floor: safe wrappers over the MPI calls that the engine uses.
+//! Safe wrappers over the MPI calls that the engine uses.
 //!
-//! This is the only module that names `mpi::ffi`. It adds what rsmpi's safe
-//! interface lacks (windows, derived datatypes, matched probe, non-blocking
-//! collectives on raw bytes, adoption of a running MPI) and checks every
-//! return code. It knows nothing of segments, ranks' memories or paths.
+//! Only this module names `mpi::ffi`. It adds what rsmpi's safe interface lacks (windows, derived
+//! datatypes, matched probe, nonblocking collectives on raw bytes, adoption of a running MPI) and
+//! checks every return code. It is independent of segments, the memory of ranks, and paths.
 //!
-//! * [`init`] starts, adopts and stops MPI and guards against the wrong one.
+//! * [`init`] starts, adopts and stops MPI, and checks for the right one.
 //! * [`Comm`] is an owned communicator with its collectives.
-//! * [`p2p`] sends, receives and probes; [`Requests`] is a set of outstanding
-//!   requests polled together.
+//! * [`p2p`] sends, receives and probes. [`Requests`] is a set of outstanding requests that are
+//!   polled together.
 //! * [`Window`] is an RMA window in a permanent shared lock.
 //! * [`DerivedType`] describes strided and scattered memory.
-//! * `blocking` holds the blocking calls of the program in which it serves other nodes.
-//! * `launcher` finds out whether a launcher of another kind started the ranks.
-//! * `call` turns return codes into results; `flavour` says for which MPI the crate was compiled.
-//! * `pmpi` holds the `MPI_Init` that raises the thread level, and `MPI_Finalize`.
-//! * `life` knows whether the program or the library has initialised MPI, and which of them has
-//!   asked for its end.
+//! * `blocking` wraps the program's blocking calls, so that they serve other nodes while they wait.
+//! * `launcher` detects that the launcher of another MPI started the ranks.
+//! * `call` turns return codes into results. `flavour` identifies the MPI that the crate was
+//!   compiled for.
+//! * `pmpi` contains the `MPI_Init` that raises the thread level, and `MPI_Finalize`.
+//! * `life` records whether the program or the library initialised MPI, and which of them has asked
+//!   for its end.
 //! * [`exit_guard`] ends the job when a process exits without finalising.
 //!
-//! Handles are integers in one MPI and pointers in the other. The newtypes here
-//! are `Send` and `Sync` because MPI itself is thread-safe at the level at which
-//! the engine shares them: below `MPI_THREAD_MULTIPLE` the engine starts no
-//! thread of its own (see [`crate::progress`]).
+//! Handles are integers in one MPI and pointers in the other. The types of this module are `Send`
+//! and `Sync` because MPI is thread-safe at the level at which the engine shares them: below
+//! `MPI_THREAD_MULTIPLE` the engine starts no thread that calls MPI (see [`crate::progress`]).
 
 pub(crate) mod blocking;
 mod call;

@@ -8,11 +8,10 @@ use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
 
-/// Starts a send.
+/// Starts a send of `len` bytes to rank `to`.
 ///
 /// # Safety
-/// `data` must stay valid and unchanged for `len` bytes until the request has
-/// completed.
+/// `data` must stay valid and unchanged for `len` bytes until the request has completed.
 pub unsafe fn isend(
     comm: &Comm,
     data: *const u8,
@@ -22,7 +21,7 @@ pub unsafe fn isend(
 ) -> Result<Request> {
     let mut request = Request::null();
     check(
-        // SAFETY: the caller keeps `data` valid.
+        // SAFETY: the caller keeps `data` valid until the request has completed.
         unsafe {
             ffi::MPI_Isend(
                 data.cast::<c_void>(),
@@ -39,11 +38,11 @@ pub unsafe fn isend(
     Ok(request)
 }
 
-/// Posts a receive.
+/// Posts a receive of at most `len` bytes from rank `from`, or from any rank for `None`.
 ///
 /// # Safety
-/// `data` must stay valid for writes of `len` bytes, and not be read, until the
-/// request has completed.
+/// `data` must stay valid for writes of `len` bytes, and must not be read, until the request has
+/// completed.
 pub(crate) unsafe fn irecv(
     comm: &Comm,
     data: *mut u8,
@@ -53,7 +52,8 @@ pub(crate) unsafe fn irecv(
 ) -> Result<Request> {
     let mut request = Request::null();
     check(
-        // SAFETY: the caller keeps `data` valid; RSMPI_ANY_SOURCE is a constant.
+        // SAFETY: the caller keeps `data` valid until the request has completed. `RSMPI_ANY_SOURCE`
+        // is a constant of the bindings.
         unsafe {
             let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
             ffi::MPI_Irecv(
@@ -71,8 +71,7 @@ pub(crate) unsafe fn irecv(
     Ok(request)
 }
 
-/// Gives MPI an occasion to make progress, on a communicator that carries no
-/// messages of ours.
+/// Lets MPI make progress by a probe on `comm`, which carries no messages of the engine.
 pub(crate) fn poke(comm: &Comm) -> Result<()> {
     let mut flag: c_int = 0;
     check(
@@ -90,22 +89,23 @@ pub(crate) fn poke(comm: &Comm) -> Result<()> {
     )
 }
 
-/// A message that a matched probe has taken off the queue.
+/// A message that a matched probe has removed from the queue.
 #[derive(Debug)]
 pub struct Matched {
     message: ffi::MPI_Message,
-    /// The sender.
+    /// Rank of the sender.
     pub source: usize,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: usize,
 }
 
-/// Takes one waiting message, if there is one.
+/// Takes one message that has arrived, if there is one. `None` for `from` or `tag` matches any.
 pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Option<Matched>> {
     let mut flag: c_int = 0;
     let mut message = MaybeUninit::uninit();
     let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
-    // SAFETY: the out-parameters are valid; MPI fills them when `flag` is set.
+    // SAFETY: the out-parameters are valid, and they are read only if MPI has set `flag` and filled
+    // them.
     unsafe {
         let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
         let tag = tag.unwrap_or(ffi::RSMPI_ANY_TAG);
@@ -133,10 +133,10 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
 }
 
 impl Matched {
-    /// Takes the message off without its bytes.
+    /// Consumes the message and drops its bytes.
     pub fn discard(mut self) {
-        // SAFETY: no byte is stored, and the message is consumed once. MPI reports that it was
-        // longer; what else it may report leaves nothing to do.
+        // SAFETY: MPI stores no byte, and the message is consumed once. MPI reports that the
+        // message was truncated. After any other error nothing is left to do either.
         unsafe {
             ffi::MPI_Mrecv(
                 std::ptr::null_mut(),
@@ -148,9 +148,8 @@ impl Matched {
         };
     }
 
-    /// Receives the message into `data`, which must have at least
-    /// [`Matched::bytes`] bytes. The message is already here or on its way, so
-    /// this waits at most for the wire.
+    /// Receives the message into `data`, which must have at least [`Matched::bytes`] bytes. The
+    /// call waits at most for the transfer of a message that is already on its way.
     pub fn receive(mut self, data: &mut [u8]) -> Result<()> {
         assert!(data.len() >= self.bytes, "receive buffer shorter than the message");
         check(
@@ -168,15 +167,16 @@ impl Matched {
         )
     }
 
-    /// Starts the receive of the message.
+    /// Starts to receive the message.
     ///
     /// # Safety
-    /// `data` must stay valid for writes of [`Matched::bytes`] bytes, and not
-    /// be read, until the request has completed.
+    /// `data` must stay valid for writes of [`Matched::bytes`] bytes, and must not be read, until
+    /// the request has completed.
     pub unsafe fn start(mut self, data: *mut u8) -> Result<Request> {
         let mut request = Request::null();
         check(
-            // SAFETY: the caller keeps `data` valid; the message is consumed once.
+            // SAFETY: the caller keeps `data` valid until the request has completed, and the
+            // message is consumed once.
             unsafe {
                 ffi::MPI_Imrecv(
                     data.cast(),

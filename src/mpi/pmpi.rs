@@ -1,14 +1,14 @@
-//! `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize`, in C and Fortran, for programs linked
-//! with the C library. The first two raise the thread level to `MPI_THREAD_MULTIPLE`, without
-//! which there can be no progress thread (`PORTOLAN_RAISE_THREAD_LEVEL=0` turns it off), and
-//! succeed where the library has begun MPI before the program. `MPI_Finalize` then leaves the
-//! end to the library, if that still runs ([`super::life`]). Everything else is passed on
-//! through MPI's profiling interface. A tool with such calls of its own is asked instead of
-//! these, and must not begin MPI a second time.
+//! `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize`, in C and Fortran, for programs linked with the
+//! C library. The first two raise the thread level to `MPI_THREAD_MULTIPLE`, which a progress
+//! thread needs (`PORTOLAN_RAISE_THREAD_LEVEL=0` disables it). They succeed if the library has
+//! already initialised MPI. `MPI_Finalize` then leaves the end to the library while the library
+//! still uses MPI ([`super::life`]). Everything else is passed on through MPI's profiling
+//! interface. If a tool defines these functions itself, its definitions are called instead, and
+//! must not initialise MPI a second time.
 //!
-//! These and `blocking`'s are the only calls of `PMPI_` names in the crate; all other traffic is
-//! visible to the user's own MPI tools. The Fortran names are looked up at run
-//! time, because a C program is not linked with MPI's Fortran library.
+//! Only this module and `blocking` call `PMPI_` names. The MPI tools of the user see all other
+//! traffic. The Fortran names are resolved at run time, because a C program is not linked with
+//! MPI's Fortran library.
 
 use super::init;
 use super::life::{self, End};
@@ -29,8 +29,8 @@ unsafe extern "C" {
     fn PMPI_Finalize() -> c_int;
 }
 
-/// Only this one variable is read here, and leniently: a bad value elsewhere is
-/// reported when the runtime starts.
+/// Returns whether to raise the thread level. Reads only this one variable and accepts any value,
+/// because invalid settings are reported when the runtime starts.
 fn raise() -> bool {
     let row = VARIABLES.iter().find(|v| v.name == "PORTOLAN_RAISE_THREAD_LEVEL");
     match row.and_then(|v| v.current()) {
@@ -40,22 +40,22 @@ fn raise() -> bool {
 }
 
 fn wanted(asked: c_int) -> c_int {
-    // SAFETY: a constant of the bindings.
+    // SAFETY: `RSMPI_THREAD_MULTIPLE` is a constant of the bindings.
     let multiple = unsafe { ffi::RSMPI_THREAD_MULTIPLE };
     if raise() { multiple.max(asked) } else { asked }
 }
 
-/// `MPI_Init` that asks for `MPI_THREAD_MULTIPLE`.
+/// `MPI_Init` that requests `MPI_THREAD_MULTIPLE`.
 ///
 /// # Safety
-/// As MPI's own: the pointers are null or those of `main`.
+/// The requirements of `MPI_Init` apply: the pointers are null or the arguments of `main`.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
     if life::program_begins() {
         return ffi::MPI_SUCCESS as c_int;
     }
     let mut provided = 0;
-    // SAFETY: the arguments are passed on as they came.
+    // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for MPI.
     unsafe {
         if raise() {
             PMPI_Init_thread(argc, argv, ffi::RSMPI_THREAD_MULTIPLE, &mut provided)
@@ -65,10 +65,10 @@ pub(super) unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut 
     }
 }
 
-/// `MPI_Init_thread` that asks for `MPI_THREAD_MULTIPLE`.
+/// `MPI_Init_thread` that requests `MPI_THREAD_MULTIPLE`.
 ///
 /// # Safety
-/// As MPI's own.
+/// The requirements of `MPI_Init_thread` apply.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn MPI_Init_thread(
     argc: *mut c_int,
@@ -76,7 +76,8 @@ pub(super) unsafe extern "C" fn MPI_Init_thread(
     required: c_int,
     provided: *mut c_int,
 ) -> c_int {
-    // SAFETY: the arguments are passed on as they came; where MPI runs it tells its level.
+    // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for MPI. If
+    // MPI already runs, it stores its level.
     unsafe {
         if life::program_begins() {
             PMPI_Query_thread(provided)
@@ -86,8 +87,8 @@ pub(super) unsafe extern "C" fn MPI_Init_thread(
     }
 }
 
-/// `MPI_Finalize` that leaves an MPI of the library's to it, while it runs. `end` is MPI's
-/// own.
+/// Carries out a call of `MPI_Finalize`. If the library initialised MPI and still uses it, MPI
+/// keeps running. Otherwise `end`, which is MPI's own function, ends it.
 fn finalize(end: impl FnOnce() -> c_int) -> c_int {
     match life::program_ends() {
         End::Now if !init::before_finalize() => ffi::MPI_ERR_OTHER as c_int,
@@ -100,10 +101,10 @@ fn finalize(end: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// `MPI_Finalize`, which ends MPI when the library needs it no more.
+/// `MPI_Finalize`, which ends MPI only if the library does not need it any more.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn MPI_Finalize() -> c_int {
-    // SAFETY: MPI refuses by itself what is not legal.
+    // SAFETY: MPI rejects an illegal call itself.
     finalize(|| unsafe { PMPI_Finalize() })
 }
 
@@ -114,13 +115,16 @@ type FortranInitThread =
 /// The Fortran `pmpi_finalize_`: (ierror).
 type FortranFinalize = unsafe extern "C" fn(*mut ffi::RSMPI_Fint);
 
-/// MPI's Fortran routine of that name, where it is in the program.
+/// Returns MPI's Fortran routine with this name, if the program contains it.
 fn fortran(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: dlsym is given a valid name.
+    // SAFETY: the name is null-terminated.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!found.is_null()).then_some(found)
 }
 
+/// Initialises MPI for a Fortran program, and stores the provided level and the error code through
+/// pointers that are not null.
+///
 /// # Safety
 /// `provided` and `ierror` must be valid or null.
 unsafe fn init_fortran(
@@ -129,8 +133,9 @@ unsafe fn init_fortran(
     ierror: *mut ffi::RSMPI_Fint,
 ) {
     let (mut required, mut got, mut rc) = (wanted(required), 0, 0);
-    // SAFETY: all pointers are to locals; the C call takes null arguments. The symbol, where
-    // it exists, is MPI's Fortran routine of this signature.
+    // SAFETY: all pointers passed to MPI are to locals or null, which the C call accepts. The
+    // symbol, if it exists, is MPI's Fortran routine of this signature. The caller guarantees
+    // `provided` and `ierror`.
     unsafe {
         if life::program_begins() {
             rc = PMPI_Query_thread(&mut got);
@@ -156,7 +161,8 @@ unsafe fn init_fortran(
 /// `ierror` must be valid.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn mpi_init_(ierror: *mut ffi::RSMPI_Fint) {
-    // SAFETY: passed on; RSMPI_THREAD_SINGLE is a constant.
+    // SAFETY: the caller guarantees that `ierror` is valid, and `RSMPI_THREAD_SINGLE` is a constant
+    // of the bindings.
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
 
@@ -170,40 +176,43 @@ pub(super) unsafe extern "C" fn mpi_init_thread_(
     provided: *mut ffi::RSMPI_Fint,
     ierror: *mut ffi::RSMPI_Fint,
 ) {
-    // SAFETY: the caller's pointers are valid.
+    // SAFETY: the caller guarantees that the pointers are valid.
     unsafe { init_fortran(*required, provided, ierror) }
 }
 
 /// `MPI_INIT` of Fortran's module `mpi_f08`.
 ///
 /// # Safety
-/// `ierror` must be valid, or null where the program leaves it out.
+/// `ierror` must be valid, or null if the program omits it.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn mpi_init_f08_(ierror: *mut ffi::RSMPI_Fint) {
-    // SAFETY: passed on; RSMPI_THREAD_SINGLE is a constant.
+    // SAFETY: the caller guarantees that `ierror` is valid or null, and `RSMPI_THREAD_SINGLE` is a
+    // constant of the bindings.
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
 
 /// `MPI_INIT_THREAD` of Fortran's module `mpi_f08`.
 ///
 /// # Safety
-/// The pointers must be valid; `ierror` may be null.
+/// The pointers must be valid. `ierror` may be null.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn mpi_init_thread_f08_(
     required: *mut ffi::RSMPI_Fint,
     provided: *mut ffi::RSMPI_Fint,
     ierror: *mut ffi::RSMPI_Fint,
 ) {
-    // SAFETY: the caller's pointers are valid.
+    // SAFETY: the caller guarantees that the pointers are valid and `ierror` may be null.
     unsafe { init_fortran(*required, provided, ierror) }
 }
 
+/// Finalises MPI for a Fortran program, and stores the error code if `ierror` is not null.
+///
 /// # Safety
 /// `ierror` must be valid or null.
 unsafe fn finalize_fortran(ierror: *mut ffi::RSMPI_Fint) {
     let rc = finalize(|| {
         let mut rc = 0;
-        // SAFETY: the symbol, where it exists, is MPI's Fortran routine of this signature.
+        // SAFETY: the symbol, if it exists, is MPI's Fortran routine of this signature.
         unsafe {
             match fortran(c"pmpi_finalize_") {
                 Some(end) => {
@@ -215,7 +224,7 @@ unsafe fn finalize_fortran(ierror: *mut ffi::RSMPI_Fint) {
         rc
     });
     if !ierror.is_null() {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller guarantees that `ierror` is valid if it is not null.
         unsafe { *ierror = rc };
     }
 }
@@ -226,16 +235,16 @@ unsafe fn finalize_fortran(ierror: *mut ffi::RSMPI_Fint) {
 /// `ierror` must be valid.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn mpi_finalize_(ierror: *mut ffi::RSMPI_Fint) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `ierror` is valid.
     unsafe { finalize_fortran(ierror) }
 }
 
 /// `MPI_FINALIZE` of Fortran's module `mpi_f08`.
 ///
 /// # Safety
-/// `ierror` must be valid, or null where the program leaves it out.
+/// `ierror` must be valid, or null if the program omits it.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn mpi_finalize_f08_(ierror: *mut ffi::RSMPI_Fint) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that `ierror` is valid or null.
     unsafe { finalize_fortran(ierror) }
 }

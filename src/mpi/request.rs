@@ -1,4 +1,4 @@
-//! Outstanding MPI requests: one, or a set polled together.
+//! Outstanding MPI requests: a single one, or a set that is polled together.
 
 use super::Datatype;
 use super::call::{check, count, portolan_shim_request_null};
@@ -9,26 +9,26 @@ use std::os::raw::c_int;
 
 pub(super) fn received_bytes(status: &ffi::MPI_Status) -> usize {
     let mut n: c_int = 0;
-    // SAFETY: `status` was filled by MPI for a request of bytes; for a send the
-    // count is meaningless and is not looked at.
+    // SAFETY: MPI filled `status` for a request of bytes. For a send the count is meaningless and
+    // is not used.
     unsafe { ffi::MPI_Get_count(status, Datatype::Byte.raw(), &mut n) };
     usize::try_from(n).unwrap_or(0)
 }
 
-/// The source and the length of a received message.
+/// Returns the source rank of a received message and its length in bytes.
 fn message_of(status: &ffi::MPI_Status) -> (usize, usize) {
     (status.MPI_SOURCE as usize, received_bytes(status))
 }
 
-/// One outstanding request. The memory it names must outlive it: see the
-/// constructors, which are `unsafe` or tie the memory to the caller's wait.
+/// An outstanding request. The memory that it names must outlive it. The constructors are therefore
+/// `unsafe`, or tie the memory to the caller's wait.
 #[derive(Debug)]
 pub struct Request {
     pub(super) raw: ffi::MPI_Request,
 }
 
-// SAFETY: an MPI request may be completed by any thread; the engine moves
-// requests between threads only at MPI_THREAD_MULTIPLE.
+// SAFETY: any thread may complete an MPI request. The engine moves requests between threads only at
+// `MPI_THREAD_MULTIPLE`.
 unsafe impl Send for Request {}
 
 impl Request {
@@ -37,7 +37,7 @@ impl Request {
         Request { raw: unsafe { portolan_shim_request_null() } }
     }
 
-    /// Whether the request has completed; true again ever after.
+    /// Returns whether the request has completed. The result stays true afterwards.
     pub fn test(&mut self) -> Result<bool> {
         let mut flag: c_int = 0;
         check(
@@ -50,26 +50,27 @@ impl Request {
 }
 
 impl Request {
-    /// Whether a receive has completed: its source and its length, once.
+    /// Tests whether a receive has completed. Returns the source rank and the length in bytes once;
+    /// the caller must not test the request again afterwards.
     pub fn test_message(&mut self) -> Result<Option<(usize, usize)>> {
         let mut flag: c_int = 0;
         let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
         check(
-            // SAFETY: `raw` is a live request, the status is valid for writes.
+            // SAFETY: `raw` is a live request, and the status is valid for writes.
             unsafe { ffi::MPI_Test(&mut self.raw, &mut flag, status.as_mut_ptr()) },
             "MPI_Test",
         )?;
         if flag == 0 {
             return Ok(None);
         }
-        // SAFETY: MPI has filled the status of a completed receive.
+        // SAFETY: the receive has completed, so MPI has filled the status.
         Ok(Some(message_of(unsafe { status.assume_init_ref() })))
     }
 
-    /// Takes a receive back that nothing has matched, and waits until it is gone.
+    /// Cancels a receive that no message has matched, and waits until MPI has released it.
     pub fn cancel(&mut self) -> Result<()> {
-        // SAFETY: `raw` is a live request; the memory that it names outlives the
-        // wait, by the promise of the caller that started the receive.
+        // SAFETY: `raw` is a live request. The caller that started the receive guarantees that its
+        // memory outlives the wait.
         unsafe {
             check(ffi::MPI_Cancel(&mut self.raw), "MPI_Cancel")?;
             check(ffi::MPI_Wait(&mut self.raw, ffi::RSMPI_STATUS_IGNORE), "MPI_Wait")
@@ -80,14 +81,13 @@ impl Request {
 /// A completed request of a [`Requests`] set.
 #[derive(Debug)]
 pub struct Completed<T> {
-    /// What the caller attached to the request.
+    /// The value that the caller attached to the request.
     pub tag: T,
-    /// Bytes received (for a receive).
+    /// Number of bytes received, for a receive.
     pub bytes: usize,
 }
 
-/// A set of outstanding requests, each with something attached, polled by one
-/// `MPI_Testsome`.
+/// A set of outstanding requests that one `MPI_Testsome` polls. Each has a value attached.
 #[derive(Debug)]
 pub struct Requests<T> {
     raw: Vec<ffi::MPI_Request>,
@@ -96,7 +96,8 @@ pub struct Requests<T> {
     statuses: Vec<ffi::MPI_Status>,
 }
 
-// SAFETY: as for Request; the attached values are moved with the set.
+// SAFETY: any thread may complete an MPI request. The attached values are `Send` and move with the
+// set.
 unsafe impl<T: Send> Send for Requests<T> {}
 
 impl<T> Default for Requests<T> {
@@ -106,12 +107,12 @@ impl<T> Default for Requests<T> {
 }
 
 impl<T> Requests<T> {
-    /// How many are outstanding.
+    /// Returns the number of outstanding requests.
     pub fn len(&self) -> usize {
         self.raw.len()
     }
 
-    /// Whether none is outstanding.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
@@ -122,11 +123,12 @@ impl<T> Requests<T> {
         self.tags.push(tag);
     }
 
-    /// Takes out the requests that have completed and appends them to `done`. Looks for the
-    /// message of `receive` with the same call of MPI: its source and its length, once.
+    /// Moves the completed requests from the set to `done`, in the order of their indices. The same
+    /// MPI call tests `receive`. If it has completed, the source rank and the length in bytes of
+    /// its message are returned, once.
     ///
     /// # Errors
-    /// `Mpi` where a request failed; the set is then not to be used further.
+    /// Returns `Mpi` if a request failed. The set must not be used afterwards.
     pub fn poll(
         &mut self,
         receive: Option<&mut Request>,
@@ -140,13 +142,13 @@ impl<T> Requests<T> {
         let n = self.raw.len();
         self.indices.resize(n, 0);
         if self.statuses.len() < n {
-            // SAFETY: MPI_Status is plain old data; MPI writes each status
-            // that it reports before it is read.
+            // SAFETY: zeros are a valid `MPI_Status`, and MPI writes each status that it reports
+            // before it is read.
             self.statuses.resize(n, unsafe { MaybeUninit::zeroed().assume_init() });
         }
         let mut outcount: c_int = 0;
         let tested = check(
-            // SAFETY: the arrays have `n` elements each.
+            // SAFETY: each array has at least `n` elements.
             unsafe {
                 ffi::MPI_Testsome(
                     count(n)?,
@@ -162,7 +164,7 @@ impl<T> Requests<T> {
             receive.raw = self.raw.pop().unwrap_or(receive.raw);
         }
         tested?;
-        // MPI_UNDEFINED is negative.
+        // The count is negative (`MPI_UNDEFINED`) if no request is active.
         let outcount = usize::try_from(outcount).unwrap_or(0);
         let mut message = None;
         let mut finished: Vec<(usize, usize)> = Vec::new();
@@ -172,7 +174,7 @@ impl<T> Requests<T> {
                 _ => message = Some(message_of(status)),
             }
         }
-        // From the highest index down, so that swap_remove moves only live ones.
+        // The highest index comes first, so that `swap_remove` moves only outstanding requests.
         finished.sort_unstable_by_key(|&(index, _)| std::cmp::Reverse(index));
         let first = done.len();
         for (index, bytes) in finished {

@@ -1,9 +1,9 @@
-/* MPI names that are macros in one MPI or absent from the Rust bindings,
- * given one spelling. Nothing here communicates. */
+/* Functions for MPI names that are macros in one MPI or absent from the Rust bindings. None of them
+ * communicates. */
 #include <mpi.h>
 #include <stddef.h>
 
-/* 1: MPICH and its kin, 2: Open MPI, 0: another MPI. */
+/* Returns 1 for MPICH and its derivatives, 2 for Open MPI, 0 for another MPI. */
 int portolan_shim_flavour(void)
 {
 #if defined(OPEN_MPI)
@@ -15,7 +15,7 @@ int portolan_shim_flavour(void)
 #endif
 }
 
-/* The order is that of `mpi::Datatype` in Rust. */
+/* The numbers are those of `mpi::Datatype` in Rust. */
 MPI_Datatype portolan_shim_type(int which)
 {
     switch (which) {
@@ -31,7 +31,7 @@ MPI_Datatype portolan_shim_type(int which)
     }
 }
 
-/* The order is that of `mpi::Op` in Rust. */
+/* The numbers are those of `mpi::Op` in Rust. */
 MPI_Op portolan_shim_op(int which)
 {
     switch (which) {
@@ -54,7 +54,7 @@ static int run_hook(MPI_Comm comm, int key, void *value, void *extra)
     return finalize_hook ? finalize_hook(comm, key, value, extra) : MPI_SUCCESS;
 }
 
-/* Has `hook` called at the start of MPI_Finalize, while MPI still works. */
+/* Registers `hook`, which runs at the start of MPI_Finalize while MPI still works. */
 int portolan_shim_at_finalize(MPI_Comm_delete_attr_function *hook, int *key)
 {
     int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, run_hook, key, NULL);
@@ -64,7 +64,7 @@ int portolan_shim_at_finalize(MPI_Comm_delete_attr_function *hook, int *key)
     return MPI_Comm_set_attr(MPI_COMM_SELF, *key, (void *)finalize_hook);
 }
 
-/* Takes the hook back without running it. */
+/* Removes the hook without running it. */
 int portolan_shim_forget_finalize(int *key)
 {
     finalize_hook = NULL;

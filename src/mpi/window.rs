@@ -1,8 +1,7 @@
 //! RMA windows over memory that the caller owns.
 //!
-//! A window is created over existing memory (`MPI_Win_create`), locked for all
-//! targets at once and unlocked only when it is freed, so that operations need
-//! no epoch of their own.
+//! A window is created over existing memory (`MPI_Win_create`). It is locked for all targets at
+//! once and unlocked only when it is freed, so that operations do not need their own epochs.
 
 use super::call::{check, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
 use super::{Comm, Datatype, DerivedType, Op, Request};
@@ -19,17 +18,19 @@ pub struct Window {
     freed: AtomicBool,
 }
 
-// SAFETY: windows are process-wide; see the module's note on threads.
+// SAFETY: a window is valid in the whole process, and the engine uses it from several threads only
+// at a thread level that allows this (see the documentation of `mpi`).
 unsafe impl Send for Window {}
-// SAFETY: as above.
+// SAFETY: a window is valid in the whole process, and the engine uses it from several threads only
+// at a thread level that allows this (see the documentation of `mpi`).
 unsafe impl Sync for Window {}
 
-/// How the bytes of one side of an operation lie.
+/// The layout of the bytes on one side of an operation.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape<'a> {
-    /// This many elements of a predefined type in a row.
+    /// Contiguous elements: their number and their predefined type.
     Row(usize, Datatype),
-    /// One element of a derived type.
+    /// A single element of a derived type.
     Derived(&'a DerivedType),
 }
 
@@ -42,22 +43,22 @@ impl Shape<'_> {
     }
 }
 
-/// One side at the origin, the other at the target.
+/// The two sides of a transfer: origin and target.
 #[derive(Debug, Clone, Copy)]
 pub struct Transfer<'a> {
-    /// Memory of the calling rank.
+    /// Address in the calling rank.
     pub origin: *mut u8,
-    /// How it lies there.
+    /// Layout at the origin.
     pub origin_shape: Shape<'a>,
-    /// Rank in the window's group.
+    /// Target rank in the group of the window.
     pub target: usize,
     /// Byte offset in the target's window.
     pub offset: usize,
-    /// How it lies there.
+    /// Layout at the target.
     pub target_shape: Shape<'a>,
 }
 
-/// Starts a transfer by one of two calls of MPI, of which the second gives a request.
+/// Starts a transfer by one of two MPI calls. The second one returns a request.
 macro_rules! start {
     ($window:ident, $t:ident, $request:ident, $call:ident, $with_request:ident $(, $op:expr)?) => {{
         let (on, ot) = $t.origin_shape.raw()?;
@@ -75,7 +76,7 @@ macro_rules! start {
 }
 
 impl Window {
-    /// Makes a window of each rank's `len` bytes at `base`. Collective.
+    /// Creates a window over the `len` bytes at `base` of each rank. Collective.
     ///
     /// # Safety
     /// The memory must stay mapped until [`Window::free`].
@@ -83,8 +84,8 @@ impl Window {
         let _inside = Inside::enter(Call::WinCreate, None);
         // SAFETY: the shim returns a constant.
         let mut raw = unsafe { portolan_shim_win_null() };
-        // SAFETY: the caller keeps the memory mapped. Errors at creation are
-        // those of the communicator, which returns them.
+        // SAFETY: the caller keeps the memory mapped. Errors at creation go to the communicator,
+        // which returns them.
         unsafe {
             check(
                 ffi::MPI_Win_create(
@@ -106,22 +107,24 @@ impl Window {
         Ok(Window { raw, freed: AtomicBool::new(false) })
     }
 
-    /// Unlocks and frees. Collective, once; no operation may follow.
+    /// Unlocks and frees the window. Collective, and called once. No operation may follow;
+    /// [`Window::put`], [`Window::get`] and [`Window::accumulate`] do not check this.
     pub fn free(&self) -> Result<()> {
         let _inside = Inside::enter(Call::WinFree, None);
         let mut raw = self.live()?;
         self.freed.store(true, Ordering::Relaxed);
-        // SAFETY: it is live, and is given to MPI no more.
+        // SAFETY: the handle is live, and the caller issues no operation afterwards.
         unsafe {
             check(ffi::MPI_Win_unlock_all(raw), "MPI_Win_unlock_all")?;
             check(ffi::MPI_Win_free(&mut raw), "MPI_Win_free")
         }
     }
 
-    /// The handle.
+    /// Returns the handle.
     ///
     /// # Errors
-    /// `State` after it was freed: a program may finalise MPI under objects that use it.
+    /// Returns `State` if the window was freed. A program may finalise MPI while objects still use
+    /// it.
     #[inline]
     fn live(&self) -> Result<ffi::MPI_Win> {
         if self.freed.load(Ordering::Relaxed) {
@@ -130,42 +133,42 @@ impl Window {
         Ok(self.raw)
     }
 
-    /// Puts; with `request`, as an operation that can be tested.
+    /// Starts a put. With `request`, returns a request that can be tested.
     ///
     /// # Safety
-    /// The origin's memory must stay valid and unchanged until the operation
-    /// has completed locally; the target's must lie in its window.
+    /// The memory at the origin must stay valid and unchanged until the operation has completed
+    /// locally. The memory at the target must lie in its window.
     pub unsafe fn put(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
-        // SAFETY: the caller vouches for both sides.
+        // SAFETY: the caller guarantees the memory on both sides.
         unsafe { start!(self, t, request, MPI_Put, MPI_Rput) }
     }
 
-    /// Gets; with `request`, as an operation that can be tested.
+    /// Starts a get. With `request`, returns a request that can be tested.
     ///
     /// # Safety
-    /// The origin's memory must stay valid, and not be read, until the
-    /// operation has completed; the target's must lie in its window.
+    /// The memory at the origin must stay valid, and must not be read, until the operation has
+    /// completed. The memory at the target must lie in its window.
     pub unsafe fn get(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
-        // SAFETY: the caller vouches for both sides.
+        // SAFETY: the caller guarantees the memory on both sides.
         unsafe { start!(self, t, request, MPI_Get, MPI_Rget) }
     }
 
-    /// Accumulates with `MPI_SUM`; with `request`, as an operation that can be
-    /// tested.
+    /// Starts an accumulate with `MPI_SUM`. With `request`, returns a request that can be tested.
     ///
     /// # Safety
-    /// As for [`Window::put`]; both shapes must be of one predefined type.
+    /// The requirements of [`Window::put`] apply. Both shapes must consist of the same predefined
+    /// type.
     pub unsafe fn accumulate(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
-        // SAFETY: the caller vouches for both sides.
+        // SAFETY: the caller guarantees the memory on both sides.
         unsafe { start!(self, t, request, MPI_Accumulate, MPI_Raccumulate, Op::Sum.raw()) }
     }
 
-    /// Fetches the element at `offset` and combines it with `value`; returns
-    /// when the old value is here.
+    /// Combines the element at `offset` with `value`, and stores the old value in `result`. The old
+    /// value is valid on return.
     ///
     /// # Safety
-    /// `value` and `result` must hold one element of `datatype`, and the
-    /// target's element must lie in its window.
+    /// `value` and `result` must hold one element of `datatype`, and the target's element must lie
+    /// in its window.
     pub unsafe fn fetch_and_op(
         &self,
         value: *const u8,
@@ -175,7 +178,7 @@ impl Window {
         offset: usize,
         op: Op,
     ) -> Result<()> {
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: the caller guarantees `value`, `result` and the element at the target.
         unsafe {
             check(
                 ffi::MPI_Fetch_and_op(
@@ -193,7 +196,7 @@ impl Window {
         self.flush(target)
     }
 
-    /// Puts `new` where `expected` stands; returns what stood there.
+    /// Replaces the `long` at `offset` by `new` if it equals `expected`. Returns the old value.
     ///
     /// # Safety
     /// The target's `long` must lie in its window.
@@ -205,7 +208,7 @@ impl Window {
         offset: usize,
     ) -> Result<i64> {
         let mut found = 0i64;
-        // SAFETY: the three values outlive the flush below.
+        // SAFETY: the three values live until the flush below completes the operation.
         unsafe {
             check(
                 ffi::MPI_Compare_and_swap(
@@ -224,15 +227,14 @@ impl Window {
         Ok(found)
     }
 
-    /// Waits until everything issued to `target` is done there.
+    /// Waits until all operations issued to `target` are complete at the target.
     pub fn flush(&self, target: usize) -> Result<()> {
         let _inside = Inside::enter(Call::WinFlush, Some(target));
         // SAFETY: the window is live and locked.
         check(unsafe { ffi::MPI_Win_flush(target as c_int, self.live()?) }, "MPI_Win_flush")
     }
 
-    /// Waits until the origin's buffers of everything issued to `target` may be
-    /// used again.
+    /// Waits until the origin buffers of all operations issued to `target` may be reused.
     pub fn flush_local(&self, target: usize) -> Result<()> {
         let _inside = Inside::enter(Call::WinFlushLocal, Some(target));
         // SAFETY: the window is live and locked.
@@ -242,8 +244,8 @@ impl Window {
         )
     }
 
-    /// Makes the window's public and private copies agree (they are one memory
-    /// on the machines that have a unified model).
+    /// Synchronises the public and private copies of the window. With the unified memory model both
+    /// are the same memory.
     pub fn sync(&self) -> Result<()> {
         // SAFETY: the window is live.
         check(unsafe { ffi::MPI_Win_sync(self.live()?) }, "MPI_Win_sync")

@@ -1,19 +1,19 @@
-//! Calls of objects that may outlive the runtime, and the end of the runtime.
+//! Admission of calls by objects that may outlive the runtime, and the end of the runtime.
 //!
-//! A class, context, call or bulk handle of function shipping can be held by any thread, also
-//! when the runtime has ended. Its calls reach the engine by [`Engine::admit`], which costs two
-//! plain memory accesses and a load ([`Door`]), and gives an error from the moment at which the
-//! engine begins to stop. The thread that stops it ([`shut`]) wakes the threads that wait in such
-//! calls, waits until all have returned, and only then touches what they use. So nothing reaches
-//! MPI, or the engine's shared state, after the end.
+//! Any thread can hold a class, context, call or bulk handle of function shipping, even after the
+//! runtime has ended. Calls on these objects reach the engine by [`Engine::admit`], which costs two
+//! plain memory accesses and a load ([`Door`]). Once the engine begins to stop, `admit` returns an
+//! error. The thread that stops the engine ([`shut`]) wakes the threads that wait in such calls,
+//! waits until all calls have returned, and only then touches the state that they use. Nothing
+//! therefore reaches MPI or the engine's shared state after the end.
 //!
-//! Calls of the C interfaces and of [`crate::Runtime`] are not admitted one by one, because that
-//! would cost as much as a short put. [`super::current`] gives them an error after the end. The
-//! compiler keeps what borrows from a `Runtime` from outliving it; a C program returns from its
-//! calls before it ends the runtime, as with MPI itself.
+//! Calls of the C interfaces and of [`crate::Runtime`] are not admitted individually, because that
+//! would cost as much as a short put. After the end, [`super::current`] returns an error to them.
+//! The compiler ensures that values that borrow from a `Runtime` do not outlive it. A C program
+//! must return from its calls before it ends the runtime, as with MPI itself.
 //!
 //! Invariants: the engine that [`super::current`] returns changes only while the door is shut and
-//! no thread is inside; user code runs inside only as a handler, which can end nothing.
+//! no thread is inside. User code runs inside only as a handler, which cannot end the runtime.
 
 use super::{CURRENT, Engine, not_running};
 use crate::core::handler;
@@ -29,29 +29,31 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static DOOR: Door = Door::new();
 
-/// Threads of safe Rust may be in calls that are not admitted, because the compiler bounds them by
-/// the [`crate::Runtime`]'s life: that of the runtime itself (0 where there is none), and, once an
-/// endpoint was given out, any.
+/// The thread of the [`crate::Runtime`], or 0 without one. Safe Rust code may be in calls that are
+/// not admitted, because the compiler bounds them by the life of the `Runtime`. Such calls may run
+/// on this thread and, once `ENDPOINTS` is set, on any thread.
 static RUNTIME_THREAD: AtomicUsize = AtomicUsize::new(0);
 static ENDPOINTS: AtomicBool = AtomicBool::new(false);
 
 /// Held while the process's engine starts or stops.
 static LIFE: Mutex<()> = Mutex::new(());
 
-/// What holders of objects that may outlive the runtime do when it ends.
+/// Callbacks of the module that owns objects that may outlive the runtime. They run when the
+/// runtime ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guests {
-    /// Wakes the threads that wait in calls; they find the door shut.
+    /// Wakes the threads that wait in calls. The door is shut by then.
     pub wake: fn(),
-    /// No call is in progress any more, and MPI still works.
+    /// Runs when no call is in progress any more, while MPI still works.
     pub leave: fn(),
-    /// The engine is gone: what was under way on it does not come to an end by itself.
+    /// Runs when the engine is gone. Operations that were in progress on it will not complete, so
+    /// the callback must end them.
     pub gone: fn(),
 }
 
 static GUESTS: Mutex<Option<Guests>> = Mutex::new(None);
 
-/// A call has been admitted; the engine does not stop until this is dropped.
+/// An admitted call. The engine does not stop until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Admitted<'a> {
     engine: &'a Engine,
@@ -68,10 +70,11 @@ impl Deref for Admitted<'_> {
 }
 
 impl Engine {
-    /// Begins a call that may send messages or wait for them. It must not wait for user code.
+    /// Begins a call that may send messages or wait for them. The call must not wait for user code.
     ///
     /// # Errors
-    /// `State` where the engine stops or has stopped, and on a thread that may not call MPI.
+    /// Returns `State` if the engine is stopping or has stopped, or if this thread may not call
+    /// MPI.
     #[inline]
     pub(crate) fn admit(&self) -> Result<Admitted<'_>> {
         let inside = DOOR.pass();
@@ -84,18 +87,19 @@ impl Engine {
         Err(self.refusal())
     }
 
-    /// [`Engine::admit`] of a call that uses MPI itself.
+    /// Begins a call like [`Engine::admit`], for a call that also uses MPI directly.
     ///
     /// # Errors
-    /// As there.
+    /// Returns `State` under the conditions of [`Engine::admit`], or if this thread may not call
+    /// MPI.
     pub(crate) fn admit_to_mpi(&self) -> Result<Admitted<'_>> {
         if self.may_call_mpi() { self.admit() } else { Err(self.refusal()) }
     }
 
-    /// Whether a call would be admitted now.
+    /// Checks whether a call would be admitted now.
     ///
     /// # Errors
-    /// As for [`Engine::admit`].
+    /// Fails under the conditions of [`Engine::admit`].
     #[inline]
     pub(crate) fn check_admits(&self) -> Result<()> {
         self.admit().map(drop)
@@ -118,12 +122,13 @@ impl Engine {
         Error::new(ErrorKind::State, text)
     }
 
-    /// Whether it stops or has stopped; not yet for a call that was admitted before.
+    /// Returns whether the engine is stopping or has stopped. While it is stopping, the result is
+    /// still false for the threads inside an admitted call.
     pub(crate) fn is_over(&self) -> bool {
         self.is_gone() || DOOR.is_shut() && !DOOR.am_inside()
     }
 
-    /// Whether it has stopped.
+    /// Returns whether the engine has stopped.
     pub(crate) fn is_gone(&self) -> bool {
         !std::ptr::eq(CURRENT.load(Ordering::Acquire), self)
     }
@@ -139,20 +144,21 @@ fn over() -> Error {
 /// Begins a call on the running engine that neither sends nor waits.
 ///
 /// # Errors
-/// `State` where none runs, or it stops.
+/// Returns `State` if no engine is running, or if it is stopping.
 pub(crate) fn admit_current() -> Result<Admitted<'static>> {
     let Some(inside) = DOOR.pass() else { return Err(not_running()) };
-    // It stays while this thread is inside.
+    // The engine stays while this thread is inside.
     Ok(Admitted { engine: super::current()?, _inside: inside })
 }
 
-/// To be held by a handler of active messages that belongs to function shipping: it runs inside
-/// the engine, which does not end meanwhile, and so its own calls are admitted.
+/// Admits an active-message handler that belongs to function shipping. The handler runs inside the
+/// engine, which cannot end meanwhile, so its own calls must be admitted. The handler must hold the
+/// result while it runs.
 pub(crate) fn in_handler() -> door::Inside {
     DOOR.pass_anyway()
 }
 
-/// Waits of threads that may not use the engine: they end with it.
+/// Progress for waits of threads that may not use the engine. The waits fail when the engine ends.
 #[derive(Debug)]
 pub(crate) struct Outside;
 
@@ -168,26 +174,26 @@ impl Progress for Outside {
     }
 }
 
-/// Makes known what is to be done when the runtime ends.
+/// Sets the callbacks for the end of the runtime.
 pub(crate) fn set_guests(guests: Guests) {
     *GUESTS.lock() = Some(guests);
 }
 
-/// A [`crate::Runtime`] begins to live on this thread, or ends.
+/// Records that a [`crate::Runtime`] is created on this thread, or dropped.
 pub(crate) fn set_runtime(lives: bool) {
     RUNTIME_THREAD.store(if lives { this_thread() } else { 0 }, Ordering::Release);
     ENDPOINTS.store(false, Ordering::Release);
 }
 
-/// Threads get endpoints, which live as long as the runtime.
+/// Records that threads may hold endpoints, which live as long as the runtime.
 pub(crate) fn endpoint_given() {
     ENDPOINTS.store(true, Ordering::Release);
 }
 
-/// Whether MPI may be finalised by the calling thread while the runtime runs.
+/// Checks whether the calling thread may finalise MPI while the runtime runs.
 ///
 /// # Errors
-/// `State` where threads may be in calls that borrow from a [`crate::Runtime`].
+/// Returns `State` if other threads may be in calls that borrow from a [`crate::Runtime`].
 pub(super) fn check_end_by_host() -> Result<()> {
     let thread = RUNTIME_THREAD.load(Ordering::Acquire);
     if thread != 0 && (thread != this_thread() || ENDPOINTS.load(Ordering::Acquire)) {
@@ -200,15 +206,16 @@ pub(super) fn check_end_by_host() -> Result<()> {
     Ok(())
 }
 
-/// Has the engine start or stop on this thread alone.
+/// Waits until no other thread starts or stops the engine, and excludes other threads until the
+/// guard is dropped.
 pub(super) fn begin() -> MutexGuard<'static, ()> {
     LIFE.lock()
 }
 
-/// The same for the end, which must not wait for another one.
+/// Excludes other threads from starting or stopping the engine, without waiting for one that does.
 ///
 /// # Errors
-/// `State` in a handler, and where another thread starts or stops the runtime.
+/// Returns `State` in a handler, or if another thread starts or stops the engine.
 pub(super) fn begin_to_end() -> Result<MutexGuard<'static, ()>> {
     if let Some(name) = handler::running() {
         fail!(State, "the handler {name} runs, and a handler cannot end the runtime");
@@ -219,16 +226,16 @@ pub(super) fn begin_to_end() -> Result<MutexGuard<'static, ()>> {
     }
 }
 
-/// The engine runs: calls are admitted.
+/// Admits calls from now on.
 pub(super) fn open() {
     DOOR.open();
 }
 
-/// Admits no call any more, and waits until those in progress have returned. A second time
-/// nothing is left to do.
+/// Stops the admission of calls, and waits until the calls in progress have returned. A second call
+/// has no effect.
 ///
 /// # Errors
-/// `State` inside a call.
+/// Returns `State` inside an admitted call.
 pub(super) fn shut(engine: &Engine) -> Result<()> {
     if DOOR.is_shut() {
         return Ok(());
@@ -252,7 +259,7 @@ pub(super) fn shut(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Tells the guests that the engine is gone.
+/// Runs the callback for an engine that is gone.
 pub(super) fn gone() {
     let guests = *GUESTS.lock();
     if let Some(guests) = guests {

@@ -1,33 +1,33 @@
-//! Windows or messages between nodes: the decision, from what was measured at start.
+//! The choice between windows and messages between nodes, based on measurements at start.
 //!
-//! [`super::trial`] measures a pair of ranks for each kind of neighbourhood that the job
-//! has; this module only judges, so that its tests can hand it recorded figures.
+//! [`super::trial`] measures a pair of ranks for each kind of neighbourhood in the job. This module
+//! only evaluates the results, so that its tests can pass recorded figures.
 //!
-//! **The rule.** Messages, unless MPI's windows complete without any help of their target,
-//! and win clearly: in the mean over the classes of transfer they cost at most
-//! 1/[`CLEARLY`] of what messages cost, and in none more than [`WORST`] times as much. The
-//! margins are wide, so that no disturbance turns the choice; what could not be measured
-//! undisturbed speaks for messages. Accumulates are measured for people to see, but do
-//! not count: they go to the owner by message either way, because all ranks have to use
-//! one mechanism for them, on a node as well.
+//! **The rule.** Messages are used unless MPI's windows complete without any help of their target
+//! and win clearly. Their cost, averaged over the classes of transfer, must be at most
+//! 1/[`CLEARLY`] of the cost of messages, and in no class more than [`WORST`] times that cost. The
+//! margins are wide, so that a disturbance does not change the choice. If a class could not be
+//! measured undisturbed, messages are chosen. Accumulates are measured for information only. They
+//! reach the owner by message in any case, because all ranks must use one mechanism for them, even
+//! within a node.
 //!
-//! **One choice for all puts and gets.** A choice by class would make programs that mix the classes
-//! complete one path before each use of the other. Measured between virtual nodes with
-//! Open MPI, contiguous transfers by windows (which are about as fast by themselves) and
-//! all others by messages made a sparse matrix product of Global Arrays' shape 1.5 to 2
-//! times slower than messages alone, and no program faster.
+//! **One choice for all puts and gets.** With a choice for each class, a program that mixes classes
+//! would have to complete one path before each use of the other. This was measured between virtual
+//! nodes with Open MPI, with windows for contiguous transfers (whose cost is about the same on both
+//! paths) and messages for all others. A sparse matrix product in the style of Global Arrays became
+//! 1.5 to 2 times slower than with messages alone, and no program became faster.
 
-/// Windows have to be this many times cheaper in the mean.
+/// Windows must be at least this many times cheaper on average (geometric mean).
 pub(super) const CLEARLY: f64 = 2.0;
-/// In no class may they be more than this many times dearer.
+/// Windows must not be more than this many times as expensive in any class.
 pub(super) const WORST: f64 = 2.0;
 
-/// What two ranks of different nodes have between them.
+/// The relation between two ranks on different nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Between {
-    /// They are on one host that was cut into virtual nodes.
+    /// Both ranks are on one host that is partitioned into virtual nodes.
     Nodes,
-    /// They are on two hosts.
+    /// The ranks are on two hosts.
     Hosts,
 }
 
@@ -40,8 +40,7 @@ impl Between {
     }
 }
 
-/// A class of transfer. A sample is a put and a get, each until it is complete, or one
-/// accumulate.
+/// A class of transfer. A sample is a put and a get, each until it is complete, or one accumulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// Few contiguous bytes.
@@ -57,11 +56,11 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// All, in the order in which they are measured and shown.
+    /// All classes, in the order of measurement and display.
     pub(super) const ALL: [Class; 5] =
         [Class::Small, Class::Large, Class::Strided, Class::Vector, Class::Accumulate];
 
-    /// Whether the choice depends on it.
+    /// Returns whether the choice depends on the class.
     fn counts(self) -> bool {
         self != Class::Accumulate
     }
@@ -77,7 +76,7 @@ impl Class {
     }
 }
 
-/// The best undisturbed sample of a class, in nanoseconds.
+/// The best undisturbed samples of a class, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Cost {
     pub window: u64,
@@ -85,22 +84,22 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// How many times dearer windows are.
+    /// Returns the cost of windows relative to messages.
     fn ratio(self) -> f64 {
         self.window.max(1) as f64 / self.message.max(1) as f64
     }
 }
 
-/// What was found between one pair of ranks.
+/// The measurements between one pair of ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Trial {
     pub between: Between,
     /// The two ranks.
     pub pair: (usize, usize),
-    /// Whether puts complete while their target makes no call.
+    /// Whether puts and gets complete while their target makes no MPI call.
     pub alone: bool,
-    /// As [`Class::ALL`]; `None` where too few samples were undisturbed, or none were
-    /// taken because windows do not complete alone.
+    /// Costs in the order of [`Class::ALL`]. `None` if too few samples were undisturbed, or if no
+    /// samples were taken because windows do not complete alone.
     pub costs: [Option<Cost>; 5],
 }
 
@@ -109,7 +108,7 @@ impl Trial {
         Class::ALL.into_iter().zip(self.costs).filter(|(class, _)| class.counts())
     }
 
-    /// Whether windows are to be used here, and why or why not.
+    /// Returns whether windows should be used for this pair, and the reason.
     fn judge(&self) -> (bool, String) {
         if !self.alone {
             return (false, "MPI's windows wait for their target".into());
@@ -138,7 +137,8 @@ impl Trial {
         if classes < self.counted().count() {
             return (false, "the ranks were too busy to measure MPI's windows".into());
         }
-        // The geometric mean against 1/CLEARLY; powf would make programs link with libm.
+        // Comparing the product is equivalent to comparing the geometric mean with 1/`CLEARLY`.
+        // `powf` would make programs link with libm.
         let clearly: f64 = (0..classes).map(|_| 1.0 / CLEARLY).product();
         if product > clearly {
             return (false, format!("MPI's windows are not {CLEARLY} times cheaper"));
@@ -151,7 +151,7 @@ impl Trial {
         )
     }
 
-    /// One line for people.
+    /// Formats the measurements as one line for users.
     pub(super) fn describe(&self) -> String {
         let mut text = format!("ranks {} and {}: MPI's windows ", self.pair.0, self.pair.1);
         if !self.alone {
@@ -176,14 +176,14 @@ impl Trial {
         text
     }
 
-    /// What the pair stands for.
+    /// Returns the name of the relation between the ranks.
     pub(super) fn place(&self) -> &'static str {
         self.between.name()
     }
 }
 
-/// Windows for the whole job only where every kind of pair is for them: a window spans
-/// all ranks.
+/// Chooses windows only if every kind of pair favours them, because a window spans all ranks of the
+/// job. Returns the choice and the reason.
 pub(super) fn choose(trials: &[Trial]) -> (bool, String) {
     let mut chosen = (false, String::from("there is no pair of ranks to measure"));
     for trial in trials {
@@ -200,16 +200,17 @@ pub(super) fn choose(trials: &[Trial]) -> (bool, String) {
 mod tests {
     use super::*;
 
-    /// Pairs of nanoseconds by window and by message, zeros for what was disturbed.
+    /// Nanoseconds by window and by message for each class. Zeros mean that the class was
+    /// disturbed.
     fn trial(between: Between, alone: bool, costs: [(u64, u64); 5]) -> Trial {
         let costs = costs.map(|(window, message)| (window > 0).then_some(Cost { window, message }));
         Trial { between, pair: (0, 1), alone, costs }
     }
 
-    /// As recorded with Open MPI 4.1 between virtual nodes.
+    /// Recorded with Open MPI 4.1 between virtual nodes.
     const SHARED: [(u64, u64); 5] =
         [(4200, 3100), (14_800, 17_000), (208_000, 4100), (39_000, 4000), (4100, 1900)];
-    /// A network that serves windows by itself, several times cheaper than messages.
+    /// A network that serves windows itself, several times cheaper than messages.
     const GOOD: [(u64, u64); 5] =
         [(2000, 9000), (20_000, 41_000), (6000, 11_000), (7000, 12_000), (9000, 9000)];
 
@@ -217,7 +218,7 @@ mod tests {
     fn windows_that_wait_for_their_target_are_not_used() {
         let (windows, why) = choose(&[trial(Between::Nodes, false, [(0, 0); 5])]);
         assert!(!windows && why.contains("wait for their target"), "{why}");
-        // Not even where figures speak for them.
+        // This holds even if the figures favour windows.
         assert!(!choose(&[trial(Between::Hosts, false, GOOD)]).0);
     }
 
@@ -225,7 +226,8 @@ mod tests {
     fn one_dear_class_is_enough_against_windows() {
         let (windows, why) = choose(&[trial(Between::Nodes, true, SHARED)]);
         assert!(!windows && why.contains("strided"), "{why}");
-        // Also where the rest was disturbed, or the figures are four times off.
+        // This holds even if the other classes were disturbed, or if the figures are wrong by a
+        // factor of four.
         let mut part = SHARED;
         part[0] = (0, 0);
         part[3] = (0, 0);
@@ -238,11 +240,11 @@ mod tests {
     fn windows_that_win_clearly_are_used() {
         let (windows, why) = choose(&[trial(Between::Hosts, true, GOOD)]);
         assert!(windows && why.contains("no help"), "{why}");
-        // A dear accumulate does not matter.
+        // An expensive accumulate does not matter.
         let mut dear = GOOD;
         dear[4] = (900_000, 1000);
         assert!(choose(&[trial(Between::Hosts, true, dear)]).0);
-        // A tie is for messages.
+        // Messages win a tie.
         let ties = GOOD.map(|(w, _)| (w, w * 3 / 2));
         assert!(!choose(&[trial(Between::Hosts, true, ties)]).0);
     }

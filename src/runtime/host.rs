@@ -1,9 +1,9 @@
-//! Waits of the host program inside MPI's blocking calls, done in the engine's way.
+//! Waits of the program inside MPI's blocking calls, carried out by the engine's wait loop.
 //!
-//! [`crate::mpi`]'s wrappers of those calls come here ([`HostWaits`]). A thread of the program may wait
-//! so while another one stops the engine: a waiter holds the engine by reference count,
-//! and polls it only as long as it is open ([`Engine::shut_host`]); afterwards it polls
-//! nothing but its own request.
+//! The wrappers of these calls in [`crate::mpi`] use this module ([`HostWaits`]). A thread of the
+//! program may wait while another thread stops the engine. A waiter therefore holds the engine by
+//! reference count, and polls it only until [`Engine::shut_host`]. Afterwards it polls only its own
+//! request.
 
 use super::introduction::Introduction;
 use super::{Engine, try_running};
@@ -17,25 +17,28 @@ use crate::watchdog::Standing;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A running engine in whose way a thread of the program waits.
+/// The running engine, for a thread of the program that waits inside MPI.
 struct Waiter(Arc<Engine>);
 
-/// The engine's, where it takes part in the program's waits.
+/// Returns the engine if it takes part in the program's waits and this thread does not run a
+/// handler.
 pub(super) fn waiter() -> Option<Box<dyn HostWaits>> {
     let engine = try_running()?;
     let takes_part = engine.host_waits && crate::core::handler::running().is_none();
     takes_part.then(|| Box::new(Waiter(engine)) as Box<dyn HostWaits>)
 }
 
-/// Whether this rank may take part: where its communicator has all ranks of the job.
+/// Returns whether this rank may take part: `PORTOLAN_MPI_WAITS` allows it, and `world` has all
+/// ranks of a job of several ranks.
 pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
-    // SAFETY: MPI_COMM_WORLD is live while MPI runs.
+    // SAFETY: `MPI_COMM_WORLD` is live while MPI runs.
     let job = unsafe { Comm::size_of(Comm::world_handle()) }?;
     Ok(config.mpi_waits && world.size() > 1 && world.size() == job)
 }
 
-/// Whether the engine takes part: where it serves other nodes by messages, and where ranks
-/// share cores, which MPI's own waits do not give up. Alike on all ranks.
+/// Returns whether the engine takes part: all ranks may, and the engine serves other nodes by
+/// messages, or ranks share cores, which MPI's own waits do not yield. The result is the same on
+/// all ranks.
 pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) -> bool {
     (messages || crowded) && all.iter().all(|one| one.may_wait != 0)
 }
@@ -53,7 +56,7 @@ impl Progress for Waiter {
         if *open { Progress::poll(&*self.0) } else { Ok(false) }
     }
     fn nap(&self, nap: Duration) {
-        // The program's messages ring no bell of ours.
+        // The program's MPI messages do not ring the engine's doorbell.
         std::thread::sleep(nap);
     }
     fn patience(&self, ends: Ends) -> Patience {
@@ -71,7 +74,7 @@ impl Progress for Waiter {
 }
 
 impl Engine {
-    /// Waits of the program poll the engine no more.
+    /// Makes the program's waits stop polling the engine.
     pub(super) fn shut_host(&self) {
         *self.host_open.write() = false;
     }

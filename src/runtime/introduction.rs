@@ -1,14 +1,13 @@
-//! What each rank tells all others when the engine starts, in one exchange.
+//! The data that each rank sends to all others when the engine starts, in one exchange.
 //!
-//! Where it is: ranks whose machines have the same name, whose kernels are in the same run, and
-//! who find the same directory for shared memory, are on one node. That is what
-//! `MPI_Comm_split_type` finds out by several exchanges, in which ranks that share
-//! cores wait for each other inside MPI. A rank whose kernel does not name its run counts as a
-//! node of its own.
-//!
-//! And on which cores it runs, by which the others see whether ranks outnumber cores
-//! ([`super::oversubscription`]), and whether it may wait in the engine's way inside of MPI's own
-//! calls ([`super::host`]). And its settings that must agree ([`crate::config::agreed`]).
+//! * The node: ranks are on one node if their machines have the same name, their kernels have the
+//!   same boot ID, and they find the same directory for shared memory. `MPI_Comm_split_type` would
+//!   need several exchanges for this, in which ranks that share cores wait for each other inside
+//!   MPI. A rank whose kernel does not provide a boot ID counts as a separate node.
+//! * The cores that the rank may run on. From these the others determine whether ranks outnumber
+//!   cores ([`super::oversubscription`]).
+//! * Whether the engine may carry out the waits inside MPI's own calls ([`super::host`]).
+//! * The settings that must agree ([`crate::config::agreed`]).
 
 use super::oversubscription::{Cores, own_cores};
 use crate::config::Config;
@@ -18,40 +17,41 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 
-/// What a rank tells.
+/// The data that a rank sends.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Introduction {
-    /// Of the kernel's present run; zero where it does not say.
+    /// Hash of the kernel's boot ID, or zero if it is unknown.
     pub boot: u64,
-    /// Of the node.
+    /// Hash that is the same for all ranks of a node.
     host: u64,
-    /// The cores that it may run on, and how many at once.
+    /// The cores that the rank may run on. `available` is the number that it may use at the same
+    /// time.
     pub cores: Cores,
     pub available: u32,
-    /// The key of the world, should it be rank 0.
+    /// The key of the world group, used if this is rank 0.
     pub key: u32,
-    /// Not zero: it may wait in the engine's way inside of MPI's calls.
+    /// Nonzero if the engine may carry out this rank's waits inside MPI.
     pub may_wait: u64,
-    /// Its settings that must be those of all ranks.
+    /// The settings that must be the same on all ranks.
     pub settings: Agreed,
 }
 
 fn digest(of: impl Hash) -> u64 {
-    // The same function on all ranks.
+    // `DefaultHasher::new` uses fixed keys, so the hash is the same on all ranks.
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     hasher.finish()
 }
 
-/// What the kernel calls its present run.
+/// Returns the kernel's boot ID, which changes with every boot.
 fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     (!text.trim().is_empty()).then_some(text)
 }
 
 impl Introduction {
-    /// The caller's own.
+    /// Returns the data of the calling rank.
     pub(super) fn own(config: &Config, may_wait: bool) -> Introduction {
         let boot = boot_id().map_or(0, digest);
         let dir = std::fs::metadata(&config.shm_dir).map(|meta| (meta.dev(), meta.ino())).ok();
@@ -67,7 +67,7 @@ impl Introduction {
     }
 }
 
-/// The lowest rank on the node of each rank.
+/// Returns, for each rank, the lowest rank on its node.
 pub(super) fn labels(all: &[Introduction]) -> Vec<usize> {
     let mut first = HashMap::new();
     let label = |(rank, one): (usize, &Introduction)| match one.boot {

@@ -1,36 +1,36 @@
-//! Where the lines of the log go: to standard error, or to what a face has set.
+//! The destination of log lines: standard error, or a sink set by an interface.
 
 use crate::message;
 use log::{Level, LevelFilter, Record};
 use parking_lot::RwLock;
 
-/// Takes a line with its end.
+/// A function that takes a complete line, including the newline.
 pub(crate) type Sink = Box<dyn Fn(Level, &[u8]) + Send + Sync>;
 
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
 
-/// Sends the log elsewhere from now on.
+/// Sends the log to `sink` from now on.
 pub(crate) fn set(sink: Sink) {
     *SINK.write() = Some(sink);
 }
 
-/// The level that a face has asked for.
+/// The level set by an interface.
 static LEVEL: RwLock<Option<LevelFilter>> = RwLock::new(None);
 
-/// Writes no more than that from now on.
+/// Sets the maximum level of the log from now on.
 pub(crate) fn set_level(level: LevelFilter) {
     *LEVEL.write() = Some(level);
     log::set_max_level(level);
 }
 
-/// What was asked for before the logger began goes on.
+/// Restores a level that was set before the logger was installed.
 pub(super) fn keep_level() {
     if let Some(level) = *LEVEL.read() {
         log::set_max_level(level);
     }
 }
 
-/// Writes a record of the log, in one write.
+/// Writes a log record in one write.
 pub(super) fn write(record: &Record<'_>) {
     let line = message::of_record(record);
     match &*SINK.read() {

@@ -1,14 +1,13 @@
-//! The engine: one per process, from start to stop.
+//! The process's engine, from start to stop.
 //!
-//! [`Engine::start`] initialises or adopts MPI, finds the topology, decides
-//! which paths the job uses, and starts the progress thread where one is
-//! needed. [`Engine::stop`] undoes it all. Both are collective. The engine may be
-//! started again after it was stopped, as long as MPI runs.
+//! [`Engine::start`] initialises or adopts MPI, finds the topology, decides which paths the job
+//! uses, and starts the progress thread if one is needed. [`Engine::stop`] undoes this. Both are
+//! collective. The engine can be started again after a stop while MPI runs.
 //!
-//! The C faces reach the engine through [`current`], one atomic load; the Rust
-//! interface holds it by reference count. Calls of C on other threads must have
-//! returned before the engine is stopped, as for MPI itself. Objects that may outlive it, or be
-//! used by any thread, reach it through [`admission`].
+//! The C interfaces reach the engine through [`current`], which is one atomic load. The Rust
+//! interface holds it by reference count. C calls on other threads must have returned before the
+//! engine is stopped, as with MPI itself. Objects that may outlive the engine, or that any thread
+//! may use, reach it through [`admission`].
 
 use crate::am::{Am, Handler, HandlerId, Owner};
 use crate::any_memory::AnyMemory;
@@ -34,24 +33,25 @@ pub(crate) mod statistics;
 mod tracing;
 mod trial;
 
-/// An engine: all layers, and what starts and stops them.
+/// An engine: all layers, and the state for its start and stop.
 #[derive(Debug)]
 pub struct Engine {
     layers: AnyMemory,
-    /// Why transfers between nodes take the path they take.
+    /// The reason for the path of transfers between nodes.
     pub remote_reason: String,
-    /// What was measured for that, a line for each kind of pair: where, and what.
+    /// The measurements behind `remote_reason`, one entry for each kind of pair: its name and the
+    /// figures.
     pub remote_measured: Vec<(&'static str, String)>,
     ours: bool,
     stopped: AtomicBool,
     thread: Mutex<Option<ProgressThread>>,
     started: Instant,
-    /// When the statistics were set back.
+    /// Time of the last reset of the statistics.
     counted_since: Mutex<Instant>,
     watchdog: Mutex<Option<Watchdog>>,
-    /// Blocking calls of MPI by the program wait in the engine's way.
+    /// Whether the engine carries out the program's waits inside MPI's blocking calls.
     host_waits: bool,
-    /// Such waits may poll.
+    /// Whether these waits may poll the engine.
     host_open: RwLock<bool>,
 }
 
@@ -75,26 +75,26 @@ impl Owner for Engine {
 static CURRENT: AtomicPtr<Engine> = AtomicPtr::new(std::ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
 
-/// The running engine.
+/// Returns the running engine.
 ///
 /// # Errors
-/// `State` before start and after stop.
+/// Returns `State` before the start and after the stop, and in a forked child.
 #[inline]
 pub fn current() -> Result<&'static Engine> {
     let engine = CURRENT.load(Ordering::Acquire);
     if engine.is_null() {
         return Err(not_running());
     }
-    // SAFETY: the pointer is that of the engine in OWNER, which stays until `stop`. Safe code
-    // of other threads is admitted before, and `stop` waits for it; callers in C return before
-    // they stop the engine, as their headers ask.
+    // SAFETY: the pointer is that of the engine in `OWNER`, which stays until `stop`. Calls of safe
+    // code on other threads have been admitted, and `stop` waits for them. C callers must return
+    // before they stop the engine, as their headers require.
     Ok(unsafe { &*engine })
 }
 
 /// Hides the engine from calls in a forked child.
 fn forked() {
     let engine = CURRENT.swap(std::ptr::null_mut(), Ordering::AcqRel);
-    // SAFETY: as in `current`.
+    // SAFETY: the engine was alive at the fork, and nothing in the child drops it.
     if let Some(engine) = unsafe { engine.as_ref() } {
         engine.refuse_calls();
     }
@@ -111,33 +111,35 @@ fn not_running() -> Error {
     )
 }
 
-/// Whether an engine runs.
+/// Returns whether an engine is running.
 pub fn is_running() -> bool {
     !CURRENT.load(Ordering::Acquire).is_null()
 }
 
-/// The engine, by reference count.
+/// Returns the running engine by reference count.
 pub fn current_arc() -> Result<Arc<Engine>> {
-    // In a child that was forked the lock may be held by a thread of the parent.
+    // In a forked child, a thread of the parent may hold the lock.
     unless_forked()?;
     OWNER.lock().clone().ok_or_else(not_running)
 }
 
-/// The engine by reference count, where one runs.
+/// Returns the engine by reference count if one is running.
 fn try_running() -> Option<Arc<Engine>> {
     if is_running() { OWNER.lock().clone() } else { None }
 }
 
-/// What the engine has pending, where there is one and no thread starts or stops it.
+/// Returns what the engine has pending. Returns `None` without an engine, or while a thread starts
+/// or stops one.
 fn pending() -> Option<String> {
     Some(OWNER.try_lock()?.as_ref()?.pending())
 }
 
 impl Engine {
-    /// As [`Am::add_handlers`]; the first call starts active messages.
+    /// Registers handlers like [`Am::add_handlers`]. The first call starts active messages.
     ///
     /// # Errors
-    /// As there; `Memory` where `PORTOLAN_AM=node` and there is no shared memory.
+    /// Fails under the conditions of [`Am::add_handlers`]. Returns `Memory` if active messages need
+    /// shared memory (`PORTOLAN_AM=node`, or an engine without messages) and it is not available.
     pub fn register_handlers(
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,
@@ -146,7 +148,7 @@ impl Engine {
         self.add_handlers(handlers)
     }
 
-    /// The name of the handler that this thread runs, if it does.
+    /// Returns the name of the handler that this thread runs, if any.
     pub fn running_handler() -> Option<String> {
         handler::running().map(str::to_string)
     }

@@ -1,24 +1,24 @@
-//! Whether ranks outnumber the cores that they run on.
+//! Detection of ranks that outnumber the cores they run on.
 //!
-//! A launcher may bind each rank to cores of its own, or several to the same, or none at
-//! all; so what counts is which other ranks of the machine may run on this rank's cores,
-//! and on how many cores they all may run. Containers of one machine may look like hosts,
-//! but share its kernel, by whose name of its present run they are told from others. A
-//! limit of the container to fewer cores than its processes may run on counts for all
+//! A launcher may bind each rank to its own cores, bind several ranks to the same cores, or bind
+//! none. The decisive figures are therefore which other ranks of the machine may run on this rank's
+//! cores, and on how many cores all of them may run. Containers on one machine may look like
+//! separate hosts, but share its kernel, so the kernel's boot ID identifies the machine. If a
+//! container is limited to fewer cores than its processes may run on, the limit is applied to all
 //! ranks of the machine together.
 
 use super::introduction::Introduction;
 use crate::topology::Topology;
 use std::collections::HashSet;
 
-/// The cores that a process may run on, a bit each.
+/// The set of cores that a process may run on, one bit for each core.
 pub(super) type Cores = [u64; 16];
 
-/// Those of the calling process.
+/// Returns the cores of the calling process.
 pub(super) fn own_cores() -> Cores {
     let mut cores: Cores = [0; 16];
-    // SAFETY: the set has that many bytes, and any bits are a set. Where the call fails,
-    // on a machine with more cores, there are none in it.
+    // SAFETY: the buffer has the given number of bytes, and any bits form a valid set. On a machine
+    // with more than 1024 cores the call fails and leaves the set empty.
     unsafe { libc::sched_getaffinity(0, size_of_val(&cores), cores.as_mut_ptr().cast()) };
     cores
 }
@@ -31,8 +31,9 @@ fn overlap(a: &Cores, b: &Cores) -> bool {
     a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
-/// Whether the first of the ranks of a machine, which may run on these cores, has to share
-/// them; `available` is how many it may use at once.
+/// Returns whether the first rank of a machine must share its cores. `ranks` contains the cores of
+/// each rank of the machine, and `available` is the number of cores that the first rank may use at
+/// the same time.
 fn shares(ranks: &[Cores], available: usize) -> bool {
     let Some(mine) = ranks.first() else { return false };
     if count(mine) == 0 {
@@ -44,7 +45,7 @@ fn shares(ranks: &[Cores], available: usize) -> bool {
     near.len() > count(&all) || available < count(mine) && ranks.len() > available
 }
 
-/// Whether ranks outnumber the cores that `rank` runs on.
+/// Returns whether ranks outnumber the cores that `rank` runs on.
 pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology) -> bool {
     let one = &all[rank];
     let here = |other: &usize| match one.boot {
@@ -57,9 +58,9 @@ pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology)
     shares(&ranks, one.available as usize)
 }
 
-/// Whether that is so for any rank.
+/// Returns whether ranks outnumber the cores of any rank.
 pub(super) fn is_any_crowded(all: &[Introduction], topology: &Topology) -> bool {
-    // Ranks of a machine that have the same cores are alike.
+    // Ranks of one machine with the same cores give the same result.
     let mut seen = HashSet::new();
     let mut new = |rank: &usize| seen.insert((all[*rank].boot, all[*rank].cores));
     (0..all.len())
@@ -83,17 +84,18 @@ mod tests {
         assert!(!shares(&[two], 2));
         assert!(!shares(&[two, two], 2));
         assert!(shares(&[two, two, two], 2));
-        // Each on a core of its own, also far away; two on one.
+        // Each rank has its own core, even a distant one. Then two ranks share a core.
         assert!(!shares(&[set(&[0]), set(&[1]), set(&[70])], 1));
         assert!(shares(&[set(&[70]), set(&[1]), set(&[70])], 1));
-        // A pair of cores for two, the third elsewhere; then it may run here as well.
+        // Two ranks have a pair of cores and the third rank runs elsewhere. Then the third rank may
+        // run here, too.
         assert!(!shares(&[two, two, set(&[2])], 2));
         assert!(shares(&[two, two, set(&[1])], 2));
-        // Half a machine for a container.
+        // A container is limited to half of the machine.
         let four = set(&[0, 1, 2, 3]);
         assert!(!shares(&[four, four], 2));
         assert!(shares(&[four, four, four], 2));
-        // Nothing is known.
+        // The cores are unknown.
         assert!(shares(&[set(&[]), set(&[])], 1) && !shares(&[set(&[]), set(&[])], 2));
     }
 

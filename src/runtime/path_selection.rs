@@ -1,10 +1,10 @@
-//! How the job reaches memory: decided once, the same on all ranks.
+//! The choice of paths to memory, made once and identically on all ranks.
 //!
-//! Ranks of a node map each other's memory. Between nodes there are windows and
-//! messages. Windows are better where the network serves them by itself. Where MPI makes
-//! them of messages, the target has to take part, in MPI's own way, and the engine's own
-//! messages are several times faster (its progress thread serves them while the target
-//! computes). Which it is, [`super::trial`] measures at start and [`super::choice`] judges.
+//! Ranks of a node map each other's memory. Between nodes, transfers use windows or messages.
+//! Windows are better if the network serves them itself. If MPI implements them by messages, the
+//! target must take part through MPI, and the engine's own messages are several times faster,
+//! because its progress thread serves them while the target computes. [`super::trial`] measures at
+//! start which case applies, and [`super::choice`] evaluates the result.
 
 use super::choice::{self, Trial};
 use super::trial::{self, Ground};
@@ -17,25 +17,24 @@ use crate::topology::Topology;
 use crate::wait::Boot;
 use std::time::Instant;
 
-/// How the job reaches memory: decided once, the same on all ranks.
+/// The choice of paths for the job, identical on all ranks.
 pub(super) struct Decision {
-    /// For the memory.
+    /// The policy for memory.
     pub policy: Policy,
     /// Whether messages are needed.
     pub messages: bool,
-    /// Why memory of other nodes is reached as it is.
+    /// The reason for the path between nodes.
     pub reason: String,
-    /// What was measured for that.
+    /// The measurements behind `reason`: the kind of pair and the figures.
     pub measured: Vec<(&'static str, String)>,
 }
 
-/// Decides; collective over `world`. `in_vain` says that ranks of one machine, and there is
-/// no other, outnumber its cores: they would make a window by waiting for each other with the core
-/// in hand, and what it costs could not be measured.
+/// Makes the choice. Collective over `world`. `in_vain` means that all ranks are on one machine and
+/// outnumber its cores. While they create a window, such ranks occupy the cores that the others
+/// need, and its cost could not be measured.
 ///
 /// # Errors
-/// `Argument` for settings that cannot be; `Mpi` where windows are asked for and do not
-/// work.
+/// Returns `Argument` for invalid settings. Returns `Mpi` if windows are requested and do not work.
 pub(super) fn decide(
     config: &Config,
     topology: &Topology,
@@ -67,7 +66,7 @@ pub(super) fn decide(
         }
         AtomicsChoice::Mpi => true,
     };
-    // One rank reaches all memory directly. (Open MPI makes no window of one rank.)
+    // A single rank reaches all memory directly. (Open MPI cannot create a window of one rank.)
     let wanted = world.size() > 1 && (remote.is_some() || mpi_atomics);
     let forced = remote == Some(true) || config.atomics == AtomicsChoice::Mpi;
     let (mut windows, mut reason) = (false, String::from("all ranks share one node"));
@@ -135,12 +134,12 @@ pub(super) fn decide(
 }
 
 fn job_size() -> Result<usize> {
-    // SAFETY: MPI_COMM_WORLD is live while MPI runs.
+    // SAFETY: `MPI_COMM_WORLD` is live while MPI runs.
     unsafe { Comm::size_of(Comm::world_handle()) }
 }
 
-/// Tries a window of the whole world: creation, a flush; and, where asked to, what it is
-/// worth between the kinds of neighbours there are.
+/// Tests a window over all ranks: creation, a flush and the release. With `measure`, also measures
+/// its cost for each kind of neighbourhood in the job.
 fn try_windows(world: &Comm, topology: &Topology, measure: bool) -> Result<Vec<Trial>> {
     let ground = Ground::create(world)?;
     let mut used = ground.flush(world.rank());

@@ -1,11 +1,11 @@
-//! Starting and stopping the engine.
+//! Start and stop of the engine.
 //!
-//! Starting makes two communicators and one exchange of all that ranks tell each other
-//! ([`super::introduction`]); the ranks of a node then meet in shared memory. How the job reaches
-//! memory is decided on the way, by [`super::path_selection`].
+//! The start creates two communicators and exchanges the data of all ranks once
+//! ([`super::introduction`]). The ranks of a node then meet in shared memory.
+//! [`super::path_selection`] chooses the paths to memory on the way.
 //!
-//! Invariant: nothing here waits inside MPI, where many ranks that share cores keep them from each
-//! other; but windows, which are made only where they are used.
+//! Invariant: the start does not wait inside MPI, where many ranks that share cores delay each
+//! other. The exception is the creation of windows, which takes place only if they may be used.
 
 use super::introduction::{self, Introduction};
 use super::{CURRENT, Engine, OWNER, admission, host, log_sink, oversubscription, path_selection};
@@ -38,8 +38,7 @@ fn start_log(config: &Config) {
     let level = std::env::var("ARMCI_VERBOSE")
         .is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "n" | "no" | "f" | "false"));
     let filter = if level && config.log == Config::default().log { "info" } else { &config.log };
-    // A host program, or an earlier start, may have installed a logger: theirs
-    // then receives our records.
+    // The program or an earlier start may have installed a logger, which then receives the records.
     let mut logger = env_logger::Builder::new();
     logger.target(env_logger::Target::Pipe(Box::new(std::io::sink()))).format(|_, record| {
         log_sink::write(record);
@@ -49,7 +48,7 @@ fn start_log(config: &Config) {
     log_sink::keep_level();
 }
 
-/// Refuses what no engine can run over.
+/// Rejects a communicator that no engine can run over.
 ///
 /// # Safety
 /// `comm` must be live, or null.
@@ -57,26 +56,26 @@ unsafe fn check_comm(comm: CommHandle) -> Result<()> {
     if comm == Comm::null_handle() {
         fail!(Argument, "the communicator is MPI_COMM_NULL");
     }
-    // SAFETY: the caller vouches for a communicator that is not null.
+    // SAFETY: the caller guarantees that a communicator other than null is live.
     if unsafe { Comm::is_inter(comm) }? {
         fail!(Argument, "the communicator joins two groups; one of a single group is needed");
     }
     Ok(())
 }
 
-/// How often the process's engine was started.
+/// How many times the process's engine has been started.
 static STARTS: AtomicUsize = AtomicUsize::new(0);
 
 impl Engine {
-    /// Starts the engine over all ranks of `comm` (`None`: of the job).
-    /// Collective.
+    /// Starts the engine over all ranks of `comm`, or of the job for `None`. Collective.
     ///
     /// # Errors
-    /// `State` where it runs already or MPI is not usable, `Argument` for a bad
-    /// variable, and for a communicator that is null or joins two groups.
+    /// Returns `State` if the engine already runs or MPI is not usable, and `Argument` for an
+    /// invalid variable or a communicator that is null or an intercommunicator. Fails under the
+    /// conditions of [`Engine::over`].
     ///
     /// # Safety
-    /// `comm`, where given, must be a live communicator.
+    /// `comm`, if given, must be a live communicator.
     pub unsafe fn start(comm: Option<CommHandle>) -> Result<Arc<Engine>> {
         unless_forked()?;
         let _one = admission::begin();
@@ -93,10 +92,10 @@ impl Engine {
         watchdog::configure(&config);
         let started = init::start(config.launcher_check)?;
         let comm = comm.unwrap_or_else(Comm::world_handle);
-        // SAFETY: MPI runs, and the caller vouches for `comm`.
+        // SAFETY: MPI runs, and the caller guarantees that `comm`, if given, is live.
         unsafe { check_comm(comm) }?;
         let watchdog = Watchdog::start(&config);
-        // SAFETY: as above.
+        // SAFETY: MPI runs, and `comm` is live by the guarantee of the caller.
         let world = unsafe { Comm::dup_of(comm) }?;
         process::set_world_rank(world.rank());
         if world.rank() == 0 {
@@ -116,15 +115,16 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Whether the engine runs over the ranks of `comm`, in their order. Local.
+    /// Checks that the engine runs over the ranks of `comm`, in the same order. Local.
     ///
     /// # Errors
-    /// `Argument` for no communicator of one group, `State` for other ranks.
+    /// Returns `Argument` if `comm` is null or an intercommunicator, and `State` if its ranks
+    /// differ.
     ///
     /// # Safety
     /// `comm` must be a live communicator, or null.
     pub unsafe fn check_same(&self, comm: CommHandle) -> Result<()> {
-        // SAFETY: the caller vouches for `comm`.
+        // SAFETY: the caller guarantees that `comm` is live or null, and `check_comm` rejects null.
         let same = unsafe {
             check_comm(comm)?;
             self.world().comm()?.has_ranks_of(comm)?
@@ -140,12 +140,12 @@ impl Engine {
         Ok(())
     }
 
-    /// An engine over a communicator of its own. Collective. It is a value: several may run in
-    /// a process, and nothing but [`Engine::start`] makes one the process's. [`Engine::close`]
-    /// ends it.
+    /// Creates an engine over `world`, which it then owns. Collective. An engine is a value, and a
+    /// process may have several. Only [`Engine::start`] makes one of them the process's engine.
+    /// [`Engine::close`] ends it.
     ///
     /// # Errors
-    /// `Argument` for settings that cannot be; `Mpi`, `Memory` for what cannot be had.
+    /// Returns `Argument` for invalid settings, and `Mpi` or `Memory` for allocation failures.
     pub fn over(config: Config, started: init::Started, world: Comm) -> Result<Arc<Engine>> {
         let engine = Arc::new(Engine::build(config, started, world)?);
         engine.connect();
@@ -196,15 +196,15 @@ impl Engine {
         })
     }
 
-    /// Makes the layers known to those below them.
+    /// Registers each layer with the layers below it.
     fn connect(self: &Arc<Engine>) {
         let owner: Weak<dyn Owner> = Arc::<Engine>::downgrade(self);
-        // SAFETY: all layers are parts of the engine, which is in its place for good; none uses
+        // SAFETY: all layers are parts of the engine, whose address does not change. No layer uses
         // another one while it is dropped.
         unsafe { Am::connect(self, owner) };
     }
 
-    /// Starts active messages, if they are not started. Collective.
+    /// Starts active messages unless they are already started. Collective.
     pub(crate) fn start_am(&self) -> Result<()> {
         if self.started().is_some() {
             return Ok(());
@@ -262,11 +262,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops the engine: waits for calls of function shipping, completes everything, frees all
-    /// segments and communicators, and finalises MPI if it was started here. Collective.
+    /// Stops the engine: waits for calls of function shipping, completes all operations, frees all
+    /// segments and communicators, and finalises MPI if the library must do so. Collective.
     ///
     /// # Errors
-    /// `State` where none runs, in a handler, and inside a call of function shipping.
+    /// Returns `State` if no engine is running, in a handler, inside a call of function shipping,
+    /// or if another thread starts or stops the engine. Fails under the conditions of
+    /// [`Engine::close`].
     pub fn stop() -> Result<()> {
         let _one = admission::begin_to_end()?;
         let engine = super::current_arc()?;
@@ -286,11 +288,11 @@ impl Engine {
         admission::gone();
     }
 
-    /// Completes everything, frees all segments and communicators, and ends the engine's
-    /// threads. Collective.
+    /// Completes all operations, frees all segments and communicators, and ends the engine's
+    /// threads. Collective. A second call has no effect.
     ///
     /// # Errors
-    /// What a flush hook, or MPI, returns.
+    /// Returns the error of a flush hook or of MPI.
     pub fn close(&self) -> Result<()> {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -303,7 +305,7 @@ impl Engine {
         if self.started().is_some() {
             self.quiesce()?;
         }
-        // Until every rank has fenced, others may still need us.
+        // Other ranks may need this rank until every rank has fenced.
         self.barrier_of(self.world())?;
         self.end_trace()?;
         self.write_statistics()?;
@@ -314,7 +316,7 @@ impl Engine {
             }
             self.memory.close_group(group)?;
         }
-        // No rank sends requests any more, but credit acks may be under way.
+        // After this point no rank sends requests, but credit acks may be in flight.
         self.barrier_of(self.world())?;
         self.stop_threads();
         self.shut_host();
@@ -331,8 +333,8 @@ impl Engine {
         freed
     }
 
-    /// Ends the engine's own threads, when the completion handlers that wait have run. What
-    /// they did falls to those who wait, in the calls that follow.
+    /// Ends the engine's threads after the queued completion handlers have run. In the calls that
+    /// follow, waiting threads do the work of these threads.
     fn stop_threads(&self) {
         self.end_threads();
         if let Some(state) = self.started() {
@@ -345,7 +347,7 @@ impl Engine {
     }
 }
 
-/// The host is about to call MPI_Finalize: no other thread may use MPI from now on.
+/// Runs before `MPI_Finalize` of the program. From now on no other thread may use MPI.
 fn host_will_finalize() {
     let Some(engine) = OWNER.lock().clone() else {
         return;
@@ -354,21 +356,21 @@ fn host_will_finalize() {
         .and_then(|()| admission::begin_to_end())
         .and_then(|_one| admission::shut(&engine));
     if let Err(error) = shut {
-        // MPI would go away under a call.
+        // MPI would disappear under a running call.
         log::error!("MPI_Finalize is called while the runtime is in use: {error}");
         process::end_job(error.kind().code());
     }
 }
 
-/// The host calls MPI_Finalize while the engine runs: close it, quietly usable
-/// for a later `stop`.
+/// Closes a running engine inside `MPI_Finalize` of the program. The interfaces then find no engine
+/// when they are finalised later, and have nothing to stop.
 fn host_finalizes() {
     let Ok(engine) = super::current_arc() else {
         return;
     };
     host_will_finalize();
-    // MPICH behaves as if there were one thread from the beginning of MPI_Finalize on: no
-    // other may call it while this one does.
+    // From the beginning of MPI_Finalize, MPICH assumes a single thread: no other thread may call
+    // it until this thread returns.
     engine.stop_threads();
     if let Err(error) = engine.close() {
         log::error!("closing before MPI_Finalize: {error:#}");

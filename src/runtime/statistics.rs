@@ -1,7 +1,8 @@
-//! The statistics of an engine, for its program and as the table of `PORTOLAN_STATS`.
+//! The statistics of an engine, for the program and for the table of `PORTOLAN_STATS`.
 //!
-//! Each rank has its own ([`Engine::statistics`]). At the end of the engine the ranks reduce all numbers: sum, least,
-//! largest, and which rank had that; rank 0 writes the table.
+//! Each rank has its own statistics ([`Engine::statistics`]). At the end of the engine the ranks
+//! reduce all values to sum, minimum, maximum and the rank that has the maximum. Rank 0 writes the
+//! table.
 
 use super::Engine;
 use crate::collective::Operator;
@@ -11,49 +12,49 @@ use crate::trace::{Call, Cause, PathTaken, Served};
 use std::fmt::Write;
 use std::time::Instant;
 
-/// What a rank has counted since its engine started, or since it was last set back.
+/// The counts of a rank since its engine was started or its statistics were reset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statistics {
-    /// All calls were counted: `PORTOLAN_STATS` or `PORTOLAN_TRACE` is set.
+    /// Whether all calls were counted: `PORTOLAN_STATS` or `PORTOLAN_TRACE` is set.
     pub complete: bool,
-    /// Seconds that were counted.
+    /// Duration of the count in seconds.
     pub seconds: f64,
-    /// By threads.
+    /// Sum of the counters of all threads.
     pub(crate) sum: Sum,
-    /// Naps of threads that waited.
+    /// Number of naps of waiting threads.
     pub naps: u64,
-    /// Messages whose data stayed here until the target asked for it.
+    /// Number of messages whose data stayed at this rank until the target requested it.
     pub rendezvous: u64,
-    /// Messages that carried aggregated items.
+    /// Number of messages that carried aggregated items.
     pub aggregated_messages: u64,
-    /// The items.
+    /// Number of aggregated items.
     pub aggregated_items: u64,
-    /// Requests of other ranks that were served here.
+    /// Number of requests of other ranks that this rank served.
     pub requests: u64,
-    /// The most memory that the process has had, in bytes.
+    /// Peak resident memory of the process in bytes.
     pub peak_memory: u64,
-    /// Events that the trace has not.
+    /// Number of events that are missing from the trace.
     pub dropped_events: u64,
 }
 
 impl Statistics {
-    /// Calls of a kind, by all paths.
+    /// Returns the total of a call over all paths.
     pub(crate) fn call(&self, call: usize) -> Calls {
         total(self.sum.calls[call].iter())
     }
 
-    /// Calls whose bytes took a path.
+    /// Returns the total of a path over all calls.
     pub(crate) fn path(&self, path: usize) -> Calls {
         total(self.sum.calls.iter().map(|paths| &paths[path]))
     }
 
-    /// What a rank of the waits cost most: the rank, and nanoseconds.
+    /// Returns the rank that this rank waited for longest in total, and the time in nanoseconds.
     pub(crate) fn most_waited_for(&self) -> Option<(u32, u64)> {
         let all = self.sum.waited_for.iter().map(|(&rank, &ns)| (rank, ns));
         all.max_by_key(|&(rank, ns)| (ns, std::cmp::Reverse(rank)))
     }
 
-    /// Names and values of what is not zero.
+    /// Passes the name and the value of each nonzero count to `to`.
     pub(crate) fn tell(&self, mut to: impl FnMut(&str, u64)) {
         for (row, value) in rows().iter().zip(self.values()) {
             if value != 0 {
@@ -62,7 +63,7 @@ impl Statistics {
         }
     }
 
-    /// In the order of [`rows`].
+    /// Returns the values in the order of [`rows`].
     fn values(&self) -> Vec<i64> {
         let mut values = Vec::new();
         for paths in &self.sum.calls {
@@ -94,7 +95,7 @@ fn total<'a>(all: impl Iterator<Item = &'a Calls>) -> Calls {
     })
 }
 
-/// What the values are.
+/// Returns the names of the values.
 fn rows() -> Vec<String> {
     let mut rows = Vec::new();
     for call in Call::ALL {
@@ -124,7 +125,7 @@ const SINGLE: [&str; 9] = [
     "dropped events",
 ];
 
-/// A number over all ranks.
+/// A value reduced over all ranks.
 #[derive(Debug, Clone, Copy, Default)]
 struct Row {
     sum: i64,
@@ -134,12 +135,12 @@ struct Row {
 }
 
 impl Engine {
-    /// What this rank has counted since the statistics were set back.
+    /// Returns the counts of this rank since the start or the last reset.
     pub fn statistics(&self) -> Statistics {
         self.statistics_of(false)
     }
 
-    /// The same, or of all time.
+    /// Returns the counts since the last reset, or since the start with `all_time`.
     fn statistics_of(&self, all_time: bool) -> Statistics {
         let (sum, [naps, rendezvous, batches, items, requests]) = self.observer().sum(all_time);
         let since = if all_time { self.started } else { *self.counted_since.lock() };
@@ -157,18 +158,18 @@ impl Engine {
         }
     }
 
-    /// Counts from now on.
+    /// Resets the statistics.
     pub fn reset_statistics(&self) {
         self.observer().reset();
         *self.counted_since.lock() = Instant::now();
     }
 
-    /// Gives the trace the counters of all time.
+    /// Writes the counts since the start to the trace.
     pub(super) fn trace_statistics(&self) {
         self.statistics_of(true).tell(|name, value| self.observer().counter(name, value));
     }
 
-    /// Writes the table of all ranks, where it is asked for. Collective.
+    /// Writes the table of all ranks if `PORTOLAN_STATS` is set. Collective.
     pub(super) fn write_statistics(&self) -> Result<()> {
         if !self.config.stats {
             return Ok(());
@@ -205,7 +206,7 @@ impl Engine {
     }
 }
 
-/// The table for people.
+/// Formats the table.
 fn table(rows: &[Row], waited_for: &[i64], ranks: usize, seconds: f64) -> String {
     let mut text = format!("Portolan's statistics: {ranks} ranks, {seconds:.3} s\n");
     let mut head = |what: &str| {
@@ -326,9 +327,9 @@ fn scaled(mut value: f64, units: &[(&str, f64)]) -> String {
     format!("{value}")
 }
 
-/// Of the process, since it began.
+/// Returns the peak resident memory of the process in bytes.
 fn peak_memory() -> u64 {
-    // SAFETY: zeros are a value of the structure, which the call overwrites.
+    // SAFETY: zeros are a valid `rusage`, which the call overwrites.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);
@@ -337,7 +338,7 @@ fn peak_memory() -> u64 {
     usage.ru_maxrss as u64 * 1024
 }
 
-/// The numbers of calls, paths, causes and kinds, for the C interface.
+/// Numbers of calls, paths, wait causes and kinds of service, for the C interface.
 pub(crate) const COUNTS: [usize; 4] = [CALLS, PATHS, CAUSES, SERVED];
 
 #[cfg(test)]

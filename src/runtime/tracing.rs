@@ -1,12 +1,15 @@
-//! The trace of an engine: its file, what the file says of the rank, and the clocks of hosts.
+//! The trace of an engine: the file, its metadata, and the comparison of clocks between hosts.
 //!
-//! A rank's file is `PORTOLAN_TRACE/rank-000007.ptrace`. The second start of the engine in a process writes into `start-2`
-//! below that, and so on. A file that cannot be made is named once for each node, and the job runs on.
+//! The file of rank 7 is `PORTOLAN_TRACE/rank-000007.ptrace`. The second start of the engine in a
+//! process writes to the subdirectory `start-2`, and so on. If a file cannot be created, the job
+//! continues without it. The first rank of a node reports the error. A rank that would overwrite a
+//! file other than a trace reports this itself.
 //!
-//! **Clocks.** Ranks of a host share a clock. When the trace begins and when it ends, one rank of each host compares its
-//! clock with that of rank 0: it sends a message and gets rank 0's time back, some times. The answer of the
-//! shortest turn was sent, give or take half of that turn, in the middle of it. Hosts come one after the other,
-//! so that no turn waits for another host's.
+//! **Clocks.** The ranks of a host share a clock. At the start and at the end of the trace, one
+//! rank of each host compares its clock with the clock of rank 0. It sends a message and receives
+//! rank 0's time in the answer, [`TURNS`] times. Of these round trips the shortest counts. It
+//! assumes that rank 0 read its clock halfway, with an error of at most half of the round trip. The
+//! hosts are compared one after the other, so that no round trip waits for another host.
 
 use super::Engine;
 use crate::config::VARIABLES;
@@ -22,23 +25,24 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Turns of a comparison.
+/// Number of round trips of a comparison.
 const TURNS: usize = 20;
-/// No group has this tag on the engine's communicator.
+/// The message tag of clock comparisons. No group uses it on the engine's communicator.
 const TAG: i32 = 0;
 
 /// The kind of the error about an existing file that must not be overwritten.
 const NO_TRACE: io::ErrorKind = io::ErrorKind::InvalidInput;
 
-/// Whether a regular file begins as a trace does, or as one that was killed at its first bytes.
+/// Returns whether a regular file starts like a trace. A shorter prefix is also accepted, because
+/// the writer may have been killed at the first bytes.
 fn is_trace(file: &File) -> io::Result<bool> {
     let mut head = [0; FILE_MAGIC.len()];
     let bytes = file.read_at(&mut head, 0)?;
     Ok(head[..bytes] == FILE_MAGIC[..bytes])
 }
 
-/// Opens and empties a rank's file, with mode 0600. An existing regular file must be a trace, and symbolic links are
-/// not followed. The call does not wait for the reader of a pipe.
+/// Opens a rank's file with mode 0600 and truncates it. An existing regular file must be a trace,
+/// and symbolic links are not followed. The call does not wait for the reader of a pipe.
 fn open_trace(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).mode(0o600).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
@@ -64,7 +68,7 @@ fn open_trace(path: &Path) -> io::Result<File> {
 }
 
 impl Engine {
-    /// Begins the trace, where there is to be one, and compares clocks. Collective.
+    /// Starts the trace if `PORTOLAN_TRACE` is set, and compares clocks. Collective.
     pub(super) fn begin_trace(&self) -> Result<()> {
         if !self.observer().settings().traces {
             return Ok(());
@@ -73,7 +77,8 @@ impl Engine {
         let path = dir.join(file_name(self.rank()));
         match self.trace_file(dir, &path) {
             Ok(file) => self.observer().write_to(file, &self.metadata().to_json()),
-            // Errors of the directory are the same for all ranks of a node.
+            // Errors of the directory are the same for all ranks of a node, so one rank reports
+            // them.
             Err(error)
                 if error.kind() == NO_TRACE
                     || self.topology.ranks_of(self.topology.my_node())[0] == self.rank() =>
@@ -89,7 +94,7 @@ impl Engine {
         self.compare_clocks()
     }
 
-    /// Ends the trace. Collective until the file is closed.
+    /// Compares clocks and adds the counters to the trace, before the file is closed. Collective.
     pub(super) fn end_trace(&self) -> Result<()> {
         if self.observer().settings().traces {
             self.compare_clocks()?;
@@ -101,7 +106,7 @@ impl Engine {
     fn trace_file(&self, dir: &Path, path: &Path) -> io::Result<File> {
         fs::create_dir_all(dir)?;
         if self.rank() == 0 {
-            // Of an earlier job that had more ranks.
+            // Remove the traces of an earlier job that had more ranks.
             for entry in fs::read_dir(dir)?.flatten() {
                 let rank =
                     entry.file_name().to_str().and_then(portolan_trace_format::format::rank_of);
@@ -157,7 +162,7 @@ impl Engine {
         }
     }
 
-    /// Compares the clocks of hosts with that of rank 0. Collective.
+    /// Compares the clock of each host with the clock of rank 0. Collective.
     fn compare_clocks(&self) -> Result<()> {
         let me = self.rank();
         let wire = self.world().live_team()?.wire().comm();
@@ -195,7 +200,7 @@ impl Engine {
     fn exchange(&self, wire: &Comm, rank: usize, send: Option<u64>, receive: bool) -> Result<u64> {
         let mut number = send.unwrap_or(0).to_ne_bytes();
         let what = || format!("rank {rank} to compare clocks for the trace");
-        // SAFETY: the bytes stay until the request is complete; where the wait fails the job ends.
+        // SAFETY: the number lives until the request is complete. If the wait fails, the job ends.
         let mut request = unsafe {
             match receive {
                 true => p2p::irecv(wire, number.as_mut_ptr(), number.len(), Some(rank), TAG)?,

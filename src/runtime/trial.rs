@@ -1,20 +1,20 @@
-//! What transfers between two nodes cost, by windows and by messages: measured at start.
+//! Measurement at start of the cost of transfers between two nodes, by windows and by messages.
 //!
-//! **Whether windows complete alone** is a question of yes or no, and the target answers
-//! it: it sleeps, and looks at its memory before it calls MPI again. The origin meanwhile
-//! puts and gets once in each class, completes that, and only then puts a number. Where
-//! the target finds the number, all before it was complete without the target; no clock
-//! is needed for that, and no loss of a core can feign it. An origin that came too late
-//! can only hide it, so there are several sleeps, each longer.
+//! **Whether windows complete alone** is determined by the target. It sleeps, and checks its memory
+//! before it calls MPI again. Meanwhile the origin does a put and a get of each class except
+//! accumulates, completes them, and only then puts a number. If the target finds the number, all
+//! transfers before it were complete without the target. This does not need a clock, and preemption
+//! cannot cause a false positive. An origin that is late can cause a false negative, so there are
+//! several sleeps of increasing length.
 //!
-//! **Costs** are then taken in turn, windows and messages, class by class, and the best
-//! of the undisturbed samples counts: those in which neither of the two threads lost its
-//! core (`getrusage`). A transfer by message is what the engine makes of it: the bytes
-//! packed into one message, taken out by the target, and an answer; the target waits for
-//! it as a rank inside a call of ours does.
+//! **Costs** are then measured alternately by windows and by messages, class by class. The best
+//! undisturbed sample counts. A sample is undisturbed if neither of the two threads lost its core
+//! (`getrusage`). A transfer by message does the same work as in the engine: the origin packs the
+//! bytes into one message, the target unpacks them and sends an answer. The target waits for the
+//! message like a rank inside a call of this library.
 //!
-//! All of it ends within [`ASLEEP`] and [`LONGEST`], 50 ms together, when the ranks have
-//! their cores.
+//! If the ranks have their own cores, both parts end within [`ASLEEP`] and [`LONGEST`], about 50 ms
+//! in total.
 
 use super::choice::{Between, Class, Cost, Trial};
 use crate::collective;
@@ -26,33 +26,33 @@ use crate::wait::{self, Boot};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the target sleeps, time after time.
+/// Durations of the target's successive sleeps.
 const ASLEEP: [Duration; 4] = [
     Duration::from_millis(2),
     Duration::from_millis(4),
     Duration::from_millis(8),
     Duration::from_millis(12),
 ];
-/// Longest time for the costs of one pair.
+/// Maximum time to measure the costs of one pair.
 const LONGEST: Duration = Duration::from_millis(20);
-/// Samples of each class.
+/// Maximum number of samples of each class.
 const SAMPLES: usize = 16;
-/// How long each side waits for the other with its core in hand.
+/// How long a side busy-waits for the other before it may yield its core.
 const AWAKE: Duration = Duration::from_micros(500);
-/// Fewer undisturbed samples say nothing.
+/// Minimum number of undisturbed samples of a class.
 const ENOUGH: usize = 3;
 
-/// Bytes of the window on each rank: the number that the target looks for, and data.
+/// Size of the window on each rank in bytes: the number that the target checks, and data.
 const BYTES: usize = 128 << 10;
-/// Where the data begins.
+/// Offset of the data in bytes.
 const DATA: usize = 64;
-/// The message that ends the target's part.
+/// The request that ends the target's part.
 const STOP: u64 = u64::MAX;
-/// What precedes the data of a message.
+/// Size in bytes of the header of a message.
 const HEAD: usize = 8;
 const TAG: i32 = 1;
 
-/// Rows of `block` bytes, `stride` bytes from one to the next.
+/// Rows of `block` bytes at a distance of `stride` bytes.
 #[derive(Clone, Copy)]
 struct Rows {
     rows: usize,
@@ -80,7 +80,8 @@ impl Rows {
         row * self.stride..row * self.stride + self.block
     }
 
-    /// Copies the rows of `memory` into `packed`; one row travels from where it lies.
+    /// Copies the rows of `memory` into `packed`. A single row is not copied, because the engine
+    /// sends contiguous bytes from their place.
     fn pack(self, memory: &[u8], packed: &mut [u8]) {
         if self.rows == 1 {
             return;
@@ -90,7 +91,7 @@ impl Rows {
         }
     }
 
-    /// Copies `packed` to the rows of `memory`, where there are several.
+    /// Copies `packed` to the rows of `memory` if there are several.
     fn unpack(self, packed: &[u8], memory: &mut [u8]) {
         if self.rows == 1 {
             return;
@@ -101,26 +102,26 @@ impl Rows {
     }
 }
 
-/// A window of the whole job for the trials.
+/// A window over all ranks of the job for the measurements.
 pub(super) struct Ground {
     window: Window,
     memory: Vec<u64>,
 }
 
 impl Ground {
-    /// Makes the window. Collective.
+    /// Creates the window. Collective.
     ///
     /// # Errors
-    /// On all ranks, where windows do not work on one.
+    /// Fails on all ranks if the creation fails on one.
     pub(super) fn create(world: &Comm) -> Result<Ground> {
         let mut memory = vec![0u64; BYTES / 8];
         let base = memory.as_mut_ptr().cast::<u8>();
-        // SAFETY: the memory goes with `Ground`, whose window is freed before.
+        // SAFETY: `Ground` owns the memory, and its window is freed before the memory.
         let window = unsafe { Window::create(world, base, BYTES) };
         let verdict = window.as_ref().map(|_| ()).map_err(Clone::clone);
         if let Err(error) = collective::agree(world, &Boot, verdict) {
-            // A window that exists on some ranks only cannot be freed collectively;
-            // there it goes with the process.
+            // A window that exists only on some ranks cannot be freed collectively. It stays until
+            // the process ends, and so must its memory.
             if window.is_ok() {
                 std::mem::forget(memory);
             }
@@ -129,7 +130,7 @@ impl Ground {
         Ok(Ground { window: window?, memory })
     }
 
-    /// Completes nothing, to see whether that works.
+    /// Flushes without outstanding operations, to test whether the flush works.
     pub(super) fn flush(&self, rank: usize) -> Result<()> {
         self.window.flush(rank)
     }
@@ -139,7 +140,7 @@ impl Ground {
         self.window.free()
     }
 
-    /// Measures between a pair of ranks. Collective; all ranks get the same.
+    /// Measures a pair of ranks. Collective. All ranks get the same result.
     pub(super) fn measure(
         &self,
         world: &Comm,
@@ -176,19 +177,19 @@ impl Ground {
         Ok(Trial { between, pair, alone: alone[0] != 0, costs })
     }
 
-    /// Sleeps, and says whether the number has come by then. Calls no MPI.
+    /// Sleeps without calling MPI, and returns whether the number has arrived by then.
     fn arrives(&self, turn: u64, asleep: Duration) -> bool {
         std::thread::sleep(asleep);
-        // SAFETY: the word lies in the memory of the window, aligned; others write it
-        // by MPI only, and in one piece.
+        // SAFETY: the word is aligned and lies in the memory of the window. Other ranks write it
+        // only through MPI, as one unit.
         let number = unsafe { AtomicU64::from_ptr(self.memory.as_ptr().cast_mut()) };
         number.load(Ordering::Acquire) == turn
     }
 
-    /// Completes a transfer of each class, and then puts the number.
+    /// Completes a put and a get of each class except accumulates, and then puts the number.
     fn each_once(&self, target: usize, source: &mut Source, turn: u64) -> Result<()> {
         for class in Class::ALL {
-            // Accumulates may need the target's processor whatever the network can do.
+            // Accumulates may need the target's processor on any network.
             if class != Class::Accumulate {
                 self.by_window(class, target, source)?;
             }
@@ -196,13 +197,13 @@ impl Ground {
         let row = Shape::Row(8, Datatype::Byte);
         let origin = (&raw const turn).cast_mut().cast();
         let put = Transfer { origin, origin_shape: row, target, offset: 0, target_shape: row };
-        // SAFETY: `turn` outlives the flush, and the target's word lies in its window.
+        // SAFETY: `turn` outlives the flush, and the word at the target lies in its window.
         unsafe { self.window.put(&put, false) }?;
         self.window.flush(target)
     }
 
-    /// The origin's part: samples, until there are enough or time is up. The target is
-    /// released in any case.
+    /// The origin's part: takes samples until there are enough or the time is up, and then releases
+    /// the target, even after an error.
     fn costs(
         &self,
         world: &Comm,
@@ -251,7 +252,7 @@ impl Ground {
         Ok(())
     }
 
-    /// A put and a get, or an accumulate, each until it is complete.
+    /// Does a put and a get, or an accumulate, and completes each of them.
     fn by_window(&self, class: Class, target: usize, source: &mut Source) -> Result<()> {
         let Source { memory, strided } = source;
         let rows = Rows::of(class);
@@ -270,8 +271,8 @@ impl Ground {
                 (0..rows.rows).map(|row| of(row, shape)).collect()
             }
         };
-        // SAFETY: both sides lie in `memory` and in the window, by the size of `BYTES`,
-        // and `memory` is borrowed until all is complete.
+        // SAFETY: `BYTES` is large enough for both sides, so they lie in `memory` and in the
+        // window. `memory` stays borrowed until all operations are complete.
         unsafe {
             if class == Class::Accumulate {
                 self.window.accumulate(&transfers[0], false)?;
@@ -289,7 +290,7 @@ impl Ground {
     }
 }
 
-/// What the origin moves: its memory, and the datatype of its rows.
+/// The origin's memory, and the datatype of its rows.
 struct Source {
     memory: Vec<u8>,
     strided: DerivedType,
@@ -304,17 +305,17 @@ impl Source {
     }
 }
 
-/// The messages of one side.
+/// The messages of the origin.
 struct Talk<'a> {
     world: &'a Comm,
     peer: usize,
     buffer: Vec<u8>,
     answer: Vec<u8>,
-    /// Switches of the target's thread, as it last said.
+    /// Context switches of the target's thread in its last answer.
     theirs: u64,
 }
 
-/// What a request asks for: the class, and whether it is a get.
+/// Returns the header of a request: the class, and whether it is a get.
 fn word(class: usize, get: bool) -> u64 {
     class as u64 * 2 + u64::from(get)
 }
@@ -324,10 +325,11 @@ impl<'a> Talk<'a> {
         Talk { world, peer, buffer: vec![0; BYTES], answer: vec![0; BYTES], theirs: 0 }
     }
 
-    /// Sends a request with data, and waits for the answer with data.
+    /// Sends a request with `send` bytes of data, and waits for the answer with `receive` bytes of
+    /// data.
     fn exchange(&mut self, send: usize, receive: usize) -> Result<()> {
         let (world, peer) = (self.world, self.peer);
-        // SAFETY: both buffers are borrowed until `finish` has seen the requests complete.
+        // SAFETY: both buffers stay borrowed until `finish` has completed the requests.
         unsafe {
             let coming =
                 p2p::irecv(world, self.answer.as_mut_ptr(), HEAD + receive, Some(peer), TAG)?;
@@ -336,7 +338,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// A put and a get, or an accumulate, by message: how long they took, unless one of
+    /// Does a put and a get, or an accumulate, by message. Returns the time, or `None` if one of
     /// the two threads lost its core.
     fn by_message(&mut self, n: usize, class: Class, mine: &mut [u8]) -> Result<Option<Duration>> {
         let rows = Rows::of(class);
@@ -355,20 +357,20 @@ impl<'a> Talk<'a> {
         Ok(undisturbed.then(|| start.elapsed()))
     }
 
-    /// The target's switches by its last answer.
+    /// Records and returns the target's context switches in its last answer.
     fn heard(&mut self) -> u64 {
         self.theirs = u64::from_ne_bytes(self.answer[..HEAD].try_into().expect("eight bytes"));
         self.theirs
     }
 }
 
-/// The target's part: answers until it gets a stop.
+/// The target's part: answers requests until it receives `STOP`.
 fn answer(world: &Comm, origin: usize) -> Result<()> {
     let mut memory = vec![0u8; BYTES];
     let mut request = vec![0u8; BYTES];
     let mut answer = vec![0u8; BYTES];
     loop {
-        // SAFETY: the buffer is borrowed until the request is complete.
+        // SAFETY: `request` stays borrowed until `finish` has completed the receive.
         unsafe {
             let coming = p2p::irecv(world, request.as_mut_ptr(), BYTES, Some(origin), TAG)?;
             finish(origin, [coming])?;
@@ -387,7 +389,7 @@ fn answer(world: &Comm, origin: usize) -> Result<()> {
             }
         }
         answer[..HEAD].copy_from_slice(&switches().to_ne_bytes());
-        // SAFETY: as above.
+        // SAFETY: `answer` stays borrowed until `finish` has completed the send.
         unsafe {
             let going = p2p::isend(world, answer.as_ptr(), HEAD + bytes, origin, TAG)?;
             finish(origin, [going])?;
@@ -405,8 +407,8 @@ fn add(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Waits for requests: at first without giving its core away, which would spoil the
-/// sample. Where that fails MPI may still use the buffers: the job ends.
+/// Waits for requests. It does not yield the core for the first `AWAKE`, because that would spoil
+/// the sample. If the wait fails, MPI may still use the buffers, so the job ends.
 fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
     let begun = Instant::now();
     for mut request in requests {
@@ -427,9 +429,9 @@ fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
     Ok(())
 }
 
-/// How often the calling thread has left its core.
+/// Returns the number of context switches of the calling thread.
 fn switches() -> u64 {
-    // SAFETY: the structure is one of numbers, and the call fills it.
+    // SAFETY: zeros are a valid `rusage`, which the call overwrites.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
@@ -438,8 +440,8 @@ fn switches() -> u64 {
     (usage.ru_nvcsw + usage.ru_nivcsw) as u64
 }
 
-/// A pair of ranks for each kind of neighbourhood between nodes: the lowest ranks of the
-/// first two nodes that have it.
+/// Returns a pair of ranks for each kind of neighbourhood between nodes: the lowest ranks of the
+/// first two nodes that have this relation.
 pub(super) fn pairs(topology: &Topology) -> Vec<(Between, (usize, usize))> {
     let masters = topology.masters();
     let find = |same_host: bool| {
